@@ -1,0 +1,64 @@
+"""Columns out: the tables of changes and answers, in the contract's order of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+_FIXED = {"at": pa.int64(), "score": pa.float64(), "diff": pa.int8(), "first": pa.bool_(), "rank": pa.int64()}
+_QUERY = pa.dictionary(pa.int32(), pa.string())
+
+
+def column_types(names: Iterable[str], told: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns with their types; `told`: those of the input's columns."""
+    return {name: _QUERY if name == "query" else _FIXED[name] if name in _FIXED else told[name] for name in names}
+
+
+def change_names(per: Iterable[str], keep: Iterable[str], timed: bool) -> list[str]:
+    return ["query", *dict.fromkeys(per), "at", *(["time"] if timed else []), "id", "score", "diff", "first", *keep]
+
+
+def answer_names(per: Iterable[str], keep: Iterable[str], timed: bool) -> list[str]:
+    return [*per, "rank", "id", *(["time"] if timed else []), "score", *keep]
+
+
+def change_table(
+    pieces: Sequence[Mapping[str, Any]], labels: Sequence[Sequence[int]], queries: Sequence[str], types: Mapping[str, Any]
+) -> Any:
+    """One table from the changes of several engines, by query in order of registration.
+
+    `labels`: for each piece, the place in `queries` of each of its engine's queries. `types`: columns in order.
+    """
+    tables, places = [_table({}, types, 0)], [np.empty(0, np.int32)]
+    for piece, label in zip(pieces, labels, strict=True):
+        if piece and len(piece["query"]):
+            place = np.asarray(label, np.int32)[piece["query"]]
+            tables.append(_table({**piece, "query": _named(place, queries)}, types, len(place)))
+            places.append(place)
+    place = np.concatenate(places)
+    if (np.diff(place) >= 0).all():
+        return pa.concat_tables(tables).combine_chunks() if len(tables) != 2 else tables[1]
+    return pa.concat_tables(tables).take(pa.array(np.argsort(place, kind="stable"))).combine_chunks()
+
+
+def answer_table(columns: Mapping[str, Any], types: Mapping[str, Any]) -> Any:
+    return _table(columns, types, len(columns.get("rank", ())))
+
+
+def _named(place: Any, queries: Sequence[str]) -> Any:
+    return pa.DictionaryArray.from_arrays(pa.array(place, pa.int32()), pa.array(queries, pa.string()))
+
+
+def _table(columns: Mapping[str, Any], types: Mapping[str, Any], rows: int) -> Any:
+    arrays = []
+    for name, type_ in types.items():
+        column = columns.get(name)
+        if column is None:
+            column = pa.nulls(rows, type_)
+        elif column.type != type_:
+            column = column.cast(type_)
+        arrays.append(column)
+    return pa.Table.from_arrays(arrays, names=list(types))

@@ -1,0 +1,1 @@
+"""How queries are answered: one folder per stream model, one file per algorithm."""

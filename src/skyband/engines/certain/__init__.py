@@ -1,0 +1,1 @@
+"""Engines for certain, complete objects: TopK."""

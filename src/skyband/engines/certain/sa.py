@@ -1,0 +1,273 @@
+"""SA, the strict candidate pruning algorithm (pripuzic2015, sections 3 and 4; the algorithm is in kernels/strict.py).
+
+Keeps exactly the k-skyband: k + k·(H_n - H_k) objects of a window of n in random order, all n when scores fall.
+A batch is first thinned of arrivals that can never be an answer (kernels/lookahead.py).
+
+Cost: O(K) amortised for an arrival that is left, two comparisons for one that is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints, Ranked
+from skyband.errors import StateError
+from skyband.kernels.lookahead import mark_hopeless
+from skyband.kernels.routing import find_rows, stable_order
+from skyband.kernels.strict import (
+    ARRIVAL,
+    BITS,
+    CHANGE,
+    GROUP,
+    NEVER,
+    OBJECT,
+    QUERY,
+    VIEW,
+    VISIT,
+    read_bands,
+    refit_bands,
+    take_bands,
+)
+
+Records = NDArray[Any]
+
+
+class SA:
+    """The strict k-skyband of every group, for up to 32 queries at once."""
+
+    name = "SA"
+    most = len(BITS)
+
+    def __init__(self, asked: tuple[Asked, ...], *, timed: bool, quiet: bool) -> None:
+        self.timed = timed
+        self.quiet = quiet
+        self.queries = _queries(asked)
+        self.objects = np.empty(0, OBJECT)
+        self.groups = np.empty(0, GROUP)
+        self.views = np.empty(0, VIEW)
+        self.tally = np.zeros(2, np.int64)  # places of the arena in use, changes of this batch
+
+    def take(self, arrivals: Arrivals) -> Changes:
+        self._grow(arrivals.total)
+        order = stable_order(arrivals.groups, arrivals.total) if arrivals.total > 1 else None
+        taken = np.empty(len(arrivals.rows), ARRIVAL)
+        for field, values in (
+            ("key", arrivals.keys),
+            ("stamp", arrivals.stamps),
+            ("now", arrivals.now),
+            ("row", arrivals.rows),
+        ):
+            taken[field] = values if order is None else values[order]
+        visits = self._visits(arrivals.groups if order is None else arrivals.groups[order], taken["now"], arrivals)
+
+        chosen, slices = taken, visits
+        if arrivals.eligible is not None:
+            eligible = arrivals.eligible if order is None else arrivals.eligible[order]
+            chosen, slices = _thin(chosen, slices, eligible)
+        hopeless = np.zeros(len(chosen), np.bool_)
+        mark_hopeless(chosen, slices, int(self.queries["k"].max()), int(self.queries["length"].min()), hopeless)
+        chosen, slices = _thin(chosen, slices, ~hopeless)
+
+        alive = np.zeros(arrivals.size, np.bool_)
+        self.tally[1] = 0
+        self.objects, out = take_bands(
+            self.objects,
+            self.groups,
+            self.views,
+            self.queries,
+            self.tally,
+            chosen,
+            slices,
+            alive,
+            arrivals.serial,
+            not self.timed,
+            self.quiet,
+            np.empty(64 + len(chosen), CHANGE),
+        )
+        return self._ordered(out[: self.tally[1]], visits, taken, arrivals, alive)
+
+    def _grow(self, total: int) -> None:
+        more = total - len(self.groups)
+        if more <= 0:
+            return
+        groups = np.zeros(more, GROUP)
+        groups["newest"] = -NEVER
+        groups["oldest"] = groups["due"] = NEVER
+        self.groups = np.concatenate([self.groups, groups])
+        self.views = np.concatenate([self.views, _views(more * len(self.queries))])
+
+    def _visits(self, groups: Ints, now: Ints, arrivals: Arrivals) -> Records:
+        """The groups with arrivals, and those from which time takes something; in the order of their codes."""
+        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        touched = groups[starts]
+        visited = np.union1d(touched, np.flatnonzero(self.groups["due"] <= arrivals.clock)) if self.timed else touched
+        visits = np.zeros(len(visited), VISIT)
+        visits["group"] = visited
+        place = np.searchsorted(visited, touched)
+        visits["begin"][place] = starts
+        visits["end"][place] = np.append(starts[1:], len(groups)) if len(starts) else starts
+        visits["last"] = arrivals.clock if self.timed else now[visits["end"] - 1]
+        return visits
+
+    def _ordered(self, out: Records, visits: Records, taken: Records, arrivals: Arrivals, alive: Bools) -> Changes:
+        """By query, then by step: what happens before row r goes to place 2r, the arrival itself to 2r + 1."""
+        alone = out["row"] < 0
+        if self.quiet:
+            out["instant"] = visits["last"][out["visit"]]
+            ends = visits["end"][out["visit"]]
+            out["row"] = np.where(ends > visits["begin"][out["visit"]], np.append(taken["row"], -1)[ends - 1], -1)
+        else:
+            find_rows(out, visits, np.ascontiguousarray(taken["now"]), np.ascontiguousarray(taken["row"]), not self.timed)
+        if len(visits) > 1 or len(self.queries) > 1:
+            place = 2 * out["row"] + 1
+            if self.timed:
+                clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
+                early = 2 * np.searchsorted(clocks, out["instant"], "left")
+                place = np.full(len(out), 2 * arrivals.size) if self.quiet else np.where(alone, early, place)
+                out, place = _by(np.argsort(out["instant"], kind="stable"), out, place)
+            out, place = _by(stable_order(place, 2 * arrivals.size + 2), out, place)
+            out, _ = _by(stable_order(out["query"].astype(np.int64), len(self.queries)), out, place)
+        return _changes(out, visits["group"][out["visit"]], alive)
+
+    def answer(self, query: int, asked: Asked, now: Ints, group: int | None) -> Ranked:
+        chosen = np.arange(len(self.groups)) if group is None else np.array([group])
+        room = int(np.minimum(self.groups["size"][chosen], asked.k).sum())
+        ranked, held = read_bands(
+            self.objects, self.groups, chosen, now, asked.k, asked.length, np.empty(room, OBJECT)
+        )
+        ends = np.cumsum(held)
+        return Ranked(
+            group=np.repeat(chosen, held),
+            rank=np.arange(1, len(ranked) + 1) - np.repeat(ends - held, held),
+            serial=ranked["serial"],
+            key=ranked["key"],
+        )
+
+    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
+        self._grow(len(now))
+        self.queries = _queries(asked)
+        self.views = _views(len(self.groups) * len(asked))
+        self.tally[1] = 0
+        out = refit_bands(
+            self.objects, self.groups, self.views, self.queries, heirs, now, self.tally, np.empty(64, CHANGE)
+        )[: self.tally[1]]
+        out = out[np.argsort(out["query"], kind="stable")]
+        return _changes(out, out["visit"].astype(np.int64), np.empty(0, np.bool_))
+
+    def serials(self) -> Ints:
+        return self._runs()["serial"]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.objects.nbytes + self.groups.nbytes + self.views.nbytes)
+
+    def _runs(self) -> Records:
+        """All kept records, group by group."""
+        sizes = self.groups["size"]
+        ends = np.cumsum(sizes)
+        return self.objects[np.arange(sizes.sum()) + np.repeat(self.groups["head"] - (ends - sizes), sizes)]
+
+    def snapshot(self) -> dict[str, Records]:
+        groups = self.groups.copy()
+        groups["start"] = groups["head"] = np.cumsum(groups["size"]) - groups["size"]
+        groups["room"] = groups["size"]
+        return {"objects": self._runs(), "groups": groups, "views": self.views.copy()}
+
+    def restore(self, state: Mapping[str, Records]) -> None:
+        objects, groups, views = state["objects"], state["groups"], state["views"]
+        starts = np.cumsum(groups["size"]) - groups["size"]
+        sizes = np.repeat(groups["size"], len(self.queries))
+        if not (
+            len(views) == len(groups) * len(self.queries)
+            and groups["size"].sum() == len(objects)
+            and (groups["size"] >= 0).all()
+            and (groups["size"] == groups["room"]).all()
+            and (groups["start"] == starts).all()
+            and (groups["head"] == starts).all()
+            and (0 <= views["held"]).all()
+            and (views["held"] <= views["edge"]).all()
+            and (views["edge"] <= sizes).all()
+        ):
+            raise StateError("the snapshot's skybands do not fit together. Take a new snapshot from a running Monitor.")
+        self.objects, self.groups, self.views = objects.copy(), groups.copy(), views.copy()
+        self.tally[:] = len(objects), 0
+
+    def check(self) -> None:
+        K = int(self.queries["k"].max())
+        used: list[tuple[int, int]] = []
+        for g, group in enumerate(self.groups):
+            start, room, head, size = (int(group[name]) for name in ("start", "room", "head", "size"))
+            assert start <= head and head + size <= start + room, "a run lies in its group's place"
+            used.append((start, start + room))
+            run = self.objects[head : head + size]
+            rank = np.lexsort((-run["serial"], -run["stamp"], -run["key"]))
+            assert (rank == np.arange(size)).all(), "best first, the newer above"
+            for i, one in enumerate(run):
+                dominators = int((run["stamp"][:i] >= one["stamp"]).sum())
+                assert one["dom"] == dominators < K, "the counter counts the dominators, fewer than K"
+                assert one["was"] == 0, "no batch is open"
+                assert one["inside"] & ~one["shown"] == 0, "who is inside has been shown"
+            if size:
+                assert group["oldest"] <= run["stamp"].min() and group["newest"] >= run["stamp"].max()
+                assert group["due"] <= group["oldest"] + self.queries["length"].max()
+            for q, query in enumerate(self.queries):
+                view = self.views[g * len(self.queries) + q]
+                member = (run["inside"] & BITS[q]) != 0
+                edge = int(view["edge"])
+                assert member.sum() == view["held"] <= query["k"], "a query holds at most k"
+                assert not member[edge:].any(), "no member past the edge"
+                if view["held"] < query["k"]:
+                    assert edge == size, "a query that is not full has seen all"
+                else:
+                    assert edge and member[edge - 1], "the edge is one past the last member"
+                if member.any():
+                    assert view["oldest"] <= run["stamp"][member].min()
+                    passed = run["stamp"][:edge][~member[:edge]]
+                    assert (passed < run["stamp"][member].min()).all(), "only the expired are passed over"
+        used.sort()
+        assert all(end <= begin for (_, end), (begin, _) in zip(used, used[1:], strict=False)), "places are apart"
+
+
+def _queries(asked: tuple[Asked, ...]) -> Records:
+    queries = np.zeros(len(asked), QUERY)
+    queries["k"] = [one.k for one in asked]
+    queries["length"] = [one.length for one in asked]
+    return queries
+
+
+def _views(size: int) -> Records:
+    views = np.zeros(size, VIEW)
+    views["oldest"] = NEVER
+    return views
+
+
+def _changes(out: Records, groups: Ints, alive: Bools) -> Changes:
+    return Changes(
+        query=out["query"],
+        group=groups,
+        row=out["row"],
+        instant=out["instant"],
+        serial=out["serial"],
+        key=out["key"],
+        diff=out["diff"],
+        first=out["first"].astype(np.bool_),
+        alive=alive,
+    )
+
+
+def _thin(arrivals: Records, visits: Records, keep: Bools) -> tuple[Records, Records]:
+    """Only the arrivals to keep, and the visits' slices of what is left."""
+    if keep.all():
+        return arrivals, visits
+    before = np.concatenate([[0], np.cumsum(keep)])
+    slices = visits.copy()
+    slices["begin"], slices["end"] = before[visits["begin"]], before[visits["end"]]
+    return arrivals[keep], slices
+
+
+def _by(order: Ints, out: Records, place: Ints) -> tuple[Records, Ints]:
+    return out[order], place[order]

@@ -1,0 +1,98 @@
+"""What every engine is: four methods, and the arrays that go in and out of them.
+
+An engine serves a tuple of queries over one stream of scored arrivals, in groups. It knows no columns, no Arrow and
+no user's types: scores are keys (larger is better), groups are codes, objects are serial numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+Bools: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One query as an engine sees it: how many, over how long a window (arrivals, or units of time)."""
+
+    k: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """One batch, in order of arrival. Arrays have one entry per arrival of these queries."""
+
+    rows: Ints  # its row in the batch
+    groups: Ints  # its group's code
+    keys: Floats
+    stamps: Ints  # count windows: its number in the group; time windows: its time
+    now: Ints  # count windows: its number; time windows: the clock when it arrived
+    eligible: Bools | None  # False: it moves the window but is no answer; None: all are eligible
+    serial: int  # of row 0 of the batch
+    size: int  # rows of the batch
+    clock: int  # time windows: the clock after the batch
+    clocks: Ints | None  # time windows: the clock after each row of the batch
+    total: int  # groups known so far
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Who enters and who leaves, in the order of the contract: by query, then by step, leaving first."""
+
+    query: Ints  # which of the engine's queries
+    group: Ints
+    row: Ints  # the step's arrival, or the group's last one before it; -1: none in this batch
+    instant: Ints  # time windows: when
+    serial: Ints
+    key: Floats
+    diff: NDArray[np.int8]
+    first: Bools
+    alive: Bools  # per row of the batch: is the object still kept
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """An answer: groups in order, each best first."""
+
+    group: Ints
+    rank: Ints  # from 1
+    serial: Ints
+    key: Floats
+
+
+class Engine(Protocol):
+    name: str
+
+    def __init__(self, asked: tuple[Asked, ...], *, timed: bool, quiet: bool) -> None: ...
+
+    def take(self, arrivals: Arrivals) -> Changes:
+        """Take a batch of arrivals; return the changes of the answers."""
+
+    def answer(self, query: int, asked: Asked, now: Ints, group: int | None) -> Ranked:
+        """The current answer to `asked`, which must fit into the given query; `now` per group: number or clock."""
+
+    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
+        """Serve other queries that fit into the present ones; `heirs`: which of these each goes on from, or -1."""
+
+    def snapshot(self) -> dict[str, NDArray[Any]]:
+        """The whole state as flat arrays."""
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """The inverse of `snapshot`, on an engine made with the same arguments."""
+
+    def check(self) -> None:
+        """Assert every invariant (tests call it)."""
+
+    def serials(self) -> Ints:
+        """Which objects are kept."""
+
+    @property
+    def nbytes(self) -> int: ...

@@ -1,0 +1,119 @@
+"""What an expression is once it is read: a tree of small values, with one table of rules for its kinds.
+
+The same walk, `kind_of`, checks kinds twice: on reading, when only literals have one, and per batch, when
+columns do too. It costs one visit per node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+Kind = Literal["number", "boolean", "string"]
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """A column of values: float64, bool or object (strings). `valid` is False where null; None: no nulls.
+
+    Null slots of `values` hold anything.
+    """
+
+    values: NDArray[Any]
+    valid: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operation: a key of RULES, or "column" (value: its name) or "literal" (value: None is NULL).
+
+    "case" has arguments condition, result, ..., otherwise; "case of" has the compared value before them.
+    """
+
+    op: str
+    args: tuple[Node, ...] = ()
+    value: str | float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The kind an operation takes (None: any, as long as it is one) and gives (None: what it takes)."""
+
+    takes: Kind | None
+    gives: Kind | None
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(("+", "-", "*", "/", "%", "negative"), Rule("number", "number")),
+    **dict.fromkeys(("abs", "sqrt", "power", "exp", "ln", "least", "greatest"), Rule("number", "number")),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "between", "in"), Rule(None, "boolean")),
+    **dict.fromkeys(("and", "or", "not"), Rule("boolean", "boolean")),
+    "is null": Rule(None, "boolean"),
+    "coalesce": Rule(None, None),
+}
+
+
+def kind_of(node: Node, columns: Mapping[str, Kind], fail: Callable[[str], Exception]) -> Kind | None:
+    """The kind of a node's result, None where unknown (NULL, a column not in `columns`).
+
+    Raises `fail(message)` where an operation would mix kinds.
+    """
+    if node.op == "column":
+        return columns.get(str(node.value))
+    if node.op == "literal":
+        return _literal_kind(node.value)
+    kinds = [kind_of(arg, columns, fail) for arg in node.args]
+    if node.op in ("case", "case of"):
+        return _case_kind(node, kinds, fail)
+    rule = RULES[node.op]
+    common = _agree(node.op, rule.takes, node.args, kinds, fail)
+    return rule.gives or common
+
+
+def _literal_kind(value: str | float | None) -> Kind | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return "string"
+    return "boolean" if isinstance(value, bool) else "number"
+
+
+def _case_kind(node: Node, kinds: list[Kind | None], fail: Callable[[str], Exception]) -> Kind | None:
+    start = 0 if node.op == "case" else 1
+    when, then = slice(start, -1, 2), slice(start + 1, None, 2)
+    if node.op == "case":
+        _agree("when", "boolean", node.args[when], kinds[when], fail)
+    else:
+        _agree("case", None, (node.args[0], *node.args[when]), [kinds[0], *kinds[when]], fail)
+    results = (*node.args[then], node.args[-1])
+    return _agree("then", None, results, [*kinds[then], kinds[-1]], fail)
+
+
+def _agree(
+    op: str,
+    takes: Kind | None,
+    args: tuple[Node, ...],
+    kinds: list[Kind | None],
+    fail: Callable[[str], Exception],
+) -> Kind | None:
+    """The one kind of all arguments: `takes`, or else that of the first which has one."""
+    first: Node | None = None
+    for arg, kind in zip(args, kinds, strict=True):
+        if kind is None or kind == takes:
+            continue
+        if takes is not None:
+            needs = f"{takes}s" if first is None else f"one kind, and {_name(first)} is a {takes}"
+            raise fail(f"{op} needs {needs}, but {_name(arg)} is a {kind}")
+        takes, first = kind, arg
+    return takes
+
+
+def _name(node: Node) -> str:
+    if node.op == "column":
+        return f'column "{node.value}"'
+    if node.op == "literal":
+        return str(node.value).lower() if isinstance(node.value, bool) else repr(node.value)
+    return f"the result of {node.op}"

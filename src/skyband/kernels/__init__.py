@@ -1,0 +1,1 @@
+"""Hot loops in Numba. Kernels see flat arrays only: no objects, no strings, no input or output."""

@@ -1,0 +1,35 @@
+"""The one place for compile flags, and the line that says so when a cold compile keeps a person waiting.
+
+No fastmath: a score must equal itself. Compiled code is cached on disk, so only the first process pays.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kernel(function: F) -> F:
+    """Compile at the first call, keep on disk."""
+    compiled: F = numba.njit(cache=True, fastmath=False, error_model="numpy", nogil=True)(function)
+    return compiled
+
+
+@contextmanager
+def announced() -> Iterator[None]:
+    """Say on stderr that kernels are being compiled, if the block takes long enough to be noticed."""
+    line = "skyband: compiling kernels, once for this version and machine (about 10 s) ...\n"
+    timer = threading.Timer(1.5, sys.stderr.write, [line])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

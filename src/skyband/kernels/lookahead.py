@@ -1,0 +1,85 @@
+"""Arrivals of a batch that can never be an answer, found before any skyband sees them.
+
+The batch is the buffer of Böhm et al. and pripuzic2015 (section 5). Take a block of one group's arrivals that are
+in order and lie less than the shortest window apart. An arrival x with at least K older ones in the block that rank
+above it and at least K newer ones that dominate it (Theorem 3.7) can be left out:
+
+- until the K newer ones are there, the K older ones are all valid, so x is no answer (Theorem 5.1);
+- from then on x is dominated by K, so it is none either;
+- whoever x dominates is dominated by the same K newer ones, and until these are there it ranks below the same K
+  older ones: leaving x out changes no answer, and no counter that is below K when the block has passed.
+
+Ties: the newer ranks above, so an older one must be strictly better, a newer one at least as good. Late arrivals
+(now > stamp) are always kept, and never counted on.
+
+Cost: two comparisons an arrival and K·ln(block/K) heap steps a block in random order; O(log K) an arrival at worst.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.kernels.compile import kernel
+
+Records = NDArray[Any]
+
+
+@kernel
+def mark_hopeless(arrivals: Records, visits: Records, K: int, reach: int, hopeless: NDArray[np.bool_]) -> None:
+    """Mark what can be left out of each visited group's arrivals; `reach` is the shortest window."""
+    best = np.empty(K)
+    for visit in range(len(visits)):
+        if visits[visit]["end"] - visits[visit]["begin"] > 2 * K:
+            mark_group(arrivals, visits[visit]["begin"], visits[visit]["end"], best, reach, hopeless)
+
+
+@kernel
+def mark_group(
+    arrivals: Records, begin: int, end: int, best: NDArray[np.float64], reach: int, hopeless: NDArray[np.bool_]
+) -> None:
+    K = len(best)
+    low = begin
+    while end - low > 2 * K:
+        high = low + 1
+        while high < end and arrivals[high]["now"] - arrivals[low]["now"] < reach:
+            high += 1
+        if high - low > 2 * K:
+            size = 0
+            for i in range(low, high):
+                if arrivals[i]["stamp"] == arrivals[i]["now"]:
+                    hopeless[i] = size == K and best[0] > arrivals[i]["key"]
+                    if size < K or best[0] < arrivals[i]["key"]:
+                        size = put_best(best, size, arrivals[i]["key"])
+            size = 0
+            for i in range(high - 1, low - 1, -1):
+                if arrivals[i]["stamp"] == arrivals[i]["now"]:
+                    hopeless[i] = hopeless[i] and size == K and best[0] >= arrivals[i]["key"]
+                    if size < K or best[0] < arrivals[i]["key"]:
+                        size = put_best(best, size, arrivals[i]["key"])
+        low = high
+
+
+@kernel
+def put_best(best: NDArray[np.float64], size: int, key: float) -> int:
+    """Put a key among the len(best) largest, a heap whose root is the smallest of them; returns how many there are."""
+    if size < len(best):
+        i = size
+        while i > 0 and best[(i - 1) // 2] > key:
+            best[i] = best[(i - 1) // 2]
+            i = (i - 1) // 2
+        best[i] = key
+        return size + 1
+    i = 0  # the root gives way
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and best[child + 1] < best[child]:
+            child += 1
+        if best[child] >= key:
+            break
+        best[i] = best[child]
+        i = child
+    best[i] = key
+    return size

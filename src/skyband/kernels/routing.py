@@ -1,0 +1,117 @@
+"""Which group a row belongs to, its number there, and the order of steps across groups. All linear in the batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.kernels.compile import kernel
+
+Ints = NDArray[np.int64]
+Records = NDArray[Any]
+
+
+@kernel
+def place_of(key: int, table: Ints, keys: Ints) -> int:
+    """Where a 64-bit key is, or belongs, in an open-addressing table of codes (-1: free)."""
+    mask = len(table) - 1
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    place = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
+    while table[place] >= 0 and keys[table[place]] != key:
+        place = (place + 1) & mask
+    return place
+
+
+@kernel
+def intern(
+    wanted: Ints,
+    valid: NDArray[np.bool_],  # empty: no nulls
+    table: Ints,
+    keys: Ints,  # by code
+    state: Ints,  # [codes given, the code of null or -1]
+    codes: Ints,
+    seen: Ints,  # for each new code: where it was first seen
+    offset: int,
+) -> None:
+    """Dense codes for 64-bit keys and null. The caller keeps the table at most half full."""
+    known = state[0]
+    start = known
+    for i in range(len(wanted)):
+        if len(valid) and not valid[i]:
+            if state[1] < 0:
+                state[1] = known
+                seen[known - start] = offset + i
+                known += 1
+            codes[i] = state[1]
+            continue
+        place = place_of(wanted[i], table, keys)
+        if table[place] < 0:
+            table[place] = known
+            keys[known] = wanted[i]
+            seen[known - start] = offset + i
+            known += 1
+        codes[i] = table[place]
+    state[0] = known
+
+
+@kernel
+def reindex(table: Ints, keys: Ints, state: Ints) -> None:
+    """Fill an empty, larger table."""
+    for code in range(state[0]):
+        if code != state[1]:
+            table[place_of(keys[code], table, keys)] = code
+
+
+@kernel
+def number(groups: Ints, counts: Ints, out: Ints) -> None:
+    """The number of each arrival within its group; `counts` goes on."""
+    for i in range(len(groups)):
+        out[i] = counts[groups[i]]
+        counts[groups[i]] += 1
+
+
+@kernel
+def number_some(groups: Ints, counted: NDArray[np.bool_], counts: Ints, out: Ints) -> None:
+    """As `number`, where some rows are not counted: they show the last number given."""
+    for i in range(len(groups)):
+        counts[groups[i]] += counted[i]
+        out[i] = counts[groups[i]] - 1
+
+
+@kernel
+def stable_order(buckets: Ints, size: int) -> Ints:
+    """The permutation that sorts by bucket (0 .. size - 1) and keeps the order within each."""
+    place = np.zeros(size + 1, np.int64)
+    for i in range(len(buckets)):
+        place[buckets[i] + 1] += 1
+    for b in range(size):
+        place[b + 1] += place[b]
+    order = np.empty(len(buckets), np.int64)
+    for i in range(len(buckets)):
+        order[place[buckets[i]]] = i
+        place[buckets[i]] += 1
+    return order
+
+
+@kernel
+def find_rows(changes: Records, visits: Records, now: Ints, rows: Ints, joint: bool) -> None:
+    """Steps without an arrival of the kernel's own find the row they belong to, within their group's slice.
+
+    Count windows: the arrival whose number the step has. Time windows: the last arrival before the instant, or -1.
+    """
+    for i in range(len(changes)):
+        if changes[i]["row"] < 0:
+            begin, high = visits[changes[i]["visit"]]["begin"], visits[changes[i]["visit"]]["end"]
+            low = begin
+            while low < high:
+                middle = (low + high) // 2
+                if now[middle] < changes[i]["instant"]:
+                    low = middle + 1
+                else:
+                    high = middle
+            if joint:
+                changes[i]["row"] = rows[low]
+            elif low > begin:
+                changes[i]["row"] = rows[low - 1]

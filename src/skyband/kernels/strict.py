@@ -1,0 +1,601 @@
+"""The strict k-skyband of many groups, for up to 32 standing queries at once (SA, pripuzic2015, section 4).
+
+Each group keeps its skyband as one score-sorted run of records in a shared arena, best first, with free room
+on both sides; insertions and removals shift the shorter side. A record carries its dominance counter: how many
+kept objects rank above it and do not expire before it (Definition 3.8). It goes when the counter reaches K, the
+largest k of the queries, or when the largest window lets go of it.
+
+A query sees its own k and window of that run through a view: its members carry the query's bit in `inside`, and
+`edge` is one past the last of them. A query that is not full has `edge` at the run's end.
+
+Cost of an arrival: O(b + log) where b objects rank below it, and each object is passed at most K times before it
+is dropped: O(K) amortised. In random order about K records are touched, none of the n in the window.
+
+Ties: the newer ranks above; in count windows the later arrival, in time windows the later time, then the later
+arrival. `stamp` is the arrival's number in its group or its time, so one comparison serves both.
+
+Errata: Alg. 1-2 and 3-5 remove the expired object and add the arrival one after the other; then a candidate
+could be promoted and displaced within one step. Here both are one step (`arrive`), as Definition 3.5 demands.
+The time tree of the paper is not needed: the oldest object of a skyband is one of its K best (Lemma 4.8).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.kernels.compile import kernel
+
+Records = NDArray[Any]
+
+OBJECT = np.dtype(
+    [
+        ("key", "f8"),  # larger is better
+        ("stamp", "i8"),  # number in the group, or time
+        ("serial", "i8"),  # which arrival of the stream it is
+        ("dom", "i4"),  # dominance counter
+        ("inside", "u4"),  # bit q: in the answer of query q
+        ("shown", "u4"),  # bit q: has been in an emitted answer of q
+        ("was", "u4"),  # bit q: was in the answer when this batch began
+    ],
+    align=True,
+)
+GROUP = np.dtype(
+    [
+        ("start", "i8"),  # the group's place in the arena
+        ("room", "i8"),
+        ("head", "i8"),  # its run of records, from head on
+        ("size", "i8"),
+        ("newest", "i8"),  # largest stamp ever kept
+        ("oldest", "i8"),  # no kept stamp is below this
+        ("due", "i8"),  # no window lets go of anything before this instant
+    ],
+    align=True,
+)
+VIEW = np.dtype([("edge", "i8"), ("held", "i8"), ("oldest", "i8")], align=True)
+QUERY = np.dtype([("k", "i8"), ("length", "i8")], align=True)
+ARRIVAL = np.dtype([("key", "f8"), ("stamp", "i8"), ("now", "i8"), ("row", "i8")], align=True)
+VISIT = np.dtype([("group", "i8"), ("begin", "i8"), ("end", "i8"), ("last", "i8")], align=True)
+CHANGE = np.dtype(
+    [
+        ("key", "f8"),
+        ("serial", "i8"),
+        ("instant", "i8"),  # of the step: the number of its arrival, or a time
+        ("row", "i8"),  # of the step's arrival; -1: it was not among the kernel's, or there was none
+        ("visit", "i4"),
+        ("query", "i2"),
+        ("diff", "i1"),
+        ("first", "i1"),
+    ],
+    align=True,
+)
+NEVER = np.iinfo(np.int64).max
+SMALLEST = 8
+
+
+BITS = np.left_shift(np.uint32(1), np.arange(32, dtype=np.uint32))
+
+
+@kernel
+def take_bands(
+    objects: Records,  # the arena
+    groups: Records,
+    views: Records,  # one per group and query, group by group
+    queries: Records,
+    tally: Records,  # [places of the arena in use, changes written]
+    arrivals: Records,  # sorted by group, in order within a group
+    visits: Records,  # which groups, each with its slice of the arrivals and its last instant
+    alive: Records,  # per row of the batch: is it kept now
+    serial: int,  # of the batch's first row
+    joint: bool,  # count windows: an arrival and what it pushes out are one step
+    quiet: bool,  # report each group once, by its answers before and after
+    out: Records,
+) -> tuple[Records, Records]:
+    """Take the arrivals of each visited group; returns the arena and the changes, since both may have moved."""
+    step = np.zeros(1, out.dtype)
+    K = 0
+    for q in range(len(queries)):
+        K = max(K, queries[q]["k"])
+    for visit in range(len(visits)):
+        g, a, end = visits[visit]["group"], visits[visit]["begin"], visits[visit]["end"]
+        step[0]["visit"] = visit
+        if quiet:
+            remember(objects, groups, g)
+        while True:
+            out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))
+            a = take_group(
+                objects, groups, views, queries, K, g, arrivals, a, end, alive, serial, joint, quiet, out, tally, step
+            )
+            if a == end:
+                break
+            head, start = groups[g]["head"], groups[g]["start"]
+            if head == start or head + groups[g]["size"] == start + groups[g]["room"]:
+                objects = make_room(objects, groups, g, tally)
+        last = visits[visit]["last"]
+        while not expire(objects, groups, views, queries, K, g, last, alive, serial, out, tally, step, quiet):
+            out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))
+        if quiet:
+            step[0]["instant"] = last
+            step[0]["row"] = -1
+            out = reserve(out, tally, 2 * len(queries) * K)
+            compare(objects, groups, g, len(queries), out, tally, step)
+    return objects, out
+
+
+@kernel
+def take_group(
+    objects: Records,
+    groups: Records,
+    views: Records,
+    queries: Records,
+    K: int,
+    g: int,
+    arrivals: Records,
+    begin: int,
+    end: int,
+    alive: Records,
+    serial: int,
+    joint: bool,
+    quiet: bool,
+    out: Records,
+    tally: Records,
+    step: Records,
+) -> int:
+    """Arrivals begin..end of one group, a step each. Returns where it stopped: at the end, or for want of room.
+
+    No array changes its place in here: counting references to moved arrays would cost more than the work.
+    """
+    Q = len(queries)
+    shortest = NEVER
+    for q in range(Q):
+        shortest = min(shortest, queries[q]["length"])
+    for a in range(begin, end):
+        key, stamp, now = arrivals[a]["key"], arrivals[a]["stamp"], arrivals[a]["now"]
+        head, size = groups[g]["head"], groups[g]["size"]
+        if head == groups[g]["start"] or head + size == groups[g]["start"] + groups[g]["room"]:
+            return a
+        if tally[1] + 2 * Q * min(K + 2, size + 2) > len(out):
+            return a
+        if groups[g]["due"] <= now:
+            if not expire(objects, groups, views, queries, K, g, now - joint, alive, serial, out, tally, step, quiet):
+                return a
+            if joint:
+                step[0]["row"] = arrivals[a]["row"]
+                step[0]["instant"] = now
+                for v in range(g * Q, g * Q + Q):
+                    bound = now - queries[v - g * Q]["length"]
+                    if views[v]["oldest"] <= bound:
+                        depart(objects, groups, views, v, v - g * Q, g, bound, out, tally, step, quiet)
+                purge(objects, groups, views, queries, K, g, now, alive, serial, out, tally, step)
+            head, size = groups[g]["head"], groups[g]["size"]
+        step[0]["row"] = arrivals[a]["row"]
+        step[0]["instant"] = now
+        p = size  # where it ranks: below all that are better, above its ties
+        while p > 0 and (
+            objects[head + p - 1]["key"] < key
+            or (objects[head + p - 1]["key"] == key and objects[head + p - 1]["stamp"] <= stamp)
+        ):
+            p -= 1
+
+        dominators = 0
+        if stamp <= groups[g]["newest"]:  # late, or of an equal time: others may dominate it already
+            for i in range(head, head + p):
+                dominators += objects[i]["stamp"] >= stamp
+            if dominators >= K:
+                continue
+
+        fresh = np.uint32(0)  # the answers it enters
+        behind = np.uint32(0)  # the queries whose edge moves behind it
+        for v in range(g * Q, g * Q + Q):
+            if views[v]["held"] < queries[v - g * Q]["k"] or p < views[v]["edge"]:
+                bound = now - queries[v - g * Q]["length"]
+                if offer(objects, groups, views, queries, v, g, p, stamp, bound, out, tally, step, quiet):
+                    behind |= BITS[v - g * Q]
+                    if stamp > bound:
+                        fresh |= BITS[v - g * Q]
+
+        w = p  # whom it dominates: their counters rise, and they go when K is reached (Theorem 3.7)
+        for i in range(head + p, head + size):
+            if objects[i]["stamp"] <= stamp:
+                objects[i]["dom"] += 1
+                if objects[i]["dom"] >= K:
+                    if objects[i]["serial"] >= serial:
+                        alive[objects[i]["serial"] - serial] = False
+                    if objects[i]["was"]:
+                        lose(objects, i, out, tally, step)
+                    for v in range(g * Q, g * Q + Q):
+                        views[v]["edge"] -= w < views[v]["edge"]
+                    continue
+            if head + w < i:
+                objects[head + w] = objects[i]
+            w += 1
+
+        if w - p <= p:
+            for i in range(head + w, head + p, -1):
+                objects[i] = objects[i - 1]
+        else:
+            head -= 1
+            for i in range(head, head + p):
+                objects[i] = objects[i + 1]
+            groups[g]["head"] = head
+        place = head + p
+        objects[place]["key"] = key
+        objects[place]["stamp"] = stamp
+        objects[place]["serial"] = serial + arrivals[a]["row"]
+        objects[place]["dom"] = dominators
+        objects[place]["inside"] = 0
+        objects[place]["shown"] = 0
+        objects[place]["was"] = 0
+        alive[arrivals[a]["row"]] = True
+        groups[g]["size"] = w + 1
+        groups[g]["newest"] = max(groups[g]["newest"], stamp)
+        groups[g]["oldest"] = min(groups[g]["oldest"], stamp)
+        groups[g]["due"] = min(groups[g]["due"], stamp + shortest)
+        if behind:
+            for q in range(Q):
+                views[g * Q + q]["edge"] += (behind & BITS[q]) != 0
+                if fresh & BITS[q]:
+                    enter(objects, place, q, out, tally, step, quiet)
+    return end
+
+
+@kernel
+def offer(
+    objects: Records,
+    groups: Records,
+    views: Records,
+    queries: Records,
+    v: int,
+    g: int,
+    p: int,
+    stamp: int,
+    bound: int,
+    out: Records,
+    tally: Records,
+    step: Records,
+    quiet: bool,
+) -> bool:
+    """An arrival at rank p may be an answer of one query: free its place. False: a candidate above it took that."""
+    q = v - g * len(queries)
+    k, head = queries[q]["k"], groups[g]["head"]
+    if views[v]["held"] < k:  # the place of a member that this step has pushed out, or a window not yet full
+        promote(objects, groups, views, v, q, g, k, bound, p, out, tally, step, quiet)
+        if views[v]["held"] == k and p >= views[v]["edge"]:
+            return False
+    if stamp > bound:
+        if views[v]["held"] == k:
+            views[v]["edge"] -= 1
+            views[v]["held"] -= 1
+            leave(objects, head + views[v]["edge"], q, out, tally, step, quiet)
+        views[v]["held"] += 1
+        views[v]["oldest"] = min(views[v]["oldest"], stamp)
+        if views[v]["held"] == k:  # the edge stays one past the last member
+            edge = views[v]["edge"]
+            while edge > p and not objects[head + edge - 1]["inside"] & BITS[q]:
+                edge -= 1
+            views[v]["edge"] = edge
+    return True
+
+
+@kernel
+def expire(
+    objects: Records,
+    groups: Records,
+    views: Records,
+    queries: Records,
+    K: int,
+    g: int,
+    now: int,
+    alive: Records,
+    serial: int,
+    out: Records,
+    tally: Records,
+    step: Records,
+    quiet: bool,
+) -> bool:
+    """What the windows let go of up to `now`, each instant a step of its own. False: the changes want more room."""
+    Q = len(queries)
+    for v in range(g * Q, g * Q + Q):
+        length, k = queries[v - g * Q]["length"], queries[v - g * Q]["k"]
+        while views[v]["oldest"] <= now - length:
+            if tally[1] + 2 * k > len(out) and tally[1] + 2 * groups[g]["size"] > len(out):
+                return False
+            oldest = NEVER
+            for i in range(groups[g]["head"], groups[g]["head"] + views[v]["edge"]):
+                if objects[i]["inside"] & BITS[v - g * Q]:
+                    oldest = min(oldest, objects[i]["stamp"])
+            views[v]["oldest"] = oldest
+            if oldest <= now - length:
+                step[0]["instant"] = oldest + length
+                step[0]["row"] = -1
+                depart(objects, groups, views, v, v - g * Q, g, oldest, out, tally, step, quiet)
+                promote(objects, groups, views, v, v - g * Q, g, k, oldest, -1, out, tally, step, quiet)
+    purge(objects, groups, views, queries, K, g, now, alive, serial, out, tally, step)
+    return True
+
+
+@kernel
+def depart(
+    objects: Records,
+    groups: Records,
+    views: Records,
+    v: int,
+    q: int,
+    g: int,
+    bound: int,
+    out: Records,
+    tally: Records,
+    step: Records,
+    quiet: bool,
+) -> None:
+    """Members with a stamp up to `bound` leave the answer."""
+    oldest = NEVER
+    for i in range(groups[g]["head"], groups[g]["head"] + views[v]["edge"]):
+        if objects[i]["inside"] & BITS[q]:
+            if objects[i]["stamp"] <= bound:
+                leave(objects, i, q, out, tally, step, quiet)
+                views[v]["held"] -= 1
+            else:
+                oldest = min(oldest, objects[i]["stamp"])
+    views[v]["oldest"] = oldest
+
+
+@kernel
+def promote(
+    objects: Records,
+    groups: Records,
+    views: Records,
+    v: int,
+    q: int,
+    g: int,
+    k: int,
+    bound: int,
+    limit: int,
+    out: Records,
+    tally: Records,
+    step: Records,
+    quiet: bool,
+) -> None:
+    """The best valid objects from the edge to `limit` (-1: to the end) fill free places (Alg. 5, lines 2-13)."""
+    edge, end = views[v]["edge"], groups[g]["size"] if limit < 0 else limit
+    while views[v]["held"] < k and edge < end:
+        i = groups[g]["head"] + edge
+        edge += 1
+        if objects[i]["stamp"] > bound:
+            enter(objects, i, q, out, tally, step, quiet)
+            views[v]["held"] += 1
+            views[v]["oldest"] = min(views[v]["oldest"], objects[i]["stamp"])
+    views[v]["edge"] = edge
+
+
+@kernel
+def purge(
+    objects: Records,
+    groups: Records,
+    views: Records,
+    queries: Records,
+    K: int,
+    g: int,
+    now: int,
+    alive: Records,
+    serial: int,
+    out: Records,
+    tally: Records,
+    step: Records,
+) -> None:
+    """What the largest window lets go of is dropped. It is among the first K: whoever ranks above it is no older."""
+    Q = len(queries)
+    longest = 0
+    for q in range(Q):
+        longest = max(longest, queries[q]["length"])
+    bound = now - longest
+    head, size = groups[g]["head"], groups[g]["size"]
+    p = 0
+    while p < min(K, size):
+        if objects[head + p]["stamp"] > bound:
+            p += 1
+            continue
+        if objects[head + p]["serial"] >= serial:
+            alive[objects[head + p]["serial"] - serial] = False
+        if objects[head + p]["was"]:
+            lose(objects, head + p, out, tally, step)
+        for i in range(head + p, head, -1):
+            objects[i] = objects[i - 1]
+        head += 1
+        size -= 1
+        for v in range(g * Q, g * Q + Q):
+            views[v]["edge"] -= p < views[v]["edge"]
+    oldest = NEVER
+    for i in range(head, head + min(K, size)):
+        oldest = min(oldest, objects[i]["stamp"])
+    groups[g]["oldest"] = oldest
+    groups[g]["head"] = head
+    groups[g]["size"] = size
+    due = oldest + longest if oldest < NEVER else NEVER
+    for v in range(g * Q, g * Q + Q):
+        if views[v]["oldest"] < NEVER:
+            due = min(due, views[v]["oldest"] + queries[v - g * Q]["length"])
+    groups[g]["due"] = due
+
+
+@kernel
+def enter(objects: Records, i: int, q: int, out: Records, tally: Records, step: Records, quiet: bool) -> None:
+    objects[i]["inside"] |= BITS[q]
+    if not quiet:
+        write(objects, i, q, 1, out, tally, step)
+
+
+@kernel
+def leave(objects: Records, i: int, q: int, out: Records, tally: Records, step: Records, quiet: bool) -> None:
+    objects[i]["inside"] &= ~BITS[q]
+    if not quiet:
+        write(objects, i, q, -1, out, tally, step)
+
+
+@kernel
+def write(objects: Records, i: int, q: int, diff: int, out: Records, tally: Records, step: Records) -> None:
+    """Report that object i enters or leaves the answer of query q in this step."""
+    n = tally[1]
+    out[n] = step[0]
+    out[n]["key"] = objects[i]["key"]
+    out[n]["serial"] = objects[i]["serial"]
+    out[n]["query"] = q
+    out[n]["diff"] = diff
+    out[n]["first"] = diff > 0 and not objects[i]["shown"] & BITS[q]
+    if diff > 0:
+        objects[i]["shown"] |= BITS[q]
+    tally[1] = n + 1
+
+
+@kernel
+def lose(objects: Records, i: int, out: Records, tally: Records, step: Records) -> None:
+    """Within a quiet batch object i is dropped: answers that had it at the start have lost it."""
+    for q in range(32):
+        if objects[i]["was"] & BITS[q]:
+            write(objects, i, q, -1, out, tally, step)
+
+
+@kernel
+def refit_bands(
+    objects: Records,
+    groups: Records,
+    views: Records,  # of the new queries, empty
+    queries: Records,  # the new ones: no larger k or window than the old ones had
+    heirs: Records,  # per new query: which old one it goes on from, or -1
+    now: Records,  # per group
+    tally: Records,
+    out: Records,
+) -> Records:
+    """Serve other queries from the same skybands, cut down to what these need; returns how the heirs' answers change."""
+    step = np.zeros(1, out.dtype)
+    step[0]["row"] = -1
+    nobody = np.empty(0, np.bool_)
+    K, Q = 0, len(queries)
+    for q in range(Q):
+        K = max(K, queries[q]["k"])
+    for g in range(len(groups)):
+        step[0]["visit"] = g
+        step[0]["instant"] = now[g]
+        out = reserve(out, tally, 2 * Q * (groups[g]["size"] + 1))
+        head, w = groups[g]["head"], 0
+        for i in range(head, head + groups[g]["size"]):
+            was = shown = np.uint32(0)
+            for q in range(Q):
+                if heirs[q] >= 0:
+                    was |= BITS[q] if objects[i]["inside"] & BITS[heirs[q]] else np.uint32(0)
+                    shown |= BITS[q] if objects[i]["shown"] & BITS[heirs[q]] else np.uint32(0)
+            objects[i]["inside"] = 0
+            objects[i]["shown"] = shown
+            objects[i]["was"] = was
+            if objects[i]["dom"] >= K:
+                lose(objects, i, out, tally, step)
+                continue
+            objects[head + w] = objects[i]
+            w += 1
+        groups[g]["size"] = w
+        for q in range(Q):
+            bound = now[g] - queries[q]["length"]
+            promote(objects, groups, views, g * Q + q, q, g, queries[q]["k"], bound, -1, out, tally, step, True)
+        purge(objects, groups, views, queries, K, g, now[g], nobody, NEVER, out, tally, step)
+        compare(objects, groups, g, Q, out, tally, step)
+    return out
+
+
+@kernel
+def read_bands(
+    objects: Records, groups: Records, chosen: Records, now: Records, k: int, length: int, out: Records
+) -> tuple[Records, Records]:
+    """The k best of each chosen group with a stamp above now - length; `out` has room for k or the run's size each."""
+    held = np.empty(len(chosen), np.int64)
+    n = 0
+    for j in range(len(chosen)):
+        g = chosen[j]
+        begin = n
+        for i in range(groups[g]["head"], groups[g]["head"] + groups[g]["size"]):
+            if n - begin == k:
+                break
+            if objects[i]["stamp"] > now[g] - length:
+                out[n] = objects[i]
+                n += 1
+        held[j] = n - begin
+    return out[:n], held
+
+
+@kernel
+def remember(objects: Records, groups: Records, g: int) -> None:
+    for i in range(groups[g]["head"], groups[g]["head"] + groups[g]["size"]):
+        objects[i]["was"] = objects[i]["inside"]
+
+
+@kernel
+def compare(objects: Records, groups: Records, g: int, Q: int, out: Records, tally: Records, step: Records) -> None:
+    """Report a quiet batch: who has left since it began, then who has entered."""
+    for diff in (-1, 1):
+        for i in range(groups[g]["head"], groups[g]["head"] + groups[g]["size"]):
+            before, after = objects[i]["was"], objects[i]["inside"]
+            moved = before & ~after if diff < 0 else after & ~before
+            if moved:
+                for q in range(Q):
+                    if moved & BITS[q]:
+                        write(objects, i, q, diff, out, tally, step)
+    for i in range(groups[g]["head"], groups[g]["head"] + groups[g]["size"]):
+        objects[i]["was"] = 0
+
+
+@kernel
+def reserve(out: Records, tally: Records, more: int) -> Records:
+    """Room for `more` changes."""
+    if tally[1] + more <= len(out):
+        return out
+    larger = np.empty(2 * len(out) + more, out.dtype)
+    larger[: tally[1]] = out[: tally[1]]
+    return larger
+
+
+@kernel
+def make_room(objects: Records, groups: Records, g: int, tally: Records) -> Records:
+    """Free places on both sides of the group's run: recentre it, or move it to a place of twice the size."""
+    room, head, size = groups[g]["room"], groups[g]["head"], groups[g]["size"]
+    if room >= SMALLEST and 4 * size <= 3 * room:
+        groups[g]["head"] = groups[g]["start"] + (room - size) // 2
+        move_run(objects, head, objects, groups[g]["head"], size)
+        return objects
+    room = max(SMALLEST, 2 * room)
+    if tally[0] + room > len(objects):
+        objects = pack(objects, groups, tally, room)
+        head = groups[g]["head"]
+    groups[g]["start"] = tally[0]
+    groups[g]["room"] = room
+    groups[g]["head"] = tally[0] + (room - size) // 2
+    tally[0] += room
+    move_run(objects, head, objects, groups[g]["head"], size)
+    return objects
+
+
+@kernel
+def pack(objects: Records, groups: Records, tally: Records, room: int) -> Records:
+    """A larger arena without the places that moved groups have left behind."""
+    total = room
+    for g in range(len(groups)):
+        total += groups[g]["room"]
+    arena = np.empty(2 * total, objects.dtype)
+    tally[0] = 0
+    for g in range(len(groups)):
+        to = tally[0] + groups[g]["head"] - groups[g]["start"]
+        move_run(objects, groups[g]["head"], arena, to, groups[g]["size"])
+        groups[g]["start"] = tally[0]
+        groups[g]["head"] = to
+        tally[0] += groups[g]["room"]
+    return arena
+
+
+@kernel
+def move_run(source: Records, begin: int, target: Records, to: int, size: int) -> None:
+    if begin < to:
+        for i in range(size - 1, -1, -1):
+            target[to + i] = source[begin + i]
+    else:
+        for i in range(size):
+            target[to + i] = source[begin + i]

@@ -1,0 +1,277 @@
+"""What each query means: the specification, slow and readable. It shares no code with the engines.
+
+The oracle mirrors `Monitor` with plain Python data: rows and changes are dicts, times are integers, dates or
+datetimes. It keeps every arrival of a window in a list and computes each answer anew after each step.
+
+    objects.py     an arrival (an object), a member (a row of an answer)
+    scalar.py scores.py     expressions and scorings of one row
+    reading.py     a row as an arrival, or the reason to reject it
+    certain.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
+    family.py      which queries ask the same but for k and the window's length
+    standing.py    one query: its groups, windows, steps and differences
+    output.py      the rows of changes and answers, column by column
+    __init__.py    all queries: rows, the clock, lateness, numbering, the order of changes
+
+Cost: each step is at least linear in the window; pairs are quadratic, uncertain queries cubic.
+
+>>> from skyband.query import TopK
+>>> from skyband.windows import Last
+>>> oracle = Oracle(TopK(1, by="delay", window=Last(2)), id="flight")
+>>> for change in oracle.push([{"flight": "A", "delay": 5}, {"flight": "B", "delay": 30}]):
+...     print(change["at"], change["id"], change["score"], change["diff"])
+0 A 5.0 1
+1 A 5.0 -1
+1 B 30.0 1
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+from skyband.errors import BatchError, QueryError
+from skyband.oracle.certain import skyband
+from skyband.oracle.family import fits, narrowed, related, size
+from skyband.oracle.objects import Arrival, Roles, Row, same
+from skyband.oracle.output import answer_rows, change_rows
+from skyband.oracle.reading import Rejected
+from skyband.oracle.standing import Change, Group, Standing, members, remove
+from skyband.query import RESERVED, Query, TopK, TopKIncomplete
+from skyband.windows import UntilDeleted, Window
+
+__all__ = ["Oracle"]
+
+
+class Oracle:
+    """All standing queries over one stream of rows."""
+
+    def __init__(
+        self,
+        queries: Query | Iterable[Query] | Mapping[str, Query],
+        *,
+        id: str | None = None,
+        time: str | None = None,
+        part: str = "part",
+        value: str = "value",
+        keep: Iterable[str] = (),
+        emit: str = "arrival",
+        late: str = "accept",
+        invalid: str = "reject",
+    ) -> None:
+        self.arrivals = 0  # rows that at least one query took in
+        self.late = 0  # rows that at least one query dropped as late
+        self.rejected: Counter[str] = Counter()  # rows by reason; also pairs without a score, unknown ids
+        self.clock: Any = None
+        self._roles = Roles(id, time, part, value, (keep,) if isinstance(keep, str) else tuple(keep))
+        self._emit = _one_of("emit", emit, ("arrival", "batch"))
+        self._drop_late = _one_of("late", late, ("accept", "drop")) == "drop"
+        self._raise = _one_of("invalid", invalid, ("reject", "raise")) == "raise"
+        self._standing: dict[str, Standing] = {}
+        if taken := set(self._roles.keep) & set(RESERVED):
+            raise QueryError(f"keep: {min(taken)!r} is a column that skyband writes itself. Rename it.")
+        if isinstance(queries, Query):
+            queries = [queries]
+        if not isinstance(queries, Mapping):
+            queries = {f"q{i}": query for i, query in enumerate(queries)}
+        for name, query in queries.items():
+            self.add(name, query)
+
+    # ------------------------------------------------------------------- what comes in
+
+    def push(self, rows: list[Row]) -> list[Row]:
+        """Take rows in, one after the other; the changes, by query and then by step."""
+        before = copy.deepcopy(self.__dict__) if self._raise else {}
+        changes: dict[str, list[Change]] = {name: [] for name in self._standing}
+        try:
+            for place, row in enumerate(rows):
+                self._take(row, place, changes)
+        except BatchError:
+            self.__dict__.update(before)
+            raise
+        return self._finish(changes)
+
+    def advance(self, to: Any) -> list[Row]:
+        """Time moves on with no arrival."""
+        if self._roles.time is None:
+            raise QueryError('advance: no time column is named. Name it with time="...".')
+        if self.clock is not None and to < self.clock:
+            raise BatchError(f"advance({to!r}): time cannot go back, the clock is at {self.clock!r}.")
+        changes: dict[str, list[Change]] = {name: [] for name in self._standing}
+        self._move_clock(to, changes)
+        return self._finish(changes)
+
+    def delete(self, ids: Iterable[Any]) -> list[Row]:
+        """Delete objects of `UntilDeleted` queries: one step per id."""
+        changes: dict[str, list[Change]] = {name: [] for name in self._standing}
+        for id in ids:
+            known = False
+            for name, standing in self._standing.items():
+                if not isinstance(standing.query.window, UntilDeleted):
+                    continue
+                for group in [group for group in standing.groups.values() if remove(group, id)]:
+                    known = True
+                    changes[name] += self._step(standing, group, self.clock, group.last_number, self.clock)
+            if not known:
+                self.rejected["unknown id"] += 1
+        return self._finish(changes, deleting=True)
+
+    def _take(self, row: Row, place: int, changes: dict[str, list[Change]]) -> None:
+        """One row: who rejects it, then the clock, then its arrival at each query."""
+        time = None if self._roles.time is None else row.get(self._roles.time)
+        now = time if self.clock is None or (time is not None and time > self.clock) else self.clock
+        accepted: dict[str, Arrival] = {}
+        late: set[str] = set()
+        reasons: set[str] = set()
+        for name, standing in self._standing.items():
+            try:
+                arrival = standing.read(row)
+                if standing.late(arrival, now) and (self._drop_late or standing.expired(arrival, now)):
+                    late.add(name)
+                else:
+                    standing.check(arrival, now)
+                accepted[name] = arrival
+            except Rejected as rejected:
+                if self._raise:
+                    where = f"row {place}" + (f", column {rejected.column!r}" if rejected.column else "")
+                    raise BatchError(f"{where}: {rejected.reason}.") from None
+                reasons.add(rejected.reason)
+        self.rejected.update(reasons)
+        if not accepted:
+            return  # it moves no clock
+        self._move_clock(now, changes)
+        for name, arrival in accepted.items():
+            if name not in late:
+                standing = self._standing[name]
+                group = standing.arrive(arrival, now)
+                if missing := standing.scoreless_pairs(group, arrival, now):
+                    self.rejected["pair without a score"] += missing
+                step_time = now if standing.timed else arrival.time
+                changes[name] += self._step(standing, group, now, arrival.number, step_time)
+        self.late += bool(late)
+        self.arrivals += len(accepted) > len(late)
+
+    def _move_clock(self, to: Any, changes: dict[str, list[Change]]) -> None:
+        """All groups of all queries expire by the one clock, instant by instant."""
+        self.clock = to
+        for name, standing in self._standing.items():
+            for instant, group in standing.expiries(to):
+                changes[name] += self._step(standing, group, instant, group.last_number, instant)
+
+    def _step(self, standing: Standing, group: Group, now: Any, at: int, time: Any) -> list[Change]:
+        return standing.step(group, now, at, time, show=self._emit == "arrival")
+
+    def _finish(self, changes: dict[str, list[Change]], deleting: bool = False) -> list[Row]:
+        """The changes as rows; with emit="batch" one difference per group, after the last step."""
+        for name, standing in self._standing.items():
+            if self._emit == "batch":
+                for group in standing.groups.values():
+                    time = self.clock if deleting else standing.instant(group, self.clock)
+                    changes[name] += standing.step(group, self.clock, group.last_number, time, show=True)
+            standing.forget(max((s.query.window for s in self._family(standing, standing.query)), key=size))
+        return self._rows(changes)
+
+    # ------------------------------------------------------------------------- queries
+
+    @property
+    def queries(self) -> dict[str, Query]:
+        return {name: standing.query for name, standing in self._standing.items()}
+
+    def add(self, name: str, query: Query) -> None:
+        """A query that sees only later arrivals and goes on with the numbers."""
+        if name in self._standing:
+            raise QueryError(f"a query called {name!r} is running. Use replace, or another name.")
+        self._standing[name] = self._start(name, query)
+
+    def replace(self, name: str, query: Query) -> list[Row]:
+        """Another query under the name: it keeps the arrivals if it fits in them, else starts empty."""
+        old = self._named(name)
+        family = self._family(old, query)
+        if old in family and fits(query, [standing.query for standing in family]):
+            old.query = query
+            changes = [
+                change
+                for group in old.groups.values()
+                for change in old.step(
+                    group, self.clock, group.last_number, old.instant(group, self.clock), show=True
+                )
+            ]
+            return self._rows({name: changes})
+        left = self._rows({name: old.leave(self.clock)})
+        self._standing[name] = self._start(name, query)  # a dict keeps the place of a key
+        return left
+
+    def drop(self, name: str) -> None:
+        del self._standing[self._named(name).name]
+
+    def _start(self, name: str, query: Query) -> Standing:
+        if query.window.timed and self._roles.time is None:
+            raise QueryError(f'{name}: {query.window!r} is a time window. Name its column with time="...".')
+        keyed = isinstance(query, TopKIncomplete) or isinstance(query.window, UntilDeleted)
+        if keyed and self._roles.id is None:
+            raise QueryError(f'{name}: ids are keys here. Name the id column with id="...".')
+        numbers: dict[Hashable, int] = {}
+        for standing in self._standing.values():
+            if standing.query.per_columns == query.per_columns:
+                for key, number in standing.next_numbers().items():
+                    numbers[key] = max(number, numbers.get(key, 0))
+        return Standing(name, query, self._roles, self.clock, numbers, born=self.arrivals)
+
+    def _named(self, name: str | None) -> Standing:
+        if name is None and len(self._standing) == 1:
+            return next(iter(self._standing.values()))
+        if name is None or name not in self._standing:
+            raise QueryError(f"there is no query {name!r}. Running: {', '.join(self._standing)}.")
+        return self._standing[name]
+
+    def _family(self, standing: Standing, query: Query) -> list[Standing]:
+        """The running queries that saw the same arrivals and ask the same, but for k and the window."""
+        return [s for s in self._standing.values() if s.born == standing.born and related(s.query, query)]
+
+    # ------------------------------------------------------------------- what comes out
+
+    def answer(
+        self, name: str | None = None, *, key: Any = None, k: int | None = None, window: Window | None = None
+    ) -> list[Row]:
+        """The answer now, best first; of all groups, or of the one that `key` names."""
+        standing = self._named(name)
+        query = narrowed(standing.query, k, window)
+        rows: list[Row] = []
+        for group in self._groups(standing, key):
+            valid = standing.valid(group.arrivals, self.clock, query.window)
+            rows += answer_rows(query, group, members(query, valid), self._roles)
+        return rows
+
+    def skyband(self, name: str | None = None, key: Any = ()) -> list[Any]:
+        """TopK: the ids of the valid objects with fewer than k dominators, best first."""
+        standing = self._named(name)
+        if not isinstance(standing.query, TopK):
+            raise QueryError(f"skyband: {standing.name!r} is no TopK.")
+        return [
+            o.id
+            for group in self._groups(standing, key)
+            for o in skyband(standing.query, standing.valid(group.arrivals, self.clock))
+        ]
+
+    def _groups(self, standing: Standing, key: Any) -> list[Group]:
+        """The group of a key, if anything arrived in it; all groups for None."""
+        if key is None:
+            return list(standing.groups.values())
+        values = tuple(same(value) for value in (key if isinstance(key, tuple) else (key,)))
+        if len(values) != len(standing.query.per_columns):
+            raise QueryError(f"key={key!r}: give one value for each of {standing.query.per_columns}.")
+        return [standing.groups[values]] if values in standing.groups else []
+
+    def _rows(self, changes: Mapping[str, list[Change]]) -> list[Row]:
+        return [
+            row
+            for name, standing in self._standing.items()
+            for row in change_rows(name, standing.query, changes.get(name, []), self.queries, self._roles)
+        ]
+
+
+def _one_of(what: str, choice: str, choices: tuple[str, ...]) -> str:
+    if choice not in choices:
+        raise QueryError(f"{what}={choice!r} is unknown. Use one of {', '.join(choices)}.")
+    return choice

@@ -1,0 +1,60 @@
+"""TopKIncomplete: objects whose score is combined from parts that arrive in separate rows (haghani2009).
+
+The object of an id is made of the valid rows of that id; a part with no valid row counts as its low. An
+object with no valid row is no object. Of equal scores the object with the newest row ranks higher.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+
+from skyband.oracle.objects import Arrival, Member, same
+from skyband.oracle.scalar import evaluate, number, parse
+from skyband.oracle.scores import key_of
+from skyband.query import TopKIncomplete
+from skyband.scoring import Linear
+
+
+def top_k_incomplete(query: TopKIncomplete, valid: list[Arrival]) -> list[Member]:
+    rows_of: dict[Hashable, list[Arrival]] = {}
+    for row in sorted(valid, key=lambda o: o.age):
+        rows_of.setdefault(same(row.id), []).append(row)
+    members = [Member(key, (rows[-1],), combined(query, rows)) for key, rows in rows_of.items()]
+    scored = [member for member in members if not math.isnan(member.score)]
+    return sorted(scored, key=lambda m: (m.score, m.objects[0].age), reverse=True)[: query.k]
+
+
+def combined(query: TopKIncomplete, rows: list[Arrival]) -> float:
+    """The score of an object from its valid rows, oldest first."""
+    values = {}
+    for part, (low, _) in query.parts:
+        values[part] = _repeated(query.repeat, [row.value for row in rows if row.part == part], low)
+    if isinstance(query.combine, Linear):
+        score = key_of(query.combine, values)
+    elif query.combine == "min":
+        score = min(values.values())
+    elif query.combine == "max":
+        score = max(values.values())
+    elif query.combine in ("sum", "mean"):
+        total, *others = values.values()
+        for value in others:
+            total = total + value
+        score = total if query.combine == "sum" else total / len(values)
+    else:
+        score = number(evaluate(parse(query.combine), lambda _, part: values[part]))
+    return math.nan if score is None else score
+
+
+def _repeated(repeat: str | None, values: list[float], low: float) -> float:
+    """The value of one part from its valid rows, oldest first. Without `repeat` there is at most one."""
+    if not values:
+        return low
+    if repeat == "max":
+        return max(values)
+    if repeat == "sum":
+        total = values[0]
+        for value in values[1:]:
+            total = total + value
+        return total
+    return values[-1]

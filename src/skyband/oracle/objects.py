@@ -1,0 +1,58 @@
+"""The oracle's two nouns: an arrival (an object of a query's stream) and a member (a row of an answer)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Row: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which input columns play a part of their own."""
+
+    id: str | None
+    time: str | None
+    part: str
+    value: str
+    keep: tuple[str, ...]
+
+
+@dataclass(eq=False)
+class Arrival:
+    """One row that a query took in. Two arrivals are two objects, whatever their ids."""
+
+    row: Row
+    id: Any  # the value of the named column, or the arrival's own number
+    time: Any
+    number: int = -1  # `at`: its place in the group's stream, from 0
+    age: tuple[Any, ...] = ()  # larger is newer: (number,), in time windows (time, number)
+    eligible: bool = True  # satisfies `where`, so that it can be an answer
+    key: float = math.nan  # what objects are ranked by
+    score: float = math.nan  # what is reported
+    probability: float = 1.0  # uncertain: that the object exists
+    rival: Hashable = None  # uncertain: alternatives with the same `group` exclude each other
+    part: str = ""  # incomplete: which part of the object this row brings
+    value: float = math.nan  # incomplete: its value
+
+
+@dataclass(frozen=True)
+class Member:
+    """One row of an answer. Changes are differences between answers as sets of identities."""
+
+    identity: Hashable  # the arrival; two of them; (arrival, rank held); the id of an incomplete object
+    objects: tuple[Arrival, ...]  # one; of a pair the older, then the newer
+    score: float
+    rank: int | None = None  # the rank held, u-kranks only
+    probability: float | None = None
+
+
+def same(value: Any) -> Hashable:
+    """A value as a key: NaN equals NaN, -0.0 equals 0.0, null is a value like any other."""
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN", None  # a tuple equals no value of a column
+    hashable: Hashable = value
+    return hashable

@@ -1,0 +1,40 @@
+"""TopKPairs: the k best pairs of valid objects of a group (shen2012, section 2).
+
+A pair is valid while both members are. Of equal scores the pair whose older member is newer ranks higher,
+then the one whose newer member is newer.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+from skyband.oracle.objects import Arrival, Member
+from skyband.oracle.scores import pair_score
+from skyband.query import TopKPairs
+
+
+def top_k_pairs(query: TopKPairs, valid: list[Arrival]) -> list[Member]:
+    oldest_first = sorted((o for o in valid if o.eligible), key=lambda o: o.age)
+    pairs = []
+    for older, newer in combinations(oldest_first, 2):
+        score = _score(query, older, newer)
+        if score is not None:
+            pairs.append(Member((older, newer), (older, newer), score))
+
+    def rank(pair: Member) -> tuple[object, ...]:
+        older, newer = pair.objects
+        return (pair.score if query.descending else -pair.score, older.age, newer.age)
+
+    return sorted(pairs, key=rank, reverse=True)[: query.k]
+
+
+def scoreless(query: TopKPairs, valid: list[Arrival], arrived: Arrival) -> int:
+    """How many pairs that an arrival makes have no score: they are no answers and are counted once."""
+    others = [o for o in valid if o.eligible and o is not arrived] if arrived.eligible else []
+    return sum(_score(query, *sorted((o, arrived), key=lambda o: o.age)) is None for o in others)
+
+
+def _score(query: TopKPairs, older: Arrival, newer: Arrival) -> float | None:
+    score = pair_score(query.by, older.row, newer.row)
+    return None if score is None or math.isnan(score) else score

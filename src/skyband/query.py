@@ -1,0 +1,418 @@
+"""What is asked: queries as values, checked when made, equal by value, stored as plain data.
+
+A query can be printed, compared, stored and sent; the machine that answers it is chosen later.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from skyband.errors import QueryError
+from skyband.expressions import is_symmetric, parse, recognise
+from skyband.scoring import By, Global, Linear, Nearest, Product, Quadratic, by_from_dict, by_to_dict
+from skyband.windows import UntilDeleted, Window, window_from_dict
+
+#: Columns that skyband writes itself; no `per` or `keep` column may take one of these names.
+RESERVED = ("query", "at", "time", "id", "id_a", "id_b", "rank", "score", "probability", "diff", "first")
+
+ALGORITHMS = {
+    "TopK": (
+        *("BLOCK", "SA", "RA", "PA", "SASF", "SARF", "SAPF", "RASF", "RARF", "RAPF"),
+        *("ADAPTIVE", "TSL", "TMA", "SMA", "CPM/W", "SNN"),
+    ),
+    "Above": ("TSL", "TMA", "SMA"),
+    "TopKPairs": ("SCASE", "TA", "BASIC", "NAIVE"),
+    "TopKIncomplete": ("SLA", "EAA", "SWEEP", "APPROX", "BUDGET"),
+    "TopKUncertain": ("BS", "CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER", "DOM"),
+}
+_OBJECT_SCORINGS = (str, Linear, Product, Quadratic, Nearest)
+
+
+class Query:
+    """What all query kinds share. Use one of the kinds: TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain."""
+
+    kind: ClassVar[str] = "Query"
+    window: Window
+    per: str | Iterable[str] | None
+    algorithm: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.window, Window):
+            raise QueryError(
+                f'{self.kind}: window must say how long objects count, such as Last(1000) or Last("10 minutes"); '
+                f"got {self.window!r}."
+            )
+        self._set("per", _names(f"{self.kind}: per", self.per))
+        self._set("algorithm", _algorithm(self.kind, self.algorithm))
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    @property
+    def per_columns(self) -> tuple[str, ...]:
+        """`per` as it is kept: a tuple of column names, empty for one group."""
+        return tuple(self.per or ())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON; only what differs from the defaults."""
+        data: dict[str, Any] = {"kind": self.kind}
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if field.name == "window":
+                value = self.window.to_dict()
+            elif field.name == "by" or isinstance(value, Linear):
+                value = by_to_dict(value)
+            elif field.name == "parts":
+                value = {part: list(bounds) for part, bounds in value}
+            elif field.name == "per":
+                value = list(self.per_columns)
+            elif field.default is not dataclasses.MISSING and value == field.default:
+                continue
+            if value not in (None, []):
+                data[field.name] = value
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], call: Callable[..., Any] | None = None) -> Self:
+        """The inverse of `to_dict`. `call`: the scoring function, where the query was scored by one."""
+        if not isinstance(data, Mapping):
+            raise QueryError(f"a query is stored as a mapping with a 'kind'; got {data!r}.")
+        values = dict(data)
+        kind = values.pop("kind", cls.kind)
+        made = _KINDS.get(kind)
+        if made is None or not issubclass(made, cls):
+            allowed = [name for name, known in _KINDS.items() if issubclass(known, cls)]
+            raise QueryError(f"kind {kind!r} is not a query kind here. Use one of {', '.join(allowed)}.")
+        known = {field.name for field in dataclasses.fields(made)}  # type: ignore[arg-type]
+        if unknown := values.keys() - known:
+            raise QueryError(f"{kind} has no {', '.join(sorted(unknown))}. It has: {', '.join(sorted(known))}.")
+        if isinstance(values.get("window"), Mapping):
+            values["window"] = window_from_dict(values["window"])
+        if "by" in values:
+            values["by"] = by_from_dict(values["by"], call)
+        if isinstance(values.get("combine"), Mapping):
+            values["combine"] = by_from_dict(values["combine"])
+        try:
+            return made(**values)  # type: ignore[return-value]
+        except TypeError as error:
+            raise QueryError(f"{kind}: {str(error).partition('__init__() ')[2] or error}.") from None
+
+
+@dataclass(frozen=True)
+class TopK(Query):
+    """The k best objects of the window.
+
+    >>> from skyband import Last
+    >>> TopK(10, by="delay", window=Last("24 hours"), per="origin").per
+    ('origin',)
+    """
+
+    kind: ClassVar[str] = "TopK"
+    k: int
+    by: By
+    window: Window
+    _: dataclasses.KW_ONLY
+    largest: bool | None = None
+    where: str | None = None
+    per: str | Iterable[str] | None = None
+    algorithm: str = "auto"
+    gamma: float = 0.2
+    sigma: float = 1e-3
+    additional: int = 10
+    buffer: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set("k", _count(self.kind, "k", self.k, 1, "10"))
+        _scored_by(self.kind, self.by)
+        _direction(self.kind, self.largest)
+        _where(self.kind, self.where)
+        self._set("gamma", _between(f"{self.kind}: gamma", self.gamma, 0, math.inf, "0.2"))
+        self._set("sigma", _between(f"{self.kind}: sigma", self.sigma, 0, 1, "0.001"))
+        self._set("additional", _count(self.kind, "additional", self.additional, 0, "10"))
+        if self.buffer is not None:
+            self._set("buffer", _count(self.kind, "buffer", self.buffer, 1, "2000"))
+
+    @property
+    def descending(self) -> bool:
+        """Whether the largest score is best."""
+        return _descending(self.by, self.largest)
+
+
+@dataclass(frozen=True)
+class Above(Query):
+    """All objects of the window whose score is strictly above a threshold."""
+
+    kind: ClassVar[str] = "Above"
+    threshold: float
+    by: By
+    window: Window
+    _: dataclasses.KW_ONLY
+    where: str | None = None
+    per: str | Iterable[str] | None = None
+    algorithm: str = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set("threshold", _threshold(self.kind, self.threshold))
+        if isinstance(self.by, Nearest):
+            raise QueryError(
+                "Above: Nearest ranks the smallest first, so 'above' would mean the far ones. "
+                'Type the distance as an expression, such as by="abs(x - 0.2)", if that is what you want.'
+            )
+        _scored_by(self.kind, self.by)
+        _where(self.kind, self.where)
+
+    descending: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class TopKPairs(Query):
+    """The k best pairs of objects of the window; `by` is over `a.` and `b.`; the smallest is best."""
+
+    kind: ClassVar[str] = "TopKPairs"
+    k: int
+    by: By
+    window: Window
+    _: dataclasses.KW_ONLY
+    largest: bool = False
+    symmetric: bool = True
+    where: str | None = None
+    per: str | Iterable[str] | None = None
+    algorithm: str = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _expiring(self.kind, self.window)
+        self._set("k", _count(self.kind, "k", self.k, 1, "10"))
+        if not isinstance(self.largest, bool) or not isinstance(self.symmetric, bool):
+            raise QueryError("TopKPairs: largest and symmetric are True or False.")
+        if isinstance(self.by, str):
+            if not is_symmetric(parse(self.by, members=("a", "b"))) and self.symmetric:
+                raise QueryError(
+                    f"TopKPairs: {self.by!r} may change when a and b are exchanged, but a pair has no order. "
+                    "Use a symmetric form such as abs(a.x - b.x), or symmetric=False: a is then the older."
+                )
+        elif not isinstance(self.by, Global) and (isinstance(self.by, _OBJECT_SCORINGS) or not callable(self.by)):
+            raise QueryError(
+                f"TopKPairs: {self.by!r} does not score a pair. Use an expression over a. and b., "
+                'sb.Global({"x": "absdiff"}), or a function of two batches.'
+            )
+        _where(self.kind, self.where)
+
+    @property
+    def descending(self) -> bool:
+        return self.largest
+
+
+@dataclass(frozen=True)
+class TopKIncomplete(Query):
+    """The k best objects whose score is combined from parts that arrive in separate rows."""
+
+    kind: ClassVar[str] = "TopKIncomplete"
+    k: int
+    parts: Any
+    window: Window
+    _: dataclasses.KW_ONLY
+    combine: str | Linear = "sum"
+    repeat: str | None = None
+    per: str | Iterable[str] | None = None
+    algorithm: str = "auto"
+
+    descending: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _expiring(self.kind, self.window)
+        self._set("k", _count(self.kind, "k", self.k, 1, "10"))
+        self._set("parts", _parts(self.parts))
+        names = [part for part, _ in self.parts]
+        if isinstance(self.combine, Linear):
+            used, falling = self.combine.columns, [part for part, weight in self.combine.terms if weight < 0]
+        elif self.combine in ("sum", "mean", "min", "max"):
+            used, falling = (), []
+        elif isinstance(self.combine, str):
+            expression = parse(self.combine)
+            rising = dict(recognise(expression).directions)
+            used, falling = expression.columns, [part for part in expression.columns if rising.get(part) != 1]
+        else:
+            raise QueryError(
+                f'TopKIncomplete: combine {self.combine!r} is unknown. Use "sum", "mean", "min", "max", '
+                "sb.Linear({part: weight}) or a rising expression over the parts."
+            )
+        if unknown := [part for part in used if part not in names]:
+            raise QueryError(f"TopKIncomplete: combine uses {unknown[0]!r}, which is not a part. Parts: {names}.")
+        if falling:
+            raise QueryError(
+                f"TopKIncomplete: combine does not rise with {falling[0]!r}, so an unseen part could lower the score. "
+                "Use a combination that rises in every part."
+            )
+        if self.repeat not in (None, "last", "max", "sum"):
+            raise QueryError(f'TopKIncomplete: repeat {self.repeat!r} is unknown. Use None, "last", "max" or "sum".')
+
+
+@dataclass(frozen=True)
+class TopKUncertain(Query):
+    """The top k among objects that exist only with a probability, in one of four meanings."""
+
+    kind: ClassVar[str] = "TopKUncertain"
+    k: int
+    by: By
+    window: Window
+    _: dataclasses.KW_ONLY
+    probability: str = "p"
+    semantics: str = "pk-topk"
+    threshold: float | None = None
+    group: str | None = None
+    largest: bool | None = None
+    where: str | None = None
+    per: str | Iterable[str] | None = None
+    algorithm: str = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _expiring(self.kind, self.window)
+        self._set("k", _count(self.kind, "k", self.k, 1, "10"))
+        _scored_by(self.kind, self.by)
+        _direction(self.kind, self.largest)
+        _where(self.kind, self.where)
+        _names("TopKUncertain: probability", self.probability)
+        if self.group is not None:
+            _names("TopKUncertain: group", self.group)
+        meanings = ("pk-topk", "pt-k", "u-kranks", "u-topk")
+        if self.semantics not in meanings:
+            raise QueryError(f"TopKUncertain: semantics {self.semantics!r} is unknown. Use one of {', '.join(meanings)}.")
+        if (self.semantics == "pt-k") != (self.threshold is not None):
+            raise QueryError(
+                "TopKUncertain: pt-k needs threshold= (all objects more probable than it), and only pt-k takes one; "
+                f"got semantics={self.semantics!r}, threshold={self.threshold!r}."
+            )
+        if self.threshold is not None:
+            threshold = _threshold(self.kind, self.threshold)
+            if not 0 <= threshold < 1:
+                raise QueryError(f"TopKUncertain: threshold {threshold} is no probability. Use 0 <= threshold < 1.")
+            self._set("threshold", threshold)
+
+    @property
+    def descending(self) -> bool:
+        return _descending(self.by, self.largest)
+
+
+_KINDS: dict[str, type[Query]] = {kind.kind: kind for kind in (TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain)}
+
+
+def _count(kind: str, name: str, number: object, least: int, example: str) -> int:
+    try:
+        if isinstance(number, bool):
+            raise TypeError
+        whole = operator.index(number)  # type: ignore[arg-type]
+    except TypeError:
+        raise QueryError(
+            f"{kind}({name}={number!r}): {name} must be a whole number. Did you mean {name}={example}?"
+        ) from None
+    if whole < least or whole >= 2**31:
+        raise QueryError(
+            f"{kind}({name}={whole}): {name} must be at least {least} and below 2^31. Did you mean {name}={example}?"
+        )
+    return whole
+
+
+def _between(what: str, number: object, low: float, high: float, example: str) -> float:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not low < number < high:
+        raise QueryError(f"{what} must be a number above {low} and below {high}, such as {example}; got {number!r}.")
+    return float(number)
+
+
+def _threshold(kind: str, number: object) -> float:
+    if isinstance(number, bool) or not isinstance(number, int | float) or math.isnan(number):
+        raise QueryError(f"{kind}: threshold must be a number; got {number!r}.")
+    return float(number)
+
+
+def _names(what: str, names: object) -> tuple[str, ...]:
+    given = () if names is None else (names,) if isinstance(names, str) else names
+    listed = tuple(given) if isinstance(given, Iterable) else (given,)
+    for name in listed:
+        if not isinstance(name, str) or not name:
+            raise QueryError(f"{what} names columns by non-empty strings; got {name!r}.")
+        if name in RESERVED:
+            raise QueryError(
+                f"{what}: {name!r} is a column that skyband writes itself ({', '.join(RESERVED)}). Rename the input's column."
+            )
+        if listed.count(name) > 1:
+            raise QueryError(f"{what} names {name!r} twice. Name each column once.")
+    return listed
+
+
+def _algorithm(kind: str, name: object) -> str:
+    known = ALGORITHMS[kind]
+    if isinstance(name, str) and name.upper() in ("AUTO", *known):
+        return "auto" if name.upper() == "AUTO" else name.upper()
+    raise QueryError(f"{kind}: algorithm {name!r} is unknown. Use auto or one of {', '.join(known)}.")
+
+
+def _scored_by(kind: str, by: object) -> None:
+    if isinstance(by, str):
+        parse(by)
+    elif isinstance(by, Global):
+        raise QueryError(f"{kind}: Global scores pairs of objects. Use it with TopKPairs, or Linear here.")
+    elif not isinstance(by, _OBJECT_SCORINGS) and not callable(by):
+        raise QueryError(
+            f"{kind}: {by!r} is no scoring. Use a column, an expression, sb.Linear, sb.Product, sb.Quadratic, "
+            "sb.Nearest, or a function of a batch."
+        )
+
+
+def _direction(kind: str, largest: object) -> None:
+    if largest is not None and not isinstance(largest, bool):
+        raise QueryError(f"{kind}: largest is True, False or None (largest is best, but for Nearest); got {largest!r}.")
+
+
+def _descending(by: object, largest: bool | None) -> bool:
+    return not isinstance(by, Nearest) if largest is None else largest
+
+
+def _where(kind: str, where: object) -> None:
+    if where is None:
+        return
+    if not isinstance(where, str):
+        raise QueryError(f"{kind}: where is a condition in SQL, such as \"distance > 500\"; got {where!r}.")
+    parse(where)
+
+
+def _expiring(kind: str, window: Window) -> None:
+    if isinstance(window, UntilDeleted):
+        raise QueryError(f"{kind} needs a window that moves on, such as Last(1000). UntilDeleted is for TopK and Above.")
+
+
+def _parts(parts: object) -> tuple[tuple[str, tuple[float, float]], ...]:
+    given: Mapping[Any, Any]
+    if isinstance(parts, Mapping):
+        given = parts
+    elif isinstance(parts, Iterable) and not isinstance(parts, str):
+        listed = list(parts)  # a list of names, or what this function returned before
+        given = {part: (0.0, 1.0) for part in listed} if all(isinstance(p, str) for p in listed) else dict(listed)
+        if len(given) != len(listed):
+            raise QueryError(f"TopKIncomplete: parts names a part twice: {listed!r}.")
+    else:
+        given = {}
+    if not given:
+        raise QueryError(
+            'TopKIncomplete: parts is a list of names (values in [0, 1]) or {"north": (low, high), ...}; '
+            f"got {parts!r}."
+        )
+    checked = []
+    for part, bounds in given.items():
+        try:
+            low, high = (float(bound) for bound in bounds)
+        except (TypeError, ValueError):
+            low, high = math.nan, math.nan
+        if not isinstance(part, str) or not part or not (-math.inf < low < high < math.inf):
+            raise QueryError(f"TopKIncomplete: part {part!r} needs a name and finite bounds (low, high), low < high; got {bounds!r}.")
+        checked.append((part, (low, high)))
+    return tuple(checked)

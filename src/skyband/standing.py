@@ -1,0 +1,336 @@
+"""Standing queries that share one engine: the same scoring, direction, `where`, `per` and kind of window.
+
+Here scored rows become arrivals with numbers, and the engine's changes become columns again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from skyband.batch import Batch, from_times
+from skyband.columns import Shelf
+from skyband.engines.contract import Arrivals, Asked, Changes, Engine
+from skyband.engines.registry import choose, load
+from skyband.groups import Groups
+from skyband.query import TopK
+from skyband.scores import Scored, matches, reject_beyond, score
+from skyband.scoring import Nearest
+from skyband.windows import Last
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+MOST = 32  # queries that share an engine: their marks on an object are bits of one word
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a Monitor runs; see `Monitor`."""
+
+    id: str | None
+    time: str | None
+    part: str
+    value: str
+    keep: tuple[str, ...]
+    emit: str
+    late: str
+    invalid: str
+
+
+@dataclass(frozen=True)
+class Push:
+    """What one push has in common for all queries."""
+
+    batch: Batch
+    serial: int  # of the batch's first row
+    columns: dict[str, Any]  # what is told of objects: id, time, kept columns
+    times: Ints | None
+    clocks: Ints | None  # after each row
+    clock: int  # after the push
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows of a batch as one set of queries sees them."""
+
+    scored: Scored
+    accepted: Bools
+    eligible: Bools | None
+
+
+class Standing:
+    """One engine and the queries it serves, in order of registration."""
+
+    def __init__(self, query: TopK, groups: Groups, options: Options, counts: Ints) -> None:
+        self.algorithm = choose(query)
+        self.by, self.where, self.descending = query.by, query.where, query.descending
+        self.timed = query.window.timed
+        self.groups = groups
+        self.options = options
+        self.queries: dict[str, TopK] = {}
+        self.counts = counts[None, :]  # the next number, by window length (time windows) and group
+        self.lengths: list[int] = []  # distinct window lengths; time windows differ in what is late
+        self.lookup: Ints = np.empty(0, np.int64)  # which of them is each query's
+        self.moments: Ints = np.empty(0, np.int64)  # count windows: the time of each group's last arrival
+        self.shelf = Shelf()
+        self.engine: Engine | None = None
+        self.late = 0
+        self.arrivals = 0
+        self.rejected: dict[str, int] = {}
+
+    @staticmethod
+    def key(query: TopK) -> tuple[Any, ...]:
+        """Queries with equal keys can share an engine."""
+        tuning = (query.algorithm, query.gamma, query.sigma, query.additional, query.buffer)
+        return (query.by, query.descending, query.where, query.per_columns, query.window.timed, *tuning)
+
+    def asked(self, unit: int | None) -> tuple[Asked, ...]:
+        return tuple(Asked(query.k, _length(query, unit)) for query in self.queries.values())
+
+    def start(self, unit: int | None) -> None:
+        """Make the engine, now that the unit of time is known."""
+        if self.engine is None:
+            asked = self.asked(unit)
+            self._window_lengths(asked)
+            self.engine = load("TopK", self.algorithm)(asked, timed=self.timed, quiet=self.options.emit == "batch")
+
+    def _window_lengths(self, asked: tuple[Asked, ...]) -> None:
+        """Numbers depend on the window only where late rows do."""
+        lengths = sorted({one.length for one in asked}) if self.timed else [max(one.length for one in asked)]
+        rows = [self.lengths.index(length) if length in self.lengths else -1 for length in lengths]
+        self.counts = self.counts[rows].copy()
+        self.lengths = lengths
+        self.lookup = np.array([lengths.index(one.length) if self.timed else 0 for one in asked])
+
+    def judge(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Judged:
+        """Score the rows; who is rejected, who can be an answer. Changes nothing."""
+        if self.by not in cache:
+            cache[self.by] = score(batch, self.by)
+        scored = Scored(cache[self.by].key, dict(cache[self.by].rejected))
+        for reason, rows in untimely.items():
+            if rows is not None:
+                scored.reject(reason, rows)
+        eligible = None
+        if self.where is not None:
+            eligible, columns = matches(batch, self.where)
+            reject_beyond(scored, batch, columns)
+        accepted = np.ones(batch.rows, np.bool_)
+        for rows in scored.rejected.values():
+            accepted &= ~rows
+        return Judged(scored, accepted, eligible)
+
+    def take(self, push: Push, judged: Judged, codes: Ints) -> tuple[dict[str, Any], Bools]:
+        """Take a judged batch (codes: the group of each row). Returns the changes as columns, and who was too late."""
+        rows = np.flatnonzero(judged.accepted)
+        too_late = np.zeros(push.batch.rows, np.bool_)
+        if self.timed:
+            assert push.times is not None and push.clocks is not None
+            ages = push.clocks[rows] - push.times[rows]
+            limit = max(self.lengths) if self.options.late == "accept" else 1
+            too_late[rows[ages >= limit]] = True
+            rows, ages = rows[ages < limit], ages[ages < limit]
+        groups = codes[rows]
+        before = self.counts = _wider(self.counts, self.groups.total)
+        numbers = np.empty((len(self.lengths), push.batch.rows), np.int64)
+        self.counts = before.copy()
+        for w, length in enumerate(self.lengths):
+            numbers[w, rows] = _number(groups, self.counts[w], ages < length if self.timed else None)
+        self.arrivals += len(rows)
+        self.late += int(too_late.sum())
+        for reason, bad in judged.scored.rejected.items():
+            self.rejected[reason] = self.rejected.get(reason, 0) + int(bad.sum())
+
+        key = judged.scored.key[rows]
+        arrivals = Arrivals(
+            rows=rows,
+            groups=groups,
+            keys=key if self.descending else -key,
+            stamps=push.times[rows] if push.times is not None and self.timed else numbers[0, rows],
+            now=push.clocks[rows] if push.clocks is not None and self.timed else numbers[0, rows],
+            eligible=None if judged.eligible is None else judged.eligible[rows],
+            serial=push.serial,
+            size=push.batch.rows,
+            clock=push.clock,
+            clocks=push.clocks,
+            total=self.groups.total,
+        )
+        assert self.engine is not None
+        changes = self.engine.take(arrivals)
+        told = dict(push.columns)
+        if self.options.id is None:
+            told |= {f"number{w}": pa.array(numbers[w]) for w in range(len(self.lengths))}
+        if push.times is not None and not self.timed:
+            self.moments = _wider(self.moments, self.groups.total)
+            self.moments[groups] = push.times[rows]
+        columns = self._columns(changes, push, told, numbers, before)
+        kept = np.flatnonzero(changes.alive)
+        self.shelf.add(push.serial + kept, {name: column.take(pa.array(kept)) for name, column in told.items()})
+        if len(self.shelf) > 1024 and len(self.shelf) > 2 * len(live := self.engine.serials()):
+            self.shelf.sweep(live)
+        return columns, too_late
+
+    def expire(self, push: Push) -> dict[str, Any]:
+        """Time windows: what leaves when time moves on with no arrival."""
+        nothing = Judged(Scored(np.empty(0)), np.empty(0, np.bool_), None)
+        return self.take(push, nothing, np.empty(0, np.int64))[0]
+
+    def _columns(
+        self, changes: Changes, push: Push, told: dict[str, Any], numbers: Ints, before: Ints
+    ) -> dict[str, Any]:
+        lookup = self.lookup[changes.query]
+        idle = changes.row < 0
+        at = before[lookup, changes.group] - 1
+        at[~idle] = numbers[lookup[~idle], changes.row[~idle]]
+        when = changes.instant
+        if not self.timed and push.times is not None:
+            when = push.times[changes.row]
+        return self._piece(changes, at, when, lookup, told, push.serial)
+
+    def _piece(
+        self, changes: Changes, at: Ints, when: Ints, lookup: Ints, told: dict[str, Any] | None, first: int
+    ) -> dict[str, Any]:
+        columns = {
+            "query": changes.query,
+            **self._keys(changes.group),
+            "at": pa.array(at),
+            "score": pa.array(self.reported(changes.key)),
+            "diff": pa.array(changes.diff),
+            "first": pa.array(changes.first),
+        }
+        if self.options.time is not None:
+            type_ = told["time"].type if told else self.shelf.columns["time"].type
+            columns["time"] = from_times(when, type_)
+        for name in ("id", *self.options.keep):
+            columns[name] = self._told(name, changes.serial, lookup, told, first)
+        return columns
+
+    def _keys(self, groups: Ints) -> dict[str, Any]:
+        """The `per` columns of these groups."""
+        return {name: kept.take(groups) for name, kept in zip(self.groups.names, self.groups.columns, strict=False)}
+
+    def _told(self, name: str, serials: Ints, lookup: Ints, told: dict[str, Any] | None, first: int) -> Any:
+        """What is told of these objects; ids that nobody named are their own numbers."""
+        fresh = told or {}
+        if name != "id" or self.options.id is not None:
+            return self.shelf.read(name, serials, fresh.get(name), first)
+        by_window = [
+            self.shelf.read(f"number{w}", serials, fresh.get(f"number{w}"), first) for w in range(len(self.lengths))
+        ]
+        if len(by_window) == 1:
+            return by_window[0]
+        return pa.array(np.stack([np.asarray(numbers) for numbers in by_window])[lookup, np.arange(len(serials))])
+
+    def reported(self, key: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The score that belongs to what objects are ranked by."""
+        value = key if self.descending else -key
+        return self.by.score(value) if isinstance(self.by, Nearest) else value
+
+    def now(self, clock: int) -> Ints:
+        """Per group: the clock, or the number of the last arrival."""
+        return np.full(self.groups.total, clock) if self.timed else _wider(self.counts, self.groups.total)[0] - 1
+
+    def answer(self, name: str, asked: Asked, clock: int, group: int | None) -> dict[str, Any]:
+        """The current answer as columns."""
+        if self.engine is None:
+            return {}
+        query = list(self.queries).index(name)
+        ranked = self.engine.answer(query, asked, self.now(clock), group)
+        columns = {
+            **self._keys(ranked.group),
+            "rank": pa.array(ranked.rank),
+            "score": pa.array(self.reported(ranked.key)),
+        }
+        lookup = np.full(len(ranked.serial), self.lookup[query])
+        for told in ("id", *(("time",) if self.options.time is not None else ()), *self.options.keep):
+            columns[told] = self._told(told, ranked.serial, lookup, None, 0)
+        return columns
+
+    def refit(self, queries: dict[str, TopK], unit: int | None, clock: int) -> dict[str, Any]:
+        """Serve these queries instead, all of which fit; returns the changes under names that stay."""
+        if self.engine is None or not queries:
+            self.queries = queries
+            return {}
+        names = list(self.queries)
+        heirs = np.array([names.index(name) if name in names else -1 for name in queries])
+        self.queries = queries
+        asked = self.asked(unit)
+        changes = self.engine.refit(asked, heirs, self.now(clock))
+        self._window_lengths(asked)
+        return self._at_rest(changes, clock) if len(changes.query) else {}
+
+    def farewell(self, name: str, unit: int | None, clock: int) -> dict[str, Any]:
+        """The whole answer of a query leaves."""
+        if self.engine is None:
+            return {}
+        query = list(self.queries).index(name)
+        ranked = self.engine.answer(query, self.asked(unit)[query], self.now(clock), None)
+        size = len(ranked.serial)
+        changes = Changes(
+            query=np.full(size, query),
+            group=ranked.group,
+            row=np.full(size, -1),
+            instant=np.full(size, clock),
+            serial=ranked.serial,
+            key=ranked.key,
+            diff=np.full(size, -1, np.int8),
+            first=np.zeros(size, np.bool_),
+            alive=np.empty(0, np.bool_),
+        )
+        return self._at_rest(changes, clock) if size else {}
+
+    def _at_rest(self, changes: Changes, clock: int) -> dict[str, Any]:
+        """Changes between two pushes: at the last arrival of each group, or at the clock."""
+        lookup = self.lookup[changes.query]
+        at = _wider(self.counts, self.groups.total)[lookup, changes.group] - 1
+        when = np.full(len(at), clock) if self.timed or not len(self.moments) else self.moments[changes.group]
+        return self._piece(changes, at, when, lookup, None, 0)
+
+    def can_join(self, query: TopK) -> bool:
+        """Has nothing arrived yet that the query must not see?"""
+        return self.engine is None and self._shares(query) and len(self.queries) < MOST
+
+    def can_serve(self, query: TopK, unit: int | None) -> bool:
+        """Does the query fit into the state that there is?"""
+        if self.engine is None or not self._shares(query):
+            return False
+        asked = self.asked(unit)
+        return query.k <= max(one.k for one in asked) and _length(query, unit) <= max(one.length for one in asked)
+
+    def _shares(self, query: TopK) -> bool:
+        return self.key(query) == self.key(next(iter(self.queries.values())))
+
+    def stats(self) -> dict[str, Any]:
+        return {
+            "algorithm": self.algorithm,
+            "objects": 0 if self.engine is None else len(self.engine.serials()),
+            "bytes": self.shelf.nbytes + (0 if self.engine is None else self.engine.nbytes),
+            "arrivals": self.arrivals,
+            "late": self.late,
+            "rejected": dict(self.rejected),
+        }
+
+
+def _length(query: TopK, unit: int | None) -> int:
+    assert isinstance(query.window, Last)
+    return query.window.length(unit)
+
+
+def _number(groups: Ints, counts: Ints, counted: Bools | None) -> Ints:
+    from skyband.kernels.routing import number, number_some
+
+    numbers = np.empty(len(groups), np.int64)
+    if counted is None or counted.all():
+        number(groups, counts, numbers)
+    else:
+        number_some(groups, counted, counts, numbers)
+    return numbers
+
+
+def _wider(counts: Ints, total: int) -> Ints:
+    """Room for so many groups, in the last dimension."""
+    more = total - counts.shape[-1]
+    return counts if more <= 0 else np.concatenate([counts, np.zeros((*counts.shape[:-1], more), np.int64)], axis=-1)

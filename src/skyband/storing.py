@@ -1,0 +1,138 @@
+"""A Monitor's state: what goes into a snapshot, and how a Monitor is made from one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from skyband.columns import Column, Shelf
+from skyband.errors import QueryError, StateError
+from skyband.groups import Groups
+from skyband.query import TopK
+from skyband.snapshot import pack, unpack
+from skyband.standing import Options, Standing
+
+if TYPE_CHECKING:
+    from skyband.monitor import Monitor
+
+M = TypeVar("M", bound="Monitor")
+
+
+def save(monitor: Monitor) -> bytes:
+    standing = monitor._standing()
+    parts: dict[str, Any] = {
+        "types": pa.table([pa.nulls(0, type_) for type_ in monitor._types.values()], names=list(monitor._types)),
+    }
+    if monitor._ahead is not None:
+        parts["ahead"] = pa.table({"to": [monitor._ahead]})
+    for i, groups in enumerate(monitor._groups.values()):
+        parts[f"groups{i}"] = _table(groups.names, groups.columns)
+    homes = []
+    for i, home in enumerate(standing):
+        homes.append(_save_home(home, list(monitor._groups.values()).index(home.groups)))
+        parts[f"{i}.counts"], parts[f"{i}.moments"] = home.counts, home.moments
+        if home.engine is not None:
+            parts |= {f"{i}.engine.{name}": array for name, array in home.engine.snapshot().items()}
+            home.shelf.sweep(home.engine.serials())
+        parts[f"{i}.serials"] = home.shelf.serials
+        parts[f"{i}.shelf"] = _table(home.shelf.columns, list(home.shelf.columns.values()))
+    facts = {
+        "options": asdict(monitor._options),
+        "order": list(monitor._homes),
+        "groups": [list(names) for names in monitor._groups],
+        "homes": homes,
+        "clock": monitor._clock,
+        "serial": monitor._serial,
+        "counters": monitor._counters,
+    }
+    return pack(facts, parts)
+
+
+def _save_home(home: Standing, groups: int) -> dict[str, Any]:
+    return {
+        "groups": groups,
+        "queries": {name: query.to_dict() for name, query in home.queries.items()},
+        "algorithm": home.algorithm,
+        "started": home.engine is not None,
+        "lengths": home.lengths,
+        "lookup": home.lookup.tolist(),
+        "arrivals": home.arrivals,
+        "late": home.late,
+        "rejected": home.rejected,
+    }
+
+
+def load(kind: type[M], data: bytes, callables: Mapping[str, Callable[..., Any]]) -> M:
+    facts, parts = unpack(data)
+    try:
+        return _load(kind, facts, parts, callables)
+    except (KeyError, IndexError, TypeError, ValueError, pa.ArrowException) as error:
+        if isinstance(error, QueryError | StateError):
+            raise
+        raise StateError(f"the snapshot's contents do not fit together ({error!r}). Use an intact copy.") from error
+
+
+def _load(
+    kind: type[M], facts: dict[str, Any], parts: dict[str, Any], callables: Mapping[str, Callable[..., Any]]
+) -> M:
+    monitor = kind([], **facts["options"])
+    monitor._types = {field.name: field.type for field in parts["types"].schema}
+    monitor._clock, monitor._serial, monitor._counters = facts["clock"], facts["serial"], facts["counters"]
+    if "ahead" in parts:
+        monitor._ahead = parts["ahead"].column("to")[0].as_py()
+    for i, names in enumerate(facts["groups"]):
+        groups = Groups(tuple(names))
+        table = parts[f"groups{i}"]
+        if table.num_rows:
+            groups.codes([column.combine_chunks() for column in table.columns], table.num_rows)
+        monitor._groups[groups.names] = groups
+    homes = {}
+    for i, saved in enumerate(facts["homes"]):
+        home = _load_home(saved, parts, i, list(monitor._groups.values()), monitor._options, monitor._unit, callables)
+        homes |= dict.fromkeys(home.queries, home)
+    monitor._homes = {name: homes[name] for name in facts["order"]}
+    return monitor
+
+
+def _load_home(
+    saved: dict[str, Any],
+    parts: dict[str, Any],
+    i: int,
+    groups: list[Groups],
+    options: Options,
+    unit: int | None,
+    callables: Mapping[str, Callable[..., Any]],
+) -> Standing:
+    queries = {name: _load_query(name, stored, callables) for name, stored in saved["queries"].items()}
+    home = Standing(next(iter(queries.values())), groups[saved["groups"]], options, np.empty(0, np.int64))
+    home.queries, home.algorithm = queries, saved["algorithm"]
+    if saved["started"]:
+        home.start(unit)
+        assert home.engine is not None
+        prefix = f"{i}.engine."
+        home.engine.restore({name[len(prefix) :]: part for name, part in parts.items() if name.startswith(prefix)})
+    home.counts, home.moments = parts[f"{i}.counts"], parts[f"{i}.moments"]
+    home.lengths, home.lookup = saved["lengths"], np.array(saved["lookup"], np.int64)
+    home.arrivals, home.late, home.rejected = saved["arrivals"], saved["late"], saved["rejected"]
+    home.shelf = Shelf()
+    table = parts[f"{i}.shelf"]
+    home.shelf.serials = parts[f"{i}.serials"]
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        home.shelf.columns[name] = Column(column.type)
+        home.shelf.columns[name].append(column.combine_chunks())
+    return home
+
+
+def _load_query(name: str, stored: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> TopK:
+    by = stored.get("by")
+    call = callables.get(name, callables.get(by.get("callable", ""))) if isinstance(by, dict) else None
+    return TopK.from_dict(stored, call)
+
+
+def _table(names: Any, columns: list[Column]) -> Any:
+    """Columns as a table; a table of no columns for groups that were never seen."""
+    return pa.table([column.all() for column in columns], names=list(names)[: len(columns)])

@@ -1,0 +1,187 @@
+"""Which objects are valid: values that say how long an object counts.
+
+    Last(1000)            the 1000 most recent arrivals
+    Last("10 minutes")    times in the last 10 minutes; also a timedelta, "24 hours", "500 ms"
+    Last(span=300)        the last 300 units of an integer time column
+    UntilDeleted()        until an explicit deletion
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from fractions import Fraction
+from typing import Any
+
+from skyband.errors import QueryError
+
+_UNITS = {
+    "ns": 1,
+    "us": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "min": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86400 * 10**9,
+    "w": 7 * 86400 * 10**9,
+}
+_SPELLINGS = {
+    "ns": ("ns", "nanosecond", "nanoseconds"),
+    "us": ("us", "µs", "microsecond", "microseconds"),
+    "ms": ("ms", "millisecond", "milliseconds"),
+    "s": ("s", "sec", "secs", "second", "seconds"),
+    "min": ("min", "mins", "minute", "minutes"),
+    "h": ("h", "hour", "hours"),
+    "d": ("d", "day", "days"),
+    "w": ("w", "week", "weeks"),
+}
+_NANOSECONDS = {word: _UNITS[unit] for unit, words in _SPELLINGS.items() for word in words}
+_WORDS = {"w": "week", "d": "day", "h": "hour", "min": "minute", "s": "second"}
+_LONGEST = 2**62  # times and spans stay below this, so that time + span cannot overflow
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Last:
+    """The most recent arrivals (a number), or the most recent time (a duration, or `span=`).
+
+    >>> Last("10 minutes") == Last("600 s")
+    True
+    >>> Last(1000)
+    Last(1000)
+    """
+
+    count: int | None
+    nanoseconds: int | None
+    span: int | None
+
+    def __init__(self, size: int | str | timedelta | None = None, *, span: int | None = None) -> None:
+        if (size is None) == (span is None):
+            raise QueryError(
+                'Last() takes one size: Last(1000) arrivals, Last("10 minutes"), '
+                "or Last(span=300) for an integer time column."
+            )
+        count = nanoseconds = None
+        if span is not None:
+            span = _whole(span, "Last(span=...)", "a number of units of an integer time column, such as span=300")
+        elif isinstance(size, str):
+            nanoseconds = _duration(size)
+        elif isinstance(size, timedelta):
+            nanoseconds = (size.days * 86400 + size.seconds) * 10**9 + size.microseconds * 1000
+            if nanoseconds <= 0:
+                raise QueryError(f"Last({size!r}): a window must be longer than nothing, such as timedelta(minutes=10).")
+        else:
+            count = _whole(size, "Last(...)", 'a number of arrivals (Last(1000)) or a duration (Last("10 minutes"))')
+        if max(count or 0, nanoseconds or 0, span or 0) >= _LONGEST:
+            raise QueryError(f"Last({size if span is None else span}): the window is too large; stay below 2^62.")
+        object.__setattr__(self, "count", count)
+        object.__setattr__(self, "nanoseconds", nanoseconds)
+        object.__setattr__(self, "span", span)
+
+    @property
+    def timed(self) -> bool:
+        """True for a time window, False for a count window."""
+        return self.count is None
+
+    def length(self, unit: int | None) -> int:
+        """The window in the units of a time column of `unit` nanoseconds (None: an integer column)."""
+        if self.count is not None:
+            return self.count
+        if unit is None:
+            if self.span is None:
+                raise QueryError(
+                    f"{self!r} is a duration, but the time column holds integers, which have no unit. "
+                    "Use Last(span=...) in the column's own units, or make the column a timestamp."
+                )
+            return self.span
+        if self.nanoseconds is None:
+            raise QueryError(
+                f"{self!r} is a bare number, but the time column is a timestamp or a date. "
+                'Use a duration, such as Last("10 minutes").'
+            )
+        length, rest = divmod(self.nanoseconds, unit)
+        if rest:
+            raise QueryError(
+                f"{self!r} cannot be expressed in the time column's unit ({_spell(unit)}). "
+                "Use a multiple of it, or a time column with a finer unit."
+            )
+        return length
+
+    def __repr__(self) -> str:
+        if self.span is not None:
+            return f"Last(span={self.span})"
+        return f"Last({self.count})" if self.nanoseconds is None else f"Last({_spell(self.nanoseconds)!r})"
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.span is not None:
+            return {"span": self.span}
+        return {"last": self.count if self.nanoseconds is None else _spell(self.nanoseconds)}
+
+
+@dataclass(frozen=True)
+class UntilDeleted:
+    """Objects stay valid until `Monitor.delete` names their id."""
+
+    @property
+    def timed(self) -> bool:
+        return False
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"until": "deleted"}
+
+
+Window = Last | UntilDeleted
+
+
+def window_from_dict(data: Mapping[str, Any]) -> Window:
+    """The inverse of `to_dict`."""
+    match dict(data):
+        case {"last": size, **rest} if not rest:
+            return Last(size)
+        case {"span": span, **rest} if not rest:
+            return Last(span=span)
+        case {"until": "deleted", **rest} if not rest:
+            return UntilDeleted()
+    raise QueryError(
+        f"{dict(data)!r} is not a window. Use {{'last': 1000}}, {{'last': '10 minutes'}}, "
+        "{'span': 300} or {'until': 'deleted'}."
+    )
+
+
+def _whole(number: object, what: str, instead: str) -> int:
+    if isinstance(number, bool):
+        raise QueryError(f"{what} got {number!r}. Give {instead}.")
+    try:
+        whole = operator.index(number)  # type: ignore[arg-type]
+    except TypeError:
+        raise QueryError(f"{what} got {number!r}, which is not a whole number. Give {instead}.") from None
+    if whole < 1:
+        raise QueryError(f"{what} got {whole}, but a window holds at least 1. Give {instead}.")
+    return whole
+
+
+def _duration(text: str) -> int:
+    match = re.fullmatch(r"\s*([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([a-zµ]+)\s*", text.lower())
+    unit = _NANOSECONDS.get(match[2]) if match else None
+    if match is None or unit is None:
+        raise QueryError(
+            f'Last({text!r}) is not a duration. Write a number and a unit, such as "10 minutes", "24 hours", "500 ms"; '
+            f"units: {', '.join(words[-1] for words in _SPELLINGS.values())}."
+        )
+    nanoseconds = Fraction(match[1]) * unit
+    if nanoseconds.denominator != 1:
+        raise QueryError(f"Last({text!r}) is finer than a nanosecond. Use whole nanoseconds.")
+    if nanoseconds < 1:
+        raise QueryError(f'Last({text!r}): a window must be longer than nothing, such as "10 minutes".')
+    return int(nanoseconds)
+
+
+def _spell(nanoseconds: int) -> str:
+    for unit in ("w", "d", "h", "min", "s", "ms", "us", "ns"):
+        number, rest = divmod(nanoseconds, _UNITS[unit])
+        if not rest and (unit != "w" or number > 1) and (unit != "d" or number > 1):
+            word = _WORDS.get(unit, unit)
+            return f"{number} {word}{'s' if number != 1 and unit in _WORDS else ''}"
+    raise AssertionError("every whole number is a number of nanoseconds")
