@@ -144,6 +144,15 @@ class Shelf:
         places[np.concatenate([np.flatnonzero(old), np.flatnonzero(~old)])] = np.arange(len(serials))
         return pa.concat_arrays([here, there]).take(pa.array(places))
 
+    def relabel(self, prefix: str, names: dict[str, str]) -> None:
+        """Columns that begin with `prefix` get new names (new: old); one may serve several, others go."""
+        columns = {name: column for name, column in self.columns.items() if not name.startswith(prefix)}
+        for new, old in names.items():
+            if old in self.columns:
+                columns[new] = Column(self.columns[old].type)
+                columns[new].append(self.columns[old].all())
+        self.columns = columns
+
     def sweep(self, live: Ints) -> None:
         """Only these serials are still kept."""
         places = np.searchsorted(self.serials, np.sort(live))

@@ -105,8 +105,8 @@ class Monitor:
             piece = home.refit({**home.queries, name: asked}, self._unit, self._clock)
         else:
             piece = home.farewell(name, self._unit, self._clock)
-            self._settle(name, asked)
             home.refit({other: kept for other, kept in home.queries.items() if other != name}, self._unit, self._clock)
+            self._settle(name, asked)
         return change_table([piece] if piece else [], [label] if piece else [], names, types)
 
     def _checked(self, name: str, query: Query) -> TopK:
@@ -168,15 +168,18 @@ class Monitor:
         judged = [home.judge(given, cache, untimely) for home in standing]
         self._raise_invalid(judged)
 
-        # from here on nothing fails
-        clock, self._ahead = self._start(standing, types, unit), None
+        self._types = types  # from here on nothing fails
+        self._count_rejected(standing, judged)
         accepted = np.zeros(given.rows, np.bool_)
         for one in judged:
             accepted |= one.accepted
+        if not accepted.any():
+            return self._changes([], [])
+        clock = self._start(standing, unit)
         clocks = None
         if moments is not None:
             clocks = np.maximum(np.maximum.accumulate(np.where(accepted, moments, BEGINNING)), clock)
-            clock = int(clocks[-1]) if given.rows else clock
+            clock = int(clocks[-1])
         push = Push(given, self._serial, told, moments, clocks, clock)
         pieces = self._take(push, standing, judged)
         self._clock = clock
@@ -240,19 +243,29 @@ class Monitor:
             row, reason = min(bad)
             raise BatchError(f'row {row}: {reason}. Nothing was pushed; mend the row, or use invalid="reject".')
 
-    def _start(self, standing: list[Standing], types: dict[str, Any], unit: int | None) -> int:
-        """Engines start with the first batch: it says what a unit of time is."""
+    def _start(self, standing: list[Standing], unit: int | None) -> int:
+        """Engines start with their first arrivals: the batch says what a unit of time is. Returns the clock."""
         clock = self._clock
         if self._ahead is not None:
-            clock = max(clock, _instant(self._ahead, types[self._options.time]))
+            clock, self._ahead = max(clock, _instant(self._ahead, self._types[self._options.time])), None
         if any(home.engine is None for home in standing):
             from skyband.kernels.compile import announced
 
             with announced():
                 for home in standing:
                     home.start(unit)
-        self._types = types
         return clock
+
+    def _count_rejected(self, standing: list[Standing], judged: list[Judged]) -> None:
+        """Per query, and once per row and reason for the whole."""
+        rejected: dict[str, Bools] = {}
+        for home, one in zip(standing, judged, strict=True):
+            home.count_rejected(one)
+            for reason, rows in one.scored.rejected.items():
+                rejected[reason] = rejected[reason] | rows if reason in rejected else rows
+        counted = self._counters["rejected"]
+        for reason, rows in rejected.items():
+            counted[reason] = counted.get(reason, 0) + int(rows.sum())
 
     def _take(self, push: Push, standing: list[Standing], judged: list[Judged]) -> list[dict[str, Any]]:
         codes: dict[int, Ints] = {}
@@ -270,17 +283,12 @@ class Monitor:
             push.clocks,
             push.clock,
         )
-        pieces, late, rejected = [], np.zeros(push.batch.rows, np.bool_), dict[str, Bools]()
+        pieces, late = [], np.zeros(push.batch.rows, np.bool_)
         for home, one in zip(standing, judged, strict=True):
             piece, dropped = home.take(told, one, codes[id(home.groups)])
             pieces.append(piece)
             late |= dropped
-            for reason, rows in one.scored.rejected.items():
-                rejected[reason] = rejected[reason] | rows if reason in rejected else rows
         self._counters["late"] += int(late.sum())
-        for reason, rows in rejected.items():
-            counted = self._counters["rejected"]
-            counted[reason] = counted.get(reason, 0) + int(rows.sum())
         return pieces
 
     # --- what can be asked at any time

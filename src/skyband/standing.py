@@ -72,9 +72,9 @@ class Standing:
         self.groups = groups
         self.options = options
         self.queries: dict[str, TopK] = {}
-        self.counts = counts[None, :]  # the next number, by window length (time windows) and group
-        self.lengths: list[int] = []  # distinct window lengths; time windows differ in what is late
-        self.lookup: Ints = np.empty(0, np.int64)  # which of them is each query's
+        self.counts = counts[None, :]  # the next number, by lane and group
+        self.lengths: list[int] = []  # of each lane: queries with one window length number arrivals alike
+        self.lanes: Ints = np.empty(0, np.int64)  # of each query
         self.moments: Ints = np.empty(0, np.int64)  # count windows: the time of each group's last arrival
         self.shelf = Shelf()
         self.engine: Engine | None = None
@@ -95,16 +95,20 @@ class Standing:
         """Make the engine, now that the unit of time is known."""
         if self.engine is None:
             asked = self.asked(unit)
-            self._window_lengths(asked)
+            self._set_lanes(asked)
             self.engine = load("TopK", self.algorithm)(asked, timed=self.timed, quiet=self.options.emit == "batch")
 
-    def _window_lengths(self, asked: tuple[Asked, ...]) -> None:
-        """Numbers depend on the window only where late rows do."""
-        lengths = sorted({one.length for one in asked}) if self.timed else [max(one.length for one in asked)]
-        rows = [self.lengths.index(length) if length in self.lengths else -1 for length in lengths]
-        self.counts = self.counts[rows].copy()
-        self.lengths = lengths
-        self.lookup = np.array([lengths.index(one.length) if self.timed else 0 for one in asked])
+    def _set_lanes(self, asked: tuple[Asked, ...], heirs: Ints | None = None) -> None:
+        """Time windows number arrivals by their length, since that decides what is too late; heirs keep their numbers."""
+        old = np.zeros(len(asked), np.int64) if heirs is None else self.lanes[heirs]
+        lanes = list(zip(old.tolist(), (one.length if self.timed else 0 for one in asked), strict=True))
+        distinct = list(dict.fromkeys(lanes))
+        self.counts = self.counts[[lane for lane, _ in distinct]]
+        self.lengths = [length for _, length in distinct]
+        self.lanes = np.array([distinct.index(lane) for lane in lanes])
+        if heirs is not None and self.options.id is None:
+            names = {f"number{new}": f"number{lane}" for new, (lane, _) in enumerate(distinct)}
+            self.shelf.relabel("number", names)
 
     def judge(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Judged:
         """Score the rows; who is rejected, who can be an answer. Changes nothing."""
@@ -122,6 +126,10 @@ class Standing:
         for rows in scored.rejected.values():
             accepted &= ~rows
         return Judged(scored, accepted, eligible)
+
+    def count_rejected(self, judged: Judged) -> None:
+        for reason, rows in judged.scored.rejected.items():
+            self.rejected[reason] = self.rejected.get(reason, 0) + int(rows.sum())
 
     def take(self, push: Push, judged: Judged, codes: Ints) -> tuple[dict[str, Any], Bools]:
         """Take a judged batch (codes: the group of each row). Returns the changes as columns, and who was too late."""
@@ -141,9 +149,6 @@ class Standing:
             numbers[w, rows] = _number(groups, self.counts[w], ages < length if self.timed else None)
         self.arrivals += len(rows)
         self.late += int(too_late.sum())
-        for reason, bad in judged.scored.rejected.items():
-            self.rejected[reason] = self.rejected.get(reason, 0) + int(bad.sum())
-
         key = judged.scored.key[rows]
         arrivals = Arrivals(
             rows=rows,
@@ -181,17 +186,17 @@ class Standing:
     def _columns(
         self, changes: Changes, push: Push, told: dict[str, Any], numbers: Ints, before: Ints
     ) -> dict[str, Any]:
-        lookup = self.lookup[changes.query]
+        lanes = self.lanes[changes.query]
         idle = changes.row < 0
-        at = before[lookup, changes.group] - 1
-        at[~idle] = numbers[lookup[~idle], changes.row[~idle]]
+        at = before[lanes, changes.group] - 1
+        at[~idle] = numbers[lanes[~idle], changes.row[~idle]]
         when = changes.instant
         if not self.timed and push.times is not None:
             when = push.times[changes.row]
-        return self._piece(changes, at, when, lookup, told, push.serial)
+        return self._piece(changes, at, when, lanes, told, push.serial)
 
     def _piece(
-        self, changes: Changes, at: Ints, when: Ints, lookup: Ints, told: dict[str, Any] | None, first: int
+        self, changes: Changes, at: Ints, when: Ints, lanes: Ints, told: dict[str, Any] | None, first: int
     ) -> dict[str, Any]:
         columns = {
             "query": changes.query,
@@ -205,14 +210,14 @@ class Standing:
             type_ = told["time"].type if told else self.shelf.columns["time"].type
             columns["time"] = from_times(when, type_)
         for name in ("id", *self.options.keep):
-            columns[name] = self._told(name, changes.serial, lookup, told, first)
+            columns[name] = self._told(name, changes.serial, lanes, told, first)
         return columns
 
     def _keys(self, groups: Ints) -> dict[str, Any]:
         """The `per` columns of these groups."""
         return {name: kept.take(groups) for name, kept in zip(self.groups.names, self.groups.columns, strict=False)}
 
-    def _told(self, name: str, serials: Ints, lookup: Ints, told: dict[str, Any] | None, first: int) -> Any:
+    def _told(self, name: str, serials: Ints, lanes: Ints, told: dict[str, Any] | None, first: int) -> Any:
         """What is told of these objects; ids that nobody named are their own numbers."""
         fresh = told or {}
         if name != "id" or self.options.id is not None:
@@ -222,7 +227,7 @@ class Standing:
         ]
         if len(by_window) == 1:
             return by_window[0]
-        return pa.array(np.stack([np.asarray(numbers) for numbers in by_window])[lookup, np.arange(len(serials))])
+        return pa.array(np.stack([np.asarray(numbers) for numbers in by_window])[lanes, np.arange(len(serials))])
 
     def reported(self, key: NDArray[np.float64]) -> NDArray[np.float64]:
         """The score that belongs to what objects are ranked by."""
@@ -244,9 +249,9 @@ class Standing:
             "rank": pa.array(ranked.rank),
             "score": pa.array(self.reported(ranked.key)),
         }
-        lookup = np.full(len(ranked.serial), self.lookup[query])
+        lanes = np.full(len(ranked.serial), self.lanes[query])
         for told in ("id", *(("time",) if self.options.time is not None else ()), *self.options.keep):
-            columns[told] = self._told(told, ranked.serial, lookup, None, 0)
+            columns[told] = self._told(told, ranked.serial, lanes, None, 0)
         return columns
 
     def refit(self, queries: dict[str, TopK], unit: int | None, clock: int) -> dict[str, Any]:
@@ -255,11 +260,11 @@ class Standing:
             self.queries = queries
             return {}
         names = list(self.queries)
-        heirs = np.array([names.index(name) if name in names else -1 for name in queries])
+        heirs = np.array([names.index(name) for name in queries])
         self.queries = queries
         asked = self.asked(unit)
         changes = self.engine.refit(asked, heirs, self.now(clock))
-        self._window_lengths(asked)
+        self._set_lanes(asked, heirs)
         return self._at_rest(changes, clock) if len(changes.query) else {}
 
     def farewell(self, name: str, unit: int | None, clock: int) -> dict[str, Any]:
@@ -284,14 +289,14 @@ class Standing:
 
     def _at_rest(self, changes: Changes, clock: int) -> dict[str, Any]:
         """Changes between two pushes: at the last arrival of each group, or at the clock."""
-        lookup = self.lookup[changes.query]
-        at = _wider(self.counts, self.groups.total)[lookup, changes.group] - 1
+        lanes = self.lanes[changes.query]
+        at = _wider(self.counts, self.groups.total)[lanes, changes.group] - 1
         when = np.full(len(at), clock) if self.timed or not len(self.moments) else self.moments[changes.group]
-        return self._piece(changes, at, when, lookup, None, 0)
+        return self._piece(changes, at, when, lanes, None, 0)
 
     def can_join(self, query: TopK) -> bool:
         """Has nothing arrived yet that the query must not see?"""
-        return self.engine is None and self._shares(query) and len(self.queries) < MOST
+        return self.engine is None and 0 < len(self.queries) < MOST and self._shares(query)
 
     def can_serve(self, query: TopK, unit: int | None) -> bool:
         """Does the query fit into the state that there is?"""

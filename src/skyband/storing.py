@@ -59,7 +59,7 @@ def _save_home(home: Standing, groups: int) -> dict[str, Any]:
         "algorithm": home.algorithm,
         "started": home.engine is not None,
         "lengths": home.lengths,
-        "lookup": home.lookup.tolist(),
+        "lanes": home.lanes.tolist(),
         "arrivals": home.arrivals,
         "late": home.late,
         "rejected": home.rejected,
@@ -116,7 +116,7 @@ def _load_home(
         prefix = f"{i}.engine."
         home.engine.restore({name[len(prefix) :]: part for name, part in parts.items() if name.startswith(prefix)})
     home.counts, home.moments = parts[f"{i}.counts"], parts[f"{i}.moments"]
-    home.lengths, home.lookup = saved["lengths"], np.array(saved["lookup"], np.int64)
+    home.lengths, home.lanes = saved["lengths"], np.array(saved["lanes"], np.int64)
     home.arrivals, home.late, home.rejected = saved["arrivals"], saved["late"], saved["rejected"]
     home.shelf = Shelf()
     table = parts[f"{i}.shelf"]

@@ -80,7 +80,7 @@ class Engine(Protocol):
         """The current answer to `asked`, which must fit into the given query; `now` per group: number or clock."""
 
     def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
-        """Serve other queries that fit into the present ones; `heirs`: which of these each goes on from, or -1."""
+        """Serve other queries that fit into the present ones; `heirs`: which of these each goes on from."""
 
     def snapshot(self) -> dict[str, NDArray[Any]]:
         """The whole state as flat arrays."""

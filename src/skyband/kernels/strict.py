@@ -463,7 +463,7 @@ def refit_bands(
     groups: Records,
     views: Records,  # of the new queries, empty
     queries: Records,  # the new ones: no larger k or window than the old ones had
-    heirs: Records,  # per new query: which old one it goes on from, or -1
+    heirs: Records,  # per new query: which old one it goes on from
     now: Records,  # per group
     tally: Records,
     out: Records,
@@ -483,9 +483,10 @@ def refit_bands(
         for i in range(head, head + groups[g]["size"]):
             was = shown = np.uint32(0)
             for q in range(Q):
-                if heirs[q] >= 0:
-                    was |= BITS[q] if objects[i]["inside"] & BITS[heirs[q]] else np.uint32(0)
-                    shown |= BITS[q] if objects[i]["shown"] & BITS[heirs[q]] else np.uint32(0)
+                if objects[i]["inside"] & BITS[heirs[q]]:
+                    was |= BITS[q]
+                if objects[i]["shown"] & BITS[heirs[q]]:
+                    shown |= BITS[q]
             objects[i]["inside"] = 0
             objects[i]["shown"] = shown
             objects[i]["was"] = was
