@@ -155,6 +155,8 @@ class Shelf:
 
     def sweep(self, live: Ints) -> None:
         """Only these serials are still kept."""
+        if not self.columns:
+            return
         places = np.searchsorted(self.serials, np.sort(live))
         self.serials = self.serials[places]
         for column in self.columns.values():

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skyband.batch import Batch, from_times
 from skyband.columns import Shelf
-from skyband.engines.contract import Arrivals, Asked, Changes, Engine
+from skyband.engines.contract import Arrivals, Asked, Changes, Engine, Ranked
 from skyband.engines.registry import choose, load
 from skyband.groups import Groups
 from skyband.query import TopK
@@ -106,7 +106,7 @@ class Standing:
         self.counts = self.counts[[lane for lane, _ in distinct]]
         self.lengths = [length for _, length in distinct]
         self.lanes = np.array([distinct.index(lane) for lane in lanes])
-        if heirs is not None and self.options.id is None:
+        if heirs is not None and self.options.id is None and self.timed:
             names = {f"number{new}": f"number{lane}" for new, (lane, _) in enumerate(distinct)}
             self.shelf.relabel("number", names)
 
@@ -166,16 +166,17 @@ class Standing:
         assert self.engine is not None
         changes = self.engine.take(arrivals)
         told = dict(push.columns)
-        if self.options.id is None:
+        if self.options.id is None and self.timed:  # count windows: the stamp is the number
             told |= {f"number{w}": pa.array(numbers[w]) for w in range(len(self.lengths))}
         if push.times is not None and not self.timed:
             self.moments = _wider(self.moments, self.groups.total)
             self.moments[groups] = push.times[rows]
         columns = self._columns(changes, push, told, numbers, before)
         kept = np.flatnonzero(changes.alive)
-        self.shelf.add(push.serial + kept, {name: column.take(pa.array(kept)) for name, column in told.items()})
-        if len(self.shelf) > 1024 and len(self.shelf) > 2 * len(live := self.engine.serials()):
-            self.shelf.sweep(live)
+        if told:
+            self.shelf.add(push.serial + kept, {name: column.take(pa.array(kept)) for name, column in told.items()})
+        if len(self.shelf) > 1024 + 2 * self.engine.kept:
+            self.shelf.sweep(self.engine.serials())
         return columns, too_late
 
     def expire(self, push: Push) -> dict[str, Any]:
@@ -210,24 +211,23 @@ class Standing:
             type_ = told["time"].type if told else self.shelf.columns["time"].type
             columns["time"] = from_times(when, type_)
         for name in ("id", *self.options.keep):
-            columns[name] = self._told(name, changes.serial, lanes, told, first)
+            columns[name] = self._told(name, changes, lanes, told, first)
         return columns
 
     def _keys(self, groups: Ints) -> dict[str, Any]:
         """The `per` columns of these groups."""
         return {name: kept.take(groups) for name, kept in zip(self.groups.names, self.groups.columns, strict=False)}
 
-    def _told(self, name: str, serials: Ints, lanes: Ints, told: dict[str, Any] | None, first: int) -> Any:
+    def _told(self, name: str, of: Changes | Ranked, lanes: Ints, told: dict[str, Any] | None, first: int) -> Any:
         """What is told of these objects; ids that nobody named are their own numbers."""
         fresh = told or {}
         if name != "id" or self.options.id is not None:
-            return self.shelf.read(name, serials, fresh.get(name), first)
-        by_window = [
-            self.shelf.read(f"number{w}", serials, fresh.get(f"number{w}"), first) for w in range(len(self.lengths))
-        ]
-        if len(by_window) == 1:
-            return by_window[0]
-        return pa.array(np.stack([np.asarray(numbers) for numbers in by_window])[lanes, np.arange(len(serials))])
+            return self.shelf.read(name, of.serial, fresh.get(name), first)
+        if not self.timed:
+            return pa.array(of.stamp)
+        columns = [f"number{lane}" for lane in range(len(self.lengths))]
+        numbers = [np.asarray(self.shelf.read(column, of.serial, fresh.get(column), first)) for column in columns]
+        return pa.array(np.stack(numbers)[lanes, np.arange(len(of.serial))])
 
     def reported(self, key: NDArray[np.float64]) -> NDArray[np.float64]:
         """The score that belongs to what objects are ranked by."""
@@ -251,7 +251,7 @@ class Standing:
         }
         lanes = np.full(len(ranked.serial), self.lanes[query])
         for told in ("id", *(("time",) if self.options.time is not None else ()), *self.options.keep):
-            columns[told] = self._told(told, ranked.serial, lanes, None, 0)
+            columns[told] = self._told(told, ranked, lanes, None, 0)
         return columns
 
     def refit(self, queries: dict[str, TopK], unit: int | None, clock: int) -> dict[str, Any]:
@@ -279,6 +279,7 @@ class Standing:
             group=ranked.group,
             row=np.full(size, -1),
             instant=np.full(size, clock),
+            stamp=ranked.stamp,
             serial=ranked.serial,
             key=ranked.key,
             diff=np.full(size, -1, np.int8),
@@ -311,7 +312,7 @@ class Standing:
     def stats(self) -> dict[str, Any]:
         return {
             "algorithm": self.algorithm,
-            "objects": 0 if self.engine is None else len(self.engine.serials()),
+            "objects": 0 if self.engine is None else self.engine.kept,
             "bytes": self.shelf.nbytes + (0 if self.engine is None else self.engine.nbytes),
             "arrivals": self.arrivals,
             "late": self.late,

@@ -51,6 +51,7 @@ class Changes:
     group: Ints
     row: Ints  # the step's arrival, or the group's last one before it; -1: none in this batch
     instant: Ints  # time windows: when
+    stamp: Ints  # of the object
     serial: Ints
     key: Floats
     diff: NDArray[np.int8]
@@ -64,6 +65,7 @@ class Ranked:
 
     group: Ints
     rank: Ints  # from 1
+    stamp: Ints
     serial: Ints
     key: Floats
 
@@ -93,6 +95,10 @@ class Engine(Protocol):
 
     def serials(self) -> Ints:
         """Which objects are kept."""
+
+    @property
+    def kept(self) -> int:
+        """How many objects are kept."""
 
     @property
     def nbytes(self) -> int: ...

@@ -22,6 +22,12 @@ def kernel(function: F) -> F:
     return compiled
 
 
+def inlined(function: F) -> F:
+    """A part of a kernel, named for its reader and compiled into its caller."""
+    compiled: F = numba.njit(inline="always", fastmath=False, error_model="numpy", nogil=True)(function)
+    return compiled
+
+
 @contextmanager
 def announced() -> Iterator[None]:
     """Say on stderr that kernels are being compiled, if the block takes long enough to be noticed."""

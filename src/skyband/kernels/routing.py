@@ -96,6 +96,26 @@ def stable_order(buckets: Ints, size: int) -> Ints:
 
 
 @kernel
+def reorder(records: Records, order: Ints) -> Records:
+    """records[order]; NumPy takes 60 ns a record for this."""
+    sorted_records = np.empty(len(order), records.dtype)
+    for i in range(len(order)):
+        sorted_records[i] = records[order[i]]
+    return sorted_records
+
+
+@kernel
+def lay_out(keys: NDArray[np.float64], stamps: Ints, now: Ints, rows: Ints, order: Ints, out: Records) -> None:
+    """Columns as records, in this order (empty: as they are)."""
+    for i in range(len(keys)):
+        j = order[i] if len(order) else i
+        out[i]["key"] = keys[j]
+        out[i]["stamp"] = stamps[j]
+        out[i]["now"] = now[j]
+        out[i]["row"] = rows[j]
+
+
+@kernel
 def find_rows(changes: Records, visits: Records, now: Ints, rows: Ints, joint: bool) -> None:
     """Steps without an arrival of the kernel's own find the row they belong to, within their group's slice.
 

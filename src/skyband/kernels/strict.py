@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import kernel
+from skyband.kernels.compile import inlined, kernel
 
 Records = NDArray[Any]
 
@@ -61,6 +61,7 @@ VISIT = np.dtype([("group", "i8"), ("begin", "i8"), ("end", "i8"), ("last", "i8"
 CHANGE = np.dtype(
     [
         ("key", "f8"),
+        ("stamp", "i8"),
         ("serial", "i8"),
         ("instant", "i8"),  # of the step: the number of its arrival, or a time
         ("row", "i8"),  # of the step's arrival; -1: it was not among the kernel's, or there was none
@@ -114,7 +115,7 @@ def take_bands(
             if head == start or head + groups[g]["size"] == start + groups[g]["room"]:
                 objects = make_room(objects, groups, g, tally)
         last = visits[visit]["last"]
-        while not expire(objects, groups, views, queries, K, g, last, alive, serial, out, tally, step, quiet):
+        while groups[g]["due"] <= last and not expire(objects, groups, views, queries, K, g, last, alive, serial, out, tally, step, quiet):
             out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))
         if quiet:
             step[0]["instant"] = last
@@ -261,7 +262,7 @@ def offer(
     q = v - g * len(queries)
     k, head = queries[q]["k"], groups[g]["head"]
     if views[v]["held"] < k:  # the place of a member that this step has pushed out, or a window not yet full
-        promote(objects, groups, views, v, q, g, k, bound, p, out, tally, step, quiet)
+        promote(objects, groups, views, queries, v, q, g, bound, p, out, tally, step, quiet)
         if views[v]["held"] == k and p >= views[v]["edge"]:
             return False
     if stamp > bound:
@@ -311,7 +312,7 @@ def expire(
                 step[0]["instant"] = oldest + length
                 step[0]["row"] = -1
                 depart(objects, groups, views, v, v - g * Q, g, oldest, out, tally, step, quiet)
-                promote(objects, groups, views, v, v - g * Q, g, k, oldest, -1, out, tally, step, quiet)
+                promote(objects, groups, views, queries, v, v - g * Q, g, oldest, -1, out, tally, step, quiet)
     purge(objects, groups, views, queries, K, g, now, alive, serial, out, tally, step)
     return True
 
@@ -347,10 +348,10 @@ def promote(
     objects: Records,
     groups: Records,
     views: Records,
+    queries: Records,
     v: int,
     q: int,
     g: int,
-    k: int,
     bound: int,
     limit: int,
     out: Records,
@@ -360,13 +361,14 @@ def promote(
 ) -> None:
     """The best valid objects from the edge to `limit` (-1: to the end) fill free places (Alg. 5, lines 2-13)."""
     edge, end = views[v]["edge"], groups[g]["size"] if limit < 0 else limit
-    while views[v]["held"] < k and edge < end:
+    while views[v]["held"] < queries[q]["k"] and edge < end:
         i = groups[g]["head"] + edge
         edge += 1
         if objects[i]["stamp"] > bound:
             enter(objects, i, q, out, tally, step, quiet)
             views[v]["held"] += 1
             views[v]["oldest"] = min(views[v]["oldest"], objects[i]["stamp"])
+            groups[g]["due"] = min(groups[g]["due"], objects[i]["stamp"] + queries[q]["length"])
     views[v]["edge"] = edge
 
 
@@ -420,26 +422,27 @@ def purge(
     groups[g]["due"] = due
 
 
-@kernel
+@inlined
 def enter(objects: Records, i: int, q: int, out: Records, tally: Records, step: Records, quiet: bool) -> None:
     objects[i]["inside"] |= BITS[q]
     if not quiet:
         write(objects, i, q, 1, out, tally, step)
 
 
-@kernel
+@inlined
 def leave(objects: Records, i: int, q: int, out: Records, tally: Records, step: Records, quiet: bool) -> None:
     objects[i]["inside"] &= ~BITS[q]
     if not quiet:
         write(objects, i, q, -1, out, tally, step)
 
 
-@kernel
+@inlined
 def write(objects: Records, i: int, q: int, diff: int, out: Records, tally: Records, step: Records) -> None:
     """Report that object i enters or leaves the answer of query q in this step."""
     n = tally[1]
     out[n] = step[0]
     out[n]["key"] = objects[i]["key"]
+    out[n]["stamp"] = objects[i]["stamp"]
     out[n]["serial"] = objects[i]["serial"]
     out[n]["query"] = q
     out[n]["diff"] = diff
@@ -498,7 +501,7 @@ def refit_bands(
         groups[g]["size"] = w
         for q in range(Q):
             bound = now[g] - queries[q]["length"]
-            promote(objects, groups, views, g * Q + q, q, g, queries[q]["k"], bound, -1, out, tally, step, True)
+            promote(objects, groups, views, queries, g * Q + q, q, g, bound, -1, out, tally, step, True)
         purge(objects, groups, views, queries, K, g, now[g], nobody, NEVER, out, tally, step)
         compare(objects, groups, g, Q, out, tally, step)
     return out

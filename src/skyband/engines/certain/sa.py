@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints, Ranked
 from skyband.errors import StateError
 from skyband.kernels.lookahead import mark_hopeless
-from skyband.kernels.routing import find_rows, stable_order
+from skyband.kernels.routing import find_rows, lay_out, reorder, stable_order
 from skyband.kernels.strict import (
     ARRIVAL,
     BITS,
@@ -53,20 +53,15 @@ class SA:
 
     def take(self, arrivals: Arrivals) -> Changes:
         self._grow(arrivals.total)
-        order = stable_order(arrivals.groups, arrivals.total) if arrivals.total > 1 else None
+        one = arrivals.total == 1
+        order = np.empty(0, np.int64) if one else stable_order(arrivals.groups, arrivals.total)
         taken = np.empty(len(arrivals.rows), ARRIVAL)
-        for field, values in (
-            ("key", arrivals.keys),
-            ("stamp", arrivals.stamps),
-            ("now", arrivals.now),
-            ("row", arrivals.rows),
-        ):
-            taken[field] = values if order is None else values[order]
-        visits = self._visits(arrivals.groups if order is None else arrivals.groups[order], taken["now"], arrivals)
+        lay_out(arrivals.keys, arrivals.stamps, arrivals.now, arrivals.rows, order, taken)
+        visits = self._visits(arrivals.groups if one else arrivals.groups[order], taken["now"], arrivals)
 
         chosen, slices = taken, visits
         if arrivals.eligible is not None:
-            eligible = arrivals.eligible if order is None else arrivals.eligible[order]
+            eligible = arrivals.eligible if one else arrivals.eligible[order]
             chosen, slices = _thin(chosen, slices, eligible)
         hopeless = np.zeros(len(chosen), np.bool_)
         mark_hopeless(chosen, slices, int(self.queries["k"].max()), int(self.queries["length"].min()), hopeless)
@@ -123,14 +118,17 @@ class SA:
         else:
             find_rows(out, visits, np.ascontiguousarray(taken["now"]), np.ascontiguousarray(taken["row"]), not self.timed)
         if len(visits) > 1 or len(self.queries) > 1:
+            order = np.arange(len(out))
             place = 2 * out["row"] + 1
             if self.timed:
                 clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
                 early = 2 * np.searchsorted(clocks, out["instant"], "left")
                 place = np.full(len(out), 2 * arrivals.size) if self.quiet else np.where(alone, early, place)
-                out, place = _by(np.argsort(out["instant"], kind="stable"), out, place)
-            out, place = _by(stable_order(place, 2 * arrivals.size + 2), out, place)
-            out, _ = _by(stable_order(out["query"].astype(np.int64), len(self.queries)), out, place)
+                order = np.argsort(out["instant"], kind="stable")
+            order = order[stable_order(place[order], 2 * arrivals.size + 2)]
+            if len(self.queries) > 1:
+                order = order[stable_order(out["query"][order].astype(np.int64), len(self.queries))]
+            out = reorder(out, order)
         return _changes(out, visits["group"][out["visit"]], alive)
 
     def answer(self, query: int, asked: Asked, now: Ints, group: int | None) -> Ranked:
@@ -143,6 +141,7 @@ class SA:
         return Ranked(
             group=np.repeat(chosen, held),
             rank=np.arange(1, len(ranked) + 1) - np.repeat(ends - held, held),
+            stamp=ranked["stamp"],
             serial=ranked["serial"],
             key=ranked["key"],
         )
@@ -160,6 +159,10 @@ class SA:
 
     def serials(self) -> Ints:
         return self._runs()["serial"]
+
+    @property
+    def kept(self) -> int:
+        return int(self.groups["size"].sum())
 
     @property
     def nbytes(self) -> int:
@@ -226,6 +229,7 @@ class SA:
                     assert edge and member[edge - 1], "the edge is one past the last member"
                 if member.any():
                     assert view["oldest"] <= run["stamp"][member].min()
+                    assert group["due"] <= run["stamp"][member].min() + query["length"]
                     passed = run["stamp"][:edge][~member[:edge]]
                     assert (passed < run["stamp"][member].min()).all(), "only the expired are passed over"
         used.sort()
@@ -251,6 +255,7 @@ def _changes(out: Records, groups: Ints, alive: Bools) -> Changes:
         group=groups,
         row=out["row"],
         instant=out["instant"],
+        stamp=out["stamp"],
         serial=out["serial"],
         key=out["key"],
         diff=out["diff"],
@@ -268,6 +273,3 @@ def _thin(arrivals: Records, visits: Records, keep: Bools) -> tuple[Records, Rec
     slices["begin"], slices["end"] = before[visits["begin"]], before[visits["end"]]
     return arrivals[keep], slices
 
-
-def _by(order: Ints, out: Records, place: Ints) -> tuple[Records, Ints]:
-    return out[order], place[order]

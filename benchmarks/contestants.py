@@ -1,0 +1,154 @@
+"""Contestants: a function of the stream and the parameters that gets ready and never times itself.
+
+It returns two functions. `work` is what the harness times; `after`, not timed, turns what `work` returned into an
+answer, the check that it must pass (checks.py), and counters of the work done; `rows` is always among them.
+Parameters: n (window), k, rows (timed), fill (rows taken before the clock starts), batch (rows of a push).
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sortedcontainers
+
+import skyband as sb
+from benchmarks import checks, fresh
+from benchmarks.checks import Answer, Check
+from benchmarks.workloads import Stream
+
+
+@dataclass(frozen=True)
+class Outcome:
+    answer: Any
+    check: Check
+    counters: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Ready:
+    work: Callable[[], Any]
+    after: Callable[[Any], Outcome]
+
+
+Contestant = Callable[[Stream, Mapping[str, Any]], Ready]
+
+
+def skyband_push(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """A Monitor with one TopK over the last n, per `key` where there are keys."""
+    keyed = "key" in stream
+    query = sb.TopK(
+        p["k"],
+        by="score",
+        window=sb.Last(p["n"]),
+        per="key" if keyed else None,
+        algorithm=p.get("algorithm", "auto"),
+    )
+    monitor = sb.Monitor(query)
+    before = [monitor.push(batch) for batch in _batches(stream, 0, p.get("fill", 0), p["batch"])]
+    batches = _batches(stream, p.get("fill", 0), len(stream["score"]), p["batch"])
+
+    def work() -> list[Any]:
+        return [monitor.push(batch) for batch in batches]
+
+    def after(changes: list[Any]) -> Outcome:
+        stats = monitor.stats()["queries"]["q0"]
+        counters = {
+            "rows": p["rows"],
+            "changes": sum(table.num_rows for table in changes),
+            "objects": stats["objects"],
+            "bytes": stats["bytes"],
+        }
+        told = pa.concat_tables(before + changes)
+        group = told["key"].to_numpy() if keyed else np.zeros(told.num_rows, np.int64)
+        diffs = {"group": group, "id": told["id"].to_numpy(), "diff": told["diff"].to_numpy()}
+
+        def check(stream: Stream, p: Mapping[str, Any], answer: Answer) -> bool:
+            return checks.is_topk(stream, p, answer) and checks.adds_up(diffs, answer)
+
+        return Outcome(_answer(monitor.answer(), keyed), check, counters)
+
+    return Ready(work, after)
+
+
+def sortedcontainers_window(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """What one writes in plain Python: a sorted list of the window, its best k read at each event."""
+    n, k = p["n"], p["k"]
+    window: collections.deque[tuple[float, int]] = collections.deque()
+    ranked = sortedcontainers.SortedList()
+    # best first, the newer first among equals: reading the front of a SortedList is faster than reading its end
+    objects = [(-score, -number) for number, score in enumerate(stream["score"].tolist())]
+
+    def take(arrivals: list[tuple[float, int]]) -> list[tuple[float, int]]:
+        best = []
+        for arrival in arrivals:
+            if len(window) == n:
+                ranked.remove(window.popleft())
+            window.append(arrival)
+            ranked.add(arrival)
+            best = ranked[:k]
+        return best
+
+    fill = p.get("fill", 0)
+    take(objects[:fill])
+
+    def work() -> list[tuple[float, int]]:
+        return take(objects[fill:])
+
+    def after(best: list[tuple[float, int]]) -> Outcome:
+        answer = Answer(
+            group=np.zeros(len(best), np.int64),
+            id=np.array([-number for _, number in best]),
+            score=np.array([-score for score, _ in best]),
+        )
+        return Outcome(answer, checks.is_topk, {"rows": p["rows"], "objects": len(ranked)})
+
+    return Ready(work, after)
+
+
+def numpy_argsort(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """A yardstick: one np.argsort of the whole score column."""
+    return Ready(
+        lambda: np.argsort(stream["score"]),
+        lambda order: Outcome(order, checks.sorts("score"), {"rows": len(order)}),
+    )
+
+
+def numpy_argsort_keys(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """A yardstick: one stable np.argsort of the key column, the least that grouping costs."""
+    return Ready(
+        lambda: np.argsort(stream["key"], kind="stable"),
+        lambda order: Outcome(order, checks.sorts("key"), {"rows": len(order)}),
+    )
+
+
+def fresh_process(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """A new Python that imports skyband and pushes the stream; `cold`: with no compiled code on disk."""
+
+    def after(told: dict[str, Any]) -> Outcome:
+        answer = Answer(*(np.array(told["answer"][name]) for name in ("group", "id", "score")))
+        return Outcome(answer, checks.is_topk, {"rows": p["rows"], **told["counters"]})
+
+    return Ready(lambda: fresh.start(stream, p), after)
+
+
+def _batches(stream: Stream, begin: int, end: int, size: int) -> list[Stream]:
+    return [
+        {name: column[at : min(at + size, end)] for name, column in stream.items()}
+        for at in range(begin, end, size)
+    ]
+
+
+def _answer(table: Any, keyed: bool) -> Answer:
+    group = table["key"].to_numpy() if keyed else np.zeros(table.num_rows, np.int64)
+    return Answer(group, table["id"].to_numpy(), table["score"].to_numpy())
+
+
+CONTESTANTS: dict[str, Contestant] = {
+    enter.__name__: enter
+    for enter in (skyband_push, sortedcontainers_window, numpy_argsort, numpy_argsort_keys, fresh_process)
+}

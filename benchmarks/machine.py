@@ -1,0 +1,43 @@
+"""Where and with what a row was measured. No hostnames, no paths."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+
+
+def versions() -> dict[str, str]:
+    libraries = ("numpy", "numba", "pyarrow", "skyband")
+    return {"python": platform.python_version()} | {name: version(name) for name in libraries}
+
+
+def machine() -> dict[str, Any]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {"cpu": _cpu(), "cores": os.cpu_count(), "memory_gib": round(memory, 1)}
+
+
+def commit() -> tuple[str, bool]:
+    """The short hash, and whether the code differs from it; results and figures are no code."""
+    code = (".", ":!benchmarks/results", ":!benchmarks/figures")
+    try:
+        return _git("rev-parse", "--short", "HEAD"), bool(_git("status", "--porcelain", "--", *code))
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown", True
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()

@@ -1,0 +1,54 @@
+"""The only clock: contestants take turns, and each turn has its own seed."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from benchmarks.contestants import CONTESTANTS
+from benchmarks.experiment import Cell, Entrant
+from benchmarks.workloads import WORKLOADS
+
+
+@dataclass
+class Measured:
+    """One contestant in one cell: a value per repeat."""
+
+    entrant: Entrant
+    seconds: list[float] = field(default_factory=list)
+    counters: dict[str, list[float]] = field(default_factory=dict)
+    right: bool = True
+
+
+def measure(cell: Cell, seed: int, tick: Callable[[], None] = lambda: None) -> list[Measured]:
+    """A B A B ...: repeat r of every contestant has the stream of seed + r; warm-ups are not kept."""
+    measured = [Measured(entrant) for entrant in cell.entrants]
+    for turn in range(-cell.warmups, cell.repeats):
+        for one in measured:
+            seconds, counters, right = _run(cell.workload, one.entrant, seed + max(turn, 0))
+            tick()
+            if turn < 0:
+                continue
+            one.seconds.append(seconds)
+            one.right &= right
+            for name, value in counters.items():
+                one.counters.setdefault(name, []).append(value)
+    return measured
+
+
+def _run(workload: str, entrant: Entrant, seed: int) -> tuple[float, dict[str, float], bool]:
+    p = entrant.parameters
+    stream = WORKLOADS[workload](p.get("fill", 0) + p["rows"], seed, p)
+    ready = CONTESTANTS[entrant.call](stream, p)
+    gc.collect()
+    gc.disable()
+    try:
+        began = time.perf_counter()
+        result = ready.work()
+        seconds = time.perf_counter() - began
+    finally:
+        gc.enable()
+    outcome = ready.after(result)
+    return seconds, outcome.counters, outcome.check(stream, p, outcome.answer)

@@ -1,0 +1,56 @@
+"""Results as JSON lines: one row per cell and contestant, all repeats. A file holds the last whole run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Row:
+    experiment: str
+    cell: str
+    contestant: str  # its name in the cell
+    call: str  # its function
+    workload: str
+    parameters: dict[str, Any]
+    seed: int  # of the first repeat; repeat r has seed + r
+    seconds: list[float]  # of every repeat
+    right: bool  # in every repeat
+    counters: dict[str, list[float]] = field(default_factory=dict)  # by repeat
+    run: str = ""  # when the run began, UTC
+    quick: bool = False
+    commit: str = "unknown"
+    dirty: bool = True
+    versions: dict[str, str] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+
+
+@contextmanager
+def writing(experiment: str, folder: Path = RESULTS) -> Iterator[TextIO]:
+    """A file for the rows of a run. It takes the old one's place when the run is over; till then it ends in .part."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{experiment}.jsonl"
+    part = path.with_suffix(".jsonl.part")
+    with part.open("w", encoding="utf-8") as file:
+        yield file
+    part.replace(path)
+
+
+def write(file: TextIO, row: Row) -> None:
+    file.write(json.dumps(asdict(row)) + "\n")
+    file.flush()
+
+
+def read(experiment: str, folder: Path = RESULTS) -> list[Row]:
+    """The rows of the last run; none when there was no run."""
+    path = folder / f"{experiment}.jsonl"
+    if not path.exists():
+        return []
+    return [Row(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,0 +1,276 @@
+"""The command `skyband`. Data goes to stdout, talk to stderr; exit code 2 for a bad question, 1 for a failed run.
+
+Everything heavy is imported inside the command that needs it, so that help and completion come at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from skyband.errors import BatchError, QueryError, SkybandError
+
+
+class _Commands(TyperGroup):
+    """Turns what a user can cause into one message and an exit code; a bug still shows itself."""
+
+    def invoke(self, ctx: typer.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # the reader has gone (| head): Typer ends quietly
+        except (QueryError, BatchError) as error:
+            code, message = 2, str(error)
+        except (SkybandError, OSError, MemoryError) as error:
+            code, message = 1, str(error) or type(error).__name__
+        typer.echo(f"skyband: {message}", err=True)
+        raise typer.Exit(code)
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from skyband import __version__
+
+        typer.echo(f"skyband {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def skyband(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Which k are best right now, over the last n events or the last t minutes?
+
+    \b
+    Start with:  skyband demo
+    """
+
+
+@app.command()
+def demo(
+    seconds: Annotated[float, typer.Option(min=0.1, metavar="S", help="How long the replay takes, at a terminal.")] = 25,
+    fast: Annotated[bool, typer.Option("--fast", help="As fast as possible.")] = False,
+    rows: Annotated[int | None, typer.Option(min=1, metavar="N", help="Replay only the first N flights.")] = None,
+) -> None:
+    """Watch the most delayed flights of the last 24 hours.
+
+    Replays a year of flights out of New York through a Monitor: the ten most delayed per airport, as they change.
+    In a pipe: at once, and the last answers as tab-separated text.
+
+    \b
+    Example:  skyband demo --seconds 60
+    """
+    from skyband.demo import play
+
+    if not play(rows=rows, seconds=None if fast else seconds):
+        raise typer.Exit(130)
+
+
+def _algorithms(incomplete: str) -> list[str]:
+    from skyband.query import ALGORITHMS
+
+    return [name for name in ("auto", *ALGORITHMS["TopK"]) if name.upper().startswith(incomplete.upper())]
+
+
+@app.command()
+def explain(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A query as JSON, as to_dict() gives it, instead of --k --by --window.")
+    ] = None,
+    k: Annotated[int | None, typer.Option("--k", "-k", metavar="N", help="How many.")] = None,
+    by: Annotated[str | None, typer.Option(metavar="EXPR", help="A column or an expression to rank by.")] = None,
+    window: Annotated[str | None, typer.Option(metavar="SIZE", help='Arrivals (1000) or time ("24 hours").')] = None,
+    per: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="One answer for each value of it; may be repeated.")] = None,
+    where: Annotated[str | None, typer.Option(metavar="EXPR", help="Who can be an answer.")] = None,
+    smallest: Annotated[bool, typer.Option("--smallest", help="The smallest score is best.")] = False,
+    algorithm: Annotated[str | None, typer.Option(metavar="NAME", autocompletion=_algorithms, help="Instead of auto.")] = None,
+    rows: Annotated[float | None, typer.Option(metavar="N", help="Expected arrivals in a time window, all groups.")] = None,
+    rate: Annotated[float | None, typer.Option(metavar="N", help="Expected arrivals per second, all groups.")] = None,
+    groups: Annotated[float | None, typer.Option(metavar="N", help="Expected number of groups.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Tell how a query would be answered, and what it costs.
+
+    The algorithm and why, the objects and bytes to expect, the error bound.
+
+    \b
+    Example:  skyband explain --k 10 --by "0.7*x + 0.3*y" --window "2 hours" --rate 50
+    """
+    import json
+
+    from skyband.explain import explain as explained
+
+    asked = {"k": k, "by": by, "where": where, "algorithm": algorithm, "per": per or None}
+    asked["largest"] = False if smallest else None
+    asked["window"] = None if window is None else {"last": int(window) if window.strip().isdecimal() else window}
+    given = {name: value for name, value in asked.items() if value is not None}
+    query = _query(file, given)
+    expected = {"rows": rows, "rate": rate, "groups": groups}
+    found = explained(query, **{name: number for name, number in expected.items() if number is not None})
+    typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
+
+
+def _query(file: Path | None, given: dict[str, Any]) -> Any:
+    """The query of a JSON file, or the TopK that the options make."""
+    import json
+
+    from skyband.query import Query, TopK
+
+    if file is None:
+        if missing := [f"--{name}" for name in ("k", "by", "window") if name not in given]:
+            raise QueryError(
+                f"explain needs {', '.join(missing)}, or a file. For example: "
+                "skyband explain --k 10 --by delay --window 1000"
+            )
+        return TopK.from_dict({"kind": "TopK", **given})
+    if given:
+        raise QueryError(f"{file} holds the whole query: leave out --{', --'.join(sorted(given))}, or the file.")
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        return Query.from_dict(json.loads(text))
+    except FileNotFoundError:
+        raise QueryError(f"there is no file {file}. Give the path of a query stored as JSON.") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise QueryError(f"{file} is not JSON ({error}). Store a query with json.dumps(query.to_dict()).") from None
+
+
+def _datasets(incomplete: str) -> list[tuple[str, str]]:
+    from skyband.datasets import describe
+
+    return [(entry.name, entry.about) for entry in describe() if entry.name.startswith(incomplete)]
+
+
+@app.command()
+def datasets(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=_datasets, help="Left out: list them all.")] = None,
+    rows: Annotated[int | None, typer.Option(min=0, metavar="N", help="How many rows (generators: 1000).")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Of a generator; the same seed, the same rows.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="A file ending in .parquet or .csv.")] = None,
+) -> None:
+    """List the streams to try with, or write one.
+
+    To a file (--out), or as CSV to a pipe; at a terminal the first rows are shown.
+
+    \b
+    Example:  skyband datasets flights_like --rows 100000 --out flights.parquet
+    """
+    if name is not None:
+        table = _dataset(name, rows, seed)
+        _write(table, out) if out is not None or not sys.stdout.isatty() else _preview(name, table)
+    elif rows is not None or seed is not None or out is not None:
+        raise QueryError("name the dataset to write, such as: skyband datasets uniform --rows 1000")
+    else:
+        _list()
+
+
+def _list() -> None:
+    from skyband.datasets import describe
+
+    lines = [
+        (entry.name, "any" if entry.rows is None else entry.rows, "yes" if entry.available else "no", entry.about)
+        for entry in describe()
+    ]
+    if not sys.stdout.isatty():
+        for line in [("name", "rows", "here", "what for"), *lines]:
+            typer.echo("\t".join(map(str, line)))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("name", "rows", "here", "what for", box=None, pad_edge=False, header_style="bold")
+    table.columns[0].no_wrap = True
+    table.columns[1].justify = "right"
+    for name, rows, here, about in lines:
+        shown = f"{rows:,}" if isinstance(rows, int) else rows
+        table.add_row(name, shown, here, about, style=None if here == "yes" else "dim")
+    Console().print(table)
+    typer.echo("Not here: set SKYBAND_DATA to the folder that holds the data. Write one: skyband datasets NAME --out FILE", err=True)
+
+
+def _dataset(name: str, rows: int | None, seed: int | None) -> Any:
+    from difflib import get_close_matches
+
+    from skyband import datasets as room
+
+    kinds = {entry.name: entry.kind for entry in room.describe()}
+    if name not in kinds:
+        near = get_close_matches(name, kinds)
+        instead = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(kinds)}."
+        raise QueryError(f"{name!r} is not a dataset. {instead}")
+    if name == "shuffled":
+        raise QueryError("shuffled puts a table of yours into random order: use it in Python, skyband.datasets.shuffled.")
+    make = getattr(room, name)
+    if kinds[name] == "generator":
+        return make(1000 if rows is None else rows, seed=seed or 0)
+    if seed is not None:
+        raise QueryError(f"{name} is a real stream, so --seed means nothing. Leave it out, or use a generator.")
+    table = make()
+    return table if rows is None else table.slice(0, rows)
+
+
+def _write(table: Any, out: Path | None) -> None:
+    """To a file by its ending, or to stdout as CSV."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    if out is None:
+        for start in range(0, max(table.num_rows, 1), 65_536):
+            chunk = pa.BufferOutputStream()  # stdout itself would be closed by pyarrow
+            csv.write_csv(table.slice(start, 65_536), chunk, csv.WriteOptions(include_header=start == 0))
+            typer.echo(chunk.getvalue().to_pybytes(), nl=False)
+        return
+    writers = {".parquet": parquet.write_table, ".csv": csv.write_csv}
+    if out.suffix not in writers:
+        raise QueryError(f"--out {out}: the ending says the format. Use a name that ends in .parquet or .csv.")
+    if not out.parent.is_dir():
+        raise QueryError(f"--out {out}: there is no folder {out.parent}. Make it first.")
+    writers[out.suffix](table, out)
+    typer.echo(f"{table.num_rows:,} rows written to {out}", err=True)
+
+
+def _preview(name: str, table: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for field in table.schema:
+        shown.add_column(f"{field.name}\n[dim]{field.type}[/dim]")
+    for row in table.slice(0, 10).to_pylist():
+        shown.add_row(*("" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()))
+    Console().print(shown)
+    typer.echo(f"The first of {table.num_rows:,} rows. For all: skyband datasets {name} --out {name}.parquet", err=True)
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def bench(
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENTS", help="Handed on to benchmarks.run.")] = None,
+) -> None:
+    """Run the benchmarks of the repository, from its checkout.
+
+    \b
+    Example:  cd skyband && skyband bench
+    """
+    import subprocess
+
+    if not Path("benchmarks", "run.py").is_file():
+        raise QueryError(
+            "the benchmarks are not installed, they live in skyband's repository. Clone it, and run "
+            "`skyband bench` (or `make bench`) in its folder."
+        )
+    command = [sys.executable, "-m", "benchmarks.run", *(arguments or ())]
+    raise typer.Exit(subprocess.call(command))  # noqa: S603 (our own program; the user's own arguments)

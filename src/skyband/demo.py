@@ -1,0 +1,198 @@
+"""`skyband demo`: a year of flights through a Monitor, the ten most delayed per airport over the last 24 hours.
+
+`Replay` feeds and measures, `Screen` draws, `play` joins them: a live view at a terminal, a table in a pipe.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from skyband.datasets import flights
+from skyband.monitor import Monitor
+from skyband.query import TopK
+from skyband.windows import Last
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+AIRPORTS = {"EWR": "Newark", "JFK": "Kennedy", "LGA": "LaGuardia"}
+SPAN = timedelta(hours=24)
+FRAME = 1 / 12  # seconds between two pictures
+CHUNK = 4096  # flights per push when nobody watches
+
+
+def play(*, rows: int | None = None, seconds: float | None = None) -> bool:
+    """Replay the first `rows` flights (None: all) in `seconds` (None: at once). False: it was interrupted."""
+    watched = sys.stdout.isatty()
+    if watched:
+        print("skyband demo: reading a year of flights out of New York ...", file=sys.stderr)
+    table = flights()
+    table = table if rows is None else table.slice(0, rows)
+    Replay(table).push(min(100, table.num_rows))  # kernels are compiled or loaded here, not while the clock runs
+    replay = Replay(table)
+    finished = True
+    try:
+        if watched:
+            _watch(replay, seconds)
+        else:
+            while not replay.ended:
+                replay.push(CHUNK)
+    except KeyboardInterrupt:
+        finished = False
+    if not watched:
+        _print_answers(replay)
+    print(replay.summary(finished), file=sys.stderr)
+    return finished
+
+
+class Replay:
+    """A table of flights on its way through a Monitor, with what there is to tell about it."""
+
+    def __init__(self, table: Any) -> None:
+        query = TopK(10, by="dep_delay", window=Last(SPAN), per="origin")
+        self.monitor = Monitor(query, time="time", keep=("carrier", "flight", "dest"))
+        self.table = table
+        self.done = 0  # flights pushed
+        self.changes = 0
+        self.seconds = 0.0  # spent in push alone
+        self._times = table.filter(pc.is_valid(table["dep_delay"]))["time"].to_numpy()
+
+    @property
+    def ended(self) -> bool:
+        return self.done >= self.table.num_rows
+
+    def push(self, count: int) -> None:
+        batch = self.table.slice(self.done, count)
+        start = time.perf_counter()
+        changes = self.monitor.push(batch)
+        self.seconds += time.perf_counter() - start
+        self.changes += changes.num_rows
+        self.done += batch.num_rows
+
+    @property
+    def clock(self) -> Any:
+        """The time of the last flight that has departed, or None."""
+        flown = self.flown
+        return self._times[flown - 1].astype("datetime64[m]").item() if flown else None
+
+    @property
+    def flown(self) -> int:
+        return int(self.monitor.stats()["arrivals"])
+
+    @property
+    def cancelled(self) -> int:
+        return int(sum(self.monitor.stats()["rejected"].values()))
+
+    @property
+    def kept(self) -> int:
+        return int(self.monitor.stats()["queries"]["q0"]["objects"])
+
+    @property
+    def in_window(self) -> int:
+        """Flights in the last 24 hours: what a plain window would hold."""
+        flown = self.flown
+        if not flown:
+            return 0
+        return flown - int(np.searchsorted(self._times, self._times[flown - 1] - np.timedelta64(SPAN), side="right"))
+
+    @property
+    def speed(self) -> float:
+        return self.done / self.seconds if self.seconds else 0.0
+
+    def answer(self, airport: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.monitor.answer(key=airport).to_pylist()
+        return rows
+
+    def summary(self, finished: bool = True) -> str:
+        return (
+            f"skyband demo: {'' if finished else 'interrupted; '}{self.done:,} flights replayed "
+            f"({self.cancelled:,} cancelled, no arrivals), {self.changes:,} changes of the answers, "
+            f"{self.speed:,.0f} flights/s through push; kept at the end: {self.kept:,} of the {self.in_window:,} "
+            "flights of the last 24 hours."
+        )
+
+
+class Screen:
+    """The live view: three airports side by side where they fit, else below each other."""
+
+    def __init__(self, replay: Replay) -> None:
+        self.replay = replay
+        self._entered: dict[int, float] = {}  # id in an answer -> when it was first drawn
+
+    def draw(self) -> RenderableType:
+        from rich.columns import Columns
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.text import Text
+
+        replay, now = self.replay, time.monotonic()
+        answers = {airport: replay.answer(airport) for airport in AIRPORTS}
+        ids = [row["id"] for rows in answers.values() for row in rows]
+        self._entered = {id: self._entered.get(id, now) for id in ids}
+        clock = replay.clock
+        title = Text("The ten most delayed flights per airport, over the last 24 hours", "bold")
+        status = Text(f"{clock:%a %d %b %Y %H:%M}" if clock else "before the first flight", "cyan")
+        status.append(f"   {replay.done:,} flights   {replay.changes:,} changes", "default")
+        bar = ProgressBar(total=replay.table.num_rows, completed=replay.done, width=76)
+        kept = Text.assemble(
+            "keeps ", (f"{replay.kept:,}", "bold green"), f" of the {replay.in_window:,} flights in the window",
+            f" · {replay.speed:,.0f} flights/s · {replay.cancelled:,} cancelled",
+        )  # fmt: skip
+        lists = [self._list(airport, rows, now) for airport, rows in answers.items()]
+        return Group(title, status, "", Columns(lists, padding=(0, 2)), "", bar, kept)
+
+    def _list(self, airport: str, rows: list[dict[str, Any]], now: float) -> Text:
+        """Always of one size, so that nothing jumps: 24 columns, 12 lines."""
+        from rich.text import Text
+
+        text = Text(no_wrap=True)
+        text.append(f"{airport} {AIRPORTS[airport]}".ljust(24) + "\n", "bold")
+        text.append("  min flight  to   due  \n", "dim")
+        for row in rows:
+            new = now - self._entered[row["id"]] < 1
+            line = f"{row['score']:5.0f} {row['carrier']}{row['flight']:<5}{row['dest']} {row['time']:%H:%M}"
+            text.append(f"{line} {'+' if new else ' '}\n", "yellow" if new else "default")
+        text.append("\n".join([" " * 24] * (10 - len(rows))))
+        return text
+
+
+def _watch(replay: Replay, seconds: float | None) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console()
+    screen = Screen(replay)
+    total, start = replay.table.num_rows, time.monotonic()
+    with Live(screen.draw(), console=console, auto_refresh=False) as live:
+        while not replay.ended:
+            drawn = time.monotonic()
+            if seconds is None:
+                while not replay.ended and time.monotonic() - drawn < FRAME:
+                    replay.push(CHUNK)
+            else:
+                due = total if drawn - start >= seconds else int(total * _eased((drawn - start) / seconds))
+                if due > replay.done:
+                    replay.push(due - replay.done)
+            live.update(screen.draw(), refresh=True)
+            if seconds is not None and not replay.ended:
+                time.sleep(max(0.0, FRAME - (time.monotonic() - drawn)))
+
+
+def _eased(part: float) -> float:
+    """How much of the year is over after this part of the time: slow enough to read at both ends, fast between."""
+    return 4 * part**3 if part < 0.5 else 1 - 4 * (1 - part) ** 3
+
+
+def _print_answers(replay: Replay) -> None:
+    print("origin", "rank", "dep_delay", "carrier", "flight", "dest", "time", sep="\t")
+    for airport in AIRPORTS:
+        for row in replay.answer(airport):
+            cells = (airport, row["rank"], f"{row['score']:.0f}", row["carrier"], row["flight"], row["dest"], row["time"])
+            print(*cells, sep="\t")
