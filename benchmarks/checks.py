@@ -61,16 +61,17 @@ def adds_up(changes: Mapping[str, NDArray[Any]], answer: Answer) -> bool:
     label = changes["group"].astype(np.int64) << 32 | changes["id"].astype(np.int64)
     objects, place = np.unique(label, return_inverse=True)
     held = np.bincount(place, weights=changes["diff"], minlength=len(objects))
-    inside = objects[held == 1]
-    return bool(np.isin(held, (0, 1)).all()) and np.array_equal(inside, np.sort(answer.group << 32 | answer.id))
+    wanted = np.sort(answer.group << 32 | answer.id)
+    return bool(np.isin(held, (0, 1)).all()) and np.array_equal(objects[held == 1], wanted)
 
 
-def sorts(column: str) -> Check:
-    """Does this permutation sort the column, equal values in their old order?"""
+def sorts(column: NDArray[Any], *, stable: bool) -> Check:
+    """Does this permutation sort the column; equal values in their old order, if stable?"""
 
     def check(stream: Stream, p: Mapping[str, Any], order: Ints) -> bool:
-        values = stream[column][order]
-        steady = (values[1:] > values[:-1]) | ((values[1:] == values[:-1]) & (order[1:] > order[:-1]))
-        return len(order) == len(stream[column]) and bool(steady.all())
+        values = column[order]
+        equals = (values[1:] == values[:-1]) & ((order[1:] > order[:-1]) | (not stable))
+        rises = bool(((values[1:] > values[:-1]) | equals).all())
+        return rises and np.array_equal(np.bincount(order), np.ones(len(column)))
 
     return check

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import charts, contestants, workloads
+from benchmarks import contestants, workloads
 
 HERE = Path(__file__).parent
 EXPERIMENTS = HERE / "experiments"
@@ -62,7 +62,6 @@ class Experiment:
     goals: tuple[Goal, ...] = ()
     figure: str | None = None  # a function of charts.py
     seed: int = 0
-    source: Path = field(default=EXPERIMENTS, compare=False)
 
 
 def names(folder: Path = EXPERIMENTS) -> list[str]:
@@ -82,8 +81,6 @@ def load(name: str, *, quick: bool = False, folder: Path = EXPERIMENTS) -> Exper
 
 def _experiment(said: Mapping[str, Any], path: Path, quick: bool) -> Experiment:
     _known("the experiment", said, {"about", "seed", "figure", "cells", "goals"}, {"about", "cells"})
-    if "figure" in said:
-        _function("figure", said["figure"], charts.FIGURES)
     cells = tuple(cell for one in said["cells"] for cell in _cells(one, quick))
     goals = tuple(_goal(one) for one in said.get("goals", ()))
     left_out = {one["name"] for one in said["cells"]} - {cell.name for cell in cells}
@@ -98,7 +95,6 @@ def _experiment(said: Mapping[str, Any], path: Path, quick: bool) -> Experiment:
         goals=tuple(goal for goal in goals if goal.cell not in left_out),
         figure=said.get("figure"),
         seed=said.get("seed", 0),
-        source=path,
     )
 
 
@@ -127,8 +123,8 @@ def _cells(said: Mapping[str, Any], quick: bool) -> list[Cell]:
 
 def _entrant(said: str | Mapping[str, Any], at: Parameters, quick: bool) -> Entrant:
     """A function's name, or a table: call, as (its name here), quick, and parameters of its own."""
-    own = {"call": said} if isinstance(said, str) else dict(said)
-    call, smaller = own.pop("call", None), own.pop("quick", {})
+    own: Parameters = {"call": said} if isinstance(said, str) else dict(said)
+    call, smaller = own.pop("call", ""), own.pop("quick", {})
     _function("contestant", call, contestants.CONTESTANTS)
     name = own.pop("as", call)
     return Entrant(name, call, _resolved(at | own | (smaller if quick else {})))
@@ -137,8 +133,7 @@ def _entrant(said: str | Mapping[str, Any], at: Parameters, quick: bool) -> Entr
 def _resolved(parameters: Parameters) -> Parameters:
     """A parameter whose value names another parameter has its value: fill = "n"."""
     return {
-        name: parameters.get(value, value) if isinstance(value, str) else value
-        for name, value in parameters.items()
+        name: parameters.get(value, value) if isinstance(value, str) else value for name, value in parameters.items()
     }
 
 

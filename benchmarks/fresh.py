@@ -60,8 +60,7 @@ def main(folder: Path, n: int, k: int, size: int) -> None:
     stream = {path.stem: np.load(path, mmap_mode="r") for path in folder.glob("*.npy")}
     rows, keyed = len(stream["score"]), "key" in stream
     batches = [
-        {name: np.array(column[at : at + size]) for name, column in stream.items()}
-        for at in range(0, rows, size)
+        {name: np.array(column[at : at + size]) for name, column in stream.items()} for at in range(0, rows, size)
     ]
     monitor = sb.Monitor(sb.TopK(k, by="score", window=sb.Last(n), per="key" if keyed else None))
     ready = time.perf_counter()

@@ -9,11 +9,18 @@ from dataclasses import dataclass
 from benchmarks.experiment import Experiment, Goal
 from benchmarks.store import Row
 
+HEAD = ("goal", "limit", "median", "spread", "met")
+
 
 @dataclass(frozen=True)
 class Verdict:
     goal: Goal
     values: list[float]  # by repeat
+    point: str = ""  # of the grid
+
+    @property
+    def says(self) -> str:
+        return f"{self.goal.says} ({self.point})" if self.point else self.goal.says
 
     @property
     def measured(self) -> float:
@@ -52,25 +59,36 @@ class Verdict:
     def spread(self) -> str:
         return f"{self.said(min(self.values))} to {self.said(max(self.values))}"
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """A line of a table under HEAD."""
+        return self.says, self.limit, self.said(self.measured), self.spread, "yes" if self.met else "MISSED"
+
 
 def judge(experiment: Experiment, rows: Iterable[Row]) -> list[Verdict]:
     """A verdict for each goal; a goal of a grid has one for each of its cells."""
-    by_cell: dict[tuple[str, str], dict[str, Row]] = {}
+    cells: dict[int, dict[str, Row]] = {}
     for row in rows:
-        # a contestant may have parameters of its own: cells are told apart by the order they were stored in
-        key = (row.cell, row.contestant)
-        place = sum(1 for cell, who in by_cell.items() if cell[0] == row.cell and key[1] in who)
-        by_cell.setdefault((row.cell, str(place)), {})[row.contestant] = row
+        cells.setdefault(row.number, {})[row.contestant] = row
     verdicts = []
     for goal in experiment.goals:
-        for (cell, _), there in by_cell.items():
-            if cell == goal.cell and goal.of in there and (goal.over is None or goal.over in there):
-                values = _values(there[goal.of], goal.measure)
-                if goal.over is not None:
-                    others = _values(there[goal.over], goal.measure)
-                    values = [a / b for a, b in zip(values, others, strict=True)]
-                verdicts.append(Verdict(goal, values))
+        there = [cell for cell in cells.values() if goal.of in cell and cell[goal.of].cell == goal.cell]
+        for cell in there:
+            values = _values(cell[goal.of], goal.measure)
+            if goal.over is not None:
+                others = _values(cell[goal.over], goal.measure)
+                values = [a / b for a, b in zip(values, others, strict=True)]
+            verdicts.append(Verdict(goal, values, _point(cell[goal.of], [one[goal.of] for one in there])))
     return verdicts
+
+
+def _point(row: Row, others: list[Row]) -> str:
+    """Where in the grid: the parameters that are not the same in all its cells."""
+    return ", ".join(
+        f"{name}={value}"
+        for name, value in row.parameters.items()
+        if any(other.parameters[name] != value for other in others)
+    )
 
 
 def _values(row: Row, measure: str) -> list[float]:

@@ -16,6 +16,7 @@ RESULTS = Path(__file__).parent / "results"
 class Row:
     experiment: str
     cell: str
+    number: int  # of the cell in the experiment: rows of one cell were measured in turns
     contestant: str  # its name in the cell
     call: str  # its function
     workload: str
@@ -34,7 +35,7 @@ class Row:
 
 @contextmanager
 def writing(experiment: str, folder: Path = RESULTS) -> Iterator[TextIO]:
-    """A file for the rows of a run. It takes the old one's place when the run is over; till then it ends in .part."""
+    """A file for the rows of a run, called .part till the run is over: then it takes the old one's place."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{experiment}.jsonl"
     part = path.with_suffix(".jsonl.part")

@@ -44,8 +44,7 @@ def to_table(batch: Any) -> Any:
             return pa.table({name: pa.array([row.get(name) for row in batch]) for name in names})
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise BatchError(
-            f"the batch cannot be read as a table: {error}. "
-            "Give every column one type and the same number of rows."
+            f"the batch cannot be read as a table: {error}. Give every column one type and the same number of rows."
         ) from error
     raise BatchError(
         f"a {type(batch).__name__} is no batch. Push a DataFrame (pandas, polars, pyarrow, duckdb), "
@@ -78,9 +77,8 @@ class Batch:
         """The column as one Arrow array."""
         if name not in self._arrays:
             if name not in self.table.column_names:
-                raise BatchError(
-                    f"the batch has no column {name!r}. It has: {', '.join(map(repr, self.table.column_names)) or 'none'}."
-                )
+                names = ", ".join(map(repr, self.table.column_names)) or "none"
+                raise BatchError(f"the batch has no column {name!r}. It has: {names}.")
             self._arrays[name] = plain(self.table.column(name))
         return self._arrays[name]
 
@@ -167,14 +165,18 @@ def call(function: Callable[..., Any], batch: Batch) -> Floats:
         ) from error
     if scores.shape != (batch.rows,):
         raise BatchError(
-            f"the scoring function {name} returned shape {scores.shape} for {batch.rows} rows. Return one float per row."
+            f"the scoring function {name} returned shape {scores.shape} for {batch.rows} rows. "
+            "Return one float per row."
         )
     return scores
 
 
 def is_number(type_: Any) -> bool:
     return bool(
-        pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_) or pa.types.is_null(type_)
+        pa.types.is_integer(type_)
+        or pa.types.is_floating(type_)
+        or pa.types.is_decimal(type_)
+        or pa.types.is_null(type_)
     )
 
 

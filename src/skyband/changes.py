@@ -26,7 +26,10 @@ def answer_names(per: Iterable[str], keep: Iterable[str], timed: bool) -> list[s
 
 
 def change_table(
-    pieces: Sequence[Mapping[str, Any]], labels: Sequence[Sequence[int]], queries: Sequence[str], types: Mapping[str, Any]
+    pieces: Sequence[Mapping[str, Any]],
+    labels: Sequence[Sequence[int]],
+    queries: Sequence[str],
+    types: Mapping[str, Any],
 ) -> Any:
     """One table from the changes of several engines, by query in order of registration.
 

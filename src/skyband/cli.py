@@ -1,4 +1,4 @@
-"""The command `skyband`. Data goes to stdout, talk to stderr; exit code 2 for a bad question, 1 for a failed run.
+"""The command `skyband`. Data goes to stdout, talk to stderr; exit code 2: a bad question, 1: a failed run.
 
 Everything heavy is imported inside the command that needs it, so that help and completion come at once.
 """
@@ -18,7 +18,7 @@ from skyband.errors import BatchError, QueryError, SkybandError
 class _Commands(TyperGroup):
     """Turns what a user can cause into one message and an exit code; a bug still shows itself."""
 
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -54,7 +54,7 @@ def skyband(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Which k are best right now, over the last n events or the last t minutes?
+    r"""Which k are best right now, over the last n events or the last t minutes?
 
     \b
     Start with:  skyband demo
@@ -63,14 +63,16 @@ def skyband(
 
 @app.command()
 def demo(
-    seconds: Annotated[float, typer.Option(min=0.1, metavar="S", help="How long the replay takes, at a terminal.")] = 25,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, metavar="S", help="How long the replay takes, at a terminal.")
+    ] = 25,
     fast: Annotated[bool, typer.Option("--fast", help="As fast as possible.")] = False,
     rows: Annotated[int | None, typer.Option(min=1, metavar="N", help="Replay only the first N flights.")] = None,
 ) -> None:
-    """Watch the most delayed flights of the last 24 hours.
+    r"""Watch the most delayed flights of the last 24 hours.
 
-    Replays a year of flights out of New York through a Monitor: the ten most delayed per airport, as they change.
-    In a pipe: at once, and the last answers as tab-separated text.
+    Replays a year of flights out of New York through a Monitor: the ten most delayed per airport, as
+    they change. In a pipe: at once, and the last answers as tab-separated text.
 
     \b
     Example:  skyband demo --seconds 60
@@ -90,21 +92,31 @@ def _algorithms(incomplete: str) -> list[str]:
 @app.command()
 def explain(
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="A query as JSON, as to_dict() gives it, instead of --k --by --window.")
+        Path | None,
+        typer.Argument(
+            metavar="FILE", help="A query as JSON (its to_dict()), instead of --k --by --window; - for stdin."
+        ),
     ] = None,
     k: Annotated[int | None, typer.Option("--k", "-k", metavar="N", help="How many.")] = None,
     by: Annotated[str | None, typer.Option(metavar="EXPR", help="A column or an expression to rank by.")] = None,
     window: Annotated[str | None, typer.Option(metavar="SIZE", help='Arrivals (1000) or time ("24 hours").')] = None,
-    per: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="One answer for each value of it; may be repeated.")] = None,
+    per: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="One answer for each value of it; may be repeated."),
+    ] = None,
     where: Annotated[str | None, typer.Option(metavar="EXPR", help="Who can be an answer.")] = None,
     smallest: Annotated[bool, typer.Option("--smallest", help="The smallest score is best.")] = False,
-    algorithm: Annotated[str | None, typer.Option(metavar="NAME", autocompletion=_algorithms, help="Instead of auto.")] = None,
-    rows: Annotated[float | None, typer.Option(metavar="N", help="Expected arrivals in a time window, all groups.")] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(metavar="NAME", autocompletion=_algorithms, help="Instead of auto.")
+    ] = None,
+    rows: Annotated[
+        float | None, typer.Option(metavar="N", help="Expected arrivals in a time window, all groups.")
+    ] = None,
     rate: Annotated[float | None, typer.Option(metavar="N", help="Expected arrivals per second, all groups.")] = None,
     groups: Annotated[float | None, typer.Option(metavar="N", help="Expected number of groups.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Tell how a query would be answered, and what it costs.
+    r"""Tell how a query would be answered, and what it costs.
 
     The algorithm and why, the objects and bytes to expect, the error bound.
 
@@ -115,9 +127,10 @@ def explain(
 
     from skyband.explain import explain as explained
 
-    asked = {"k": k, "by": by, "where": where, "algorithm": algorithm, "per": per or None}
+    asked: dict[str, Any] = {"k": k, "by": by, "where": where, "algorithm": algorithm, "per": per or None}
     asked["largest"] = False if smallest else None
-    asked["window"] = None if window is None else {"last": int(window) if window.strip().isdecimal() else window}
+    if window is not None:
+        asked["window"] = {"last": int(window) if window.strip().isdecimal() else window}
     given = {name: value for name, value in asked.items() if value is not None}
     query = _query(file, given)
     expected = {"rows": rows, "rate": rate, "groups": groups}
@@ -139,14 +152,15 @@ def _query(file: Path | None, given: dict[str, Any]) -> Any:
             )
         return TopK.from_dict({"kind": "TopK", **given})
     if given:
-        raise QueryError(f"{file} holds the whole query: leave out --{', --'.join(sorted(given))}, or the file.")
+        twice = ", ".join(f"--{name}" for name in given).replace("--largest", "--smallest")
+        raise QueryError(f"{file} holds the whole query: leave out {twice}, or the file.")
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
         return Query.from_dict(json.loads(text))
-    except FileNotFoundError:
-        raise QueryError(f"there is no file {file}. Give the path of a query stored as JSON.") from None
+    except OSError as error:
+        raise QueryError(f"{file}: {error.strerror}. Give the path of a query stored as JSON.") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise QueryError(f"{file} is not JSON ({error}). Store a query with json.dumps(query.to_dict()).") from None
+        raise QueryError(f"{file} is not JSON ({error}). A query is stored by json.dumps(query.to_dict()).") from None
 
 
 def _datasets(incomplete: str) -> list[tuple[str, str]]:
@@ -157,14 +171,18 @@ def _datasets(incomplete: str) -> list[tuple[str, str]]:
 
 @app.command()
 def datasets(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=_datasets, help="Left out: list them all.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", autocompletion=_datasets, help="Left out: list them all.")
+    ] = None,
     rows: Annotated[int | None, typer.Option(min=0, metavar="N", help="How many rows (generators: 1000).")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Of a generator; the same seed, the same rows.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Of a generator; the same seed, the same rows.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="A file ending in .parquet or .csv.")] = None,
 ) -> None:
-    """List the streams to try with, or write one.
+    r"""List the streams to try with, or write one.
 
-    To a file (--out), or as CSV to a pipe; at a terminal the first rows are shown.
+    To a file (--out), or as CSV to a pipe; at a terminal its columns are shown.
 
     \b
     Example:  skyband datasets flights_like --rows 100000 --out flights.parquet
@@ -182,7 +200,12 @@ def _list() -> None:
     from skyband.datasets import describe
 
     lines = [
-        (entry.name, "any" if entry.rows is None else entry.rows, "yes" if entry.available else "no", entry.about)
+        (
+            entry.name,
+            "any" if entry.rows is None else entry.rows,
+            "yes" if entry.available else "no",
+            entry.about,
+        )
         for entry in describe()
     ]
     if not sys.stdout.isatty():
@@ -199,7 +222,7 @@ def _list() -> None:
         shown = f"{rows:,}" if isinstance(rows, int) else rows
         table.add_row(name, shown, here, about, style=None if here == "yes" else "dim")
     Console().print(table)
-    typer.echo("Not here: set SKYBAND_DATA to the folder that holds the data. Write one: skyband datasets NAME --out FILE", err=True)
+    typer.echo("Not here: set SKYBAND_DATA to the folder that holds the data.", err=True)
 
 
 def _dataset(name: str, rows: int | None, seed: int | None) -> Any:
@@ -213,12 +236,12 @@ def _dataset(name: str, rows: int | None, seed: int | None) -> Any:
         instead = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(kinds)}."
         raise QueryError(f"{name!r} is not a dataset. {instead}")
     if name == "shuffled":
-        raise QueryError("shuffled puts a table of yours into random order: use it in Python, skyband.datasets.shuffled.")
+        raise QueryError("shuffled reorders a table of yours: use it in Python, skyband.datasets.shuffled(table).")
     make = getattr(room, name)
     if kinds[name] == "generator":
         return make(1000 if rows is None else rows, seed=seed or 0)
     if seed is not None:
-        raise QueryError(f"{name} is a real stream, so --seed means nothing. Leave it out, or use a generator.")
+        raise QueryError(f"{name} is a real stream: --seed means nothing. Leave it out, or use a generator.")
     table = make()
     return table if rows is None else table.slice(0, rows)
 
@@ -247,20 +270,22 @@ def _preview(name: str, table: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    shown = Table(box=None, pad_edge=False, header_style="bold")
+    shown = Table("column", "type", "first values", box=None, pad_edge=False, header_style="bold")
+    first = table.slice(0, 5)
     for field in table.schema:
-        shown.add_column(f"{field.name}\n[dim]{field.type}[/dim]")
-    for row in table.slice(0, 10).to_pylist():
-        shown.add_row(*("" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()))
+        values = (f"{v:.4g}" if isinstance(v, float) else v for v in first[field.name].to_pylist())
+        shown.add_row(field.name, str(field.type), ", ".join("null" if v is None else str(v) for v in values))
     Console().print(shown)
-    typer.echo(f"The first of {table.num_rows:,} rows. For all: skyband datasets {name} --out {name}.parquet", err=True)
+    typer.echo(f"{table.num_rows:,} rows. To write them: skyband datasets {name} --out {name}.parquet", err=True)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def bench(
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENTS", help="Handed on to benchmarks.run.")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="ARGUMENTS", help="Handed on to benchmarks.run.")
+    ] = None,
 ) -> None:
-    """Run the benchmarks of the repository, from its checkout.
+    r"""Run the benchmarks of the repository, from its checkout.
 
     \b
     Example:  cd skyband && skyband bench

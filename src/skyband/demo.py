@@ -1,4 +1,4 @@
-"""`skyband demo`: a year of flights through a Monitor, the ten most delayed per airport over the last 24 hours.
+"""`skyband demo`: a year of flights through a Monitor, ten most delayed per airport over the last 24 hours.
 
 `Replay` feeds and measures, `Screen` draws, `play` joins them: a live view at a terminal, a table in a pipe.
 """
@@ -19,12 +19,13 @@ from skyband.query import TopK
 from skyband.windows import Last
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
     from rich.text import Text
 
 AIRPORTS = {"EWR": "Newark", "JFK": "Kennedy", "LGA": "LaGuardia"}
 SPAN = timedelta(hours=24)
 FRAME = 1 / 12  # seconds between two pictures
+MARK = "«"  # an object that has just come into an answer
 CHUNK = 4096  # flights per push when nobody watches
 
 
@@ -35,7 +36,7 @@ def play(*, rows: int | None = None, seconds: float | None = None) -> bool:
         print("skyband demo: reading a year of flights out of New York ...", file=sys.stderr)
     table = flights()
     table = table if rows is None else table.slice(0, rows)
-    Replay(table).push(min(100, table.num_rows))  # kernels are compiled or loaded here, not while the clock runs
+    Replay(table).push(min(100, table.num_rows))  # compiles or loads kernels, before the clock runs
     replay = Replay(table)
     finished = True
     try:
@@ -48,7 +49,8 @@ def play(*, rows: int | None = None, seconds: float | None = None) -> bool:
         finished = False
     if not watched:
         _print_answers(replay)
-    print(replay.summary(finished), file=sys.stderr)
+    talk = [] if finished else ["interrupted"]
+    print("skyband demo:", ("\n  " if watched else "; ").join(talk + replay.summary()), file=sys.stderr)
     return finished
 
 
@@ -66,7 +68,7 @@ class Replay:
 
     @property
     def ended(self) -> bool:
-        return self.done >= self.table.num_rows
+        return self.done >= int(self.table.num_rows)
 
     def push(self, count: int) -> None:
         batch = self.table.slice(self.done, count)
@@ -100,7 +102,8 @@ class Replay:
         flown = self.flown
         if not flown:
             return 0
-        return flown - int(np.searchsorted(self._times, self._times[flown - 1] - np.timedelta64(SPAN), side="right"))
+        gone = self._times[flown - 1] - np.timedelta64(SPAN)
+        return flown - int(np.searchsorted(self._times, gone, side="right"))
 
     @property
     def speed(self) -> float:
@@ -110,13 +113,12 @@ class Replay:
         rows: list[dict[str, Any]] = self.monitor.answer(key=airport).to_pylist()
         return rows
 
-    def summary(self, finished: bool = True) -> str:
-        return (
-            f"skyband demo: {'' if finished else 'interrupted; '}{self.done:,} flights replayed "
-            f"({self.cancelled:,} cancelled, no arrivals), {self.changes:,} changes of the answers, "
-            f"{self.speed:,.0f} flights/s through push; kept at the end: {self.kept:,} of the {self.in_window:,} "
-            "flights of the last 24 hours."
-        )
+    def summary(self) -> list[str]:
+        return [
+            f"{self.done:,} flights replayed, {self.cancelled:,} rejected (cancelled, so no delay)",
+            f"{self.changes:,} changes of the answers, {self.speed:,.0f} flights/s through push alone",
+            f"at the end {self.kept:,} objects kept, of {self.in_window:,} flights in the last 24 hours",
+        ]
 
 
 class Screen:
@@ -130,6 +132,7 @@ class Screen:
         from rich.columns import Columns
         from rich.console import Group
         from rich.progress_bar import ProgressBar
+        from rich.table import Table
         from rich.text import Text
 
         replay, now = self.replay, time.monotonic()
@@ -137,16 +140,27 @@ class Screen:
         ids = [row["id"] for rows in answers.values() for row in rows]
         self._entered = {id: self._entered.get(id, now) for id in ids}
         clock = replay.clock
-        title = Text("The ten most delayed flights per airport, over the last 24 hours", "bold")
-        status = Text(f"{clock:%a %d %b %Y %H:%M}" if clock else "before the first flight", "cyan")
-        status.append(f"   {replay.done:,} flights   {replay.changes:,} changes", "default")
-        bar = ProgressBar(total=replay.table.num_rows, completed=replay.done, width=76)
-        kept = Text.assemble(
-            "keeps ", (f"{replay.kept:,}", "bold green"), f" of the {replay.in_window:,} flights in the window",
-            f" · {replay.speed:,.0f} flights/s · {replay.cancelled:,} cancelled",
-        )  # fmt: skip
-        lists = [self._list(airport, rows, now) for airport, rows in answers.items()]
-        return Group(title, status, "", Columns(lists, padding=(0, 2)), "", bar, kept)
+        status = Table.grid(padding=(0, 2))
+        status.add_row(
+            Text(f"{clock:%a %d %b %Y %H:%M}" if clock else "before the first", "bold cyan"),
+            ProgressBar(total=replay.table.num_rows, completed=replay.done, width=52),
+        )
+        return Group(
+            Text("The ten most delayed flights per airport, over the last 24 hours", "bold"),
+            status,
+            "",
+            Columns([self._list(*told, now) for told in answers.items()], padding=(0, 2)),
+            Text.assemble(
+                "Kept: ",
+                (f"{replay.kept:,}", "bold green"),
+                f" objects, of {replay.in_window:,} flights in the window. ({MARK} has just come in)",
+            ),
+            Text(
+                f"{replay.done:,} flights, {replay.cancelled:,} cancelled; {replay.changes:,} changes; "
+                f"{replay.speed:,.0f} flights/s",
+                "dim",
+            ),
+        )
 
     def _list(self, airport: str, rows: list[dict[str, Any]], now: float) -> Text:
         """Always of one size, so that nothing jumps: 24 columns, 12 lines."""
@@ -154,12 +168,13 @@ class Screen:
 
         text = Text(no_wrap=True)
         text.append(f"{airport} {AIRPORTS[airport]}".ljust(24) + "\n", "bold")
-        text.append("  min flight  to   due  \n", "dim")
+        text.append(" min flight  to  due    \n", "dim")
         for row in rows:
             new = now - self._entered[row["id"]] < 1
-            line = f"{row['score']:5.0f} {row['carrier']}{row['flight']:<5}{row['dest']} {row['time']:%H:%M}"
-            text.append(f"{line} {'+' if new else ' '}\n", "yellow" if new else "default")
-        text.append("\n".join([" " * 24] * (10 - len(rows))))
+            flight = f"{row['carrier']:2} {row['flight']:<4} {row['dest']} {row['time']:%H:%M}"
+            line = f"{row['score']:4.0f} {flight} {MARK if new else ' '}\n"
+            text.append(line, "yellow" if new else "default")
+        text.append("\n" * (10 - len(rows)))
         return text
 
 
@@ -186,13 +201,14 @@ def _watch(replay: Replay, seconds: float | None) -> None:
 
 
 def _eased(part: float) -> float:
-    """How much of the year is over after this part of the time: slow enough to read at both ends, fast between."""
-    return 4 * part**3 if part < 0.5 else 1 - 4 * (1 - part) ** 3
+    """How much of the year is over after this part of the time: slow at both ends, to be read."""
+    ends = 16 * part**5 if part < 0.5 else 1 - 16 * (1 - part) ** 5
+    return 0.01 * part + 0.99 * ends
 
 
 def _print_answers(replay: Replay) -> None:
     print("origin", "rank", "dep_delay", "carrier", "flight", "dest", "time", sep="\t")
     for airport in AIRPORTS:
         for row in replay.answer(airport):
-            cells = (airport, row["rank"], f"{row['score']:.0f}", row["carrier"], row["flight"], row["dest"], row["time"])
-            print(*cells, sep="\t")
+            told = (row[name] for name in ("carrier", "flight", "dest", "time"))
+            print(airport, row["rank"], f"{row['score']:.0f}", *told, sep="\t")

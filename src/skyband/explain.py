@@ -1,6 +1,6 @@
 """What a Monitor would do with a query: which algorithm and why, how much it keeps, how exact it is.
 
-A model, not a measurement: nothing is compiled and no data is read. `Monitor.stats()` tells what really happened.
+A model, not a measurement: nothing is compiled, no data is read. `Monitor.stats()` tells what happened.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from skyband.engines.registry import choose
 from skyband.errors import QueryError
@@ -29,7 +29,7 @@ _EXPECTED = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `explain` says. `objects` are per group, `bytes` for all groups; None: not known from what was given."""
+    """What `explain` says. `objects` are per group, `bytes` of all groups; None: not known."""
 
     query: Query
     algorithm: str
@@ -77,8 +77,8 @@ class Explanation:
 def explain(query: Query, **expected: float) -> Explanation:
     """The algorithm chosen and why, the objects and bytes expected, the error bound.
 
-    What to expect of the stream: rows (arrivals in one window) or rate (arrivals per second), for time windows, both
-    over all groups; groups (how many). A query that a Monitor would refuse raises the same QueryError.
+    What to expect of the stream: for time windows rows (arrivals in a window) or rate (arrivals per second),
+    of all groups together; groups (how many). What a Monitor would refuse raises the same QueryError.
 
     >>> import skyband as sb
     >>> e = explain(sb.TopK(k=10, by="0.7*x + 0.3*y", window=sb.Last(1000)))
@@ -89,16 +89,16 @@ def explain(query: Query, **expected: float) -> Explanation:
         raise QueryError(f"explain takes a query, such as TopK(...); got {query!r}.")
     if unknown := expected.keys() - _EXPECTED.keys():
         known = "; ".join(f"{name} ({meaning})" for name, meaning in _EXPECTED.items())
-        raise QueryError(f"explain: {', '.join(sorted(unknown))} is unknown. What to expect is told by {known}.")
+        raise QueryError(f"explain: {', '.join(sorted(unknown))} is unknown. It knows {known}.")
     for name, number in expected.items():
         _positive(name, number)
     algorithm = choose(query)
-    assert isinstance(query, TopK) and isinstance(query.window, Last)
-    form, said, notes = _form(query)
-    n, doubts = _arrivals(query, query.window, expected)
+    asked = cast(TopK, query)  # the only kind that has engines yet
+    form, said, notes = _form(asked)
     groups = expected.get("groups", 1) if query.per_columns else 1
-    objects, error, why = _MODELS[algorithm](query, None if n is None else max(1, round(n / groups)))
-    chosen = "chosen by auto: the engine this version has for it" if query.algorithm == "auto" else "asked for by name"
+    n, doubts = _arrivals(asked, cast(Last, query.window), expected, groups)
+    objects, error, why = _MODELS[algorithm](asked, n)
+    chosen = "what auto takes: this version has no other" if query.algorithm == "auto" else "asked for by name"
     return Explanation(
         query,
         algorithm,
@@ -115,15 +115,18 @@ def explain(query: Query, **expected: float) -> Explanation:
 
 
 def _strict(query: TopK, n: int | None) -> tuple[float | None, str, tuple[str, ...]]:
-    why = f"It keeps the k-skyband: objects that fewer than {query.k} others outrank and outlive. No other can be an answer."
+    why = (
+        f"It keeps the k-skyband: objects that fewer than {query.k} others outrank and outlive. "
+        "No other can become an answer."
+    )
     if n is None:
         return None, "exact", (why,)
     if n <= query.k:
-        return float(n), "exact", (why, f"A group's window holds no more than k: all {n:,} arrivals are kept.")
+        return float(n), "exact", (why, f"A window of {n:,} holds no more than k: all are kept.")
     kept = query.k + query.k * (_harmonic(n) - _harmonic(query.k))
     counted = (
-        f"Of {n:,} arrivals in a group's window that is k + k·(H_n - H_k) = {kept:,.1f} when scores come in random "
-        f"order. Falling scores are the worst case: all {n:,} are kept."
+        f"Of {n:,} arrivals in a group's window that is k + k·(H_n - H_k) = {kept:,.1f} when scores come in "
+        f"random order. Falling scores are the worst case: all {n:,} are kept."
     )
     return kept, "exact", (why, counted)
 
@@ -141,27 +144,28 @@ def _harmonic(n: int) -> float:
 # --- what is asked, and what is expected
 
 
-def _arrivals(query: TopK, window: Last, expected: dict[str, float]) -> tuple[float | None, list[str]]:
-    """Arrivals in the window, of all groups together; and what should be said about that."""
-    groups, rows, rate = (expected.get(name) for name in ("groups", "rows", "rate"))
+def _arrivals(query: TopK, window: Last, expected: dict[str, float], groups: float) -> tuple[int | None, list[str]]:
+    """Arrivals in the window of one group; and what should be said about that."""
+    rows, rate = expected.get("rows"), expected.get("rate")
     notes = []
-    if query.per_columns and groups is None:
-        notes.append(f"groups= was not given: objects and bytes are for one group of {', '.join(query.per_columns)}.")
-    if groups is not None and not query.per_columns:
+    if query.per_columns and "groups" not in expected:
+        notes.append(f"groups= was not given: this is for one group of {', '.join(query.per_columns)}.")
+    if "groups" in expected and not query.per_columns:
         notes.append("groups= makes no difference: the query has no `per`, so one group.")
     if window.count is not None:
         if rows or rate:
-            notes.append(f"rows= and rate= make no difference: {window!r} is full with {window.count:,} arrivals.")
-        return window.count * (groups or 1 if query.per_columns else 1), notes
+            notes.append(f"rows= and rate= make no difference: {window!r} says how many it holds.")
+        return window.count, notes
     if rows is not None and rate is not None:
         raise QueryError("explain: rows and rate say the same thing twice. Give one of them.")
     if rate is not None:
         if window.nanoseconds is None:
-            raise QueryError(f"explain: rate is per second, but {window!r} has no unit of time. Give rows instead.")
+            raise QueryError(f"explain: rate is per second, but {window!r} has no unit of time. Use rows.")
         rows = rate * window.nanoseconds / 1e9
     if rows is None:
-        notes.append("Give rows= (arrivals in one window) or rate= (arrivals per second) to know objects and bytes.")
-    return rows, notes
+        notes.append("Objects and bytes need rows= (arrivals in one window) or rate= (arrivals per second).")
+        return None, notes
+    return max(1, round(rows / groups)), notes
 
 
 def _form(query: TopK) -> tuple[str, str, list[str]]:
@@ -177,10 +181,8 @@ def _form(query: TopK) -> tuple[str, str, list[str]]:
         return word, f"{best}; {query.by!r} says its form itself.", notes
     form = recognise(parse(query.by))
     if form.kind == "distance" and query.descending:
-        notes.insert(
-            0,
-            "This typed distance ranks the far ones first. For the near ones use largest=False (--smallest) or sb.Nearest.",
-        )
+        far = "A typed distance ranks the far ones first. For the near ones: largest=False (--smallest)."
+        notes.insert(0, far)
     return form.kind, f"{best}; in {query.by!r} {_recognised(form)}.", notes
 
 
@@ -190,12 +192,14 @@ def _recognised(form: Form) -> str:
         case "column":
             return "skyband recognises a column"
         case "linear":
-            return f"skyband recognises a linear form, {weighed}" + (f" + {form.constant:g}" if form.constant else "")
+            constant = f" + {form.constant:g}" if form.constant else ""
+            return f"skyband recognises a linear form, {weighed}{constant}"
         case "distance":
             centre = ", ".join(f"{name}={at:g}" for name, at in form.centre)
             return f"skyband recognises the {form.metric} distance to {centre}"
         case "monotone":
-            ways = ", ".join(f"{'rises' if way > 0 else 'falls'} with {name}" for name, way in form.directions)
+            words = {1: "rises", -1: "falls"}
+            ways = ", ".join(f"{words[way]} with {name}" for name, way in form.directions)
             return f"skyband recognises a monotone form: it {ways}"
     return "skyband recognises no form that an engine could use"
 

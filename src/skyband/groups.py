@@ -33,7 +33,16 @@ class _Coder:
             end = min(len(keys), begin + max(4096, int(self.state[0])))
             self._grow(int(self.state[0]) + end - begin)
             part = np.empty(0, np.bool_) if valid is None else valid[begin:end]
-            intern(keys[begin:end], part, self.table, self.keys, self.state, codes[begin:end], seen[self.state[0] - known :], begin)
+            intern(
+                keys[begin:end],
+                part,
+                self.table,
+                self.keys,
+                self.state,
+                codes[begin:end],
+                seen[self.state[0] - known :],
+                begin,
+            )
             begin = end
         return codes, seen[: self.state[0] - known]
 
@@ -104,7 +113,9 @@ class Groups:
         words = self._words[place]
         encoded = column.dictionary_encode()
         distinct = encoded.dictionary.to_pylist()
-        known = np.fromiter((words.setdefault(_hashable(word), len(words)) for word in distinct), np.int64, len(distinct))
+        known = np.fromiter(
+            (words.setdefault(_hashable(word), len(words)) for word in distinct), np.int64, len(distinct)
+        )
         slots = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
         return coder.encode(known[slots] if len(known) else np.zeros(len(column), np.int64), valid)
 

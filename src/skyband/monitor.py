@@ -16,12 +16,12 @@ from skyband.engines.registry import choose
 from skyband.errors import BatchError, QueryError
 from skyband.groups import Groups
 from skyband.query import RESERVED, Query, TopK
-from skyband.standing import Judged, Options, Push, Standing
+from skyband.standing import BEGINNING, Judged, Options, Push, Standing, State
+from skyband.storing import load, save
 from skyband.windows import Last, Window
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-BEGINNING = -(2**62)  # the clock before any arrival
 
 
 class Monitor:
@@ -53,7 +53,7 @@ class Monitor:
         late: str = "accept",
         invalid: str = "reject",
     ) -> None:
-        self._options = Options(
+        options = Options(
             id=_column("id", id),
             time=_column("time", time),
             part=_column("part", part),
@@ -63,13 +63,7 @@ class Monitor:
             late=_one_of("late", late, ("accept", "drop")),
             invalid=_one_of("invalid", invalid, ("reject", "raise")),
         )
-        self._groups: dict[tuple[str, ...], Groups] = {}
-        self._homes: dict[str, Standing] = {}  # by query, in order of registration
-        self._types: dict[str, Any] = {}  # of the input's columns, once seen
-        self._clock = BEGINNING
-        self._ahead: Any = None  # `advance` before the type of time was known
-        self._serial = 0  # of the next row
-        self._counters: dict[str, Any] = {"arrivals": 0, "late": 0, "rejected": {}}
+        self._state = State(options)
         for name, query in _named(queries).items():
             self.add(name, query)
 
@@ -78,19 +72,26 @@ class Monitor:
     @property
     def queries(self) -> dict[str, Query]:
         """The standing queries by name, in order of registration."""
-        return {name: home.queries[name] for name, home in self._homes.items()}
+        return {name: home.queries[name] for name, home in self._state.homes.items()}
 
     def add(self, name: str, query: Query) -> None:
         """Add a standing query. It sees only later arrivals, and goes on with the numbers."""
-        if name in self._homes:
-            raise QueryError(f"a query called {name!r} is standing already. Use replace({name!r}, ...) or another name.")
-        self._settle(name, self._checked(name, query))
+        if name in self._state.homes:
+            raise QueryError(
+                f"a query called {name!r} is standing already. Use replace({name!r}, ...) or another name."
+            )
+        asked = self._checked(name, query)
+        self._settle(name, asked, self._numbers(asked))
 
     def drop(self, name: str) -> None:
         """Stop a standing query. Nothing is reported."""
         home = self._home(name)
-        del self._homes[name]
-        home.refit({other: query for other, query in home.queries.items() if other != name}, self._unit, self._clock)
+        del self._state.homes[name]
+        home.refit(
+            {other: query for other, query in home.queries.items() if other != name},
+            self._state.unit,
+            self._state.clock,
+        )
 
     def replace(self, name: str, query: Query) -> Any:
         """Ask another question under the same name; returns the changes that turn the old answer into the new one.
@@ -98,15 +99,19 @@ class Monitor:
         The state is kept when the new query has the same scoring, direction, `where` and `per` and no larger k or
         window than the queries that share the old one's skyband; else it starts empty.
         """
-        home, asked, names = self._home(name), self._checked(name, query), list(self._homes)
+        home, asked, names = self._home(name), self._checked(name, query), list(self._state.homes)
         label = [names.index(other) for other in home.queries]
         types = self._change_types()
-        if home.can_serve(asked, self._unit):
-            piece = home.refit({**home.queries, name: asked}, self._unit, self._clock)
+        if home.can_serve(asked, self._state.unit):
+            piece = home.refit({**home.queries, name: asked}, self._state.unit, self._state.clock)
         else:
-            piece = home.farewell(name, self._unit, self._clock)
-            home.refit({other: kept for other, kept in home.queries.items() if other != name}, self._unit, self._clock)
-            self._settle(name, asked)
+            piece, numbers = home.farewell(name, self._state.unit, self._state.clock), self._numbers(asked)
+            home.refit(
+                {other: kept for other, kept in home.queries.items() if other != name},
+                self._state.unit,
+                self._state.clock,
+            )
+            self._settle(name, asked, numbers)
         return change_table([piece] if piece else [], [label] if piece else [], names, types)
 
     def _checked(self, name: str, query: Query) -> TopK:
@@ -116,38 +121,42 @@ class Monitor:
             raise QueryError(f"{query!r} is no query. Use TopK(...) or another query kind.")
         choose(query)
         assert isinstance(query, TopK) and isinstance(query.window, Last)
-        clash = set(query.per_columns) & set(self._options.keep)
+        clash = set(query.per_columns) & set(self._state.options.keep)
         if clash:
-            raise QueryError(f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway.")
+            raise QueryError(
+                f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway."
+            )
         if query.window.timed:
-            if self._options.time is None:
+            if self._state.options.time is None:
                 raise QueryError(f'{query.window!r} is a time window: name the time column, Monitor(..., time="...").')
-            if self._options.time in self._types:
-                query.window.length(self._unit)
+            if self._state.options.time in self._state.types:
+                query.window.length(self._state.unit)
         return query
 
-    def _settle(self, name: str, query: TopK) -> None:
-        """Give the query a home: an engine that has not started yet, or a new one."""
-        groups = self._groups.setdefault(query.per_columns, Groups(query.per_columns))
-        standing = self._standing()
-        home = next((home for home in standing if home.can_join(query)), None)
-        if home is None:
-            counts = np.zeros(groups.total, np.int64)
-            for other in standing:
-                if other.groups is groups:
-                    most = other.counts.max(axis=0)
-                    counts[: len(most)] = np.maximum(counts[: len(most)], most)
-            home = Standing(query, groups, self._options, counts)
-        home.queries[name] = query
-        self._homes[name] = home
+    def _numbers(self, query: TopK) -> Ints:
+        """Where a new query goes on: per group the largest number that any query with the same `per` has reached."""
+        groups = self._state.groups.setdefault(query.per_columns, Groups(query.per_columns))
+        numbers = np.zeros(groups.total, np.int64)
+        for home in self._state.standing():
+            if home.groups is groups:
+                most = home.counts.max(axis=0)
+                numbers[: len(most)] = np.maximum(numbers[: len(most)], most)
+        return numbers
 
-    def _standing(self) -> list[Standing]:
-        return list(dict.fromkeys(self._homes.values()))
+    def _settle(self, name: str, query: TopK, numbers: Ints) -> None:
+        """Give the query a home: an engine that has not started yet, or a new one."""
+        home = next((home for home in self._state.standing() if home.can_join(query)), None)
+        if home is None:
+            home = Standing(query, self._state.groups[query.per_columns], self._state.options, numbers)
+        home.queries[name] = query
+        self._state.homes[name] = home
 
     def _home(self, name: str) -> Standing:
-        if name not in self._homes:
-            raise QueryError(f"no query called {name!r} is standing. Standing: {', '.join(self._homes) or 'none'}.")
-        return self._homes[name]
+        if name not in self._state.homes:
+            raise QueryError(
+                f"no query called {name!r} is standing. Standing: {', '.join(self._state.homes) or 'none'}."
+            )
+        return self._state.homes[name]
 
     # --- the stream
 
@@ -156,19 +165,19 @@ class Monitor:
         given = Batch(to_table(batch))
         if not given.table.num_columns and not given.rows:
             return self._changes([], [])
-        standing = self._standing()
-        types, told = self._read(given, standing)
-        unit = None if self._options.time is None else time_unit(types[self._options.time])
+        standing = self._state.standing()
+        types, told, per = self._read(given, standing)
+        unit = None if self._state.options.time is None else time_unit(types[self._state.options.time])
         lengths = [asked.length for home in standing if home.timed for asked in home.asked(unit)]
         moments, untimely = None, {}
-        if self._options.time is not None:
+        if self._state.options.time is not None:
             moments, null, far = times(told["time"], max(lengths, default=0))
             untimely = {"time is null": null, "time is out of range": far}
         cache: dict[Any, Any] = {}
         judged = [home.judge(given, cache, untimely) for home in standing]
         self._raise_invalid(judged)
 
-        self._types = types  # from here on nothing fails
+        self._state.types = types  # from here on nothing fails
         self._count_rejected(standing, judged)
         accepted = np.zeros(given.rows, np.bool_)
         for one in judged:
@@ -180,30 +189,31 @@ class Monitor:
         if moments is not None:
             clocks = np.maximum(np.maximum.accumulate(np.where(accepted, moments, BEGINNING)), clock)
             clock = int(clocks[-1])
-        push = Push(given, self._serial, told, moments, clocks, clock)
-        pieces = self._take(push, standing, judged)
-        self._clock = clock
-        self._serial += given.rows
-        self._counters["arrivals"] += int(accepted.sum())
+        push = Push(given, self._state.serial, told, moments, clocks, clock)
+        pieces = self._take(push, standing, judged, per)
+        self._state.clock = clock
+        self._state.serial += given.rows
+        self._state.counters["arrivals"] += int(accepted.sum())
         return self._changes(pieces, standing)
 
     def advance(self, to: Any) -> Any:
         """Time moves on with no arrival; returns what expires."""
-        if self._options.time is None:
+        if self._state.options.time is None:
             raise BatchError('advance moves the clock, but no time column is named. Use Monitor(..., time="...").')
-        type_ = self._types.get(self._options.time)
+        type_ = self._state.types.get(self._state.options.time)
         if type_ is None:
-            if self._ahead is not None and to < self._ahead:
-                raise BatchError(f"advance({to!r}) would move time backwards from {self._ahead!r}.")
-            self._ahead = to
+            if self._state.ahead is not None and to < self._state.ahead:
+                raise BatchError(f"advance({to!r}) would move time backwards from {self._state.ahead!r}.")
+            self._state.ahead = to
             return self._changes([], [])
         clock = _instant(to, type_)
-        if clock < self._clock:
+        if clock < self._state.clock:
             raise BatchError(f"advance({to!r}) would move time backwards. The clock never goes back; late rows may.")
-        self._clock = clock
-        standing = [home for home in self._standing() if home.timed and home.engine is not None]
+        self._state.clock = clock
+        standing = [home for home in self._state.standing() if home.timed and home.engine is not None]
         none = np.empty(0, np.int64)
-        empty = Push(Batch(pa.table({})), self._serial, self._nothing(), none, none, clock)
+        nothing = {role: pa.nulls(0, self._state.types[name]) for role, name in self._roles().items()}
+        empty = Push(Batch(pa.table({})), self._state.serial, nothing, none, none, clock)
         return self._changes([home.expire(empty) for home in standing], standing)
 
     def delete(self, ids: Iterable[Any]) -> Any:
@@ -212,31 +222,33 @@ class Monitor:
             "delete is for queries over UntilDeleted(), and none is standing: objects of Last(...) leave by themselves."
         )
 
-    def _nothing(self) -> dict[str, Any]:
-        """No objects, in columns of the right types."""
-        wanted = {"id": self._options.id, "time": self._options.time} | {name: name for name in self._options.keep}
-        return {role: pa.nulls(0, self._types[name]) for role, name in wanted.items() if name is not None}
+    def _roles(self) -> dict[str, str]:
+        """What is told of objects: the output's column -> the input's."""
+        named = {"id": self._state.options.id, "time": self._state.options.time}
+        return {role: name for role, name in named.items() if name is not None} | {
+            n: n for n in self._state.options.keep
+        }
 
-    def _read(self, given: Batch, standing: list[Standing]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _read(self, given: Batch, standing: list[Standing]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """The columns that are told of objects, in the types they always had; checks all that queries will read."""
-        types = dict(self._types)
-        told = {}
-        options = self._options
-        wanted = {"id": options.id, "time": options.time} | {name: name for name in options.keep}
-        wanted |= {("per", name): name for home in standing for name in home.groups.names}
-        for role, name in wanted.items():
-            if name is not None:
-                column = conform(name, given.array(name), types.get(name))
-                if role == "time" and not is_time(column.type):
-                    raise BatchError(
-                        f"the time column {name!r} holds {column.type}. Time is a timestamp, a date or an integer."
-                    )
-                types[name] = column.type
-                told[role] = column
-        return types, told
+        types = dict(self._state.types)
+
+        def read(name: str) -> Any:
+            column = conform(name, given.array(name), types.get(name))
+            types[name] = column.type
+            return column
+
+        told = {role: read(name) for role, name in self._roles().items()}
+        if "time" in told and not is_time(told["time"].type):
+            raise BatchError(
+                f"the time column {self._state.options.time!r} holds {told['time'].type}. "
+                "Time is a timestamp, a date or an integer."
+            )
+        per = {name: read(name) for home in standing for name in home.groups.names}
+        return types, told, per
 
     def _raise_invalid(self, judged: list[Judged]) -> None:
-        if self._options.invalid != "raise":
+        if self._state.options.invalid != "raise":
             return
         bad = [(int(rows.argmax()), reason) for one in judged for reason, rows in one.scored.rejected.items()]
         if bad:
@@ -245,9 +257,12 @@ class Monitor:
 
     def _start(self, standing: list[Standing], unit: int | None) -> int:
         """Engines start with their first arrivals: the batch says what a unit of time is. Returns the clock."""
-        clock = self._clock
-        if self._ahead is not None:
-            clock, self._ahead = max(clock, _instant(self._ahead, self._types[self._options.time])), None
+        clock = self._state.clock
+        if self._state.ahead is not None:
+            clock, self._state.ahead = (
+                max(clock, _instant(self._state.ahead, self._state.types[str(self._state.options.time)])),
+                None,
+            )
         if any(home.engine is None for home in standing):
             from skyband.kernels.compile import announced
 
@@ -263,32 +278,26 @@ class Monitor:
             home.count_rejected(one)
             for reason, rows in one.scored.rejected.items():
                 rejected[reason] = rejected[reason] | rows if reason in rejected else rows
-        counted = self._counters["rejected"]
+        counted = self._state.counters["rejected"]
         for reason, rows in rejected.items():
             counted[reason] = counted.get(reason, 0) + int(rows.sum())
 
-    def _take(self, push: Push, standing: list[Standing], judged: list[Judged]) -> list[dict[str, Any]]:
+    def _take(
+        self, push: Push, standing: list[Standing], judged: list[Judged], per: dict[str, Any]
+    ) -> list[dict[str, Any]]:
         codes: dict[int, Ints] = {}
         for groups in {id(home.groups): home.groups for home in standing}.values():
             wanted = np.zeros(push.batch.rows, np.bool_)
             for home, one in zip(standing, judged, strict=True):
                 if home.groups is groups:
                     wanted |= one.accepted
-            codes[id(groups)] = _codes(groups, [push.columns["per", name] for name in groups.names], wanted)
-        told = Push(
-            push.batch,
-            push.serial,
-            {role: column for role, column in push.columns.items() if isinstance(role, str)},
-            push.times,
-            push.clocks,
-            push.clock,
-        )
+            codes[id(groups)] = _codes(groups, [per[name] for name in groups.names], wanted)
         pieces, late = [], np.zeros(push.batch.rows, np.bool_)
         for home, one in zip(standing, judged, strict=True):
-            piece, dropped = home.take(told, one, codes[id(home.groups)])
+            piece, dropped = home.take(push, one, codes[id(home.groups)])
             pieces.append(piece)
             late |= dropped
-        self._counters["late"] += int(late.sum())
+        self._state.counters["late"] += int(late.sum())
         return pieces
 
     # --- what can be asked at any time
@@ -296,9 +305,9 @@ class Monitor:
     def answer(self, name: str | None = None, *, key: Any = None, k: int | None = None, window: Any = None) -> Any:
         """The current answer, best first; of one group with `key`, of a smaller k or window when asked."""
         if name is None:
-            if len(self._homes) != 1:
-                raise QueryError(f"name the query: {', '.join(self._homes) or 'none is standing'}.")
-            name = next(iter(self._homes))
+            if len(self._state.homes) != 1:
+                raise QueryError(f"name the query: {', '.join(self._state.homes) or 'none is standing'}.")
+            name = next(iter(self._state.homes))
         home = self._home(name)
         query = home.queries[name]
         smaller = _smaller(query, k, window)
@@ -311,27 +320,25 @@ class Monitor:
                     f"{name} has {len(per)} `per` columns {list(per)}, but key={key!r} gives {len(values)} values."
                 )
             group = home.groups.find(values)
-        names = answer_names(per, self._options.keep, self._options.time is not None)
+        names = answer_names(per, self._state.options.keep, self._state.options.time is not None)
         types = column_types(names, self._told_types())
         if home.engine is None or (key is not None and group is None):
             return answer_table({}, types)
-        asked = Asked(smaller.k, smaller.window.length(self._unit))  # type: ignore[union-attr]
-        return answer_table(home.answer(name, asked, self._clock, group), types)
+        asked = Asked(smaller.k, smaller.window.length(self._state.unit))  # type: ignore[union-attr]
+        return answer_table(home.answer(name, asked, self._state.clock, group), types)
 
     def stats(self) -> dict[str, Any]:
         """Counts of rows (arrivals of any query, late ones dropped by any, rejected by reason), and per query."""
         return {
-            "arrivals": self._counters["arrivals"],
-            "late": self._counters["late"],
-            "rejected": dict(self._counters["rejected"]),
-            "queries": {name: home.stats() for name, home in self._homes.items()},
+            "arrivals": self._state.counters["arrivals"],
+            "late": self._state.counters["late"],
+            "rejected": dict(self._state.counters["rejected"]),
+            "queries": {name: home.stats() for name, home in self._state.homes.items()},
         }
 
     def snapshot(self) -> bytes:
         """The whole state as bytes, for `Monitor.restore`."""
-        from skyband.storing import save
-
-        return save(self)
+        return save(self._state)
 
     @classmethod
     def restore(cls, data: bytes, callables: Mapping[str, Callable[..., Any]] | None = None) -> Self:
@@ -339,36 +346,31 @@ class Monitor:
 
         Scoring functions are never stored: `callables` gives them by the query's name, or by their own name.
         """
-        from skyband.storing import load
-
-        return load(cls, data, callables or {})
+        monitor = cls.__new__(cls)
+        monitor._state = load(data, callables or {})
+        return monitor
 
     def __repr__(self) -> str:
         return f"Monitor({self.queries!r})"
 
     # --- columns
 
-    @property
-    def _unit(self) -> int | None:
-        type_ = None if self._options.time is None else self._types.get(self._options.time)
-        return None if type_ is None else time_unit(type_)
-
     def _told_types(self) -> dict[str, Any]:
-        options = self._options
-        types = {name: self._types.get(name, pa.null()) for name in options.keep}
-        for home in self._homes.values():
-            types |= {name: self._types.get(name, pa.null()) for name in home.groups.names}
-        types["id"] = pa.int64() if options.id is None else self._types.get(options.id, pa.null())
-        types["time"] = pa.null() if options.time is None else self._types.get(options.time, pa.null())
+        options = self._state.options
+        types = {name: self._state.types.get(name, pa.null()) for name in options.keep}
+        for home in self._state.homes.values():
+            types |= {name: self._state.types.get(name, pa.null()) for name in home.groups.names}
+        types["id"] = pa.int64() if options.id is None else self._state.types.get(options.id, pa.null())
+        types["time"] = pa.null() if options.time is None else self._state.types.get(options.time, pa.null())
         return types
 
     def _change_types(self) -> dict[str, Any]:
-        per = [name for home in self._homes.values() for name in home.groups.names]
-        names = change_names(per, self._options.keep, self._options.time is not None)
+        per = [name for home in self._state.homes.values() for name in home.groups.names]
+        names = change_names(per, self._state.options.keep, self._state.options.time is not None)
         return column_types(names, self._told_types())
 
     def _changes(self, pieces: list[dict[str, Any]], standing: list[Standing]) -> Any:
-        names = list(self._homes)
+        names = list(self._state.homes)
         place = {name: i for i, name in enumerate(names)}
         labels = [[place[name] for name in home.queries] for home in standing]
         return change_table(pieces, labels, names, self._change_types())
@@ -393,13 +395,17 @@ def _smaller(query: TopK, k: int | None, window: Any) -> TopK:
         largest=query.largest,
     )
     if not isinstance(asked.window, Last) or asked.window.timed != query.window.timed:
-        raise QueryError(f"answer(window={window!r}): the query's window is {query.window!r}. Use one of the same kind.")
+        raise QueryError(
+            f"answer(window={window!r}): the query's window is {query.window!r}. Use one of the same kind."
+        )
     if asked.k > query.k:
         raise QueryError(f"answer(k={k}): the query keeps only what its own k={query.k} needs. Ask for at most that.")
     assert isinstance(query.window, Last)
     of_one_kind = (asked.window.span is None) == (query.window.span is None)
     if not of_one_kind or _size(asked.window) > _size(query.window):
-        raise QueryError(f"answer(window={window!r}): the query's own window is {query.window!r}. Ask for at most that.")
+        raise QueryError(
+            f"answer(window={window!r}): the query's own window is {query.window!r}. Ask for at most that."
+        )
     return asked
 
 
@@ -441,7 +447,9 @@ def _kept(keep: str | Iterable[str]) -> tuple[str, ...]:
     names = (keep,) if isinstance(keep, str) else tuple(keep)
     for name in names:
         if _column("keep", name) in RESERVED:
-            raise QueryError(f"Monitor: keep={name!r} is a column that skyband writes itself ({', '.join(RESERVED)}). Rename it.")
+            raise QueryError(
+                f"Monitor: keep={name!r} is a column that skyband writes itself ({', '.join(RESERVED)}). Rename it."
+            )
         if names.count(name) > 1:
             raise QueryError(f"Monitor: keep names {name!r} twice.")
     return names

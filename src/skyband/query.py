@@ -98,7 +98,7 @@ class Query:
         if isinstance(values.get("combine"), Mapping):
             values["combine"] = by_from_dict(values["combine"])
         try:
-            return made(**values)  # type: ignore[return-value]
+            return made(**values)
         except TypeError as error:
             raise QueryError(f"{kind}: {str(error).partition('__init__() ')[2] or error}.") from None
 
@@ -286,7 +286,9 @@ class TopKUncertain(Query):
             _names("TopKUncertain: group", self.group)
         meanings = ("pk-topk", "pt-k", "u-kranks", "u-topk")
         if self.semantics not in meanings:
-            raise QueryError(f"TopKUncertain: semantics {self.semantics!r} is unknown. Use one of {', '.join(meanings)}.")
+            raise QueryError(
+                f"TopKUncertain: semantics {self.semantics!r} is unknown. Use one of {', '.join(meanings)}."
+            )
         if (self.semantics == "pt-k") != (self.threshold is not None):
             raise QueryError(
                 "TopKUncertain: pt-k needs threshold= (all objects more probable than it), and only pt-k takes one; "
@@ -342,7 +344,8 @@ def _names(what: str, names: object) -> tuple[str, ...]:
             raise QueryError(f"{what} names columns by non-empty strings; got {name!r}.")
         if name in RESERVED:
             raise QueryError(
-                f"{what}: {name!r} is a column that skyband writes itself ({', '.join(RESERVED)}). Rename the input's column."
+                f"{what}: {name!r} is a column that skyband writes itself ({', '.join(RESERVED)}). "
+                "Rename the input's column."
             )
         if listed.count(name) > 1:
             raise QueryError(f"{what} names {name!r} twice. Name each column once.")
@@ -381,13 +384,15 @@ def _where(kind: str, where: object) -> None:
     if where is None:
         return
     if not isinstance(where, str):
-        raise QueryError(f"{kind}: where is a condition in SQL, such as \"distance > 500\"; got {where!r}.")
+        raise QueryError(f'{kind}: where is a condition in SQL, such as "distance > 500"; got {where!r}.')
     parse(where)
 
 
 def _expiring(kind: str, window: Window) -> None:
     if isinstance(window, UntilDeleted):
-        raise QueryError(f"{kind} needs a window that moves on, such as Last(1000). UntilDeleted is for TopK and Above.")
+        raise QueryError(
+            f"{kind} needs a window that moves on, such as Last(1000). UntilDeleted is for TopK and Above."
+        )
 
 
 def _parts(parts: object) -> tuple[tuple[str, tuple[float, float]], ...]:
@@ -396,7 +401,7 @@ def _parts(parts: object) -> tuple[tuple[str, tuple[float, float]], ...]:
         given = parts
     elif isinstance(parts, Iterable) and not isinstance(parts, str):
         listed = list(parts)  # a list of names, or what this function returned before
-        given = {part: (0.0, 1.0) for part in listed} if all(isinstance(p, str) for p in listed) else dict(listed)
+        given = dict.fromkeys(listed, (0.0, 1.0)) if all(isinstance(p, str) for p in listed) else dict(listed)
         if len(given) != len(listed):
             raise QueryError(f"TopKIncomplete: parts names a part twice: {listed!r}.")
     else:
@@ -413,6 +418,8 @@ def _parts(parts: object) -> tuple[tuple[str, tuple[float, float]], ...]:
         except (TypeError, ValueError):
             low, high = math.nan, math.nan
         if not isinstance(part, str) or not part or not (-math.inf < low < high < math.inf):
-            raise QueryError(f"TopKIncomplete: part {part!r} needs a name and finite bounds (low, high), low < high; got {bounds!r}.")
+            raise QueryError(
+                f"TopKIncomplete: part {part!r} needs a name and finite bounds (low, high), low < high; got {bounds!r}."
+            )
         checked.append((part, (low, high)))
     return tuple(checked)

@@ -36,8 +36,8 @@ def score(batch: Batch, by: By) -> Scored:
     if isinstance(by, str):
         expression = parse(by)
         columns = expression.columns
-        if by == columns[:1]:
-            batch.numbers(by)
+        if columns == (by,):
+            batch.numbers(by)  # says what is wrong with the column, not with the expression
         result = expression.evaluate({name: batch.operand(name) for name in columns}, batch.rows)
         if result.values.dtype != np.float64:
             raise BatchError(f"{by!r} is not a number for every row, so it cannot be a score. Score by a number.")

@@ -147,7 +147,8 @@ class Nearest:
             given = dict(_terms("Nearest: weights", weights))
             if given.keys() != dict(terms).keys():
                 raise QueryError(
-                    f"Nearest: weights name {sorted(given)}, the point names {sorted(dict(terms))}. Give one weight per column."
+                    f"Nearest: weights name {sorted(given)}, the point names {sorted(dict(terms))}. "
+                    "Give one weight per column."
                 )
             if min(given.values()) < 0:
                 raise QueryError("Nearest: a weight is negative, so this is no distance. Use weights of 0 or more.")
@@ -212,7 +213,9 @@ class Global:
 
     def __init__(self, local: Mapping[str, str], combine: str = "sum") -> None:
         if not isinstance(local, Mapping) or not local:
-            raise QueryError(f'Global takes a mapping of column to local function, such as {{"x": "absdiff"}}; got {local!r}.')
+            raise QueryError(
+                f'Global takes a mapping of column to local function, such as {{"x": "absdiff"}}; got {local!r}.'
+            )
         for name, function in local.items():
             _column("Global", name)
             if function not in _LOCAL:
@@ -240,6 +243,23 @@ class Global:
 By: TypeAlias = str | Linear | Product | Quadratic | Nearest | Global | Callable[..., Any]
 
 
+_SCORINGS: dict[str, Callable[..., Any]] = {
+    "linear": Linear,
+    "product": Product,
+    "quadratic": Quadratic,
+    "nearest": Nearest,
+    "global": Global,
+}
+_FIELDS: dict[str, frozenset[str]] = {
+    "linear": frozenset(),
+    "product": frozenset(),
+    "quadratic": frozenset(),
+    "nearest": frozenset({"weights", "metric"}),
+    "global": frozenset({"combine"}),
+    "callable": frozenset(),
+}
+
+
 def by_to_dict(by: By) -> Any:
     """A scoring as JSON-ready data; a callable is named, not stored."""
     if isinstance(by, str):
@@ -253,24 +273,19 @@ def by_from_dict(data: Any, call: Callable[..., Any] | None = None) -> By:
     """The inverse of `by_to_dict`; `call` is the function itself where a callable was stored."""
     if isinstance(data, str):
         return data
-    match dict(data) if isinstance(data, Mapping) else data:
-        case {"linear": weights, **rest} if not rest:
-            return Linear(weights)
-        case {"product": weights, **rest} if not rest:
-            return Product(weights)
-        case {"quadratic": weights, **rest} if not rest:
-            return Quadratic(weights)
-        case {"nearest": point, **rest} if rest.keys() <= {"weights", "metric"}:
-            return Nearest(point, **rest)
-        case {"global": local, **rest} if rest.keys() <= {"combine"}:
-            return Global(local, **rest)
-        case {"callable": name, **rest} if not rest:
-            if call is None:
-                raise QueryError(
-                    f"this query scores by the Python function {name!r}, which is never stored. "
-                    "Give the function itself, for example callables={'q0': my_function} by the query's name."
-                )
-            return call
+    stored: dict[str, Any] = dict(data) if isinstance(data, Mapping) else {}
+    word = next(iter(stored), None)
+    if isinstance(word, str) and stored.keys() - {word} <= _FIELDS.get(word, frozenset()) and word in _FIELDS:
+        value = stored.pop(word)
+        if word != "callable":
+            made: By = _SCORINGS[word](value, **stored)
+            return made
+        if call is None:
+            raise QueryError(
+                f"this query scores by the Python function {value!r}, which is never stored. "
+                "Give the function itself, for example callables={'q0': my_function} by the query's name."
+            )
+        return call
     raise QueryError(
         f"{data!r} is not a scoring. Use a column or expression, or one of "
         '{"linear": {...}}, {"product": {...}}, {"quadratic": {...}}, {"nearest": {...}}, {"global": {...}}.'

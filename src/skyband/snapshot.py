@@ -47,7 +47,9 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     """The inverse of `pack`; a StateError says what is wrong with the bytes."""
     data = bytes(data)
     if len(data) < _PREFIX.size + _DIGEST or not data.startswith(MAGIC):
-        raise StateError("these bytes are no skyband snapshot, or only its beginning. Use what Monitor.snapshot() returned.")
+        raise StateError(
+            "these bytes are no skyband snapshot, or only its beginning. Use what Monitor.snapshot() returned."
+        )
     _, version, length = _PREFIX.unpack_from(data)
     if version > VERSION:
         raise StateError(
@@ -74,7 +76,8 @@ def _read(part: Mapping[str, Any], blob: memoryview) -> Any:
     if part.get("arrow"):
         return pa.ipc.open_stream(pa.py_buffer(blob)).read_all()
     descr = part["dtype"]
-    dtype = np.lib.format.descr_to_dtype(descr if isinstance(descr, str) else [tuple(field) for field in descr])
+    fields: Any = descr if isinstance(descr, str) else [tuple(field) for field in descr]
+    dtype = np.lib.format.descr_to_dtype(fields)
     if dtype.hasobject:
         raise ValueError("an array of objects")
     return np.frombuffer(blob, dtype).reshape(part["shape"]).copy()

@@ -5,14 +5,14 @@ Here scored rows become arrivals with numbers, and the engine's changes become c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.batch import Batch, from_times
+from skyband.batch import Batch, from_times, time_unit
 from skyband.columns import Shelf
 from skyband.engines.contract import Arrivals, Asked, Changes, Engine, Ranked
 from skyband.engines.registry import choose, load
@@ -24,6 +24,7 @@ from skyband.windows import Last
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+BEGINNING = -(2**62)  # the clock before any arrival
 MOST = 32  # queries that share an engine: their marks on an object are bits of one word
 
 
@@ -60,6 +61,29 @@ class Judged:
     scored: Scored
     accepted: Bools
     eligible: Bools | None
+
+
+@dataclass
+class State:
+    """All that a Monitor knows."""
+
+    options: Options
+    groups: dict[tuple[str, ...], Groups] = field(default_factory=dict)
+    homes: dict[str, Standing] = field(default_factory=dict)  # by query, in order of registration
+    types: dict[str, Any] = field(default_factory=dict)  # of the input's columns, once seen
+    clock: int = BEGINNING
+    ahead: Any = None  # `advance` before the type of time was known
+    serial: int = 0  # of the next row
+    counters: dict[str, Any] = field(default_factory=lambda: {"arrivals": 0, "late": 0, "rejected": {}})
+
+    def standing(self) -> list[Standing]:
+        return list(dict.fromkeys(self.homes.values()))
+
+    @property
+    def unit(self) -> int | None:
+        """Nanoseconds of a unit of time; None: integers, or not known yet."""
+        type_ = None if self.options.time is None else self.types.get(self.options.time)
+        return None if type_ is None else time_unit(type_)
 
 
 class Standing:
@@ -99,7 +123,7 @@ class Standing:
             self.engine = load("TopK", self.algorithm)(asked, timed=self.timed, quiet=self.options.emit == "batch")
 
     def _set_lanes(self, asked: tuple[Asked, ...], heirs: Ints | None = None) -> None:
-        """Time windows number arrivals by their length, since that decides what is too late; heirs keep their numbers."""
+        """Time windows number arrivals by their length: that decides what is too late. Heirs keep their numbers."""
         old = np.zeros(len(asked), np.int64) if heirs is None else self.lanes[heirs]
         lanes = list(zip(old.tolist(), (one.length if self.timed else 0 for one in asked), strict=True))
         distinct = list(dict.fromkeys(lanes))

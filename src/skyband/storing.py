@@ -1,10 +1,10 @@
-"""A Monitor's state: what goes into a snapshot, and how a Monitor is made from one."""
+"""A Monitor's state as a snapshot, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,26 +14,21 @@ from skyband.errors import QueryError, StateError
 from skyband.groups import Groups
 from skyband.query import TopK
 from skyband.snapshot import pack, unpack
-from skyband.standing import Options, Standing
-
-if TYPE_CHECKING:
-    from skyband.monitor import Monitor
-
-M = TypeVar("M", bound="Monitor")
+from skyband.standing import Options, Standing, State
 
 
-def save(monitor: Monitor) -> bytes:
-    standing = monitor._standing()
+def save(state: State) -> bytes:
+    standing = state.standing()
     parts: dict[str, Any] = {
-        "types": pa.table([pa.nulls(0, type_) for type_ in monitor._types.values()], names=list(monitor._types)),
+        "types": pa.table([pa.nulls(0, type_) for type_ in state.types.values()], names=list(state.types)),
     }
-    if monitor._ahead is not None:
-        parts["ahead"] = pa.table({"to": [monitor._ahead]})
-    for i, groups in enumerate(monitor._groups.values()):
+    if state.ahead is not None:
+        parts["ahead"] = pa.table({"to": [state.ahead]})
+    for i, groups in enumerate(state.groups.values()):
         parts[f"groups{i}"] = _table(groups.names, groups.columns)
     homes = []
     for i, home in enumerate(standing):
-        homes.append(_save_home(home, list(monitor._groups.values()).index(home.groups)))
+        homes.append(_save_home(home, list(state.groups.values()).index(home.groups)))
         parts[f"{i}.counts"], parts[f"{i}.moments"] = home.counts, home.moments
         if home.engine is not None:
             parts |= {f"{i}.engine.{name}": array for name, array in home.engine.snapshot().items()}
@@ -41,13 +36,13 @@ def save(monitor: Monitor) -> bytes:
         parts[f"{i}.serials"] = home.shelf.serials
         parts[f"{i}.shelf"] = _table(home.shelf.columns, list(home.shelf.columns.values()))
     facts = {
-        "options": asdict(monitor._options),
-        "order": list(monitor._homes),
-        "groups": [list(names) for names in monitor._groups],
+        "options": asdict(state.options),
+        "order": list(state.homes),
+        "groups": [list(names) for names in state.groups],
         "homes": homes,
-        "clock": monitor._clock,
-        "serial": monitor._serial,
-        "counters": monitor._counters,
+        "clock": state.clock,
+        "serial": state.serial,
+        "counters": state.counters,
     }
     return pack(facts, parts)
 
@@ -66,36 +61,35 @@ def _save_home(home: Standing, groups: int) -> dict[str, Any]:
     }
 
 
-def load(kind: type[M], data: bytes, callables: Mapping[str, Callable[..., Any]]) -> M:
+def load(data: bytes, callables: Mapping[str, Callable[..., Any]]) -> State:
     facts, parts = unpack(data)
     try:
-        return _load(kind, facts, parts, callables)
+        return _load(facts, parts, callables)
     except (KeyError, IndexError, TypeError, ValueError, pa.ArrowException) as error:
         if isinstance(error, QueryError | StateError):
             raise
         raise StateError(f"the snapshot's contents do not fit together ({error!r}). Use an intact copy.") from error
 
 
-def _load(
-    kind: type[M], facts: dict[str, Any], parts: dict[str, Any], callables: Mapping[str, Callable[..., Any]]
-) -> M:
-    monitor = kind([], **facts["options"])
-    monitor._types = {field.name: field.type for field in parts["types"].schema}
-    monitor._clock, monitor._serial, monitor._counters = facts["clock"], facts["serial"], facts["counters"]
+def _load(facts: dict[str, Any], parts: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> State:
+    options = {**facts["options"], "keep": tuple(facts["options"]["keep"])}
+    state = State(Options(**options))
+    state.types = {field.name: field.type for field in parts["types"].schema}
+    state.clock, state.serial, state.counters = facts["clock"], facts["serial"], facts["counters"]
     if "ahead" in parts:
-        monitor._ahead = parts["ahead"].column("to")[0].as_py()
+        state.ahead = parts["ahead"].column("to")[0].as_py()
     for i, names in enumerate(facts["groups"]):
         groups = Groups(tuple(names))
         table = parts[f"groups{i}"]
         if table.num_rows:
             groups.codes([column.combine_chunks() for column in table.columns], table.num_rows)
-        monitor._groups[groups.names] = groups
-    homes = {}
+        state.groups[groups.names] = groups
+    homes: dict[str, Standing] = {}
     for i, saved in enumerate(facts["homes"]):
-        home = _load_home(saved, parts, i, list(monitor._groups.values()), monitor._options, monitor._unit, callables)
+        home = _load_home(saved, parts, i, list(state.groups.values()), state.options, state.unit, callables)
         homes |= dict.fromkeys(home.queries, home)
-    monitor._homes = {name: homes[name] for name in facts["order"]}
-    return monitor
+    state.homes = {name: homes[name] for name in facts["order"]}
+    return state
 
 
 def _load_home(

@@ -1,9 +1,9 @@
 """Which objects are valid: values that say how long an object counts.
 
-    Last(1000)            the 1000 most recent arrivals
-    Last("10 minutes")    times in the last 10 minutes; also a timedelta, "24 hours", "500 ms"
-    Last(span=300)        the last 300 units of an integer time column
-    UntilDeleted()        until an explicit deletion
+Last(1000)            the 1000 most recent arrivals
+Last("10 minutes")    times in the last 10 minutes; also a timedelta, "24 hours", "500 ms"
+Last(span=300)        the last 300 units of an integer time column
+UntilDeleted()        until an explicit deletion
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ class Last:
         elif isinstance(size, timedelta):
             nanoseconds = (size.days * 86400 + size.seconds) * 10**9 + size.microseconds * 1000
             if nanoseconds <= 0:
-                raise QueryError(f"Last({size!r}): a window must be longer than nothing, such as timedelta(minutes=10).")
+                raise QueryError(
+                    f"Last({size!r}): a window must be longer than nothing, such as timedelta(minutes=10)."
+                )
         else:
             count = _whole(size, "Last(...)", 'a number of arrivals (Last(1000)) or a duration (Last("10 minutes"))')
         if max(count or 0, nanoseconds or 0, span or 0) >= _LONGEST:

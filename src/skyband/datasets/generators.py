@@ -116,9 +116,7 @@ def clustered(
     return _points(x.reshape(dimensions, rows))
 
 
-def drifting(
-    rows: int, *, seed: int = 0, dimensions: int = 1, period: int = 10_000, noise: float = 0.1
-) -> pa.Table:
+def drifting(rows: int, *, seed: int = 0, dimensions: int = 1, period: int = 10_000, noise: float = 0.1) -> pa.Table:
     """Values that rise and fall slowly with time, like a temperature: neither best nor worst case.
 
     The time-correlated streams of pripuzic2015 (section 4.1.3: daily cycles with small dips; its LUCE data).
@@ -261,9 +259,7 @@ def appearances(rows: int, *, seed: int = 0, parts: int = 3, xi: float = 0.5, wi
     )
 
 
-def _appear(
-    stream: list[int], picks: list[bool], draws: Iterator[float], parts: int, window: int
-) -> list[int]:
+def _appear(stream: list[int], picks: list[bool], draws: Iterator[float], parts: int, window: int) -> list[int]:
     ids: list[int] = []
     place: list[int] = []  # of a row: its number within its own stream
     sent = [0] * parts  # rows of each stream so far

@@ -24,8 +24,8 @@ def choose(query: Query) -> str:
         )
     if isinstance(query.window, UntilDeleted):
         raise QueryError(
-            f"{query.kind}: {', '.join(built)} forgets objects that newer ones outlive, and a deletion could bring them "
-            "back, so UntilDeleted() needs a grid engine (TMA), which this version does not have yet. Use Last(...)."
+            f"{query.kind}: {', '.join(built)} forgets objects that newer ones outlive, and a deletion could bring "
+            "them back. UntilDeleted() needs a grid engine (TMA), which this version does not have yet; use Last(...)."
         )
     if query.algorithm == "auto":
         return next(iter(built))
@@ -41,5 +41,3 @@ def load(kind: str, name: str) -> type[Engine]:
     """The engine's class, by its name."""
     engine: type[Engine] = getattr(import_module(_ENGINES[kind][name]), name)
     return engine
-
-

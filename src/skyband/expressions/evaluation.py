@@ -26,9 +26,7 @@ Array = NDArray[Any]
 _KINDS: dict[str, Kind] = {"f": "number", "b": "boolean", "O": "string"}  # by NumPy's dtype.kind
 
 
-def evaluate(
-    text: str, tree: Node, names: tuple[str, ...], columns: Mapping[str, Operand], rows: int
-) -> Operand:
+def evaluate(text: str, tree: Node, names: tuple[str, ...], columns: Mapping[str, Operand], rows: int) -> Operand:
     """The value of `tree` for each row. A plain column comes back as the caller's own array."""
     kinds = {name: _column_kind(text, name, columns) for name in names}
     kind = kind_of(tree, kinds, lambda message: BatchError(f'"{text}": {message}.'))

@@ -9,23 +9,24 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
+_FLAGS: dict[str, Any] = {"fastmath": False, "error_model": "numpy", "nogil": True}
 
 
 def kernel(function: F) -> F:
     """Compile at the first call, keep on disk."""
-    compiled: F = numba.njit(cache=True, fastmath=False, error_model="numpy", nogil=True)(function)
-    return compiled
+    compiled: Any = numba.njit(cache=True, **_FLAGS)(function)
+    return cast(F, compiled)
 
 
 def inlined(function: F) -> F:
     """A part of a kernel, named for its reader and compiled into its caller."""
-    compiled: F = numba.njit(inline="always", fastmath=False, error_model="numpy", nogil=True)(function)
-    return compiled
+    compiled: Any = numba.njit(inline="always", **_FLAGS)(function)
+    return cast(F, compiled)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ Records = NDArray[Any]
 
 
 @kernel
-def place_of(key: int, table: Ints, keys: Ints) -> int:
+def place_of(key: np.int64, table: Ints, keys: Ints) -> np.int64:
     """Where a 64-bit key is, or belongs, in an open-addressing table of codes (-1: free)."""
     mask = len(table) - 1
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)

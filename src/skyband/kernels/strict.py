@@ -115,7 +115,9 @@ def take_bands(
             if head == start or head + groups[g]["size"] == start + groups[g]["room"]:
                 objects = make_room(objects, groups, g, tally)
         last = visits[visit]["last"]
-        while groups[g]["due"] <= last and not expire(objects, groups, views, queries, K, g, last, alive, serial, out, tally, step, quiet):
+        while groups[g]["due"] <= last and not expire(
+            objects, groups, views, queries, K, g, last, alive, serial, out, tally, step, quiet
+        ):
             out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))
         if quiet:
             step[0]["instant"] = last
@@ -471,7 +473,7 @@ def refit_bands(
     tally: Records,
     out: Records,
 ) -> Records:
-    """Serve other queries from the same skybands, cut down to what these need; returns how the heirs' answers change."""
+    """Serve other queries from the same skybands, cut down to what these need; returns how answers change."""
     step = np.zeros(1, out.dtype)
     step[0]["row"] = -1
     nobody = np.empty(0, np.bool_)

@@ -193,9 +193,7 @@ class Oracle:
             changes = [
                 change
                 for group in old.groups.values()
-                for change in old.step(
-                    group, self.clock, group.last_number, old.instant(group, self.clock), show=True
-                )
+                for change in old.step(group, self.clock, group.last_number, old.instant(group, self.clock), show=True)
             ]
             return self._rows({name: changes})
         left = self._rows({name: old.leave(self.clock)})

@@ -15,9 +15,7 @@ _FREE = ("k", "window", "largest", "symmetric", "algorithm", "gamma", "sigma", "
 
 def related(one: Query, other: Query) -> bool:
     """The same kind, scoring, direction, `where` and `per`, and windows of one type."""
-    return (
-        type(one) is type(other) and _asked(one) == _asked(other) and _type(one.window) == _type(other.window)
-    )
+    return type(one) is type(other) and _asked(one) == _asked(other) and _type(one.window) == _type(other.window)
 
 
 def fits(query: Query, relatives: list[Query]) -> bool:

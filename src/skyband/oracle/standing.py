@@ -214,7 +214,7 @@ def remove(group: Group, id: Any) -> bool:
 
 def span_of(window: Window, time: Any) -> Any:
     """The length of a time window as what can be added to a time of this type."""
-    assert not isinstance(window, UntilDeleted)  # noqa: S101
+    assert not isinstance(window, UntilDeleted)
     if isinstance(time, datetime):
         return timedelta(microseconds=window.length(10**3))
     if isinstance(time, date):

@@ -73,9 +73,7 @@ def most_probable_top_k(ranking: list[Arrival], k: int) -> list[Member]:
             longer: dict[int, tuple[float, list[int]]] = {}
             for count, (chance, ranks) in chosen.items():
                 choices = [(count, (chance * absent, ranks))]
-                choices += [
-                    (count + 1, (chance * a.probability, sorted([-rank_of[a], *ranks]))) for a in alternatives
-                ]
+                choices += [(count + 1, (chance * a.probability, sorted([-rank_of[a], *ranks]))) for a in alternatives]
                 for size, choice in choices:
                     if size < k:
                         longer[size] = max(choice, longer.get(size, choice))

@@ -9,6 +9,7 @@ Cost: O(K) amortised for an arrival that is left, two comparisons for one that i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,9 @@ class SA:
             ends = visits["end"][out["visit"]]
             out["row"] = np.where(ends > visits["begin"][out["visit"]], np.append(taken["row"], -1)[ends - 1], -1)
         else:
-            find_rows(out, visits, np.ascontiguousarray(taken["now"]), np.ascontiguousarray(taken["row"]), not self.timed)
+            find_rows(
+                out, visits, np.ascontiguousarray(taken["now"]), np.ascontiguousarray(taken["row"]), not self.timed
+            )
         if len(visits) > 1 or len(self.queries) > 1:
             order = np.arange(len(out))
             place = 2 * out["row"] + 1
@@ -134,9 +137,7 @@ class SA:
     def answer(self, query: int, asked: Asked, now: Ints, group: int | None) -> Ranked:
         chosen = np.arange(len(self.groups)) if group is None else np.array([group])
         room = int(np.minimum(self.groups["size"][chosen], asked.k).sum())
-        ranked, held = read_bands(
-            self.objects, self.groups, chosen, now, asked.k, asked.length, np.empty(room, OBJECT)
-        )
+        ranked, held = read_bands(self.objects, self.groups, chosen, now, asked.k, asked.length, np.empty(room, OBJECT))
         ends = np.cumsum(held)
         return Ranked(
             group=np.repeat(chosen, held),
@@ -172,7 +173,8 @@ class SA:
         """All kept records, group by group."""
         sizes = self.groups["size"]
         ends = np.cumsum(sizes)
-        return self.objects[np.arange(sizes.sum()) + np.repeat(self.groups["head"] - (ends - sizes), sizes)]
+        runs: Records = self.objects[np.arange(sizes.sum()) + np.repeat(self.groups["head"] - (ends - sizes), sizes)]
+        return runs
 
     def snapshot(self) -> dict[str, Records]:
         groups = self.groups.copy()
@@ -181,7 +183,9 @@ class SA:
         return {"objects": self._runs(), "groups": groups, "views": self.views.copy()}
 
     def restore(self, state: Mapping[str, Records]) -> None:
-        objects, groups, views = state["objects"], state["groups"], state["views"]
+        objects, groups, views = (
+            _view(state[name], dtype) for name, dtype in (("objects", OBJECT), ("groups", GROUP), ("views", VIEW))
+        )
         starts = np.cumsum(groups["size"]) - groups["size"]
         sizes = np.repeat(groups["size"], len(self.queries))
         if not (
@@ -191,7 +195,7 @@ class SA:
             and (groups["size"] == groups["room"]).all()
             and (groups["start"] == starts).all()
             and (groups["head"] == starts).all()
-            and (0 <= views["held"]).all()
+            and (views["held"] >= 0).all()
             and (views["held"] <= views["edge"]).all()
             and (views["edge"] <= sizes).all()
         ):
@@ -233,7 +237,7 @@ class SA:
                     passed = run["stamp"][:edge][~member[:edge]]
                     assert (passed < run["stamp"][member].min()).all(), "only the expired are passed over"
         used.sort()
-        assert all(end <= begin for (_, end), (begin, _) in zip(used, used[1:], strict=False)), "places are apart"
+        assert all(end <= begin for (_, end), (begin, _) in pairwise(used)), "places are apart"
 
 
 def _queries(asked: tuple[Asked, ...]) -> Records:
@@ -247,6 +251,13 @@ def _views(size: int) -> Records:
     views = np.zeros(size, VIEW)
     views["oldest"] = NEVER
     return views
+
+
+def _view(records: Records, dtype: np.dtype[Any]) -> Records:
+    """The very dtype that kernels are compiled for; stored ones forget their alignment."""
+    if np.lib.format.dtype_to_descr(records.dtype) != np.lib.format.dtype_to_descr(dtype) or records.ndim != 1:
+        raise StateError("the snapshot's skybands have fields that this version does not know. Take a new snapshot.")
+    return records.view(dtype)
 
 
 def _changes(out: Records, groups: Ints, alive: Bools) -> Changes:
@@ -272,4 +283,3 @@ def _thin(arrivals: Records, visits: Records, keep: Bools) -> tuple[Records, Rec
     slices = visits.copy()
     slices["begin"], slices["end"] = before[visits["begin"]], before[visits["end"]]
     return arrivals[keep], slices
-

@@ -1,0 +1,132 @@
+"""Charts: a function of an experiment and its stored rows that returns a figure. It never measures."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from benchmarks.experiment import Experiment
+from benchmarks.goals import judge
+from benchmarks.store import Row
+
+Chart = Callable[[Experiment, list[Row]], Figure]
+
+# Okabe and Ito: told apart by all eyes
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+GREY, MET, MISSED = "#777777", "#0072B2", "#D55E00"
+STYLE: Any = {
+    "figure.dpi": 130,
+    "figure.constrained_layout.use": True,
+    "font.size": 11,
+    "axes.titlesize": 12,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+    "legend.fontsize": 10,
+}
+
+
+def kept_and_throughput(experiment: Experiment, rows: list[Row]) -> Figure:
+    """Objects kept against what theory expects, and rows per second, over n, for each k."""
+    figure = Figure(figsize=(12, 5.2))
+    left, right = figure.subplots(1, 2)
+    ours = [row for row in rows if row.call == "skyband_push"]
+    ks = sorted({row.parameters["k"] for row in ours})
+    for colour, k in zip(COLOURS, ks, strict=False):
+        of_k = [row for row in ours if row.parameters["k"] == k]
+        of_k.sort(key=lambda row: int(row.parameters["n"]))
+        n = [row.parameters["n"] for row in of_k]
+        _points(left, n, [row.counters["objects"] for row in of_k], colour, f"k = {k}, measured")
+        smooth = np.geomspace(max(min(n), k), max(n), 60)
+        left.plot(smooth, [_expected(int(size), k) for size in smooth], color=colour, linewidth=1.2)
+        left.plot(smooth, k * (1 + np.log(smooth / k)), color=colour, linewidth=1.2, linestyle=":")
+        _points(right, n, [_per_second(row) for row in of_k], colour, f"skyband, k = {k}", line="-")
+    left.plot([], [], color=GREY, linewidth=1.2, label="k + k(H$_n$ − H$_k$)")
+    left.plot([], [], color=GREY, linewidth=1.2, linestyle=":", label="k(1 + ln(n/k))")
+    yardstick = [value for row in rows if row.call == "numpy_argsort" for value in _per_second(row)]
+    if yardstick:
+        middle = statistics.median(yardstick)
+        right.axhline(middle, color=GREY, linewidth=1.2, linestyle="--", label="one np.argsort of the column")
+    for axes, title, label in (
+        (left, "Objects kept at the end of the stream", "objects"),
+        (right, "Throughput of push, every change reported", "rows per second"),
+    ):
+        axes.set(xscale="log", yscale="log", title=title, xlabel="window n (arrivals)", ylabel=label)
+    left.legend()
+    right.set_ylim(bottom=10 ** math.floor(math.log10(min(min(_per_second(row)) for row in ours))))
+    right.yaxis.set_major_formatter(FuncFormatter(_short))
+    right.legend()
+    figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
+    return figure
+
+
+def goals(experiment: Experiment, rows: list[Row]) -> Figure:
+    """How much of each limit is used, on a log scale: left of the line the goal is met."""
+    verdicts = judge(experiment, rows)[::-1]
+    figure = Figure(figsize=(13, 1.4 + 0.42 * len(verdicts)))
+    axes = figure.subplots()
+    low, high = 0.1, 10.0
+    for place, one in enumerate(verdicts):
+        colour = MET if one.met else MISSED
+        reach = min(max(one.reach, low), high)  # what is off the scale sits at its edge
+        axes.plot([1, reach], [place, place], color=colour, linewidth=2)
+        axes.plot(reach, place, "o", color=colour, markersize=8, clip_on=False)
+        said = f"{one.said(one.measured)}, {one.limit}" + ("" if one.met else ": MISSED")
+        axes.text(high * 1.15, place, said, va="center", fontsize=10, color="black" if one.met else MISSED)
+    axes.axvline(1, color="black", linewidth=1.2)
+    axes.set(
+        xscale="log",
+        xlim=(low, high),
+        xlabel="share of the limit that is used: the goal is met up to the line at 1",
+        yticks=range(len(verdicts)),
+        yticklabels=[one.says for one in verdicts],
+    )
+    axes.grid(visible=False, axis="y")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
+    return figure
+
+
+def origin(rows: list[Row]) -> str:
+    """Where the rows come from, in a line."""
+    row = rows[0]
+    made = f"commit {row.commit}{' with changes' if row.dirty else ''}, {row.run[:10]}"
+    sizes = ", quick sizes: figures say nothing" if row.quick else ""
+    versions = ", ".join(f"{name} {version}" for name, version in row.versions.items() if name != "skyband")
+    return f"{made}; {row.machine.get('cpu', 'unknown machine')}, one core; {versions}{sizes}"
+
+
+def _points(axes: Axes, x: list[int], values: list[list[float]], colour: str, label: str, line: str = "none") -> None:
+    """The median of the repeats, with a bar from the least to the most."""
+    middle = np.array([statistics.median(some) for some in values])
+    below = middle - [min(some) for some in values]
+    above = np.array([max(some) for some in values]) - middle
+    axes.errorbar(x, middle, [below, above], color=colour, fmt="o", linestyle=line, capsize=2, label=label)
+
+
+def _per_second(row: Row) -> list[float]:
+    return [rows / seconds for rows, seconds in zip(row.counters["rows"], row.seconds, strict=True)]
+
+
+def _expected(n: int, k: int) -> float:
+    """The mean size of the k-skyband in random order."""
+    return k + k * float((1 / np.arange(k + 1, n + 1)).sum())
+
+
+def _short(value: float, _: Any) -> str:
+    for size, letter in ((1e6, " M"), (1e3, " k")):
+        if value >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
+
+
+CHARTS: dict[str, Chart] = {chart.__name__: chart for chart in (kept_and_throughput, goals)}

@@ -1,0 +1,127 @@
+"""python -m benchmarks.run [EXPERIMENT ...] [--quick]: measure, store, and say which goals were met.
+
+A missed goal is data: the exit code is 0. It is 1 for a wrong answer, 2 for an experiment that cannot be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from benchmarks import store
+from benchmarks.experiment import EXPERIMENTS, Cell, Experiment, ExperimentError, load, names
+from benchmarks.goals import HEAD, judge
+from benchmarks.machine import ROOT, commit, machine, versions
+from benchmarks.measure import measure
+
+QUICK = ROOT / "out" / "bench-quick"  # quick figures say nothing: they never replace stored results
+
+
+def run(experiment: Experiment, folder: Path, *, quick: bool = False) -> list[store.Row]:
+    """Measure every cell and store its rows as they come."""
+    found, dirty = commit()
+    common: dict[str, Any] = {
+        "run": datetime.now(UTC).isoformat(timespec="seconds"),
+        "quick": quick,
+        "commit": found,
+        "dirty": dirty,
+        "versions": versions(),
+        "machine": machine(),
+    }
+    rows: list[store.Row] = []
+    console = Console(stderr=True)
+    turns = sum((cell.warmups + cell.repeats) * len(cell.entrants) for cell in experiment.cells)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with (
+        store.writing(experiment.name, folder) as file,
+        Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress,
+    ):
+        task = progress.add_task(experiment.name, total=turns)
+        for number, cell in enumerate(experiment.cells):
+            progress.update(task, description=f"{experiment.name}: {cell.name} {_point(cell)}".rstrip())
+            for one in measure(cell, experiment.seed, lambda: progress.advance(task)):
+                row = store.Row(
+                    experiment=experiment.name,
+                    cell=cell.name,
+                    number=number,
+                    contestant=one.entrant.name,
+                    call=one.entrant.call,
+                    workload=cell.workload,
+                    parameters=one.entrant.parameters,
+                    seed=experiment.seed,
+                    seconds=one.seconds,
+                    right=one.right,
+                    counters=one.counters,
+                    **common,
+                )
+                store.write(file, row)
+                rows.append(row)
+            if not console.is_terminal:
+                print(_line(cell, rows, number), file=sys.stderr, flush=True)
+    return rows
+
+
+def report(experiment: Experiment, rows: list[store.Row]) -> None:
+    """What came out, on stdout."""
+    console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
+    verdicts = judge(experiment, rows)
+    if verdicts:
+        table = Table(*HEAD, title=f"{experiment.name}: {experiment.about}", title_justify="left")
+        for one in verdicts:
+            table.add_row(*one.cells, style=None if one.met else "bold red")
+        console.print(table)
+        missed = [one for one in verdicts if not one.met]
+        small = " Quick sizes: these figures say nothing." if rows[0].quick else ""
+        console.print(f"{len(verdicts) - len(missed)} of {len(verdicts)} goals met.{small}")
+        for one in missed:
+            console.print(f"MISSED: {one.says}: {one.said(one.measured)}, {one.limit}", style="bold red")
+    for row in rows:
+        if not row.right:
+            console.print(f"WRONG ANSWER: {row.contestant} in {row.cell} {row.parameters}", style="bold red")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description="Measure and store.")
+    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="default: all")
+    parser.add_argument("--quick", action="store_true", help="small sizes, stored in out/bench-quick")
+    parser.add_argument("--results", type=Path, help="folder for the rows (default: benchmarks/results)")
+    parser.add_argument("--from", type=Path, default=EXPERIMENTS, dest="source", help="folder of experiments")
+    said = parser.parse_args(arguments)
+    folder = said.results or (QUICK if said.quick else store.RESULTS)
+    pa.set_cpu_count(1)  # one core, like the yardsticks
+    wrong = False
+    try:
+        chosen = said.experiments or names(said.source)
+        for experiment in [load(name, quick=said.quick, folder=said.source) for name in chosen]:
+            rows = run(experiment, folder, quick=said.quick)
+            report(experiment, rows)
+            wrong |= not all(row.right for row in rows)
+    except ExperimentError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
+    return int(wrong)
+
+
+def _line(cell: Cell, rows: list[store.Row], number: int) -> str:
+    times = ", ".join(
+        f"{row.contestant} {statistics.median(row.seconds):.3g} s" for row in rows if row.number == number
+    )
+    return f"{cell.name} {_point(cell)}: {times}"
+
+
+def _point(cell: Cell) -> str:
+    return " ".join(f"{name}={value}" for name, value in cell.parameters.items())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
