@@ -45,11 +45,19 @@ def kept_and_throughput(experiment: Experiment, rows: list[Row]) -> Figure:
         of_k = [row for row in ours if row.parameters["k"] == k]
         of_k.sort(key=lambda row: int(row.parameters["n"]))
         n = [row.parameters["n"] for row in of_k]
-        _points(left, n, [row.counters["objects"] for row in of_k], colour, f"k = {k}, measured")
+        _points(left, n, [row.counters["objects"] for row in of_k], colour, f"k = {k}, mean of the repeats")
         smooth = np.geomspace(max(min(n), k), max(n), 60)
         left.plot(smooth, [_expected(int(size), k) for size in smooth], color=colour, linewidth=1.2)
         left.plot(smooth, k * (1 + np.log(smooth / k)), color=colour, linewidth=1.2, linestyle=":")
-        _points(right, n, [_per_second(row) for row in of_k], colour, f"skyband, k = {k}", line="-")
+        _points(
+            right,
+            n,
+            [_per_second(row) for row in of_k],
+            colour,
+            f"skyband, k = {k}",
+            line="-",
+            middle=statistics.median,
+        )
     left.plot([], [], color=GREY, linewidth=1.2, label="k + k(H$_n$ − H$_k$)")
     left.plot([], [], color=GREY, linewidth=1.2, linestyle=":", label="k(1 + ln(n/k))")
     yardstick = [value for row in rows if row.call == "numpy_argsort" for value in _per_second(row)]
@@ -61,10 +69,11 @@ def kept_and_throughput(experiment: Experiment, rows: list[Row]) -> Figure:
         (right, "Throughput of push, every change reported", "rows per second"),
     ):
         axes.set(xscale="log", yscale="log", title=title, xlabel="window n (arrivals)", ylabel=label)
-    left.legend()
+    left.set_ylim(top=left.get_ylim()[1] * 8)  # room for the legend
+    left.legend(loc="upper left", ncols=2)
     right.set_ylim(bottom=10 ** math.floor(math.log10(min(min(_per_second(row)) for row in ours))))
     right.yaxis.set_major_formatter(FuncFormatter(_short))
-    right.legend()
+    right.legend(loc="lower right")
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
     return figure
 
@@ -74,19 +83,20 @@ def goals(experiment: Experiment, rows: list[Row]) -> Figure:
     verdicts = judge(experiment, rows)[::-1]
     figure = Figure(figsize=(13, 1.4 + 0.42 * len(verdicts)))
     axes = figure.subplots()
-    low, high = 0.1, 10.0
+    low, high = 0.1, 10.0  # what is off the scale sits at its edge
     for place, one in enumerate(verdicts):
         colour = MET if one.met else MISSED
-        reach = min(max(one.reach, low), high)  # what is off the scale sits at its edge
-        axes.plot([1, reach], [place, place], color=colour, linewidth=2)
-        axes.plot(reach, place, "o", color=colour, markersize=8, clip_on=False)
+        reaches = np.clip([one.reach(value) for value in (min(one.values), one.measured, max(one.values))], low, high)
+        axes.plot([1, reaches[1]], [place, place], color=colour, linewidth=3, alpha=0.35)
+        axes.plot(reaches[[0, 2]], [place, place], color=colour, linewidth=1.2, marker="|", clip_on=False)
+        axes.plot(reaches[1], place, "o", color=colour, markersize=8, clip_on=False)
         said = f"{one.said(one.measured)}, {one.limit}" + ("" if one.met else ": MISSED")
         axes.text(high * 1.15, place, said, va="center", fontsize=10, color="black" if one.met else MISSED)
     axes.axvline(1, color="black", linewidth=1.2)
     axes.set(
         xscale="log",
         xlim=(low, high),
-        xlabel="share of the limit that is used: the goal is met up to the line at 1",
+        xlabel="share of the limit that is used (median, least and most): met up to the line at 1",
         yticks=range(len(verdicts)),
         yticklabels=[one.says for one in verdicts],
     )
@@ -105,12 +115,20 @@ def origin(rows: list[Row]) -> str:
     return f"{made}; {row.machine.get('cpu', 'unknown machine')}, one core; {versions}{sizes}"
 
 
-def _points(axes: Axes, x: list[int], values: list[list[float]], colour: str, label: str, line: str = "none") -> None:
-    """The median of the repeats, with a bar from the least to the most."""
-    middle = np.array([statistics.median(some) for some in values])
-    below = middle - [min(some) for some in values]
-    above = np.array([max(some) for some in values]) - middle
-    axes.errorbar(x, middle, [below, above], color=colour, fmt="o", linestyle=line, capsize=2, label=label)
+def _points(
+    axes: Axes,
+    x: list[int],
+    values: list[list[float]],
+    colour: str,
+    label: str,
+    line: str = "none",
+    middle: Callable[[list[float]], float] = statistics.fmean,
+) -> None:
+    """The middle of the repeats, with a bar from the least to the most."""
+    y = np.array([middle(some) for some in values])
+    below = y - [min(some) for some in values]
+    above = np.array([max(some) for some in values]) - y
+    axes.errorbar(x, y, [below, above], color=colour, fmt="o", linestyle=line, capsize=2, label=label)
 
 
 def _per_second(row: Row) -> list[float]:

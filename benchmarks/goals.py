@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,15 +29,13 @@ class Verdict:
 
     @property
     def met(self) -> bool:
-        return self.reach <= 1
+        return self.reach(self.measured) <= 1
 
-    @property
-    def reach(self) -> float:
-        """How much of the limit is used: up to 1 the goal is met, whichever way it points."""
-        if self.goal.at_most is not None:
-            return self.measured / self.goal.at_most if self.goal.at_most else float(self.measured > 0) * 2
-        assert self.goal.at_least is not None
-        return self.goal.at_least / self.measured if self.measured else float("inf")
+    def reach(self, value: float) -> float:
+        """How much of the limit a value uses: up to 1 the goal is met, whichever way it points."""
+        least = self.goal.at_least
+        used, limit = (value, self.goal.at_most or 0.0) if least is None else (least, value)
+        return used / limit if limit else math.inf if used > 0 else 0.0
 
     @property
     def limit(self) -> str:

@@ -32,15 +32,8 @@ def plot(experiment: Experiment, rows: list[store.Row], folder: Path) -> list[Pa
     verdicts = judge(experiment, rows)
     if verdicts:
         path = folder / f"{experiment.name}.md"
-        lines = [
-            experiment.about,
-            "",
-            charts.origin(rows),
-            "",
-            "| " + " | ".join(HEAD) + " |",
-            "|---" * len(HEAD) + "|",
-        ]
-        lines += ["| " + " | ".join(one.cells) + " |" for one in verdicts]
+        table = [HEAD, ("---",) * len(HEAD), *(one.cells for one in verdicts)]
+        lines = [experiment.about, "", charts.origin(rows), ""] + [f"| {' | '.join(line)} |" for line in table]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         made.append(path)
     return made

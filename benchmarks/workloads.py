@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband import datasets
+import skyband.datasets
 
 Stream = dict[str, NDArray[Any]]
 Workload = Callable[[int, int, Mapping[str, Any]], Stream]
@@ -19,12 +19,12 @@ Workload = Callable[[int, int, Mapping[str, Any]], Stream]
 
 def random_order(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     """Scores in random order: the average case."""
-    return {"score": datasets.uniform(rows, seed=seed, dimensions=1)["x1"].to_numpy()}
+    return {"score": skyband.datasets.uniform(rows, seed=seed, dimensions=1)["x1"].to_numpy()}
 
 
 def falling(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     """Strictly falling scores: the worst case, everything in the window is kept."""
-    return {"score": datasets.falling(rows, seed=seed)["score"].to_numpy()}
+    return {"score": skyband.datasets.falling(rows, seed=seed)["score"].to_numpy()}
 
 
 def random_keys(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:

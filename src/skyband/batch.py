@@ -215,6 +215,20 @@ def times(column: Any, reach: int) -> tuple[Ints, Bools | None, Bools | None]:
     return values, None if valid is None else ~valid, far if far.any() else None
 
 
+def instant(to: Any, type_: Any) -> int:
+    """A moment given by a user, in the units of the time column."""
+    try:
+        value = pa.array([to])
+        if pa.types.is_integer(value.type) != pa.types.is_integer(type_):
+            raise TypeError(f"the time column holds {type_}")
+        moment, null, far = times(value.cast(type_), 0)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise BatchError(f"{to!r} is no time of the time column ({type_}): {error}.") from error
+    if null is not None or far is not None:
+        raise BatchError(f"{to!r} is no time, or out of range.")
+    return int(moment[0])
+
+
 def from_times(values: Ints, type_: Any) -> Any:
     """int64 times back as the column's own type."""
     whole = pa.array(values, pa.int64())

@@ -54,10 +54,9 @@ def skyband(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    r"""Which k are best right now, over the last n events or the last t minutes?
+    """Which k are best right now, over the last n events or the last t minutes?
 
-    \b
-    Start with:  skyband demo
+    Start with: skyband demo
     """
 
 
@@ -69,13 +68,12 @@ def demo(
     fast: Annotated[bool, typer.Option("--fast", help="As fast as possible.")] = False,
     rows: Annotated[int | None, typer.Option(min=1, metavar="N", help="Replay only the first N flights.")] = None,
 ) -> None:
-    r"""Watch the most delayed flights of the last 24 hours.
+    """Watch the most delayed flights of the last 24 hours.
 
     Replays a year of flights out of New York through a Monitor: the ten most delayed per airport, as
     they change. In a pipe: at once, and the last answers as tab-separated text.
 
-    \b
-    Example:  skyband demo --seconds 60
+    Example: skyband demo --seconds 60
     """
     from skyband.demo import play
 
@@ -84,7 +82,7 @@ def demo(
 
 
 def _algorithms(incomplete: str) -> list[str]:
-    from skyband.query import ALGORITHMS
+    from skyband.checks import ALGORITHMS
 
     return [name for name in ("auto", *ALGORITHMS["TopK"]) if name.upper().startswith(incomplete.upper())]
 
@@ -93,9 +91,7 @@ def _algorithms(incomplete: str) -> list[str]:
 def explain(
     file: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="FILE", help="A query as JSON (its to_dict()), instead of --k --by --window; - for stdin."
-        ),
+        typer.Argument(metavar="FILE", help="A query's to_dict() as JSON (- for stdin), in place of options."),
     ] = None,
     k: Annotated[int | None, typer.Option("--k", "-k", metavar="N", help="How many.")] = None,
     by: Annotated[str | None, typer.Option(metavar="EXPR", help="A column or an expression to rank by.")] = None,
@@ -116,12 +112,9 @@ def explain(
     groups: Annotated[float | None, typer.Option(metavar="N", help="Expected number of groups.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    r"""Tell how a query would be answered, and what it costs.
+    """Tell how a query would be answered, and what it costs.
 
-    The algorithm and why, the objects and bytes to expect, the error bound.
-
-    \b
-    Example:  skyband explain --k 10 --by "0.7*x + 0.3*y" --window "2 hours" --rate 50
+    Example: skyband explain --k 10 --by "0.7*x + 0.3*y" --window 1000
     """
     import json
 
@@ -180,12 +173,11 @@ def datasets(
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="A file ending in .parquet or .csv.")] = None,
 ) -> None:
-    r"""List the streams to try with, or write one.
+    """List the streams to try with, or write one.
 
     To a file (--out), or as CSV to a pipe; at a terminal its columns are shown.
 
-    \b
-    Example:  skyband datasets flights_like --rows 100000 --out flights.parquet
+    Example: skyband datasets flights_like --rows 100000 --out flights.parquet
     """
     if name is not None:
         table = _dataset(name, rows, seed)
@@ -221,7 +213,7 @@ def _list() -> None:
     for name, rows, here, about in lines:
         shown = f"{rows:,}" if isinstance(rows, int) else rows
         table.add_row(name, shown, here, about, style=None if here == "yes" else "dim")
-    Console().print(table)
+    Console(markup=False).print(table)
     typer.echo("Not here: set SKYBAND_DATA to the folder that holds the data.", err=True)
 
 
@@ -275,7 +267,7 @@ def _preview(name: str, table: Any) -> None:
     for field in table.schema:
         values = (f"{v:.4g}" if isinstance(v, float) else v for v in first[field.name].to_pylist())
         shown.add_row(field.name, str(field.type), ", ".join("null" if v is None else str(v) for v in values))
-    Console().print(shown)
+    Console(markup=False).print(shown)
     typer.echo(f"{table.num_rows:,} rows. To write them: skyband datasets {name} --out {name}.parquet", err=True)
 
 
@@ -285,10 +277,9 @@ def bench(
         list[str] | None, typer.Argument(metavar="ARGUMENTS", help="Handed on to benchmarks.run.")
     ] = None,
 ) -> None:
-    r"""Run the benchmarks of the repository, from its checkout.
+    """Run the benchmarks of the repository, from its checkout.
 
-    \b
-    Example:  cd skyband && skyband bench
+    Example: cd skyband && skyband bench
     """
     import subprocess
 

@@ -1,4 +1,4 @@
-"""`skyband demo`: a year of flights through a Monitor, ten most delayed per airport over the last 24 hours.
+"""`skyband demo`: a year of flights through a Monitor, the ten most delayed per airport over the last 24 hours.
 
 `Replay` feeds and measures, `Screen` draws, `play` joins them: a live view at a terminal, a table in a pipe.
 """
@@ -33,7 +33,7 @@ def play(*, rows: int | None = None, seconds: float | None = None) -> bool:
     """Replay the first `rows` flights (None: all) in `seconds` (None: at once). False: it was interrupted."""
     watched = sys.stdout.isatty()
     if watched:
-        print("skyband demo: reading a year of flights out of New York ...", file=sys.stderr)
+        print("skyband demo: reading a year of flights; the first time, kernels are compiled too ...", file=sys.stderr)
     table = flights()
     table = table if rows is None else table.slice(0, rows)
     Replay(table).push(min(100, table.num_rows))  # compiles or loads kernels, before the clock runs

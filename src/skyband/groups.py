@@ -82,6 +82,15 @@ class Groups:
         self.total += len(fresh)
         return codes
 
+    def codes_where(self, wanted: NDArray[np.bool_], columns: Sequence[Any]) -> Ints:
+        """The group of each wanted row; the others get any."""
+        if not self.names or wanted.all():
+            return self.codes(columns, len(wanted))
+        codes = np.zeros(len(wanted), np.int64)
+        rows = np.flatnonzero(wanted)
+        codes[rows] = self.codes([column.take(pa.array(rows)) for column in columns], len(rows))
+        return codes
+
     def find(self, key: tuple[Any, ...]) -> int | None:
         """The code of one group by its values, or None."""
         if not self.names:

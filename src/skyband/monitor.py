@@ -9,16 +9,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.batch import Batch, conform, is_time, time_unit, times, to_table
+from skyband.batch import Batch, conform, instant, is_time, time_unit, times, to_table
 from skyband.changes import answer_names, answer_table, change_names, change_table, column_types
 from skyband.engines.contract import Asked
 from skyband.engines.registry import choose
 from skyband.errors import BatchError, QueryError
 from skyband.groups import Groups
-from skyband.query import RESERVED, Query, TopK
-from skyband.standing import BEGINNING, Judged, Options, Push, Standing, State
+from skyband.options import Options
+from skyband.query import Query, TopK
+from skyband.standing import BEGINNING, Judged, Push, Standing, State, length_of
 from skyband.storing import load, save
-from skyband.windows import Last, Window
+from skyband.windows import Last
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -53,17 +54,7 @@ class Monitor:
         late: str = "accept",
         invalid: str = "reject",
     ) -> None:
-        options = Options(
-            id=_column("id", id),
-            time=_column("time", time),
-            part=_column("part", part),
-            value=_column("value", value),
-            keep=_kept(keep),
-            emit=_one_of("emit", emit, ("arrival", "batch")),
-            late=_one_of("late", late, ("accept", "drop")),
-            invalid=_one_of("invalid", invalid, ("reject", "raise")),
-        )
-        self._state = State(options)
+        self._state = State(Options(id, time, part, value, keep, emit, late, invalid))
         for name, query in _named(queries).items():
             self.add(name, query)
 
@@ -121,7 +112,7 @@ class Monitor:
             raise QueryError(f"{query!r} is no query. Use TopK(...) or another query kind.")
         choose(query)
         assert isinstance(query, TopK) and isinstance(query.window, Last)
-        clash = set(query.per_columns) & set(self._state.options.keep)
+        clash = set(query.per_columns) & set(self._state.options.kept)
         if clash:
             raise QueryError(
                 f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway."
@@ -177,6 +168,7 @@ class Monitor:
         judged = [home.judge(given, cache, untimely) for home in standing]
         self._raise_invalid(judged)
 
+        clock = self._clock(types)
         self._state.types = types  # from here on nothing fails
         self._count_rejected(standing, judged)
         accepted = np.zeros(given.rows, np.bool_)
@@ -184,14 +176,14 @@ class Monitor:
             accepted |= one.accepted
         if not accepted.any():
             return self._changes([], [])
-        clock = self._start(standing, unit)
+        self._start(standing, unit)
         clocks = None
         if moments is not None:
             clocks = np.maximum(np.maximum.accumulate(np.where(accepted, moments, BEGINNING)), clock)
             clock = int(clocks[-1])
         push = Push(given, self._state.serial, told, moments, clocks, clock)
         pieces = self._take(push, standing, judged, per)
-        self._state.clock = clock
+        self._state.clock, self._state.ahead = clock, None
         self._state.serial += given.rows
         self._state.counters["arrivals"] += int(accepted.sum())
         return self._changes(pieces, standing)
@@ -206,7 +198,7 @@ class Monitor:
                 raise BatchError(f"advance({to!r}) would move time backwards from {self._state.ahead!r}.")
             self._state.ahead = to
             return self._changes([], [])
-        clock = _instant(to, type_)
+        clock = instant(to, type_)
         if clock < self._state.clock:
             raise BatchError(f"advance({to!r}) would move time backwards. The clock never goes back; late rows may.")
         self._state.clock = clock
@@ -226,7 +218,7 @@ class Monitor:
         """What is told of objects: the output's column -> the input's."""
         named = {"id": self._state.options.id, "time": self._state.options.time}
         return {role: name for role, name in named.items() if name is not None} | {
-            n: n for n in self._state.options.keep
+            n: n for n in self._state.options.kept
         }
 
     def _read(self, given: Batch, standing: list[Standing]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
@@ -255,21 +247,19 @@ class Monitor:
             row, reason = min(bad)
             raise BatchError(f'row {row}: {reason}. Nothing was pushed; mend the row, or use invalid="reject".')
 
-    def _start(self, standing: list[Standing], unit: int | None) -> int:
-        """Engines start with their first arrivals: the batch says what a unit of time is. Returns the clock."""
-        clock = self._state.clock
-        if self._state.ahead is not None:
-            clock, self._state.ahead = (
-                max(clock, _instant(self._state.ahead, self._state.types[str(self._state.options.time)])),
-                None,
-            )
+    def _clock(self, types: dict[str, Any]) -> int:
+        if self._state.ahead is None:
+            return self._state.clock
+        return max(self._state.clock, instant(self._state.ahead, types[str(self._state.options.time)]))
+
+    def _start(self, standing: list[Standing], unit: int | None) -> None:
+        """Engines start with their first arrivals: the batch says what a unit of time is."""
         if any(home.engine is None for home in standing):
             from skyband.kernels.compile import announced
 
             with announced():
                 for home in standing:
                     home.start(unit)
-        return clock
 
     def _count_rejected(self, standing: list[Standing], judged: list[Judged]) -> None:
         """Per query, and once per row and reason for the whole."""
@@ -291,7 +281,7 @@ class Monitor:
             for home, one in zip(standing, judged, strict=True):
                 if home.groups is groups:
                     wanted |= one.accepted
-            codes[id(groups)] = _codes(groups, [per[name] for name in groups.names], wanted)
+            codes[id(groups)] = groups.codes_where(wanted, [per[name] for name in groups.names])
         pieces, late = [], np.zeros(push.batch.rows, np.bool_)
         for home, one in zip(standing, judged, strict=True):
             piece, dropped = home.take(push, one, codes[id(home.groups)])
@@ -310,7 +300,7 @@ class Monitor:
             name = next(iter(self._state.homes))
         home = self._home(name)
         query = home.queries[name]
-        smaller = _smaller(query, k, window)
+        smaller = query.smaller(k, window)
         per = query.per_columns
         group = None
         if key is not None:
@@ -320,11 +310,11 @@ class Monitor:
                     f"{name} has {len(per)} `per` columns {list(per)}, but key={key!r} gives {len(values)} values."
                 )
             group = home.groups.find(values)
-        names = answer_names(per, self._state.options.keep, self._state.options.time is not None)
+        names = answer_names(per, self._state.options.kept, self._state.options.time is not None)
         types = column_types(names, self._told_types())
         if home.engine is None or (key is not None and group is None):
             return answer_table({}, types)
-        asked = Asked(smaller.k, smaller.window.length(self._state.unit))  # type: ignore[union-attr]
+        asked = Asked(smaller.k, length_of(smaller, self._state.unit))
         return answer_table(home.answer(name, asked, self._state.clock, group), types)
 
     def stats(self) -> dict[str, Any]:
@@ -350,6 +340,11 @@ class Monitor:
         monitor._state = load(data, callables or {})
         return monitor
 
+    def check(self) -> None:
+        """Assert every invariant of the engines (tests call it)."""
+        for home in self._state.standing():
+            home.check()
+
     def __repr__(self) -> str:
         return f"Monitor({self.queries!r})"
 
@@ -357,7 +352,7 @@ class Monitor:
 
     def _told_types(self) -> dict[str, Any]:
         options = self._state.options
-        types = {name: self._state.types.get(name, pa.null()) for name in options.keep}
+        types = {name: self._state.types.get(name, pa.null()) for name in options.kept}
         for home in self._state.homes.values():
             types |= {name: self._state.types.get(name, pa.null()) for name in home.groups.names}
         types["id"] = pa.int64() if options.id is None else self._state.types.get(options.id, pa.null())
@@ -366,7 +361,7 @@ class Monitor:
 
     def _change_types(self) -> dict[str, Any]:
         per = [name for home in self._state.homes.values() for name in home.groups.names]
-        names = change_names(per, self._state.options.keep, self._state.options.time is not None)
+        names = change_names(per, self._state.options.kept, self._state.options.time is not None)
         return column_types(names, self._told_types())
 
     def _changes(self, pieces: list[dict[str, Any]], standing: list[Standing]) -> Any:
@@ -374,57 +369,6 @@ class Monitor:
         place = {name: i for i, name in enumerate(names)}
         labels = [[place[name] for name in home.queries] for home in standing]
         return change_table(pieces, labels, names, self._change_types())
-
-
-def _codes(groups: Groups, columns: list[Any], wanted: Bools) -> Ints:
-    """The group of each wanted row."""
-    if not groups.names or wanted.all():
-        return groups.codes(columns, len(wanted))
-    codes = np.zeros(len(wanted), np.int64)
-    rows = np.flatnonzero(wanted)
-    codes[rows] = groups.codes([column.take(pa.array(rows)) for column in columns], len(rows))
-    return codes
-
-
-def _smaller(query: TopK, k: int | None, window: Any) -> TopK:
-    """The query with a smaller k or window."""
-    asked = TopK(
-        query.k if k is None else k,
-        query.by,
-        query.window if window is None else window if isinstance(window, Window) else Last(window),
-        largest=query.largest,
-    )
-    if not isinstance(asked.window, Last) or asked.window.timed != query.window.timed:
-        raise QueryError(
-            f"answer(window={window!r}): the query's window is {query.window!r}. Use one of the same kind."
-        )
-    if asked.k > query.k:
-        raise QueryError(f"answer(k={k}): the query keeps only what its own k={query.k} needs. Ask for at most that.")
-    assert isinstance(query.window, Last)
-    of_one_kind = (asked.window.span is None) == (query.window.span is None)
-    if not of_one_kind or _size(asked.window) > _size(query.window):
-        raise QueryError(
-            f"answer(window={window!r}): the query's own window is {query.window!r}. Ask for at most that."
-        )
-    return asked
-
-
-def _size(window: Last) -> int:
-    return window.count or window.nanoseconds or window.span or 0
-
-
-def _instant(to: Any, type_: Any) -> int:
-    """A moment given by a user, in the units of the time column."""
-    try:
-        value = pa.array([to])
-        if pa.types.is_integer(value.type) != pa.types.is_integer(type_):
-            raise TypeError(f"the time column holds {type_}")
-        moment, null, far = times(value.cast(type_), 0)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise BatchError(f"advance({to!r}) is no time of the time column ({type_}): {error}.") from error
-    if null is not None or far is not None:
-        raise BatchError(f"advance({to!r}) is no time, or out of range.")
-    return int(moment[0])
 
 
 def _named(queries: Query | Iterable[Query] | Mapping[str, Query]) -> dict[str, Query]:
@@ -435,27 +379,3 @@ def _named(queries: Query | Iterable[Query] | Mapping[str, Query]) -> dict[str, 
     if isinstance(queries, Iterable):
         return {f"q{i}": query for i, query in enumerate(queries)}
     raise QueryError(f"Monitor takes a query, a list of queries or {{name: query}}; got {queries!r}.")
-
-
-def _column(what: str, name: Any) -> Any:
-    if name is not None and (not isinstance(name, str) or not name):
-        raise QueryError(f"Monitor: {what} names a column; got {name!r}.")
-    return name
-
-
-def _kept(keep: str | Iterable[str]) -> tuple[str, ...]:
-    names = (keep,) if isinstance(keep, str) else tuple(keep)
-    for name in names:
-        if _column("keep", name) in RESERVED:
-            raise QueryError(
-                f"Monitor: keep={name!r} is a column that skyband writes itself ({', '.join(RESERVED)}). Rename it."
-            )
-        if names.count(name) > 1:
-            raise QueryError(f"Monitor: keep names {name!r} twice.")
-    return names
-
-
-def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        raise QueryError(f"Monitor: {what}={value!r} is unknown. Use {' or '.join(map(repr, allowed))}.")
-    return value

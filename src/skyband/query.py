@@ -7,30 +7,28 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from skyband.checks import (
+    OBJECT_SCORINGS,
+    algorithm_name,
+    any_number,
+    column_names,
+    condition,
+    direction,
+    largest_is_best,
+    moving_window,
+    number_between,
+    object_scoring,
+    part_bounds,
+    whole_number,
+)
 from skyband.errors import QueryError
 from skyband.expressions import is_symmetric, parse, recognise
-from skyband.scoring import By, Global, Linear, Nearest, Product, Quadratic, by_from_dict, by_to_dict
-from skyband.windows import UntilDeleted, Window, window_from_dict
-
-#: Columns that skyband writes itself; no `per` or `keep` column may take one of these names.
-RESERVED = ("query", "at", "time", "id", "id_a", "id_b", "rank", "score", "probability", "diff", "first")
-
-ALGORITHMS = {
-    "TopK": (
-        *("BLOCK", "SA", "RA", "PA", "SASF", "SARF", "SAPF", "RASF", "RARF", "RAPF"),
-        *("ADAPTIVE", "TSL", "TMA", "SMA", "CPM/W", "SNN"),
-    ),
-    "Above": ("TSL", "TMA", "SMA"),
-    "TopKPairs": ("SCASE", "TA", "BASIC", "NAIVE"),
-    "TopKIncomplete": ("SLA", "EAA", "SWEEP", "APPROX", "BUDGET"),
-    "TopKUncertain": ("BS", "CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER", "DOM"),
-}
-_OBJECT_SCORINGS = (str, Linear, Product, Quadratic, Nearest)
+from skyband.scoring import By, Global, Linear, Nearest, by_from_dict, by_to_dict
+from skyband.windows import Last, Window, window_from_dict
 
 
 class Query:
@@ -47,8 +45,8 @@ class Query:
                 f'{self.kind}: window must say how long objects count, such as Last(1000) or Last("10 minutes"); '
                 f"got {self.window!r}."
             )
-        self._set("per", _names(f"{self.kind}: per", self.per))
-        self._set("algorithm", _algorithm(self.kind, self.algorithm))
+        self._set("per", column_names(f"{self.kind}: per", self.per))
+        self._set("algorithm", algorithm_name(self.kind, self.algorithm))
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -128,20 +126,38 @@ class TopK(Query):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set("k", _count(self.kind, "k", self.k, 1, "10"))
-        _scored_by(self.kind, self.by)
-        _direction(self.kind, self.largest)
-        _where(self.kind, self.where)
-        self._set("gamma", _between(f"{self.kind}: gamma", self.gamma, 0, math.inf, "0.2"))
-        self._set("sigma", _between(f"{self.kind}: sigma", self.sigma, 0, 1, "0.001"))
-        self._set("additional", _count(self.kind, "additional", self.additional, 0, "10"))
+        self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
+        object_scoring(self.kind, self.by)
+        direction(self.kind, self.largest)
+        condition(self.kind, self.where)
+        self._set("gamma", number_between(f"{self.kind}: gamma", self.gamma, 0, math.inf, "0.2"))
+        self._set("sigma", number_between(f"{self.kind}: sigma", self.sigma, 0, 1, "0.001"))
+        self._set("additional", whole_number(self.kind, "additional", self.additional, 0, "10"))
         if self.buffer is not None:
-            self._set("buffer", _count(self.kind, "buffer", self.buffer, 1, "2000"))
+            self._set("buffer", whole_number(self.kind, "buffer", self.buffer, 1, "2000"))
 
     @property
     def descending(self) -> bool:
         """Whether the largest score is best."""
-        return _descending(self.by, self.largest)
+        return largest_is_best(self.by, self.largest)
+
+    def smaller(self, k: int | None = None, window: Any = None) -> TopK:
+        """The same question with a smaller k or window, which the same state can answer."""
+        asked = dataclasses.replace(
+            self,
+            k=self.k if k is None else k,
+            window=self.window if window is None else window if isinstance(window, Window) else Last(window),
+        )
+        if asked.k > self.k:
+            raise QueryError(f"k={k}: the query keeps only what its own k={self.k} needs. Ask for at most that.")
+        mine, theirs = self.window, asked.window
+        if isinstance(mine, Last) and isinstance(theirs, Last):
+            sizes = [(mine.count, theirs.count), (mine.nanoseconds, theirs.nanoseconds), (mine.span, theirs.span)]
+            if any(own is not None and other is not None and other <= own for own, other in sizes):
+                return asked
+        elif mine == theirs:
+            return asked
+        raise QueryError(f"window={window!r}: the query's own window is {mine!r}. Ask for at most that, of its kind.")
 
 
 @dataclass(frozen=True)
@@ -159,14 +175,14 @@ class Above(Query):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set("threshold", _threshold(self.kind, self.threshold))
+        self._set("threshold", any_number(self.kind, self.threshold))
         if isinstance(self.by, Nearest):
             raise QueryError(
                 "Above: Nearest ranks the smallest first, so 'above' would mean the far ones. "
                 'Type the distance as an expression, such as by="abs(x - 0.2)", if that is what you want.'
             )
-        _scored_by(self.kind, self.by)
-        _where(self.kind, self.where)
+        object_scoring(self.kind, self.by)
+        condition(self.kind, self.where)
 
     descending: ClassVar[bool] = True
 
@@ -188,8 +204,8 @@ class TopKPairs(Query):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _expiring(self.kind, self.window)
-        self._set("k", _count(self.kind, "k", self.k, 1, "10"))
+        moving_window(self.kind, self.window)
+        self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
         if not isinstance(self.largest, bool) or not isinstance(self.symmetric, bool):
             raise QueryError("TopKPairs: largest and symmetric are True or False.")
         if isinstance(self.by, str):
@@ -198,12 +214,12 @@ class TopKPairs(Query):
                     f"TopKPairs: {self.by!r} may change when a and b are exchanged, but a pair has no order. "
                     "Use a symmetric form such as abs(a.x - b.x), or symmetric=False: a is then the older."
                 )
-        elif not isinstance(self.by, Global) and (isinstance(self.by, _OBJECT_SCORINGS) or not callable(self.by)):
+        elif not isinstance(self.by, Global) and (isinstance(self.by, OBJECT_SCORINGS) or not callable(self.by)):
             raise QueryError(
                 f"TopKPairs: {self.by!r} does not score a pair. Use an expression over a. and b., "
                 'sb.Global({"x": "absdiff"}), or a function of two batches.'
             )
-        _where(self.kind, self.where)
+        condition(self.kind, self.where)
 
     @property
     def descending(self) -> bool:
@@ -228,9 +244,9 @@ class TopKIncomplete(Query):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _expiring(self.kind, self.window)
-        self._set("k", _count(self.kind, "k", self.k, 1, "10"))
-        self._set("parts", _parts(self.parts))
+        moving_window(self.kind, self.window)
+        self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
+        self._set("parts", part_bounds(self.parts))
         names = [part for part, _ in self.parts]
         if isinstance(self.combine, Linear):
             used, falling = self.combine.columns, [part for part, weight in self.combine.terms if weight < 0]
@@ -276,14 +292,14 @@ class TopKUncertain(Query):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _expiring(self.kind, self.window)
-        self._set("k", _count(self.kind, "k", self.k, 1, "10"))
-        _scored_by(self.kind, self.by)
-        _direction(self.kind, self.largest)
-        _where(self.kind, self.where)
-        _names("TopKUncertain: probability", self.probability)
+        moving_window(self.kind, self.window)
+        self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
+        object_scoring(self.kind, self.by)
+        direction(self.kind, self.largest)
+        condition(self.kind, self.where)
+        column_names("TopKUncertain: probability", self.probability)
         if self.group is not None:
-            _names("TopKUncertain: group", self.group)
+            column_names("TopKUncertain: group", self.group)
         meanings = ("pk-topk", "pt-k", "u-kranks", "u-topk")
         if self.semantics not in meanings:
             raise QueryError(
@@ -295,131 +311,14 @@ class TopKUncertain(Query):
                 f"got semantics={self.semantics!r}, threshold={self.threshold!r}."
             )
         if self.threshold is not None:
-            threshold = _threshold(self.kind, self.threshold)
+            threshold = any_number(self.kind, self.threshold)
             if not 0 <= threshold < 1:
                 raise QueryError(f"TopKUncertain: threshold {threshold} is no probability. Use 0 <= threshold < 1.")
             self._set("threshold", threshold)
 
     @property
     def descending(self) -> bool:
-        return _descending(self.by, self.largest)
+        return largest_is_best(self.by, self.largest)
 
 
 _KINDS: dict[str, type[Query]] = {kind.kind: kind for kind in (TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain)}
-
-
-def _count(kind: str, name: str, number: object, least: int, example: str) -> int:
-    try:
-        if isinstance(number, bool):
-            raise TypeError
-        whole = operator.index(number)  # type: ignore[arg-type]
-    except TypeError:
-        raise QueryError(
-            f"{kind}({name}={number!r}): {name} must be a whole number. Did you mean {name}={example}?"
-        ) from None
-    if whole < least or whole >= 2**31:
-        raise QueryError(
-            f"{kind}({name}={whole}): {name} must be at least {least} and below 2^31. Did you mean {name}={example}?"
-        )
-    return whole
-
-
-def _between(what: str, number: object, low: float, high: float, example: str) -> float:
-    if isinstance(number, bool) or not isinstance(number, int | float) or not low < number < high:
-        raise QueryError(f"{what} must be a number above {low} and below {high}, such as {example}; got {number!r}.")
-    return float(number)
-
-
-def _threshold(kind: str, number: object) -> float:
-    if isinstance(number, bool) or not isinstance(number, int | float) or math.isnan(number):
-        raise QueryError(f"{kind}: threshold must be a number; got {number!r}.")
-    return float(number)
-
-
-def _names(what: str, names: object) -> tuple[str, ...]:
-    given = () if names is None else (names,) if isinstance(names, str) else names
-    listed = tuple(given) if isinstance(given, Iterable) else (given,)
-    for name in listed:
-        if not isinstance(name, str) or not name:
-            raise QueryError(f"{what} names columns by non-empty strings; got {name!r}.")
-        if name in RESERVED:
-            raise QueryError(
-                f"{what}: {name!r} is a column that skyband writes itself ({', '.join(RESERVED)}). "
-                "Rename the input's column."
-            )
-        if listed.count(name) > 1:
-            raise QueryError(f"{what} names {name!r} twice. Name each column once.")
-    return listed
-
-
-def _algorithm(kind: str, name: object) -> str:
-    known = ALGORITHMS[kind]
-    if isinstance(name, str) and name.upper() in ("AUTO", *known):
-        return "auto" if name.upper() == "AUTO" else name.upper()
-    raise QueryError(f"{kind}: algorithm {name!r} is unknown. Use auto or one of {', '.join(known)}.")
-
-
-def _scored_by(kind: str, by: object) -> None:
-    if isinstance(by, str):
-        parse(by)
-    elif isinstance(by, Global):
-        raise QueryError(f"{kind}: Global scores pairs of objects. Use it with TopKPairs, or Linear here.")
-    elif not isinstance(by, _OBJECT_SCORINGS) and not callable(by):
-        raise QueryError(
-            f"{kind}: {by!r} is no scoring. Use a column, an expression, sb.Linear, sb.Product, sb.Quadratic, "
-            "sb.Nearest, or a function of a batch."
-        )
-
-
-def _direction(kind: str, largest: object) -> None:
-    if largest is not None and not isinstance(largest, bool):
-        raise QueryError(f"{kind}: largest is True, False or None (largest is best, but for Nearest); got {largest!r}.")
-
-
-def _descending(by: object, largest: bool | None) -> bool:
-    return not isinstance(by, Nearest) if largest is None else largest
-
-
-def _where(kind: str, where: object) -> None:
-    if where is None:
-        return
-    if not isinstance(where, str):
-        raise QueryError(f'{kind}: where is a condition in SQL, such as "distance > 500"; got {where!r}.')
-    parse(where)
-
-
-def _expiring(kind: str, window: Window) -> None:
-    if isinstance(window, UntilDeleted):
-        raise QueryError(
-            f"{kind} needs a window that moves on, such as Last(1000). UntilDeleted is for TopK and Above."
-        )
-
-
-def _parts(parts: object) -> tuple[tuple[str, tuple[float, float]], ...]:
-    given: Mapping[Any, Any]
-    if isinstance(parts, Mapping):
-        given = parts
-    elif isinstance(parts, Iterable) and not isinstance(parts, str):
-        listed = list(parts)  # a list of names, or what this function returned before
-        given = dict.fromkeys(listed, (0.0, 1.0)) if all(isinstance(p, str) for p in listed) else dict(listed)
-        if len(given) != len(listed):
-            raise QueryError(f"TopKIncomplete: parts names a part twice: {listed!r}.")
-    else:
-        given = {}
-    if not given:
-        raise QueryError(
-            'TopKIncomplete: parts is a list of names (values in [0, 1]) or {"north": (low, high), ...}; '
-            f"got {parts!r}."
-        )
-    checked = []
-    for part, bounds in given.items():
-        try:
-            low, high = (float(bound) for bound in bounds)
-        except (TypeError, ValueError):
-            low, high = math.nan, math.nan
-        if not isinstance(part, str) or not part or not (-math.inf < low < high < math.inf):
-            raise QueryError(
-                f"TopKIncomplete: part {part!r} needs a name and finite bounds (low, high), low < high; got {bounds!r}."
-            )
-        checked.append((part, (low, high)))
-    return tuple(checked)

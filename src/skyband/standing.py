@@ -17,6 +17,7 @@ from skyband.columns import Shelf
 from skyband.engines.contract import Arrivals, Asked, Changes, Engine, Ranked
 from skyband.engines.registry import choose, load
 from skyband.groups import Groups
+from skyband.options import Options
 from skyband.query import TopK
 from skyband.scores import Scored, matches, reject_beyond, score
 from skyband.scoring import Nearest
@@ -26,20 +27,6 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 BEGINNING = -(2**62)  # the clock before any arrival
 MOST = 32  # queries that share an engine: their marks on an object are bits of one word
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a Monitor runs; see `Monitor`."""
-
-    id: str | None
-    time: str | None
-    part: str
-    value: str
-    keep: tuple[str, ...]
-    emit: str
-    late: str
-    invalid: str
 
 
 @dataclass(frozen=True)
@@ -113,7 +100,7 @@ class Standing:
         return (query.by, query.descending, query.where, query.per_columns, query.window.timed, *tuning)
 
     def asked(self, unit: int | None) -> tuple[Asked, ...]:
-        return tuple(Asked(query.k, _length(query, unit)) for query in self.queries.values())
+        return tuple(Asked(query.k, length_of(query, unit)) for query in self.queries.values())
 
     def start(self, unit: int | None) -> None:
         """Make the engine, now that the unit of time is known."""
@@ -234,7 +221,7 @@ class Standing:
         if self.options.time is not None:
             type_ = told["time"].type if told else self.shelf.columns["time"].type
             columns["time"] = from_times(when, type_)
-        for name in ("id", *self.options.keep):
+        for name in ("id", *self.options.kept):
             columns[name] = self._told(name, changes, lanes, told, first)
         return columns
 
@@ -274,7 +261,7 @@ class Standing:
             "score": pa.array(self.reported(ranked.key)),
         }
         lanes = np.full(len(ranked.serial), self.lanes[query])
-        for told in ("id", *(("time",) if self.options.time is not None else ()), *self.options.keep):
+        for told in ("id", *(("time",) if self.options.time is not None else ()), *self.options.kept):
             columns[told] = self._told(told, ranked, lanes, None, 0)
         return columns
 
@@ -328,10 +315,17 @@ class Standing:
         if self.engine is None or not self._shares(query):
             return False
         asked = self.asked(unit)
-        return query.k <= max(one.k for one in asked) and _length(query, unit) <= max(one.length for one in asked)
+        return query.k <= max(one.k for one in asked) and length_of(query, unit) <= max(one.length for one in asked)
 
     def _shares(self, query: TopK) -> bool:
         return self.key(query) == self.key(next(iter(self.queries.values())))
+
+    def check(self) -> None:
+        if self.engine is not None:
+            self.engine.check()
+            missing = np.setdiff1d(self.engine.serials(), self.shelf.serials)
+            assert not self.shelf.columns or not len(missing), "what must be told of kept objects is there"
+            assert all(len(column) == len(self.shelf) for column in self.shelf.columns.values())
 
     def stats(self) -> dict[str, Any]:
         return {
@@ -344,7 +338,7 @@ class Standing:
         }
 
 
-def _length(query: TopK, unit: int | None) -> int:
+def length_of(query: TopK, unit: int | None) -> int:
     assert isinstance(query.window, Last)
     return query.window.length(unit)
 

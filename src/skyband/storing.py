@@ -12,9 +12,10 @@ import pyarrow as pa
 from skyband.columns import Column, Shelf
 from skyband.errors import QueryError, StateError
 from skyband.groups import Groups
+from skyband.options import Options
 from skyband.query import TopK
 from skyband.snapshot import pack, unpack
-from skyband.standing import Options, Standing, State
+from skyband.standing import Standing, State
 
 
 def save(state: State) -> bytes:
@@ -72,8 +73,7 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]]) -> State:
 
 
 def _load(facts: dict[str, Any], parts: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> State:
-    options = {**facts["options"], "keep": tuple(facts["options"]["keep"])}
-    state = State(Options(**options))
+    state = State(Options(**facts["options"]))
     state.types = {field.name: field.type for field in parts["types"].schema}
     state.clock, state.serial, state.counters = facts["clock"], facts["serial"], facts["counters"]
     if "ahead" in parts:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from skyband.checks import ALGORITHMS
 from skyband.engines.contract import Engine
 from skyband.errors import QueryError
-from skyband.query import ALGORITHMS, Query
+from skyband.query import Query
 from skyband.windows import UntilDeleted
 
 _ENGINES = {

@@ -31,6 +31,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
+from skyband.checks import RESERVED
 from skyband.errors import BatchError, QueryError
 from skyband.oracle.certain import skyband
 from skyband.oracle.family import fits, narrowed, related, size
@@ -38,7 +39,7 @@ from skyband.oracle.objects import Arrival, Roles, Row, same
 from skyband.oracle.output import answer_rows, change_rows
 from skyband.oracle.reading import Rejected
 from skyband.oracle.standing import Change, Group, Standing, members, remove
-from skyband.query import RESERVED, Query, TopK, TopKIncomplete
+from skyband.query import Query, TopK, TopKIncomplete
 from skyband.windows import UntilDeleted, Window
 
 __all__ = ["Oracle"]

@@ -18,21 +18,10 @@ from numpy.typing import NDArray
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints, Ranked
 from skyband.errors import StateError
 from skyband.kernels.lookahead import mark_hopeless
+from skyband.kernels.reading import read_bands, refit_bands
+from skyband.kernels.records import ARRIVAL, BITS, CHANGE, GROUP, NEVER, OBJECT, QUERY, VIEW, VISIT
 from skyband.kernels.routing import find_rows, lay_out, reorder, stable_order
-from skyband.kernels.strict import (
-    ARRIVAL,
-    BITS,
-    CHANGE,
-    GROUP,
-    NEVER,
-    OBJECT,
-    QUERY,
-    VIEW,
-    VISIT,
-    read_bands,
-    refit_bands,
-    take_bands,
-)
+from skyband.kernels.strict import take_bands
 
 Records = NDArray[Any]
 

@@ -1,0 +1,60 @@
+"""How a Monitor or a Spark pipeline runs: options as one checked value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from skyband.checks import RESERVED
+from skyband.errors import QueryError
+
+
+@dataclass(frozen=True)
+class Options:
+    """Columns by name, and what to do with late and invalid rows; see `Monitor`."""
+
+    id: str | None
+    time: str | None
+    part: str
+    value: str
+    keep: str | Iterable[str]
+    emit: str
+    late: str
+    invalid: str
+
+    def __post_init__(self) -> None:
+        for what in ("id", "time", "part", "value"):
+            _column(what, getattr(self, what))
+        object.__setattr__(self, "keep", _kept(self.keep))
+        _one_of("emit", self.emit, ("arrival", "batch"))
+        _one_of("late", self.late, ("accept", "drop"))
+        _one_of("invalid", self.invalid, ("reject", "raise"))
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """`keep` as a tuple of column names."""
+        return tuple(self.keep)
+
+
+def _column(what: str, name: Any) -> Any:
+    if name is not None and (not isinstance(name, str) or not name):
+        raise QueryError(f"Monitor: {what} names a column; got {name!r}.")
+    return name
+
+
+def _kept(keep: str | Iterable[str]) -> tuple[str, ...]:
+    names = (keep,) if isinstance(keep, str) else tuple(keep)
+    for name in names:
+        if _column("keep", name) in RESERVED:
+            raise QueryError(
+                f"Monitor: keep={name!r} is a column that skyband writes itself ({', '.join(RESERVED)}). Rename it."
+            )
+        if names.count(name) > 1:
+            raise QueryError(f"Monitor: keep names {name!r} twice.")
+    return names
+
+
+def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise QueryError(f"Monitor: {what}={value!r} is unknown. Use {' or '.join(map(repr, allowed))}.")

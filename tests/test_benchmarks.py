@@ -1,0 +1,278 @@
+"""The benchmark harness from end to end in quick sizes: run, store, plot. What it measures is not tested here."""
+
+import json
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks import charts, checks, contestants, machine, plot, run, store
+from benchmarks.contestants import Outcome, Ready
+from benchmarks.experiment import Cell, Entrant, Experiment, ExperimentError, Goal, load, names
+from benchmarks.goals import judge
+from benchmarks.measure import measure
+from benchmarks.workloads import WORKLOADS, Stream
+
+ROOT = Path(__file__).parents[1]
+SMALL = """
+about = "small"
+seed = 3
+figure = "kept_and_throughput"
+
+[[cells]]
+name = "cell"
+workload = "random_order"
+repeats = 3
+parameters = { n = [50, 100], k = [1, 5], fill = "n", rows = 1_000, batch = 300 }
+contestants = ["skyband_push", "numpy_argsort", { call = "sortedcontainers_window", as = "peer", rows = 200 }]
+quick = { n = 50 }
+
+[[goals]]
+says = "not slower"
+cell = "cell"
+measure = "rows per second"
+of = "skyband_push"
+over = "peer"
+at_least = 1e9
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "small.toml").write_text(SMALL)
+    return tmp_path
+
+
+def mended(folder: Path, old: str, new: str) -> None:
+    assert old in SMALL
+    (folder / "small.toml").write_text(SMALL.replace(old, new))
+
+
+# ---- the whole path
+
+
+def test_every_experiment_runs_stores_and_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results, figures = tmp_path / "results", tmp_path / "figures"
+    assert run.main(["--quick", "--results", str(results)]) == 0
+    said = capsys.readouterr()
+    assert "goals met" in said.out
+    assert "Quick sizes" in said.out
+    assert said.err.count("\n") == sum(len(load(name, quick=True).cells) for name in names())
+
+    for name in names():
+        lines = (results / f"{name}.jsonl").read_text().splitlines()
+        rows = [json.loads(line) for line in lines]
+        cells = load(name, quick=True).cells
+        assert len(rows) == sum(len(cell.entrants) for cell in cells)
+        for row in rows:
+            assert row["right"] is True
+            assert row["quick"] is True
+            assert len(row["seconds"]) == cells[row["number"]].repeats
+            assert all(seconds > 0 for seconds in row["seconds"])
+            assert all(len(values) == len(row["seconds"]) for values in row["counters"].values())
+            assert set(row["versions"]) == {"python", "numpy", "numba", "pyarrow", "skyband"}
+            assert set(row["machine"]) == {"cpu", "cores", "memory_gib"}
+            assert row["seed"] == load(name).seed
+            assert row["commit"]
+            assert isinstance(row["dirty"], bool)
+            if row["call"] == "skyband_push":
+                assert set(row["counters"]) == {"rows", "changes", "objects", "bytes"}
+        text = "\n".join(lines)
+        assert str(ROOT) not in text
+        assert str(Path.home()) not in text
+        assert not platform.node() or f'"{platform.node()}"' not in text
+
+    assert plot.main(["--results", str(results), "--figures", str(figures)]) == 0
+    for name in names():
+        if load(name).figure is not None:
+            assert (figures / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        if load(name).goals:
+            assert "| goal |" in (figures / f"{name}.md").read_text()
+
+
+def test_a_missed_goal_is_data(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main(["small", "--from", str(folder), "--results", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "0 of 4 goals met" in said
+    assert "MISSED: not slower (n=50, k=1, fill=50)" in said
+    assert "Quick" not in said
+
+
+def test_a_wrong_answer_is_an_error(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def liar(stream: Stream, p: Mapping[str, Any]) -> Ready:
+        ready = contestants.skyband_push(stream, p)
+
+        def after(result: Any) -> Outcome:
+            outcome = ready.after(result)
+            return replace(outcome, answer=replace(outcome.answer, id=outcome.answer.id + 1))
+
+        return replace(ready, after=after)
+
+    monkeypatch.setitem(contestants.CONTESTANTS, "liar", liar)
+    mended(folder, '"numpy_argsort"', '"liar"')
+    assert run.main(["small", "--quick", "--from", str(folder), "--results", str(folder)]) == 1
+    assert "WRONG ANSWER: liar in cell" in capsys.readouterr().out
+    assert {row.contestant: row.right for row in store.read("small", folder)} == {
+        "skyband_push": True,
+        "liar": False,
+        "peer": True,
+    }
+
+
+def test_an_interrupted_run_keeps_the_old_results(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["small", "--quick", "--from", str(folder), "--results", str(folder)]
+    assert run.main(arguments) == 0
+    before = (folder / "small.jsonl").read_text()
+
+    def stop(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "measure", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run.main(arguments)
+    assert (folder / "small.jsonl").read_text() == before
+    assert (folder / "small.jsonl.part").exists()
+
+
+def test_no_results_no_figure(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plot.main(["--from", str(folder), "--results", str(folder), "--figures", str(folder)]) == 0
+    assert "python -m benchmarks.run small" in capsys.readouterr().err
+    assert not list(folder.glob("*.png"))
+
+
+# ---- experiment files
+
+
+def test_a_list_is_an_axis_and_a_name_stands_for_its_value(folder: Path) -> None:
+    cells = load("small", folder=folder).cells
+    assert [(cell.parameters["n"], cell.parameters["k"]) for cell in cells] == [(50, 1), (50, 5), (100, 1), (100, 5)]
+    assert all(cell.parameters["fill"] == cell.parameters["n"] for cell in cells)
+    assert [one.parameters["rows"] for one in cells[0].entrants] == [1000, 1000, 200]
+
+
+def test_quick_is_smaller(folder: Path) -> None:
+    cells = load("small", folder=folder, quick=True).cells
+    assert [cell.parameters["n"] for cell in cells] == [50, 50]
+    assert {(cell.repeats, cell.warmups) for cell in cells} == {(2, 0)}
+    mended(folder, "quick = { n = 50 }", "quick = false")
+    left_out = load("small", folder=folder, quick=True)
+    assert not left_out.cells
+    assert not left_out.goals
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"random_order"', '"nothing"', "no workload 'nothing'"),
+        ('"numpy_argsort"', '"nobody"', "no contestant 'nobody'"),
+        ('"numpy_argsort"', '"skyband_push"', "two contestants of one name"),
+        ("seed = 3", "speed = 3", r"unknown keys \['speed'\]"),
+        ("repeats = 3", "repeat = 3", r"unknown keys \['repeat'\]"),
+        ('about = "small"', "", "lacks about"),
+        ('over = "peer"', 'over = "somebody"', "no contestant 'somebody' in a cell 'cell'"),
+        ("at_least = 1e9", "", "at_most or at_least"),
+        ("seed = 3", "seed = ", "small.toml"),
+    ],
+)
+def test_what_cannot_be_run_says_why(folder: Path, old: str, new: str, says: str) -> None:
+    mended(folder, old, new)
+    with pytest.raises(ExperimentError, match=says):
+        load("small", folder=folder)
+
+
+def test_unknown_experiments_list_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main(["no-such"]) == 2
+    assert plot.main(["no-such"]) == 2
+    assert "throughput" in capsys.readouterr().err
+
+
+def test_every_figure_there_is_has_a_chart() -> None:
+    assert {load(name).figure for name in names()} <= {None, *charts.CHARTS}
+
+
+# ---- measuring and judging
+
+
+def test_contestants_take_turns_on_the_same_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, float]] = []
+
+    def witness(name: str) -> Any:
+        def enter(stream: Stream, p: Mapping[str, Any]) -> Ready:
+            seen.append((name, float(stream["score"][0])))
+            return Ready(lambda: None, lambda _: Outcome(None, lambda *_: True, {"rows": p["rows"]}))
+
+        return enter
+
+    for name in "AB":
+        monkeypatch.setitem(contestants.CONTESTANTS, name, witness(name))
+    entrants = tuple(Entrant(name, name, {"rows": 10}) for name in "AB")
+    measured = measure(Cell("c", "random_order", {}, entrants, repeats=2, warmups=1), seed=7)
+    first, second = (float(WORKLOADS["random_order"](10, seed, {})["score"][0]) for seed in (7, 8))
+    assert seen == [("A", first), ("B", first), ("A", first), ("B", first), ("A", second), ("B", second)]
+    assert [len(one.seconds) for one in measured] == [2, 2]
+    assert measured[0].counters == {"rows": [10, 10]}
+
+
+def test_goals_are_medians_of_ratios_within_a_repeat() -> None:
+    goal = Goal("ratio", "c", "A", over="B", at_most=2)
+    experiment = Experiment("e", "about", (), (goal, replace(goal, says="own", over=None, at_most=3)))
+    row = store.Row("e", "c", 0, "A", "f", "w", {}, 0, [1.0, 4.0, 9.0], True)
+    rows = [row, replace(row, contestant="B", seconds=[1.0, 1.0, 9.0])]
+    ratio, own = judge(experiment, rows)
+    assert ratio.values == [1, 4, 1]
+    assert ratio.measured == 1
+    assert ratio.met
+    assert ratio.cells == ("ratio", "at most 2 ×", "1 ×", "1 × to 4 ×", "yes")
+    assert own.measured == 4
+    assert not own.met
+    assert own.cells == ("own", "at most 3 s", "4 s", "1 s to 9 s", "MISSED")
+
+
+def test_rows_survive_the_file(tmp_path: Path) -> None:
+    row = store.Row("e", "c", 0, "A", "f", "w", {"n": 1}, 0, [0.5], True, {"rows": [3]}, versions={"a": "1"})
+    with store.writing("e", tmp_path) as file:
+        store.write(file, row)
+    assert store.read("e", tmp_path) == [row]
+    assert asdict(row)["parameters"] == {"n": 1}
+
+
+def test_the_machine_has_no_name() -> None:
+    assert set(machine.machine()) == {"cpu", "cores", "memory_gib"}
+    assert len(machine.commit()[0]) >= 7
+
+
+# ---- checks: they must notice
+
+
+def test_best_of_last_by_hand() -> None:
+    #  key 0:  5 . 9 . 5     last 2: 9 5
+    #  key 1:  . 1 . 1 .     the newer of equals first
+    stream: Stream = {"key": np.array([0, 1, 0, 1, 0]), "score": np.array([5.0, 1, 9, 1, 5])}
+    best = checks.best_of_last(stream, n=2, k=2)
+    assert (best.group.tolist(), best.id.tolist(), best.score.tolist()) == ([0, 0, 1, 1], [1, 2, 1, 0], [9, 5, 1, 1])
+    assert checks.is_topk(stream, {"n": 2, "k": 2}, best)
+    assert not checks.is_topk(stream, {"n": 3, "k": 3}, best)
+
+
+def test_changes_must_add_up() -> None:
+    answer = checks.Answer(np.array([0]), np.array([2]), np.array([9.0]))
+    told = {"group": np.zeros(3, np.int64), "id": np.array([1, 1, 2]), "diff": np.array([1, -1, 1])}
+    assert checks.adds_up(told, answer)
+    assert not checks.adds_up({**told, "diff": np.array([1, 1, 1])}, answer)
+    assert not checks.adds_up({**told, "id": np.array([1, 1, 3])}, answer)
+
+
+def test_orders_must_sort() -> None:
+    column = np.array([2, 1, 1])
+    for stable, order, right in ((True, [1, 2, 0], True), (True, [2, 1, 0], False), (False, [2, 1, 0], True),
+                                 (False, [0, 1, 2], False), (False, [1, 1, 0], False)):  # fmt: skip
+        assert checks.sorts(column, stable=stable)({}, {}, np.array(order)) is right
