@@ -25,6 +25,7 @@ class Measured:
 def measure(cell: Cell, seed: int, tick: Callable[[], None] = lambda: None) -> list[Measured]:
     """A B A B ...: repeat r of every contestant has the stream of seed + r; warm-ups are not kept."""
     measured = [Measured(entrant) for entrant in cell.entrants]
+    gc.collect()
     for turn in range(-cell.warmups, cell.repeats):
         for one in measured:
             seconds, counters, right = _run(cell.workload, one.entrant, seed + max(turn, 0))
@@ -42,7 +43,6 @@ def _run(workload: str, entrant: Entrant, seed: int) -> tuple[float, dict[str, f
     p = entrant.parameters
     stream = WORKLOADS[workload](p.get("fill", 0) + p["rows"], seed, p)
     ready = CONTESTANTS[entrant.call](stream, p)
-    gc.collect()
     gc.disable()
     try:
         began = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -15,6 +16,7 @@ from pathlib import Path
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import skyband as sb
@@ -249,6 +251,24 @@ def test_changes_do_not_depend_on_how_the_demo_is_cut() -> None:
             replay.push(chunk)
         counts.add(replay.changes)
     assert len(counts) == 1
+
+
+def test_new_rows_are_marked_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    replay = demo.Replay(datasets.flights().slice(0, 600))
+    screen = demo.Screen(replay)
+    marks = []
+    for moment, count in [(100.0, 300), (100.5, 0), (101.2, 0), (102.0, 300)]:
+        now = moment
+        if count:
+            replay.push(count)
+        console = Console(width=80, file=io.StringIO())
+        with console.capture() as drawn:
+            console.print(screen.draw())
+        marks.append(drawn.get().count(demo.MARK) - 1)  # one explains the mark
+    assert marks[:3] == [30, 30, 0]
+    assert 0 < marks[3] < 30
 
 
 def test_the_replay_is_slow_at_its_ends_and_whole() -> None:

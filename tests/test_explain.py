@@ -52,7 +52,8 @@ def test_time_windows_need_rows_or_rate() -> None:
     unknown = explain(query)
     assert (unknown.objects, unknown.bytes) == (None, None)
     assert "rows=" in str(unknown.notes)
-    assert explain(query, rate=2).objects == explain(query, rows=7200).objects
+    numpy_number: Any = np.int64(2)
+    assert explain(query, rate=numpy_number).objects == explain(query, rows=7200).objects
     assert explain(query, rows=7200).objects == explain(sb.TopK(10, "x", sb.Last(7200))).objects
 
 

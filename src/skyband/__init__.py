@@ -8,6 +8,7 @@
 """
 
 from skyband.errors import BatchError, QueryError, SkybandError, StateError
+from skyband.explain import Explanation, explain
 from skyband.monitor import Monitor
 from skyband.query import Above, TopK, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.scoring import Global, Linear, Nearest, Product, Quadratic
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Above",
     "BatchError",
+    "Explanation",
     "Global",
     "Last",
     "Linear",
@@ -33,4 +35,5 @@ __all__ = [
     "TopKPairs",
     "TopKUncertain",
     "UntilDeleted",
+    "explain",
 ]

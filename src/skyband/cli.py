@@ -214,7 +214,8 @@ def _list() -> None:
         shown = f"{rows:,}" if isinstance(rows, int) else rows
         table.add_row(name, shown, here, about, style=None if here == "yes" else "dim")
     Console(markup=False).print(table)
-    typer.echo("Not here: set SKYBAND_DATA to the folder that holds the data.", err=True)
+    if any(here == "no" for _, _, here, _ in lines):
+        typer.echo("Not here: set SKYBAND_DATA to the folder that holds the data.", err=True)
 
 
 def _dataset(name: str, rows: int | None, seed: int | None) -> Any:

@@ -33,7 +33,7 @@ def play(*, rows: int | None = None, seconds: float | None = None) -> bool:
     """Replay the first `rows` flights (None: all) in `seconds` (None: at once). False: it was interrupted."""
     watched = sys.stdout.isatty()
     if watched:
-        print("skyband demo: reading a year of flights; the first time, kernels are compiled too ...", file=sys.stderr)
+        print("skyband demo: reading flights (the first time: compiling kernels, too) ...", file=sys.stderr)
     table = flights()
     table = table if rows is None else table.slice(0, rows)
     Replay(table).push(min(100, table.num_rows))  # compiles or loads kernels, before the clock runs
@@ -126,7 +126,7 @@ class Screen:
 
     def __init__(self, replay: Replay) -> None:
         self.replay = replay
-        self._entered: dict[int, float] = {}  # id in an answer -> when it was first drawn
+        self._entered: dict[tuple[str, int], float] = {}  # airport, number in its stream -> when first drawn
 
     def draw(self) -> RenderableType:
         from rich.columns import Columns
@@ -137,8 +137,8 @@ class Screen:
 
         replay, now = self.replay, time.monotonic()
         answers = {airport: replay.answer(airport) for airport in AIRPORTS}
-        ids = [row["id"] for rows in answers.values() for row in rows]
-        self._entered = {id: self._entered.get(id, now) for id in ids}
+        shown = [(airport, row["id"]) for airport, rows in answers.items() for row in rows]
+        self._entered = {flight: self._entered.get(flight, now) for flight in shown}
         clock = replay.clock
         status = Table.grid(padding=(0, 2))
         status.add_row(
@@ -170,7 +170,7 @@ class Screen:
         text.append(f"{airport} {AIRPORTS[airport]}".ljust(24) + "\n", "bold")
         text.append(" min flight  to  due    \n", "dim")
         for row in rows:
-            new = now - self._entered[row["id"]] < 1
+            new = now - self._entered[airport, row["id"]] < 1
             flight = f"{row['carrier']:2} {row['flight']:<4} {row['dest']} {row['time']:%H:%M}"
             line = f"{row['score']:4.0f} {flight} {MARK if new else ' '}\n"
             text.append(line, "yellow" if new else "default")

@@ -9,6 +9,7 @@ import math
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, cast
 
 from skyband.engines.registry import choose
@@ -205,7 +206,7 @@ def _recognised(form: Form) -> str:
 
 
 def _positive(name: str, number: object) -> None:
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
+    if isinstance(number, bool) or not isinstance(number, Real) or not 0 < float(number) < math.inf:
         raise QueryError(f"explain: {name} must be a number above 0 ({_EXPECTED[name]}); got {number!r}.")
-    if name == "groups" and number < 1:
+    if name == "groups" and float(number) < 1:
         raise QueryError(f"explain: groups must be at least 1; got {number!r}.")

@@ -17,6 +17,7 @@ from skyband.errors import BatchError, QueryError
 from skyband.groups import Groups
 from skyband.options import Options
 from skyband.query import Query, TopK
+from skyband.scores import Scored
 from skyband.standing import BEGINNING, Judged, Push, Standing, State, length_of
 from skyband.storing import load, save
 from skyband.windows import Last
@@ -158,6 +159,8 @@ class Monitor:
             return self._changes([], [])
         standing = self._state.standing()
         types, told, per = self._read(given, standing)
+        if "time" in told and pa.types.is_null(told["time"].type):
+            return self._reject_all(given, standing, "time is null")
         unit = None if self._state.options.time is None else time_unit(types[self._state.options.time])
         lengths = [asked.length for home in standing if home.timed for asked in home.asked(unit)]
         moments, untimely = None, {}
@@ -231,13 +234,20 @@ class Monitor:
             return column
 
         told = {role: read(name) for role, name in self._roles().items()}
-        if "time" in told and not is_time(told["time"].type):
+        if "time" in told and not is_time(told["time"].type) and not pa.types.is_null(told["time"].type):
             raise BatchError(
                 f"the time column {self._state.options.time!r} holds {told['time'].type}. "
                 "Time is a timestamp, a date or an integer."
             )
         per = {name: read(name) for home in standing for name in home.groups.names}
         return types, told, per
+
+    def _reject_all(self, given: Batch, standing: list[Standing], reason: str) -> Any:
+        every = np.ones(given.rows, np.bool_)
+        judged = [Judged(Scored(np.empty(0), {reason: every} if given.rows else {}), ~every, None) for _ in standing]
+        self._raise_invalid(judged)
+        self._count_rejected(standing, judged)
+        return self._changes([], [])
 
     def _raise_invalid(self, judged: list[Judged]) -> None:
         if self._state.options.invalid != "raise":

@@ -39,7 +39,7 @@ KILL = "SKYBAND_KILL" in os.environ
 STRICT = ("SA",)  # engines that keep exactly the skyband of Definition 3.8
 
 
-def examples(number: int) -> Any:
+def examples(number: int) -> settings:
     """Bounded and the same each time, unless SKYBAND_FUZZ asks for more."""
     return settings(
         max_examples=max(1, number // 3) if KILL else number * FUZZ,
@@ -231,7 +231,9 @@ def _window(draw: Draw, taste: Taste, timed: bool, clockwork: Clockwork, most: i
     return clockwork.window(size) if timed else Last(size)
 
 
-def rows_of(draw: Draw, taste: Taste, size: int, clock: int, lateness: int, clockwork: Clockwork) -> tuple[list[Row], int]:
+def rows_of(
+    draw: Draw, taste: Taste, size: int, clock: int, lateness: int, clockwork: Clockwork
+) -> tuple[list[Row], int]:
     """So many rows from `clock` on, and the clock after them."""
     drawn = draw(
         st.lists(
@@ -354,7 +356,8 @@ def play(scene: Scene, *, strict: bool = False) -> Monitor:
 
 def check(monitor: Monitor) -> None:
     """Every engine's own invariants."""
-    for home in monitor._standing():
+    for home in monitor._state.standing():
+        home.check()
         if home.engine is not None:
             home.engine.check()
 
@@ -389,11 +392,11 @@ def _shorter(window: Last, place: int) -> Last:
 
 def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
     """What is kept is exactly the skyband of the largest k and the largest window."""
-    for home in monitor._standing():
+    for home in monitor._state.standing():
         if home.engine is None:
             continue
         names = list(home.queries)
-        lengths = [asked.length for asked in home.asked(monitor._unit)]
+        lengths = [asked.length for asked in home.asked(monitor._state.unit)]
         widest = lengths.index(max(lengths))
         standing = oracle._standing[names[widest]]
         largest = dataclasses.replace(home.queries[names[widest]], k=max(query.k for query in home.queries.values()))
@@ -404,7 +407,7 @@ def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
         ]
         serials = home.engine.serials()
         assert len(serials) == len(set(serials.tolist())) == len(expected), f"{where}: {len(expected)} should be kept"
-        if monitor._options.id is not None:
+        if monitor._state.options.id is not None:
             kept = home.shelf.read("id", serials).to_pylist()
             same_rows([{"id": id} for id in kept], [{"id": id} for id in expected], f"{where}, kept")
 
@@ -537,7 +540,10 @@ def steps_of(changes: Any) -> list[Step]:
     """A table of changes of one query and one group, with ids that are numbers, as `reference` has them."""
     time = changes.column("time" if "time" in changes.column_names else "at").to_pylist()
     columns = [changes.column(name).to_pylist() for name in ("at", "id", "diff", "first")]
-    return [(at, now, who, diff, first) for now, (at, who, diff, first) in zip(time, zip(*columns, strict=True), strict=True)]
+    return [
+        (at, now, who, diff, first)
+        for now, (at, who, diff, first) in zip(time, zip(*columns, strict=True), strict=True)
+    ]
 
 
 def in_order(steps: Iterable[Step]) -> list[Step]:

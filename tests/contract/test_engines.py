@@ -7,12 +7,17 @@ A new engine of a known kind is picked up by itself; a new kind needs a strategy
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import defaultdict
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
 from contract.streams import (
     CLOCKWORKS,
     KILL,
@@ -40,10 +45,6 @@ from contract.streams import (
     scenes,
     steps_of,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from numpy.typing import NDArray
-
 from skyband import Last, Monitor, TopK
 from skyband.engines.registry import _ENGINES
 
@@ -109,8 +110,17 @@ def test_every_type_of_time(algorithm: str, clockwork: str, data: st.DataObject)
 def test_cuts_do_not_matter(algorithm: str, data: st.DataObject) -> None:
     """The same rows, cut in two ways, with a restore at each cut of the second."""
     taste = Taste(lateness=(0, 4), scores=FEW)
-    queries = queries_of(data.draw, taste, algorithm, data.draw(st.booleans()), data.draw(st.sampled_from([None, "g"])), CLOCKWORKS["int64"])
-    rows, _ = rows_of(data.draw, taste, data.draw(st.integers(0, 40)), 0, data.draw(st.sampled_from([0, 4])), CLOCKWORKS["int64"])
+    queries = queries_of(
+        data.draw,
+        taste,
+        algorithm,
+        data.draw(st.booleans()),
+        data.draw(st.sampled_from([None, "g"])),
+        CLOCKWORKS["int64"],
+    )
+    rows, _ = rows_of(
+        data.draw, taste, data.draw(st.integers(0, 40)), 0, data.draw(st.sampled_from([0, 4])), CLOCKWORKS["int64"]
+    )
     options = {"time": "t", "keep": ("z",)}
     scene = Scene(queries, [], options)
     one, other = Monitor(queries, **options), Monitor(queries, **options)
@@ -163,7 +173,11 @@ def test_sharing_changes_nothing(algorithm: str, data: st.DataObject) -> None:
     valid = [row for row in rows if row["x"] is not None and np.isfinite(row["x"]) and row["t"] is not None]
     changes = cells(together.push(scene.table(valid)))
     for name, alone in lone.items():
-        own = [{column: change[column] for column in alone.push(scene.table([])).column_names} for change in changes if change["query"] == name]
+        own = [
+            {column: change[column] for column in alone.push(scene.table([])).column_names}
+            for change in changes
+            if change["query"] == name
+        ]
         same_changes(own, cells(alone.push(scene.table(valid))), name)
 
 
@@ -235,7 +249,7 @@ def test_long_count_windows(algorithm: str, k: int, n: int, shape: str, mean: in
     scores = shaped(shape, LONG, rng)
     monitor = Monitor(TopK(k, by="x", window=Last(n), algorithm=algorithm))
     places = [0, LONG] if mean is None else cuts(LONG, rng, mean)
-    changes = joined(monitor.push({"x": scores[i:j]}) for i, j in zip(places, places[1:], strict=False))
+    changes = joined(monitor.push({"x": scores[i:j]}) for i, j in itertools.pairwise(places))
     equal_steps(steps_of(changes), reference(scores.tolist(), k, n))
     check(monitor)
 
@@ -269,7 +283,7 @@ def test_long_time_windows(
     clocks = np.maximum.accumulate(times)
     monitor = Monitor(TopK(k, by="x", window=Last(span=span), algorithm=algorithm), time="t")
     places = [0, LONG] if mean is None else cuts(LONG, rng, mean)
-    pieces = [monitor.push({"x": scores[i:j], "t": times[i:j]}) for i, j in zip(places, places[1:], strict=False)]
+    pieces = [monitor.push({"x": scores[i:j], "t": times[i:j]}) for i, j in itertools.pairwise(places)]
     end = int(clocks[-1]) + span
     pieces.append(monitor.advance(end))
     expected = reference(scores.tolist(), k, span, times=times.tolist(), clocks=clocks.tolist(), end=end)
@@ -294,7 +308,7 @@ def test_long_streams_of_sharing_queries(algorithm: str, timed: bool) -> None:
     )
     places = cuts(LONG, rng, 4000)
     changes = joined(
-        monitor.push({"x": scores[i:j], "t": times[i:j]}) for i, j in zip(places, places[1:], strict=False)
+        monitor.push({"x": scores[i:j], "t": times[i:j]}) for i, j in itertools.pairwise(places)
     )
     names = np.array(changes.column("query").to_pylist())
     for name, (k, n) in asked.items():
@@ -336,12 +350,16 @@ def test_thousands_of_groups(algorithm: str, timed: bool, emit: str) -> None:
     places = cuts(size, rng, 3000)
     pieces = [
         monitor.push({"x": scores[i:j], "t": times[i:j], "g": keys[i:j] * 1_000_003})
-        for i, j in zip(places, places[1:], strict=False)
+        for i, j in itertools.pairwise(places)
     ]
     expected, answers = {}, {}
     for key in np.unique(keys):
         mine = np.flatnonzero(keys == key)
-        moments: dict[str, Any] = {"times": times[mine].tolist(), "clocks": clocks[mine].tolist(), "end": int(clocks[-1])}
+        moments: dict[str, Any] = {
+            "times": times[mine].tolist(),
+            "clocks": clocks[mine].tolist(),
+            "end": int(clocks[-1]),
+        }
         expected[int(key) * 1_000_003] = steps = reference(scores[mine].tolist(), k, n, **(moments if timed else {}))
         held: dict[int, int] = defaultdict(int)
         for _, _, who, diff, _ in steps:
