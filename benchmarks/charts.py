@@ -112,7 +112,8 @@ def origin(rows: list[Row]) -> str:
     made = f"commit {row.commit}{' with changes' if row.dirty else ''}, {row.run[:10]}"
     sizes = ", quick sizes: figures say nothing" if row.quick else ""
     versions = ", ".join(f"{name} {version}" for name, version in row.versions.items() if name != "skyband")
-    return f"{made}; {row.machine.get('cpu', 'unknown machine')}, one core; {versions}{sizes}"
+    where = f"{row.machine.get('cpu', 'unknown machine')}, one core, load {row.load}"
+    return f"{made}; {where}; {versions}{sizes}"
 
 
 def _points(

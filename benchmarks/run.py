@@ -6,6 +6,7 @@ A missed goal is data: the exit code is 0. It is 1 for a wrong answer, 2 for an 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ def run(experiment: Experiment, folder: Path, *, quick: bool = False) -> list[st
         "dirty": dirty,
         "versions": versions(),
         "machine": machine(),
+        "load": round(os.getloadavg()[0], 1),
     }
     rows: list[store.Row] = []
     console = Console(stderr=True)
@@ -85,6 +87,9 @@ def report(experiment: Experiment, rows: list[store.Row]) -> None:
         console.print(f"{len(verdicts) - len(missed)} of {len(verdicts)} goals met.{small}")
         for one in missed:
             console.print(f"MISSED: {one.says}: {one.said(one.measured)}, {one.limit}", style="bold red")
+    busy, cores = rows[0].load, rows[0].machine["cores"]
+    if busy > cores / 2:
+        console.print(f"The machine was busy (load {busy} on {cores} cores): trust ratios, not seconds.")
     for row in rows:
         if not row.right:
             console.print(f"WRONG ANSWER: {row.contestant} in {row.cell} {row.parameters}", style="bold red")

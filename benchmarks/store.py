@@ -31,6 +31,7 @@ class Row:
     dirty: bool = True
     versions: dict[str, str] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=dict)
+    load: float = 0.0  # processes that were running before this run, on average of a minute
 
 
 @contextmanager

@@ -47,9 +47,7 @@ def test_same_seed_same_table(make: Callable[..., Any]) -> None:
 
 @by_name
 @pytest.mark.parametrize("rows", [0, 1, 2, 70_000])  # 70,000: more than one chunk
-def test_rows_as_asked_without_nulls_and_types_do_not_depend_on_rows(
-    make: Callable[..., Any], rows: int
-) -> None:
+def test_rows_as_asked_without_nulls_and_types_do_not_depend_on_rows(make: Callable[..., Any], rows: int) -> None:
     table = make(rows)
     assert table.num_rows == rows
     assert table.schema == make(10).schema
@@ -57,9 +55,7 @@ def test_rows_as_asked_without_nulls_and_types_do_not_depend_on_rows(
 
 
 @by_name
-@pytest.mark.parametrize(
-    "bad", [{"rows": -1}, {"rows": 1.5}, {"rows": 3, "seed": -1}, {"rows": 3, "seed": "a"}]
-)
+@pytest.mark.parametrize("bad", [{"rows": -1}, {"rows": 1.5}, {"rows": 3, "seed": -1}, {"rows": 3, "seed": "a"}])
 def test_bad_rows_and_seeds_are_refused(make: Callable[..., Any], bad: dict[str, Any]) -> None:
     with pytest.raises(QueryError, match="at least 0"):
         make(**bad)
@@ -284,9 +280,7 @@ def test_appearances_follow_the_papers_rules(parts: int, window: int, xi: float,
 
 def test_appearances_columns() -> None:
     table = datasets.appearances(20_000, parts=4)
-    assert table.schema == pa.schema(
-        {"id": pa.int64(), "part": pa.string(), "value": pa.float64(), "time": pa.int64()}
-    )
+    assert table.schema == pa.schema({"id": pa.int64(), "part": pa.string(), "value": pa.float64(), "time": pa.int64()})
     counts = Counter(table["part"].to_pylist())
     assert sorted(counts) == ["p1", "p2", "p3", "p4"]
     assert all(4_700 < count < 5_300 for count in counts.values())
@@ -297,9 +291,7 @@ def test_appearances_columns() -> None:
 
 
 def test_a_larger_xi_means_fewer_objects_seen_in_more_streams() -> None:
-    objects = [
-        len(datasets.appearances(20_000, parts=3, xi=xi)["id"].unique()) / 20_000 for xi in (0.0, 0.2, 0.5)
-    ]
+    objects = [len(datasets.appearances(20_000, parts=3, xi=xi)["id"].unique()) / 20_000 for xi in (0.0, 0.2, 0.5)]
     assert objects == pytest.approx([1.0, 0.8, 0.5], abs=0.02)
 
 
@@ -487,9 +479,7 @@ def test_missing_data_says_what_why_and_what_instead(
 ) -> None:
     monkeypatch.setattr(loaders, "_packaged_flights", lambda: None)
     load = getattr(datasets, name)
-    with pytest.raises(
-        SkybandError, match=rf"^{name}\(\): .*SKYBAND_DATA is not set.*Set SKYBAND_DATA .* comes from"
-    ):
+    with pytest.raises(SkybandError, match=rf"^{name}\(\): .*SKYBAND_DATA is not set.*Set SKYBAND_DATA .* comes from"):
         load()
     with pytest.raises(SkybandError, match=f"holds no {loaders.SOURCES[name].file}"):
         load(folder=tmp_path)

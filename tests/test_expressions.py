@@ -207,9 +207,7 @@ def test_the_kind_that_the_text_tells(text: str, kind: str | None) -> None:
 def test_pairs_are_qualified() -> None:
     pair = parse("abs(a.x - b.`arr delay`) + a.end", members=("a", "b"))
     assert pair.columns == ("a.x", "b.arr delay", "a.end")
-    row = {
-        name: operand([value], "number") for name, value in zip(pair.columns, [1.0, 3.0, 4.0], strict=True)
-    }
+    row = {name: operand([value], "number") for name, value in zip(pair.columns, [1.0, 3.0, 4.0], strict=True)}
     assert run(pair, row, 1) == [6.0]
 
 
@@ -462,13 +460,7 @@ def render(tree: Tree) -> str:
         return str(args[0])
     if op == "literal":
         value = args[0]
-        return (
-            "null"
-            if value is None
-            else repr(value).lower()
-            if isinstance(value, (bool, float))
-            else f"'{value}'"
-        )
+        return "null" if value is None else repr(value).lower() if isinstance(value, (bool, float)) else f"'{value}'"
     parts = [render(arg) for arg in args]
     if op == "negative":
         return f"(- {parts[0]})"
@@ -571,8 +563,7 @@ def arithmetic(op: str, a: float, b: float = 0.0) -> float:
 def test_evaluates_as_a_scalar_would(data: st.DataObject, kind: str, rows: int) -> None:
     tree = data.draw(trees(kind))
     cells = {
-        name: data.draw(st.lists(st.none() | CELLS[of], min_size=rows, max_size=rows))
-        for name, of in COLUMNS.items()
+        name: data.draw(st.lists(st.none() | CELLS[of], min_size=rows, max_size=rows)) for name, of in COLUMNS.items()
     }
     columns = {name: operand(values, COLUMNS[name]) for name, values in cells.items()}
     expected = [scalar(tree, {name: values[i] for name, values in cells.items()}) for i in range(rows)]
@@ -673,11 +664,7 @@ def arithmetic_trees(draw: st.DrawFn, depth: int = 4) -> Tree:
         leaf = ("column", draw(st.sampled_from("xy")))
         return draw(st.sampled_from([leaf, ("exp", leaf), ("literal", draw(COEFFICIENTS))]))
     sub = arithmetic_trees(depth - 1)
-    op = draw(
-        st.sampled_from(
-            ["+", "-", "*", "/", "negative", "least", "greatest", "sqrt", "ln", "power", "power2"]
-        )
-    )
+    op = draw(st.sampled_from(["+", "-", "*", "/", "negative", "least", "greatest", "sqrt", "ln", "power", "power2"]))
     if op in ("*", "/", "power"):
         return (op, draw(sub), ("literal", draw(COEFFICIENTS)))
     if op == "power2":
@@ -779,9 +766,7 @@ def pair_trees(draw: st.DrawFn, depth: int = 3) -> Tree:
         return leaf if draw(st.integers(0, 3)) else ("literal", draw(COEFFICIENTS))
     u = draw(pair_trees(depth - 1))
     v = draw(st.sampled_from([u, swapped(u), swapped(u), draw(pair_trees(depth - 1))]))
-    op = draw(
-        st.sampled_from(["+", "-", "-", "*", "/", "least", "greatest", "abs", "abs", "power", "negative"])
-    )
+    op = draw(st.sampled_from(["+", "-", "-", "*", "/", "least", "greatest", "abs", "abs", "power", "negative"]))
     if op in ("abs", "negative"):
         return (op, u)
     return (op, u, ("literal", 2.0)) if op == "power" else (op, u, v)

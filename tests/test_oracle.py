@@ -229,9 +229,7 @@ def test_times_may_be_dates_and_datetimes() -> None:
     o.push([{"id": "A", "s": 2, "t": start}])
     o.advance(start + timedelta(milliseconds=499))
     assert ids(o) == ["A"]
-    assert [c["time"] for c in o.advance(start + timedelta(seconds=5))] == [
-        start + timedelta(milliseconds=500)
-    ]
+    assert [c["time"] for c in o.advance(start + timedelta(seconds=5))] == [start + timedelta(milliseconds=500)]
     with pytest.raises(QueryError, match="integers"):
         Oracle(TopK(1, by="s", window=Last("1 s")), time="t").push([{"s": 1, "t": 1}])
     with pytest.raises(QueryError, match="time window"):
@@ -312,9 +310,7 @@ def test_keep_columns_and_the_union_of_columns() -> None:
     assert (pair["id"], pair["id_a"], pair["id_b"], pair["c"], pair["c_a"], pair["g"]) == (
         *(None, "A", "B", None, "k", None),
     )
-    assert o.answer("q1") == [
-        {"rank": 1, "id_a": "A", "id_b": "B", "time": 1, "score": 1.0, "c_a": "k", "c_b": "k"}
-    ]
+    assert o.answer("q1") == [{"rank": 1, "id_a": "A", "id_b": "B", "time": 1, "score": 1.0, "c_a": "k", "c_b": "k"}]
     with pytest.raises(QueryError, match="writes itself"):
         Oracle(queries, keep=("score",))
 
@@ -367,9 +363,7 @@ def test_what_is_not_rejected() -> None:
 
 def test_a_rejected_row_is_no_arrival_of_the_query_that_rejects_it() -> None:
     o = Oracle([TopK(1, by="s", window=Last(1)), TopK(1, by="u", window=Last(1))], id="id")
-    changes = o.push(
-        [{"id": "A", "s": 1, "u": 1}, {"id": "B", "s": None, "u": 2}, {"id": "C", "s": 0, "u": 0}]
-    )
+    changes = o.push([{"id": "A", "s": 1, "u": 1}, {"id": "B", "s": None, "u": 2}, {"id": "C", "s": 0, "u": 0}])
     assert brief(changes) == ["0 +A*", "1 -A", "1 +C*", "0 +A*", "1 -A", "1 +B*", "2 -B", "2 +C*"]
 
 
@@ -708,16 +702,12 @@ def test_alternatives_exclude_each_other() -> None:
     assert [(r["id"], r["probability"]) for r in o.answer()] == [("A", 0.5), ("C", 0.5)]
 
 
-probable = st.tuples(
-    st.sampled_from([0.125, 0.25, 0.5, 0.75, 1.0, 0.1, 0.9]), st.sampled_from([None, None, "x", "y"])
-)
+probable = st.tuples(st.sampled_from([0.125, 0.25, 0.5, 0.75, 1.0, 0.1, 0.9]), st.sampled_from([None, None, "x", "y"]))
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(probable, max_size=7), st.integers(1, 4))
-def test_probabilities_equal_those_over_all_possible_worlds(
-    drawn: list[tuple[float, str | None]], k: int
-) -> None:
+def test_probabilities_equal_those_over_all_possible_worlds(drawn: list[tuple[float, str | None]], k: int) -> None:
     ranking: list[Arrival] = []
     for i, (p, rival) in enumerate(drawn):
         taken = sum(o.probability for o in ranking if rival is not None and o.rival == rival)
@@ -747,9 +737,7 @@ def test_probabilities_equal_those_over_all_possible_worlds(
 
 
 def test_a_query_added_later_goes_on_with_the_numbers() -> None:
-    o = Oracle(
-        {"one": TopK(1, by="s", window=Last(9), per="g"), "all": TopK(1, by="s", window=Last(9))}, id="id"
-    )
+    o = Oracle({"one": TopK(1, by="s", window=Last(9), per="g"), "all": TopK(1, by="s", window=Last(9))}, id="id")
     o.push(objects("A1 B2", g="x"))
     o.add("late", TopK(2, by="s", window=Last(9), per="g"))
     changes = o.push(objects("C0", g="x") + objects("D1", g="y"))
@@ -846,9 +834,7 @@ def test_changes_do_not_depend_on_who_carries_the_clock(rows: list[Row], steps: 
         changes[ticking] += ticking.push([r])
         changes[quiet] += quiet.push([r])
     for name in quiet.queries:
-        assert [c for c in changes[quiet] if c["query"] == name] == [
-            c for c in changes[ticking] if c["query"] == name
-        ]
+        assert [c for c in changes[quiet] if c["query"] == name] == [c for c in changes[ticking] if c["query"] == name]
 
 
 @settings(deadline=None, max_examples=40)
@@ -862,9 +848,7 @@ def test_the_skyband_begins_with_the_answer(rows: list[Row], window: Last, k: in
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(row, max_size=14), st.sets(st.integers(0, 14)), st.sampled_from(["arrival", "batch"]))
-def test_changes_do_not_depend_on_cuts_and_add_up_to_the_answer(
-    rows: list[Row], cuts: set[int], emit: str
-) -> None:
+def test_changes_do_not_depend_on_cuts_and_add_up_to_the_answer(rows: list[Row], cuts: set[int], emit: str) -> None:
     queries = [make(window) for make in MAKERS for window in (Last(3), Last(span=3))]
     whole, cut = (Oracle(queries, id="id", time="t", emit=emit) for _ in range(2))
     together = whole.push(rows)

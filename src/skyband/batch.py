@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.columns import bits_of, plain, valid_of
+from skyband.columns import bits_of, lent, plain, valid_of
 from skyband.errors import BatchError
 from skyband.expressions import Operand
 
@@ -57,6 +57,8 @@ def _array(values: Any) -> Any:
         raise BatchError(f"a column must be one-dimensional; got an array of shape {values.shape}.")
     if hasattr(values, "__arrow_c_stream__"):
         return pa.chunked_array(values)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" and values.dtype.isnative:
+        return lent(values)
     return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
 
 
@@ -231,7 +233,7 @@ def instant(to: Any, type_: Any) -> int:
 
 def from_times(values: Ints, type_: Any) -> Any:
     """int64 times back as the column's own type."""
-    whole = pa.array(values, pa.int64())
+    whole = lent(values)
     if pa.types.is_integer(type_):
         return whole.cast(type_)
     return whole.view(type_) if type_.bit_width == 64 else whole.cast(pa.int32()).view(type_)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from skyband.columns import lent
+
 _FIXED = {"at": pa.int64(), "score": pa.float64(), "diff": pa.int8(), "first": pa.bool_(), "rank": pa.int64()}
 _QUERY = pa.dictionary(pa.int32(), pa.string())
 
@@ -44,7 +46,7 @@ def change_table(
     place = np.concatenate(places)
     if (np.diff(place) >= 0).all():
         return pa.concat_tables(tables).combine_chunks() if len(tables) != 2 else tables[1]
-    return pa.concat_tables(tables).take(pa.array(np.argsort(place, kind="stable"))).combine_chunks()
+    return pa.concat_tables(tables).take(lent(np.argsort(place, kind="stable"))).combine_chunks()
 
 
 def answer_table(columns: Mapping[str, Any], types: Mapping[str, Any]) -> Any:
@@ -52,7 +54,10 @@ def answer_table(columns: Mapping[str, Any], types: Mapping[str, Any]) -> Any:
 
 
 def _named(place: Any, queries: Sequence[str]) -> Any:
-    return pa.DictionaryArray.from_arrays(pa.array(place, pa.int32()), pa.array(queries, pa.string()))
+    words = [name.encode() for name in queries]  # by buffers, for the reason that `lent` gives
+    ends = np.cumsum([0, *map(len, words)]).astype(np.int32)
+    names = pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(words)))
+    return pa.DictionaryArray.from_arrays(lent(place), names)
 
 
 def _table(columns: Mapping[str, Any], types: Mapping[str, Any], rows: int) -> Any:

@@ -24,6 +24,18 @@ def plain(column: Any) -> Any:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
+def lent(values: NDArray[Any]) -> Any:
+    """A NumPy array of numbers or booleans as Arrow, without a copy where it is contiguous.
+
+    `pa.array` would import pandas first, if that is installed, only to ask whether this is one of its own.
+    """
+    if values.dtype == np.bool_:
+        packed = pa.py_buffer(np.packbits(values, bitorder="little"))
+        return pa.Array.from_buffers(pa.bool_(), len(values), [None, packed])
+    whole = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(whole.dtype), len(whole), [None, pa.py_buffer(whole)])
+
+
 def bits_of(column: Any) -> NDArray[Any]:
     """The bits of a fixed-width array as integers; null slots hold anything."""
     if pa.types.is_boolean(column.type):
@@ -88,9 +100,9 @@ class Column:
         if not self.fixed:
             return pa.array(list(values), self.type, from_pandas=False)
         if pa.types.is_boolean(self.type):
-            return pa.array(values.astype(np.bool_), mask=None if valid.all() else ~valid)
+            values = np.packbits(values.astype(np.bool_), bitorder="little")
         mask = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
-        return pa.Array.from_buffers(self.type, len(values), [mask, pa.py_buffer(values)])
+        return pa.Array.from_buffers(self.type, len(valid), [mask, pa.py_buffer(values)])
 
     def all(self) -> Any:
         return self.take(np.arange(self._size))
@@ -129,7 +141,7 @@ class Shelf:
         """The column's values for these objects; those from serial `first` on are rows of `fresh`."""
         old = None if fresh is None else serials < first
         if old is not None and not old.any():
-            return fresh.take(pa.array(serials - first))
+            return fresh.take(lent(serials - first))
         kept = self.columns.get(name)
         shelved = serials if old is None else serials[old]
         if kept is None:  # nothing was ever shelved, so nothing is asked for
@@ -137,12 +149,12 @@ class Shelf:
         here = kept.take(np.searchsorted(self.serials, shelved))
         if old is None or len(shelved) == len(serials):
             return here
-        there = fresh.take(pa.array(serials[~old] - first))
+        there = fresh.take(lent(serials[~old] - first))
         if here.type != there.type:  # only nulls until now
             here = here.cast(there.type)
         places = np.empty(len(serials), np.int64)
         places[np.concatenate([np.flatnonzero(old), np.flatnonzero(~old)])] = np.arange(len(serials))
-        return pa.concat_arrays([here, there]).take(pa.array(places))
+        return pa.concat_arrays([here, there]).take(lent(places))
 
     def relabel(self, prefix: str, names: dict[str, str]) -> None:
         """Columns that begin with `prefix` get new names (new: old); one may serve several, others go."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.columns import Column, bits_of, is_fixed, valid_of
+from skyband.columns import Column, bits_of, is_fixed, lent, valid_of
 
 Ints = NDArray[np.int64]
 
@@ -78,7 +78,7 @@ class Groups:
         if not self.columns:
             self.columns = [Column(column.type) for column in columns]
         for kept, column in zip(self.columns, columns, strict=True):
-            kept.append(column.take(pa.array(fresh)))
+            kept.append(column.take(lent(fresh)))
         self.total += len(fresh)
         return codes
 
@@ -88,7 +88,7 @@ class Groups:
             return self.codes(columns, len(wanted))
         codes = np.zeros(len(wanted), np.int64)
         rows = np.flatnonzero(wanted)
-        codes[rows] = self.codes([column.take(pa.array(rows)) for column in columns], len(rows))
+        codes[rows] = self.codes([column.take(lent(rows)) for column in columns], len(rows))
         return codes
 
     def find(self, key: tuple[Any, ...]) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -179,13 +180,15 @@ class Monitor:
             accepted |= one.accepted
         if not accepted.any():
             return self._changes([], [])
-        self._start(standing, unit)
         clocks = None
         if moments is not None:
             clocks = np.maximum(np.maximum.accumulate(np.where(accepted, moments, BEGINNING)), clock)
             clock = int(clocks[-1])
         push = Push(given, self._state.serial, told, moments, clocks, clock)
-        pieces = self._take(push, standing, judged, per)
+        with self._first_time(standing):
+            for home in standing:
+                home.start(unit)
+            pieces = self._take(push, standing, judged, per)
         self._state.clock, self._state.ahead = clock, None
         self._state.serial += given.rows
         self._state.counters["arrivals"] += int(accepted.sum())
@@ -262,14 +265,13 @@ class Monitor:
             return self._state.clock
         return max(self._state.clock, instant(self._state.ahead, types[str(self._state.options.time)]))
 
-    def _start(self, standing: list[Standing], unit: int | None) -> None:
-        """Engines start with their first arrivals: the batch says what a unit of time is."""
-        if any(home.engine is None for home in standing):
-            from skyband.kernels.compile import announced
+    def _first_time(self, standing: list[Standing]) -> AbstractContextManager[None]:
+        """Engines start with their first arrivals, which say what a unit of time is; kernels may be compiled then."""
+        if all(home.engine is not None for home in standing):
+            return nullcontext()
+        from skyband.kernels.compile import announced
 
-            with announced():
-                for home in standing:
-                    home.start(unit)
+        return announced()
 
     def _count_rejected(self, standing: list[Standing], judged: list[Judged]) -> None:
         """Per query, and once per row and reason for the whole."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.batch import Batch, from_times, time_unit
-from skyband.columns import Shelf
+from skyband.columns import Shelf, lent
 from skyband.engines.contract import Arrivals, Asked, Changes, Engine, Ranked
 from skyband.engines.registry import choose, load
 from skyband.groups import Groups
@@ -178,14 +178,14 @@ class Standing:
         changes = self.engine.take(arrivals)
         told = dict(push.columns)
         if self.options.id is None and self.timed:  # count windows: the stamp is the number
-            told |= {f"number{w}": pa.array(numbers[w]) for w in range(len(self.lengths))}
+            told |= {f"number{w}": lent(numbers[w]) for w in range(len(self.lengths))}
         if push.times is not None and not self.timed:
             self.moments = _wider(self.moments, self.groups.total)
             self.moments[groups] = push.times[rows]
         columns = self._columns(changes, push, told, numbers, before)
         kept = np.flatnonzero(changes.alive)
         if told:
-            self.shelf.add(push.serial + kept, {name: column.take(pa.array(kept)) for name, column in told.items()})
+            self.shelf.add(push.serial + kept, {name: column.take(lent(kept)) for name, column in told.items()})
         if len(self.shelf) > 1024 + 2 * self.engine.kept:
             self.shelf.sweep(self.engine.serials())
         return columns, too_late
@@ -213,10 +213,10 @@ class Standing:
         columns = {
             "query": changes.query,
             **self._keys(changes.group),
-            "at": pa.array(at),
-            "score": pa.array(self.reported(changes.key)),
-            "diff": pa.array(changes.diff),
-            "first": pa.array(changes.first),
+            "at": lent(at),
+            "score": lent(self.reported(changes.key)),
+            "diff": lent(changes.diff),
+            "first": lent(changes.first),
         }
         if self.options.time is not None:
             type_ = told["time"].type if told else self.shelf.columns["time"].type
@@ -235,10 +235,10 @@ class Standing:
         if name != "id" or self.options.id is not None:
             return self.shelf.read(name, of.serial, fresh.get(name), first)
         if not self.timed:
-            return pa.array(of.stamp)
+            return lent(of.stamp)
         columns = [f"number{lane}" for lane in range(len(self.lengths))]
-        numbers = [np.asarray(self.shelf.read(column, of.serial, fresh.get(column), first)) for column in columns]
-        return pa.array(np.stack(numbers)[lanes, np.arange(len(of.serial))])
+        found = [self.shelf.read(column, of.serial, fresh.get(column), first).cast(pa.int64()) for column in columns]
+        return lent(np.stack([np.asarray(numbers) for numbers in found])[lanes, np.arange(len(of.serial))])
 
     def reported(self, key: NDArray[np.float64]) -> NDArray[np.float64]:
         """The score that belongs to what objects are ranked by."""
@@ -257,8 +257,8 @@ class Standing:
         ranked = self.engine.answer(query, asked, self.now(clock), group)
         columns = {
             **self._keys(ranked.group),
-            "rank": pa.array(ranked.rank),
-            "score": pa.array(self.reported(ranked.key)),
+            "rank": lent(ranked.rank),
+            "score": lent(self.reported(ranked.key)),
         }
         lanes = np.full(len(ranked.serial), self.lanes[query])
         for told in ("id", *(("time",) if self.options.time is not None else ()), *self.options.kept):

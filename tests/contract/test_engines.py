@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 from collections import defaultdict
 from typing import Any
 
@@ -45,6 +46,7 @@ from contract.streams import (
     scenes,
     steps_of,
 )
+import skyband
 from skyband import Last, Monitor, TopK
 from skyband.engines.registry import _ENGINES
 
@@ -61,6 +63,7 @@ def algorithm(request: pytest.FixtureRequest) -> str:
 
 
 def test_every_engine_of_the_registry_is_here() -> None:
+    assert skyband.__file__.startswith(os.environ.get("MUTANT", "")), "tests/test_mutants.py runs over a copy"
     assert ("TopK", "SA") in ENGINES
     assert set(_ENGINES) == set(SCENES)
 
@@ -307,9 +310,7 @@ def test_long_streams_of_sharing_queries(algorithm: str, timed: bool) -> None:
         time="t" if timed else None,
     )
     places = cuts(LONG, rng, 4000)
-    changes = joined(
-        monitor.push({"x": scores[i:j], "t": times[i:j]}) for i, j in itertools.pairwise(places)
-    )
+    changes = joined(monitor.push({"x": scores[i:j], "t": times[i:j]}) for i, j in itertools.pairwise(places))
     names = np.array(changes.column("query").to_pylist())
     for name, (k, n) in asked.items():
         own = changes.filter(pa.array(names == name))

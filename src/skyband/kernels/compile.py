@@ -23,8 +23,15 @@ def kernel(function: F) -> F:
     return cast(F, compiled)
 
 
+def part(function: F) -> F:
+    """A part of kernels, called by them only and stored with them: without the wrapper that calls from Python need."""
+    bare: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: Any = numba.njit(**bare, **_FLAGS)(function)
+    return cast(F, compiled)
+
+
 def inlined(function: F) -> F:
-    """A part of a kernel, named for its reader and compiled into its caller."""
+    """A small part that is compiled into its callers, since passing many arrays costs more than its work."""
     compiled: Any = numba.njit(inline="always", **_FLAGS)(function)
     return cast(F, compiled)
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import kernel
+from skyband.kernels.compile import kernel, part
 
 Records = NDArray[Any]
 
@@ -36,7 +36,7 @@ def mark_hopeless(arrivals: Records, visits: Records, K: int, reach: int, hopele
             mark_group(arrivals, visits[visit]["begin"], visits[visit]["end"], best, reach, hopeless)
 
 
-@kernel
+@part
 def mark_group(
     arrivals: Records, begin: int, end: int, best: NDArray[np.float64], reach: int, hopeless: NDArray[np.bool_]
 ) -> None:
@@ -62,7 +62,7 @@ def mark_group(
         low = high
 
 
-@kernel
+@part
 def put_best(best: NDArray[np.float64], size: int, key: float) -> int:
     """Put a key among the len(best) largest, a heap whose root is the smallest of them; returns how many there are."""
     if size < len(best):

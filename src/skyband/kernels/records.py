@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import kernel
+from skyband.kernels.compile import part
 
 Records = NDArray[Any]
 
@@ -64,7 +64,7 @@ SMALLEST = 8
 BITS = np.left_shift(np.uint32(1), np.arange(32, dtype=np.uint32))
 
 
-@kernel
+@part
 def reserve(out: Records, tally: Records, more: int) -> Records:
     """Room for `more` changes."""
     if tally[1] + more <= len(out):
@@ -74,7 +74,7 @@ def reserve(out: Records, tally: Records, more: int) -> Records:
     return larger
 
 
-@kernel
+@part
 def make_room(objects: Records, groups: Records, g: int, tally: Records) -> Records:
     """Free places on both sides of the group's run: recentre it, or move it to a place of twice the size."""
     room, head, size = groups[g]["room"], groups[g]["head"], groups[g]["size"]
@@ -94,7 +94,7 @@ def make_room(objects: Records, groups: Records, g: int, tally: Records) -> Reco
     return objects
 
 
-@kernel
+@part
 def pack(objects: Records, groups: Records, tally: Records, room: int) -> Records:
     """A larger arena without the places that moved groups have left behind."""
     total = room
@@ -111,7 +111,7 @@ def pack(objects: Records, groups: Records, tally: Records, room: int) -> Record
     return arena
 
 
-@kernel
+@part
 def move_run(source: Records, begin: int, target: Records, to: int, size: int) -> None:
     if begin < to:
         for i in range(size - 1, -1, -1):

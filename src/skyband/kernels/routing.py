@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import kernel
+from skyband.kernels.compile import kernel, part
 
 Ints = NDArray[np.int64]
 Records = NDArray[Any]
 
 
-@kernel
+@part
 def place_of(key: np.int64, table: Ints, keys: Ints) -> np.int64:
     """Where a 64-bit key is, or belongs, in an open-addressing table of codes (-1: free)."""
     mask = len(table) - 1

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.compile import inlined, kernel
+from skyband.kernels.compile import inlined, kernel, part
 from skyband.kernels.records import BITS, NEVER, Records, make_room, reserve
 
 
@@ -75,7 +75,7 @@ def take_bands(
     return objects, out
 
 
-@kernel
+@part
 def take_group(
     objects: Records,
     groups: Records,
@@ -192,7 +192,7 @@ def take_group(
     return end
 
 
-@kernel
+@part
 def offer(
     objects: Records,
     groups: Records,
@@ -230,7 +230,7 @@ def offer(
     return True
 
 
-@kernel
+@part
 def expire(
     objects: Records,
     groups: Records,
@@ -267,7 +267,7 @@ def expire(
     return True
 
 
-@kernel
+@part
 def depart(
     objects: Records,
     groups: Records,
@@ -293,7 +293,7 @@ def depart(
     views[v]["oldest"] = oldest
 
 
-@kernel
+@part
 def promote(
     objects: Records,
     groups: Records,
@@ -322,7 +322,7 @@ def promote(
     views[v]["edge"] = edge
 
 
-@kernel
+@part
 def purge(
     objects: Records,
     groups: Records,
@@ -402,7 +402,7 @@ def write(objects: Records, i: int, q: int, diff: int, out: Records, tally: Reco
     tally[1] = n + 1
 
 
-@kernel
+@part
 def lose(objects: Records, i: int, out: Records, tally: Records, step: Records) -> None:
     """Within a quiet batch object i is dropped: answers that had it at the start have lost it."""
     for q in range(32):
@@ -410,13 +410,13 @@ def lose(objects: Records, i: int, out: Records, tally: Records, step: Records) 
             write(objects, i, q, -1, out, tally, step)
 
 
-@kernel
+@part
 def remember(objects: Records, groups: Records, g: int) -> None:
     for i in range(groups[g]["head"], groups[g]["head"] + groups[g]["size"]):
         objects[i]["was"] = objects[i]["inside"]
 
 
-@kernel
+@part
 def compare(objects: Records, groups: Records, g: int, Q: int, out: Records, tally: Records, step: Records) -> None:
     """Report a quiet batch: who has left since it began, then who has entered."""
     for diff in (-1, 1):
