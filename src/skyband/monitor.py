@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +26,19 @@ from skyband.windows import Last
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A batch as the standing queries see it."""
+
+    standing: list[Standing]
+    judged: list[Judged]  # one for each
+    accepted: Bools  # by at least one query
+    types: dict[str, Any]  # of the input's columns
+    told: dict[str, Any]  # what is told of objects
+    per: dict[str, Any]  # the columns of groups
+    moments: Ints | None  # times as numbers
 
 
 class Monitor:
@@ -153,46 +167,36 @@ class Monitor:
 
     # --- the stream
 
-    def push(self, batch: Any) -> Any:
-        """Take a batch of rows, in order of arrival; returns the changes of the answers."""
+    def push(self, batch: Any, *, to: Any = None) -> Any:
+        """Take a batch of rows, in order of arrival; returns the changes of the answers.
+
+        With `to`, time then moves on to that moment, if the clock has not passed it: one batch, one net change.
+        """
         given = Batch(to_table(batch))
         if not given.table.num_columns and not given.rows:
             return self._changes([], [])
-        standing = self._state.standing()
-        types, told, per = self._read(given, standing)
-        if "time" in told and pa.types.is_null(told["time"].type):
-            return self._reject_all(given, standing, "time is null")
-        unit = None if self._state.options.time is None else time_unit(types[self._state.options.time])
-        lengths = [asked.length for home in standing if home.timed for asked in home.asked(unit)]
-        moments, untimely = None, {}
-        if self._state.options.time is not None:
-            moments, null, far = times(told["time"], max(lengths, default=0))
-            untimely = {"time is null": null, "time is out of range": far}
-        cache: dict[Any, Any] = {}
-        judged = [home.judge(given, cache, untimely) for home in standing]
-        self._raise_invalid(judged)
+        seen = self._examine(given)
+        clock = self._clock(seen.types)
+        goal = clock if to is None else max(clock, self._moment(to, seen.types))
+        self._raise_invalid(seen.judged)
 
-        clock = self._clock(types)
-        self._state.types = types  # from here on nothing fails
-        self._count_rejected(standing, judged)
-        accepted = np.zeros(given.rows, np.bool_)
-        for one in judged:
-            accepted |= one.accepted
-        if not accepted.any():
-            return self._changes([], [])
+        self._state.types = seen.types  # from here on nothing fails
+        self._count_rejected(seen)
+        if not seen.accepted.any():
+            return self._changes([], []) if to is None else self._move(goal)
         clocks = None
-        if moments is not None:
-            clocks = np.maximum(np.maximum.accumulate(np.where(accepted, moments, BEGINNING)), clock)
-            clock = int(clocks[-1])
-        push = Push(given, self._state.serial, told, moments, clocks, clock)
-        with self._first_time(standing):
-            for home in standing:
-                home.start(unit)
-            pieces = self._take(push, standing, judged, per)
+        if seen.moments is not None:
+            clocks = np.maximum(np.maximum.accumulate(np.where(seen.accepted, seen.moments, BEGINNING)), clock)
+            clock = max(goal, int(clocks[-1]))
+        push = Push(given, self._state.serial, seen.told, seen.moments, clocks, clock)
+        with self._first_time(seen.standing):
+            for home in seen.standing:
+                home.start(self._state.unit)
+            pieces = self._take(push, seen)
         self._state.clock, self._state.ahead = clock, None
         self._state.serial += given.rows
-        self._state.counters["arrivals"] += int(accepted.sum())
-        return self._changes(pieces, standing)
+        self._state.counters["arrivals"] += int(seen.accepted.sum())
+        return self._changes(pieces, seen.standing)
 
     def advance(self, to: Any) -> Any:
         """Time moves on with no arrival; returns what expires."""
@@ -207,6 +211,9 @@ class Monitor:
         clock = instant(to, type_)
         if clock < self._state.clock:
             raise BatchError(f"advance({to!r}) would move time backwards. The clock never goes back; late rows may.")
+        return self._move(clock)
+
+    def _move(self, clock: int) -> Any:
         self._state.clock = clock
         standing = [home for home in self._state.standing() if home.timed and home.engine is not None]
         none = np.empty(0, np.int64)
@@ -227,8 +234,9 @@ class Monitor:
             n: n for n in self._state.options.kept
         }
 
-    def _read(self, given: Batch, standing: list[Standing]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """The columns that are told of objects, in the types they always had; checks all that queries will read."""
+    def _examine(self, given: Batch) -> Seen:
+        """What a batch holds for the standing queries: columns, times, scores, who is accepted. Changes nothing."""
+        standing = self._state.standing()
         types = dict(self._state.types)
 
         def read(name: str) -> Any:
@@ -237,20 +245,28 @@ class Monitor:
             return column
 
         told = {role: read(name) for role, name in self._roles().items()}
-        if "time" in told and not is_time(told["time"].type) and not pa.types.is_null(told["time"].type):
-            raise BatchError(
-                f"the time column {self._state.options.time!r} holds {told['time'].type}. "
-                "Time is a timestamp, a date or an integer."
-            )
+        moments, untimely, unit = None, {}, None
+        if self._state.options.time is not None:
+            if pa.types.is_null(told["time"].type):  # nothing but nulls, and no type known yet
+                del types[self._state.options.time]
+                untimely = {"time is null": np.ones(given.rows, np.bool_)}
+            elif not is_time(told["time"].type):
+                raise BatchError(
+                    f"the time column {self._state.options.time!r} holds {told['time'].type}. "
+                    "Time is a timestamp, a date or an integer."
+                )
+            else:
+                unit = time_unit(told["time"].type)
+                lengths = [asked.length for home in standing if home.timed for asked in home.asked(unit)]
+                moments, null, far = times(told["time"], max(lengths, default=0))
+                untimely = {"time is null": null, "time is out of range": far}
+        cache: dict[Any, Scored] = {}
+        judged = [home.judge(given, cache, untimely) for home in standing]
+        accepted = np.zeros(given.rows, np.bool_)
+        for one in judged:
+            accepted |= one.accepted
         per = {name: read(name) for home in standing for name in home.groups.names}
-        return types, told, per
-
-    def _reject_all(self, given: Batch, standing: list[Standing], reason: str) -> Any:
-        every = np.ones(given.rows, np.bool_)
-        judged = [Judged(Scored(np.empty(0), {reason: every} if given.rows else {}), ~every, None) for _ in standing]
-        self._raise_invalid(judged)
-        self._count_rejected(standing, judged)
-        return self._changes([], [])
+        return Seen(standing, judged, accepted, types, told, per, moments)
 
     def _raise_invalid(self, judged: list[Judged]) -> None:
         if self._state.options.invalid != "raise":
@@ -263,7 +279,12 @@ class Monitor:
     def _clock(self, types: dict[str, Any]) -> int:
         if self._state.ahead is None:
             return self._state.clock
-        return max(self._state.clock, instant(self._state.ahead, types[str(self._state.options.time)]))
+        return max(self._state.clock, self._moment(self._state.ahead, types))
+
+    def _moment(self, to: Any, types: dict[str, Any]) -> int:
+        if self._state.options.time is None:
+            raise BatchError('push(to=...) moves the clock, but no time column is named. Use Monitor(..., time="...").')
+        return instant(to, types[self._state.options.time])
 
     def _first_time(self, standing: list[Standing]) -> AbstractContextManager[None]:
         """Engines start with their first arrivals, which say what a unit of time is; kernels may be compiled then."""
@@ -273,10 +294,10 @@ class Monitor:
 
         return announced()
 
-    def _count_rejected(self, standing: list[Standing], judged: list[Judged]) -> None:
+    def _count_rejected(self, seen: Seen) -> None:
         """Per query, and once per row and reason for the whole."""
         rejected: dict[str, Bools] = {}
-        for home, one in zip(standing, judged, strict=True):
+        for home, one in zip(seen.standing, seen.judged, strict=True):
             home.count_rejected(one)
             for reason, rows in one.scored.rejected.items():
                 rejected[reason] = rejected[reason] | rows if reason in rejected else rows
@@ -284,18 +305,16 @@ class Monitor:
         for reason, rows in rejected.items():
             counted[reason] = counted.get(reason, 0) + int(rows.sum())
 
-    def _take(
-        self, push: Push, standing: list[Standing], judged: list[Judged], per: dict[str, Any]
-    ) -> list[dict[str, Any]]:
+    def _take(self, push: Push, seen: Seen) -> list[dict[str, Any]]:
         codes: dict[int, Ints] = {}
-        for groups in {id(home.groups): home.groups for home in standing}.values():
+        for groups in {id(home.groups): home.groups for home in seen.standing}.values():
             wanted = np.zeros(push.batch.rows, np.bool_)
-            for home, one in zip(standing, judged, strict=True):
+            for home, one in zip(seen.standing, seen.judged, strict=True):
                 if home.groups is groups:
                     wanted |= one.accepted
-            codes[id(groups)] = groups.codes_where(wanted, [per[name] for name in groups.names])
+            codes[id(groups)] = groups.codes_where(wanted, [seen.per[name] for name in groups.names])
         pieces, late = [], np.zeros(push.batch.rows, np.bool_)
-        for home, one in zip(standing, judged, strict=True):
+        for home, one in zip(seen.standing, seen.judged, strict=True):
             piece, dropped = home.take(push, one, codes[id(home.groups)])
             pieces.append(piece)
             late |= dropped
