@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -20,25 +19,12 @@ from skyband.groups import Groups
 from skyband.options import Options
 from skyband.query import Query, TopK
 from skyband.scores import Scored
-from skyband.standing import BEGINNING, Judged, Push, Standing, State, length_of
+from skyband.standing import BEGINNING, Judged, Push, Seen, Standing, State, length_of
 from skyband.storing import load, save
 from skyband.windows import Last
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A batch as the standing queries see it."""
-
-    standing: list[Standing]
-    judged: list[Judged]  # one for each
-    accepted: Bools  # by at least one query
-    types: dict[str, Any]  # of the input's columns
-    told: dict[str, Any]  # what is told of objects
-    per: dict[str, Any]  # the columns of groups
-    moments: Ints | None  # times as numbers
 
 
 class Monitor:
@@ -245,7 +231,8 @@ class Monitor:
             return column
 
         told = {role: read(name) for role, name in self._roles().items()}
-        moments, untimely, unit = None, {}, None
+        moments: Ints | None = None
+        untimely: dict[str, Bools | None] = {}
         if self._state.options.time is not None:
             if pa.types.is_null(told["time"].type):  # nothing but nulls, and no type known yet
                 del types[self._state.options.time]
@@ -284,7 +271,8 @@ class Monitor:
     def _moment(self, to: Any, types: dict[str, Any]) -> int:
         if self._state.options.time is None:
             raise BatchError('push(to=...) moves the clock, but no time column is named. Use Monitor(..., time="...").')
-        return instant(to, types[self._state.options.time])
+        type_ = types.get(self._state.options.time)
+        return BEGINNING if type_ is None else instant(to, type_)
 
     def _first_time(self, standing: list[Standing]) -> AbstractContextManager[None]:
         """Engines start with their first arrivals, which say what a unit of time is; kernels may be compiled then."""

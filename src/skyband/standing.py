@@ -338,6 +338,19 @@ class Standing:
         }
 
 
+@dataclass(frozen=True)
+class Seen:
+    """A batch as the standing queries see it."""
+
+    standing: list[Standing]
+    judged: list[Judged]  # one for each
+    accepted: Bools  # by at least one query
+    types: dict[str, Any]  # of the input's columns
+    told: dict[str, Any]  # what is told of objects
+    per: dict[str, Any]  # the columns of groups
+    moments: Ints | None  # times as numbers
+
+
 def length_of(query: TopK, unit: int | None) -> int:
     assert isinstance(query.window, Last)
     return query.window.length(unit)
