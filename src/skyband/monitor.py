@@ -57,7 +57,7 @@ class Monitor:
         invalid: str = "reject",
     ) -> None:
         self._state = State(Options(id, time, part, value, keep, emit, late, invalid))
-        for name, query in _named(queries).items():
+        for name, query in named(queries).items():
             self.add(name, query)
 
     # --- standing queries
@@ -160,8 +160,8 @@ class Monitor:
         """
         given = Batch(to_table(batch))
         if not given.table.num_columns and not given.rows:
-            return self._changes([], [])
-        seen = self._examine(given)
+            return self._changes([], []) if to is None else self._reach(to)
+        seen = self.examine(given)
         clock = self._clock(seen.types)
         goal = clock if to is None else max(clock, self._moment(to, seen.types))
         self._raise_invalid(seen.judged)
@@ -199,6 +199,13 @@ class Monitor:
             raise BatchError(f"advance({to!r}) would move time backwards. The clock never goes back; late rows may.")
         return self._move(clock)
 
+    def _reach(self, to: Any) -> Any:
+        """As `advance`, but a moment that has passed is no error."""
+        if self._state.options.time not in self._state.types:
+            self._state.ahead = to if self._state.ahead is None else max(to, self._state.ahead)
+            return self._changes([], [])
+        return self._move(max(self._state.clock, self._moment(to, self._state.types)))
+
     def _move(self, clock: int) -> Any:
         self._state.clock = clock
         standing = [home for home in self._state.standing() if home.timed and home.engine is not None]
@@ -220,7 +227,7 @@ class Monitor:
             n: n for n in self._state.options.kept
         }
 
-    def _examine(self, given: Batch) -> Seen:
+    def examine(self, given: Batch) -> Seen:
         """What a batch holds for the standing queries: columns, times, scores, who is accepted. Changes nothing."""
         standing = self._state.standing()
         types = dict(self._state.types)
@@ -390,7 +397,8 @@ class Monitor:
         return change_table(pieces, labels, names, self._change_types())
 
 
-def _named(queries: Query | Iterable[Query] | Mapping[str, Query]) -> dict[str, Query]:
+def named(queries: Query | Iterable[Query] | Mapping[str, Query]) -> dict[str, Query]:
+    """Queries by name: one or a list is q0, q1, ..."""
     if isinstance(queries, Query):
         return {"q0": queries}
     if isinstance(queries, Mapping):

@@ -1,0 +1,37 @@
+"""A SparkSession with what skyband needs, and a check of one that somebody else made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from skyband.errors import QueryError
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def session(master: str | None = None, **settings: Any) -> SparkSession:
+    """A SparkSession with the RocksDB state store. Settings: Spark's own, with _ for each dot's place in a name.
+
+    `session("local[2]", **{"spark.sql.shuffle.partitions": 4})`
+    """
+    builder = SparkSession.builder.config(_PROVIDER, _ROCKSDB).config("spark.ui.showConsoleProgress", "false")
+    if master is not None:
+        builder = builder.master(master)
+        if master.startswith("local"):
+            builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+    for name, value in settings.items():
+        builder = builder.config(name, str(value))
+    return builder.getOrCreate()
+
+
+def check(spark: SparkSession) -> None:
+    """Refuse a session whose settings break a streaming query."""
+    provider = spark.conf.get(_PROVIDER, "")
+    if provider != _ROCKSDB:
+        raise QueryError(
+            f"this SparkSession keeps streaming state in {provider or 'the default provider'}, which cannot run "
+            f"skyband's operator. Set {_PROVIDER}={_ROCKSDB}, or use skyband.spark.session()."
+        )
