@@ -9,6 +9,8 @@ above it and at least K newer ones that dominate it (Theorem 3.7) can be left ou
 - whoever x dominates is dominated by the same K newer ones, and until these are there it ranks below the same K
   older ones: leaving x out changes no answer, and no counter that is below K when the block has passed.
 
+When only the net change of the batch is asked for, the K newer ones are enough.
+
 Ties: the newer ranks above, so an older one must be strictly better, a newer one at least as good. Late arrivals
 (now > stamp) are always kept, and never counted on.
 
@@ -28,38 +30,52 @@ Records = NDArray[Any]
 
 
 @kernel
-def mark_hopeless(arrivals: Records, visits: Records, K: int, reach: int, hopeless: NDArray[np.bool_]) -> None:
-    """Mark what can be left out of each visited group's arrivals; `reach` is the shortest window."""
+def mark_hopeless(
+    arrivals: Records, visits: Records, K: int, reach: int, net: bool, hopeless: NDArray[np.bool_]
+) -> None:
+    """Mark what can be left out of each visited group's arrivals.
+
+    reach: the shortest window. net: only the answers after the batch count, so the K newer ones are enough.
+    """
+    fewest = K if net else 2 * K  # so many others it takes to make an arrival hopeless
+    if len(arrivals) <= fewest:
+        return
     best = np.empty(K)
     for visit in range(len(visits)):
-        if visits[visit]["end"] - visits[visit]["begin"] > 2 * K:
-            mark_group(arrivals, visits[visit]["begin"], visits[visit]["end"], best, reach, hopeless)
+        low, end = visits[visit]["begin"], visits[visit]["end"]
+        while end - low > fewest:
+            high = end if net else low + 1
+            while high < end and arrivals[high]["now"] - arrivals[low]["now"] < reach:
+                high += 1
+            if high - low > fewest:
+                mark_dominated(arrivals, low, high, best, hopeless)
+                if not net:
+                    clear_shown(arrivals, low, high, best, hopeless)
+            low = high
 
 
 @part
-def mark_group(
-    arrivals: Records, begin: int, end: int, best: NDArray[np.float64], reach: int, hopeless: NDArray[np.bool_]
+def mark_dominated(
+    arrivals: Records, low: int, high: int, best: NDArray[np.float64], hopeless: NDArray[np.bool_]
 ) -> None:
-    K = len(best)
-    low = begin
-    while end - low > 2 * K:
-        high = low + 1
-        while high < end and arrivals[high]["now"] - arrivals[low]["now"] < reach:
-            high += 1
-        if high - low > 2 * K:
-            size = 0
-            for i in range(low, high):
-                if arrivals[i]["stamp"] == arrivals[i]["now"]:
-                    hopeless[i] = size == K and best[0] > arrivals[i]["key"]
-                    if size < K or best[0] < arrivals[i]["key"]:
-                        size = put_best(best, size, arrivals[i]["key"])
-            size = 0
-            for i in range(high - 1, low - 1, -1):
-                if arrivals[i]["stamp"] == arrivals[i]["now"]:
-                    hopeless[i] = hopeless[i] and size == K and best[0] >= arrivals[i]["key"]
-                    if size < K or best[0] < arrivals[i]["key"]:
-                        size = put_best(best, size, arrivals[i]["key"])
-        low = high
+    """Mark who has K newer ones that rank above it."""
+    K, size = len(best), 0
+    for i in range(high - 1, low - 1, -1):
+        if arrivals[i]["stamp"] == arrivals[i]["now"]:
+            hopeless[i] = size == K and best[0] >= arrivals[i]["key"]
+            if size < K or best[0] < arrivals[i]["key"]:
+                size = put_best(best, size, arrivals[i]["key"])
+
+
+@part
+def clear_shown(arrivals: Records, low: int, high: int, best: NDArray[np.float64], hopeless: NDArray[np.bool_]) -> None:
+    """Clear the marks of those with fewer than K older ones above them: they may be answers when they arrive."""
+    K, size = len(best), 0
+    for i in range(low, high):
+        if arrivals[i]["stamp"] == arrivals[i]["now"]:
+            hopeless[i] &= size == K and best[0] > arrivals[i]["key"]
+            if size < K or best[0] < arrivals[i]["key"]:
+                size = put_best(best, size, arrivals[i]["key"])
 
 
 @part

@@ -63,6 +63,7 @@ def take_bands(
             if head == start or head + groups[g]["size"] == start + groups[g]["room"]:
                 objects = make_room(objects, groups, g, tally)
         last = visits[visit]["last"]
+        out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))
         while groups[g]["due"] <= last and not expire(
             objects, groups, views, queries, K, g, last, alive, serial, out, tally, step, quiet
         ):
@@ -70,7 +71,7 @@ def take_bands(
         if quiet:
             step[0]["instant"] = last
             step[0]["row"] = -1
-            out = reserve(out, tally, 2 * len(queries) * K)
+            out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))
             compare(objects, groups, g, len(queries), out, tally, step)
     return objects, out
 

@@ -54,7 +54,8 @@ class SA:
             eligible = arrivals.eligible if one else arrivals.eligible[order]
             chosen, slices = _thin(chosen, slices, eligible)
         hopeless = np.zeros(len(chosen), np.bool_)
-        mark_hopeless(chosen, slices, int(self.queries["k"].max()), int(self.queries["length"].min()), hopeless)
+        K, reach = int(self.queries["k"].max()), int(self.queries["length"].min())
+        mark_hopeless(chosen, slices, K, reach, self.quiet, hopeless)
         chosen, slices = _thin(chosen, slices, ~hopeless)
 
         alive = np.zeros(arrivals.size, np.bool_)
