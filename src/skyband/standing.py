@@ -138,6 +138,29 @@ class Standing:
             accepted &= ~rows
         return Judged(scored, accepted, eligible)
 
+    def needed(self, judged: Judged, codes: Ints, total: int, times: Ints, unit: int | None) -> Bools:
+        """Which rows of a part of a batch, in order, can matter; None of those left out has a number here."""
+        rows = np.flatnonzero(judged.accepted if judged.eligible is None else judged.accepted & judged.eligible)
+        key = judged.scored.key[rows]
+        arrivals = Arrivals(
+            rows=rows,
+            groups=codes[rows],
+            keys=key if self.descending else -key,
+            stamps=times[rows],
+            now=np.maximum.accumulate(times[rows]),
+            eligible=None,
+            serial=0,
+            size=len(judged.accepted),
+            clock=0,
+            clocks=None,
+            total=total,
+        )
+        engine = load("TopK", self.algorithm)
+        kept = engine.needed(arrivals, self.asked(unit), quiet=self.options.emit == "batch")
+        needed = np.zeros(len(judged.accepted), np.bool_)
+        needed[rows[kept]] = True
+        return needed
+
     def count_rejected(self, judged: Judged) -> None:
         for reason, rows in judged.scored.rejected.items():
             self.rejected[reason] = self.rejected.get(reason, 0) + int(rows.sum())

@@ -75,6 +75,10 @@ class Engine(Protocol):
 
     def __init__(self, asked: tuple[Asked, ...], *, timed: bool, quiet: bool) -> None: ...
 
+    @staticmethod
+    def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
+        """Which arrivals of a part of a batch can matter for time windows, whatever else arrives with them."""
+
     def take(self, arrivals: Arrivals) -> Changes:
         """Take a batch of arrivals; return the changes of the answers."""
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from skyband.errors import StateError
 from skyband.monitor import Monitor
 from skyband.query import TopK
-from skyband.spark.packing import from_bytes, to_bytes
+from skyband.spark.packing import from_bytes, in_order, to_bytes
 from skyband.spark.plan import Plan
 
 _STATE = StructType([StructField("fingerprint", StringType()), StructField("snapshot", BinaryType())])
@@ -40,7 +40,7 @@ class Operator(StatefulProcessor):
                 clock = moment if clock is None or moment > clock else clock
             tables += [from_bytes(blob) for blob in frame["blob"].dropna()]
         monitor = self._monitor(label)
-        changes = monitor.push(self._ordered(tables) if tables else {}, to=clock)
+        changes = monitor.push(in_order(pa.concat_tables(tables), self.plan.order) if tables else {}, to=clock)
         self.state.update((json.dumps(self.plan.fingerprint(label)), monitor.snapshot()))
         told = self._answers(monitor, changes) if self.whole else self._without_numbers(changes)
         if told.num_rows:
@@ -76,13 +76,6 @@ class Operator(StatefulProcessor):
                 monitor.add(name, query)
         return monitor
 
-    def _ordered(self, tables: list[Any]) -> Any:
-        """The trigger's rows in order of arrival; rows that `order` does not tell apart by all they carry."""
-        table = pa.concat_tables(tables).combine_chunks()
-        ties = [name for name in table.column_names if name not in self.plan.order and _sortable(table, name)]
-        keys = [(name, "ascending") for name in (*self.plan.order, *ties)]
-        return table.take(pc.sort_indices(table, sort_keys=keys))
-
     def _without_numbers(self, changes: Any) -> Any:
         """`at` is null for time windows: on Spark not every row need reach its shard."""
         timed = pa.array([name for name, query in self.plan.queries.items() if query.window.timed], pa.string())
@@ -104,8 +97,3 @@ class Operator(StatefulProcessor):
 
 def _named(name: str, answer: Any) -> Any:
     return answer.add_column(0, "query", pa.array([name] * answer.num_rows, pa.string()))
-
-
-def _sortable(table: Any, name: str) -> bool:
-    type_ = table.schema.field(name).type
-    return not (pa.types.is_nested(type_) or pa.types.is_null(type_))

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from skyband.batch import Batch
+from skyband.batch import Batch, time_unit
 from skyband.columns import lent, plain
+from skyband.groups import Groups
 from skyband.monitor import Monitor
 from skyband.spark.plan import Plan, shard_of
 
@@ -35,53 +37,82 @@ def from_bytes(data: bytes) -> Any:
 
 def pack(plan: Plan, batches: Iterator[Any]) -> Iterator[Any]:
     """The mapper before the shuffle."""
-    examiner = Monitor(plan.queries, **plan.monitor_options())
-    families = [(per, plan.wanted(queries)) for per, queries in plan.families().items()]
-    labels = plan.labels()
-    clock: Any = None
+    senders = [Sender(plan, per) for per in plan.families()]
     waiting: list[Any] = []
     rows = 0
     for batch in batches:
-        table = _in_utc(pa.Table.from_batches([batch]))
-        latest = _latest(examiner, table, plan.options.time)
-        clock = latest if clock is None or (latest is not None and latest > clock) else clock
-        waiting.append(table)
-        rows += table.num_rows
+        waiting.append(_in_utc(pa.Table.from_batches([batch])))
+        rows += batch.num_rows
         if rows >= _CHUNK:
-            yield from _send(plan, families, labels, pa.concat_tables(waiting))
+            for sender in senders:
+                yield from sender.send(pa.concat_tables(waiting))
             waiting, rows = [], 0
     if rows:
-        yield from _send(plan, families, labels, pa.concat_tables(waiting))
-    if clock is not None:
-        said = to_bytes(pa.table({"clock": pa.array([clock])}))
-        yield _message(labels, said, None)
+        for sender in senders:
+            yield from sender.send(pa.concat_tables(waiting))
+    clocks = [sender.clock for sender in senders if sender.clock is not None]
+    if clocks:
+        yield _message(plan.labels(), to_bytes(pa.table({"clock": pa.array([max(clocks)])})), None)
 
 
-def _latest(examiner: Monitor, table: Any, time: str | None) -> Any:
-    """The largest time that any query accepts, as a scalar of the column's type; None: there is none."""
-    if time is None or not table.num_rows:
-        return None
-    seen = examiner.examine(Batch(table))
-    if seen.moments is None or not seen.accepted.any():
-        return None
-    row = int(np.where(seen.accepted, seen.moments, np.iinfo(np.int64).min).argmax())
-    return table.column(time)[row].as_py()
+class Sender:
+    """One family's part of the mapper: what of a partition's rows its shards must see."""
 
+    def __init__(self, plan: Plan, per: tuple[str, ...]) -> None:
+        self.plan, self.per = plan, per
+        self.queries = plan.families()[per]
+        self.wanted = plan.wanted(self.queries)
+        self.labels = [label for label in plan.labels() if plan.place(label)[0] == per]
+        self.examiner = Monitor(self.queries, **plan.monitor_options())
+        self.timed = all(query.window.timed for query in self.queries.values())
+        self.clock: Any = None  # the largest time that any of the queries accepts
 
-def _send(plan: Plan, families: list[Any], labels: list[str], table: Any) -> Iterator[Any]:
-    for per, wanted in families:
-        needed = table.select(list(wanted))
-        mine = [label for label in labels if plan.place(label)[0] == per]
-        if not per:
-            blob = to_bytes(needed)
-            for label in mine:
+    def send(self, rows: Any) -> Iterator[Any]:
+        table = in_order(rows.select(list(self.wanted)), self.plan.order)
+        if self.plan.options.time is not None:
+            table = self._thinned(table)
+        if not self.per:
+            blob = to_bytes(table)
+            for label in self.labels:
                 yield _message([label], None, blob)
-            continue
-        shards = shard_of([plain(table.column(name)) for name in per], plan.shards)
-        for label in mine:
-            rows = np.flatnonzero(shards == plan.place(label)[1])
-            if len(rows):
-                yield _message([label], None, to_bytes(needed.take(lent(rows))))
+            return
+        shards = shard_of([plain(table.column(name)) for name in self.per], self.plan.shards)
+        for label in self.labels:
+            mine = np.flatnonzero(shards == self.plan.place(label)[1])
+            if len(mine):
+                yield _message([label], None, to_bytes(table.take(lent(mine))))
+
+    def _thinned(self, table: Any) -> Any:
+        """Move the clock; in time windows leave out what can never be an answer (kernels/lookahead.py has the proof).
+
+        Other partitions' rows of the trigger may come between these, which only adds objects above and dominators.
+        Rejected rows stay: their shard counts them.
+        """
+        seen = self.examiner.examine(Batch(table))
+        if seen.moments is None or not seen.accepted.any():
+            return table
+        row = int(np.where(seen.accepted, seen.moments, np.iinfo(np.int64).min).argmax())
+        latest = table.column(self.plan.options.time)[row].as_py()
+        self.clock = latest if self.clock is None else max(latest, self.clock)
+        if not self.timed:
+            return table
+        groups = Groups(self.per)
+        codes = groups.codes_where(seen.accepted, [seen.per[name] for name in self.per])
+        unit = time_unit(table.schema.field(self.plan.options.time).type)
+        needed = np.zeros(table.num_rows, np.bool_)
+        for home, one in zip(seen.standing, seen.judged, strict=True):
+            needed |= ~one.accepted | home.needed(one, codes, groups.total, seen.moments, unit)
+        return table.filter(lent(needed))
+
+
+def in_order(table: Any, order: tuple[str, ...]) -> Any:
+    """Rows in order of arrival; those that `order` does not tell apart, by all else that they carry."""
+    ties = [name for name in table.column_names if name not in order and _sortable(table.schema.field(name).type)]
+    return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in (*order, *ties)]))
+
+
+def _sortable(type_: Any) -> bool:
+    return not (pa.types.is_nested(type_) or pa.types.is_null(type_))
 
 
 def _message(labels: list[str], clock: bytes | None, blob: bytes | None) -> Any:

@@ -41,12 +41,20 @@ class SA:
         self.views = np.empty(0, VIEW)
         self.tally = np.zeros(2, np.int64)  # places of the arena in use, changes of this batch
 
+    @staticmethod
+    def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
+        order, taken = _grouped(arrivals)
+        visits = _slices(arrivals.groups[order] if len(order) else arrivals.groups)
+        hopeless = np.zeros(len(taken), np.bool_)
+        mark_hopeless(taken, visits, max(one.k for one in asked), min(one.length for one in asked), quiet, hopeless)
+        needed = np.empty(len(taken), np.bool_)
+        needed[order if len(order) else slice(None)] = ~hopeless
+        return needed
+
     def take(self, arrivals: Arrivals) -> Changes:
         self._grow(arrivals.total)
-        one = arrivals.total == 1
-        order = np.empty(0, np.int64) if one else stable_order(arrivals.groups, arrivals.total)
-        taken = np.empty(len(arrivals.rows), ARRIVAL)
-        lay_out(arrivals.keys, arrivals.stamps, arrivals.now, arrivals.rows, order, taken)
+        order, taken = _grouped(arrivals)
+        one = not len(order)
         visits = self._visits(arrivals.groups if one else arrivals.groups[order], taken["now"], arrivals)
 
         chosen, slices = taken, visits
@@ -88,14 +96,14 @@ class SA:
 
     def _visits(self, groups: Ints, now: Ints, arrivals: Arrivals) -> Records:
         """The groups with arrivals, and those from which time takes something; in the order of their codes."""
-        starts = np.flatnonzero(np.diff(groups, prepend=-1))
-        touched = groups[starts]
-        visited = np.union1d(touched, np.flatnonzero(self.groups["due"] <= arrivals.clock)) if self.timed else touched
-        visits = np.zeros(len(visited), VISIT)
-        visits["group"] = visited
-        place = np.searchsorted(visited, touched)
-        visits["begin"][place] = starts
-        visits["end"][place] = np.append(starts[1:], len(groups)) if len(starts) else starts
+        touched = _slices(groups)
+        visits = touched
+        if self.timed:
+            due = np.flatnonzero(self.groups["due"] <= arrivals.clock)
+            visited = np.union1d(touched["group"], due)
+            visits = np.zeros(len(visited), VISIT)
+            visits["group"] = visited
+            visits[np.searchsorted(visited, touched["group"])] = touched
         visits["last"] = arrivals.clock if self.timed else now[visits["end"] - 1]
         return visits
 
@@ -228,6 +236,25 @@ class SA:
                     assert (passed < run["stamp"][member].min()).all(), "only the expired are passed over"
         used.sort()
         assert all(end <= begin for (_, end), (begin, _) in pairwise(used)), "places are apart"
+
+
+def _grouped(arrivals: Arrivals) -> tuple[Ints, Records]:
+    """The arrivals as records sorted by group, and the order that sorts them (empty for one group)."""
+    one = arrivals.total == 1
+    order = np.empty(0, np.int64) if one else stable_order(arrivals.groups, arrivals.total)
+    taken = np.empty(len(arrivals.rows), ARRIVAL)
+    lay_out(arrivals.keys, arrivals.stamps, arrivals.now, arrivals.rows, order, taken)
+    return order, taken
+
+
+def _slices(groups: Ints) -> Records:
+    """Each group's slice of sorted arrivals."""
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    visits = np.zeros(len(starts), VISIT)
+    visits["group"] = groups[starts]
+    visits["begin"] = starts
+    visits["end"] = np.append(starts[1:], len(groups)) if len(starts) else starts
+    return visits
 
 
 def _queries(asked: tuple[Asked, ...]) -> Records:
