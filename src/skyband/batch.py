@@ -6,7 +6,7 @@ Nothing is copied that Arrow can lend.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ def to_table(batch: Any) -> Any:
             return pa.table({name: _array(values) for name, values in batch.items()})
         if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
             return pa.table(batch)
-        if isinstance(batch, Sequence) and all(isinstance(row, Mapping) for row in batch):
+        if isinstance(batch, list) and all(isinstance(row, Mapping) for row in batch):
             names = dict.fromkeys(name for row in batch for name in row)
             return pa.table({name: pa.array([row.get(name) for row in batch]) for name in names})
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -215,6 +215,21 @@ def times(column: Any, reach: int) -> tuple[Ints, Bools | None, Bools | None]:
         values[~valid] = 0
     values[far] = 0
     return values, None if valid is None else ~valid, far if far.any() else None
+
+
+def announce(to: Any, earlier: Any) -> None:
+    """Check a moment that is given before the type of the time column is known."""
+    try:
+        type_ = pa.array([to]).type
+        if not is_time(type_):
+            raise TypeError(f"{type_} is no time")
+        backwards = earlier is not None and to < earlier
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise BatchError(
+            f"advance({to!r}): {error}. Give a timestamp, a date or an integer, always of one kind."
+        ) from error
+    if backwards:
+        raise BatchError(f"advance({to!r}) would move time backwards from {earlier!r}.")
 
 
 def instant(to: Any, type_: Any) -> int:

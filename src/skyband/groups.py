@@ -119,14 +119,18 @@ class Groups:
             return coder.encode(numbers.view(np.int64), valid)
         if is_fixed(column.type):
             return coder.encode(bits_of(column).astype(np.int64), valid)
+        distinct, slots = _distinct(column)
         words = self._words[place]
-        encoded = column.dictionary_encode()
-        distinct = encoded.dictionary.to_pylist()
-        known = np.fromiter(
-            (words.setdefault(_hashable(word), len(words)) for word in distinct), np.int64, len(distinct)
-        )
-        slots = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-        return coder.encode(known[slots] if len(known) else np.zeros(len(column), np.int64), valid)
+        codes = [words.setdefault(_hashable(word), len(words)) for word in distinct]
+        return coder.encode(np.array([*codes, 0])[slots], valid)
+
+
+def _distinct(column: Any) -> tuple[list[Any], Ints]:
+    """The distinct values of a column, and which of them each row has (nulls: any)."""
+    if pa.types.is_nested(column.type):  # Arrow has no dictionaries of these
+        return column.to_pylist(), np.arange(len(column))
+    encoded = column.dictionary_encode()
+    return encoded.dictionary.to_pylist(), encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
 
 
 def _hashable(value: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.batch import Batch, conform, instant, is_time, time_unit, times, to_table
+from skyband.batch import Batch, announce, conform, instant, is_time, time_unit, times, to_table
 from skyband.changes import answer_names, answer_table, change_names, change_table, column_types
 from skyband.engines.contract import Asked
 from skyband.engines.registry import choose
@@ -181,7 +181,6 @@ class Monitor:
             pieces = self._take(push, seen)
         self._state.clock, self._state.ahead = clock, None
         self._state.serial += given.rows
-        self._state.counters["arrivals"] += int(seen.accepted.sum())
         return self._changes(pieces, seen.standing)
 
     def advance(self, to: Any) -> Any:
@@ -190,12 +189,11 @@ class Monitor:
             raise BatchError('advance moves the clock, but no time column is named. Use Monitor(..., time="...").')
         type_ = self._state.types.get(self._state.options.time)
         if type_ is None:
-            if self._state.ahead is not None and to < self._state.ahead:
-                raise BatchError(f"advance({to!r}) would move time backwards from {self._state.ahead!r}.")
+            announce(to, self._state.ahead)
             self._state.ahead = to
             return self._changes([], [])
         clock = instant(to, type_)
-        if clock < self._state.clock:
+        if clock < self._clock(self._state.types):
             raise BatchError(f"advance({to!r}) would move time backwards. The clock never goes back; late rows may.")
         return self._move(clock)
 
@@ -207,7 +205,7 @@ class Monitor:
         return self._move(max(self._state.clock, self._moment(to, self._state.types)))
 
     def _move(self, clock: int) -> Any:
-        self._state.clock = clock
+        self._state.clock, self._state.ahead = clock, None
         standing = [home for home in self._state.standing() if home.timed and home.engine is not None]
         none = np.empty(0, np.int64)
         nothing = {role: pa.nulls(0, self._state.types[name]) for role, name in self._roles().items()}
@@ -308,11 +306,13 @@ class Monitor:
                 if home.groups is groups:
                     wanted |= one.accepted
             codes[id(groups)] = groups.codes_where(wanted, [seen.per[name] for name in groups.names])
-        pieces, late = [], np.zeros(push.batch.rows, np.bool_)
+        pieces, arrived, late = [], np.zeros(push.batch.rows, np.bool_), np.zeros(push.batch.rows, np.bool_)
         for home, one in zip(seen.standing, seen.judged, strict=True):
-            piece, dropped = home.take(push, one, codes[id(home.groups)])
+            piece, came, dropped = home.take(push, one, codes[id(home.groups)])
             pieces.append(piece)
+            arrived |= came
             late |= dropped
+        self._state.counters["arrivals"] += int(arrived.sum())
         self._state.counters["late"] += int(late.sum())
         return pieces
 
@@ -349,7 +349,7 @@ class Monitor:
             "arrivals": self._state.counters["arrivals"],
             "late": self._state.counters["late"],
             "rejected": dict(self._state.counters["rejected"]),
-            "queries": {name: home.stats() for name, home in self._state.homes.items()},
+            "queries": {name: home.stats(name) for name, home in self._state.homes.items()},
         }
 
     def snapshot(self) -> bytes:

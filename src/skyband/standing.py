@@ -89,8 +89,8 @@ class Standing:
         self.moments: Ints = np.empty(0, np.int64)  # count windows: the time of each group's last arrival
         self.shelf = Shelf()
         self.engine: Engine | None = None
-        self.late = 0
-        self.arrivals = 0
+        self.late: Ints = np.zeros(1, np.int64)  # by lane
+        self.arrivals: Ints = np.zeros(1, np.int64)
         self.rejected: dict[str, int] = {}
 
     @staticmethod
@@ -114,7 +114,8 @@ class Standing:
         old = np.zeros(len(asked), np.int64) if heirs is None else self.lanes[heirs]
         lanes = list(zip(old.tolist(), (one.length if self.timed else 0 for one in asked), strict=True))
         distinct = list(dict.fromkeys(lanes))
-        self.counts = self.counts[[lane for lane, _ in distinct]]
+        kept = [lane for lane, _ in distinct]
+        self.counts, self.late, self.arrivals = self.counts[kept], self.late[kept], self.arrivals[kept]
         self.lengths = [length for _, length in distinct]
         self.lanes = np.array([distinct.index(lane) for lane in lanes])
         if heirs is not None and self.options.id is None and self.timed:
@@ -123,9 +124,10 @@ class Standing:
 
     def judge(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Judged:
         """Score the rows; who is rejected, who can be an answer. Changes nothing."""
-        if self.by not in cache:
-            cache[self.by] = score(batch, self.by)
-        scored = Scored(cache[self.by].key, dict(cache[self.by].rejected))
+        what = id(self.by) if callable(self.by) else self.by
+        if what not in cache:
+            cache[what] = score(batch, self.by)
+        scored = Scored(cache[what].key, dict(cache[what].rejected))
         for reason, rows in untimely.items():
             if rows is not None:
                 scored.reject(reason, rows)
@@ -165,24 +167,33 @@ class Standing:
         for reason, rows in judged.scored.rejected.items():
             self.rejected[reason] = self.rejected.get(reason, 0) + int(rows.sum())
 
-    def take(self, push: Push, judged: Judged, codes: Ints) -> tuple[dict[str, Any], Bools]:
-        """Take a judged batch (codes: the group of each row). Returns the changes as columns, and who was too late."""
+    def take(self, push: Push, judged: Judged, codes: Ints) -> tuple[dict[str, Any], Bools, Bools]:
+        """Take a judged batch (codes: the group of each row).
+
+        Returns the changes as columns, which rows have arrived, and which were too late for one of the queries.
+        """
         rows = np.flatnonzero(judged.accepted)
         too_late = np.zeros(push.batch.rows, np.bool_)
+        counted = [np.ones(len(rows), np.bool_) for _ in self.lengths]
         if self.timed:
             assert push.times is not None and push.clocks is not None
             ages = push.clocks[rows] - push.times[rows]
-            limit = max(self.lengths) if self.options.late == "accept" else 1
-            too_late[rows[ages >= limit]] = True
-            rows, ages = rows[ages < limit], ages[ages < limit]
+            limits = self.lengths if self.options.late == "accept" else [1] * len(self.lengths)
+            timely = ages < max(limits)
+            counted = [(ages < limit)[timely] for limit in limits]
+            too_late[rows[ages >= min(limits)]] = True
+            self.late += [int((ages >= limit).sum()) for limit in limits]
+            rows = rows[timely]
         groups = codes[rows]
         before = self.counts = _wider(self.counts, self.groups.total)
         numbers = np.empty((len(self.lengths), push.batch.rows), np.int64)
         self.counts = before.copy()
-        for w, length in enumerate(self.lengths):
-            numbers[w, rows] = _number(groups, self.counts[w], ages < length if self.timed else None)
-        self.arrivals += len(rows)
-        self.late += int(too_late.sum())
+        for lane, which in enumerate(counted):
+            numbers[lane, rows] = _number(groups, self.counts[lane], which)
+            self.arrivals[lane] += int(which.sum())
+        arrived = np.zeros(push.batch.rows, np.bool_)
+        arrived[rows] = True
+
         key = judged.scored.key[rows]
         arrivals = Arrivals(
             rows=rows,
@@ -211,7 +222,7 @@ class Standing:
             self.shelf.add(push.serial + kept, {name: column.take(lent(kept)) for name, column in told.items()})
         if len(self.shelf) > 1024 + 2 * self.engine.kept:
             self.shelf.sweep(self.engine.serials())
-        return columns, too_late
+        return columns, arrived, too_late
 
     def expire(self, push: Push) -> dict[str, Any]:
         """Time windows: what leaves when time moves on with no arrival."""
@@ -350,13 +361,14 @@ class Standing:
             assert not self.shelf.columns or not len(missing), "what must be told of kept objects is there"
             assert all(len(column) == len(self.shelf) for column in self.shelf.columns.values())
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self, name: str) -> dict[str, Any]:
+        lane = 0 if self.engine is None else int(self.lanes[list(self.queries).index(name)])
         return {
             "algorithm": self.algorithm,
             "objects": 0 if self.engine is None else self.engine.kept,
             "bytes": self.shelf.nbytes + (0 if self.engine is None else self.engine.nbytes),
-            "arrivals": self.arrivals,
-            "late": self.late,
+            "arrivals": int(self.arrivals[lane]),
+            "late": int(self.late[lane]),
             "rejected": dict(self.rejected),
         }
 
@@ -379,11 +391,11 @@ def length_of(query: TopK, unit: int | None) -> int:
     return query.window.length(unit)
 
 
-def _number(groups: Ints, counts: Ints, counted: Bools | None) -> Ints:
+def _number(groups: Ints, counts: Ints, counted: Bools) -> Ints:
     from skyband.kernels.routing import number, number_some
 
     numbers = np.empty(len(groups), np.int64)
-    if counted is None or counted.all():
+    if counted.all():
         number(groups, counts, numbers)
     else:
         number_some(groups, counted, counts, numbers)

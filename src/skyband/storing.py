@@ -56,8 +56,8 @@ def _save_home(home: Standing, groups: int) -> dict[str, Any]:
         "started": home.engine is not None,
         "lengths": home.lengths,
         "lanes": home.lanes.tolist(),
-        "arrivals": home.arrivals,
-        "late": home.late,
+        "arrivals": home.arrivals.tolist(),
+        "late": home.late.tolist(),
         "rejected": home.rejected,
     }
 
@@ -111,7 +111,8 @@ def _load_home(
         home.engine.restore({name[len(prefix) :]: part for name, part in parts.items() if name.startswith(prefix)})
     home.counts, home.moments = parts[f"{i}.counts"], parts[f"{i}.moments"]
     home.lengths, home.lanes = saved["lengths"], np.array(saved["lanes"], np.int64)
-    home.arrivals, home.late, home.rejected = saved["arrivals"], saved["late"], saved["rejected"]
+    home.arrivals, home.late = np.array(saved["arrivals"]), np.array(saved["late"])
+    home.rejected = saved["rejected"]
     home.shelf = Shelf()
     table = parts[f"{i}.shelf"]
     home.shelf.serials = parts[f"{i}.serials"]
