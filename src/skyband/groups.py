@@ -103,10 +103,7 @@ class Groups:
             return None
         match = np.ones(self.total, np.bool_)
         for value, column in zip(values, self.columns, strict=True):
-            same = pa.compute.equal(column.all(), value[0]) if value.null_count == 0 else column.all().is_null()
-            if pa.types.is_floating(column.type) and value[0].as_py() != value[0].as_py():
-                same = pa.compute.is_nan(column.all())
-            match &= np.asarray(same.fill_null(False))
+            match &= _same(column.all(), value)
         found = np.flatnonzero(match)
         return int(found[0]) if len(found) else None
 
@@ -123,6 +120,22 @@ class Groups:
         words = self._words[place]
         codes = [words.setdefault(_hashable(word), len(words)) for word in distinct]
         return coder.encode(np.array([*codes, 0])[slots], valid)
+
+
+def _same(column: Any, value: Any) -> NDArray[np.bool_]:
+    """Which rows hold the one value of an array; null is null, NaN is NaN."""
+    wanted = value[0].as_py()
+    if wanted is None:
+        same = column.is_null()
+    elif wanted != wanted:
+        same = column.is_nan()
+    elif pa.types.is_nested(column.type):
+        return np.array([held == wanted for held in column.to_pylist()], np.bool_)
+    else:
+        import pyarrow.compute as pc
+
+        same = pc.equal(column, value[0])
+    return np.asarray(same.fill_null(False), np.bool_)
 
 
 def _distinct(column: Any) -> tuple[list[Any], Ints]:

@@ -16,10 +16,11 @@ from skyband.engines.contract import Asked
 from skyband.engines.registry import choose
 from skyband.errors import BatchError, QueryError
 from skyband.groups import Groups
-from skyband.options import Options
+from skyband.options import Options, named
+from skyband.pushes import Judged, Push
 from skyband.query import Query, TopK
 from skyband.scores import Scored
-from skyband.standing import BEGINNING, Judged, Push, Seen, Standing, State, length_of
+from skyband.standing import BEGINNING, Seen, Standing, State, length_of
 from skyband.storing import load, save
 from skyband.windows import Last
 
@@ -395,14 +396,3 @@ class Monitor:
         place = {name: i for i, name in enumerate(names)}
         labels = [[place[name] for name in home.queries] for home in standing]
         return change_table(pieces, labels, names, self._change_types())
-
-
-def named(queries: Query | Iterable[Query] | Mapping[str, Query]) -> dict[str, Query]:
-    """Queries by name: one or a list is q0, q1, ..."""
-    if isinstance(queries, Query):
-        return {"q0": queries}
-    if isinstance(queries, Mapping):
-        return dict(queries)
-    if isinstance(queries, Iterable):
-        return {f"q{i}": query for i, query in enumerate(queries)}
-    raise QueryError(f"Monitor takes a query, a list of queries or {{name: query}}; got {queries!r}.")

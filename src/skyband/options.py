@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from skyband.checks import RESERVED
 from skyband.errors import QueryError
+from skyband.query import Query
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,17 @@ class Options:
     def kept(self) -> tuple[str, ...]:
         """`keep` as a tuple of column names."""
         return tuple(self.keep)
+
+
+def named(queries: Query | Iterable[Query] | Mapping[str, Query]) -> dict[str, Query]:
+    """Queries by name: one or a list is q0, q1, ..."""
+    if isinstance(queries, Query):
+        return {"q0": queries}
+    if isinstance(queries, Mapping):
+        return dict(queries)
+    if isinstance(queries, Iterable):
+        return {f"q{i}": query for i, query in enumerate(queries)}
+    raise QueryError(f"Monitor takes a query, a list of queries or {{name: query}}; got {queries!r}.")
 
 
 def _column(what: str, name: Any) -> Any:

@@ -18,6 +18,7 @@ from skyband.engines.contract import Arrivals, Asked, Changes, Engine, Ranked
 from skyband.engines.registry import choose, load
 from skyband.groups import Groups
 from skyband.options import Options
+from skyband.pushes import Judged, Push
 from skyband.query import TopK
 from skyband.scores import Scored, matches, reject_beyond, score
 from skyband.scoring import Nearest
@@ -27,27 +28,6 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 BEGINNING = -(2**62)  # the clock before any arrival
 MOST = 32  # queries that share an engine: their marks on an object are bits of one word
-
-
-@dataclass(frozen=True)
-class Push:
-    """What one push has in common for all queries."""
-
-    batch: Batch
-    serial: int  # of the batch's first row
-    columns: dict[str, Any]  # what is told of objects: id, time, kept columns
-    times: Ints | None
-    clocks: Ints | None  # after each row
-    clock: int  # after the push
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Rows of a batch as one set of queries sees them."""
-
-    scored: Scored
-    accepted: Bools
-    eligible: Bools | None
 
 
 @dataclass

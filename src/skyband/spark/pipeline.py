@@ -26,8 +26,7 @@ from pyspark.sql.types import (
 from skyband.changes import answer_names, change_names
 from skyband.engines.registry import choose
 from skyband.errors import QueryError
-from skyband.monitor import named
-from skyband.options import Options
+from skyband.options import Options, named
 from skyband.query import Query, TopK
 from skyband.spark.operator import Operator
 from skyband.spark.packing import PACKED, pack, unpack
