@@ -235,7 +235,7 @@ def announce(to: Any, earlier: Any) -> None:
 def instant(to: Any, type_: Any) -> int:
     """A moment given by a user, in the units of the time column."""
     try:
-        value = pa.array([to])
+        value = pa.array([to], to.type if isinstance(to, pa.Scalar) else None)
         if pa.types.is_integer(value.type) != pa.types.is_integer(type_):
             raise TypeError(f"the time column holds {type_}")
         moment, null, far = times(value.cast(type_), 0)

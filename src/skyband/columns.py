@@ -21,7 +21,11 @@ def plain(column: Any) -> Any:
         column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # some types stay chunked
             column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):  # Arrow cannot take from views
+        column = column.cast(pa.string() if pa.types.is_string_view(column.type) else pa.binary())
+    return column
 
 
 def lent(values: NDArray[Any]) -> Any:

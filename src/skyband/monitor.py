@@ -199,7 +199,9 @@ class Monitor:
         return self._move(clock)
 
     def _reach(self, to: Any) -> Any:
-        """As `advance`, but a moment that has passed is no error."""
+        """As `advance`, but a moment that has passed is no error, and an Arrow scalar tells the type of time."""
+        if isinstance(to, pa.Scalar) and self._state.options.time is not None:
+            self._state.types.setdefault(self._state.options.time, to.type)
         if self._state.options.time not in self._state.types:
             self._state.ahead = to if self._state.ahead is None else max(to, self._state.ahead)
             return self._changes([], [])
@@ -209,7 +211,7 @@ class Monitor:
         self._state.clock, self._state.ahead = clock, None
         standing = [home for home in self._state.standing() if home.timed and home.engine is not None]
         none = np.empty(0, np.int64)
-        nothing = {role: pa.nulls(0, self._state.types[name]) for role, name in self._roles().items()}
+        nothing = {role: pa.nulls(0, self._state.types.get(name, pa.null())) for role, name in self._roles().items()}
         empty = Push(Batch(pa.table({})), self._state.serial, nothing, none, none, clock)
         return self._changes([home.expire(empty) for home in standing], standing)
 

@@ -45,7 +45,7 @@ def pack(facts: Mapping[str, Any], parts: Mapping[str, Any]) -> bytes:
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     """The inverse of `pack`; a StateError says what is wrong with the bytes."""
-    data = bytes(data)
+    data = bytes(data) if isinstance(data, bytes | bytearray | memoryview) else b""
     if len(data) < _PREFIX.size + _DIGEST or not data.startswith(MAGIC):
         raise StateError(
             "these bytes are no skyband snapshot, or only its beginning. Use what Monitor.snapshot() returned."

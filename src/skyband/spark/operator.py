@@ -15,8 +15,8 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from skyband.errors import StateError
 from skyband.monitor import Monitor
 from skyband.query import TopK
-from skyband.spark.packing import from_bytes, in_order, to_bytes
-from skyband.spark.plan import Plan
+from skyband.spark.packing import from_bytes, in_order, moment_of, to_bytes
+from skyband.spark.plan import CONTROL, Plan
 
 _STATE = StructType([StructField("fingerprint", StringType()), StructField("snapshot", BinaryType())])
 
@@ -33,15 +33,21 @@ class Operator(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
         label = key[0]
-        tables, clock = [], None
+        tables, clocks = [], []
         for frame in rows:
-            for said in frame["clock"].dropna():
-                moment = from_bytes(said).column("clock")[0].as_py()
-                clock = moment if clock is None or moment > clock else clock
+            clocks += [from_bytes(said) for said in frame["clock"].dropna()]
             tables += [from_bytes(blob) for blob in frame["blob"].dropna()]
-        monitor = self._monitor(label)
+        kept = self.state.get()
+        stored = None if kept is None else json.loads(kept[0])
+        if stored is not None:
+            self._compare(stored)
+        if label == CONTROL:
+            self.state.update((json.dumps(self.plan.fingerprint()), b""))
+            return
+        monitor = self._monitor(label, None if kept is None else kept[1], stored)
+        clock = max(clocks, key=moment_of).column("clock")[0] if clocks else None
         changes = monitor.push(in_order(pa.concat_tables(tables), self.plan.order) if tables else {}, to=clock)
-        self.state.update((json.dumps(self.plan.fingerprint(label)), monitor.snapshot()))
+        self.state.update((json.dumps(self.plan.fingerprint()), monitor.snapshot()))
         told = self._answers(monitor, changes) if self.whole else self._without_numbers(changes)
         if told.num_rows:
             yield pd.DataFrame({"blob": [to_bytes(told)]})
@@ -49,31 +55,38 @@ class Operator(StatefulProcessor):
     def close(self) -> None:
         pass
 
-    def _monitor(self, label: str) -> Monitor:
-        """The shard's Monitor as the last trigger left it, with the queries of this run."""
-        queries = self.plan.members(label)
-        kept = self.state.get()
-        if kept is None:
-            return Monitor(queries, **self.plan.monitor_options())
-        stored = json.loads(kept[0])
-        if stored["shards"] != self.plan.shards:
+    def _compare(self, stored: dict[str, Any]) -> None:
+        """State goes on only with what it was made by; new and dropped queries are no change."""
+        asked = self.plan.fingerprint()
+        if stored["shards"] != asked["shards"]:
             raise StateError(
                 f"the checkpoint was written with shards={stored['shards']}, and groups cannot move. "
                 f"Run with shards={stored['shards']}, or start from a new checkpoint."
             )
-        callables = {name: query.by for name, query in queries.items() if callable(query.by)}
-        monitor = Monitor.restore(kept[1], callables)
+        if stored["options"] != asked["options"]:
+            raise StateError(
+                f"the checkpoint was written with other options ({stored['options']}, now {asked['options']}). "
+                "Run with those, or start from a new checkpoint."
+            )
         for name, data in stored["queries"].items():
-            if name not in queries:
-                monitor.drop(name)
-            elif queries[name].to_dict() != data:
+            if asked["queries"].get(name, data) != data:
                 raise StateError(
                     f"the query {name!r} differs from the one in the checkpoint ({data}). "
                     "Give the new question a new name, or start from a new checkpoint."
                 )
-        for name, query in queries.items():
-            if name not in stored["queries"]:
-                monitor.add(name, query)
+
+    def _monitor(self, label: str, snapshot: bytes | None, stored: dict[str, Any] | None) -> Monitor:
+        """The shard's Monitor as the last trigger left it, with the queries of this run."""
+        queries = self.plan.members(label)
+        if snapshot is None or stored is None:
+            return Monitor(queries, **self.plan.monitor_options())
+        callables = {name: query.by for name, query in queries.items() if callable(query.by)}
+        monitor = Monitor.restore(snapshot, callables)
+        for name in monitor.queries.keys() - queries.keys():
+            monitor.drop(name)
+        for name in queries:
+            if name not in monitor.queries:
+                monitor.add(name, queries[name])
         return monitor
 
     def _without_numbers(self, changes: Any) -> Any:

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skyband.batch import Batch, time_unit
+from skyband.batch import Batch, time_unit, times
 from skyband.columns import lent, plain
 from skyband.groups import Groups
 from skyband.monitor import Monitor
-from skyband.spark.plan import Plan, shard_of
+from skyband.spark.plan import CONTROL, Plan, shard_of
 
 PACKED = "shard string, clock binary, blob binary"
 _CHUNK = 1 << 16  # rows that are packed together
@@ -51,8 +51,8 @@ def pack(plan: Plan, batches: Iterator[Any]) -> Iterator[Any]:
         for sender in senders:
             yield from sender.send(pa.concat_tables(waiting))
     clocks = [sender.clock for sender in senders if sender.clock is not None]
-    if clocks:
-        yield _message(plan.labels(), to_bytes(pa.table({"clock": pa.array([max(clocks)])})), None)
+    said = to_bytes(max(clocks, key=moment_of)) if clocks else None
+    yield _message([CONTROL, *plan.labels()], said, None)  # every shard hears of every trigger
 
 
 class Sender:
@@ -65,7 +65,7 @@ class Sender:
         self.labels = [label for label in plan.labels() if plan.place(label)[0] == per]
         self.examiner = Monitor(self.queries, **plan.monitor_options())
         self.timed = all(query.window.timed for query in self.queries.values())
-        self.clock: Any = None  # the largest time that any of the queries accepts
+        self.clock: Any = None  # the largest time that any of the queries accepts, as a table of one row
 
     def send(self, rows: Any) -> Iterator[Any]:
         table = in_order(rows.select(list(self.wanted)), self.plan.order)
@@ -92,8 +92,8 @@ class Sender:
         if seen.moments is None or not seen.accepted.any():
             return table
         row = int(np.where(seen.accepted, seen.moments, np.iinfo(np.int64).min).argmax())
-        latest = table.column(self.plan.options.time)[row].as_py()
-        self.clock = latest if self.clock is None else max(latest, self.clock)
+        latest = table.select([self.plan.options.time]).slice(row, 1).rename_columns(["clock"])
+        self.clock = latest if self.clock is None else max(latest, self.clock, key=moment_of)
         if not self.timed:
             return table
         groups = Groups(self.per)
@@ -103,6 +103,11 @@ class Sender:
         for home, one in zip(seen.standing, seen.judged, strict=True):
             needed |= ~one.accepted | home.needed(one, codes, groups.total, seen.moments, unit)
         return table.filter(lent(needed))
+
+
+def moment_of(clock: Any) -> int:
+    """A clock, which is a table of one row, as a number."""
+    return int(times(plain(clock.column("clock")), 0)[0][0])
 
 
 def in_order(table: Any, order: tuple[str, ...]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -24,8 +25,8 @@ from pyspark.sql.types import (
 )
 
 from skyband.changes import answer_names, change_names
-from skyband.engines.registry import choose
 from skyband.errors import QueryError
+from skyband.monitor import Monitor
 from skyband.options import Options, named
 from skyband.query import Query, TopK
 from skyband.spark.operator import Operator
@@ -97,7 +98,8 @@ def answers(
 
     A group whose answer has become empty has no rows; `monitor` shows its last leaving.
     """
-    plan = _plan(df, queries, Options(id, time, part, value, keep, "batch", late, invalid), order, shards)
+    options = dataclasses.replace(Options(id, time, part, value, keep, emit, late, invalid), emit="batch")
+    plan = _plan(df, queries, options, order, shards)
     _later(op=op, watermark=watermark, forget=forget)
     per = dict.fromkeys(name for query in plan.queries.values() for name in query.per_columns)
     return _run(df, plan, ["query", *answer_names(per, plan.options.kept, time is not None)], whole=True)
@@ -119,11 +121,8 @@ def _plan(
     spark = df.sparkSession
     if df.isStreaming:
         check(spark)
-    asked: dict[str, TopK] = {}
-    for name, query in named(queries).items():
-        choose(query)
-        assert isinstance(query, TopK)
-        asked[name] = query
+    checked = Monitor(named(queries), **dataclasses.asdict(options))  # says what is wrong before any job runs
+    asked = {name: query for name, query in checked.queries.items() if isinstance(query, TopK)}
     if options.id is None:
         raise QueryError("skyband.spark needs id=: the column that labels objects, since rows have no number here.")
     ordered = (options.time, options.id) if order is None else (order,) if isinstance(order, str) else tuple(order)
@@ -134,29 +133,24 @@ def _plan(
     missing = [name for name in plan.wanted(asked) if name not in df.columns]
     if missing:
         raise QueryError(f"the DataFrame has no column {missing[0]!r}. It has: {', '.join(df.columns)}.")
-    for query in asked.values():
-        _check_window(query, df, options.time)
+    if options.time is not None:
+        unit = _unit_of(options.time, df.schema[options.time].dataType)
+        for query in asked.values():
+            if isinstance(query.window, Last):
+                query.window.length(unit)
     return plan
 
 
-def _check_window(query: TopK, df: DataFrame, time: str | None) -> None:
-    """A time window must fit the type of the time column; better said now than in a worker."""
-    window = query.window
-    if not isinstance(window, Last) or not window.timed:
-        return
-    if time is None:
-        raise QueryError(f'{window!r} is a time window: name the time column, time="...".')
-    type_ = df.schema[time].dataType
+def _unit_of(time: str, type_: DataType) -> int | None:
+    """Nanoseconds of a unit of the time column; None: integers."""
     if isinstance(type_, TimestampType | TimestampNTZType):
-        window.length(10**3)
-    elif isinstance(type_, DateType):
-        window.length(_DAY)
-    elif isinstance(type_, IntegralType):
-        window.length(None)
-    else:
-        raise QueryError(
-            f"the time column {time!r} is {type_.simpleString()}. Time is a timestamp, a date or an integer."
-        )
+        return 10**3
+    if isinstance(type_, DateType):
+        return _DAY
+    if isinstance(type_, IntegralType):
+        return None
+    said = type_.simpleString()
+    raise QueryError(f"the time column {time!r} is {said}. Time is a timestamp, a date or an integer.")
 
 
 def _run(df: DataFrame, plan: Plan, names: list[str], *, whole: bool) -> DataFrame:

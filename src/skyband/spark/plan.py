@@ -21,6 +21,7 @@ from skyband.options import Options
 from skyband.query import TopK
 
 Ints = NDArray[np.int64]
+CONTROL = "plan"  # the label that only watches over what is asked
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,12 @@ class Plan:
                 names |= dict.fromkeys(self.columns)
         return tuple(names)
 
-    def fingerprint(self, label: str) -> dict[str, Any]:
-        """What state belongs to."""
-        queries = {name: query.to_dict() for name, query in self.members(label).items()}
-        return {"shards": self.shards, "queries": queries}
+    def fingerprint(self) -> dict[str, Any]:
+        """What state belongs to, as it comes back from JSON."""
+        queries = {name: query.to_dict() for name, query in self.queries.items()}
+        facts = {"shards": self.shards, "options": [asdict(self.options), self.order], "queries": queries}
+        told: dict[str, Any] = json.loads(json.dumps(facts))
+        return told
 
 
 def _home(query: TopK, shards: int) -> int:
