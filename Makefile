@@ -19,7 +19,7 @@ demo: .venv/ready ## replay a year of New York flights, watch the answer change
 	@$(BIN)/skyband demo
 
 test: .venv/ready ## all tests and doctests
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+	@$(BIN)/python -m pytest -n 2 -q
 
 check: .venv/ready ## lint, format, types, layers
 	@$(BIN)/ruff check .

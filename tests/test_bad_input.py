@@ -365,7 +365,6 @@ def test_late_rows() -> None:
     assert scores(dropping) == [2.0, 1.0]
 
 
-@pytest.mark.xfail(strict=True, reason="stats() counts late rows that were dropped as arrivals")
 def test_late_rows_are_no_arrivals() -> None:
     monitor = sb.Monitor(TIMED, time="t")
     monitor.push({"x": [1.0, 2.0, 3.0], "t": [0, 20, 5]})
@@ -373,7 +372,6 @@ def test_late_rows_are_no_arrivals() -> None:
     assert monitor.stats()["arrivals"] == 2
 
 
-@pytest.mark.xfail(strict=True, reason="stats() does not count rows that only the shorter of two sharing windows drops")
 def test_late_rows_are_counted_if_any_query_drops_them() -> None:
     queries = {"short": sb.TopK(1, "x", sb.Last(span=2)), "long": sb.TopK(1, "x", sb.Last(span=9))}
     monitor = sb.Monitor(queries, time="t")
@@ -475,7 +473,6 @@ def test_refused_batches(batch: Any, words: tuple[str, ...]) -> None:
     assert brief(monitor.push(good(5, t=9))) == ["-3", "+5"]
 
 
-@pytest.mark.xfail(strict=True, reason="an empty str, bytes or tuple is taken for an empty batch")
 @pytest.mark.parametrize("batch", ["", b"", ()])
 def test_empty_things_that_are_no_batch(batch: Any) -> None:
     refused(going(), batch, BatchError, "no batch")
@@ -596,7 +593,6 @@ def test_advance_before_the_first_batch() -> None:
     assert monitor.stats()["late"] == 1
 
 
-@pytest.mark.xfail(strict=True, reason="anything is accepted, and every later push fails")
 def test_advance_to_nonsense_before_the_first_batch() -> None:
     monitor = sb.Monitor(TIMED, time="t")
     for to in ("soon", None, [1], object()):
@@ -605,7 +601,6 @@ def test_advance_to_nonsense_before_the_first_batch() -> None:
     assert brief(monitor.push({"x": [1.0], "t": [5]})) == ["+1"]
 
 
-@pytest.mark.xfail(strict=True, reason="a bare TypeError")
 def test_advance_of_mixed_types_before_the_first_batch() -> None:
     monitor = sb.Monitor(TIMED, time="t")
     monitor.advance(5)
@@ -620,7 +615,6 @@ def test_a_time_that_was_announced_in_another_type() -> None:
     refused(monitor, {"x": [1.0], "t": [5]}, BatchError, "2024", "int64")
 
 
-@pytest.mark.xfail(strict=True, reason="the announced time is forgotten once the type of time is known")
 def test_advance_backwards_after_a_batch_of_rejected_rows() -> None:
     monitor = sb.Monitor(TIMED, time="t")
     monitor.advance(5)
@@ -685,25 +679,22 @@ def test_scoring_functions_see_columns_and_may_give_nothing() -> None:
     assert "halved" in reason
 
 
-@pytest.mark.xfail(strict=True, reason="a bare ArrowNotImplementedError after the state has changed")
-def test_groups_of_a_type_that_cannot_be_grouped() -> None:
-    monitor = sb.Monitor(sb.TopK(1, "x", sb.Last(3), per="g"))
-    try:
-        monitor.push({"x": [1.0], "g": [[1, 2]]})
-    except BatchError as error:
-        says(error, "'g'", "list")
-    assert brief(sb.Monitor(sb.TopK(1, "x", sb.Last(3), per="g")).push({"x": [1.0], "g": [1]})) == ["+1"]
+def test_groups_of_lists_and_structs() -> None:
+    for one, other in (([1, 2], [1]), ({"a": 1, "b": None}, {"a": 1, "b": 2})):
+        monitor = sb.Monitor(sb.TopK(1, "x", sb.Last(3), per="g"))
+        assert brief(monitor.push({"x": [1.0, 2.0, 3.0], "g": [one, other, one]})) == ["+1", "+2", "-1", "+3"]
+        restored = sb.Monitor.restore(monitor.snapshot())
+        assert brief(restored.push({"x": [4.0], "g": [other]})) == ["-2", "+4"]
+        assert restored.answer(key=(other,)).column("score").to_pylist() == [4.0]
 
 
-@pytest.mark.xfail(strict=True, reason="emit=batch reserves room for k changes: MemoryError")
 def test_a_large_k_costs_nothing_until_it_is_used() -> None:
     for emit in ("arrival", "batch"):
         monitor = sb.Monitor(sb.TopK(2**31 - 1, "x", sb.Last(2)), emit=emit)
-        assert brief(monitor.push({"x": [1, 2]})) == ["+1", "+2"] or emit == "batch"
+        assert sorted(brief(monitor.push({"x": [1, 2]}))) == ["+1", "+2"]
         assert scores(monitor) == [2.0, 1.0]
 
 
-@pytest.mark.xfail(strict=True, reason="a bare TypeError")
 def test_scoring_functions_need_not_be_hashable() -> None:
     class Score:
         __hash__ = None  # type: ignore[assignment]
@@ -760,7 +751,7 @@ def test_answers_that_do_not_fit() -> None:
         ("g", {"key": (1, 2, 3)}, ("2 `per` columns", "3 values")),
     ):
         with pytest.raises(QueryError) as caught:
-            monitor.answer(name, **asked)  # type: ignore[arg-type]
+            monitor.answer(name, **asked)
         says(caught.value, *words)
     assert monitor.answer("g", key=(1, 2)).num_rows == 0, "a group that nobody saw has no objects"
     assert monitor.answer("g", key=("x", [1])).num_rows == 0
@@ -814,12 +805,7 @@ def test_what_is_no_snapshot(data: bytes) -> None:
         sb.Monitor.restore(data)
 
 
-TYPE_ERROR = pytest.mark.xfail(strict=True, reason="a bare TypeError")
-
-
-@pytest.mark.parametrize(
-    "data", [pytest.param("text", marks=TYPE_ERROR), pytest.param(None, marks=TYPE_ERROR), 100, [1, 2]]
-)
+@pytest.mark.parametrize("data", ["text", None, 100, [1, 2]])
 def test_what_is_not_even_bytes(data: Any) -> None:
     with pytest.raises(StateError, match="snapshot"):
         sb.Monitor.restore(data)
@@ -890,10 +876,7 @@ KINDS: dict[str, Callable[[], Any]] = {
 }
 
 
-VIEWS = pytest.mark.xfail(strict=True, reason="Arrow cannot take from a string_view, which is what polars has")
-
-
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=VIEWS if "polars" in kind else ()) for kind in KINDS])
+@pytest.mark.parametrize("kind", KINDS)
 def test_all_kinds_of_input_give_the_same_changes(kind: str) -> None:
     def run(batch: Any) -> tuple[list[Row], list[Row], dict[str, int]]:
         query = sb.TopK(1, "x", sb.Last("4 seconds"), where="z is not null or g = 2", per="g")
@@ -949,7 +932,7 @@ def test_every_type_of_number_is_a_score(type_: Any) -> None:
         pa.array([timedelta(seconds=1), timedelta(days=-1), None]),
         pa.array([1, 2, None], pa.uint8()),
         pa.array(["a", "b", None]).dictionary_encode(),
-        pytest.param(pa.array(["a", "b", None], pa.string_view()), marks=VIEWS),
+        pa.array(["a", "b", None], pa.string_view()),
         pa.nulls(3),
     ],
     ids=lambda array: str(array.type),

@@ -1,22 +1,26 @@
 """The contract suite finds what breaks an engine: each mutant here must die of it.
 
 A mutant is a copy of the package with one exact replacement in one file. The suite runs over it in a process of its
-own, with the kernels as plain Python (NUMBA_DISABLE_JIT: no compiling) and few examples (SKYBAND_KILL), and stops at
-the first failure. A pattern that does not occur exactly once fails loudly: code has moved, mend the mutant.
+own (forked, so that importing costs nothing), with the kernels as plain Python (NUMBA_DISABLE_JIT: no compiling) and
+few examples (SKYBAND_KILL), and stops at the first failure. A pattern that does not occur exactly once fails loudly:
+code has moved, mend the mutant.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 REPOSITORY = Path(__file__).parents[1]
-PATIENCE = 200  # seconds; a mutant that never ends is a dead one
+PATIENCE = 90  # seconds; a mutant that never ends is a dead one
 STRICT = "kernels/strict.py"
 AHEAD = "kernels/lookahead.py"
 READING = "kernels/reading.py"
@@ -25,6 +29,10 @@ ROUTING = "kernels/routing.py"
 ENGINE = "engines/certain/sa.py"
 
 #: name: (file, what it says, what the mutant says)
+#: Left out, since they change only the cost: objects that die within a batch staying on the shelf until it is swept
+#: (strict.py, `alive[...] = False`), packed runs beginning at their group's start (records.py, `pack`), which side of a
+#: run is shifted (strict.py). Nothing shows: the order of queries in `SA._ordered` (changes.py sorts again), and whose
+#: answers `refit_bands` compares (only `replace` reports, and there each query is its own heir).
 MUTANTS: dict[str, tuple[str, str, str]] = {
     # --- ties
     "tie rule turned": (
@@ -48,13 +56,11 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         'while views[v]["oldest"] <= now - length:',
         'while views[v]["oldest"] < now - length:',
     ),
-    "expiry looks one too late": (STRICT, "if oldest <= now - length:", "if oldest < now - length:"),
     "count windows are one longer": (
         STRICT,
         'if views[v]["oldest"] <= bound:',
         'if views[v]["oldest"] < bound:',
     ),
-    "members stay at the bound": (STRICT, 'if objects[i]["stamp"] <= bound:', 'if objects[i]["stamp"] < bound:'),
     "candidates count at the bound": (
         STRICT,
         '        if objects[i]["stamp"] > bound:\n            enter',
@@ -124,13 +130,13 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     # --- the clock
     "idle groups do not expire": (
         ENGINE,
-        'np.union1d(touched, np.flatnonzero(self.groups["due"] <= arrivals.clock)) if self.timed else touched',
-        "touched",
+        'np.flatnonzero(self.groups["due"] <= arrivals.clock)',
+        'np.flatnonzero(self.groups["due"] < -NEVER)',
     ),
     "the clock is not carried from push to push": (
         "monitor.py",
-        "self._state.clock, self._state.ahead = clock, None",
-        "self._state.ahead = None",
+        "self._state.clock, self._state.ahead = clock, None\n        self._state.serial",
+        "self._state.serial",
     ),
     "the clock is not carried from group to group": (
         "standing.py",
@@ -139,15 +145,21 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "the clock does not pass rows that are rejected": (
         "monitor.py",
-        "np.where(accepted, moments, BEGINNING)",
-        "np.where(True, moments, BEGINNING)",
+        "np.where(seen.accepted, seen.moments, BEGINNING)",
+        "seen.moments",
     ),
     "no expiry after the last arrival": (
         ENGINE,
         'visits["last"] = arrivals.clock if self.timed else',
         'visits["last"] = arrivals.clock - 1 if self.timed else',
     ),
-    "late rows are never too late": ("standing.py", "too_late[rows[ages >= limit]] = True\n", "limit += 1\n"),
+    "late rows are never too late": ("standing.py", "timely = ages < max(limits)", "timely = ages >= 0"),
+    "the shortest window decides what is too late": (
+        "standing.py",
+        "timely = ages < max(limits)",
+        "timely = ages < min(limits)",
+    ),
+    "a little late is not late": ("standing.py", "else [1] * len(self.lengths)", "else [2] * len(self.lengths)"),
     # --- bookkeeping
     "due forgets the arrival": (STRICT, 'groups[g]["due"] = min(groups[g]["due"], stamp + shortest)', "pass"),
     "due by the largest window only": (
@@ -205,20 +217,10 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         '        if objects[head + p]["was"]:\n            lose(objects, head + p, out, tally, step)',
         "        pass",
     ),
-    "dropped objects stay alive": (
-        STRICT,
-        '                        alive[objects[i]["serial"] - serial] = False',
-        "                        pass",
-    ),
     "a run loses its last record when it moves": (
         RECORDS,
         "for i in range(size - 1, -1, -1):",
         "for i in range(size - 2, -1, -1):",
-    ),
-    "packing forgets where the run was": (
-        RECORDS,
-        'to = tally[0] + groups[g]["head"] - groups[g]["start"]',
-        "to = tally[0]",
     ),
     "steps at an instant find a later row": (
         ROUTING,
@@ -226,31 +228,51 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         'if now[middle] <= changes[i]["instant"]:',
     ),
     "numbers do not go on": ("standing.py", "self.counts = before.copy()", "self.counts = 0 * before"),
+    "numbers of a new query do not go on": (
+        "monitor.py",
+        "numbers[: len(most)] = np.maximum(numbers[: len(most)], most)",
+        "pass",
+    ),
+    "expiries after the arrivals of their instant": (ENGINE, 'out["instant"], "left")', 'out["instant"], "right")'),
+    "who fails where is an answer": (ENGINE, "chosen, slices = _thin(chosen, slices, eligible)", "pass"),
+    "null is no group of its own": (ROUTING, "if len(valid) and not valid[i]:", "if False:"),
+    "distances are squares": (
+        "standing.py",
+        "return self.by.score(value) if isinstance(self.by, Nearest) else value",
+        "return value",
+    ),
+    "refit forgets who was shown": (READING, 'objects[i]["shown"] = shown', 'objects[i]["shown"] = 0'),
     # --- looking ahead
     "look-ahead: an older tie counts": (
         AHEAD,
-        'hopeless[i] = size == K and best[0] > arrivals[i]["key"]',
-        'hopeless[i] = size == K and best[0] >= arrivals[i]["key"]',
+        'hopeless[i] &= size == K and best[0] > arrivals[i]["key"]',
+        'hopeless[i] &= size == K and best[0] >= arrivals[i]["key"]',
     ),
     "look-ahead: a newer tie does not count": (
         AHEAD,
-        'size == K and best[0] >= arrivals[i]["key"]',
-        'size == K and best[0] > arrivals[i]["key"]',
+        'hopeless[i] = size == K and best[0] >= arrivals[i]["key"]',
+        'hopeless[i] = size == K and best[0] > arrivals[i]["key"]',
     ),
     "look-ahead: K - 1 older ones": (
         AHEAD,
         "    best = np.empty(K)\n",
         "    best = np.empty(max(1, K - 1))\n",
     ),
-    "look-ahead: no older ones": (
-        AHEAD,
-        'hopeless[i] = size == K and best[0] > arrivals[i]["key"]',
-        "hopeless[i] = True",
-    ),
+    "look-ahead: no older ones": (AHEAD, "                if not net:\n", "                if False:\n"),
     "look-ahead: no newer ones": (
         AHEAD,
-        'hopeless[i] = hopeless[i] and size == K and best[0] >= arrivals[i]["key"]',
-        "hopeless[i] = hopeless[i]",
+        'hopeless[i] = size == K and best[0] >= arrivals[i]["key"]',
+        "hopeless[i] = True",
+    ),
+    "look-ahead: older ones for net changes too": (
+        AHEAD,
+        "                if not net:\n",
+        "                if True:\n",
+    ),
+    "look-ahead: net changes for each arrival": (
+        ENGINE,
+        "K, reach, self.quiet, hopeless)",
+        "K, reach, True, hopeless)",
     ),
     "look-ahead: a block one too long": (
         AHEAD,
@@ -264,22 +286,22 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "look-ahead: late ones are left out too": (
         AHEAD,
-        '                if arrivals[i]["stamp"] == arrivals[i]["now"]:\n                    hopeless[i] = size',
-        '                if arrivals[i]["stamp"] <= arrivals[i]["now"]:\n                    hopeless[i] = size',
+        'if arrivals[i]["stamp"] == arrivals[i]["now"]:\n            hopeless[i] = ',
+        'if arrivals[i]["stamp"] <= arrivals[i]["now"]:\n            hopeless[i] = ',
     ),
     "look-ahead: late ones are counted on": (
         AHEAD,
-        '                if arrivals[i]["stamp"] == arrivals[i]["now"]:\n                    hopeless[i] = hopeless[i]',
-        '                if arrivals[i]["stamp"] <= arrivals[i]["now"]:\n                    hopeless[i] = hopeless[i]',
+        'if arrivals[i]["stamp"] == arrivals[i]["now"]:\n            hopeless[i] &= ',
+        'if arrivals[i]["stamp"] <= arrivals[i]["now"]:\n            hopeless[i] &= ',
     ),
     "look-ahead: the smallest k": (
         ENGINE,
-        'int(self.queries["k"].max()), int(self.queries["length"].min())',
+        'K, reach = int(self.queries["k"].max()), int(self.queries["length"].min())',
         'int(self.queries["k"].min()), int(self.queries["length"].min())',
     ),
     "look-ahead: the largest window": (
         ENGINE,
-        'int(self.queries["k"].max()), int(self.queries["length"].min())',
+        'K, reach = int(self.queries["k"].max()), int(self.queries["length"].min())',
         'int(self.queries["k"].max()), int(self.queries["length"].max())',
     ),
     "look-ahead: the heap loses its order": (
@@ -291,8 +313,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "snapshot: no views": (ENGINE, '"views": self.views.copy()', '"views": _views(len(self.views))'),
     "snapshot: no objects' marks": (
         ENGINE,
-        "self.objects, self.groups, self.views = objects.copy(), groups.copy(), views.copy()",
-        'self.objects, self.groups, self.views = objects.copy(), groups.copy(), views.copy()\n        self.objects["shown"] = self.objects["inside"]',
+        "        self.tally[:] = len(objects), 0",
+        '        self.tally[:] = len(objects), 0\n        self.objects["shown"] = self.objects["inside"]',
     ),
     "snapshot: no groups' newest": (
         ENGINE,
@@ -326,25 +348,60 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
 }
 
 
-def run_suite(source: Path) -> subprocess.CompletedProcess[str] | None:
-    """The contract suite over this copy of the package; None: it did not end."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(source),
-        "NUMBA_DISABLE_JIT": "1",
-        "SKYBAND_KILL": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "MUTANT": str(source),
-    }
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
-    # hashes overflow on purpose, which only plain Python warns about
-    command += ["-W", "ignore::RuntimeWarning", "--tb=line", "tests/contract/test_engines.py"]
-    try:
-        return subprocess.run(
-            command, env=environment, cwd=REPOSITORY, capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return None
+#: Loads what all runs need and forks a run for each line it reads: a copy of the package, and where to write.
+NURSERY = """
+import os, signal, sys
+import hypothesis, numba, numpy, pyarrow.compute, pytest, sqlglot
+
+for line in sys.stdin:
+    source, log = line.rstrip("\\n").split("\\t")
+    if not (child := os.fork()):
+        signal.alarm(PATIENCE)
+        written = os.open(log, os.O_WRONLY | os.O_CREAT)
+        os.dup2(written, 1)
+        os.dup2(written, 2)
+        sys.path.insert(0, source)
+        os.environ["MUTANT"] = source
+        code = pytest.main(sys.argv[1:])
+        sys.stdout.flush()
+        os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+# hashes overflow on purpose, which only plain Python warns about; and what is loaded is not rewritten
+QUIET = ("RuntimeWarning", "pytest.PytestAssertRewriteWarning")
+ARGUMENTS = ["-x", "-q", "--tb=line", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
+ARGUMENTS += [word for kind in QUIET for word in ("-W", f"ignore::{kind}")]
+
+Suite: TypeAlias = Callable[[Path], tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def suite() -> Iterator[Suite]:
+    """Runs the contract suite over a copy of the package; returns the exit code and what was written."""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "SKYBAND_KILL": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    code = NURSERY.replace("PATIENCE", str(PATIENCE))
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        *ARGUMENTS,
+        "tests/contract/test_lookahead.py",
+        "tests/contract/test_engines.py",
+    ]
+    with subprocess.Popen(
+        command, env=environment, cwd=REPOSITORY, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as nursery:
+        assert nursery.stdin is not None
+        assert nursery.stdout is not None
+        asks, answers = nursery.stdin, nursery.stdout
+
+        def run(source: Path) -> tuple[int, str]:
+            log = source / "log"
+            print(source, log, sep="\t", file=asks, flush=True)
+            return int(answers.readline()), log.read_text()
+
+        yield run
+        asks.close()
 
 
 def copy_of_the_package(to: Path) -> Path:
@@ -352,21 +409,20 @@ def copy_of_the_package(to: Path) -> Path:
     return to
 
 
-def test_the_package_itself_passes(tmp_path: Path) -> None:
-    done = run_suite(copy_of_the_package(tmp_path))
-    assert done is not None
-    assert done.returncode == 0, done.stdout[-4000:]
+def test_the_package_itself_passes(suite: Suite, tmp_path: Path) -> None:
+    code, written = suite(copy_of_the_package(tmp_path))
+    assert code == 0, written[-4000:]
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_mutant_dies(name: str, tmp_path: Path) -> None:
+def test_mutant_dies(name: str, suite: Suite, tmp_path: Path) -> None:
     file, said, says = MUTANTS[name]
     mutated = copy_of_the_package(tmp_path) / "skyband" / file
     text = mutated.read_text()
     assert text.count(said) == 1, f"{file} says this {text.count(said)} times, not once: {said}"
     mutated.write_text(text.replace(said, says))
-    done = run_suite(tmp_path)
-    if done is not None:
-        assert done.returncode == 1, f"{name} lives:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
-        assert "1 failed" in done.stdout, done.stdout[-2000:]
-        assert "test_every_engine_of_the_registry_is_here" not in done.stdout, "it died of being a copy"
+    code, written = suite(tmp_path)
+    if code != -signal.SIGALRM:
+        assert code == 1, f"{name} lives:\n{written[-2000:]}"
+        assert "1 failed" in written, written[-2000:]
+        assert "test_every_engine_of_the_registry_is_here" not in written, "it died of being a copy"

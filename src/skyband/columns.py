@@ -22,10 +22,10 @@ def plain(column: Any) -> Any:
         if isinstance(column, pa.ChunkedArray):  # some types stay chunked
             column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):  # Arrow cannot take from views
-        column = column.cast(pa.string() if pa.types.is_string_view(column.type) else pa.binary())
-    return column
+        return plain(column.dictionary).take(column.indices)
+    if pa.types.is_string_view(column.type):  # Arrow cannot take from views
+        return column.cast(pa.string())
+    return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
 
 
 def lent(values: NDArray[Any]) -> Any:

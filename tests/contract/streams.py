@@ -276,7 +276,7 @@ def scenes(draw: Draw, algorithm: str, taste: Taste) -> Scene:
         "late": draw(st.sampled_from(taste.late)),
     }
     lateness = draw(st.sampled_from(taste.lateness))
-    kinds = ["push"] * 6 + ["restore"] * taste.restores + ["advance"] * (options["time"] is not None)
+    kinds = ["push"] * 6 + ["restore"] * 3 * taste.restores + ["advance"] * (options["time"] is not None)
     kinds += ["replace", "replace", "add", "drop"] * taste.edits
     standing, events, clock = dict(queries), list[Event](), 0
     for number in range(draw(st.integers(1, taste.events))):
@@ -347,6 +347,8 @@ def play(scene: Scene, *, strict: bool = False) -> Monitor:
                 monitor.drop(name)
                 oracle.drop(name)
         assert monitor.queries == oracle.queries
+        stats = monitor.stats()
+        assert (stats["arrivals"], stats["late"]) == (oracle.arrivals, oracle.late), where
         check(monitor)
         same_answers(monitor, oracle, place, where)
         if strict:

@@ -126,6 +126,11 @@ def _plan(
     if options.id is None:
         raise QueryError("skyband.spark needs id=: the column that labels objects, since rows have no number here.")
     ordered = (options.time, options.id) if order is None else (order,) if isinstance(order, str) else tuple(order)
+    if options.late == "drop" and options.time is not None and ordered[:1] != (options.time,):
+        raise QueryError(
+            f'late="drop" needs an order that begins with the time column, order=({options.time!r}, ...): '
+            "else a shard cannot know which of its rows other shards' rows have made late."
+        )
     count = spark.sparkContext.defaultParallelism if shards is None else shards
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 10_000:
         raise QueryError(f"shards={shards!r} must be a whole number from 1 to 10,000.")

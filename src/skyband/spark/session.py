@@ -13,7 +13,7 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 
 def session(master: str | None = None, **settings: Any) -> SparkSession:
-    """A SparkSession with the RocksDB state store. Settings: Spark's own, with _ for each dot's place in a name.
+    """A SparkSession with the RocksDB state store; settings are Spark's own.
 
     `session("local[2]", **{"spark.sql.shuffle.partitions": 4})`
     """

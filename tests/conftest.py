@@ -1,0 +1,22 @@
+"""Shared by all tests: one Spark session, however many workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
+    """Tests that start Spark stay on one worker; all others are dealt out one by one.
+
+    (`--dist loadgroup` ignores its groups with pytest 9.2 and xdist 3.8: pytest-xdist issue 1386.)
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneSession(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if "spark/test_pipeline.py" in nodeid else nodeid
+
+    return OneSession(config, log)

@@ -1,0 +1,226 @@
+"""The Spark pipeline without Spark: its mappers and its operator in one process, with a shuffle of our own.
+
+A stream is a list of triggers, a trigger a list of partitions, a partition a table: just what Spark hands to the code.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pandas as pd
+import pyarrow as pa
+from hypothesis import strategies as st
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from contract.streams import Clockwork, Row, cells
+from skyband import Last, Linear, Monitor, Nearest, TopK
+from skyband.changes import answer_names, change_names
+from skyband.options import Options
+from skyband.spark import packing
+from skyband.spark.operator import Operator
+from skyband.spark.packing import from_bytes, in_order, pack, unpack
+from skyband.spark.plan import Plan
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+CLOCKWORKS = {
+    "integer": Clockwork(pa.int64()),
+    "short": Clockwork(pa.int16()),
+    "TIMESTAMP": Clockwork(pa.timestamp("us", "UTC"), timedelta(seconds=1)),
+    "TIMESTAMP in Paris": Clockwork(pa.timestamp("us", "Europe/Paris"), timedelta(hours=1)),  # summer time begins
+    "TIMESTAMP_NTZ": Clockwork(pa.timestamp("us"), timedelta(microseconds=1)),
+    "date": Clockwork(pa.date32(), timedelta(days=1)),
+}
+_TYPES = {"i": pa.int64(), "x": pa.float64(), "y": pa.int32(), "z": pa.string(), "g": pa.int64(), "h": pa.string()}
+_OURS = {
+    "query": pa.string(),
+    "at": pa.int64(),
+    "rank": pa.int64(),
+    "score": pa.float64(),
+    "diff": pa.int8(),
+    "first": pa.bool_(),
+}
+
+
+def table_of(rows: Sequence[Row], clockwork: Clockwork) -> Any:
+    types = {**_TYPES, "t": clockwork.type}
+    return pa.table({name: pa.array([row[name] for row in rows], type_) for name, type_ in types.items()})
+
+
+class Shards:
+    """What a call of `skyband.spark.monitor` or `answers` runs, trigger by trigger; state lives in `tester`."""
+
+    def __init__(
+        self,
+        queries: dict[str, TopK],
+        options: dict[str, Any],
+        shards: int,
+        *,
+        order: tuple[str, ...] | None = None,
+        whole: bool = False,
+        seed: int = 0,
+        chunk: int = 1 << 16,
+    ) -> None:
+        self.chunk = chunk  # rows that a mapper takes together
+        self.options, self.shards, self.order, self.whole = options, shards, order, whole
+        self.random = random.Random(seed)  # noqa: S311
+        self.plan = self._plan(queries)
+        self.tester = TwsTester(Operator(self.plan, whole=whole))
+        self.sent = 0  # rows that left the mappers
+
+    def _plan(self, queries: dict[str, TopK]) -> Plan:
+        defaults = {"time": None, "part": "part", "value": "value", "keep": (), "emit": "arrival"}
+        options = Options(**{**defaults, "late": "accept", "invalid": "reject", **self.options})
+        assert options.id is not None
+        order = self.order or tuple(name for name in (options.time, options.id) if name is not None)
+        return Plan(queries, options, order, self.shards, (*_TYPES, "t"))
+
+    def restart(self, queries: dict[str, TopK] | None = None, *, shards: int | None = None, **options: Any) -> None:
+        """A new operator over the state that there is."""
+        self.shards = shards or self.shards
+        self.options = {**self.options, **options}
+        self.plan = self._plan(self.plan.queries if queries is None else queries)
+        self.tester.processor = Operator(self.plan, whole=self.whole)
+        self.tester.processor.init(self.tester.handle)
+
+    def trigger(self, partitions: Iterable[Any]) -> list[Row]:
+        """One micro-batch: the rows that come out."""
+        return [row for table in self.tables(partitions) for row in cells(table)]
+
+    def tables(self, partitions: Iterable[Any]) -> list[Any]:
+        messages: list[Row] = []
+        types: dict[str, Any] = {}
+        for partition in partitions:
+            types = {field.name: field.type for field in partition.schema}
+            with patch.object(packing, "_CHUNK", self.chunk):
+                for batch in pack(self.plan, iter(partition.to_batches(max_chunksize=min(7, self.chunk)))):
+                    messages += batch.to_pylist()
+        self.sent += sum(from_bytes(message["blob"]).num_rows for message in messages if message["blob"])
+        self.random.shuffle(messages)  # a shuffle keeps no order
+        told: list[Any] = []
+        for label in dict.fromkeys(message["shard"] for message in messages):
+            frame = pd.DataFrame([message for message in messages if message["shard"] == label])
+            out: Any = self.tester.testInPandas(label, frame)
+            batches = [pa.RecordBatch.from_pydict({"blob": [blob]}) for blob in out.get("blob", ())]
+            told += [pa.Table.from_batches([batch]) for batch in unpack(self._schema(types), iter(batches))]
+        return told
+
+    def _schema(self, types: dict[str, Any]) -> Any:
+        options = self.plan.options
+        per = dict.fromkeys(name for query in self.plan.queries.values() for name in query.per_columns)
+        timed = options.time is not None
+        answer = ["query", *answer_names(per, options.kept, timed)]
+        names = answer if self.whole else change_names(per, options.kept, timed)
+        known = {**types, "id": types[options.id or ""], "time": types.get(options.time or ""), **_OURS}
+        return pa.schema([pa.field(name, known[name]) for name in names])
+
+    def monitors(self) -> list[Monitor]:
+        """The state: a Monitor for each shard."""
+        stored = self.tester.handle.value_states["monitor"].state.values()
+        calls = {name: query.by for name, query in self.plan.queries.items() if callable(query.by)}
+        return [Monitor.restore(snapshot, calls) for _, snapshot in stored if snapshot]
+
+    def answer(self, name: str) -> list[Row]:
+        """The answer that is in the state, of all shards."""
+        tables = [monitor.answer(name) for monitor in self.monitors() if name in monitor.queries]
+        return [row for table in tables for row in cells(table)]
+
+
+def pushed(monitor: Monitor, partitions: Sequence[Any], order: tuple[str, ...]) -> list[Row]:
+    """The same trigger to a Monitor: rows in order, `at` unknown in time windows."""
+    table = pa.concat_tables(partitions)
+    return without_numbers(monitor, monitor.push(in_order(table, order)))
+
+
+def without_numbers(monitor: Monitor, changes: Any) -> list[Row]:
+    timed = {name for name, query in monitor.queries.items() if query.window.timed}
+    return [{**row, "at": None} if row["query"] in timed else row for row in cells(changes)]
+
+
+# ----------------------------------------------------------------------------- strategies
+
+
+@dataclass(frozen=True)
+class Stream:
+    queries: dict[str, TopK]
+    options: dict[str, Any]
+    shards: int
+    triggers: list[list[Any]]  # the partitions of each, as tables
+    seed: int  # of the shuffle
+    chunk: int
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        return ("t", "i") if self.options["time"] else ("i",)
+
+    def start(self, *, whole: bool = False) -> tuple[Shards, Monitor]:
+        shards = Shards(self.queries, self.options, self.shards, whole=whole, seed=self.seed, chunk=self.chunk)
+        return shards, Monitor(self.queries, **self.options)
+
+    def table(self) -> Any:
+        return pa.concat_tables([partition for trigger in self.triggers for partition in trigger])
+
+
+_SCORES = [0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 1.5, float("inf"), None, float("nan")]
+_SCORINGS: list[Any] = ["x", "x", "x", "x + y", Linear({"x": 1, "y": 0.5}), Nearest({"x": 1.2})]
+
+
+@st.composite
+def streams(draw: Draw, *, emit: tuple[str, ...] = ("arrival",), lateness: tuple[int, ...] = (0,)) -> Stream:
+    """Standing queries, and a stream cut into triggers and partitions; in order when nothing may be late."""
+    clockwork = CLOCKWORKS[draw(st.sampled_from(sorted(CLOCKWORKS)))]
+    queries = {}
+    for name in ("a", "b", "c")[: draw(st.integers(1, 3))]:
+        size, timed = draw(st.integers(1, 9)), draw(st.integers(0, 3)) > 0
+        queries[name] = TopK(
+            draw(st.integers(1, 3)),
+            by=draw(st.sampled_from(_SCORINGS)),
+            window=clockwork.window(size) if timed else Last(size),
+            largest=draw(st.sampled_from([None, None, False])),
+            where=draw(st.sampled_from([None, None, "y > 0"])),
+            per=draw(st.sampled_from([None, "g", "g", ("g", "h")])),
+        )
+    options = {
+        "id": "i",
+        "time": "t" if any(query.window.timed for query in queries.values()) or draw(st.booleans()) else None,
+        "keep": draw(st.sampled_from([(), ("z",), ("z", "t")])),
+        "emit": draw(st.sampled_from(emit)),
+        "late": draw(st.sampled_from(["accept", "drop"])),
+    }
+    triggers = draw_triggers(draw, clockwork, draw(st.sampled_from(lateness)))
+    shards, chunk = draw(st.sampled_from([1, 7])), draw(st.sampled_from([1, 4, 10, 1000]))
+    return Stream(queries, options, shards, triggers, draw(st.integers(0, 3)), chunk)
+
+
+def draw_triggers(draw: Draw, clockwork: Clockwork, lateness: int) -> list[list[Any]]:
+    parts = draw(st.integers(1, 3))
+    drawn = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from([0, 0, 0, 1, 1, 2, 5]),  # ticks since the last row
+                st.integers(0, lateness),
+                st.sampled_from(_SCORES),
+                st.sampled_from([1, 0, -1]),
+                st.sampled_from([1, 2, 3, None]),
+                st.sampled_from(["m", "n", None]),
+                st.integers(0, parts - 1),
+                st.integers(0, 7),
+            ),
+            min_size=1,
+            max_size=40,
+        )
+    )
+    triggers: list[list[list[Row]]] = [[[] for _ in range(parts)]]
+    clock = 0
+    for i, (step, late, x, y, g, h, part, odd) in enumerate(drawn):
+        if odd == 0:
+            triggers.append([[] for _ in range(parts)])
+        clock += step
+        time = None if odd == 1 and y < 0 else clockwork.value(max(0, clock - late))
+        triggers[-1][part].append({"i": i, "t": time, "x": x, "y": y, "z": "uvw"[i % 3], "g": g, "h": h})
+    return [[table_of(rows, clockwork) for rows in trigger] for trigger in triggers]

@@ -1,0 +1,298 @@
+"""A handful of real Spark queries in one session; what they compute is tested more closely in test_shards.py."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+import skyband as sb
+import skyband.spark as sbs
+from contract.streams import Row, cells, net, same_rows
+from skyband.errors import QueryError
+from spark.shards import pushed
+
+pytestmark = [
+    pytest.mark.xdist_group("spark"),  # one session for all
+    pytest.mark.skipif(
+        shutil.which("java") is None and "JAVA_HOME" not in os.environ and "CI" not in os.environ,
+        reason="Spark needs Java 17 (Debian: openjdk-17-jre-headless); CI demands it",
+    ),
+]
+
+_ROCKSDB = "spark.sql.streaming.stateStore.providerClass"
+QUERIES = {
+    "day": sb.TopK(3, by="delay", window=sb.Last("24 hours"), per="origin"),
+    "all": sb.TopK(3, by="delay", window=sb.Last(100)),
+    "two": sb.TopK(2, by="delay + 0.5 * late", window=sb.Last(9), per=("origin", "carrier"), where="late > 1"),
+}
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": 2,
+        "spark.sql.session.timeZone": "America/New_York",
+        "spark.log.level": "ERROR",
+    }
+    session = sbs.session("local[2]", **settings)
+    yield session
+    session.stop()
+
+
+def flights(size: int = 600, *, zone: str | None = "UTC", seed: int = 7) -> Any:
+    """Rows in order, with ties, equal times, null scores and null groups."""
+    rng = np.random.default_rng(seed)
+    minutes = np.cumsum(rng.integers(0, 30, size) * (rng.random(size) < 0.8))
+    start = datetime(2024, 3, 9, 20, tzinfo=UTC if zone else None)  # the clocks of New York change on the 10th
+    origins = [None, "EWR", "JFK", "LGA"]
+    return pa.table(
+        {
+            "flight": pa.array(range(size), pa.int64()),
+            "time": pa.array([start + timedelta(minutes=int(m)) for m in minutes], pa.timestamp("us", zone)),
+            "delay": pa.array(rng.integers(0, 40, size).astype(float), mask=rng.random(size) < 0.05),
+            "late": pa.array(rng.integers(0, 4, size), pa.int32()),
+            "origin": pa.array([origins[i] for i in rng.integers(0, 4, size)], pa.string()),
+            "carrier": pa.array([["AA", "UA"][i] for i in rng.integers(0, 2, size)], pa.string()),
+            "note": pa.array([[f"n{i}"] for i in range(size)], pa.list_(pa.string())),
+        }
+    )
+
+
+def write(folder: Path, number: int, table: Any) -> None:
+    """A file that is the next trigger: Spark takes files in the order of their times."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{number}.parquet"
+    pq.write_table(table, path)
+    os.utime(path, (1_000_000 + number, 1_000_000 + number))
+
+
+def read(df: DataFrame) -> list[Row]:
+    table = df.toArrow()
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.tz is not None:
+            table = table.set_column(place, field.name, table.column(place).cast(pa.timestamp("us", "UTC")))
+    return cells(table)
+
+
+def stream(spark: SparkSession, folder: Path, schema: Any) -> DataFrame:
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def run(changes: DataFrame, folder: Path) -> None:
+    """All files that are there, then stop; a second time: from the checkpoint."""
+    writer = changes.writeStream.format("parquet").option("path", str(folder / "out"))
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+    try:
+        assert query.awaitTermination(60)
+    finally:
+        query.stop()
+
+
+def test_batch_equals_a_monitor(spark: SparkSession) -> None:
+    table = flights()
+    options: dict[str, Any] = {"id": "flight", "time": "time", "keep": ("late", "note")}
+    changes = sbs.monitor(spark.createDataFrame(table).repartition(3), QUERIES, shards=3, **options)
+    monitor = sb.Monitor(QUERIES, **options)
+    expected = pushed(monitor, [table], ("time", "flight"))
+    assert changes.columns == list(expected[0])
+    same_rows(read(changes), expected, "batch")
+
+
+def test_stream_of_files_equals_a_monitor_with_a_restart_in_the_middle(spark: SparkSession, tmp_path: Path) -> None:
+    table = flights()
+    pieces = [table.slice(0, 150), table.slice(150, 250), table.slice(400, 50), table.slice(450)]
+    options: dict[str, Any] = {"id": "flight", "time": "time", "keep": "note"}
+    monitor, expected = sb.Monitor(QUERIES, **options), list[Row]()
+    for begin in (0, 2):
+        for number in (begin, begin + 1):
+            write(tmp_path / "in", number, pieces[number])
+            expected += pushed(monitor, [pieces[number]], ("time", "flight"))
+        schema = spark.read.parquet(str(tmp_path / "in")).schema
+        run(sbs.monitor(stream(spark, tmp_path / "in", schema), QUERIES, shards=3, **options), tmp_path)
+        same_rows(read(spark.read.parquet(str(tmp_path / "out"))), expected, f"files up to {begin + 1}")
+    write(tmp_path / "in", 4, pieces[0])
+    other = sbs.monitor(stream(spark, tmp_path / "in", schema), QUERIES, shards=2, **options)
+    with pytest.raises(StreamingQueryException, match=r"StateError.*Run with shards=3, or start from a new checkpoint"):
+        run(other, tmp_path)
+
+
+def test_stream_with_late_rows_and_net_changes(spark: SparkSession, tmp_path: Path) -> None:
+    table = flights(300)
+    shaken = table.take(pa.array(np.argsort(np.arange(300) + np.random.default_rng(1).integers(0, 60, 300))))
+    options: dict[str, Any] = {"id": "flight", "time": "time", "emit": "batch"}
+    monitor, expected = sb.Monitor(QUERIES, **options), list[Row]()
+    for number in range(3):
+        write(tmp_path / "in", number, shaken.slice(100 * number, 100))
+        expected += pushed(monitor, [shaken.slice(100 * number, 100)], ("time", "flight"))
+    schema = spark.read.parquet(str(tmp_path / "in")).schema
+    run(sbs.monitor(stream(spark, tmp_path / "in", schema), QUERIES, shards=2, **options), tmp_path)
+    found = read(spark.read.parquet(str(tmp_path / "out")))
+    assert net(found) == net(expected)
+    same_rows(found, expected, "net changes are rows of one trigger, so they are the same rows")
+
+
+def test_answers_of_a_batch(spark: SparkSession) -> None:
+    table = flights()
+    options: dict[str, Any] = {"id": "flight", "time": "time", "keep": ("late",)}
+    found = sbs.answers(spark.createDataFrame(table), QUERIES, shards=3, **options)
+    assert found.columns == ["query", "origin", "carrier", "rank", "id", "time", "score", "late"]
+    monitor = sb.Monitor(QUERIES, **options)
+    monitor.push(table)
+    expected = []
+    for name in QUERIES:
+        empty = {"query": name, "origin": None, "carrier": None}
+        expected += [{**empty, **row} for row in cells(monitor.answer(name))]
+    same_rows(read(found), expected, "answers")
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NTZ", "DATE", "SMALLINT"])
+def test_time_comes_back_as_it_went_in(spark: SparkSession, kind: str) -> None:
+    """The session's zone is New York, on the night when its clocks change."""
+    assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
+    instants = ["2024-03-10 01:30:00", "2024-03-10 03:30:00", "2024-03-10 04:10:00", "2024-03-12 00:00:00"]
+    values = range(10, 50, 10) if kind == "SMALLINT" else instants
+    listed = ", ".join(f"({i}, '{value}', {float(i)})" for i, value in enumerate(values))
+    df = spark.sql(f"SELECT i, CAST(t AS {kind}) AS t, x FROM VALUES {listed} AS v(i, t, x)")  # noqa: S608
+    window = sb.Last(span=15) if kind == "SMALLINT" else sb.Last("1 day" if kind == "DATE" else "2 hours")
+    changes = sbs.monitor(df, sb.TopK(1, by="x", window=window), id="i", time="t", shards=2)
+    assert changes.schema["time"].dataType == df.schema["t"].dataType
+    entered = changes.where("diff > 0").selectExpr("id", "CAST(time AS STRING) AS time").collect()
+    given = df.selectExpr("i", "CAST(t AS STRING) AS t").collect()
+    assert sorted(map(tuple, entered)) == sorted(map(tuple, given))
+    if kind.startswith("TIMESTAMP"):  # 01:30 to 03:30 is one hour on this night, two where there is no zone
+        left = changes.where("diff < 0 AND id = 0").selectExpr("CAST(time AS STRING)").collect()
+        assert left[0][0] == ("2024-03-10 03:30:00")
+
+
+def test_a_session_without_rocksdb_is_refused_for_streams_only(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", 0, flights(20))
+    df = spark.read.parquet(str(tmp_path / "in"))
+    provider = spark.conf.get(_ROCKSDB)
+    other = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+    try:
+        spark.conf.set(_ROCKSDB, other)
+        with pytest.raises(QueryError, match=rf"{other}, which cannot run.*Set {_ROCKSDB}=.*RocksDB.*or use"):
+            sbs.monitor(stream(spark, tmp_path / "in", df.schema), QUERIES, id="flight", time="time")
+        spark.conf.unset(_ROCKSDB)
+        with pytest.raises(QueryError, match="RocksDB"):
+            sbs.answers(stream(spark, tmp_path / "in", df.schema), QUERIES, id="flight", time="time")
+        sbs.monitor(df, QUERIES, id="flight", time="time")
+    finally:
+        spark.conf.set(_ROCKSDB, str(provider))
+
+
+@pytest.fixture(scope="module")
+def frame(spark: SparkSession) -> DataFrame:
+    """Fails as soon as a job runs over it."""
+    return spark.range(1).selectExpr(
+        "id",
+        "id AS t",
+        "CAST(raise_error('a job ran') AS DOUBLE) AS x",
+        "timestamp '2024-01-01 00:00:00' AS ts",
+        "date '2024-01-01' AS day",
+        "'a' AS g",
+        "1.5D AS real",
+    )
+
+
+_HOUR, _SPAN, _COUNT = (sb.TopK(1, by="x", window=w) for w in (sb.Last("1 hour"), sb.Last(span=5), sb.Last(5)))
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "says"),
+    [
+        (sb.TopK(1, by="nosuch", window=sb.Last(5)), {}, "no column 'nosuch'. It has: id, t, x"),
+        (sb.TopK(1, by="x", window=sb.Last(5), per="nosuch"), {}, "no column 'nosuch'"),
+        (sb.TopK(1, by="x", window=sb.Last(5), where="nosuch > 1"), {}, "no column 'nosuch'"),
+        (_COUNT, {"id": "nosuch"}, "no column 'nosuch'"),
+        (_COUNT, {"time": "nosuch"}, "no column 'nosuch'"),
+        (_HOUR, {"time": "nosuch"}, "no column 'nosuch'"),
+        (_COUNT, {"keep": ("g", "nosuch")}, "no column 'nosuch'"),
+        (_COUNT, {"order": "nosuch"}, "no column 'nosuch'"),
+        (_COUNT, {"id": None}, "needs id="),
+        (_HOUR, {}, "name the time column"),
+        (_HOUR, {"time": "t"}, "integers, which have no unit"),
+        (_HOUR, {"time": "day"}, "cannot be expressed"),
+        (_SPAN, {"time": "ts"}, "Use a duration"),
+        (_SPAN, {"time": "real"}, "is double"),
+        (_COUNT, {"time": "real"}, "is double"),
+        (_COUNT, {"keep": "score"}, "skyband writes itself"),
+        (sb.TopK(1, by="x", window=sb.Last(5), per="g"), {"keep": "g"}, "in `per` and in `keep`"),
+        (_COUNT, {"emit": "never"}, "emit='never'"),
+        (_COUNT, {"late": "never"}, "late='never'"),
+        (_COUNT, {"late": "drop", "time": "t", "order": "id"}, "begins with the time column"),
+        (_COUNT, {"shards": 0}, "shards=0"),
+        (_COUNT, {"shards": True}, "shards=True"),
+        (_COUNT, {"shards": 2.0}, "shards=2.0"),
+        (_COUNT, {"watermark": "1 hour"}, "watermark= is not built yet"),
+        (_COUNT, {"forget": "1 hour"}, "forget= is not built yet"),
+        (_COUNT, {"op": "op"}, "op= is not built yet"),
+        (sb.TopK(1, by="x", window=sb.UntilDeleted()), {}, "which this version does not have yet"),
+        (sb.Above(1, by="x", window=sb.Last(5)), {}, "no engine answers"),
+        (sb.TopKPairs(1, by="abs(a.x - b.x)", window=sb.Last(5)), {}, "no engine answers"),
+        (5, {}, "takes a query"),
+        ("x", {}, "is no query"),
+        ([5], {}, "is no query"),
+        ({"": _COUNT}, {}, "non-empty string"),
+    ],
+)
+def test_bad_questions_are_refused_before_any_job(
+    frame: DataFrame, query: Any, options: dict[str, Any], says: str
+) -> None:
+    for ask in (sbs.monitor, sbs.answers):
+        with pytest.raises(QueryError, match=says):
+            ask(frame, query, **{"id": "id", **options})
+
+
+@pytest.mark.xfail(strict=True, raises=AnalysisException, reason="mapInArrow of PySpark 4.3 looks columns up unquoted")
+def test_a_name_with_a_dot(spark: SparkSession) -> None:
+    df = spark.createDataFrame(pa.table({"a.b": [1, 2], "x": [1.0, 2.0], "g h": ["u", "v"]}))
+    changes = sbs.monitor(df, sb.TopK(1, by="x", window=sb.Last(5), per="g h"), id="a.b", shards=1)
+    assert sorted((row["g h"], row["id"]) for row in changes.collect()) == [("u", 1), ("v", 2)]
+
+
+# ----------------------------------------------------------------------------- the fence
+
+
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_importing_skyband_does_not_import_pyspark() -> None:
+    code = "import sys, skyband; print([m for m in ('pyspark', 'pandas', 'py4j') if m in sys.modules])"
+    assert python(code) == "[]"
+
+
+def test_without_pyspark_the_error_says_what_to_install() -> None:
+    code = """
+import sys
+sys.modules["pyspark"] = None
+import skyband
+try:
+    import skyband.spark
+except ImportError as error:
+    print(error)
+"""
+    assert python(code) == 'skyband.spark needs PySpark: pip install "skyband[spark]"'
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, sys.executable), ("mine", "mine")])
+def test_workers_get_the_interpreter_of_the_driver(before: str | None, after: str) -> None:
+    set_it = (
+        "os.environ.pop('PYSPARK_PYTHON', None)" if before is None else f"os.environ['PYSPARK_PYTHON'] = {before!r}"
+    )
+    assert python(f"import os; {set_it}; import skyband.spark; print(os.environ['PYSPARK_PYTHON'])") == after
