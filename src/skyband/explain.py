@@ -55,10 +55,8 @@ class Explanation:
         }
 
     def __str__(self) -> str:
-        data = self.query.to_dict()
-        asked = ", ".join(f"{name}={getattr(self.query, name)!r}" for name in data if name != "kind")
         known = {
-            "query": [f"{self.query.kind}({asked})"],
+            "query": [repr(self.query)],
             "algorithm": [self.algorithm],
             "form": [self.form],
             "objects": ["not known" if self.objects is None else f"about {self.objects:,.1f} kept per group"],

@@ -56,6 +56,15 @@ class Query:
         """`per` as it is kept: a tuple of column names, empty for one group."""
         return tuple(self.per or ())
 
+    def __repr__(self) -> str:
+        """As one would type it: without what is as usual."""
+        said = []
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if field.default is dataclasses.MISSING or value not in (field.default, ()):
+                said.append(f"{field.name}={value!r}")
+        return f"{self.kind}({', '.join(said)})"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON; only what differs from the defaults."""
         data: dict[str, Any] = {"kind": self.kind}
@@ -101,7 +110,7 @@ class Query:
             raise QueryError(f"{kind}: {str(error).partition('__init__() ')[2] or error}.") from None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TopK(Query):
     """The k best objects of the window.
 
@@ -160,7 +169,7 @@ class TopK(Query):
         raise QueryError(f"window={window!r}: the query's own window is {mine!r}. Ask for at most that, of its kind.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Above(Query):
     """All objects of the window whose score is strictly above a threshold."""
 
@@ -187,7 +196,7 @@ class Above(Query):
     descending: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TopKPairs(Query):
     """The k best pairs of objects of the window; `by` is over `a.` and `b.`; the smallest is best."""
 
@@ -226,7 +235,7 @@ class TopKPairs(Query):
         return self.largest
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TopKIncomplete(Query):
     """The k best objects whose score is combined from parts that arrive in separate rows."""
 
@@ -272,7 +281,7 @@ class TopKIncomplete(Query):
             raise QueryError(f'TopKIncomplete: repeat {self.repeat!r} is unknown. Use None, "last", "max" or "sum".')
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TopKUncertain(Query):
     """The top k among objects that exist only with a probability, in one of four meanings."""
 
