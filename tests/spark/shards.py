@@ -98,7 +98,8 @@ class Shards:
         for partition in partitions:
             types = {field.name: field.type for field in partition.schema}
             with patch.object(packing, "_CHUNK", self.chunk):
-                for batch in pack(self.plan, iter(partition.to_batches(max_chunksize=min(7, self.chunk)))):
+                needed = partition.select(list(self.plan.wanted(self.plan.queries)))
+                for batch in pack(self.plan, iter(needed.to_batches(max_chunksize=min(7, self.chunk)))):
                     messages += batch.to_pylist()
         self.sent += sum(from_bytes(message["blob"]).num_rows for message in messages if message["blob"])
         self.random.shuffle(messages)  # a shuffle keeps no order

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import skyband as sb
@@ -258,7 +258,6 @@ def test_bad_questions_are_refused_before_any_job(
             ask(frame, query, **{"id": "id", **options})
 
 
-@pytest.mark.xfail(strict=True, raises=AnalysisException, reason="mapInArrow of PySpark 4.3 looks columns up unquoted")
 def test_a_name_with_a_dot(spark: SparkSession) -> None:
     df = spark.createDataFrame(pa.table({"a.b": [1, 2], "x": [1.0, 2.0], "g h": ["u", "v"]}))
     changes = sbs.monitor(df, sb.TopK(1, by="x", window=sb.Last(5), per="g h"), id="a.b", shards=1)

@@ -37,11 +37,12 @@ def from_bytes(data: bytes) -> Any:
 
 def pack(plan: Plan, batches: Iterator[Any]) -> Iterator[Any]:
     """The mapper before the shuffle."""
+    names = list(plan.wanted(plan.queries))
     senders = [Sender(plan, per) for per in plan.families()]
     waiting: list[Any] = []
     rows = 0
     for batch in batches:
-        waiting.append(_in_utc(pa.Table.from_batches([batch])))
+        waiting.append(_in_utc(pa.Table.from_batches([batch]).rename_columns(names)))
         rows += batch.num_rows
         if rows >= _CHUNK:
             for sender in senders:

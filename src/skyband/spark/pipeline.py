@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import col
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     BooleanType,
@@ -162,7 +163,8 @@ def _run(df: DataFrame, plan: Plan, names: list[str], *, whole: bool) -> DataFra
     schema = StructType([StructField(name, _type_of(name, df, plan.options)) for name in names])
     first: Callable[[Iterator[Any]], Iterator[Any]] = partial(pack, plan)
     last: Callable[[Iterator[Any]], Iterator[Any]] = partial(unpack, to_arrow_schema(schema, timezone="UTC"))
-    packed = df.select(*[_quoted(name) for name in plan.wanted(plan.queries)]).mapInArrow(first, PACKED)
+    plain = [col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(plan.wanted(plan.queries))]
+    packed = df.select(*plain).mapInArrow(first, PACKED)  # which looks columns up unquoted; `pack` names them again
     told = packed.groupBy("shard").transformWithStateInPandas(
         Operator(plan, whole=whole), "blob binary", "append", "None"
     )
