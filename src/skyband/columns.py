@@ -63,6 +63,24 @@ def is_fixed(type_: Any) -> bool:
     return bool(pa.types.is_boolean(type_) or (pa.types.is_primitive(type_) and type_.bit_width in (8, 16, 32, 64)))
 
 
+def key_bits(column: Any) -> NDArray[np.int64] | None:
+    """A key column as 64 bits each, equal just where the keys are; None: its type needs more than that."""
+    if pa.types.is_floating(column.type):
+        numbers = np.array(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
+        numbers[numbers == 0] = 0.0  # -0.0 is 0.0
+        numbers[np.isnan(numbers)] = np.nan  # and any NaN is the same key
+        return numbers.view(np.int64)
+    return bits_of(column).astype(np.int64) if is_fixed(column.type) else None
+
+
+def distinct(column: Any) -> tuple[list[Any], Ints]:
+    """The distinct values of a column, and which of them each row has (nulls: any)."""
+    if pa.types.is_nested(column.type):  # Arrow has no dictionaries of these
+        return column.to_pylist(), np.arange(len(column))
+    encoded = column.dictionary_encode()
+    return encoded.dictionary.to_pylist(), encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+
+
 class Column:
     """A growing list of values of one Arrow type."""
 
@@ -81,6 +99,11 @@ class Column:
     def nbytes(self) -> int:
         """Bytes in use; of Python objects only the references are counted."""
         return self._size * (self._values.itemsize + 1)
+
+    @property
+    def bits(self) -> NDArray[Any]:
+        """All values as they are kept."""
+        return self._values[: self._size]
 
     def append(self, column: Any) -> None:
         if pa.types.is_null(self.type) and not pa.types.is_null(column.type):
@@ -124,20 +147,25 @@ class Shelf:
     """
 
     def __init__(self) -> None:
-        self.serials: Ints = np.empty(0, np.int64)
+        self._serials = Column(pa.int64())
         self.columns: dict[str, Column] = {}
 
     def __len__(self) -> int:
-        return len(self.serials)
+        return len(self._serials)
+
+    @property
+    def serials(self) -> Ints:
+        """Of the objects on the shelf, rising."""
+        return self._serials.bits
 
     @property
     def nbytes(self) -> int:
-        return self.serials.nbytes + sum(column.nbytes for column in self.columns.values())
+        return self._serials.nbytes + sum(column.nbytes for column in self.columns.values())
 
     def add(self, serials: Ints, columns: dict[str, Any]) -> None:
         if not len(serials):
             return
-        self.serials = np.concatenate([self.serials, serials])
+        self._serials.append(lent(serials))
         for name, column in columns.items():
             self.columns.setdefault(name, Column(column.type)).append(column)
 
@@ -174,6 +202,5 @@ class Shelf:
         if not self.columns:
             return
         places = np.searchsorted(self.serials, np.sort(live))
-        self.serials = self.serials[places]
-        for column in self.columns.values():
+        for column in (self._serials, *self.columns.values()):
             column.thin(places)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.columns import Column, bits_of, is_fixed, lent, valid_of
+from skyband.columns import Column, distinct, key_bits, lent, valid_of
 
 Ints = NDArray[np.int64]
 
@@ -108,18 +108,12 @@ class Groups:
         return int(found[0]) if len(found) else None
 
     def _encode(self, place: int, column: Any) -> tuple[Ints, Ints]:
-        coder, valid = self._coders[place], valid_of(column)
-        if pa.types.is_floating(column.type):
-            numbers = np.array(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
-            numbers[numbers == 0] = 0.0  # -0.0 is 0.0
-            numbers[np.isnan(numbers)] = np.nan  # and any NaN is the same group
-            return coder.encode(numbers.view(np.int64), valid)
-        if is_fixed(column.type):
-            return coder.encode(bits_of(column).astype(np.int64), valid)
-        distinct, slots = _distinct(column)
-        words = self._words[place]
-        codes = [words.setdefault(_hashable(word), len(words)) for word in distinct]
-        return coder.encode(np.array([*codes, 0])[slots], valid)
+        coder, valid, keys = self._coders[place], valid_of(column), key_bits(column)
+        if keys is None:
+            values, slots = distinct(column)
+            words = self._words[place]
+            keys = np.array([*(words.setdefault(_hashable(word), len(words)) for word in values), 0])[slots]
+        return coder.encode(keys, valid)
 
 
 def _same(column: Any, value: Any) -> NDArray[np.bool_]:
@@ -136,14 +130,6 @@ def _same(column: Any, value: Any) -> NDArray[np.bool_]:
 
         same = pc.equal(column, value[0])
     return np.asarray(same.fill_null(False), np.bool_)
-
-
-def _distinct(column: Any) -> tuple[list[Any], Ints]:
-    """The distinct values of a column, and which of them each row has (nulls: any)."""
-    if pa.types.is_nested(column.type):  # Arrow has no dictionaries of these
-        return column.to_pylist(), np.arange(len(column))
-    encoded = column.dictionary_encode()
-    return encoded.dictionary.to_pylist(), encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
 
 
 def _hashable(value: Any) -> Any:

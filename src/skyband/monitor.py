@@ -81,11 +81,7 @@ class Monitor:
         """Stop a standing query. Nothing is reported."""
         home = self._home(name)
         del self._state.homes[name]
-        home.refit(
-            {other: query for other, query in home.queries.items() if other != name},
-            self._state.unit,
-            self._state.clock,
-        )
+        home.leave(name, self._state.unit, self._state.clock)
 
     def replace(self, name: str, query: Query) -> Any:
         """Ask another question under the same name; returns the changes that turn the old answer into the new one.
@@ -100,11 +96,7 @@ class Monitor:
             piece = home.refit({**home.queries, name: asked}, self._state.unit, self._state.clock)
         else:
             piece, numbers = home.farewell(name, self._state.unit, self._state.clock), self._numbers(asked)
-            home.refit(
-                {other: kept for other, kept in home.queries.items() if other != name},
-                self._state.unit,
-                self._state.clock,
-            )
+            home.leave(name, self._state.unit, self._state.clock)
             self._settle(name, asked, numbers)
         return change_table([piece] if piece else [], [label] if piece else [], names, types)
 

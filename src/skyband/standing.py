@@ -121,13 +121,12 @@ class Standing:
         return Judged(scored, accepted, eligible)
 
     def needed(self, judged: Judged, codes: Ints, total: int, times: Ints, unit: int | None) -> Bools:
-        """Which rows of a part of a batch, in order, can matter; None of those left out has a number here."""
+        """Which rows of a part of a batch, in order, can matter; those left out get no number."""
         rows = np.flatnonzero(judged.accepted if judged.eligible is None else judged.accepted & judged.eligible)
-        key = judged.scored.key[rows]
         arrivals = Arrivals(
             rows=rows,
             groups=codes[rows],
-            keys=key if self.descending else -key,
+            keys=self._turned(judged.scored.key[rows]),
             stamps=times[rows],
             now=np.maximum.accumulate(times[rows]),
             eligible=None,
@@ -174,11 +173,10 @@ class Standing:
         arrived = np.zeros(push.batch.rows, np.bool_)
         arrived[rows] = True
 
-        key = judged.scored.key[rows]
         arrivals = Arrivals(
             rows=rows,
             groups=groups,
-            keys=key if self.descending else -key,
+            keys=self._turned(judged.scored.key[rows]),
             stamps=push.times[rows] if push.times is not None and self.timed else numbers[0, rows],
             now=push.clocks[rows] if push.clocks is not None and self.timed else numbers[0, rows],
             eligible=None if judged.eligible is None else judged.eligible[rows],
@@ -254,9 +252,13 @@ class Standing:
         found = [self.shelf.read(column, of.serial, fresh.get(column), first).cast(pa.int64()) for column in columns]
         return lent(np.stack([np.asarray(numbers) for numbers in found])[lanes, np.arange(len(of.serial))])
 
+    def _turned(self, key: NDArray[np.float64]) -> NDArray[np.float64]:
+        """From scores to engine's keys, where larger is better, and back."""
+        return key if self.descending else -key
+
     def reported(self, key: NDArray[np.float64]) -> NDArray[np.float64]:
         """The score that belongs to what objects are ranked by."""
-        value = key if self.descending else -key
+        value = self._turned(key)
         return self.by.score(value) if isinstance(self.by, Nearest) else value
 
     def now(self, clock: int) -> Ints:
@@ -291,6 +293,10 @@ class Standing:
         changes = self.engine.refit(asked, heirs, self.now(clock))
         self._set_lanes(asked, heirs)
         return self._at_rest(changes, clock) if len(changes.query) else {}
+
+    def leave(self, name: str, unit: int | None, clock: int) -> None:
+        """Serve one query less."""
+        self.refit({other: query for other, query in self.queries.items() if other != name}, unit, clock)
 
     def farewell(self, name: str, unit: int | None, clock: int) -> dict[str, Any]:
         """The whole answer of a query leaves."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from skyband.columns import Column, Shelf
+from skyband.columns import Column, Shelf, plain
 from skyband.errors import QueryError, StateError
 from skyband.groups import Groups
 from skyband.options import Options
@@ -113,12 +113,9 @@ def _load_home(
     home.lengths, home.lanes = saved["lengths"], np.array(saved["lanes"], np.int64)
     home.arrivals, home.late = np.array(saved["arrivals"]), np.array(saved["late"])
     home.rejected = saved["rejected"]
-    home.shelf = Shelf()
     table = parts[f"{i}.shelf"]
-    home.shelf.serials = parts[f"{i}.serials"]
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        home.shelf.columns[name] = Column(column.type)
-        home.shelf.columns[name].append(column.combine_chunks())
+    home.shelf = Shelf()
+    home.shelf.add(parts[f"{i}.serials"], {name: plain(table.column(name)) for name in table.column_names})
     return home
 
 

@@ -12,10 +12,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.columns import bits_of, is_fixed, valid_of
+from skyband.columns import distinct, key_bits, valid_of
 from skyband.expressions import parse
 from skyband.options import Options
 from skyband.query import TopK
@@ -104,17 +103,10 @@ def shard_of(columns: list[Any], shards: int) -> Ints:
 
 
 def _hash(column: Any) -> NDArray[np.uint64]:
-    if pa.types.is_floating(column.type):
-        numbers = np.array(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
-        numbers[numbers == 0] = 0.0  # -0.0 is 0.0, and any NaN is the same group
-        numbers[np.isnan(numbers)] = np.nan
-        hashed = numbers.view(np.uint64)
-    elif is_fixed(column.type):
-        hashed = bits_of(column).astype(np.int64).view(np.uint64)
-    else:
-        encoded = column.dictionary_encode()
-        words = [zlib.crc32(repr(word).encode()) for word in encoded.dictionary.to_pylist()]
-        slots = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-        hashed = np.array([*words, 0], np.uint64)[slots]
+    keys = key_bits(column)
+    if keys is None:
+        values, slots = distinct(column)
+        keys = np.array([*(zlib.crc32(repr(word).encode()) for word in values), 0])[slots]
+    hashed = keys.view(np.uint64)
     valid = valid_of(column)
     return hashed if valid is None else np.where(valid, hashed, np.uint64(0x5EED))

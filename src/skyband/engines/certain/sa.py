@@ -30,7 +30,6 @@ class SA:
     """The strict k-skyband of every group, for up to 32 queries at once."""
 
     name = "SA"
-    most = len(BITS)
 
     def __init__(self, asked: tuple[Asked, ...], *, timed: bool, quiet: bool) -> None:
         self.timed = timed
