@@ -113,7 +113,7 @@ def test_worked_example_step_by_step() -> None:
         assert shown == {top}
         assert set(oracle.skyband()) == skyband
         assert monitor.stats()["queries"]["q0"]["objects"] == len(skyband)
-        (home,) = monitor._state.standing()
+        (home,) = monitor.state.standing()
         assert home.engine is not None
         assert set(home.shelf.read("id", home.engine.serials()).to_pylist()) == skyband
 

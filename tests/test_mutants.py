@@ -135,8 +135,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "the clock is not carried from push to push": (
         "monitor.py",
-        "self._state.clock, self._state.ahead = clock, None\n        self._state.serial",
-        "self._state.serial",
+        "self.state.clock, self.state.ahead = clock, None\n        self.state.serial",
+        "self.state.serial",
     ),
     "the clock is not carried from group to group": (
         "standing.py",
@@ -310,7 +310,11 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "if False:",
     ),
     # --- snapshots
-    "snapshot: no views": (ENGINE, '"views": self.views.copy()', '"views": _views(len(self.views))'),
+    "snapshot: no views": (
+        ENGINE,
+        "        views = self.views.reshape(-1, Q)[groups].reshape(-1)",
+        "        views = _views(Q * len(groups))",
+    ),
     "snapshot: no objects' marks": (
         ENGINE,
         "        self.tally[:] = len(objects), 0",
@@ -318,27 +322,27 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "snapshot: no groups' newest": (
         ENGINE,
-        'groups["room"] = groups["size"]\n',
-        'groups["room"] = groups["size"]\n        groups["newest"] = -NEVER\n',
+        'chosen["room"] = chosen["size"]\n',
+        'chosen["room"] = chosen["size"]\n        chosen["newest"] = -NEVER\n',
     ),
     "snapshot: no due": (
         ENGINE,
-        'groups["room"] = groups["size"]\n',
-        'groups["room"] = groups["size"]\n        groups["due"] = NEVER\n',
+        'chosen["room"] = chosen["size"]\n',
+        'chosen["room"] = chosen["size"]\n        chosen["due"] = NEVER\n',
     ),
     "snapshot: no counts": (
         "storing.py",
-        "= home.counts, home.moments\n",
-        "= 0 * home.counts, home.moments\n",
+        "array_stream(home.counts.T[order], bounds)",
+        "array_stream(0 * home.counts.T[order], bounds)",
     ),
     "snapshot: no moments": (
         "storing.py",
-        "= home.counts, home.moments\n",
-        "= home.counts, 0 * home.moments\n",
+        "array_stream(home.moments[order], bounds)",
+        "array_stream(0 * home.moments[order], bounds)",
     ),
     "snapshot: no clock": ("storing.py", '"clock": state.clock', '"clock": -(2**62)'),
     "snapshot: no serial": ("storing.py", '"serial": state.serial', '"serial": 0'),
-    "snapshot: no groups": ("storing.py", "        if table.num_rows:\n", "        if False:\n"),
+    "snapshot: no groups": ("storing.py", "    if columns and len(columns[0]):\n", "    if False:\n"),
     "snapshot: no lanes": ("storing.py", '"lanes": home.lanes.tolist()', '"lanes": [0] * len(home.lanes)'),
     "snapshot: no order of queries": (
         "storing.py",

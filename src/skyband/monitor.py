@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from skyband.batch import Batch, announce, conform, instant, is_time, time_unit, times, to_table
 from skyband.changes import answer_names, answer_table, change_names, change_table, column_types
+from skyband.columns import plain
 from skyband.engines.contract import Asked
 from skyband.engines.registry import choose
 from skyband.errors import BatchError, QueryError
@@ -57,7 +58,7 @@ class Monitor:
         late: str = "accept",
         invalid: str = "reject",
     ) -> None:
-        self._state = State(Options(id, time, part, value, keep, emit, late, invalid))
+        self.state = State(Options(id, time, part, value, keep, emit, late, invalid))
         for name, query in named(queries).items():
             self.add(name, query)
 
@@ -66,11 +67,11 @@ class Monitor:
     @property
     def queries(self) -> dict[str, Query]:
         """The standing queries by name, in order of registration."""
-        return {name: home.queries[name] for name, home in self._state.homes.items()}
+        return {name: home.queries[name] for name, home in self.state.homes.items()}
 
     def add(self, name: str, query: Query) -> None:
         """Add a standing query. It sees only later arrivals, and goes on with the numbers."""
-        if name in self._state.homes:
+        if name in self.state.homes:
             raise QueryError(
                 f"a query called {name!r} is standing already. Use replace({name!r}, ...) or another name."
             )
@@ -80,8 +81,8 @@ class Monitor:
     def drop(self, name: str) -> None:
         """Stop a standing query. Nothing is reported."""
         home = self._home(name)
-        del self._state.homes[name]
-        home.leave(name, self._state.unit, self._state.clock)
+        del self.state.homes[name]
+        home.leave(name, self.state.unit, self.state.clock)
 
     def replace(self, name: str, query: Query) -> Any:
         """Ask another question under the same name; returns the changes that turn the old answer into the new one.
@@ -89,14 +90,14 @@ class Monitor:
         The state is kept when the new query has the same scoring, direction, `where` and `per` and no larger k or
         window than the queries that share the old one's skyband; else it starts empty.
         """
-        home, asked, names = self._home(name), self._checked(name, query), list(self._state.homes)
+        home, asked, names = self._home(name), self._checked(name, query), list(self.state.homes)
         label = [names.index(other) for other in home.queries]
         types = self._change_types()
-        if home.can_serve(asked, self._state.unit):
-            piece = home.refit({**home.queries, name: asked}, self._state.unit, self._state.clock)
+        if home.can_serve(asked, self.state.unit):
+            piece = home.refit({**home.queries, name: asked}, self.state.unit, self.state.clock)
         else:
-            piece, numbers = home.farewell(name, self._state.unit, self._state.clock), self._numbers(asked)
-            home.leave(name, self._state.unit, self._state.clock)
+            piece, numbers = home.farewell(name, self.state.unit, self.state.clock), self._numbers(asked)
+            home.leave(name, self.state.unit, self.state.clock)
             self._settle(name, asked, numbers)
         return change_table([piece] if piece else [], [label] if piece else [], names, types)
 
@@ -107,23 +108,23 @@ class Monitor:
             raise QueryError(f"{query!r} is no query. Use TopK(...) or another query kind.")
         choose(query)
         assert isinstance(query, TopK) and isinstance(query.window, Last)
-        clash = set(query.per_columns) & set(self._state.options.kept)
+        clash = set(query.per_columns) & set(self.state.options.kept)
         if clash:
             raise QueryError(
                 f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway."
             )
         if query.window.timed:
-            if self._state.options.time is None:
+            if self.state.options.time is None:
                 raise QueryError(f'{query.window!r} is a time window: name the time column, Monitor(..., time="...").')
-            if self._state.options.time in self._state.types:
-                query.window.length(self._state.unit)
+            if self.state.options.time in self.state.types:
+                query.window.length(self.state.unit)
         return query
 
     def _numbers(self, query: TopK) -> Ints:
         """Where a new query goes on: per group the largest number that any query with the same `per` has reached."""
-        groups = self._state.groups.setdefault(query.per_columns, Groups(query.per_columns))
+        groups = self.state.groups.setdefault(query.per_columns, Groups(query.per_columns))
         numbers = np.zeros(groups.total, np.int64)
-        for home in self._state.standing():
+        for home in self.state.standing():
             if home.groups is groups:
                 most = home.counts.max(axis=0)
                 numbers[: len(most)] = np.maximum(numbers[: len(most)], most)
@@ -131,80 +132,87 @@ class Monitor:
 
     def _settle(self, name: str, query: TopK, numbers: Ints) -> None:
         """Give the query a home: an engine that has not started yet, or a new one."""
-        home = next((home for home in self._state.standing() if home.can_join(query)), None)
+        home = next((home for home in self.state.standing() if home.can_join(query)), None)
         if home is None:
-            home = Standing(query, self._state.groups[query.per_columns], self._state.options, numbers)
+            home = Standing(query, self.state.groups[query.per_columns], self.state.options, numbers)
         home.queries[name] = query
-        self._state.homes[name] = home
+        self.state.homes[name] = home
 
     def _home(self, name: str) -> Standing:
-        if name not in self._state.homes:
+        if name not in self.state.homes:
             raise QueryError(
-                f"no query called {name!r} is standing. Standing: {', '.join(self._state.homes) or 'none'}."
+                f"no query called {name!r} is standing. Standing: {', '.join(self.state.homes) or 'none'}."
             )
-        return self._state.homes[name]
+        return self.state.homes[name]
 
     # --- the stream
 
-    def push(self, batch: Any, *, to: Any = None) -> Any:
+    def push(self, batch: Any, *, to: Any = None, more: bool = False) -> Any:
         """Take a batch of rows, in order of arrival; returns the changes of the answers.
 
         With `to`, time then moves on to that moment, if the clock has not passed it: one batch, one net change.
+        With `more`, the batch goes on with the next push: net changes (emit="batch") wait for its end.
         """
         given = Batch(to_table(batch))
         if not given.table.num_columns and not given.rows:
-            return self._changes([], []) if to is None else self._reach(to)
+            return self._reach(to, more)
         seen = self.examine(given)
         clock = self._clock(seen.types)
         goal = clock if to is None else max(clock, self._moment(to, seen.types))
-        self._raise_invalid(seen.judged)
+        self.raise_invalid(seen.judged, "row {}".format)
 
-        self._state.types = seen.types  # from here on nothing fails
+        self.state.types = seen.types  # from here on nothing fails
         self._count_rejected(seen)
         if not seen.accepted.any():
-            return self._changes([], []) if to is None else self._move(goal)
+            return self._move(goal, more)
         clocks = None
         if seen.moments is not None:
             clocks = np.maximum(np.maximum.accumulate(np.where(seen.accepted, seen.moments, BEGINNING)), clock)
             clock = max(goal, int(clocks[-1]))
-        push = Push(given, self._state.serial, seen.told, seen.moments, clocks, clock)
+        push = Push(given, self.state.serial, seen.told, seen.moments, clocks, clock, more)
         with self._first_time(seen.standing):
             for home in seen.standing:
-                home.start(self._state.unit)
+                home.start(self.state.unit)
             pieces = self._take(push, seen)
-        self._state.clock, self._state.ahead = clock, None
-        self._state.serial += given.rows
+        self.state.clock, self.state.ahead = clock, None
+        self.state.serial += given.rows
         return self._changes(pieces, seen.standing)
 
     def advance(self, to: Any) -> Any:
         """Time moves on with no arrival; returns what expires."""
-        if self._state.options.time is None:
+        if self.state.options.time is None:
             raise BatchError('advance moves the clock, but no time column is named. Use Monitor(..., time="...").')
-        type_ = self._state.types.get(self._state.options.time)
+        type_ = self.state.types.get(self.state.options.time)
         if type_ is None:
-            announce(to, self._state.ahead)
-            self._state.ahead = to
+            announce(to, self.state.ahead)
+            self.state.ahead = to
             return self._changes([], [])
         clock = instant(to, type_)
-        if clock < self._clock(self._state.types):
+        if clock < self._clock(self.state.types):
             raise BatchError(f"advance({to!r}) would move time backwards. The clock never goes back; late rows may.")
         return self._move(clock)
 
-    def _reach(self, to: Any) -> Any:
+    def _reach(self, to: Any, more: bool) -> Any:
         """As `advance`, but a moment that has passed is no error, and an Arrow scalar tells the type of time."""
-        if isinstance(to, pa.Scalar) and self._state.options.time is not None:
-            self._state.types.setdefault(self._state.options.time, to.type)
-        if self._state.options.time not in self._state.types:
-            self._state.ahead = to if self._state.ahead is None else max(to, self._state.ahead)
+        if to is None:
+            return self._move(self._clock(self.state.types), more)
+        if isinstance(to, pa.Scalar) and self.state.options.time is not None:
+            self.state.types.setdefault(self.state.options.time, to.type)
+        if self.state.options.time not in self.state.types:
+            self.state.ahead = to if self.state.ahead is None else max(to, self.state.ahead)
             return self._changes([], [])
-        return self._move(max(self._state.clock, self._moment(to, self._state.types)))
+        return self._move(max(self.state.clock, self._moment(to, self.state.types)), more)
 
-    def _move(self, clock: int) -> Any:
-        self._state.clock, self._state.ahead = clock, None
-        standing = [home for home in self._state.standing() if home.timed and home.engine is not None]
-        none = np.empty(0, np.int64)
-        nothing = {role: pa.nulls(0, self._state.types.get(name, pa.null())) for role, name in self._roles().items()}
-        empty = Push(Batch(pa.table({})), self._state.serial, nothing, none, none, clock)
+    def _move(self, clock: int, more: bool = False) -> Any:
+        self.state.clock = clock
+        if self.state.options.time in self.state.types:
+            self.state.ahead = None
+        standing = [home for home in self.state.standing() if home.engine is not None]
+        none = None if self.state.options.time is None else np.empty(0, np.int64)
+        nothing = {
+            role: pa.nulls(0, self.state.types.get(name, pa.null())) for role, name in self.state.options.roles.items()
+        }
+        empty = Push(Batch(pa.table({})), self.state.serial, nothing, none, none, clock, more)
         return self._changes([home.expire(empty) for home in standing], standing)
 
     def delete(self, ids: Iterable[Any]) -> Any:
@@ -213,33 +221,26 @@ class Monitor:
             "delete is for queries over UntilDeleted(), and none is standing: objects of Last(...) leave by themselves."
         )
 
-    def _roles(self) -> dict[str, str]:
-        """What is told of objects: the output's column -> the input's."""
-        named = {"id": self._state.options.id, "time": self._state.options.time}
-        return {role: name for role, name in named.items() if name is not None} | {
-            n: n for n in self._state.options.kept
-        }
-
     def examine(self, given: Batch) -> Seen:
         """What a batch holds for the standing queries: columns, times, scores, who is accepted. Changes nothing."""
-        standing = self._state.standing()
-        types = dict(self._state.types)
+        standing = self.state.standing()
+        types = dict(self.state.types)
 
         def read(name: str) -> Any:
             column = conform(name, given.array(name), types.get(name))
             types[name] = column.type
             return column
 
-        told = {role: read(name) for role, name in self._roles().items()}
+        told = {role: read(name) for role, name in self.state.options.roles.items()}
         moments: Ints | None = None
         untimely: dict[str, Bools | None] = {}
-        if self._state.options.time is not None:
+        if self.state.options.time is not None:
             if pa.types.is_null(told["time"].type):  # nothing but nulls, and no type known yet
-                del types[self._state.options.time]
+                del types[self.state.options.time]
                 untimely = {"time is null": np.ones(given.rows, np.bool_)}
             elif not is_time(told["time"].type):
                 raise BatchError(
-                    f"the time column {self._state.options.time!r} holds {told['time'].type}. "
+                    f"the time column {self.state.options.time!r} holds {told['time'].type}. "
                     "Time is a timestamp, a date or an integer."
                 )
             else:
@@ -255,23 +256,24 @@ class Monitor:
         per = {name: read(name) for home in standing for name in home.groups.names}
         return Seen(standing, judged, accepted, types, told, per, moments)
 
-    def _raise_invalid(self, judged: list[Judged]) -> None:
-        if self._state.options.invalid != "raise":
+    def raise_invalid(self, judged: list[Judged], name: Callable[[int], str]) -> None:
+        """With invalid="raise": complain about the first bad row, under the name that it is given here."""
+        if self.state.options.invalid != "raise":
             return
         bad = [(int(rows.argmax()), reason) for one in judged for reason, rows in one.scored.rejected.items()]
         if bad:
             row, reason = min(bad)
-            raise BatchError(f'row {row}: {reason}. Nothing was pushed; mend the row, or use invalid="reject".')
+            raise BatchError(f'{name(row)}: {reason}. Nothing was pushed; mend the row, or use invalid="reject".')
 
     def _clock(self, types: dict[str, Any]) -> int:
-        if self._state.ahead is None:
-            return self._state.clock
-        return max(self._state.clock, self._moment(self._state.ahead, types))
+        if self.state.ahead is None:
+            return self.state.clock
+        return max(self.state.clock, self._moment(self.state.ahead, types))
 
     def _moment(self, to: Any, types: dict[str, Any]) -> int:
-        if self._state.options.time is None:
+        if self.state.options.time is None:
             raise BatchError('push(to=...) moves the clock, but no time column is named. Use Monitor(..., time="...").')
-        type_ = types.get(self._state.options.time)
+        type_ = types.get(self.state.options.time)
         return BEGINNING if type_ is None else instant(to, type_)
 
     def _first_time(self, standing: list[Standing]) -> AbstractContextManager[None]:
@@ -289,7 +291,7 @@ class Monitor:
             home.count_rejected(one)
             for reason, rows in one.scored.rejected.items():
                 rejected[reason] = rejected[reason] | rows if reason in rejected else rows
-        counted = self._state.counters["rejected"]
+        counted = self.state.counters["rejected"]
         for reason, rows in rejected.items():
             counted[reason] = counted.get(reason, 0) + int(rows.sum())
 
@@ -307,8 +309,8 @@ class Monitor:
             pieces.append(piece)
             arrived |= came
             late |= dropped
-        self._state.counters["arrivals"] += int(arrived.sum())
-        self._state.counters["late"] += int(late.sum())
+        self.state.counters["arrivals"] += int(arrived.sum())
+        self.state.counters["late"] += int(late.sum())
         return pieces
 
     # --- what can be asked at any time
@@ -316,40 +318,51 @@ class Monitor:
     def answer(self, name: str | None = None, *, key: Any = None, k: int | None = None, window: Any = None) -> Any:
         """The current answer, best first; of one group with `key`, of a smaller k or window when asked."""
         if name is None:
-            if len(self._state.homes) != 1:
-                raise QueryError(f"name the query: {', '.join(self._state.homes) or 'none is standing'}.")
-            name = next(iter(self._state.homes))
+            if len(self.state.homes) != 1:
+                raise QueryError(f"name the query: {', '.join(self.state.homes) or 'none is standing'}.")
+            name = next(iter(self.state.homes))
         home = self._home(name)
-        query = home.queries[name]
-        smaller = query.smaller(k, window)
-        per = query.per_columns
-        group = None
+        query = home.queries[name].smaller(k, window)
+        chosen: Ints | None = None
         if key is not None:
             values = key if isinstance(key, tuple) else (key,)
+            per = query.per_columns
             if len(values) != len(per):
                 raise QueryError(
                     f"{name} has {len(per)} `per` columns {list(per)}, but key={key!r} gives {len(values)} values."
                 )
-            group = home.groups.find(values)
-        names = answer_names(per, self._state.options.kept, self._state.options.time is not None)
-        types = column_types(names, self._told_types())
-        if home.engine is None or (key is not None and group is None):
+            found = home.groups.find(values)
+            chosen = np.empty(0, np.int64) if found is None else np.array([found])
+        return self._answer(name, query, chosen)
+
+    def answer_among(self, name: str, groups: Any) -> Any:
+        """The current answers of the groups in a table of known values of the `per` columns."""
+        home = self._home(name)
+        columns = [plain(groups.column(column)) for column in home.groups.names]
+        return self._answer(name, home.queries[name], np.unique(home.groups.codes(columns, groups.num_rows)))
+
+    def _answer(self, name: str, query: TopK, groups: Ints | None) -> Any:
+        home, options = self._home(name), self.state.options
+        types = column_types(
+            answer_names(query.per_columns, options.kept, options.time is not None), self._told_types()
+        )
+        if home.engine is None:
             return answer_table({}, types)
-        asked = Asked(smaller.k, length_of(smaller, self._state.unit))
-        return answer_table(home.answer(name, asked, self._state.clock, group), types)
+        asked = Asked(query.k, length_of(query, self.state.unit))
+        return answer_table(home.answer(name, asked, self.state.clock, groups), types)
 
     def stats(self) -> dict[str, Any]:
         """Counts of rows (arrivals of any query, late ones dropped by any, rejected by reason), and per query."""
         return {
-            "arrivals": self._state.counters["arrivals"],
-            "late": self._state.counters["late"],
-            "rejected": dict(self._state.counters["rejected"]),
-            "queries": {name: home.stats(name) for name, home in self._state.homes.items()},
+            "arrivals": self.state.counters["arrivals"],
+            "late": self.state.counters["late"],
+            "rejected": dict(self.state.counters["rejected"]),
+            "queries": {name: home.stats(name) for name, home in self.state.homes.items()},
         }
 
     def snapshot(self) -> bytes:
         """The whole state as bytes, for `Monitor.restore`."""
-        return save(self._state)
+        return save(self.state)
 
     @classmethod
     def restore(cls, data: bytes, callables: Mapping[str, Callable[..., Any]] | None = None) -> Self:
@@ -357,13 +370,24 @@ class Monitor:
 
         Scoring functions are never stored: `callables` gives them by the query's name, or by their own name.
         """
+        return cls.holding(load(data, callables or {}))
+
+    @classmethod
+    def holding(cls, state: State) -> Self:
+        """A Monitor of this state."""
         monitor = cls.__new__(cls)
-        monitor._state = load(data, callables or {})
+        monitor.state = state
         return monitor
+
+    def part_with(self, groups: Ints, after: int) -> Any:
+        """The whole answers of these groups of count windows leave, so long after their last arrivals."""
+        standing = [(home, name) for home in self.state.standing() for name in home.queries]
+        pieces = [home.farewell(name, self.state.unit, self.state.clock, groups, after) for home, name in standing]
+        return self._changes(pieces, [home for home, _ in standing])
 
     def check(self) -> None:
         """Assert every invariant of the engines (tests call it)."""
-        for home in self._state.standing():
+        for home in self.state.standing():
             home.check()
 
     def __repr__(self) -> str:
@@ -372,21 +396,21 @@ class Monitor:
     # --- columns
 
     def _told_types(self) -> dict[str, Any]:
-        options = self._state.options
-        types = {name: self._state.types.get(name, pa.null()) for name in options.kept}
-        for home in self._state.homes.values():
-            types |= {name: self._state.types.get(name, pa.null()) for name in home.groups.names}
-        types["id"] = pa.int64() if options.id is None else self._state.types.get(options.id, pa.null())
-        types["time"] = pa.null() if options.time is None else self._state.types.get(options.time, pa.null())
+        options = self.state.options
+        types = {name: self.state.types.get(name, pa.null()) for name in options.kept}
+        for home in self.state.homes.values():
+            types |= {name: self.state.types.get(name, pa.null()) for name in home.groups.names}
+        types["id"] = pa.int64() if options.id is None else self.state.types.get(options.id, pa.null())
+        types["time"] = pa.null() if options.time is None else self.state.types.get(options.time, pa.null())
         return types
 
     def _change_types(self) -> dict[str, Any]:
-        per = [name for home in self._state.homes.values() for name in home.groups.names]
-        names = change_names(per, self._state.options.kept, self._state.options.time is not None)
+        per = [name for home in self.state.homes.values() for name in home.groups.names]
+        names = change_names(per, self.state.options.kept, self.state.options.time is not None)
         return column_types(names, self._told_types())
 
     def _changes(self, pieces: list[dict[str, Any]], standing: list[Standing]) -> Any:
-        names = list(self._state.homes)
+        names = list(self.state.homes)
         place = {name: i for i, name in enumerate(names)}
         labels = [[place[name] for name in home.queries] for home in standing]
         return change_table(pieces, labels, names, self._change_types())

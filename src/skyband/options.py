@@ -37,6 +37,12 @@ class Options:
         """`keep` as a tuple of column names."""
         return tuple(self.keep)
 
+    @property
+    def roles(self) -> dict[str, str]:
+        """What is told of objects: the output's column -> the input's."""
+        named = {"id": self.id, "time": self.time}
+        return {role: name for role, name in named.items() if name is not None} | {name: name for name in self.kept}
+
 
 def named(queries: Query | Iterable[Query] | Mapping[str, Query]) -> dict[str, Query]:
     """Queries by name: one or a list is q0, q1, ..."""

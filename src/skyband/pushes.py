@@ -25,6 +25,7 @@ class Push:
     times: Ints | None
     clocks: Ints | None  # after each row
     clock: int  # after the push
+    more: bool = False  # net changes can wait: the batch goes on with the next push
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,24 @@ class Standing:
         tuning = (query.algorithm, query.gamma, query.sigma, query.additional, query.buffer)
         return (query.by, query.descending, query.where, query.per_columns, query.window.timed, *tuning)
 
+    @property
+    def dated(self) -> bool:
+        """Is the time of each group's last arrival kept?"""
+        return not self.timed and self.options.time is not None
+
+    def told(self, types: dict[str, Any]) -> dict[str, Any]:
+        """What is kept of objects to be told later, with its Arrow types."""
+        told = {role: types.get(name, pa.null()) for role, name in self.options.roles.items()}
+        if self.options.id is None and self.timed:  # count windows: the stamp is the number
+            told |= {f"number{lane}": pa.int64() for lane in range(len(self.lengths))}
+        return told
+
+    def widen(self) -> None:
+        """Room for all groups."""
+        self.counts = _wider(self.counts, self.groups.total)
+        if self.dated:
+            self.moments = _wider(self.moments, self.groups.total)
+
     def asked(self, unit: int | None) -> tuple[Asked, ...]:
         return tuple(Asked(query.k, length_of(query, unit)) for query in self.queries.values())
 
@@ -185,6 +203,7 @@ class Standing:
             clock=push.clock,
             clocks=push.clocks,
             total=self.groups.total,
+            more=push.more,
         )
         assert self.engine is not None
         changes = self.engine.take(arrivals)
@@ -198,7 +217,7 @@ class Standing:
         kept = np.flatnonzero(changes.alive)
         if told:
             self.shelf.add(push.serial + kept, {name: column.take(lent(kept)) for name, column in told.items()})
-        if len(self.shelf) > 1024 + 2 * self.engine.kept:
+        if len(self.shelf) > 1024 + 2 * int(self.engine.kept.sum()):
             self.shelf.sweep(self.engine.serials())
         return columns, arrived, too_late
 
@@ -216,7 +235,8 @@ class Standing:
         at[~idle] = numbers[lanes[~idle], changes.row[~idle]]
         when = changes.instant
         if not self.timed and push.times is not None:
-            when = push.times[changes.row]
+            when = self.moments[changes.group]
+            when[~idle] = push.times[changes.row[~idle]]
         return self._piece(changes, at, when, lanes, told, push.serial)
 
     def _piece(
@@ -265,12 +285,12 @@ class Standing:
         """Per group: the clock, or the number of the last arrival."""
         return np.full(self.groups.total, clock) if self.timed else _wider(self.counts, self.groups.total)[0] - 1
 
-    def answer(self, name: str, asked: Asked, clock: int, group: int | None) -> dict[str, Any]:
-        """The current answer as columns."""
+    def answer(self, name: str, asked: Asked, clock: int, groups: Ints | None) -> dict[str, Any]:
+        """The current answers of these groups (None: all) as columns."""
         if self.engine is None:
             return {}
         query = list(self.queries).index(name)
-        ranked = self.engine.answer(query, asked, self.now(clock), group)
+        ranked = self.engine.answer(query, asked, self.now(clock), groups)
         columns = {
             **self._keys(ranked.group),
             "rank": lent(ranked.rank),
@@ -298,12 +318,14 @@ class Standing:
         """Serve one query less."""
         self.refit({other: query for other, query in self.queries.items() if other != name}, unit, clock)
 
-    def farewell(self, name: str, unit: int | None, clock: int) -> dict[str, Any]:
-        """The whole answer of a query leaves."""
+    def farewell(
+        self, name: str, unit: int | None, clock: int, groups: Ints | None = None, after: int = 0
+    ) -> dict[str, Any]:
+        """The whole answer of a query leaves, in these groups (None: all)."""
         if self.engine is None:
             return {}
         query = list(self.queries).index(name)
-        ranked = self.engine.answer(query, self.asked(unit)[query], self.now(clock), None)
+        ranked = self.engine.answer(query, self.asked(unit)[query], self.now(clock), groups)
         size = len(ranked.serial)
         changes = Changes(
             query=np.full(size, query),
@@ -317,13 +339,13 @@ class Standing:
             first=np.zeros(size, np.bool_),
             alive=np.empty(0, np.bool_),
         )
-        return self._at_rest(changes, clock) if size else {}
+        return self._at_rest(changes, clock, after) if size else {}
 
-    def _at_rest(self, changes: Changes, clock: int) -> dict[str, Any]:
+    def _at_rest(self, changes: Changes, clock: int, after: int = 0) -> dict[str, Any]:
         """Changes between two pushes: at the last arrival of each group, or at the clock."""
         lanes = self.lanes[changes.query]
         at = _wider(self.counts, self.groups.total)[lanes, changes.group] - 1
-        when = np.full(len(at), clock) if self.timed or not len(self.moments) else self.moments[changes.group]
+        when = np.full(len(at), clock) if self.timed or not len(self.moments) else self.moments[changes.group] + after
         return self._piece(changes, at, when, lanes, None, 0)
 
     def can_join(self, query: TopK) -> bool:
@@ -351,7 +373,7 @@ class Standing:
         lane = 0 if self.engine is None else int(self.lanes[list(self.queries).index(name)])
         return {
             "algorithm": self.algorithm,
-            "objects": 0 if self.engine is None else self.engine.kept,
+            "objects": 0 if self.engine is None else int(self.engine.kept.sum()),
             "bytes": self.shelf.nbytes + (0 if self.engine is None else self.engine.nbytes),
             "arrivals": int(self.arrivals[lane]),
             "late": int(self.late[lane]),

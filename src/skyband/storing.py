@@ -1,15 +1,20 @@
-"""A Monitor's state as a snapshot, and back."""
+"""A Monitor's state as bytes: facts that are few, and cells that hold what there is by group.
+
+A snapshot has one cell for each `per`; on Spark a state has many, so that a small trigger reads and writes few.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from skyband.columns import Column, Shelf, plain
+from skyband import cells
+from skyband.columns import Shelf, lent
 from skyband.errors import QueryError, StateError
 from skyband.groups import Groups
 from skyband.options import Options
@@ -17,43 +22,63 @@ from skyband.query import TopK
 from skyband.snapshot import pack, unpack
 from skyband.standing import Standing, State
 
+Ints = NDArray[np.int64]
+Lookup = Callable[[str, dict[str, Any]], TopK]  # a query from its name and its stored form
+
 
 def save(state: State) -> bytes:
-    standing = state.standing()
-    parts: dict[str, Any] = {
-        "types": pa.table([pa.nulls(0, type_) for type_ in state.types.values()], names=list(state.types)),
-    }
-    if state.ahead is not None:
-        parts["ahead"] = pa.table({"to": [state.ahead]})
+    facts, parts = describe(state)
     for i, groups in enumerate(state.groups.values()):
-        parts[f"groups{i}"] = _table(groups.names, groups.columns)
-    homes = []
-    for i, home in enumerate(standing):
-        homes.append(_save_home(home, list(state.groups.values()).index(home.groups)))
-        parts[f"{i}.counts"], parts[f"{i}.moments"] = home.counts, home.moments
-        if home.engine is not None:
-            parts |= {f"{i}.engine.{name}": array for name, array in home.engine.snapshot().items()}
-            home.shelf.sweep(home.engine.serials())
-        parts[f"{i}.serials"] = home.shelf.serials
-        parts[f"{i}.shelf"] = _table(home.shelf.columns, list(home.shelf.columns.values()))
+        (cell,) = cut(state, groups, np.arange(groups.total), np.array([0, groups.total]))
+        parts[f"cell{i}"] = np.frombuffer(cell, np.uint8)
+    return pack(facts, parts)
+
+
+def load(data: bytes, callables: Mapping[str, Callable[..., Any]]) -> State:
+    def lookup(name: str, stored: dict[str, Any]) -> TopK:
+        by = stored.get("by")
+        call = callables.get(name, callables.get(by.get("callable", ""))) if isinstance(by, dict) else None
+        return TopK.from_dict(stored, call)
+
+    facts, parts = unpack(data)
+    try:
+        state = revive(facts, parts, lookup)
+        for i, groups in enumerate(state.groups.values()):
+            join(state, groups, [parts[f"cell{i}"].tobytes()])
+        return state
+    except (KeyError, IndexError, TypeError, ValueError, pa.ArrowException) as error:
+        if isinstance(error, QueryError | StateError):
+            raise
+        raise StateError(f"the snapshot's contents do not fit together ({error!r}). Use an intact copy.") from error
+
+
+def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All but the groups: facts for JSON, and parts."""
+    families = list(state.groups.values())
     facts = {
         "options": asdict(state.options),
         "order": list(state.homes),
         "groups": [list(names) for names in state.groups],
-        "homes": homes,
+        "homes": [_describe_home(home, families.index(home.groups)) for home in state.standing()],
         "clock": state.clock,
         "serial": state.serial,
         "counters": state.counters,
     }
-    return pack(facts, parts)
+    parts = {"types": pa.table([pa.nulls(0, type_) for type_ in state.types.values()], names=list(state.types))}
+    if state.ahead is not None:
+        parts["ahead"] = pa.table({"to": [state.ahead]})
+    return facts, parts
 
 
-def _save_home(home: Standing, groups: int) -> dict[str, Any]:
+def _describe_home(home: Standing, groups: int) -> dict[str, Any]:
+    none = np.empty(0, np.int64)
+    arrays = {} if home.engine is None else home.engine.snapshot(none)
     return {
         "groups": groups,
         "queries": {name: query.to_dict() for name, query in home.queries.items()},
         "algorithm": home.algorithm,
         "started": home.engine is not None,
+        "arrays": {name: str(array.dtype.descr) for name, (array, _) in arrays.items()},
         "lengths": home.lengths,
         "lanes": home.lanes.tolist(),
         "arrivals": home.arrivals.tolist(),
@@ -62,69 +87,105 @@ def _save_home(home: Standing, groups: int) -> dict[str, Any]:
     }
 
 
-def load(data: bytes, callables: Mapping[str, Callable[..., Any]]) -> State:
-    facts, parts = unpack(data)
-    try:
-        return _load(facts, parts, callables)
-    except (KeyError, IndexError, TypeError, ValueError, pa.ArrowException) as error:
-        if isinstance(error, QueryError | StateError):
-            raise
-        raise StateError(f"the snapshot's contents do not fit together ({error!r}). Use an intact copy.") from error
-
-
-def _load(facts: dict[str, Any], parts: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> State:
+def revive(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> State:
+    """The inverse of `describe`; nothing is known of any group yet."""
     state = State(Options(**facts["options"]))
     state.types = {field.name: field.type for field in parts["types"].schema}
     state.clock, state.serial, state.counters = facts["clock"], facts["serial"], facts["counters"]
     if "ahead" in parts:
         state.ahead = parts["ahead"].column("to")[0].as_py()
-    for i, names in enumerate(facts["groups"]):
-        groups = Groups(tuple(names))
-        table = parts[f"groups{i}"]
-        if table.num_rows:
-            groups.codes([column.combine_chunks() for column in table.columns], table.num_rows)
-        state.groups[groups.names] = groups
+    state.groups = {tuple(names): Groups(tuple(names)) for names in facts["groups"]}
     homes: dict[str, Standing] = {}
-    for i, saved in enumerate(facts["homes"]):
-        home = _load_home(saved, parts, i, list(state.groups.values()), state.options, state.unit, callables)
+    for saved in facts["homes"]:
+        home = _revive_home(saved, state, lookup)
         homes |= dict.fromkeys(home.queries, home)
     state.homes = {name: homes[name] for name in facts["order"]}
     return state
 
 
-def _load_home(
-    saved: dict[str, Any],
-    parts: dict[str, Any],
-    i: int,
-    groups: list[Groups],
-    options: Options,
-    unit: int | None,
-    callables: Mapping[str, Callable[..., Any]],
-) -> Standing:
-    queries = {name: _load_query(name, stored, callables) for name, stored in saved["queries"].items()}
-    home = Standing(next(iter(queries.values())), groups[saved["groups"]], options, np.empty(0, np.int64))
+def _revive_home(saved: dict[str, Any], state: State, lookup: Lookup) -> Standing:
+    queries = {name: lookup(name, stored) for name, stored in saved["queries"].items()}
+    groups = list(state.groups.values())[saved["groups"]]
+    home = Standing(next(iter(queries.values())), groups, state.options, np.empty(0, np.int64))
     home.queries, home.algorithm = queries, saved["algorithm"]
     if saved["started"]:
-        home.start(unit)
-        assert home.engine is not None
-        prefix = f"{i}.engine."
-        home.engine.restore({name[len(prefix) :]: part for name, part in parts.items() if name.startswith(prefix)})
-    home.counts, home.moments = parts[f"{i}.counts"], parts[f"{i}.moments"]
+        home.start(state.unit)
+        if _describe_home(home, 0)["arrays"] != saved["arrays"]:
+            raise StateError("the state's arrays have fields that this version does not know. Take a new snapshot.")
     home.lengths, home.lanes = saved["lengths"], np.array(saved["lanes"], np.int64)
     home.arrivals, home.late = np.array(saved["arrivals"]), np.array(saved["late"])
+    home.counts = np.zeros((len(home.arrivals), 0), np.int64)
     home.rejected = saved["rejected"]
-    table = parts[f"{i}.shelf"]
-    home.shelf = Shelf()
-    home.shelf.add(parts[f"{i}.serials"], {name: plain(table.column(name)) for name in table.column_names})
     return home
 
 
-def _load_query(name: str, stored: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> TopK:
-    by = stored.get("by")
-    call = callables.get(name, callables.get(by.get("callable", ""))) if isinstance(by, dict) else None
-    return TopK.from_dict(stored, call)
+def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
+    """What is known of these groups, as cells: the groups order[bounds[i]:bounds[i + 1]] are in cell i."""
+    streams: list[cells.Stream] = []
+    for i, type_ in enumerate(_types(state, groups.names)):
+        column = _cast(groups.columns[i].take(order), type_) if groups.columns else pa.nulls(0, type_)
+        streams += cells.column_streams(column, bounds)
+    for home in (home for home in state.standing() if home.groups is groups):
+        home.widen()
+        streams.append(cells.array_stream(home.counts.T[order], bounds))
+        if home.dated:
+            streams.append(cells.array_stream(home.moments[order], bounds))
+        if home.engine is None:
+            continue
+        for array, sizes in home.engine.snapshot(order).values():
+            streams.append(cells.array_stream(array, _places(sizes, bounds)))
+        serials, places = home.engine.serials(order), _places(home.engine.kept[order], bounds)
+        for name, type_ in home.told(state.types).items():
+            known = name in home.shelf.columns
+            column = _cast(home.shelf.read(name, serials), type_) if known else pa.nulls(len(serials), type_)
+            streams += cells.column_streams(column, places)
+    return cells.write(streams, len(bounds) - 1)
 
 
-def _table(names: Any, columns: list[Column]) -> Any:
-    """Columns as a table; a table of no columns for groups that were never seen."""
-    return pa.table([column.all() for column in columns], names=list(names)[: len(columns)])
+def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
+    """The inverse of `cut`, into a state that knows no group yet; groups come in the order of the cells."""
+    homes = [home for home in state.standing() if home.groups is groups]
+    types = _types(state, groups.names)
+    count = sum(map(cells.column_width, types))
+    for home in homes:
+        count += 1 + home.dated
+        if home.engine is not None:
+            count += len(home.engine.snapshot(np.empty(0, np.int64)))
+            count += sum(map(cells.column_width, home.told(state.types).values()))
+    streams = iter(cells.read(stored, count))
+
+    def column(type_: Any) -> Any:
+        return cells.join_column([next(streams) for _ in range(cells.column_width(type_))], type_)
+
+    columns = [column(type_) for type_ in types]
+    if columns and len(columns[0]):
+        groups.codes(columns, len(columns[0]))
+    for home in homes:
+        lanes = len(home.counts)
+        home.counts = np.ascontiguousarray(cells.join_array(next(streams), np.int64).reshape(-1, lanes).T)
+        if home.dated:
+            home.moments = cells.join_array(next(streams), np.int64).copy()
+        if home.engine is None:
+            continue
+        layout = home.engine.snapshot(np.empty(0, np.int64))
+        home.engine.restore({name: cells.join_array(next(streams), array.dtype) for name, (array, _) in layout.items()})
+        serials = home.engine.serials()
+        rising = np.argsort(serials)
+        told = {name: column(type_).take(lent(rising)) for name, type_ in home.told(state.types).items()}
+        home.shelf = Shelf()
+        if told:
+            home.shelf.add(serials[rising], told)
+
+
+def _types(state: State, names: Iterable[str]) -> list[Any]:
+    """Of the `per` columns; none before the first row."""
+    return [state.types[name] for name in names if name in state.types]
+
+
+def _places(sizes: Ints, bounds: Ints) -> Ints:
+    """Where cells begin and end, counted in entries of which each group has so many."""
+    return np.concatenate([[0], np.cumsum(sizes)])[bounds]
+
+
+def _cast(column: Any, type_: Any) -> Any:
+    return column if column.type == type_ else column.cast(type_)

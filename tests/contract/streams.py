@@ -358,7 +358,7 @@ def play(scene: Scene, *, strict: bool = False) -> Monitor:
 
 def check(monitor: Monitor) -> None:
     """Every engine's own invariants."""
-    for home in monitor._state.standing():
+    for home in monitor.state.standing():
         home.check()
         if home.engine is not None:
             home.engine.check()
@@ -394,11 +394,11 @@ def _shorter(window: Last, place: int) -> Last:
 
 def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
     """What is kept is exactly the skyband of the largest k and the largest window."""
-    for home in monitor._state.standing():
+    for home in monitor.state.standing():
         if home.engine is None:
             continue
         names = list(home.queries)
-        lengths = [asked.length for asked in home.asked(monitor._state.unit)]
+        lengths = [asked.length for asked in home.asked(monitor.state.unit)]
         widest = lengths.index(max(lengths))
         standing = oracle._standing[names[widest]]
         largest = dataclasses.replace(home.queries[names[widest]], k=max(query.k for query in home.queries.values()))
@@ -409,7 +409,7 @@ def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
         ]
         serials = home.engine.serials()
         assert len(serials) == len(set(serials.tolist())) == len(expected), f"{where}: {len(expected)} should be kept"
-        if monitor._state.options.id is not None:
+        if monitor.state.options.id is not None:
             kept = home.shelf.read("id", serials).to_pylist()
             same_rows([{"id": id} for id in kept], [{"id": id} for id in expected], f"{where}, kept")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import MagicMock, patch
 
 import pandas as pd
 import pyarrow as pa
@@ -23,8 +23,9 @@ from skyband.changes import answer_names, change_names
 from skyband.options import Options
 from skyband.spark import packing
 from skyband.spark.operator import Operator
-from skyband.spark.packing import from_bytes, in_order, pack, unpack
-from skyband.spark.plan import Plan
+from skyband.spark.packing import REPORT, from_bytes, in_order, pack, unpack
+from skyband.spark.plan import Plan, labels
+from skyband.spark.shard import Shard
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -101,13 +102,14 @@ class Shards:
                 needed = partition.select(list(self.plan.wanted(self.plan.queries)))
                 for batch in pack(self.plan, iter(needed.to_batches(max_chunksize=min(7, self.chunk)))):
                     messages += batch.to_pylist()
-        self.sent += sum(from_bytes(message["blob"]).num_rows for message in messages if message["blob"])
+        self.sent += sum(from_bytes(message["blob"]).num_rows for message in messages if message["family"] != REPORT)
         self.random.shuffle(messages)  # a shuffle keeps no order
         told: list[Any] = []
         for label in dict.fromkeys(message["shard"] for message in messages):
             frame = pd.DataFrame([message for message in messages if message["shard"] == label])
             out: Any = self.tester.testInPandas(label, frame)
-            batches = [pa.RecordBatch.from_pydict({"blob": [blob]}) for blob in out.get("blob", ())]
+            blobs = [blob for blob in out.get("blob", ()) if blob is not None]
+            batches = [pa.RecordBatch.from_pydict({"blob": [blob]}) for blob in blobs]
             told += [pa.Table.from_batches([batch]) for batch in unpack(self._schema(types), iter(batches))]
         return told
 
@@ -120,11 +122,20 @@ class Shards:
         known = {**types, "id": types[options.id or ""], "time": types.get(options.time or ""), **_OURS}
         return pa.schema([pa.field(name, known[name]) for name in names])
 
+    def shards_now(self) -> list[Shard]:
+        """The state as the last trigger left it."""
+        heads = self.tester.handle.value_states["head"].state
+        numbers = {label: number for number, label in enumerate(labels(self.shards))}
+        found = []
+        for key, head in heads.items():
+            held = MagicMock()
+            held.iterator = self.tester.handle.map_states["cells"].state.get(key, {}).items
+            found.append(Shard(self.plan, numbers[key], head[0], held))
+        return found
+
     def monitors(self) -> list[Monitor]:
-        """The state: a Monitor for each shard."""
-        stored = self.tester.handle.value_states["monitor"].state.values()
-        calls = {name: query.by for name, query in self.plan.queries.items() if callable(query.by)}
-        return [Monitor.restore(snapshot, calls) for _, snapshot in stored if snapshot]
+        """The state: a Monitor for each family of each shard."""
+        return [Monitor.holding(state) for shard in self.shards_now() for state in shard.held().values()]
 
     def answer(self, name: str) -> list[Row]:
         """The answer that is in the state, of all shards."""

@@ -41,6 +41,7 @@ class Arrivals:
     clock: int  # time windows: the clock after the batch
     clocks: Ints | None  # time windows: the clock after each row of the batch
     total: int  # groups known so far
+    more: bool = False  # reports of a quiet engine can wait: the batch goes on with the next arrivals
 
 
 @dataclass(frozen=True)
@@ -82,27 +83,34 @@ class Engine(Protocol):
     def take(self, arrivals: Arrivals) -> Changes:
         """Take a batch of arrivals; return the changes of the answers."""
 
-    def answer(self, query: int, asked: Asked, now: Ints, group: int | None) -> Ranked:
-        """The current answer to `asked`, which must fit into the given query; `now` per group: number or clock."""
+    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+        """The current answers of these groups (None: all) to `asked`, which must fit into the given query.
+
+        `now` per group: number or clock.
+        """
 
     def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
         """Serve other queries that fit into the present ones; `heirs`: which of these each goes on from."""
 
-    def snapshot(self) -> dict[str, NDArray[Any]]:
-        """The whole state as flat arrays."""
+    def snapshot(self, groups: Ints) -> dict[str, tuple[NDArray[Any], Ints]]:
+        """The state of these groups: flat arrays in their order, each with its number of entries per group."""
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """The inverse of `snapshot`, on an engine made with the same arguments."""
+        """Take the arrays of one or several snapshots, joined; the first group is 0. The engine is new."""
 
     def check(self) -> None:
         """Assert every invariant (tests call it)."""
 
-    def serials(self) -> Ints:
-        """Which objects are kept."""
+    def serials(self, groups: Ints | None = None) -> Ints:
+        """Which objects are kept, group by group as in `snapshot`."""
 
     @property
-    def kept(self) -> int:
-        """How many objects are kept."""
+    def kept(self) -> Ints:
+        """How many objects are kept, per group."""
+
+    @property
+    def due(self) -> Ints:
+        """Per group: time takes nothing from its answers before this instant."""
 
     @property
     def nbytes(self) -> int: ...

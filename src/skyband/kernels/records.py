@@ -36,6 +36,7 @@ GROUP = np.dtype(
         ("newest", "i8"),  # largest stamp ever kept
         ("oldest", "i8"),  # no kept stamp is below this
         ("due", "i8"),  # no window lets go of anything before this instant
+        ("open", "i8"),  # 1: within a batch that is to be reported later
     ],
     align=True,
 )

@@ -40,6 +40,7 @@ def take_bands(
     serial: int,  # of the batch's first row
     joint: bool,  # count windows: an arrival and what it pushes out are one step
     quiet: bool,  # report each group once, by its answers before and after
+    more: bool,  # quiet: the batch goes on, report later
     out: Records,
 ) -> tuple[Records, Records]:
     """Take the arrivals of each visited group; returns the arena and the changes, since both may have moved."""
@@ -51,7 +52,9 @@ def take_bands(
         g, a, end = visits[visit]["group"], visits[visit]["begin"], visits[visit]["end"]
         step[0]["visit"] = visit
         if quiet:
-            remember(objects, groups, g)
+            if not groups[g]["open"]:
+                remember(objects, groups, g)
+            groups[g]["open"] = more
         while True:
             out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))
             a = take_group(
@@ -68,7 +71,7 @@ def take_bands(
             objects, groups, views, queries, K, g, last, alive, serial, out, tally, step, quiet
         ):
             out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))
-        if quiet:
+        if quiet and not more:
             step[0]["instant"] = last
             step[0]["row"] = -1
             out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))

@@ -1,25 +1,33 @@
 """Tables as bytes between the stages, and the two mappers that write and read them.
 
-The first mapper sends each shard what it needs of a partition's rows, packed into few large values, and the clock:
-the largest time of any row that any query accepts. The last mapper turns packed changes back into rows.
+The first mapper sends each shard what it needs of a partition's rows, packed into few large values, and then a report:
+the clock (the largest time of any row that any query accepts), and what was rejected. The last mapper turns packed
+changes back into rows.
 """
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from skyband.batch import Batch, time_unit, times
 from skyband.columns import lent, plain
 from skyband.groups import Groups
 from skyband.monitor import Monitor
-from skyband.spark.plan import CONTROL, Plan, shard_of
+from skyband.spark.plan import Family, Plan, hash_groups, home_of, labels, shard_of
+from skyband.standing import Seen
 
-PACKED = "shard string, clock binary, blob binary"
+Bools = NDArray[np.bool_]
+
+PACKED = "shard int, family int, blob binary"
+REPORT = -1  # in the place of a family: the blob is a report
 _CHUNK = 1 << 16  # rows that are packed together
 
 
@@ -31,79 +39,115 @@ def to_bytes(table: Any) -> bytes:
     return data
 
 
-def from_bytes(data: bytes) -> Any:
+def from_bytes(data: Any) -> Any:
     return pa.ipc.open_stream(data).read_all()
 
 
 def pack(plan: Plan, batches: Iterator[Any]) -> Iterator[Any]:
     """The mapper before the shuffle."""
     names = list(plan.wanted(plan.queries))
-    senders = [Sender(plan, per) for per in plan.families()]
+    packer = Packer(plan)
     waiting: list[Any] = []
     rows = 0
     for batch in batches:
         waiting.append(_in_utc(pa.Table.from_batches([batch]).rename_columns(names)))
         rows += batch.num_rows
         if rows >= _CHUNK:
-            for sender in senders:
-                yield from sender.send(pa.concat_tables(waiting))
+            yield from packer.send(pa.concat_tables(waiting))
             waiting, rows = [], 0
     if rows:
-        for sender in senders:
-            yield from sender.send(pa.concat_tables(waiting))
-    clocks = [sender.clock for sender in senders if sender.clock is not None]
-    said = to_bytes(max(clocks, key=moment_of)) if clocks else None
-    yield _message([CONTROL, *plan.labels()], said, None)  # every shard hears of every trigger
+        yield from packer.send(pa.concat_tables(waiting))
+    yield packer.report()
 
 
-class Sender:
-    """One family's part of the mapper: what of a partition's rows its shards must see."""
+class Packer:
+    """What of a partition's rows which shard must see."""
 
-    def __init__(self, plan: Plan, per: tuple[str, ...]) -> None:
-        self.plan, self.per = plan, per
-        self.queries = plan.families()[per]
-        self.wanted = plan.wanted(self.queries)
-        self.labels = [label for label in plan.labels() if plan.place(label)[0] == per]
-        self.examiner = Monitor(self.queries, **plan.monitor_options())
-        self.timed = all(query.window.timed for query in self.queries.values())
-        self.clock: Any = None  # the largest time that any of the queries accepts, as a table of one row
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.labels = labels(plan.shards)
+        self.homes = {name: home_of(query, plan.shards) for name, query in plan.queries.items()}
+        self.wanted = [list(plan.wanted(queries)) for queries in plan.families.values()]
+        self.examiner = Monitor(plan.queries, **plan.monitor_options())
+        self.clock: Any = None  # the largest accepted time, as a table of one row
+        self.counts: Counter[str] = Counter()
+        self.rejected: Counter[str] = Counter()  # by reason
 
     def send(self, rows: Any) -> Iterator[Any]:
-        table = in_order(rows.select(list(self.wanted)), self.plan.order)
-        if self.plan.options.time is not None:
-            table = self._thinned(table)
-        if not self.per:
-            blob = to_bytes(table)
-            for label in self.labels:
-                yield _message([label], None, blob)
-            return
-        shards = shard_of([plain(table.column(name)) for name in self.per], self.plan.shards)
-        for label in self.labels:
-            mine = np.flatnonzero(shards == self.plan.place(label)[1])
-            if len(mine):
-                yield _message([label], None, to_bytes(table.take(lent(mine))))
-
-    def _thinned(self, table: Any) -> Any:
-        """Move the clock; in time windows leave out what can never be an answer (kernels/lookahead.py has the proof).
-
-        Other partitions' rows of the trigger may come between these, which only adds objects above and dominators.
-        Rejected rows stay: their shard counts them.
-        """
+        table = in_order(rows, self.plan.order)
         seen = self.examiner.examine(Batch(table))
-        if seen.moments is None or not seen.accepted.any():
-            return table
-        row = int(np.where(seen.accepted, seen.moments, np.iinfo(np.int64).min).argmax())
-        latest = table.select([self.plan.options.time]).slice(row, 1).rename_columns(["clock"])
-        self.clock = latest if self.clock is None else max(latest, self.clock, key=moment_of)
-        if not self.timed:
-            return table
-        groups = Groups(self.per)
-        codes = groups.codes_where(seen.accepted, [seen.per[name] for name in self.per])
-        unit = time_unit(table.schema.field(self.plan.options.time).type)
-        needed = np.zeros(table.num_rows, np.bool_)
+        self._count(table, seen)
+        for number, family in enumerate(self.plan.families):
+            yield from self._send_family(number, family, table, seen)
+
+    def _count(self, table: Any, seen: Seen) -> None:
+        """Rejected rows stay here, as numbers."""
+        rejected: dict[str, Bools] = {}
+        for one in seen.judged:
+            for reason, which in one.scored.rejected.items():
+                rejected[reason] = rejected[reason] | which if reason in rejected else which
+        self.examiner.raise_invalid(seen.judged, lambda row: f"id {table.column(self.plan.options.id)[row]}")
+        self.rejected.update({reason: int(which.sum()) for reason, which in rejected.items()})
+        self.counts["arrivals"] += int(seen.accepted.sum())
+        if seen.moments is not None and seen.accepted.any():
+            row = int(np.where(seen.accepted, seen.moments, np.iinfo(np.int64).min).argmax())
+            latest = table.select([self.plan.options.time]).slice(row, 1).rename_columns(["clock"])
+            self.clock = latest if self.clock is None else max(latest, self.clock, key=moment_of)
+
+    def _send_family(self, number: int, family: Family, table: Any, seen: Seen) -> Iterator[Any]:
+        wanted = table.select(self.wanted[number])
+        needed = self._needed(family, wanted, seen)
+        if family.per:
+            kept = np.flatnonzero(needed[0])
+            slim = wanted if len(kept) == wanted.num_rows else wanted.take(lent(kept))
+            shards = shard_of(hash_groups([plain(slim.column(name)) for name in family.per]), self.plan.shards)
+            for shard in range(self.plan.shards):
+                mine = np.flatnonzero(shards == shard)
+                if len(mine):
+                    yield self._message(shard, number, slim.take(lent(mine)) if self.plan.shards > 1 else slim)
+            return
+        for shard, rows in needed.items():
+            if rows.any():
+                yield self._message(shard, number, wanted if rows.all() else wanted.filter(lent(rows)))
+
+    def _needed(self, family: Family, table: Any, seen: Seen) -> dict[int, Bools]:
+        """Which rows each shard of a family must see (0 stands for all if it has `per`).
+
+        Of time windows, what can never be an answer is left out (kernels/lookahead.py has the proof). Other partitions'
+        rows of the trigger may come between these, which only adds objects above and dominators.
+        """
+        groups = Groups(family.per)
+        codes: Any = None
+        needed: dict[int, Bools] = {}
         for home, one in zip(seen.standing, seen.judged, strict=True):
-            needed |= ~one.accepted | home.needed(one, codes, groups.total, seen.moments, unit)
-        return table.filter(lent(needed))
+            if home.groups.names != family.per or home.timed != family.timed:
+                continue
+            rows = one.accepted
+            if home.timed and rows.any():
+                assert seen.moments is not None
+                if codes is None:
+                    codes = groups.codes_where(seen.accepted, [seen.per[name] for name in family.per])
+                unit = time_unit(table.schema.field(self.plan.options.time).type)
+                rows = home.needed(one, codes, groups.total, seen.moments, unit)
+            shard = 0 if family.per else self.homes[next(iter(home.queries))]
+            needed[shard] = needed[shard] | rows if shard in needed else rows
+        return needed
+
+    def report(self) -> Any:
+        """To every shard, at each trigger: how late it is. What was counted goes to the first."""
+        clock = pa.table({}) if self.clock is None else self.clock
+        counts = json.dumps({**self.counts, "rejected": self.rejected}).encode()
+        told = [to_bytes(clock)] * self.plan.shards
+        told[0] = to_bytes(clock.replace_schema_metadata({b"counts": counts}))
+        return _messages(list(self.labels), [REPORT] * self.plan.shards, told)
+
+    def _message(self, shard: int, family: int, table: Any) -> Any:
+        return _messages([self.labels[shard]], [family], [to_bytes(table)])
+
+
+def _messages(shards: list[int], families: list[int], blobs: list[bytes]) -> Any:
+    arrays = [pa.array(shards, pa.int32()), pa.array(families, pa.int32()), pa.array(blobs, pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, names=["shard", "family", "blob"])
 
 
 def moment_of(clock: Any) -> int:
@@ -114,24 +158,40 @@ def moment_of(clock: Any) -> int:
 def in_order(table: Any, order: tuple[str, ...]) -> Any:
     """Rows in order of arrival; those that `order` does not tell apart, by all else that they carry."""
     ties = [name for name in table.column_names if name not in order and _sortable(table.schema.field(name).type)]
-    return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in (*order, *ties)]))
+    keys = [*order, *ties]
+    if _is_sorted(table, keys):
+        return table
+    return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in keys]))
+
+
+def _is_sorted(table: Any, keys: list[str]) -> bool:
+    """Do the rows rise by these columns, the first that differs deciding? A null says no, to be on the safe side."""
+    if table.num_rows < 2:
+        return True
+    left, right = table.slice(0, table.num_rows - 1), table.slice(1)
+    for name in keys:
+        before, after = plain(left.column(name)), plain(right.column(name))
+        if before.null_count or after.null_count:
+            return False
+        if not pc.all(pc.less_equal(before, after)).as_py():
+            return False
+        equal = pc.equal(before, after)
+        if not pc.any(equal).as_py():
+            return True
+        left, right = left.filter(equal), right.filter(equal)
+    return True
 
 
 def _sortable(type_: Any) -> bool:
     return not (pa.types.is_nested(type_) or pa.types.is_null(type_))
 
 
-def _message(labels: list[str], clock: bytes | None, blob: bytes | None) -> Any:
-    columns = [labels, [clock] * len(labels), [blob] * len(labels)]
-    types = [pa.string(), pa.binary(), pa.binary()]
-    arrays = [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=["shard", "clock", "blob"])
-
-
 def unpack(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
     """The mapper after the operator: packed changes as rows of the output's schema."""
     for batch in batches:
         for blob in batch.column(0):
+            if not blob.is_valid:
+                continue
             table = from_bytes(blob.as_buffer())
             arrays = [
                 plain(table.column(field.name)).cast(field.type)

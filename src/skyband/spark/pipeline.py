@@ -30,7 +30,7 @@ from skyband.errors import QueryError
 from skyband.monitor import Monitor
 from skyband.options import Options, named
 from skyband.query import Query, TopK
-from skyband.spark.operator import Operator
+from skyband.spark.operator import TOLD, Operator
 from skyband.spark.packing import PACKED, pack, unpack
 from skyband.spark.plan import Plan
 from skyband.spark.session import check
@@ -165,9 +165,7 @@ def _run(df: DataFrame, plan: Plan, names: list[str], *, whole: bool) -> DataFra
     last: Callable[[Iterator[Any]], Iterator[Any]] = partial(unpack, to_arrow_schema(schema, timezone="UTC"))
     plain = [col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(plan.wanted(plan.queries))]
     packed = df.select(*plain).mapInArrow(first, PACKED)  # which looks columns up unquoted; `pack` names them again
-    told = packed.groupBy("shard").transformWithStateInPandas(
-        Operator(plan, whole=whole), "blob binary", "append", "None"
-    )
+    told = packed.groupBy("shard").transformWithStateInPandas(Operator(plan, whole=whole), TOLD, "append", "None")
     return told.mapInArrow(last, schema)
 
 

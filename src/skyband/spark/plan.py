@@ -1,7 +1,8 @@
-"""What runs where: queries in families by their `per`, families in shards. Plain values, sent to workers.
+"""What runs where: queries in families, families in shards. Plain values, sent to workers.
 
-A shard is a label; all rows of a group go to one shard of each family. A family without `per` has one group, so its
-shards hold queries instead, and each gets every row; queries that share a skyband stay together.
+A family is the queries with one `per` and one kind of window. A shard is a piece of the state: all rows of a group go
+to one shard. A family without `per` has one group, so its shards hold queries instead; those that share a skyband stay
+together.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import asdict, dataclass
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,13 @@ from skyband.options import Options
 from skyband.query import TopK
 
 Ints = NDArray[np.int64]
-CONTROL = "plan"  # the label that only watches over what is asked
+Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Family:
+    per: tuple[str, ...]
+    timed: bool
 
 
 @dataclass(frozen=True)
@@ -32,31 +40,25 @@ class Plan:
     order: tuple[str, ...]
     shards: int
     columns: tuple[str, ...]  # all that a callable might read
+    forget: str | int | None = None
 
-    def families(self) -> dict[tuple[str, ...], dict[str, TopK]]:
-        families: dict[tuple[str, ...], dict[str, TopK]] = {}
+    @cached_property
+    def families(self) -> dict[Family, dict[str, TopK]]:
+        families: dict[Family, dict[str, TopK]] = {}
         for name, query in self.queries.items():
-            families.setdefault(query.per_columns, {})[name] = query
+            families.setdefault(Family(query.per_columns, query.window.timed), {})[name] = query
         return families
 
-    def members(self, label: str) -> dict[str, TopK]:
-        """The queries that a shard answers."""
-        per, shard = self.place(label)
-        family = self.families().get(per, {})
-        if per:
-            return family
-        return {name: query for name, query in family.items() if _home(query, self.shards) == shard}
+    def members(self, family: Family, shard: int) -> dict[str, TopK]:
+        """The family's queries that a shard answers."""
+        queries = self.families.get(family, {})
+        if family.per:
+            return queries
+        return {name: query for name, query in queries.items() if home_of(query, self.shards) == shard}
 
-    def labels(self) -> list[str]:
-        """All shards that have queries."""
-        labels = [json.dumps([list(per), shard]) for per in self.families() for shard in range(self.shards)]
-        return [label for label in labels if self.members(label)]
-
-    @staticmethod
-    def place(label: str) -> tuple[tuple[str, ...], int]:
-        """The `per` and the number of a shard."""
-        per, shard = json.loads(label)
-        return tuple(per), shard
+    def shards_of(self, family: Family) -> list[int]:
+        """The shards that have queries of the family."""
+        return [shard for shard in range(self.shards) if self.members(family, shard)]
 
     def monitor_options(self) -> dict[str, Any]:
         return asdict(self.options)
@@ -82,27 +84,32 @@ class Plan:
     def fingerprint(self) -> dict[str, Any]:
         """What state belongs to, as it comes back from JSON."""
         queries = {name: query.to_dict() for name, query in self.queries.items()}
-        facts = {"shards": self.shards, "options": [asdict(self.options), self.order], "queries": queries}
+        options = {**asdict(self.options), "order": self.order, "forget": self.forget}
+        facts = {"shards": self.shards, "options": options, "queries": queries}
         told: dict[str, Any] = json.loads(json.dumps(facts))
         return told
 
 
-def _home(query: TopK, shards: int) -> int:
+def home_of(query: TopK, shards: int) -> int:
     """The shard of a query without `per`: the same for all that can share a skyband, whatever else is asked."""
     shared = dict(query.to_dict(), k=0, window=query.window.timed)
     return zlib.crc32(json.dumps(shared, sort_keys=True).encode()) % shards
 
 
-def shard_of(columns: list[Any], shards: int) -> Ints:
-    """The shard of each row, by the values of its group: the same on every machine."""
+def hash_groups(columns: list[Any]) -> Words:
+    """64 bits for the values of each row's group: the same on every machine."""
     mixed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         mixed = (mixed ^ _hash(column)) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
-    return (mixed % np.uint64(shards)).astype(np.int64)
+    return mixed
 
 
-def _hash(column: Any) -> NDArray[np.uint64]:
+def shard_of(hashes: Words, shards: int) -> Ints:
+    return (hashes % np.uint64(shards)).astype(np.int64)
+
+
+def _hash(column: Any) -> Words:
     keys = key_bits(column)
     if keys is None:
         values, slots = distinct(column)
@@ -110,3 +117,43 @@ def _hash(column: Any) -> NDArray[np.uint64]:
     hashed = keys.view(np.uint64)
     valid = valid_of(column)
     return hashed if valid is None else np.where(valid, hashed, np.uint64(0x5EED))
+
+
+_CYCLE = 2**6 * 3**2 * 5**2 * 7  # most numbers of partitions that people use divide it
+
+
+@cache
+def labels(shards: int) -> tuple[int, ...]:
+    """The key that stands for each shard: Spark's hash sends shard i to partition i, round and round.
+
+    Spark partitions by Murmur3 of the key modulo the number of partitions, which may come from an old checkpoint and
+    is not known here; so the hash must be i modulo a number that the likely ones divide.
+    """
+    wanted = np.arange(shards) % _CYCLE
+    found = np.full(shards, -1, np.int64)
+    start, step = 0, 1 << 18
+    seen = np.zeros(_CYCLE, np.int64)  # how many keys with this remainder are given away
+    while (found < 0).any():
+        keys = np.arange(start, start + step)
+        remainders = murmur3(keys) % _CYCLE
+        for i in np.flatnonzero(np.isin(remainders, wanted)).tolist():
+            place = int(remainders[i]) + _CYCLE * int(seen[remainders[i]])
+            if place < shards:
+                found[place] = keys[i]
+                seen[remainders[i]] += 1
+        start += step
+    return tuple(found.tolist())
+
+
+def murmur3(keys: Ints) -> Ints:
+    """Spark's `hash` of integer keys, before the remainder."""
+    with np.errstate(over="ignore"):
+        k = keys.astype(np.uint32) * np.uint32(0xCC9E2D51)
+        k = (k << np.uint32(15)) | (k >> np.uint32(17))
+        h = np.uint32(42) ^ (k * np.uint32(0x1B873593))
+        h = ((h << np.uint32(13)) | (h >> np.uint32(19))) * np.uint32(5) + np.uint32(0xE6546B64)
+        h ^= np.uint32(4)
+        h = (h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+        h = (h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+        h ^= h >> np.uint32(16)
+    return h.view(np.int32).astype(np.int64)

@@ -39,6 +39,7 @@ class SA:
         self.groups = np.empty(0, GROUP)
         self.views = np.empty(0, VIEW)
         self.tally = np.zeros(2, np.int64)  # places of the arena in use, changes of this batch
+        self.held = np.empty(0, CHANGE)  # changes of a batch that goes on; `visit` is the group
 
     @staticmethod
     def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
@@ -79,9 +80,10 @@ class SA:
             arrivals.serial,
             not self.timed,
             self.quiet,
+            arrivals.more,
             np.empty(64 + len(chosen), CHANGE),
         )
-        return self._ordered(out[: self.tally[1]], visits, taken, arrivals, alive)
+        return self._ordered(self._due_now(out[: self.tally[1]], visits, arrivals.more), visits, taken, arrivals, alive)
 
     def _grow(self, total: int) -> None:
         more = total - len(self.groups)
@@ -96,15 +98,31 @@ class SA:
     def _visits(self, groups: Ints, now: Ints, arrivals: Arrivals) -> Records:
         """The groups with arrivals, and those from which time takes something; in the order of their codes."""
         touched = _slices(groups)
-        visits = touched
-        if self.timed:
-            due = np.flatnonzero(self.groups["due"] <= arrivals.clock)
-            visited = np.union1d(touched["group"], due)
-            visits = np.zeros(len(visited), VISIT)
-            visits["group"] = visited
-            visits[np.searchsorted(visited, touched["group"])] = touched
-        visits["last"] = arrivals.clock if self.timed else now[visits["end"] - 1]
+        touched["last"] = arrivals.clock if self.timed else now[touched["end"] - 1]
+        waiting = np.flatnonzero(self.groups["due"] <= arrivals.clock) if self.timed else np.empty(0, np.int64)
+        if self.quiet and not arrivals.more:
+            waiting = np.union1d(waiting, np.flatnonzero(self.groups["open"]))
+        if not len(waiting):
+            return touched
+        visited = np.union1d(touched["group"], waiting)
+        visits = np.zeros(len(visited), VISIT)
+        visits["group"] = visited
+        visits["last"] = arrivals.clock if self.timed else -NEVER
+        visits[np.searchsorted(visited, touched["group"])] = touched
         return visits
+
+    def _due_now(self, out: Records, visits: Records, more: bool) -> Records:
+        """Hold changes back while a quiet batch goes on; then they come first."""
+        if not more and not len(self.held):
+            return out
+        groups = visits["group"][out["visit"]]
+        if more and self.quiet:
+            out["visit"] = groups
+            self.held = np.concatenate([self.held, out])
+            return out[:0]
+        self.held["visit"] = np.searchsorted(visits["group"], self.held["visit"])
+        out, self.held = np.concatenate([self.held, out]), self.held[:0]
+        return out[np.argsort(out["visit"], kind="stable")]
 
     def _ordered(self, out: Records, visits: Records, taken: Records, arrivals: Arrivals, alive: Bools) -> Changes:
         """By query, then by step: what happens before row r goes to place 2r, the arrival itself to 2r + 1."""
@@ -131,8 +149,8 @@ class SA:
             out = reorder(out, order)
         return _changes(out, visits["group"][out["visit"]], alive)
 
-    def answer(self, query: int, asked: Asked, now: Ints, group: int | None) -> Ranked:
-        chosen = np.arange(len(self.groups)) if group is None else np.array([group])
+    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+        chosen = np.arange(len(self.groups)) if groups is None else groups
         room = int(np.minimum(self.groups["size"][chosen], asked.k).sum())
         ranked, held = read_bands(self.objects, self.groups, chosen, now, asked.k, asked.length, np.empty(room, OBJECT))
         ends = np.cumsum(held)
@@ -155,49 +173,58 @@ class SA:
         out = out[np.argsort(out["query"], kind="stable")]
         return _changes(out, out["visit"].astype(np.int64), np.empty(0, np.bool_))
 
-    def serials(self) -> Ints:
-        return self._runs()["serial"]
+    def serials(self, groups: Ints | None = None) -> Ints:
+        serials: Ints = self._runs(slice(None) if groups is None else groups)["serial"]
+        return np.concatenate([serials, self.held["serial"]]) if len(self.held) else serials
 
     @property
-    def kept(self) -> int:
-        return int(self.groups["size"].sum())
+    def kept(self) -> Ints:
+        return self.groups["size"]
+
+    @property
+    def due(self) -> Ints:
+        return self.groups["due"]
 
     @property
     def nbytes(self) -> int:
         return int(self.objects.nbytes + self.groups.nbytes + self.views.nbytes)
 
-    def _runs(self) -> Records:
-        """All kept records, group by group."""
-        sizes = self.groups["size"]
+    def _runs(self, groups: Ints | slice) -> Records:
+        """The kept records of these groups, one after another."""
+        sizes = self.groups["size"][groups]
         ends = np.cumsum(sizes)
-        runs: Records = self.objects[np.arange(sizes.sum()) + np.repeat(self.groups["head"] - (ends - sizes), sizes)]
+        runs: Records = self.objects[
+            np.arange(sizes.sum()) + np.repeat(self.groups["head"][groups] - (ends - sizes), sizes)
+        ]
         return runs
 
-    def snapshot(self) -> dict[str, Records]:
-        groups = self.groups.copy()
-        groups["start"] = groups["head"] = np.cumsum(groups["size"]) - groups["size"]
-        groups["room"] = groups["size"]
-        return {"objects": self._runs(), "groups": groups, "views": self.views.copy()}
+    def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
+        assert not len(self.held) and not self.groups["open"].any(), "no batch is open"
+        chosen = self.groups[groups]
+        chosen["start"] = chosen["head"] = 0  # places are given anew
+        chosen["room"] = chosen["size"]
+        Q = len(self.queries)
+        views = self.views.reshape(-1, Q)[groups].reshape(-1)
+        ones = np.ones(len(groups), np.int64)
+        return {"objects": (self._runs(groups), chosen["size"]), "groups": (chosen, ones), "views": (views, Q * ones)}
 
     def restore(self, state: Mapping[str, Records]) -> None:
         objects, groups, views = (
             _view(state[name], dtype) for name, dtype in (("objects", OBJECT), ("groups", GROUP), ("views", VIEW))
         )
-        starts = np.cumsum(groups["size"]) - groups["size"]
         sizes = np.repeat(groups["size"], len(self.queries))
         if not (
             len(views) == len(groups) * len(self.queries)
             and groups["size"].sum() == len(objects)
             and (groups["size"] >= 0).all()
             and (groups["size"] == groups["room"]).all()
-            and (groups["start"] == starts).all()
-            and (groups["head"] == starts).all()
             and (views["held"] >= 0).all()
             and (views["held"] <= views["edge"]).all()
             and (views["edge"] <= sizes).all()
         ):
             raise StateError("the snapshot's skybands do not fit together. Take a new snapshot from a running Monitor.")
         self.objects, self.groups, self.views = objects.copy(), groups.copy(), views.copy()
+        self.groups["start"] = self.groups["head"] = np.cumsum(self.groups["size"]) - self.groups["size"]
         self.tally[:] = len(objects), 0
 
     def check(self) -> None:

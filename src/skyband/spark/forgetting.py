@@ -1,0 +1,105 @@
+"""`forget`: groups of count windows that have been silent for a time are dropped.
+
+A group is silent from its last arrival on. When the clock, or its own next arrival, is `forget` or more later, the
+group is forgotten: its answer leaves, at the moment when that time was up, and whatever arrives afterwards begins anew,
+from number 0. So it does not matter how a stream in order is cut into triggers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.batch import times
+from skyband.columns import lent, plain
+from skyband.monitor import Monitor
+from skyband.spark.plan import Family
+from skyband.standing import BEGINNING
+from skyband.storing import cut, describe, join, revive
+from skyband.windows import Last
+
+Ints = NDArray[np.int64]
+NEVER = np.iinfo(np.int64).max
+
+
+class Forgetting:
+    """Pushes to a family's Monitor, and forgets in between."""
+
+    def __init__(self, monitor: Monitor, family: Family, forget: str | int | None) -> None:
+        self.monitor, self.per = monitor, family.per
+        self.forget = None if family.timed or not family.per else forget
+        self.gone: Ints = np.empty(0, np.int64)  # groups that are forgotten at the end
+
+    def push(self, rows: Any, to: Any, *, more: bool) -> Iterator[Any]:
+        """The changes of a push, some at a time."""
+        if self.forget is None:
+            yield self.monitor.push(rows, to=to, more=more)
+            return
+        lives = self._lives(rows)
+        for number, life in enumerate(lives):
+            last = number == len(lives) - 1
+            if number:
+                returning = np.unique(self._codes(life))
+                yield self.monitor.part_with(returning, self._length())
+                self._drop(returning)
+            yield self.monitor.push(life, to=to if last else None, more=last and more)
+        if not more:
+            self.gone = np.flatnonzero(self.dues() <= self.monitor.state.clock)
+            if len(self.gone):
+                yield self.monitor.part_with(self.gone, self._length())
+
+    def dues(self) -> Ints:
+        """Per group: when it will be forgotten."""
+        last = self._last()
+        if self.forget is None or (last == BEGINNING).all():
+            return np.full(len(last), NEVER)
+        return np.where(last == BEGINNING, NEVER, last + self._length())
+
+    def _length(self) -> int:
+        window = Last(span=self.forget) if isinstance(self.forget, int) else Last(self.forget)
+        return window.length(self.monitor.state.unit)
+
+    def _last(self) -> Ints:
+        """Per group: the time of its last arrival."""
+        (groups,) = self.monitor.state.groups.values()
+        last = np.full(groups.total, BEGINNING)
+        for home in self.monitor.state.standing():
+            known = home.counts.max(axis=0, initial=0)[: len(home.moments)] > 0
+            last[: len(known)] = np.where(
+                known, np.maximum(home.moments[: len(known)], last[: len(known)]), last[: len(known)]
+            )
+        return last
+
+    def _lives(self, rows: Any) -> list[Any]:
+        """The rows, in rounds between which their groups must be forgotten."""
+        state = self.monitor.state
+        if not len(rows) or state.options.time not in state.types:
+            return [rows]
+        moments = times(plain(rows.column(state.options.time)), 0)[0]
+        codes = self._codes(rows)
+        order = np.argsort(codes, kind="stable")
+        begins = np.flatnonzero(np.diff(codes[order], prepend=-1))
+        before = np.roll(moments[order], 1)
+        before[begins] = self._last()[codes[order][begins]]
+        gaps = np.cumsum((before != BEGINNING) & (moments[order] - before >= self._length()))
+        earlier = np.append(0, gaps[begins[1:] - 1])  # in groups that come first
+        life = np.empty(len(codes), np.int64)
+        life[order] = gaps - np.repeat(earlier, np.diff(np.append(begins, len(codes))))
+        return [rows.filter(lent(life == number)) for number in range(int(life.max()) + 1)] if life.any() else [rows]
+
+    def _codes(self, rows: Any) -> Ints:
+        (groups,) = self.monitor.state.groups.values()
+        return groups.codes([plain(rows.column(name)) for name in self.per], len(rows))
+
+    def _drop(self, codes: Ints) -> None:
+        state = self.monitor.state
+        (groups,) = state.groups.values()
+        kept = np.setdiff1d(np.arange(groups.total), codes)
+        cells = cut(state, groups, kept, np.array([0, len(kept)]))
+        queries = {name: home.queries[name] for name, home in state.homes.items()}
+        self.monitor.state = revive(*describe(state), lambda name, _: queries[name])
+        (fresh,) = self.monitor.state.groups.values()
+        join(self.monitor.state, fresh, cells)

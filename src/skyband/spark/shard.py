@@ -1,0 +1,258 @@
+"""One shard of the state, and one trigger on it.
+
+State: a head (what was asked, counters, and of each family its facts and its directory), and cells of groups. A trigger
+reads the head, loads the cells that it needs into a Monitor of each family, pushes, and writes them back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.errors import StateError
+from skyband.groups import Groups
+from skyband.monitor import Monitor
+from skyband.query import TopK
+from skyband.snapshot import pack, unpack
+from skyband.spark.directory import NEVER, Directory
+from skyband.spark.forgetting import Forgetting
+from skyband.spark.packing import moment_of
+from skyband.spark.piles import Pile
+from skyband.spark.plan import Family, Plan, hash_groups
+from skyband.standing import State
+from skyband.storing import cut, describe, join, revive
+
+Ints = NDArray[np.int64]
+
+
+class Cells(Protocol):
+    """Spark's map state."""
+
+    def getValue(self, key: Any, /) -> Any: ...  # noqa: N802
+    def updateValue(self, key: Any, value: Any, /) -> None: ...  # noqa: N802
+    def removeKey(self, key: Any, /) -> None: ...  # noqa: N802
+    def iterator(self) -> Iterator[Any]: ...
+    def clear(self) -> None: ...
+
+
+class Shard:
+    """A shard as the last trigger left it."""
+
+    def __init__(self, plan: Plan, number: int, head: bytes | None, cells: Cells) -> None:
+        self.plan, self.number, self.cells = plan, number, cells
+        self.clock: Any = None  # a table of one row
+        self.counts: Counter[str] = Counter()
+        self.rejected: Counter[str] = Counter()
+        self.facts: dict[Family, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self.directories: dict[Family, Directory] = {}
+        self.numbers: dict[Family, int] = {}  # in the keys of cells
+        self.asked: dict[str, Any] | None = None
+        if head is not None:
+            self._read(head)
+
+    # --- the head
+
+    def _read(self, data: bytes) -> None:
+        facts, parts = unpack(data)
+        self.asked = facts["asked"]
+        compare(facts["asked"], self.plan.fingerprint())
+        self.counts, self.rejected = Counter(facts["counts"]), Counter(facts["rejected"])
+        if "clock" in parts:
+            self.clock = parts["clock"]
+        for i, (number, names, timed) in enumerate(facts["families"]):
+            family = Family(tuple(names), timed)
+            self.numbers[family] = number
+            mine = {name[len(f"{i}.") :]: part for name, part in parts.items() if name.startswith(f"{i}.")}
+            self.directories[family] = Directory.of(mine)
+            self.facts[family] = facts["described"][i], mine
+
+    def head(self) -> bytes:
+        families = list(self.facts)
+        parts = {} if self.clock is None else {"clock": self.clock}
+        for i, family in enumerate(families):
+            own = {**self.facts[family][1], **self.directories[family].columns()}
+            parts |= {f"{i}.{name}": part for name, part in own.items()}
+        facts = {
+            "asked": self.plan.fingerprint(),
+            "counts": self.counts,
+            "rejected": self.rejected,
+            "families": [[self.numbers[family], list(family.per), family.timed] for family in families],
+            "described": [self.facts[family][0] for family in families],
+        }
+        return pack(facts, parts)
+
+    # --- a trigger
+
+    def take(self, piles: dict[int, Pile], clock: Any) -> Iterator[tuple[Monitor, Any]]:
+        """Take a trigger's rows, and move the clock; yields each family's Monitor with changes, some at a time."""
+        changed = self.asked is not None and self.asked != self.plan.fingerprint()
+        held = self.held() if changed else {}
+        if changed:
+            self.cells.clear()  # all is going to be written anew
+        known = self.clock
+        if clock is not None and (known is None or moment_of(clock) > moment_of(known)):
+            self.clock = clock
+        now = None if self.clock is None else self.clock.column("clock")[0]
+        facts, self.facts = self.facts, {}
+        for number, family in enumerate(self.plan.families):
+            queries = self.plan.members(family, self.number)
+            if not queries:
+                continue
+            pile = piles.get(number, Pile(self.plan.order, family.per))
+            directory = self.directories.setdefault(family, Directory())
+            touched = self._touched(family, directory, pile, changed)
+            if changed:
+                state = held.get(family)
+            else:
+                stored = self._load(number, directory, touched)
+                state = None if family not in facts else self._revive(*facts[family], stored)
+            monitor = Monitor.holding(state) if state is not None else self._begin(queries, known)
+            if changed:
+                _ask(monitor, queries)
+            forgetting = Forgetting(monitor, family, self.plan.forget)
+            waiting = None
+            for rows in pile.slices():
+                if waiting is not None:
+                    for changes in forgetting.push(waiting, None, more=True):
+                        yield monitor, changes
+                waiting = rows
+            for changes in forgetting.push({} if waiting is None else waiting, now, more=False):
+                yield monitor, changes
+            self._store(number, family, monitor, directory, touched, forgetting)
+            self.numbers[family] = number
+        for family in [family for family in self.directories if family not in self.facts]:
+            del self.directories[family]
+
+    def _begin(self, queries: dict[str, TopK], clock: Any) -> Monitor:
+        """Queries that start empty, at the stream's clock."""
+        monitor = Monitor(queries, **self.plan.monitor_options())
+        if clock is not None:
+            monitor.push({}, to=clock.column("clock")[0])
+        return monitor
+
+    def _touched(self, family: Family, directory: Directory, pile: Pile, everything: bool) -> Ints:
+        """The cells that this trigger may change."""
+        if not family.per or everything:
+            return np.arange(len(directory))
+        moving = directory.grow()
+        due = directory.due_by(moment_of(self.clock)) if self.clock is not None else moving
+        return np.unique(np.concatenate([moving, due, directory.address(pile.hashes())]))
+
+    def _load(self, number: int, directory: Directory, touched: Ints) -> list[bytes]:
+        wanted = touched[directory.groups[touched] > 0]
+        if 2 * len(wanted) > int((directory.groups > 0).sum()) and len(wanted) > 8:  # reading on is cheaper than asking
+            chosen = set(wanted.tolist())
+            return [value[0] for key, value in self.cells.iterator() if key[0] == number and key[1] in chosen]
+        return [self.cells.getValue((number, cell))[0] for cell in wanted.tolist()]
+
+    def held(self) -> dict[Family, State]:
+        """All of the state."""
+        stored: dict[int, list[bytes]] = {}
+        for key, value in self.cells.iterator():
+            stored.setdefault(key[0], []).append(value[0])
+        return {
+            family: self._revive(*self.facts[family], stored.get(number, [])) for family, number in self.numbers.items()
+        }
+
+    def _revive(self, facts: dict[str, Any], parts: dict[str, Any], stored: list[bytes]) -> State:
+        def lookup(name: str, saved: dict[str, Any]) -> TopK:
+            known = self.plan.queries.get(name)
+            return TopK.from_dict(saved, _nobody) if known is None else known
+
+        state = revive(facts, parts, lookup)
+        for groups in state.groups.values():
+            join(state, groups, stored)
+        return state
+
+    def _store(
+        self, number: int, family: Family, monitor: Monitor, directory: Directory, touched: Ints, forgetting: Forgetting
+    ) -> None:
+        state = monitor.state
+        (groups,) = state.groups.values()
+        live, dues, sizes = _inventory(state, groups, family)
+        live[forgetting.gone] = False
+        dues = np.minimum(dues, forgetting.dues())
+        chosen = np.flatnonzero(live)
+        places = np.zeros(len(chosen), np.int64)
+        if family.per and len(chosen):
+            places = directory.address(hash_groups([column.take(chosen) for column in groups.columns]))
+        chosen, places = chosen[np.argsort(places, kind="stable")], np.sort(places)
+        bounds = np.searchsorted(places, np.append(touched, touched[-1] + 1 if len(touched) else 0))
+        assert bounds[-1] - bounds[0] == len(chosen), "every loaded group belongs to a touched cell"
+        for cell, data, begin, end in zip(
+            touched.tolist(), cut(state, groups, chosen, bounds), bounds.tolist(), bounds[1:].tolist(), strict=False
+        ):
+            if begin < end:
+                self.cells.updateValue((number, cell), (data,))
+            elif directory.groups[cell]:
+                self.cells.removeKey((number, cell))
+            mine = chosen[begin:end]
+            directory.due[cell] = dues[mine].min() if begin < end else NEVER
+            directory.groups[cell], directory.objects[cell] = end - begin, sizes[mine].sum()
+            directory.bytes[cell] = len(data) if begin < end else 0
+        self.facts[family] = describe(state)
+
+    def totals(self) -> dict[str, int]:
+        """What there is to tell of the shard."""
+        directories = list(self.directories.values())
+        late = {family: max(max(home["late"]) for home in facts["homes"]) for family, (facts, _) in self.facts.items()}
+        return {
+            "arrivals": self.counts["arrivals"],
+            "late": max((count for family, count in late.items() if family.per), default=0),
+            "late_anywhere": max(late.values(), default=0),  # families without `per` count a row once per shard
+            "rejected": sum(self.rejected.values()),
+            "groups": int(sum(one.groups.sum() for one in directories)),
+            "objects": int(sum(one.objects.sum() for one in directories)),
+            "bytes": int(sum(one.bytes.sum() for one in directories)),
+        }
+
+
+def _inventory(state: State, groups: Groups, family: Family) -> tuple[NDArray[np.bool_], Ints, Ints]:
+    """Per group: does it matter still, when does time take something from it, how many objects does it keep."""
+    sizes = np.zeros(groups.total, np.int64)
+    dues = np.full(groups.total, NEVER)
+    for home in state.standing():
+        if home.engine is not None and len(home.engine.kept):
+            sizes += home.engine.kept
+            if home.timed:
+                dues = np.minimum(dues, np.where(home.engine.kept > 0, home.engine.due, NEVER))
+    dead = (sizes == 0) & family.timed & bool(family.per)  # nobody asks for the numbers of time windows here
+    return ~dead, dues, sizes
+
+
+def _ask(monitor: Monitor, queries: dict[str, TopK]) -> None:
+    """Other queries than last time: the same name and value goes on."""
+    for name in monitor.queries.keys() - queries.keys():
+        monitor.drop(name)
+    for name in queries:
+        if name not in monitor.queries:
+            monitor.add(name, queries[name])
+
+
+def _nobody(batch: Any) -> Any:
+    """In the place of the callable of a query that is going to be dropped."""
+    raise StateError("a dropped query is scored no more.")
+
+
+def compare(stored: dict[str, Any], asked: dict[str, Any]) -> None:
+    """State goes on only with what it was made by; new and dropped queries are no change."""
+    if stored["shards"] != asked["shards"]:
+        raise StateError(
+            f"the checkpoint was written with shards={stored['shards']}, and groups cannot move. "
+            f"Run with shards={stored['shards']}, or start from a new checkpoint."
+        )
+    if stored["options"] != asked["options"]:
+        raise StateError(
+            f"the checkpoint was written with other options ({stored['options']}, now {asked['options']}). "
+            "Run with those, or start from a new checkpoint."
+        )
+    for name, data in stored["queries"].items():
+        if asked["queries"].get(name, data) != data:
+            raise StateError(
+                f"the query {name!r} differs from the one in the checkpoint ({data}). "
+                "Give the new question a new name, or start from a new checkpoint."
+            )
