@@ -15,8 +15,8 @@ help: ## this list
 	@$(BIN)/uv pip install --compile-bytecode --python $(BIN)/python -c constraints.txt -e ".[all,dev]"
 	@touch $@
 
-demo: .venv/ready ## replay a year of New York flights, watch the answer change
-	@$(BIN)/skyband demo
+demo: .venv/ready ## replay a year of New York flights through Spark, watch the answer change
+	@$(BIN)/skyband demo --spark
 
 test: .venv/ready ## all tests and doctests
 	@$(BIN)/python -m pytest -n 2 -q
