@@ -37,4 +37,4 @@ lock: .venv/ready ## pin the newest versions that fit
 	@echo "uv==$$($(BIN)/uv --version | cut -d' ' -f2)" >> constraints.txt
 
 clean: ## remove what can be made again
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv out/demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

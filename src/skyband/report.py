@@ -82,7 +82,7 @@ def _head(facts: Facts) -> str:
     tiles = "".join(f"<div><dd>{number}</dd><dt>{about}</dt></div>" for number, about in numbers)
     return f"""<header>
 <h1>The ten most delayed flights per airport, over the last 24 hours</h1>
-<p>All flights out of New York in 2013, replayed as a stream of {facts.files} files through local Spark, each file a
+<p>Flights out of New York in 2013, replayed as a stream of {facts.files} files through local Spark, each file a
 trigger. Every flight and every expiry may change an answer; these are the changes, exactly: for each file they were
 held against those of a <code>Monitor</code> in one process, and were the same rows.</p>
 <p><code>{escape(repr(question()))}</code></p>
@@ -154,7 +154,8 @@ def _kept(samples: Sequence[Sample]) -> str:
     words = ""
     if full:
         least = min(full, key=lambda sample: sample.in_window)
-        words = _word(x(least.time), y(least.in_window), f"{least.time:%d %b}: {least.in_window:,} flights", "peak")
+        height = y(max(least.in_window, 0.45 * top))  # clear of the objects kept
+        words = _word(x(least.time), height, f"{least.time:%d %b}: {least.in_window:,} flights", "peak")
     return _figure(
         "Objects kept, against flights in the window",
         [legend, _plot("JFK", shapes, ticks, months, words)],
@@ -342,7 +343,7 @@ dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); 
 dl div { background: var(--tile); border-radius: .5rem; padding: .7rem .9rem; }
 dd { margin: 0; font-size: 1.6rem; font-weight: 700; line-height: 1.2; font-variant-numeric: tabular-nums; }
 dt { color: var(--soft); font-size: .875rem; line-height: 1.3; }
-.plot { position: relative; height: 13rem; margin: 0 .4rem 1.7rem 2.9rem; font-size: .75rem; line-height: 1.2; }
+.plot { position: relative; height: 13rem; margin: 0 .4rem 2.2rem 2.9rem; font-size: .75rem; line-height: 1.2; }
 .plot svg { position: absolute; inset: 0; width: 100%; height: 100%; overflow: visible; }
 .plot path { vector-effect: non-scaling-stroke; fill: none; }
 .grid { stroke: var(--grid); stroke-width: 1; }
@@ -366,6 +367,7 @@ th { color: var(--soft); font-weight: 400; font-size: .875rem; }
 td, th { padding: .15rem .5rem .15rem 0; text-align: left; border-bottom: 1px solid var(--grid); }
 td:nth-child(1) { color: var(--soft); } td:nth-child(2), th:nth-child(2) { text-align: right; padding-right: 1rem; }
 td:nth-child(2) { font-weight: 700; }
+@media (max-width: 36rem) { .plot .x:nth-of-type(even) { display: none; } }
 """
 
 _PAGE = """<!doctype html>
