@@ -164,7 +164,7 @@ def test_it_starts_afresh_and_removes_only_its_own(tmp_path: Path) -> None:
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text("theirs")
     with pytest.raises(QueryError, match=r"holds other things\. Name a new or an empty one"):
-        demo.play(out=tmp_path)
+        demo.Folder(tmp_path).clear()
     assert (tmp_path / "report.html").read_text() == "theirs"
 
 

@@ -39,7 +39,7 @@ from skyband.spark.java import require_java
 from skyband.spark.pipeline import monitor
 from skyband.spark.session import session
 
-FILES = 36  # about ten days each
+FILES = 30  # about twelve days each
 STEP = timedelta(hours=6)  # of the year, between two pictures
 SPANS = [timedelta(hours=h) for h in (3, 6, 12)] + [timedelta(days=d) for d in (1, 2, 4, 8, 16, 32)]
 KEEP = ("carrier", "flight", "dest", "due")

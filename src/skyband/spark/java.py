@@ -40,4 +40,4 @@ def _version(java: str) -> int | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return int(found[1]) if found and done.returncode == 0 else None
+    return int(found[1]) if found else None
