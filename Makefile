@@ -15,8 +15,8 @@ help: ## this list
 	@$(BIN)/uv pip install --compile-bytecode --python $(BIN)/python -c constraints.txt -e ".[all,dev]"
 	@touch $@
 
-demo: .venv/ready ## replay a year of New York flights, watch the answer change
-	@$(BIN)/skyband demo
+demo: .venv/ready ## replay a year of New York flights through Spark, watch the answer change
+	@$(BIN)/skyband demo --spark
 
 test: .venv/ready ## all tests and doctests
 	@$(BIN)/python -m pytest -n 2 -q
@@ -37,4 +37,4 @@ lock: .venv/ready ## pin the newest versions that fit
 	@echo "uv==$$($(BIN)/uv --version | cut -d' ' -f2)" >> constraints.txt
 
 clean: ## remove what can be made again
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv out/demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -63,10 +63,12 @@ def skyband(
 @app.command()
 def demo(
     seconds: Annotated[
-        float, typer.Option(min=0.1, metavar="S", help="How long the replay takes, at a terminal.")
-    ] = 25,
+        float | None, typer.Option(min=0.1, metavar="S", help="How long the replay takes, at a terminal. [25]")
+    ] = None,
     fast: Annotated[bool, typer.Option("--fast", help="As fast as possible.")] = False,
     rows: Annotated[int | None, typer.Option(min=1, metavar="N", help="Replay only the first N flights.")] = None,
+    spark: Annotated[bool, typer.Option("--spark", help="Through local Spark, as files; leaves a report.")] = False,
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Of --spark. [out/demo]")] = None,
 ) -> None:
     """Watch the most delayed flights of the last 24 hours.
 
@@ -75,9 +77,21 @@ def demo(
 
     Example: skyband demo --seconds 60
     """
-    from skyband.demo import play
+    if spark:
+        if fast or seconds is not None:
+            raise QueryError("--spark goes at Spark's pace: leave out --fast and --seconds, or --spark.")
+        try:
+            from skyband.spark.demo import play as through_spark
+        except ImportError as error:
+            raise SkybandError(str(error)) from error
+        finished = through_spark(rows=rows, out=out or Path("out", "demo"))
+    elif out is not None:
+        raise QueryError("--out is where --spark leaves its report: add --spark, or leave it out.")
+    else:
+        from skyband.demo import play
 
-    if not play(rows=rows, seconds=None if fast else seconds):
+        finished = play(rows=rows, seconds=None if fast else seconds or 25)
+    if not finished:
         raise typer.Exit(130)
 
 

@@ -1,14 +1,15 @@
 """`skyband demo`: a year of flights through a Monitor, the ten most delayed per airport over the last 24 hours.
 
 `Replay` feeds and measures, `Screen` draws, `play` joins them: a live view at a terminal, a table in a pipe.
+`skyband demo --spark` (spark/demo.py) has the same question and the same screen.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow.compute as pc
@@ -48,35 +49,72 @@ def play(*, rows: int | None = None, seconds: float | None = None) -> bool:
     except KeyboardInterrupt:
         finished = False
     if not watched:
-        _print_answers(replay)
+        print_answers(replay)
     talk = [] if finished else ["interrupted"]
     print("skyband demo:", ("\n  " if watched else "; ").join(talk + replay.summary()), file=sys.stderr)
     return finished
 
 
+def question(span: timedelta = SPAN) -> TopK:
+    return TopK(10, by="dep_delay", window=Last(span), per="origin")
+
+
+class Shown(Protocol):
+    """What the screen can draw: how far a replay has come, and what there is to tell about it."""
+
+    @property
+    def total(self) -> int: ...
+    @property
+    def done(self) -> int: ...
+    @property
+    def cancelled(self) -> int: ...
+    @property
+    def changes(self) -> int: ...
+    @property
+    def kept(self) -> int: ...
+    @property
+    def in_window(self) -> int: ...
+    @property
+    def when(self) -> str: ...
+    @property
+    def pace(self) -> str: ...
+    def answer(self, airport: str) -> list[dict[str, Any]]: ...
+
+
 class Replay:
     """A table of flights on its way through a Monitor, with what there is to tell about it."""
 
-    def __init__(self, table: Any) -> None:
-        query = TopK(10, by="dep_delay", window=Last(SPAN), per="origin")
-        self.monitor = Monitor(query, time="time", keep=("carrier", "flight", "dest"))
+    def __init__(
+        self,
+        table: Any,
+        *,
+        span: timedelta = SPAN,
+        id: str | None = None,
+        time: str = "time",
+        keep: tuple[str, ...] = ("carrier", "flight", "dest"),
+    ) -> None:
+        self.monitor = Monitor(question(span), id=id, time=time, keep=keep)
         self.table = table
+        self.total = int(table.num_rows)
         self.done = 0  # flights pushed
         self.changes = 0
         self.seconds = 0.0  # spent in push alone
-        self._times = table.filter(pc.is_valid(table["dep_delay"]))["time"].to_numpy()
+        self._span = np.timedelta64(span)
+        self._times = table.filter(pc.is_valid(table["dep_delay"]))[time].to_numpy()
 
     @property
     def ended(self) -> bool:
-        return self.done >= int(self.table.num_rows)
+        return self.done >= self.total
 
-    def push(self, count: int) -> None:
+    def push(self, count: int) -> Any:
+        """The next `count` flights; returns the changes."""
         batch = self.table.slice(self.done, count)
         start = time.perf_counter()
         changes = self.monitor.push(batch)
         self.seconds += time.perf_counter() - start
         self.changes += changes.num_rows
         self.done += batch.num_rows
+        return changes
 
     @property
     def clock(self) -> Any:
@@ -98,16 +136,24 @@ class Replay:
 
     @property
     def in_window(self) -> int:
-        """Flights in the last 24 hours: what a plain window would hold."""
+        """Flights in the window: what one without a skyband would hold."""
         flown = self.flown
         if not flown:
             return 0
-        gone = self._times[flown - 1] - np.timedelta64(SPAN)
+        gone = self._times[flown - 1] - self._span
         return flown - int(np.searchsorted(self._times, gone, side="right"))
 
     @property
     def speed(self) -> float:
         return self.done / self.seconds if self.seconds else 0.0
+
+    @property
+    def when(self) -> str:
+        return said(self.clock) if self.clock else "before the first"
+
+    @property
+    def pace(self) -> str:
+        return f"{self.speed:,.0f} flights/s"
 
     def answer(self, airport: str) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self.monitor.answer(key=airport).to_pylist()
@@ -124,7 +170,7 @@ class Replay:
 class Screen:
     """The live view: three airports side by side where they fit, else below each other."""
 
-    def __init__(self, replay: Replay) -> None:
+    def __init__(self, replay: Shown) -> None:
         self.replay = replay
         self._entered: dict[tuple[str, int], float] = {}  # airport, number in its stream -> when first drawn
 
@@ -139,11 +185,10 @@ class Screen:
         answers = {airport: replay.answer(airport) for airport in AIRPORTS}
         shown = [(airport, row["id"]) for airport, rows in answers.items() for row in rows]
         self._entered = {flight: self._entered.get(flight, now) for flight in shown}
-        clock = replay.clock
         status = Table.grid(padding=(0, 2))
         status.add_row(
-            Text(f"{clock:%a %d %b %Y %H:%M}" if clock else "before the first", "bold cyan"),
-            ProgressBar(total=replay.table.num_rows, completed=replay.done, width=52),
+            Text(replay.when, "bold cyan"),
+            ProgressBar(total=replay.total, completed=replay.done, width=52),
         )
         return Group(
             Text("The ten most delayed flights per airport, over the last 24 hours", "bold"),
@@ -156,8 +201,7 @@ class Screen:
                 f" objects, of {replay.in_window:,} flights in the window. ({MARK} has just come in)",
             ),
             Text(
-                f"{replay.done:,} flights, {replay.cancelled:,} cancelled; {replay.changes:,} changes; "
-                f"{replay.speed:,.0f} flights/s",
+                f"{replay.done:,} flights, {replay.cancelled:,} cancelled; {replay.changes:,} changes; {replay.pace}",
                 "dim",
             ),
         )
@@ -184,7 +228,7 @@ def _watch(replay: Replay, seconds: float | None) -> None:
 
     console = Console()
     screen = Screen(replay)
-    total, start = replay.table.num_rows, time.monotonic()
+    total, start = replay.total, time.monotonic()
     with Live(screen.draw(), console=console, auto_refresh=False) as live:
         while not replay.ended:
             drawn = time.monotonic()
@@ -206,7 +250,12 @@ def _eased(part: float) -> float:
     return 0.01 * part + 0.99 * ends
 
 
-def _print_answers(replay: Replay) -> None:
+def said(clock: datetime) -> str:
+    return f"{clock:%a %d %b %Y %H:%M}"
+
+
+def print_answers(replay: Shown) -> None:
+    """The last answers as tab-separated text, for a pipe."""
     print("origin", "rank", "dep_delay", "carrier", "flight", "dest", "time", sep="\t")
     for airport in AIRPORTS:
         for row in replay.answer(airport):
