@@ -42,6 +42,7 @@ def flights(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
         "key": origin.dictionary.to_numpy(zero_copy_only=False)[origin.indices.to_numpy()],
         "time": table["time"].to_numpy(),
         "score": table["delay"].to_numpy(),
+        **_kept(rows, p),
     }
 
 
@@ -52,7 +53,7 @@ def timed_keys(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
 
 def numbered_keys(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     """`random_keys` with ids, and the row's number as its time."""
-    return {"id": np.arange(rows), "time": np.arange(rows), **random_keys(rows, seed, p)}
+    return {"id": np.arange(rows), "time": np.arange(rows), **random_keys(rows, seed, p), **_kept(rows, p)}
 
 
 def timed_points(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
@@ -65,6 +66,11 @@ def timed_points(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
 def query_points(p: Mapping[str, Any]) -> NDArray[np.float64]:
     """Where the Nearest queries stand: the same in every repeat."""
     return np.random.default_rng(0).random((p["queries"], 2))
+
+
+def _kept(rows: int, p: Mapping[str, Any]) -> Stream:
+    """Integer columns that are only carried along, where a contestant keeps them."""
+    return {name: np.arange(rows) for name in p.get("keep", ())}
 
 
 def _evenly(rows: int, minutes: int, count: int) -> NDArray[Any]:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+_WITH_SESSION = ("test_pipeline", "test_spark_benchmarks")
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
@@ -17,6 +19,6 @@ def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
 
     class OneSession(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if "spark/test_pipeline.py" in nodeid else nodeid
+            return "spark" if any(f"spark/{name}.py" in nodeid for name in _WITH_SESSION) else nodeid
 
     return OneSession(config, log)

@@ -10,9 +10,11 @@ key), slide, rows, file (its rows), fill, fill_file, warm, partitions (of the sh
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +105,7 @@ def spark_idle(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
         def check(stream: Stream, p: Mapping[str, Any], calls: list[int]) -> bool:
             sent = _cuts(p, 0, p["fill"]) + _cuts(p, p["fill"], p["fill"] + p["rows"])[1:]
-            files = [stream["key"][begin:end] for begin, end in zip(sent, sent[1:], strict=False)]
+            files = [stream["key"][begin:end] for begin, end in itertools.pairwise(sent)]
             return calls == [len(np.unique(file)) if by_group else p["shards"] for file in files]
 
         return Outcome(calls, check, {})
@@ -114,17 +116,19 @@ def spark_idle(stream: Stream, p: Mapping[str, Any]) -> Ready:
 def _ready(stream: Stream, p: Mapping[str, Any], query: Query, judge: Judge) -> Ready:
     spark = streaming.session()
     spark.conf.set(streaming.PARTITIONS, str(p.get("partitions", 2)))
-    home = tempfile.TemporaryDirectory()
-    folder, fill, end = Path(home.name), p.get("fill", 0), len(stream["id"])
+    fill, end = p.get("fill", 0), len(stream["id"])
     before: list[Any] = []
-    if p.get("warm"):
-        streaming.write(folder / "warm", stream, [0, p["warm"] // 2, p["warm"]])
-        streaming.through(query(streaming.read(folder / "warm")), folder / "warm-checkpoint")
-    if fill:
-        streaming.write(folder / "rows", stream, _cuts(p, 0, fill))
-        before = streaming.through(query(streaming.read(folder / "rows")), folder / "checkpoint")
-    streaming.write(folder / "rows", stream, _cuts(p, fill, end))
-    df = query(streaming.read(folder / "rows"))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        if p.get("warm"):
+            streaming.write(folder / "warm", stream, [0, p["warm"] // 2, p["warm"]])
+            streaming.through(query(streaming.read(folder / "warm")), folder / "warm-checkpoint")
+        if fill:
+            streaming.write(folder / "rows", stream, _cuts(p, 0, fill))
+            before = streaming.through(query(streaming.read(folder / "rows")), folder / "checkpoint")
+        streaming.write(folder / "rows", stream, _cuts(p, fill, end))
+        df = query(streaming.read(folder / "rows"))
+        home = stack.pop_all()
 
     def after(progress: list[Any]) -> Outcome:
         with home:

@@ -5,6 +5,7 @@ Each file is a trigger. The sink is noop: all rows are computed and none is writ
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,7 +39,7 @@ def write(folder: Path, stream: Stream, cuts: list[int]) -> None:
     """The rows between two cuts are a file, and a file is a trigger: Spark takes them in the order of their times."""
     folder.mkdir(exist_ok=True)
     there = len(list(folder.iterdir()))
-    for number, (begin, end) in enumerate(zip(cuts, cuts[1:], strict=False), start=there):
+    for number, (begin, end) in enumerate(itertools.pairwise(cuts), start=there):
         table = pa.table({name: column[begin:end] for name, column in stream.items()})
         for place, field in enumerate(table.schema):
             if pa.types.is_timestamp(field.type):
