@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
-
-import skyband.spark as sbs
 from benchmarks import plot, run, store
 from benchmarks.contestants import ON_SPARK
 from benchmarks.experiment import load, names
 from benchmarks.spark import streaming
+from pyspark.sql import DataFrame
+
+import skyband.spark as sbs
 
 pytestmark = pytest.mark.skipif(
     shutil.which("java") is None and "JAVA_HOME" not in os.environ and "CI" not in os.environ,
@@ -98,7 +98,8 @@ def read_state(checkpoint: str) -> DataFrame:
     """A stand-in with the columns of `sbs.state`."""
     assert (Path(checkpoint) / "state").is_dir()
     columns = "shard long, per string, queries array<string>, groups long, objects long, bytes long"
-    return streaming.session().createDataFrame([(0, "key", ["q0"], 1, 30, 2_880), (1, "key", ["q0"], 1, 30, 0)], columns)
+    parts = [(0, "key", ["q0"], 1, 30, 2_000), (1, "key", ["q0"], 1, 30, 880)]
+    return streaming.session().createDataFrame(parts, columns)
 
 
 def test_every_contestant_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
