@@ -55,7 +55,10 @@ def idle_by_shard(df: DataFrame, shards: int) -> DataFrame:
     labels = _spread(df, shards)
 
     def deal(batches: Iterator[Any]) -> Iterator[Any]:
-        rows = pa.Table.from_batches(list(batches))
+        there = list(batches)
+        if not there:  # a large file is read in parts, and one may have no rows
+            return
+        rows = pa.Table.from_batches(there)
         for number, label in enumerate(labels):
             sink = io.BytesIO()
             share = rows.slice(number * rows.num_rows // shards, -(-rows.num_rows // shards))
