@@ -47,12 +47,6 @@ def spark_identity(stream: Stream, p: Mapping[str, Any]) -> Ready:
 def spark_monitor(stream: Stream, p: Mapping[str, Any]) -> Ready:
     """skyband: one TopK per key, or `queries` global Nearest ones."""
     asked = _asked(p)
-    sums = [
-        F.count("*").alias("changes"),
-        F.sum("diff").alias("objects"),
-        F.sum(F.col("diff") * F.col("id")).alias("ids"),
-        F.sum(F.col("diff") * F.col("id") * F.col("id")).alias("squares"),
-    ]
 
     def query(df: DataFrame) -> DataFrame:
         changes = sbs.monitor(
@@ -64,6 +58,12 @@ def spark_monitor(stream: Stream, p: Mapping[str, Any]) -> Ready:
             emit=p.get("emit", "arrival"),
             shards=p.get("shards"),
         )
+        sums = [
+            F.count("*").alias("changes"),
+            F.sum("diff").alias("objects"),
+            F.sum(F.col("diff") * F.col("id")).alias("ids"),
+            F.sum(F.col("diff") * F.col("id") * F.col("id")).alias("squares"),
+        ]
         return changes.observe(TOLD, *sums)
 
     def judge(progress: list[Any], checkpoint: Path) -> Outcome:
@@ -76,9 +76,9 @@ def spark_monitor(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
 def spark_max_by(stream: Stream, p: Mapping[str, Any]) -> Ready:
     """Spark's own: max_by(struct, score, k) over sliding windows, an answer for each window that has closed."""
-    sums = [F.count("*").alias("windows"), F.sum(F.size("best")).alias("objects")]
 
     def query(df: DataFrame) -> DataFrame:
+        sums = [F.count("*").alias("windows"), F.sum(F.size("best")).alias("objects")]
         return peers.sliding_max_by(df, p["k"], p["window"], p["slide"]).observe(TOLD, *sums)
 
     def judge(progress: list[Any], checkpoint: Path) -> Outcome:
