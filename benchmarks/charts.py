@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from benchmarks.contestants import ON_SPARK
 from benchmarks.experiment import Experiment
 from benchmarks.goals import judge
 from benchmarks.store import Row
@@ -106,13 +107,78 @@ def goals(experiment: Experiment, rows: list[Row]) -> Figure:
     return figure
 
 
+def slides(experiment: Experiment, rows: list[Row]) -> Figure:
+    """Rows per second of each contestant, on a log scale, and how many times slower than the first it is."""
+    figure = Figure(figsize=(11, 1.6 + 0.62 * len(rows)))
+    axes = figure.subplots()
+    first = rows[0]
+    for place, row in enumerate(rows):
+        speeds = _per_second(row)
+        middle = statistics.median(speeds)
+        bounds = [[middle - min(speeds)], [max(speeds) - middle]]
+        axes.barh(place, middle, xerr=bounds, color=MET if row is first else GREY, height=0.6, capsize=3)
+        said = f"  {middle:,.0f} rows/s"
+        if row is not first:
+            paired = zip(_per_second(first), speeds, strict=True)
+            said += f", {statistics.median(ours / theirs for ours, theirs in paired):.3g} times slower"
+        axes.text(max(speeds), place, said, va="center", fontsize=10)
+    low = min(min(_per_second(row)) for row in rows)
+    high = max(max(_per_second(row)) for row in rows)
+    answers = ["at every arrival" if row is first else "per closed window" for row in rows]
+    axes.set(
+        xscale="log",
+        xlim=(10 ** math.floor(math.log10(low)), high * 12),  # room for the words
+        xlabel="rows per second (median, least and most)",
+        yticks=range(len(rows)),
+        yticklabels=[f"{row.contestant}\nanswers {said}" for row, said in zip(rows, answers, strict=True)],
+    )
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.xaxis.set_major_formatter(FuncFormatter(_short))
+    figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
+    return figure
+
+
+def state(experiment: Experiment, rows: list[Row]) -> Figure:
+    """Objects and bytes of the state per group over n, for each k, against k(1 + ln(n/k)) objects of 40 bytes."""
+    figure = Figure(figsize=(12, 5.2))
+    left, right = figure.subplots(1, 2)
+    over_n = [row for row in rows if "n" in row.parameters and "objects" in row.counters]
+    sizes = sorted({row.parameters["n"] for row in over_n})
+    for colour, k in zip(COLOURS, sorted({row.parameters["k"] for row in over_n}), strict=False):
+        of_k = sorted((row for row in over_n if row.parameters["k"] == k), key=lambda row: int(row.parameters["n"]))
+        n = [row.parameters["n"] for row in of_k]
+        smooth = np.geomspace(max(min(n), k), max(n), 60)
+        curve = k * (1 + np.log(smooth / k))
+        for axes, counter, factors in ((left, "objects", (1,)), (right, "state_bytes", (40, 80))):
+            _points(axes, n, [_per_group(row, counter) for row in of_k], colour, f"k = {k}, mean of the repeats")
+            for factor, line in zip(factors, (":", "--"), strict=False):
+                axes.plot(smooth, factor * curve, color=colour, linewidth=1.2, linestyle=line)
+    left.plot([], [], color=GREY, linewidth=1.2, linestyle=":", label="k(1 + ln(n/k))")
+    right.plot([], [], color=GREY, linewidth=1.2, linestyle=":", label="40 bytes × k(1 + ln(n/k))")
+    right.plot([], [], color=GREY, linewidth=1.2, linestyle="--", label="80 bytes × k(1 + ln(n/k)): the limit")
+    for axes, each, label in ((left, 1, "the whole window: n"), (right, 40, "the whole window: 40 bytes × n")):
+        axes.plot(sizes, [each * n for n in sizes], color=GREY, linewidth=1, label=label)
+    for axes, title, label in (
+        (left, "Objects in the state, per group", "objects"),
+        (right, "Value bytes of the state, per group", "bytes"),
+    ):
+        axes.set(xscale="log", yscale="log", title=title, xlabel="window n (arrivals of the group)", ylabel=label)
+        axes.set_ylim(top=axes.get_ylim()[1] * 5)  # room for the legend
+        axes.yaxis.set_major_formatter(FuncFormatter(_short))
+        axes.legend(loc="upper left")
+    figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
+    return figure
+
+
 def origin(rows: list[Row]) -> str:
     """Where the rows come from, in a line."""
     row = rows[0]
     made = f"commit {row.commit}{' with changes' if row.dirty else ''}, {row.run[:10]}"
     sizes = ", quick sizes: figures say nothing" if row.quick else ""
     versions = ", ".join(f"{name} {version}" for name, version in row.versions.items() if name != "skyband")
-    where = f"{row.machine.get('cpu', 'unknown machine')}, one core, load {row.load}"
+    cores = "two cores" if row.call in ON_SPARK else "one core"
+    where = f"{row.machine.get('cpu', 'unknown machine')}, {cores}, load {row.load}"
     return f"{made}; {where}; {versions}{sizes}"
 
 
@@ -136,6 +202,10 @@ def _per_second(row: Row) -> list[float]:
     return [rows / seconds for rows, seconds in zip(row.counters["rows"], row.seconds, strict=True)]
 
 
+def _per_group(row: Row, counter: str) -> list[float]:
+    return [value / groups for value, groups in zip(row.counters[counter], row.counters["groups"], strict=True)]
+
+
 def _expected(n: int, k: int) -> float:
     """The mean size of the k-skyband in random order."""
     return k + k * float((1 / np.arange(k + 1, n + 1)).sum())
@@ -148,4 +218,4 @@ def _short(value: float, _: Any) -> str:
     return f"{value:g}"
 
 
-CHARTS: dict[str, Chart] = {chart.__name__: chart for chart in (kept_and_throughput, goals)}
+CHARTS: dict[str, Chart] = {chart.__name__: chart for chart in (kept_and_throughput, goals, slides, state)}

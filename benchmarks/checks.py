@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.workloads import Stream
+from benchmarks.workloads import Stream, query_points
 
 Ints = NDArray[np.int64]
 Check = Callable[[Stream, Mapping[str, Any], Any], bool]
@@ -75,3 +76,72 @@ def sorts(column: NDArray[Any], *, stable: bool) -> Check:
         return rises and np.array_equal(np.bincount(order), np.ones(len(column)))
 
     return check
+
+
+# ---- on Spark: sums over all that came out, since nobody holds the rows
+
+
+def sums_to_best(stream: Stream, p: Mapping[str, Any], sums: Mapping[str, int]) -> bool:
+    """Are the sums of diff, diff·id and diff·id² over all changes those of the answers after the last row?"""
+    ids = stream["id"][nearest_rows(stream, p) if "queries" in p else best_rows(stream, p)]
+    return dict(sums) == {"objects": len(ids), "ids": int(ids.sum()), "squares": int((ids * ids).sum())}
+
+
+def best_rows(stream: Stream, p: Mapping[str, Any]) -> Ints:
+    """The rows that are the k best of each key in the window as the last row leaves it; the newer first of equals."""
+    group = _codes(stream["key"])
+    rows = np.flatnonzero(_in_time(stream, p))
+    if _span(p) is None:
+        order = np.argsort(group, kind="stable")
+        number, size = _numbered(group[order])
+        rows = order[number >= size - p["window"]]
+    rank = np.lexsort((-rows, -stream["score"][rows], group[rows]))
+    best: Ints = rows[rank[_numbered(group[rows][rank])[0] < p["k"]]]
+    return best
+
+
+def nearest_rows(stream: Stream, p: Mapping[str, Any]) -> Ints:
+    """The rows that are the k nearest of each query's point, query after query."""
+    rows = np.flatnonzero(_in_time(stream, p))
+    x, y = stream["x1"][rows], stream["x2"][rows]
+    far = [(x - point[0]) ** 2 + (y - point[1]) ** 2 for point in query_points(p)]
+    return np.concatenate([rows[np.argpartition(one, p["k"] - 1)[: p["k"]]] for one in far])
+
+
+def closes_windows(stream: Stream, p: Mapping[str, Any], mark: Any, sums: Mapping[str, int]) -> bool:
+    """Is there an answer of min(k, rows) objects for each key and sliding window with rows that ends by `mark`?"""
+    slide, size = _micros(p["slide"]), _micros(p["window"])
+    slot = stream["time"].astype("M8[us]").astype(np.int64) // slide
+    first, wide = int(slot.min()), size // slide
+    group = _codes(stream["key"])
+    slots = int(slot.max()) - first + 1
+    counts = np.bincount(group * slots + slot - first, minlength=(group.max() + 1) * slots).reshape(-1, slots)
+    # a window that begins at slot s holds slots s to s + wide - 1
+    total = np.pad(counts, ((0, 0), (wide, wide))).cumsum(axis=1)
+    held = total[:, wide:] - total[:, :-wide]
+    ends = (first + 1 + np.arange(held.shape[1])) * slide
+    held = held[:, ends <= mark.astype(np.int64)]
+    return dict(sums) == {"windows": int((held > 0).sum()), "objects": int(np.minimum(held, p["k"]).sum())}
+
+
+def _in_time(stream: Stream, p: Mapping[str, Any]) -> NDArray[np.bool_]:
+    """Which rows are valid at the last row's time, in a time window."""
+    span, time = _span(p), stream["time"]
+    valid: NDArray[np.bool_] = np.ones(len(time), np.bool_) if span is None else time > time.max() - span
+    return valid
+
+
+def _span(p: Mapping[str, Any]) -> Any:
+    if "span" in p:
+        return p["span"]
+    return None if isinstance(p["window"], int) else np.timedelta64(_micros(p["window"]), "us")
+
+
+def _micros(said: str) -> int:
+    number, unit = said.split()
+    return int(number) * {"minute": 60_000_000, "hour": 3_600_000_000}[unit.rstrip("s")]
+
+
+def _codes(key: NDArray[Any]) -> Ints:
+    codes: Ints = pa.array(key).dictionary_encode().indices.to_numpy().astype(np.int64)
+    return codes

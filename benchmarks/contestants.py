@@ -3,13 +3,15 @@
 It returns two functions. `work` is what the harness times; `after`, not timed, turns what `work` returned
 into an answer, the check that it must pass (checks.py), and counters of the work done, `rows` among them.
 Parameters: n (window), k, rows (timed), fill (rows taken before the clock starts), batch (rows of a push).
+Those on Spark are in spark/contestants.py, which is loaded when one of them takes part.
 """
 
 from __future__ import annotations
 
 import collections
+import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ class Outcome:
     answer: Any
     check: Check
     counters: dict[str, float]
+    triggers: list[dict[str, float]] = field(default_factory=list)  # on Spark: rows, and milliseconds by phase
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,17 @@ def _answer(table: Any, keyed: bool) -> Answer:
     return Answer(group, table["id"].to_numpy(), table["score"].to_numpy())
 
 
+def _on_spark(name: str) -> Contestant:
+    def enter(stream: Stream, p: Mapping[str, Any]) -> Ready:
+        module: Any = importlib.import_module("benchmarks.spark.contestants")
+        ready: Ready = getattr(module, name)(stream, p)
+        return ready
+
+    return enter
+
+
+ON_SPARK = ("spark_identity", "spark_monitor", "spark_max_by", "spark_idle")
 CONTESTANTS: dict[str, Contestant] = {
     enter.__name__: enter
     for enter in (skyband_push, sortedcontainers_window, numpy_argsort, numpy_argsort_keys, fresh_process)
-}
+} | {name: _on_spark(name) for name in ON_SPARK}

@@ -97,4 +97,4 @@ def _values(row: Row, measure: str) -> list[float]:
         return [seconds / rows for seconds, rows in zip(row.seconds, row.counters["rows"], strict=True)]
     if measure == "rows per second":
         return [rows / seconds for seconds, rows in zip(row.seconds, row.counters["rows"], strict=True)]
-    return row.counters[measure]
+    return row.counters.get(measure, [math.nan] * len(row.seconds))  # what was not measured is not met

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import subprocess
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ ROOT = Path(__file__).parent.parent
 
 
 def versions() -> dict[str, str]:
-    libraries = ("numpy", "numba", "pyarrow", "skyband")
-    return {"python": platform.python_version()} | {name: version(name) for name in libraries}
+    found = {"python": platform.python_version()}
+    for name in ("numpy", "numba", "pyarrow", "pyspark", "skyband"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def machine() -> dict[str, Any]:

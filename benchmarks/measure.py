@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from benchmarks.contestants import CONTESTANTS
+from benchmarks.contestants import CONTESTANTS, Outcome
 from benchmarks.experiment import Cell, Entrant
 from benchmarks.workloads import WORKLOADS
 
@@ -19,6 +19,7 @@ class Measured:
     entrant: Entrant
     seconds: list[float] = field(default_factory=list)
     counters: dict[str, list[float]] = field(default_factory=dict)
+    triggers: list[list[dict[str, float]]] = field(default_factory=list)  # on Spark
     right: bool = True
 
 
@@ -28,18 +29,20 @@ def measure(cell: Cell, seed: int, tick: Callable[[], None] = lambda: None) -> l
     gc.collect()
     for turn in range(-cell.warmups, cell.repeats):
         for one in measured:
-            seconds, counters, right = _run(cell.workload, one.entrant, seed + max(turn, 0))
+            seconds, outcome, right = _run(cell.workload, one.entrant, seed + max(turn, 0))
             tick()
             if turn < 0:
                 continue
             one.seconds.append(seconds)
             one.right &= right
-            for name, value in counters.items():
+            if outcome.triggers:
+                one.triggers.append(outcome.triggers)
+            for name, value in outcome.counters.items():
                 one.counters.setdefault(name, []).append(value)
     return measured
 
 
-def _run(workload: str, entrant: Entrant, seed: int) -> tuple[float, dict[str, float], bool]:
+def _run(workload: str, entrant: Entrant, seed: int) -> tuple[float, Outcome, bool]:
     p = entrant.parameters
     stream = WORKLOADS[workload](p.get("fill", 0) + p["rows"], seed, p)
     ready = CONTESTANTS[entrant.call](stream, p)
@@ -51,4 +54,4 @@ def _run(workload: str, entrant: Entrant, seed: int) -> tuple[float, dict[str, f
     finally:
         gc.enable()
     outcome = ready.after(result)
-    return seconds, outcome.counters, outcome.check(stream, p, outcome.answer)
+    return seconds, outcome, outcome.check(stream, p, outcome.answer)

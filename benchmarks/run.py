@@ -64,6 +64,7 @@ def run(experiment: Experiment, folder: Path, *, quick: bool = False) -> list[st
                     seconds=one.seconds,
                     right=one.right,
                     counters=one.counters,
+                    triggers=one.triggers,
                     **common,
                 )
                 store.write(file, row)

@@ -25,6 +25,7 @@ class Row:
     seconds: list[float]  # of every repeat
     right: bool  # in every repeat
     counters: dict[str, list[float]] = field(default_factory=dict)  # by repeat
+    triggers: list[list[dict[str, float]]] = field(default_factory=list)  # by repeat, on Spark: rows, ms by phase
     run: str = ""  # when the run began, UTC
     quick: bool = False
     commit: str = "unknown"

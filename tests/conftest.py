@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-STARTS_SPARK = ("spark/test_pipeline.py", "spark/test_demo.py")
+STARTS_SPARK = tuple(f"spark/test_{name}.py" for name in ("pipeline", "demo", "run", "faults", "spark_benchmarks"))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -18,9 +18,10 @@ from benchmarks.contestants import Outcome, Ready
 from benchmarks.experiment import Cell, Entrant, Experiment, ExperimentError, Goal, load, names
 from benchmarks.goals import judge
 from benchmarks.measure import measure
-from benchmarks.workloads import WORKLOADS, Stream
+from benchmarks.workloads import WORKLOADS, Stream, query_points
 
 ROOT = Path(__file__).parents[1]
+HERE = [name for name in names() if not name.startswith("spark")]  # those on Spark: tests/spark
 SMALL = """
 about = "small"
 seed = 3
@@ -60,14 +61,14 @@ def mended(folder: Path, old: str, new: str) -> None:
 
 def test_every_experiment_runs_stores_and_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results, figures = tmp_path / "results", tmp_path / "figures"
-    assert run.main(["--quick", "--results", str(results)]) == 0
+    assert run.main([*HERE, "--quick", "--results", str(results)]) == 0
     said = capsys.readouterr()
     assert "goals met" in said.out
     assert "Quick sizes" in said.out
     lines = [line for line in said.err.splitlines() if not line.startswith("skyband: compiling")]
-    assert len(lines) == sum(len(load(name, quick=True).cells) for name in names())
+    assert len(lines) == sum(len(load(name, quick=True).cells) for name in HERE)
 
-    for name in names():
+    for name in HERE:
         lines = (results / f"{name}.jsonl").read_text().splitlines()
         rows = [json.loads(line) for line in lines]
         cells = load(name, quick=True).cells
@@ -78,7 +79,7 @@ def test_every_experiment_runs_stores_and_plots(tmp_path: Path, capsys: pytest.C
             assert len(row["seconds"]) == cells[row["number"]].repeats
             assert all(seconds > 0 for seconds in row["seconds"])
             assert all(len(values) == len(row["seconds"]) for values in row["counters"].values())
-            assert set(row["versions"]) == {"python", "numpy", "numba", "pyarrow", "skyband"}
+            assert set(row["versions"]) == {"python", "numpy", "numba", "pyarrow", "pyspark", "skyband"}
             assert set(row["machine"]) == {"cpu", "cores", "memory_gib"}
             assert row["seed"] == load(name).seed
             assert row["commit"]
@@ -90,8 +91,8 @@ def test_every_experiment_runs_stores_and_plots(tmp_path: Path, capsys: pytest.C
         assert str(Path.home()) not in text
         assert not platform.node() or f'"{platform.node()}"' not in text
 
-    assert plot.main(["--results", str(results), "--figures", str(figures)]) == 0
-    for name in names():
+    assert plot.main([*HERE, "--results", str(results), "--figures", str(figures)]) == 0
+    for name in HERE:
         if load(name).figure is not None:
             assert (figures / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         if load(name).goals:
@@ -238,6 +239,13 @@ def test_goals_are_medians_of_ratios_within_a_repeat() -> None:
     assert own.cells == ("own", "at most 3 s", "4 s", "1 s to 9 s", "MISSED")
 
 
+def test_what_was_not_measured_is_not_met() -> None:
+    experiment = Experiment("e", "about", (), (Goal("counted", "c", "A", measure="objects", at_most=2),))
+    (verdict,) = judge(experiment, [store.Row("e", "c", 0, "A", "f", "w", {}, 0, [1.0, 4.0], True)])
+    assert not verdict.met
+    assert verdict.cells[-1] == "MISSED"
+
+
 def test_rows_survive_the_file(tmp_path: Path) -> None:
     row = store.Row("e", "c", 0, "A", "f", "w", {"n": 1}, 0, [0.5], True, {"rows": [3]}, versions={"a": "1"})
     with store.writing("e", tmp_path) as file:
@@ -277,3 +285,42 @@ def test_orders_must_sort() -> None:
     for stable, order, right in ((True, [1, 2, 0], True), (True, [2, 1, 0], False), (False, [2, 1, 0], True),
                                  (False, [0, 1, 2], False), (False, [1, 1, 0], False)):  # fmt: skip
         assert checks.sorts(column, stable=stable)({}, {}, np.array(order)) is right
+
+
+def test_sums_of_changes_must_be_those_of_the_answers() -> None:
+    #  row      0 1 2 3 4
+    #  key a:   5 . 9 . 5     last 2: 9 5      last 3 minutes (from row 2 on): 9 5
+    #  key b:   . 1 . 1 .     last 2: 1 1      last 3 minutes: 1
+    stream: Stream = {
+        "id": np.arange(10, 15),
+        "key": np.array(["a", "b", "a", "b", "a"], object),
+        "time": np.datetime64("2024-01-01", "us") + np.arange(5).astype("m8[m]").astype("m8[us]"),
+        "score": np.array([5.0, 1, 9, 1, 5]),
+    }
+    assert checks.best_rows(stream, {"window": 2, "k": 2}).tolist() == [2, 4, 3, 1]
+    assert checks.best_rows(stream, {"window": 2, "k": 1}).tolist() == [2, 3]
+    assert checks.best_rows(stream, {"window": "3 minutes", "k": 2}).tolist() == [2, 4, 3]
+    p = {"window": "3 minutes", "k": 1}
+    assert checks.sums_to_best(stream, p, {"objects": 2, "ids": 12 + 13, "squares": 144 + 169})
+    assert not checks.sums_to_best(stream, p, {"objects": 2, "ids": 11 + 14, "squares": 121 + 196})
+
+
+def test_nearest_rows_by_hand() -> None:
+    stream = WORKLOADS["timed_points"](300, 1, {"per_10_minutes": 100})
+    p = {"queries": 3, "window": "10 minutes", "k": 2}
+    point = query_points(p)[2]
+    far = [(x - point[0]) ** 2 + (y - point[1]) ** 2 for x, y in zip(stream["x1"], stream["x2"], strict=True)]
+    assert sorted(checks.nearest_rows(stream, p)[4:]) == sorted(sorted(range(200, 300), key=far.__getitem__)[:2])
+
+
+def test_windows_that_close_by_hand() -> None:
+    #  minutes  0 1 2 3 4 5    windows of 4 minutes that end at 2, 4, 6, 8: rows 0-1, 0-3, 2-5, 4-5
+    stream: Stream = {
+        "key": np.array([0, 0, 0, 0, 0, 1]),
+        "time": np.datetime64("2024-01-01", "us") + np.arange(6).astype("m8[m]").astype("m8[us]"),
+    }
+    p = {"window": "4 minutes", "slide": "2 minutes", "k": 3}
+    mark = np.datetime64("2024-01-01T00:06", "us")
+    assert checks.closes_windows(stream, p, mark, {"windows": 3 + 1, "objects": 2 + 3 + 3 + 1})
+    assert not checks.closes_windows(stream, p, mark, {"windows": 3, "objects": 8})
+    assert checks.closes_windows(stream, p, mark - np.timedelta64(1, "us"), {"windows": 2, "objects": 5})
