@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from skyband.batch import time_unit
 from skyband.monitor import Monitor
+from skyband.spark.directory import NEVER
 from skyband.spark.packing import REPORT, from_bytes, moment_of, to_bytes
 from skyband.spark.piles import Pile
 from skyband.spark.plan import Plan, labels
@@ -30,13 +33,13 @@ class Operator(StatefulProcessor):
         self.whole = whole  # report answers, not changes
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        self.handle = handle
         self.head = handle.getValueState("head", "data binary")
         self.cells = handle.getMapState("cells", "family int, cell int", "data binary")
         self.numbers = {label: number for number, label in enumerate(labels(self.plan.shards))}
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
-        kept = self.head.get()
-        shard = Shard(self.plan, self.numbers[key[0]], None if kept is None else bytes(kept[0]), self.cells)
+        shard = self._shard(key)
         families = list(self.plan.families)
         piles: dict[int, Pile] = {}
         clock = None
@@ -51,12 +54,37 @@ class Operator(StatefulProcessor):
                 counts = json.loads((report.schema.metadata or {}).get(b"counts", b"{}"))
                 shard.rejected.update(counts.pop("rejected", {}))
                 shard.counts.update(counts)
+        yield from self._take(shard, piles, clock, Counter())
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
+        """The watermark has passed the moment at which time takes something, and no row has carried the clock there."""
+        shard = self._shard(key)
+        if shard.clock is not None:
+            type_ = shard.clock.schema.field("clock").type
+            reached = pa.array([timerValues.getCurrentWatermarkInMs()], pa.timestamp("ms", type_.tz)).cast(type_)
+            yield from self._take(shard, {}, pa.table({"clock": reached}), Counter(shard.totals()))
+
+    def _take(self, shard: Shard, piles: dict[int, Pile], clock: Any, told: Counter[str]) -> Iterator[pd.DataFrame]:
+        """Changes, packed; then the shard's totals, less those that this trigger has told already."""
         for monitor, changes in shard.take(piles, clock):
-            told = self._answers(monitor, changes) if self.whole else self._without_numbers(changes)
-            for begin in range(0, told.num_rows, _ROWS):
-                yield _row(blob=to_bytes(told.slice(begin, _ROWS)))
+            rows = self._answers(monitor, changes) if self.whole else self._without_numbers(changes)
+            for begin in range(0, rows.num_rows, _ROWS):
+                yield _row(blob=to_bytes(rows.slice(begin, _ROWS)))
         self.head.update((shard.head(),))
-        yield _row(**shard.totals())
+        if self.plan.watermarked and shard.clock is not None:
+            self._set_timer(shard)
+        yield _row(**{name: total - told[name] for name, total in shard.totals().items()})
+
+    def _set_timer(self, shard: Shard) -> None:
+        for old in list(self.handle.listTimers()):
+            self.handle.deleteTimer(old)
+        if shard.due() < NEVER:
+            unit = time_unit(shard.clock.schema.field("clock").type) or 1
+            self.handle.registerTimer(-(-shard.due() * unit // 10**6))
+
+    def _shard(self, key: Any) -> Shard:
+        kept = self.head.get()
+        return Shard(self.plan, self.numbers[key[0]], None if kept is None else bytes(kept[0]), self.cells)
 
     def close(self) -> None:
         pass

@@ -26,7 +26,7 @@ from skyband.standing import Seen
 
 Bools = NDArray[np.bool_]
 
-PACKED = "shard int, family int, blob binary"
+PACKED = "shard int, family int, blob binary, moment timestamp"
 REPORT = -1  # in the place of a family: the blob is a report
 _CHUNK = 1 << 16  # rows that are packed together
 
@@ -70,6 +70,7 @@ class Packer:
         self.wanted = [list(plan.wanted(queries)) for queries in plan.families.values()]
         self.examiner = Monitor(plan.queries, **plan.monitor_options())
         self.clock: Any = None  # the largest accepted time, as a table of one row
+        self.moment: int | None = None  # the largest time of any row
         self.counts: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()  # by reason
 
@@ -89,6 +90,9 @@ class Packer:
         self.examiner.raise_invalid(seen.judged, lambda row: f"id {table.column(self.plan.options.id)[row]}")
         self.rejected.update({reason: int(which.sum()) for reason, which in rejected.items()})
         self.counts["arrivals"] += int(seen.accepted.sum())
+        if self.plan.watermarked:
+            latest = pc.max(table.column(self.plan.options.time)).value
+            self.moment = max((moment for moment in (latest, self.moment) if moment is not None), default=None)
         if seen.moments is not None and seen.accepted.any():
             row = int(np.where(seen.accepted, seen.moments, np.iinfo(np.int64).min).argmax())
             latest = table.select([self.plan.options.time]).slice(row, 1).rename_columns(["clock"])
@@ -139,15 +143,24 @@ class Packer:
         counts = json.dumps({**self.counts, "rejected": self.rejected}).encode()
         told = [to_bytes(clock)] * self.plan.shards
         told[0] = to_bytes(clock.replace_schema_metadata({b"counts": counts}))
-        return _messages(list(self.labels), [REPORT] * self.plan.shards, told)
+        shards = list(self.labels)
+        moments: list[int | None] = [None] * self.plan.shards
+        if self.moment is not None:  # alone: Spark drops what is behind its watermark, and nothing else may be lost
+            shards, told, moments = [*shards, shards[0]], [*told, to_bytes(pa.table({}))], [*moments, self.moment]
+        return _messages(shards, [REPORT] * len(shards), told, moments)
 
     def _message(self, shard: int, family: int, table: Any) -> Any:
         return _messages([self.labels[shard]], [family], [to_bytes(table)])
 
 
-def _messages(shards: list[int], families: list[int], blobs: list[bytes]) -> Any:
-    arrays = [pa.array(shards, pa.int32()), pa.array(families, pa.int32()), pa.array(blobs, pa.binary())]
-    return pa.RecordBatch.from_arrays(arrays, names=["shard", "family", "blob"])
+def _messages(shards: list[int], families: list[int], blobs: list[bytes], moments: list[Any] | None = None) -> Any:
+    arrays = [
+        pa.array(shards, pa.int32()),
+        pa.array(families, pa.int32()),
+        pa.array(blobs, pa.binary()),
+        pa.array(moments or [None] * len(shards), pa.timestamp("us", "UTC")),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=["shard", "family", "blob", "moment"])
 
 
 def moment_of(clock: Any) -> int:
@@ -200,6 +213,25 @@ def unpack(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
                 for field in schema
             ]
             yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=_CHUNK)
+
+
+def reject(queries: dict[str, Any], time: str | None, names: tuple[str, ...], batches: Iterator[Any]) -> Iterator[Any]:
+    """A mapper of its own: the rows that some query rejects, with the reason."""
+    examiner = Monitor(queries, time=time)
+    for batch in batches:
+        table = pa.Table.from_batches([batch]).rename_columns(list(names))
+        seen = examiner.examine(Batch(_in_utc(table)))
+        because: dict[str, list[tuple[str, Bools]]] = {}
+        for home, one in zip(seen.standing, seen.judged, strict=True):
+            for reason, rows in one.scored.rejected.items():
+                because.setdefault(reason, []).extend((name, rows) for name in home.queries)
+        for reason, who in because.items():
+            rejecting = np.stack([rows for _, rows in who], axis=1)
+            places = np.flatnonzero(rejecting.any(axis=1))
+            refused = [[name for (name, _), no in zip(who, line, strict=True) if no] for line in rejecting[places]]
+            reasons = pa.array([reason] * len(places), pa.string())
+            columns = [reasons, pa.array(refused, pa.list_(pa.string())), *table.take(lent(places)).columns]
+            yield from pa.table(columns, names=["reason", "queries", *names]).to_batches()
 
 
 def _in_utc(table: Any) -> Any:

@@ -7,10 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql.functions import col
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import coalesce, col, greatest, lit
+from pyspark.sql.functions import max as largest
+from pyspark.sql.functions import sum as total
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
+    ArrayType,
     BooleanType,
     ByteType,
     DataType,
@@ -31,7 +35,7 @@ from skyband.monitor import Monitor
 from skyband.options import Options, named
 from skyband.query import Query, TopK
 from skyband.spark.operator import TOLD, Operator
-from skyband.spark.packing import PACKED, pack, unpack
+from skyband.spark.packing import PACKED, pack, reject, unpack
 from skyband.spark.plan import Plan
 from skyband.spark.session import check
 from skyband.windows import Last
@@ -63,18 +67,24 @@ def monitor(
     invalid: str = "reject",
     watermark: str | None = None,
     shards: int | None = None,
-    forget: str | None = None,
+    forget: str | int | None = None,
+    metrics: str | None = None,
 ) -> DataFrame:
     """The changes of the answers, as a DataFrame in append mode; columns as those of `skyband.Monitor.push`.
 
-    order: the columns that say in which order a trigger's rows arrive (default: time, then id). shards: how many
-    pieces of state work side by side (default: Spark's parallelism); it is part of a checkpoint. `at` is null for
-    time windows. The rest is as in `skyband.Monitor`.
+    order: the columns that say in which order a trigger's rows arrive (default: time, then id). watermark: a delay, as
+    "10 minutes", by which Spark's watermark follows the largest time of any row; it moves the clock on when only
+    rejected rows come. shards: how many pieces of state work side by side (default: Spark's parallelism); it is part
+    of a checkpoint. forget: how long a group of a count window may be silent before it is dropped. metrics: a name
+    under which the query's progress tells arrivals, late, rejected, groups, objects and bytes (`observedMetrics`).
+    `at` is null for time windows. The rest is as in `skyband.Monitor`.
     """
-    plan = _plan(df, queries, Options(id, time, part, value, keep, emit, late, invalid), order, shards)
-    _later(op=op, watermark=watermark, forget=forget)
+    _later(op=op)
+    options = Options(id, time, part, value, keep, emit, late, invalid)
+    plan = _plan(df, queries, options, order, shards, forget, watermark)
     per = [name for query in plan.queries.values() for name in query.per_columns]
-    return _run(df, plan, change_names(per, plan.options.kept, time is not None), whole=False)
+    names = change_names(per, plan.options.kept, time is not None)
+    return _run(df, plan, names, watermark, metrics, whole=False)
 
 
 def answers(
@@ -93,17 +103,39 @@ def answers(
     invalid: str = "reject",
     watermark: str | None = None,
     shards: int | None = None,
-    forget: str | None = None,
+    forget: str | int | None = None,
+    metrics: str | None = None,
 ) -> DataFrame:
     """After each trigger the whole answers of the groups that changed: `query`, then the columns of an answer.
 
     A group whose answer has become empty has no rows; `monitor` shows its last leaving.
     """
     options = dataclasses.replace(Options(id, time, part, value, keep, emit, late, invalid), emit="batch")
-    plan = _plan(df, queries, options, order, shards)
-    _later(op=op, watermark=watermark, forget=forget)
+    _later(op=op)
+    plan = _plan(df, queries, options, order, shards, forget, watermark)
     per = dict.fromkeys(name for query in plan.queries.values() for name in query.per_columns)
-    return _run(df, plan, ["query", *answer_names(per, plan.options.kept, time is not None)], whole=True)
+    names = ["query", *answer_names(per, plan.options.kept, time is not None)]
+    return _run(df, plan, names, watermark, metrics, whole=True)
+
+
+def rejected(
+    df: DataFrame,
+    queries: Query | Iterable[Query] | Mapping[str, Query],
+    *,
+    time: str | None = None,
+) -> DataFrame:
+    """The rows that `monitor` rejects, with all their columns, a `reason` and the `queries` that reject it."""
+    asked = named(queries)
+    Monitor(asked, time=time)  # says what is wrong before any job runs
+    for name in ("reason", "queries"):
+        if name in df.columns:
+            raise QueryError(f"rejected() adds a column {name!r}, and the DataFrame has one. Rename that first.")
+    schema = StructType(
+        [StructField("reason", StringType()), StructField("queries", ArrayType(StringType())), *df.schema.fields]
+    )
+    call: Callable[[Iterator[Any]], Iterator[Any]] = partial(reject, asked, time, tuple(df.columns))
+    plain = [col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(df.columns)]
+    return df.select(*plain).mapInArrow(call, schema)
 
 
 def _later(**arguments: Any) -> None:
@@ -118,6 +150,8 @@ def _plan(
     options: Options,
     order: str | Iterable[str] | None,
     shards: int | None,
+    forget: str | int | None,
+    watermark: str | None,
 ) -> Plan:
     spark = df.sparkSession
     if df.isStreaming:
@@ -135,15 +169,28 @@ def _plan(
     count = spark.sparkContext.defaultParallelism if shards is None else shards
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 10_000:
         raise QueryError(f"shards={shards!r} must be a whole number from 1 to 10,000.")
-    plan = Plan(asked, options, tuple(name for name in ordered if name is not None), count, tuple(df.columns))
+    watermarked = watermark is not None and df.isStreaming
+    used = tuple(name for name in ordered if name is not None)
+    plan = Plan(asked, options, used, count, tuple(df.columns), forget, watermarked)
     missing = [name for name in plan.wanted(asked) if name not in df.columns]
     if missing:
         raise QueryError(f"the DataFrame has no column {missing[0]!r}. It has: {', '.join(df.columns)}.")
+    unit = None
     if options.time is not None:
         unit = _unit_of(options.time, df.schema[options.time].dataType)
         for query in asked.values():
             if isinstance(query.window, Last):
                 query.window.length(unit)
+    if forget is not None:
+        if options.time is None:
+            raise QueryError('forget= tells how long a group may be silent: name the time column, time="...".')
+        try:
+            (Last(forget) if isinstance(forget, str) else Last(span=forget)).length(unit)
+        except QueryError as error:
+            raise QueryError(f"forget={forget!r} must be a time span, said as in Last(...). {error}") from error
+    if watermark is not None:
+        if options.time is None or not isinstance(df.schema[options.time].dataType, TimestampType | TimestampNTZType):
+            raise QueryError("watermark= needs a time column of type TIMESTAMP or TIMESTAMP_NTZ. Leave it out.")
     return plan
 
 
@@ -159,14 +206,32 @@ def _unit_of(time: str, type_: DataType) -> int | None:
     raise QueryError(f"the time column {time!r} is {said}. Time is a timestamp, a date or an integer.")
 
 
-def _run(df: DataFrame, plan: Plan, names: list[str], *, whole: bool) -> DataFrame:
+def _run(
+    df: DataFrame, plan: Plan, names: list[str], watermark: str | None, metrics: str | None, *, whole: bool
+) -> DataFrame:
     schema = StructType([StructField(name, _type_of(name, df, plan.options)) for name in names])
     first: Callable[[Iterator[Any]], Iterator[Any]] = partial(pack, plan)
     last: Callable[[Iterator[Any]], Iterator[Any]] = partial(unpack, to_arrow_schema(schema, timezone="UTC"))
     plain = [col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(plan.wanted(plan.queries))]
     packed = df.select(*plain).mapInArrow(first, PACKED)  # which looks columns up unquoted; `pack` names them again
-    told = packed.groupBy("shard").transformWithStateInPandas(Operator(plan, whole=whole), TOLD, "append", "None")
+    if plan.watermarked and watermark is not None:
+        try:
+            packed = packed.withWatermark("moment", watermark)
+        except (PySparkException, TypeError) as error:
+            raise QueryError(f'watermark={watermark!r} must be a delay that Spark reads, as "10 minutes".') from error
+    mode = "EventTime" if plan.watermarked else "None"
+    told = packed.groupBy("shard").transformWithStateInPandas(Operator(plan, whole=whole), TOLD, "append", mode)
+    if metrics is not None:
+        told = told.observe(metrics, *[figure.alias(name) for name, figure in _figures().items()])
     return told.mapInArrow(last, schema)
+
+
+def _figures() -> dict[str, Column]:
+    """What is told of a trigger; a family without `per` counts late rows in each of its shards."""
+    late = greatest(total("late"), largest("late_anywhere"))
+    figures = {name: total(name) for name in ("rejected", "groups", "objects", "bytes")}
+    figures = {"arrivals": total("arrivals") - late, "late": late, **figures}
+    return {name: coalesce(figure, lit(0)) for name, figure in figures.items()}
 
 
 def _quoted(name: str) -> str:

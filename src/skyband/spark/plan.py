@@ -41,6 +41,7 @@ class Plan:
     shards: int
     columns: tuple[str, ...]  # all that a callable might read
     forget: str | int | None = None
+    watermarked: bool = False
 
     @cached_property
     def families(self) -> dict[Family, dict[str, TopK]]:

@@ -11,13 +11,21 @@ from skyband.errors import QueryError
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
+_SETTINGS = {
+    _PROVIDER: _ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a trigger writes what it changed
+    "spark.ui.showConsoleProgress": "false",
+}
+
 
 def session(master: str | None = None, **settings: Any) -> SparkSession:
     """A SparkSession with the RocksDB state store; settings are Spark's own.
 
     `session("local[2]", **{"spark.sql.shuffle.partitions": 4})`
     """
-    builder = SparkSession.builder.config(_PROVIDER, _ROCKSDB).config("spark.ui.showConsoleProgress", "false")
+    builder = SparkSession.builder
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
     if master is not None:
         builder = builder.master(master)
         if master.startswith("local"):

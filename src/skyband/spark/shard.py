@@ -77,6 +77,7 @@ class Shard:
             own = {**self.facts[family][1], **self.directories[family].columns()}
             parts |= {f"{i}.{name}": part for name, part in own.items()}
         facts = {
+            "shard": self.number,
             "asked": self.plan.fingerprint(),
             "counts": self.counts,
             "rejected": self.rejected,
@@ -195,6 +196,10 @@ class Shard:
             directory.groups[cell], directory.objects[cell] = end - begin, sizes[mine].sum()
             directory.bytes[cell] = len(data) if begin < end else 0
         self.facts[family] = describe(state)
+
+    def due(self) -> int:
+        """When time takes something next."""
+        return min((int(one.due.min()) for one in self.directories.values()), default=NEVER)
 
     def totals(self) -> dict[str, int]:
         """What there is to tell of the shard."""

@@ -1,0 +1,53 @@
+"""`state`: what a checkpoint keeps, without running anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from skyband.snapshot import unpack
+from skyband.spark.session import session
+
+_COLUMNS = (
+    "shard int, per string, window string, queries array<string>, groups long, objects long, cells long, bytes long, "
+    "late long, rejected map<string, long>"
+)
+
+
+def state(path: str, *, operator: int = 0) -> DataFrame:
+    """What the checkpoint at `path` keeps: a row for each shard and family of queries (one `per`, one kind of window).
+
+    groups, objects: how many are kept; cells, bytes: the values that hold them (the first row of a shard carries its
+    index, too); late: rows that were dropped for it, as far as they reached the shard; rejected: rows by reason, which
+    shard 0 counts for all. operator: which stateful operator of the streaming query, if it has several.
+    """
+    spark = SparkSession.getActiveSession() or session()
+    stored = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", "head").load(path)
+    rows = [row for data in stored.select("value.data").collect() for row in _rows(bytes(data[0]))]
+    return spark.createDataFrame(sorted(rows, key=lambda row: row[:3]), _COLUMNS)
+
+
+def _rows(head: bytes) -> list[tuple[Any, ...]]:
+    facts, parts = unpack(head)
+    rows = []
+    for i, (_, per, timed) in enumerate(facts["families"]):
+        size = len(head) if i == 0 else 0
+        groups, objects, held = (parts[f"{i}.{name}"] for name in ("groups", "objects", "bytes"))
+        described = facts["described"][i]
+        late = max((max(home["late"]) for home in described["homes"]), default=0)
+        rows.append(
+            (
+                facts["shard"],
+                ", ".join(per),
+                "time" if timed else "count",
+                described["order"],
+                int(groups.sum()),
+                int(objects.sum()),
+                int((groups > 0).sum()),
+                int(held.sum()) + size,
+                late,
+                facts["rejected"],
+            )
+        )
+    return rows
