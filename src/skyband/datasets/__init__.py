@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from skyband.datasets.endless import endless
 from skyband.datasets.generators import (
     anticorrelated,
     appearances,
@@ -44,6 +45,7 @@ __all__ = [
     "correlated",
     "describe",
     "drifting",
+    "endless",
     "falling",
     "flights",
     "flights_like",
