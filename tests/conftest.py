@@ -17,6 +17,7 @@ def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
 
     class OneSession(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if "spark/test_pipeline.py" in nodeid else nodeid
+            heavy = "spark/test_pipeline.py" in nodeid or "spark/test_run.py" in nodeid
+            return "spark" if heavy else nodeid
 
     return OneSession(config, log)

@@ -47,7 +47,8 @@ def pipeline_of(data: Mapping[str, Any], name: str = "the pipeline") -> Pipeline
     _together(top, source, sink, given_run)
     if mistakes:
         count = "a mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-        raise QueryError("\n  ".join([f"{name} has {count}:", *mistakes]))
+        told = [mistake.replace("\n", "\n    ") for mistake in mistakes]
+        raise QueryError("\n  ".join([f"{name} has {count}:", *told]))
     return Pipeline(name, source, queries, stream, output, sink, given_run)
 
 

@@ -44,29 +44,35 @@ def run(pipeline: Pipeline, *, spark: SparkSession | None = None) -> int:
         return _run(pipeline, spark)
     require_java()
     _talk(f"starting Spark ({pipeline.run.master}) ...")
-    with _log(pipeline.run.log) as log:
-        with _quiet(log):
-            made = _session(pipeline)
-        try:
-            return _run(pipeline, made)
-        finally:
-            made.stop()
+    try:
+        with _log(pipeline.run.log) as log:
+            with _quiet(log):
+                made = _session(pipeline)
+            try:
+                return _run(pipeline, made)
+            finally:
+                made.stop()
+    except KeyboardInterrupt:  # while Spark starts; once the query runs, signals are noted
+        _talk("stopped before the first trigger.")
+        return 128 + signal.SIGINT
 
 
 def _run(pipeline: Pipeline, spark: SparkSession) -> int:
     with tempfile.TemporaryDirectory(prefix="skyband-") as folder:
         checkpoint = pipeline.run.checkpoint or folder
-        done = _batches_done(checkpoint)
+        done = _last_batch(checkpoint)
+        resumed = done is not None
         try:
             out, order = _output(pipeline, read(spark, pipeline.source))
             sink = open_sink(pipeline, order)
-            sink.refuse_another_run(done is None)
-            if done is not None:
+            if not resumed and local(checkpoint):
+                sink.refuse_another_run()
+            if done is not None and done >= 0:
                 _talk(f"going on after batch {done} of the checkpoint {checkpoint}")
             with _signals() as caught:
                 query = sink.start(out, _writer(pipeline, out, checkpoint))
                 try:
-                    with _report(pipeline, sink, resumed=done is not None) as report:
+                    with _report(pipeline, sink, resumed=resumed) as report:
                         told = _follow(query, report, caught)
                 finally:
                     query.stop()
@@ -187,11 +193,11 @@ def _log(path: str | None) -> Iterator[Path]:
     os.close(handle)
     try:
         yield Path(name)
-    except BaseException as error:
-        if isinstance(error, Exception):
-            _talk(f"Spark's own log: {name}")
-        else:
-            os.unlink(name)
+    except RunError:
+        _talk(f"Spark's own log: {name}")
+        raise
+    except BaseException:
+        os.unlink(name)
         raise
     os.unlink(name)
 
@@ -215,7 +221,7 @@ def _quiet(log: Path) -> Iterator[None]:
             os.close(copy)
 
 
-def _batches_done(checkpoint: str) -> int | None:
+def _last_batch(checkpoint: str) -> int | None:
     """The last batch that a checkpoint has committed, -1 if none; None: it is new (or not of this machine)."""
     if not local(checkpoint) or not Path(checkpoint, "metadata").exists():
         return None
@@ -227,16 +233,25 @@ def reason(error: BaseException) -> str:
     """Why a query failed, in a line or two: our own error if there is one inside, else the innermost of all."""
     if isinstance(error, SkybandError):
         return str(error)
-    text = str(error).partition("\n=== Streaming Query ===")[0]
-    text = re.sub(r"\s*SQLSTATE: \w+", "", text.partition("\nJVM stacktrace:")[0])
-    ours = re.findall(r"^skyband\.errors\.\w+: (.+(?:\n(?! *File |Traceback|\S+Error).+)*)", text, re.MULTILINE)
+    told = [_plain(error)]
+    while (cause := getattr(error, "_cause", None)) is not None:
+        error = cause
+        told.append(_plain(error))
+    text = "\n".join(told)
+    ours = re.findall(r"^skyband\.errors\.\w+: (.+(?:\n(?! *File |Traceback|\S+Error).+)*)", told[0], re.MULTILINE)
     if ours:
         return str(ours[-1]).strip()
-    python = re.findall(r"^(?:\w+\.)*(\w+(?:Error|Exception|Interrupt)(?:: .*)?)$", text, re.MULTILINE)
+    python = re.findall(r"^(?:\w+\.)*(\w+(?:Error|Exception|Interrupt)(?:: .*)?)$", told[0], re.MULTILINE)
     if python and "Traceback" in text:
         return f"the query failed: {python[-1].strip()}"
-    told = re.split(r"terminated with exception: ", text)[-1].strip()
-    return f"the query failed: {told.splitlines()[0] if told else type(error).__name__}"
+    last = next((one for one in reversed(told) if one), type(error).__name__)
+    return "the query failed: " + "\n".join(last.rpartition("terminated with exception: ")[2].splitlines()[:6])
+
+
+def _plain(error: BaseException) -> str:
+    """A message without what only Spark's developers read."""
+    text = re.split(r"\n(?:=== Streaming Query ===|JVM stacktrace:|\tat )", str(error))[0]
+    return re.sub(r"\s*SQLSTATE: \w+", "", text).removeprefix("org.apache.spark.SparkException: ").strip()
 
 
 def _talk(said: Any) -> None:

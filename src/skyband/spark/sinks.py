@@ -27,8 +27,8 @@ class Spout:
         self.pipeline = pipeline
         self.sink = pipeline.sink
 
-    def refuse_another_run(self, fresh: bool) -> None:
-        """Say so if the folder holds what another checkpoint has written. `fresh`: the checkpoint is empty."""
+    def refuse_another_run(self) -> None:
+        """Called when the checkpoint is new: say so if the folder holds what another one has written."""
 
     def start(self, out: DataFrame, writer: DataStreamWriter) -> StreamingQuery:
         return writer.format(self.sink.format).start()
@@ -65,8 +65,8 @@ class Upsert(Spout):
         super().__init__(pipeline)
         self.file = AnswerFile(str(self.sink.path), pipeline.queries, order)
 
-    def refuse_another_run(self, fresh: bool) -> None:
-        if fresh and self.file.stamp() is not None:
+    def refuse_another_run(self) -> None:
+        if self.file.stamp() is not None:
             raise RunError(_another(self.pipeline))
 
     def start(self, out: DataFrame, writer: DataStreamWriter) -> StreamingQuery:
@@ -92,9 +92,9 @@ class Files(Spout):
     def _log(self) -> Path | None:
         return Path(str(self.sink.path), "_spark_metadata") if local(str(self.sink.path)) else None
 
-    def refuse_another_run(self, fresh: bool) -> None:
+    def refuse_another_run(self) -> None:
         """Spark would take batch 0 for one that is written already, and silently drop it."""
-        if fresh and self._log is not None and self._log.exists():
+        if self._log is not None and self._log.exists():
             raise RunError(_another(self.pipeline))
 
     def start(self, out: DataFrame, writer: DataStreamWriter) -> StreamingQuery:

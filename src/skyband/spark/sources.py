@@ -7,17 +7,20 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyspark
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.functions import col, from_json
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from skyband.datasets import endless
 from skyband.errors import RunError
 from skyband.pipeline_file import Source
 
 _CHUNK = 1 << 14  # rows of an Arrow batch
+_MOST = 100_000  # rows of a trigger where nothing else is said: the stream itself would never end
 
 
 def read(spark: SparkSession, source: Source) -> DataFrame:
@@ -28,9 +31,7 @@ def read(spark: SparkSession, source: Source) -> DataFrame:
     if source.format == "rate":
         return reader.options(**{"rowsPerSecond": str(source.rows_per_second or 1), **source.options}).load()
     if source.format == "kafka":
-        assert source.schema is not None
-        payload = from_json(col("value").cast("string"), source.schema)
-        return reader.options(**source.options).load().select(payload.alias("row")).select("row.*")
+        return _kafka(reader.options(**source.options), source)
     options = dict(source.options)
     if source.format == "csv":
         # Spark would skip a header and take columns by their place; so that a wrong place is an error:
@@ -39,6 +40,22 @@ def read(spark: SparkSession, source: Source) -> DataFrame:
         options["maxFilesPerTrigger"] = str(source.files_per_trigger)
     schema = source.schema if source.schema is not None else _schema_of_files(spark, source)
     return reader.schema(schema).options(**options).load(source.path)
+
+
+def _kafka(reader: DataStreamReader, source: Source) -> DataFrame:
+    """The JSON in the messages' values. Not tested yet against a broker."""
+    assert source.schema is not None
+    try:
+        messages = reader.load()
+    except AnalysisException as error:
+        if "KAFKA_DATA_SOURCE_NOT_ENABLED" not in str(error):
+            raise
+        package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+        raise RunError(
+            "source.format: Spark has Kafka in a package of its own. Write in [run.spark]: "
+            f'"spark.jars.packages" = "{package}".'
+        ) from None
+    return messages.select(from_json(col("value").cast("string"), source.schema).alias("row")).select("row.*")
 
 
 def _schema_of_files(spark: SparkSession, source: Source) -> Any:
@@ -108,17 +125,14 @@ class Stretches(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"row": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        most = self.rows_per_trigger
-        if most is None and self.rows_per_second is None:
-            most = 100_000  # without any limit a trigger would have no end
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        return ReadMaxRows(self.rows_per_trigger or _MOST)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         at = start["row"]
         ends = [] if self.rows is None else [self.rows]
         if self.rows_per_second is not None:
             began, first = self._begun = self._begun or (time.monotonic(), at)
-            ends.append(first + int((time.monotonic() - began) * self.rows_per_second))
+            ends.append(first + int((time.monotonic() - began + 1) * self.rows_per_second))
         if isinstance(limit, ReadMaxRows):
             ends.append(at + limit.max_rows)
         return {"row": max(at, min(ends))}

@@ -105,14 +105,13 @@ class Screen:
         self.console = console or Console(markup=False, highlight=False)
         self.live = Live(console=self.console, auto_refresh=False)
         self.last: Trigger | None = None
-        self.rows = self.triggers = 0
+        self.rows = 0  # in this run
         self.state = "waiting for the first trigger (it takes some seconds)"
         self._drawn = 0.0
 
     def trigger(self, trigger: Trigger) -> None:
         self.last = trigger
         self.rows += trigger.rows
-        self.triggers += 1
         self.state = "running, Ctrl-C stops" if self.state.startswith("waiting") else self.state
         self.answers.follow(trigger.batch)
         self.live.update(self.draw(), refresh=True)
@@ -140,7 +139,7 @@ class Screen:
         source, sink = self.pipeline.source, self.pipeline.sink
         came = source.path or source.dataset or source.format
         lines: list[RenderableType] = [
-            Text.assemble((self.pipeline.name, "bold"), f": {came} to {sink.format}", f" {sink.path or ''}; "),
+            Text.assemble((self.pipeline.name, "bold"), f": {came} to {sink.format} {sink.path or ''}"),
             Text(self.state, "cyan"),
         ]
         if self.last is not None:
@@ -153,7 +152,7 @@ class Screen:
         return Text.assemble(
             f"trigger {last.batch}: {last.rows:,} rows in {last.milliseconds:,} ms, ",
             (f"{last.rows_per_second:,.0f} rows/s", "bold green"),
-            f"; in this run {self.rows:,} rows, {self.triggers:,} triggers",
+            f"; {self.rows:,} rows so far",
         )
 
     def _kept(self, last: Trigger) -> RenderableType:
@@ -166,7 +165,7 @@ class Screen:
         return Text(f"{kept}; late {told['late']:,}, rejected {told['rejected']:,}", "dim")
 
     def _answers(self) -> list[RenderableType]:
-        """As many rows of each query as fit, the groups that changed last first."""
+        """As many rows of each query as fit: of every group the best, the groups that changed last first."""
         from rich.text import Text
 
         if self.answers.table is None:
@@ -230,15 +229,16 @@ class Answers:
         query = self.pipeline.queries[name]
         mine = self.table.filter(pc.equal(self.table.column("query"), name))
         per = list(query.per_columns)
-        if per:
-            place = {key: i for i, key in enumerate(self._recent.get(name, []))}
-            order = [place.get(key, len(place)) for key in _keys(mine, per)]
-            mine = mine.append_column("place", pa.array(order, pa.int64()))
-            mine = mine.sort_by([("place", "ascending"), ("rank", "ascending")]).drop_columns(["place"])
-        else:
-            mine = mine.sort_by("rank")
+        keys = _keys(mine, per)
+        place = {key: i for i, key in enumerate(self._recent.get(name, []))}
+        there = sorted(set(keys), key=lambda key: place.get(key, len(place)))[: max(room, 1)]
+        deep = max(room // max(len(there), 1), 1)
+        rank = mine.column("rank").to_pylist()
+        wanted = {key: i for i, key in enumerate(there)}
+        rows = [i for i, key in enumerate(keys) if key in wanted and rank[i] <= deep]
+        rows.sort(key=lambda i: (wanted[keys[i]], rank[i]))
         others = [name for q in self.pipeline.queries.values() for name in q.per_columns if name not in per]
-        shown = mine.slice(0, max(room, 1)).drop_columns(["query", *dict.fromkeys(others)])
+        shown = mine.take(pa.array(rows, pa.int64())).drop_columns(["query", *dict.fromkeys(others)])
         return shown, mine.num_rows - shown.num_rows
 
 
