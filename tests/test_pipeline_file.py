@@ -219,6 +219,7 @@ KAFKA = {"format": "kafka", "schema": CSV["schema"], "options": {"subscribe": "t
         ({"sink": {"format": "memory"}}, "run.checkpoint: the sink memory forgets"),
         ({"run__trigger": "avalableNow"}, "run.trigger: 'avalableNow' is unknown. Did you mean 'availableNow'?"),
         ({"run__trigger": "10 parsecs"}, "run.trigger: '10 parsecs' is not a duration"),
+        ({"run__master": "local[two]"}, "run.master: 'local[two]' is unknown. Use local[*], local[2], spark://"),
         ({"run__mastr": "x"}, "run.mastr: is not a key of [run]. Did you mean 'master'?"),
         ({"run__spark": {"sql": {"x": 1}}}, "run.spark.sql.x: Spark's settings begin with 'spark.'"),
         ({"run__spark": {"spark.master": "x"}}, "run.spark.spark.master: say run.master instead."),

@@ -48,7 +48,12 @@ def read_run(table: Table) -> Run:
         table.mistake("trigger", f'{trigger!r} is unknown. {hint} Use {NOW!r} or an interval, such as "10 seconds".')
     elif trigger is not None:
         every = table.milliseconds("trigger", trigger)
-    run = Run(checkpoint, every, table.text("master") or "local[*]", table.text("log"), table.settings("spark"))
+    master = table.text("master") or "local[*]"
+    if not re.fullmatch(r"local(\[([0-9]+|\*)(, *[0-9]+)?\])?|local-cluster\[.+\]|yarn|(spark|k8s)://.+", master):
+        table.mistake(
+            "master", f"{master!r} is unknown. Use local[*], local[2], spark://host:7077, yarn or k8s://host."
+        )
+    run = Run(checkpoint, every, master, table.text("log"), table.settings("spark"))
     for name in run.spark:
         if not name.startswith("spark."):
             table.mistake(f"spark.{name}", f"Spark's settings begin with 'spark.', such as spark.{name}.")

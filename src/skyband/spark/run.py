@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
@@ -76,7 +77,7 @@ def _run(pipeline: Pipeline, spark: SparkSession) -> int:
                         told = _follow(query, report, caught)
                 finally:
                     query.stop()
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             raise RunError(reason(error)) from None
         resumes = " Run the same file again to go on." if pipeline.run.checkpoint and caught else ""
         _talk(f"{'stopped' if caught else 'finished'} after {told} trigger{'' if told == 1 else 's'}.{resumes}")
@@ -213,8 +214,8 @@ def _quiet(log: Path) -> Iterator[None]:
             os.dup2(file.fileno(), number)
     try:
         yield
-    except PySparkException as error:
-        raise RunError(reason(error)) from None
+    except (PySparkException, Py4JError) as error:
+        raise RunError(reason(error, "Spark did not start")) from None
     finally:
         for number, copy in kept:
             os.dup2(copy, number)
@@ -229,8 +230,8 @@ def _last_batch(checkpoint: str) -> int | None:
     return max((int(file.name) for file in commits.glob("[0-9]*")), default=-1)
 
 
-def reason(error: BaseException) -> str:
-    """Why a query failed, in a line or two: our own error if there is one inside, else the innermost of all."""
+def reason(error: BaseException, what: str = "the query failed") -> str:
+    """Why something failed, in a line or two: our own error if there is one inside, else the innermost of all."""
     if isinstance(error, SkybandError):
         return str(error)
     told = [_plain(error)]
@@ -243,15 +244,16 @@ def reason(error: BaseException) -> str:
         return str(ours[-1]).strip()
     python = re.findall(r"^(?:\w+\.)*(\w+(?:Error|Exception|Interrupt)(?:: .*)?)$", told[0], re.MULTILINE)
     if python and "Traceback" in text:
-        return f"the query failed: {python[-1].strip()}"
+        return f"{what}: {python[-1].strip()}"
     last = next((one for one in reversed(told) if one), type(error).__name__)
-    return "the query failed: " + "\n".join(last.rpartition("terminated with exception: ")[2].splitlines()[:6])
+    return f"{what}: " + "\n".join(last.rpartition("terminated with exception: ")[2].splitlines()[:6])
 
 
 def _plain(error: BaseException) -> str:
     """A message without what only Spark's developers read."""
     text = re.split(r"\n(?:=== Streaming Query ===|JVM stacktrace:|\tat )", str(error))[0]
-    return re.sub(r"\s*SQLSTATE: \w+", "", text).removeprefix("org.apache.spark.SparkException: ").strip()
+    text = re.sub(r"^An error occurred while calling .*\n: ", "", re.sub(r"\s*SQLSTATE: \w+", "", text))
+    return re.sub(r"^(?:[a-z]\w*\.)+\w*(?:Exception|Error): ", "", text).strip()
 
 
 def _talk(said: Any) -> None:

@@ -130,6 +130,7 @@ class Screen:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.say("ended")
         self.live.stop()
 
     def draw(self) -> RenderableType:
