@@ -18,7 +18,7 @@ from rich.console import Console
 import skyband as sb
 from contract.streams import cells
 from skyband.datasets import endless
-from skyband.datasets.endless import STREAMS
+from skyband.datasets.streams import STREAMS
 from skyband.errors import QueryError, RunError
 from skyband.pipeline_file import Pipeline, pipeline_of
 from skyband.query import Query

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from skyband.datasets.endless import endless
 from skyband.datasets.generators import (
     anticorrelated,
     appearances,
@@ -35,6 +34,7 @@ from skyband.datasets.loaders import (
     mote_locations,
     sensorscope_luce,
 )
+from skyband.datasets.streams import endless
 
 __all__ = [
     "Dataset",

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from skyband.datasets import endless, generators
-from skyband.datasets.endless import STREAMS
+from skyband.datasets.streams import STREAMS
 from skyband.errors import QueryError
 from skyband.pipeline_file.table import Table, near
 from skyband.pipeline_file.values import FILES, NOW, Run, Source, local
