@@ -42,7 +42,7 @@ def failed(result: Result, code: int, said: str) -> None:
 # ---- help
 
 
-@pytest.mark.parametrize("command", ["", "demo", "explain", "datasets", "bench"])
+@pytest.mark.parametrize("command", ["", "demo", "run", "explain", "datasets", "bench"])
 def test_help_fits_one_screen(command: str) -> None:
     result = run(*command.split(), "--help")
     lines = result.stdout.splitlines()
@@ -52,7 +52,7 @@ def test_help_fits_one_screen(command: str) -> None:
     assert re.search(r"^  Example: .*skyband", result.stdout, re.MULTILINE) or not command
     assert "\\b" not in result.stdout
     if not command:
-        assert all(word in result.stdout for word in ("demo", "explain", "datasets", "bench", "--version"))
+        assert all(word in result.stdout for word in ("demo", "run", "explain", "datasets", "bench", "--version"))
         assert "..." not in result.stdout.partition("Commands:")[2]
 
 

@@ -562,7 +562,7 @@ def test_every_dataset_is_listed_and_is_a_function() -> None:
         assert 20 < len(entry.about) <= 105
         assert (entry.rows is None) == (entry.kind == "generator")
         assert entry.available or entry.kind == "loader"
-    assert set(datasets.names()) | {"Dataset", "names", "describe"} == set(datasets.__all__)
+    assert set(datasets.names()) | {"Dataset", "names", "describe", "endless"} == set(datasets.__all__)
 
 
 # ---- loaders, on the real files

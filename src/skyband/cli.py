@@ -95,6 +95,31 @@ def demo(
         raise typer.Exit(130)
 
 
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="Source, queries, sink: docs/run.md has the keys.")],
+    check: Annotated[bool, typer.Option("--check", help="Only say whether the file is good.")] = False,
+) -> None:
+    """Run a pipeline from a file on Spark.
+
+    At a terminal: a live view. In a pipe: one line of JSON per trigger. Ctrl-C stops after the running
+    trigger (exit code 130); run it again to go on from its checkpoint.
+
+    Example: skyband run examples/flights.toml
+    """
+    from skyband.pipeline_file import read_pipeline
+
+    pipeline = read_pipeline(file)
+    if check:
+        typer.echo(f"{file} is good.", err=True)
+        return
+    try:
+        from skyband.spark.run import run as run_pipeline
+    except ImportError as error:
+        raise SkybandError(str(error)) from error
+    raise typer.Exit(run_pipeline(pipeline))
+
+
 def _algorithms(incomplete: str) -> list[str]:
     from skyband.checks import ALGORITHMS
 

@@ -15,3 +15,7 @@ class BatchError(SkybandError, ValueError):
 
 class StateError(SkybandError, ValueError):
     """A snapshot or checkpoint cannot be used: cut short, changed, or of another version or question."""
+
+
+class RunError(SkybandError, RuntimeError):
+    """A run could not start or did not finish: no Java, a folder of another run, a failed query."""

@@ -34,6 +34,7 @@ from skyband.datasets.loaders import (
     mote_locations,
     sensorscope_luce,
 )
+from skyband.datasets.streams import endless
 
 __all__ = [
     "Dataset",
@@ -44,6 +45,7 @@ __all__ = [
     "correlated",
     "describe",
     "drifting",
+    "endless",
     "falling",
     "flights",
     "flights_like",

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from skyband.errors import SkybandError
+from skyband.errors import RunError
 
 OLDEST = 17  # for Spark 4
 
@@ -20,17 +20,17 @@ Then open a new shell, or set JAVA_HOME to its folder."""
 
 
 def require_java() -> None:
-    """Raise a SkybandError unless Spark will find a Java that it can run on."""
+    """Raise a RunError unless Spark will find a Java that it can run on."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     place = f"in JAVA_HOME ({home})" if home else "on the PATH"
     if java is None:
-        raise SkybandError(f"Spark needs Java {OLDEST} or later, and there is no java {place}. {_INSTALL}")
+        raise RunError(f"Spark needs Java {OLDEST} or later, and there is no java {place}. {_INSTALL}")
     version = _version(java)
     if version is None:  # macOS has a /usr/bin/java that only says where to get one
-        raise SkybandError(f"Spark needs Java {OLDEST} or later, and the java {place} does not run. {_INSTALL}")
+        raise RunError(f"Spark needs Java {OLDEST} or later, and the java {place} does not run. {_INSTALL}")
     if version < OLDEST:
-        raise SkybandError(f"Spark needs Java {OLDEST} or later, and the java {place} is Java {version}. {_INSTALL}")
+        raise RunError(f"Spark needs Java {OLDEST} or later, and the java {place} is Java {version}. {_INSTALL}")
 
 
 def _version(java: str) -> int | None:

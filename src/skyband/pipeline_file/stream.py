@@ -1,0 +1,98 @@
+"""[stream]: the roles of columns, and whether queries and columns fit together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skyband.errors import QueryError
+from skyband.expressions import parse
+from skyband.monitor import Monitor
+from skyband.options import Options
+from skyband.pipeline_file.sources import INTEGERS, TIMES
+from skyband.pipeline_file.table import Table, near
+from skyband.pipeline_file.values import Sink, Source
+from skyband.query import Query, TopKPairs
+from skyband.windows import Last
+
+_DAY = 86400 * 10**9
+
+
+def read_stream(table: Table, queries: dict[str, Query], source: Source, sink: Sink) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "id": table.text("id", needed='Name the column that labels objects, such as id = "flight".'),
+        **{key: table.text(key) for key in ("time", "part", "value", "op")},
+        **{key: table.names(key) for key in ("order", "keep")},
+        "emit": table.one_of("emit", ("arrival", "batch")),
+        "late": table.one_of("late", ("accept", "drop")),
+        "invalid": table.one_of("invalid", ("reject", "raise")),
+        **{key: table.text(key) for key in ("watermark", "forget")},
+        "shards": table.whole("shards", 1),
+    }
+    table.end()
+    stream = {key: value for key, value in given.items() if value is not None}
+    for key in ("watermark", "forget"):
+        if key in stream:
+            table.milliseconds(key, stream[key])
+    if sink.format == "upsert":
+        stream.setdefault("emit", "batch")
+    _columns(table, stream, queries, source)
+    _standing(table, stream, queries)
+    return stream
+
+
+def _standing(table: Table, stream: dict[str, Any], queries: dict[str, Query]) -> None:
+    """What a Monitor would refuse."""
+    usual = {"id": None, "time": None, "part": "part", "value": "value", "keep": ()}
+    usual |= {"emit": "arrival", "late": "accept", "invalid": "reject"}
+    options = usual | {key: value for key, value in stream.items() if key in usual}
+    try:
+        Options(**options)
+    except QueryError as error:
+        table.mistake("keep", str(error).removeprefix("Monitor: "))
+        return
+    for name, query in queries.items():
+        timed = isinstance(query.window, Last) and query.window.timed
+        if timed and "time" not in stream:
+            table.mistake("time", f"is missing: the window of queries.{name}, {query.window!r}, is a time window.")
+            continue
+        try:
+            Monitor({name: query}, **options)
+        except QueryError as error:
+            table.mistakes.append(f"queries.{name}: {error}")
+
+
+def _columns(table: Table, stream: dict[str, Any], queries: dict[str, Query], source: Source) -> None:
+    """Every column that is named is there, and time is a time; where the source's columns are known."""
+    columns = source.columns
+    if columns is None:
+        return
+
+    def look(key: str, name: str) -> None:
+        if name not in columns:
+            there = f" It has: {', '.join(columns)}." if near(name, columns).startswith("Did") else ""
+            table.mistakes.append(f"{key}: the source has no column {name!r}. {near(name, columns, 'It has')}{there}")
+
+    for key in ("id", "time", "op", "order", "keep"):
+        for name in (stream[key],) if isinstance(stream.get(key), str) else stream.get(key, ()):
+            look(f"stream.{key}", name)
+    for name, query in queries.items():
+        for key in ("by", "where"):
+            said = getattr(query, key, None)
+            if isinstance(said, str):
+                said = parse(said, members=("a", "b") if isinstance(query, TopKPairs) else ())
+            for column in getattr(said, "columns", ()):
+                look(f"queries.{name}.{key}", column)
+        for column in query.per_columns:
+            look(f"queries.{name}.per", column)
+    if (type_ := columns.get(stream.get("time", ""), "").lower()) == "":
+        return
+    if type_ not in (*INTEGERS, *TIMES, "date"):
+        table.mistake("time", f"the column {stream['time']!r} is {type_}. Time is a timestamp, a date or an integer.")
+        return
+    unit = None if type_ in INTEGERS else _DAY if type_ == "date" else 10**3
+    for name, query in queries.items():
+        try:
+            if isinstance(query.window, Last):
+                query.window.length(unit)
+        except QueryError as error:
+            table.mistakes.append(f"queries.{name}.window: {error}")

@@ -1,0 +1,76 @@
+"""A pipeline as values: source, queries, stream, sink, run."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from skyband.query import Query
+
+FILES = ("parquet", "csv", "json")
+NOW = "availableNow"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from. `columns`: name to type in Spark's SQL, where they are known beforehand."""
+
+    format: str
+    path: str | None = None
+    columns: dict[str, str] | None = None
+    options: dict[str, str] = dataclasses.field(default_factory=dict)
+    files_per_trigger: int | None = None
+    dataset: str | None = None  # synthetic, as are all below
+    arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
+    seed: int = 0
+    rows: int | None = None
+    rows_per_trigger: int | None = None
+    rows_per_second: int | None = None  # rate, too
+
+    @property
+    def schema(self) -> str | None:
+        """The columns in Spark's DDL."""
+        if self.columns is None:
+            return None
+        return ", ".join(f"`{name.replace('`', '``')}` {type_}" for name, type_ in self.columns.items())
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where the output goes."""
+
+    format: str
+    path: str | None
+    options: dict[str, str]
+    name: str | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """How it runs. `every`: milliseconds between triggers, NOW, or None for one after the other."""
+
+    checkpoint: str | None
+    every: int | str | None
+    master: str
+    log: str | None
+    spark: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A whole file. `stream`: what is said to `skyband.spark.monitor` beside the queries."""
+
+    name: str
+    source: Source
+    queries: dict[str, Query]
+    stream: dict[str, Any]
+    output: str
+    sink: Sink
+    run: Run
+
+
+def local(path: str) -> bool:
+    """Whether a path is of this machine's files: it names no scheme."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", path) is None
