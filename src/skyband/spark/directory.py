@@ -1,6 +1,6 @@
 """Which cell of a shard's state a group is in, and when a cell must be looked at again.
 
-Cells grow by linear hashing: when they hold more than CELL bytes on average, one more is opened and takes its half of
+Cells grow by linear hashing: when they hold too many bytes on average, one more is opened and takes its half of
 an older one's groups. A trigger reads and writes only the cells of its groups, those in which time is due, and those
 that are being split; the index of all this is a few bytes per cell.
 """
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-CELL = 1 << 14  # bytes that a cell should hold
+CELL = 1 << 12  # bytes that a cell should hold, in a large state
+_WHOLE = 1 << 36  # cells of a smaller state are larger: this over its size, for each costs a round trip
 NEVER = np.iinfo(np.int64).max
 
 
@@ -50,27 +51,26 @@ class Directory:
         return np.flatnonzero(self.due <= clock)
 
     def grow(self) -> Ints:
-        """Open cells until they are small enough, at most twice as many; returns those whose groups must move."""
-        old = len(self)
-        new = min(2 * old, max(old, int(self.bytes.sum()) // CELL))
+        """Open cells until they are small enough; returns the new ones, and those whose groups move there."""
+        size = int(self.bytes.sum())
+        old, new = len(self), max(len(self), size // max(CELL, _WHOLE // max(size, 1)))
         opened = np.arange(old, new)
-        more = np.zeros(new - old, np.int64)
-        self.due = np.concatenate([self.due, np.full(new - old, NEVER)])
-        self.groups, self.objects, self.bytes = (
-            np.concatenate([column, more]) for column in (self.groups, self.objects, self.bytes)
-        )
-        return opened - _half(opened)
+        none = np.zeros(new - old, np.int64)
+        self.due = np.concatenate([self.due, none + NEVER])
+        self.groups = np.concatenate([self.groups, none])
+        self.objects = np.concatenate([self.objects, none])
+        self.bytes = np.concatenate([self.bytes, none])
+        return np.union1d(opened, _fold(opened, old))
 
 
 def _address(hashes: NDArray[np.uint64], cells: int) -> Ints:
     mixed = (hashes * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(24)
-    wide = 1 << cells.bit_length()
-    place = (mixed % np.uint64(wide)).astype(np.int64)
-    while (place >= cells).any():
-        place = np.where(place >= cells, place - _half(place), place)
-    return place
+    return _fold((mixed % np.uint64(1 << cells.bit_length())).astype(np.int64), cells)
 
 
-def _half(cells: Ints) -> Ints:
-    """The highest power of two in each number: what a cell's number has over that of the cell it was split from."""
-    return np.left_shift(1, np.frexp(np.maximum(cells, 1))[1].astype(np.int64) - 1)
+def _fold(places: Ints, cells: int) -> Ints:
+    """Where the groups of a cell are as long as there are only so many: without its highest bit, if need be again."""
+    while (places >= cells).any():
+        highest = np.left_shift(1, np.frexp(places)[1].astype(np.int64) - 1)
+        places = np.where(places >= cells, places - highest, places)
+    return places

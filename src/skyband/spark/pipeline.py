@@ -188,9 +188,9 @@ def _plan(
             (Last(forget) if isinstance(forget, str) else Last(span=forget)).length(unit)
         except QueryError as error:
             raise QueryError(f"forget={forget!r} must be a time span, said as in Last(...). {error}") from error
-    if watermark is not None:
-        if options.time is None or not isinstance(df.schema[options.time].dataType, TimestampType | TimestampNTZType):
-            raise QueryError("watermark= needs a time column of type TIMESTAMP or TIMESTAMP_NTZ. Leave it out.")
+    stamps = options.time is not None and isinstance(df.schema[options.time].dataType, TimestampType | TimestampNTZType)
+    if watermark is not None and not stamps:
+        raise QueryError("watermark= needs a time column of type TIMESTAMP or TIMESTAMP_NTZ. Leave it out.")
     return plan
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -182,11 +183,10 @@ class Shard:
         if family.per and len(chosen):
             places = directory.address(hash_groups([column.take(chosen) for column in groups.columns]))
         chosen, places = chosen[np.argsort(places, kind="stable")], np.sort(places)
-        bounds = np.searchsorted(places, np.append(touched, touched[-1] + 1 if len(touched) else 0))
-        assert bounds[-1] - bounds[0] == len(chosen), "every loaded group belongs to a touched cell"
-        for cell, data, begin, end in zip(
-            touched.tolist(), cut(state, groups, chosen, bounds), bounds.tolist(), bounds[1:].tolist(), strict=False
-        ):
+        bounds = np.searchsorted(places, np.append(touched, len(directory)))
+        assert bounds[-1] - bounds[0] == len(chosen) == np.isin(places, touched).sum(), "groups are of touched cells"
+        stored = cut(state, groups, chosen, bounds)
+        for cell, data, (begin, end) in zip(touched.tolist(), stored, pairwise(bounds.tolist()), strict=True):
             if begin < end:
                 self.cells.updateValue((number, cell), (data,))
             elif directory.groups[cell]:
