@@ -59,8 +59,9 @@ class Monitor:
         invalid: str = "reject",
     ) -> None:
         self.state = State(Options(id, time, part, value, keep, emit, late, invalid))
+        fresh: dict[Any, Standing] = {}
         for name, query in named(queries).items():
-            self.add(name, query)
+            self._add(name, query, fresh)
 
     # --- standing queries
 
@@ -71,12 +72,19 @@ class Monitor:
 
     def add(self, name: str, query: Query) -> None:
         """Add a standing query. It sees only later arrivals, and goes on with the numbers."""
+        self._add(name, query, self._fresh())
+
+    def _fresh(self) -> dict[Any, Standing]:
+        """The homes where nothing has arrived yet, by what their queries share."""
+        return {Standing.key(home.example): home for home in self.state.standing() if home.is_fresh}
+
+    def _add(self, name: str, query: Query, fresh: dict[Any, Standing]) -> None:
         if name in self.state.homes:
             raise QueryError(
                 f"a query called {name!r} is standing already. Use replace({name!r}, ...) or another name."
             )
         asked = self._checked(name, query)
-        self._settle(name, asked, self._numbers(asked))
+        self._settle(name, asked, self._numbers(asked), fresh)
 
     def drop(self, name: str) -> None:
         """Stop a standing query. Nothing is reported."""
@@ -98,7 +106,7 @@ class Monitor:
         else:
             piece, numbers = home.farewell(name, self.state.unit, self.state.clock), self._numbers(asked)
             home.leave(name, self.state.unit, self.state.clock)
-            self._settle(name, asked, numbers)
+            self._settle(name, asked, numbers, self._fresh())
         return change_table([piece] if piece else [], [label] if piece else [], names, types)
 
     def _checked(self, name: str, query: Query) -> TopK:
@@ -124,17 +132,21 @@ class Monitor:
         """Where a new query goes on: per group the largest number that any query with the same `per` has reached."""
         groups = self.state.groups.setdefault(query.per_columns, Groups(query.per_columns))
         numbers = np.zeros(groups.total, np.int64)
+        if not self.state.serial:  # nothing has arrived
+            return numbers
         for home in self.state.standing():
             if home.groups is groups:
                 most = home.counts.max(axis=0)
                 numbers[: len(most)] = np.maximum(numbers[: len(most)], most)
         return numbers
 
-    def _settle(self, name: str, query: TopK, numbers: Ints) -> None:
-        """Give the query a home: an engine that has not started yet, or a new one."""
-        home = next((home for home in self.state.standing() if home.can_join(query)), None)
-        if home is None:
+    def _settle(self, name: str, query: TopK, numbers: Ints, fresh: dict[Any, Standing]) -> None:
+        """Give the query a home: one that has not started yet, or a new one."""
+        key = Standing.key(query)
+        home = fresh.get(key)
+        if home is None or not home.is_fresh:
             home = Standing(query, self.state.groups[query.per_columns], self.state.options, numbers)
+            fresh[key] = home
         home.queries[name] = query
         self.state.homes[name] = home
 

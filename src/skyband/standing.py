@@ -77,7 +77,8 @@ class Standing:
     def key(query: TopK) -> tuple[Any, ...]:
         """Queries with equal keys can share an engine."""
         tuning = (query.algorithm, query.gamma, query.sigma, query.additional, query.buffer)
-        return (query.by, query.descending, query.where, query.per_columns, query.window.timed, *tuning)
+        by = id(query.by) if callable(query.by) else query.by
+        return (by, query.descending, query.where, query.per_columns, query.window.timed, *tuning)
 
     @property
     def dated(self) -> bool:
@@ -138,15 +139,21 @@ class Standing:
             accepted &= ~rows
         return Judged(scored, accepted, eligible)
 
-    def needed(self, judged: Judged, codes: Ints, total: int, times: Ints, unit: int | None) -> Bools:
-        """Which rows of a part of a batch, in order, can matter; those left out get no number."""
-        rows = np.flatnonzero(judged.accepted if judged.eligible is None else judged.accepted & judged.eligible)
+    def needed(self, judged: Judged, codes: Ints, total: int, times: Ints, clocks: Ints, unit: int | None) -> Bools:
+        """Which rows of a part of a batch, in order, can matter; those left out get no number.
+
+        clocks: the largest time so far, of all rows.
+        """
+        wanted = judged.accepted if judged.eligible is None else judged.accepted & judged.eligible
+        rows = np.flatnonzero(wanted)
+        whole = len(rows) == len(wanted)
+        chosen = slice(None) if whole else rows  # a slice copies nothing
         arrivals = Arrivals(
             rows=rows,
-            groups=codes[rows],
-            keys=self._turned(judged.scored.key[rows]),
-            stamps=times[rows],
-            now=np.maximum.accumulate(times[rows]),
+            groups=codes[chosen],
+            keys=self._turned(judged.scored.key[chosen]),
+            stamps=times[chosen],
+            now=clocks if whole else np.maximum.accumulate(times[chosen]),
             eligible=None,
             serial=0,
             size=len(judged.accepted),
@@ -348,9 +355,15 @@ class Standing:
         when = np.full(len(at), clock) if self.timed or not len(self.moments) else self.moments[changes.group] + after
         return self._piece(changes, at, when, lanes, None, 0)
 
-    def can_join(self, query: TopK) -> bool:
-        """Has nothing arrived yet that the query must not see?"""
-        return self.engine is None and 0 < len(self.queries) < MOST and self._shares(query)
+    @property
+    def is_fresh(self) -> bool:
+        """Has nothing arrived yet, and is there room for one more query?"""
+        return self.engine is None and 0 < len(self.queries) < MOST
+
+    @property
+    def example(self) -> TopK:
+        """One of the queries, for what they share."""
+        return next(iter(self.queries.values()))
 
     def can_serve(self, query: TopK, unit: int | None) -> bool:
         """Does the query fit into the state that there is?"""
@@ -360,7 +373,7 @@ class Standing:
         return query.k <= max(one.k for one in asked) and length_of(query, unit) <= max(one.length for one in asked)
 
     def _shares(self, query: TopK) -> bool:
-        return self.key(query) == self.key(next(iter(self.queries.values())))
+        return self.key(query) == self.key(self.example)
 
     def check(self) -> None:
         if self.engine is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -78,13 +79,18 @@ def _describe_home(home: Standing, groups: int) -> dict[str, Any]:
         "queries": {name: query.to_dict() for name, query in home.queries.items()},
         "algorithm": home.algorithm,
         "started": home.engine is not None,
-        "arrays": {name: str(array.dtype.descr) for name, (array, _) in arrays.items()},
+        "arrays": {name: _fields(array.dtype) for name, (array, _) in arrays.items()},
         "lengths": home.lengths,
         "lanes": home.lanes.tolist(),
         "arrivals": home.arrivals.tolist(),
         "late": home.late.tolist(),
         "rejected": home.rejected,
     }
+
+
+@cache
+def _fields(dtype: np.dtype[Any]) -> str:
+    return str(dtype.descr)
 
 
 def revive(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> State:

@@ -21,7 +21,7 @@ from skyband.batch import Batch, time_unit, times
 from skyband.columns import lent, plain
 from skyband.groups import Groups
 from skyband.monitor import Monitor
-from skyband.spark.plan import Family, Plan, hash_groups, home_of, labels, shard_of
+from skyband.spark.plan import Family, Plan, hash_groups, labels, shard_of
 from skyband.standing import Seen
 
 Bools = NDArray[np.bool_]
@@ -66,7 +66,6 @@ class Packer:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.labels = labels(plan.shards)
-        self.homes = {name: home_of(query, plan.shards) for name, query in plan.queries.items()}
         self.wanted = [list(plan.wanted(queries)) for queries in plan.families.values()]
         self.examiner = Monitor(plan.queries, **plan.monitor_options())
         self.clock: Any = None  # the largest accepted time, as a table of one row
@@ -122,6 +121,7 @@ class Packer:
         """
         groups = Groups(family.per)
         codes: Any = None
+        clocks: Any = None
         needed: dict[int, Bools] = {}
         for home, one in zip(seen.standing, seen.judged, strict=True):
             if home.groups.names != family.per or home.timed != family.timed:
@@ -131,9 +131,10 @@ class Packer:
                 assert seen.moments is not None
                 if codes is None:
                     codes = groups.codes_where(seen.accepted, [seen.per[name] for name in family.per])
+                    clocks = np.maximum.accumulate(seen.moments)
                 unit = time_unit(table.schema.field(self.plan.options.time).type)
-                rows = home.needed(one, codes, groups.total, seen.moments, unit)
-            shard = 0 if family.per else self.homes[next(iter(home.queries))]
+                rows = home.needed(one, codes, groups.total, seen.moments, clocks, unit)
+            shard = 0 if family.per else self.plan.homes[next(iter(home.queries))]
             needed[shard] = needed[shard] | rows if shard in needed else rows
         return needed
 

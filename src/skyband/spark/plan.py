@@ -50,16 +50,17 @@ class Plan:
             families.setdefault(Family(query.per_columns, query.window.timed), {})[name] = query
         return families
 
+    @cached_property
+    def homes(self) -> dict[str, int]:
+        """The shards of the queries without `per`."""
+        return {name: home_of(query, self.shards) for name, query in self.queries.items() if not query.per_columns}
+
     def members(self, family: Family, shard: int) -> dict[str, TopK]:
         """The family's queries that a shard answers."""
         queries = self.families.get(family, {})
         if family.per:
             return queries
-        return {name: query for name, query in queries.items() if home_of(query, self.shards) == shard}
-
-    def shards_of(self, family: Family) -> list[int]:
-        """The shards that have queries of the family."""
-        return [shard for shard in range(self.shards) if self.members(family, shard)]
+        return {name: query for name, query in queries.items() if self.homes[name] == shard}
 
     def monitor_options(self) -> dict[str, Any]:
         return asdict(self.options)
@@ -82,6 +83,7 @@ class Plan:
                 names |= dict.fromkeys(self.columns)
         return tuple(names)
 
+    @cached_property
     def fingerprint(self) -> dict[str, Any]:
         """What state belongs to, as it comes back from JSON."""
         queries = {name: query.to_dict() for name, query in self.queries.items()}

@@ -60,7 +60,7 @@ class Shard:
     def _read(self, data: bytes) -> None:
         facts, parts = unpack(data)
         self.asked = facts["asked"]
-        compare(facts["asked"], self.plan.fingerprint())
+        compare(facts["asked"], self.plan.fingerprint)
         self.counts, self.rejected = Counter(facts["counts"]), Counter(facts["rejected"])
         if "clock" in parts:
             self.clock = parts["clock"]
@@ -79,7 +79,7 @@ class Shard:
             parts |= {f"{i}.{name}": part for name, part in own.items()}
         facts = {
             "shard": self.number,
-            "asked": self.plan.fingerprint(),
+            "asked": self.plan.fingerprint,
             "counts": self.counts,
             "rejected": self.rejected,
             "families": [[self.numbers[family], list(family.per), family.timed] for family in families],
@@ -91,7 +91,7 @@ class Shard:
 
     def take(self, piles: dict[int, Pile], clock: Any) -> Iterator[tuple[Monitor, Any]]:
         """Take a trigger's rows, and move the clock; yields each family's Monitor with changes, some at a time."""
-        changed = self.asked is not None and self.asked != self.plan.fingerprint()
+        changed = self.asked is not None and self.asked != self.plan.fingerprint
         held = self.held() if changed else {}
         if changed:
             self.cells.clear()  # all is going to be written anew

@@ -9,6 +9,7 @@ Cost: O(K) amortised for an arrival that is left, two comparisons for one that i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -43,12 +44,17 @@ class SA:
 
     @staticmethod
     def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
+        K, reach = max(one.k for one in asked), min(one.length for one in asked)
+        needed = np.zeros(len(arrivals.rows), np.bool_)
+        places = np.arange(len(needed))
+        if arrivals.total == 1:
+            places = _hopeful(arrivals, K, reach)
+            arrivals = _only(arrivals, places)
         order, taken = _grouped(arrivals)
         visits = _slices(arrivals.groups[order] if len(order) else arrivals.groups)
         hopeless = np.zeros(len(taken), np.bool_)
-        mark_hopeless(taken, visits, max(one.k for one in asked), min(one.length for one in asked), quiet, hopeless)
-        needed = np.empty(len(taken), np.bool_)
-        needed[order if len(order) else slice(None)] = ~hopeless
+        mark_hopeless(taken, visits, K, reach, quiet, hopeless)
+        needed[places[order[~hopeless]] if len(order) else places[~hopeless]] = True
         return needed
 
     def take(self, arrivals: Arrivals) -> Changes:
@@ -264,6 +270,38 @@ class SA:
         assert all(end <= begin for (_, end), (begin, _) in pairwise(used)), "places are apart"
 
 
+def _hopeful(arrivals: Arrivals, K: int, reach: int) -> Ints:
+    """Who may be needed, found by two thresholds a block: the K best of its ends are above all who are left out.
+
+    It is the look-ahead's rule for those who are far below, without a look at the rest (a quarter of its time).
+    """
+    size, margin = len(arrivals.rows), 64 * K
+    if (arrivals.stamps != arrivals.now).any():  # late ones are never left out, and never counted on
+        return np.arange(size)
+    hopeful = np.ones(size, np.bool_)
+    low = 0
+    while low < size:
+        high = int(np.searchsorted(arrivals.now, arrivals.now[low] + reach))
+        if high - low > 4 * margin:
+            keys = arrivals.keys[low:high]
+            ends = (keys[:margin], keys[-margin:])
+            bound = min(np.partition(end, margin - K)[margin - K] for end in ends)
+            hopeful[low + margin : high - margin] = keys[margin:-margin] >= bound
+        low = high
+    return np.flatnonzero(hopeful)
+
+
+def _only(arrivals: Arrivals, places: Ints) -> Arrivals:
+    return replace(
+        arrivals,
+        rows=arrivals.rows[places],
+        groups=arrivals.groups[places],
+        keys=arrivals.keys[places],
+        stamps=arrivals.stamps[places],
+        now=arrivals.now[places],
+    )
+
+
 def _grouped(arrivals: Arrivals) -> tuple[Ints, Records]:
     """The arrivals as records sorted by group, and the order that sorts them (empty for one group)."""
     one = arrivals.total == 1
@@ -275,7 +313,8 @@ def _grouped(arrivals: Arrivals) -> tuple[Ints, Records]:
 
 def _slices(groups: Ints) -> Records:
     """Each group's slice of sorted arrivals."""
-    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    single = len(groups) and groups[0] == groups[-1]
+    starts = np.zeros(1, np.int64) if single else np.flatnonzero(np.diff(groups, prepend=-1))
     visits = np.zeros(len(starts), VISIT)
     visits["group"] = groups[starts]
     visits["begin"] = starts
@@ -298,9 +337,13 @@ def _views(size: int) -> Records:
 
 def _view(records: Records, dtype: np.dtype[Any]) -> Records:
     """The very dtype that kernels are compiled for; stored ones forget their alignment."""
-    if np.lib.format.dtype_to_descr(records.dtype) != np.lib.format.dtype_to_descr(dtype) or records.ndim != 1:
+    if records.dtype is not dtype and (_fields(records.dtype) != _fields(dtype) or records.ndim != 1):
         raise StateError("the snapshot's skybands have fields that this version does not know. Take a new snapshot.")
     return records.view(dtype)
+
+
+def _fields(dtype: np.dtype[Any]) -> Any:
+    return np.lib.format.dtype_to_descr(dtype)
 
 
 def _changes(out: Records, groups: Ints, alive: Bools) -> Changes:
