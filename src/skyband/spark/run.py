@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,8 @@ def run(pipeline: Pipeline, *, spark: SparkSession | None = None) -> int:
             try:
                 return _run(pipeline, made)
             finally:
-                made.stop()
+                with suppress(Py4JError, ConnectionError):  # a signal to the whole group has ended Spark, too
+                    made.stop()
     except KeyboardInterrupt:  # while Spark starts; once the query runs, signals are noted
         _talk("stopped before the first trigger.")
         return 128 + signal.SIGINT
@@ -63,6 +64,7 @@ def _run(pipeline: Pipeline, spark: SparkSession) -> int:
         checkpoint = pipeline.run.checkpoint or folder
         done = _last_batch(checkpoint)
         resumed = done is not None
+        caught: list[int] = []
         try:
             out, order = _output(pipeline, read(spark, pipeline.source))
             sink = open_sink(pipeline, order)
@@ -70,14 +72,17 @@ def _run(pipeline: Pipeline, spark: SparkSession) -> int:
                 sink.refuse_another_run()
             if done is not None and done >= 0:
                 _talk(f"going on after batch {done} of the checkpoint {checkpoint}")
-            with _signals() as caught:
+            with _signals(caught):
                 query = sink.start(out, _writer(pipeline, out, checkpoint))
                 try:
                     with _report(pipeline, sink, resumed=resumed) as report:
                         told = _follow(query, report, caught)
                 finally:
                     query.stop()
-        except (PySparkException, Py4JError) as error:
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            if caught and not isinstance(error, PySparkException):
+                _talk("stopped, and Spark with it, by the same signal; the checkpoint holds all triggers that ended.")
+                return 128 + caught[0]
             raise RunError(reason(error)) from None
         resumes = " Run the same file again to go on." if pipeline.run.checkpoint and caught else ""
         _talk(f"{'stopped' if caught else 'finished'} after {told} trigger{'' if told == 1 else 's'}.{resumes}")
@@ -86,7 +91,7 @@ def _run(pipeline: Pipeline, spark: SparkSession) -> int:
 
 def _output(pipeline: Pipeline, rows: DataFrame) -> tuple[DataFrame, list[str]]:
     """The changes or answers; and those of their columns that tell which of two objects came first."""
-    stream = dict(pipeline.stream)
+    stream = {**pipeline.stream, "metrics": "skyband"}
     if pipeline.sink.format != "upsert":
         ask = answers if pipeline.output == "answers" else monitor
         return ask(rows, pipeline.queries, **stream), []
@@ -157,16 +162,15 @@ def _follow(query: StreamingQuery, report: Report, caught: list[int]) -> int:
 
 
 @contextmanager
-def _signals() -> Iterator[list[int]]:
+def _signals(caught: list[int]) -> Iterator[None]:
     """Notes SIGINT and SIGTERM instead of dying of them (Spark's own handler would cancel the running trigger)."""
-    caught: list[int] = []
 
     def note(number: int, frame: object) -> None:
         caught.append(number)
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield caught
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
