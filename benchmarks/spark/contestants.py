@@ -122,12 +122,12 @@ def _ready(stream: Stream, p: Mapping[str, Any], query: Query, judge: Judge) -> 
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         if p.get("warm"):
             streaming.write(folder / "warm", stream, [0, p["warm"] // 2, p["warm"]])
-            streaming.through(query(streaming.read(folder / "warm")), folder / "warm-checkpoint")
+            streaming.through(query(streaming.read(folder / "warm", 1)), folder / "warm-checkpoint")
         if fill:
             streaming.write(folder / "rows", stream, _cuts(p, 0, fill))
-            before = streaming.through(query(streaming.read(folder / "rows")), folder / "checkpoint")
+            before = streaming.through(query(streaming.read(folder / "rows", 1)), folder / "checkpoint")
         streaming.write(folder / "rows", stream, _cuts(p, fill, end))
-        df = query(streaming.read(folder / "rows"))
+        df = query(streaming.read(folder / "rows", p.get("together", 1)))
         home = stack.pop_all()
 
     def after(progress: list[Any]) -> Outcome:
@@ -157,10 +157,7 @@ def _asked(p: Mapping[str, Any]) -> sb.TopK | list[sb.TopK]:
 
 def _kept(stream: Stream, p: Mapping[str, Any], checkpoint: Path) -> dict[str, float]:
     """What the checkpoint holds: objects, value bytes, and these over what the objects are worth."""
-    state = getattr(sbs, "state", None)
-    if state is None:
-        return {}
-    parts = state(str(checkpoint)).collect()
+    parts = sbs.state(str(checkpoint)).collect()
     groups, objects, size = (sum(part[name] for part in parts) for name in ("groups", "objects", "bytes"))
     row_bytes = OBJECT_BYTES + sum(stream[name].dtype.itemsize for name in p.get("keep", ()))
     n = p.get("n", 0)

@@ -1,6 +1,6 @@
 """One session for all contestants; a stream as files; a streaming query run to its end.
 
-Each file is a trigger. The sink is noop: all rows are computed and none is written.
+A file, or several together, is a trigger. The sink is noop: all rows are computed and none is written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def session() -> SparkSession:
 
 
 def write(folder: Path, stream: Stream, cuts: list[int]) -> None:
-    """The rows between two cuts are a file, and a file is a trigger: Spark takes them in the order of their times."""
+    """The rows between two cuts are a file: Spark takes them in the order of their times."""
     folder.mkdir(exist_ok=True)
     there = len(list(folder.iterdir()))
     for number, (begin, end) in enumerate(itertools.pairwise(cuts), start=there):
@@ -49,10 +49,11 @@ def write(folder: Path, stream: Stream, cuts: list[int]) -> None:
         os.utime(path, (1_000_000 + number, 1_000_000 + number))
 
 
-def read(folder: Path) -> DataFrame:
+def read(folder: Path, together: int) -> DataFrame:
+    """So many files are a trigger."""
     spark = session()
     schema = spark.read.parquet(str(folder / "00000.parquet")).schema
-    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", together).parquet(str(folder))
 
 
 def through(df: DataFrame, checkpoint: Path) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +30,7 @@ def state(path: str, *, operator: int = 0) -> DataFrame:
 
 
 def _rows(head: bytes) -> list[tuple[Any, ...]]:
-    facts, parts = unpack(head)
+    facts, parts = unpack(zlib.decompress(head))
     rows = []
     for i, (_, per, timed) in enumerate(facts["families"]):
         size = len(head) if i == 0 else 0

@@ -6,6 +6,7 @@ reads the head, loads the cells that it needs into a Monitor of each family, pus
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -58,7 +59,7 @@ class Shard:
     # --- the head
 
     def _read(self, data: bytes) -> None:
-        facts, parts = unpack(data)
+        facts, parts = unpack(zlib.decompress(data))
         self.asked = facts["asked"]
         compare(facts["asked"], self.plan.fingerprint)
         self.counts, self.rejected = Counter(facts["counts"]), Counter(facts["rejected"])
@@ -85,7 +86,7 @@ class Shard:
             "families": [[self.numbers[family], list(family.per), family.timed] for family in families],
             "described": [self.facts[family][0] for family in families],
         }
-        return pack(facts, parts)
+        return zlib.compress(pack(facts, parts), 1)
 
     # --- a trigger
 
