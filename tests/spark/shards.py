@@ -78,6 +78,9 @@ class Sizes:
             yield
 
 
+_SIZES = Sizes()
+
+
 class Shards:
     """What a call of `skyband.spark.monitor` or `answers` runs, trigger by trigger; state lives in `tester`."""
 
@@ -90,14 +93,17 @@ class Shards:
         order: tuple[str, ...] | None = None,
         whole: bool = False,
         seed: int = 0,
-        sizes: Sizes = Sizes(),
+        sizes: Sizes = _SIZES,
         forget: str | int | None = None,
+        watermarked: bool = False,
     ) -> None:
-        self.sizes, self.forget = sizes, forget
+        self.sizes, self.forget, self.watermarked = sizes, forget, watermarked
         self.options, self.shards, self.order, self.whole = options, shards, order, whole
         self.random = random.Random(seed)  # noqa: S311
         self.plan = self._plan(queries)
-        self.tester = TwsTester(Operator(self.plan, whole=whole))
+        mode: dict[str, Any] = {"timeMode": "EventTime", "eventTimeExtractor": _moment} if watermarked else {}
+        self.tester = TwsTester(Operator(self.plan, whole=whole), **mode)
+        self.types: dict[str, Any] = {}  # of the last trigger's columns
         self.sent = 0  # rows that left the mappers
 
     def _plan(self, queries: dict[str, TopK]) -> Plan:
@@ -105,7 +111,7 @@ class Shards:
         options = Options(**{**defaults, "late": "accept", "invalid": "reject", **self.options})
         assert options.id is not None
         order = self.order or tuple(name for name in (options.time, options.id) if name is not None)
-        return Plan(queries, options, order, self.shards, (*_TYPES, "t"), self.forget)
+        return Plan(queries, options, order, self.shards, (*_TYPES, "t"), self.forget, self.watermarked)
 
     def restart(self, queries: dict[str, TopK] | None = None, *, shards: int | None = None, **options: Any) -> None:
         """A new operator over the state that there is."""
@@ -125,9 +131,8 @@ class Shards:
 
     def _tables(self, partitions: Iterable[Any]) -> list[Any]:
         messages: list[Row] = []
-        types: dict[str, Any] = {}
         for partition in partitions:
-            types = {field.name: field.type for field in partition.schema}
+            self.types = {field.name: field.type for field in partition.schema}
             needed = partition.select(list(self.plan.wanted(self.plan.queries)))
             for batch in pack(self.plan, iter(needed.to_batches(max_chunksize=min(7, self.sizes.chunk)))):
                 messages += batch.to_pylist()
@@ -136,14 +141,21 @@ class Shards:
         told: list[Any] = []
         for label in dict.fromkeys(message["shard"] for message in messages):
             frame = pd.DataFrame([message for message in messages if message["shard"] == label])
-            out: Any = self.tester.testInPandas(label, frame)
-            blobs = [blob for blob in out.get("blob", ()) if blob is not None]
-            batches = [pa.RecordBatch.from_pydict({"blob": [blob]}) for blob in blobs]
-            told += [pa.Table.from_batches([batch]) for batch in unpack(self._schema(types), iter(batches))]
+            told += self._unpacked(self.tester.testInPandas(label, frame))
         return told
 
-    def _schema(self, types: dict[str, Any]) -> Any:
-        options = self.plan.options
+    def watermark(self, moment: int) -> list[Row]:
+        """Spark's watermark moves on to so many milliseconds: the rows that come out."""
+        with self.sizes.hold():
+            return [row for table in self._unpacked(self.tester.setWatermark(moment)) for row in cells(table)]
+
+    def _unpacked(self, out: Any) -> list[Any]:
+        blobs = [blob for blob in out.get("blob", ()) if blob is not None]
+        batches = [pa.RecordBatch.from_pydict({"blob": [blob]}) for blob in blobs]
+        return [pa.Table.from_batches([batch]) for batch in unpack(self._schema(), iter(batches))]
+
+    def _schema(self) -> Any:
+        options, types = self.plan.options, self.types
         per = dict.fromkeys(name for query in self.plan.queries.values() for name in query.per_columns)
         timed = options.time is not None
         answer = ["query", *answer_names(per, options.kept, timed)]
@@ -170,6 +182,11 @@ class Shards:
         """The answer that is in the state, of all shards."""
         tables = [monitor.answer(name) for monitor in self.monitors() if name in monitor.queries]
         return [row for table in tables for row in cells(table)]
+
+
+def _moment(message: Any) -> float:
+    """The event time of a message in milliseconds; most have none, and Spark never drops those."""
+    return float("inf") if pd.isna(message["moment"]) else pd.Timestamp(message["moment"]).timestamp() * 1000
 
 
 def pushed(monitor: Monitor, partitions: Sequence[Any], order: tuple[str, ...]) -> list[Row]:
