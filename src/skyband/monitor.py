@@ -347,11 +347,11 @@ class Monitor:
             chosen = np.empty(0, np.int64) if found is None else np.array([found])
         return self._answer(name, query, chosen)
 
-    def answer_among(self, name: str, groups: Any) -> Any:
-        """The current answers of the groups in a table of known values of the `per` columns."""
+    def answer_among(self, name: str, groups: Any, but: Ints) -> Any:
+        """The current answers of the groups in a table of known values of the `per` columns, but for those codes."""
         home = self._home(name)
         columns = [plain(groups.column(column)) for column in home.groups.names]
-        return self._answer(name, home.queries[name], np.unique(home.groups.codes(columns, groups.num_rows)))
+        return self._answer(name, home.queries[name], np.setdiff1d(home.groups.codes(columns, groups.num_rows), but))
 
     def _answer(self, name: str, query: TopK, groups: Ints | None) -> Any:
         home, options = self._home(name), self.state.options
@@ -391,10 +391,10 @@ class Monitor:
         monitor.state = state
         return monitor
 
-    def part_with(self, groups: Ints, after: int) -> Any:
-        """The whole answers of these groups of count windows leave, so long after their last arrivals."""
+    def part_with(self, groups: Ints, when: Ints) -> Any:
+        """The whole answers of these groups of count windows leave; `when`: the moment, for each group there is."""
         standing = [(home, name) for home in self.state.standing() for name in home.queries]
-        pieces = [home.farewell(name, self.state.unit, self.state.clock, groups, after) for home, name in standing]
+        pieces = [home.farewell(name, self.state.unit, self.state.clock, groups, when) for home, name in standing]
         return self._changes(pieces, [home for home, _ in standing])
 
     def check(self) -> None:

@@ -96,7 +96,7 @@ class Standing:
         """Room for all groups."""
         self.counts = _wider(self.counts, self.groups.total)
         if self.dated:
-            self.moments = _wider(self.moments, self.groups.total)
+            self.moments = _wider(self.moments, self.groups.total, BEGINNING)
 
     def asked(self, unit: int | None) -> tuple[Asked, ...]:
         return tuple(Asked(query.k, length_of(query, unit)) for query in self.queries.values())
@@ -218,7 +218,7 @@ class Standing:
         if self.options.id is None and self.timed:  # count windows: the stamp is the number
             told |= {f"number{w}": lent(numbers[w]) for w in range(len(self.lengths))}
         if push.times is not None and not self.timed:
-            self.moments = _wider(self.moments, self.groups.total)
+            self.moments = _wider(self.moments, self.groups.total, BEGINNING)
             self.moments[groups] = push.times[rows]
         columns = self._columns(changes, push, told, numbers, before)
         kept = np.flatnonzero(changes.alive)
@@ -326,9 +326,9 @@ class Standing:
         self.refit({other: query for other, query in self.queries.items() if other != name}, unit, clock)
 
     def farewell(
-        self, name: str, unit: int | None, clock: int, groups: Ints | None = None, after: int = 0
+        self, name: str, unit: int | None, clock: int, groups: Ints | None = None, when: Ints | None = None
     ) -> dict[str, Any]:
-        """The whole answer of a query leaves, in these groups (None: all)."""
+        """The whole answer of a query leaves, in these groups (None: all), at their moments if they have one."""
         if self.engine is None:
             return {}
         query = list(self.queries).index(name)
@@ -346,13 +346,14 @@ class Standing:
             first=np.zeros(size, np.bool_),
             alive=np.empty(0, np.bool_),
         )
-        return self._at_rest(changes, clock, after) if size else {}
+        return self._at_rest(changes, clock, when) if size else {}
 
-    def _at_rest(self, changes: Changes, clock: int, after: int = 0) -> dict[str, Any]:
+    def _at_rest(self, changes: Changes, clock: int, moments: Ints | None = None) -> dict[str, Any]:
         """Changes between two pushes: at the last arrival of each group, or at the clock."""
         lanes = self.lanes[changes.query]
         at = _wider(self.counts, self.groups.total)[lanes, changes.group] - 1
-        when = np.full(len(at), clock) if self.timed or not len(self.moments) else self.moments[changes.group] + after
+        known = self.moments if moments is None else moments
+        when = np.full(len(at), clock) if self.timed or not len(known) else known[changes.group]
         return self._piece(changes, at, when, lanes, None, 0)
 
     @property
@@ -423,7 +424,7 @@ def _number(groups: Ints, counts: Ints, counted: Bools) -> Ints:
     return numbers
 
 
-def _wider(counts: Ints, total: int) -> Ints:
+def _wider(counts: Ints, total: int, fill: int = 0) -> Ints:
     """Room for so many groups, in the last dimension."""
     more = total - counts.shape[-1]
-    return counts if more <= 0 else np.concatenate([counts, np.zeros((*counts.shape[:-1], more), np.int64)], axis=-1)
+    return counts if more <= 0 else np.concatenate([counts, np.full((*counts.shape[:-1], more), fill)], axis=-1)

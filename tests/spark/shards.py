@@ -6,7 +6,8 @@ A stream is a list of triggers, a trigger a list of partitions, a partition a ta
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -21,7 +22,7 @@ from contract.streams import Clockwork, Row, cells
 from skyband import Last, Linear, Monitor, Nearest, TopK
 from skyband.changes import answer_names, change_names
 from skyband.options import Options
-from skyband.spark import packing
+from skyband.spark import directory, packing, piles
 from skyband.spark.operator import Operator
 from skyband.spark.packing import REPORT, from_bytes, in_order, pack, unpack
 from skyband.spark.plan import Plan, labels
@@ -53,6 +54,33 @@ def table_of(rows: Sequence[Row], clockwork: Clockwork) -> Any:
     return pa.table({name: pa.array([row[name] for row in rows], type_) for name, type_ in types.items()})
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """How much is packed, unpacked, kept in memory and stored together; tiny ones bring many of each."""
+
+    chunk: int = 1 << 16  # rows that a mapper takes together
+    slice: int = piles.SLICE
+    memory: int = piles._MEMORY
+    cell: int | None = None  # None: as they are
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        places: list[tuple[Any, str, int]] = [
+            (packing, "_CHUNK", self.chunk),
+            (piles, "SLICE", self.slice),
+            (piles, "_MEMORY", self.memory),
+        ]
+        if self.cell is not None:
+            places += [(directory, "CELL", self.cell), (directory, "_WHOLE", 0)]
+        with ExitStack() as stack:
+            for module, name, value in places:
+                stack.enter_context(patch.object(module, name, value))
+            yield
+
+
+_SIZES = Sizes()
+
+
 class Shards:
     """What a call of `skyband.spark.monitor` or `answers` runs, trigger by trigger; state lives in `tester`."""
 
@@ -65,13 +93,17 @@ class Shards:
         order: tuple[str, ...] | None = None,
         whole: bool = False,
         seed: int = 0,
-        chunk: int = 1 << 16,
+        sizes: Sizes = _SIZES,
+        forget: str | int | None = None,
+        watermarked: bool = False,
     ) -> None:
-        self.chunk = chunk  # rows that a mapper takes together
+        self.sizes, self.forget, self.watermarked = sizes, forget, watermarked
         self.options, self.shards, self.order, self.whole = options, shards, order, whole
         self.random = random.Random(seed)  # noqa: S311
         self.plan = self._plan(queries)
-        self.tester = TwsTester(Operator(self.plan, whole=whole))
+        mode: dict[str, Any] = {"timeMode": "EventTime", "eventTimeExtractor": _moment} if watermarked else {}
+        self.tester = TwsTester(Operator(self.plan, whole=whole), **mode)
+        self.types: dict[str, Any] = {}  # of the last trigger's columns
         self.sent = 0  # rows that left the mappers
 
     def _plan(self, queries: dict[str, TopK]) -> Plan:
@@ -79,7 +111,7 @@ class Shards:
         options = Options(**{**defaults, "late": "accept", "invalid": "reject", **self.options})
         assert options.id is not None
         order = self.order or tuple(name for name in (options.time, options.id) if name is not None)
-        return Plan(queries, options, order, self.shards, (*_TYPES, "t"))
+        return Plan(queries, options, order, self.shards, (*_TYPES, "t"), self.forget, self.watermarked)
 
     def restart(self, queries: dict[str, TopK] | None = None, *, shards: int | None = None, **options: Any) -> None:
         """A new operator over the state that there is."""
@@ -94,27 +126,36 @@ class Shards:
         return [row for table in self.tables(partitions) for row in cells(table)]
 
     def tables(self, partitions: Iterable[Any]) -> list[Any]:
+        with self.sizes.hold():
+            return self._tables(partitions)
+
+    def _tables(self, partitions: Iterable[Any]) -> list[Any]:
         messages: list[Row] = []
-        types: dict[str, Any] = {}
         for partition in partitions:
-            types = {field.name: field.type for field in partition.schema}
-            with patch.object(packing, "_CHUNK", self.chunk):
-                needed = partition.select(list(self.plan.wanted(self.plan.queries)))
-                for batch in pack(self.plan, iter(needed.to_batches(max_chunksize=min(7, self.chunk)))):
-                    messages += batch.to_pylist()
+            self.types = {field.name: field.type for field in partition.schema}
+            needed = partition.select(list(self.plan.wanted(self.plan.queries)))
+            for batch in pack(self.plan, iter(needed.to_batches(max_chunksize=min(7, self.sizes.chunk)))):
+                messages += batch.to_pylist()
         self.sent += sum(from_bytes(message["blob"]).num_rows for message in messages if message["family"] != REPORT)
         self.random.shuffle(messages)  # a shuffle keeps no order
         told: list[Any] = []
         for label in dict.fromkeys(message["shard"] for message in messages):
             frame = pd.DataFrame([message for message in messages if message["shard"] == label])
-            out: Any = self.tester.testInPandas(label, frame)
-            blobs = [blob for blob in out.get("blob", ()) if blob is not None]
-            batches = [pa.RecordBatch.from_pydict({"blob": [blob]}) for blob in blobs]
-            told += [pa.Table.from_batches([batch]) for batch in unpack(self._schema(types), iter(batches))]
+            told += self._unpacked(self.tester.testInPandas(label, frame))
         return told
 
-    def _schema(self, types: dict[str, Any]) -> Any:
-        options = self.plan.options
+    def watermark(self, moment: int) -> list[Row]:
+        """Spark's watermark moves on to so many milliseconds: the rows that come out."""
+        with self.sizes.hold():
+            return [row for table in self._unpacked(self.tester.setWatermark(moment)) for row in cells(table)]
+
+    def _unpacked(self, out: Any) -> list[Any]:
+        blobs = [blob for blob in out.get("blob", ()) if blob is not None]
+        batches = [pa.RecordBatch.from_pydict({"blob": [blob]}) for blob in blobs]
+        return [pa.Table.from_batches([batch]) for batch in unpack(self._schema(), iter(batches))]
+
+    def _schema(self) -> Any:
+        options, types = self.plan.options, self.types
         per = dict.fromkeys(name for query in self.plan.queries.values() for name in query.per_columns)
         timed = options.time is not None
         answer = ["query", *answer_names(per, options.kept, timed)]
@@ -143,6 +184,11 @@ class Shards:
         return [row for table in tables for row in cells(table)]
 
 
+def _moment(message: Any) -> float:
+    """The event time of a message in milliseconds; most have none, and Spark never drops those."""
+    return float("inf") if pd.isna(message["moment"]) else pd.Timestamp(message["moment"]).timestamp() * 1000
+
+
 def pushed(monitor: Monitor, partitions: Sequence[Any], order: tuple[str, ...]) -> list[Row]:
     """The same trigger to a Monitor: rows in order, `at` unknown in time windows."""
     table = pa.concat_tables(partitions)
@@ -164,14 +210,14 @@ class Stream:
     shards: int
     triggers: list[list[Any]]  # the partitions of each, as tables
     seed: int  # of the shuffle
-    chunk: int
+    sizes: Sizes
 
     @property
     def order(self) -> tuple[str, ...]:
         return ("t", "i") if self.options["time"] else ("i",)
 
     def start(self, *, whole: bool = False) -> tuple[Shards, Monitor]:
-        shards = Shards(self.queries, self.options, self.shards, whole=whole, seed=self.seed, chunk=self.chunk)
+        shards = Shards(self.queries, self.options, self.shards, whole=whole, seed=self.seed, sizes=self.sizes)
         return shards, Monitor(self.queries, **self.options)
 
     def table(self) -> Any:
@@ -180,6 +226,17 @@ class Stream:
 
 _SCORES = [0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 1.5, float("inf"), None, float("nan")]
 _SCORINGS: list[Any] = ["x", "x", "x", "x + y", Linear({"x": 1, "y": 0.5}), Nearest({"x": 1.2})]
+
+
+@st.composite
+def sizes(draw: Draw) -> Sizes:
+    """Mostly tiny: a cell for each group and more, slices of few rows, nothing held in memory."""
+    return Sizes(
+        chunk=draw(st.sampled_from([4, 1, 10, 1000])),
+        slice=draw(st.sampled_from([3, 1, 8, piles.SLICE])),
+        memory=draw(st.sampled_from([0, 3000, piles._MEMORY])),
+        cell=draw(st.sampled_from([200, 60, 1000, None])),
+    )
 
 
 @st.composite
@@ -205,8 +262,7 @@ def streams(draw: Draw, *, emit: tuple[str, ...] = ("arrival",), lateness: tuple
         "late": draw(st.sampled_from(["accept", "drop"])),
     }
     triggers = draw_triggers(draw, clockwork, draw(st.sampled_from(lateness)))
-    shards, chunk = draw(st.sampled_from([1, 7])), draw(st.sampled_from([1, 4, 10, 1000]))
-    return Stream(queries, options, shards, triggers, draw(st.integers(0, 3)), chunk)
+    return Stream(queries, options, draw(st.sampled_from([1, 7])), triggers, draw(st.integers(0, 3)), draw(sizes()))
 
 
 def draw_triggers(draw: Draw, clockwork: Clockwork, lateness: int) -> list[list[Any]]:

@@ -19,7 +19,7 @@ from skyband.errors import StateError
 from skyband.spark.plan import hash_groups
 from skyband.spark.plan import shard_of as shard_of_hash
 from skyband.standing import Standing
-from spark.shards import CLOCKWORKS, Shards, Stream, pushed, streams, table_of, without_numbers
+from spark.shards import CLOCKWORKS, Shards, Sizes, Stream, pushed, streams, table_of, without_numbers
 
 INTEGERS = CLOCKWORKS["integer"]
 
@@ -264,7 +264,9 @@ def test_idle_groups_expire_with_the_clock_of_others(shards: int, emit: str) -> 
 
 
 def test_the_clock_is_the_largest_time_of_all_chunks() -> None:
-    shards = Shards({"q": TopK(1, by="x", window=Last(span=10), per="g")}, {"id": "i", "time": "t"}, 7, chunk=1)
+    shards = Shards(
+        {"q": TopK(1, by="x", window=Last(span=10), per="g")}, {"id": "i", "time": "t"}, 7, sizes=Sizes(chunk=1)
+    )
     shards.trigger([rows(*[(g, 0, 1.0, g) for g in range(16)])])
     left = shards.trigger([rows((20, 50, 1.0, 99), (21, 5, 1.0, 98))])
     assert len([row for row in left if row["diff"] < 0 and row["id"] < 20]) == 16

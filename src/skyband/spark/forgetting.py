@@ -43,20 +43,19 @@ class Forgetting:
             last = number == len(lives) - 1
             if number:
                 returning = np.unique(self._codes(life))
-                yield self.monitor.part_with(returning, self._length())
+                yield self.monitor.part_with(returning, self.dues())
                 self._drop(returning)
             yield self.monitor.push(life, to=to if last else None, more=last and more)
         if not more:
-            self.gone = np.flatnonzero(self.dues() <= self.monitor.state.clock)
+            dues = self.dues()
+            self.gone = np.flatnonzero(dues <= self.monitor.state.clock)
             if len(self.gone):
-                yield self.monitor.part_with(self.gone, self._length())
+                yield self.monitor.part_with(self.gone, dues)
 
     def dues(self) -> Ints:
-        """Per group: when it will be forgotten."""
+        """Per group: when it will be forgotten; at once, if queries that are gone have seen all its arrivals."""
         last = self._last()
-        if self.forget is None or (last == BEGINNING).all():
-            return np.full(len(last), NEVER)
-        return np.where(last == BEGINNING, NEVER, last + self._length())
+        return np.full(len(last), NEVER) if self.forget is None or not len(last) else last + self._length()
 
     def _length(self) -> int:
         window = Last(span=self.forget) if isinstance(self.forget, int) else Last(self.forget)
@@ -67,18 +66,18 @@ class Forgetting:
         (groups,) = self.monitor.state.groups.values()
         last = np.full(groups.total, BEGINNING)
         for home in self.monitor.state.standing():
-            known = home.counts.max(axis=0, initial=0)[: len(home.moments)] > 0
-            last[: len(known)] = np.where(
-                known, np.maximum(home.moments[: len(known)], last[: len(known)]), last[: len(known)]
-            )
+            last[: len(home.moments)] = np.maximum(home.moments, last[: len(home.moments)])
         return last
 
     def _lives(self, rows: Any) -> list[Any]:
         """The rows, in rounds between which their groups must be forgotten."""
         state = self.monitor.state
-        if not len(rows) or state.options.time not in state.types:
+        if not len(rows):
             return [rows]
-        moments = times(plain(rows.column(state.options.time)), 0)[0]
+        time = state.options.time
+        assert time is not None
+        state.types.setdefault(time, rows.schema.field(time).type)
+        moments = times(plain(rows.column(time)), 0)[0]
         codes = self._codes(rows)
         order = np.argsort(codes, kind="stable")
         begins = np.flatnonzero(np.diff(codes[order], prepend=-1))

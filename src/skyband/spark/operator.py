@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -13,8 +15,8 @@ import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from skyband.batch import time_unit
-from skyband.monitor import Monitor
 from skyband.spark.directory import NEVER
+from skyband.spark.forgetting import Forgetting
 from skyband.spark.packing import REPORT, from_bytes, moment_of, to_bytes
 from skyband.spark.piles import Pile
 from skyband.spark.plan import Plan, labels
@@ -66,8 +68,8 @@ class Operator(StatefulProcessor):
 
     def _take(self, shard: Shard, piles: dict[int, Pile], clock: Any, told: Counter[str]) -> Iterator[pd.DataFrame]:
         """Changes, packed; then the shard's totals, less those that this trigger has told already."""
-        for monitor, changes in shard.take(piles, clock):
-            rows = self._answers(monitor, changes) if self.whole else self._without_numbers(changes)
+        taken = shard.take(piles, clock)
+        for rows in self._answers(taken) if self.whole else (self._without_numbers(changes) for _, changes in taken):
             for begin in range(0, rows.num_rows, _ROWS):
                 yield _row(blob=to_bytes(rows.slice(begin, _ROWS)))
         self.head.update((shard.head(),))
@@ -96,15 +98,18 @@ class Operator(StatefulProcessor):
         shown = pc.if_else(pc.is_in(changes.column("query").cast(pa.string()), timed), None, changes.column("at"))
         return changes.set_column(place, pa.field("at", pa.int64()), shown.cast(pa.int64()))
 
-    def _answers(self, monitor: Monitor, changes: Any) -> Any:
-        """The answers of the groups that changed, query by query."""
-        tables = []
-        for name in monitor.queries:
-            mine = changes.filter(pc.equal(changes.column("query").cast(pa.string()), name))
-            if mine.num_rows:
-                answer = monitor.answer_among(name, mine)
-                tables.append(answer.add_column(0, "query", pa.array([name] * answer.num_rows, pa.string())))
-        return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+    def _answers(self, taken: Iterator[tuple[Forgetting, Any]]) -> Iterator[Any]:
+        """The answers, at the end, of the groups that changed and are not forgotten; query by query."""
+        for holder, told in groupby(taken, key=itemgetter(0)):
+            pieces = [changes for _, changes in told if changes.num_rows]
+            if not pieces:
+                continue
+            changes, monitor = pa.concat_tables(pieces), holder.monitor
+            for name in monitor.queries:
+                mine = changes.filter(pc.equal(changes.column("query").cast(pa.string()), name))
+                if mine.num_rows:
+                    answer = monitor.answer_among(name, mine, but=holder.gone)
+                    yield answer.add_column(0, "query", pa.array([name] * answer.num_rows, pa.string()))
 
 
 def _row(**values: Any) -> pd.DataFrame:

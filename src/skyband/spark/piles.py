@@ -83,7 +83,7 @@ class Pile:
 
     def _pivots(self, pieces: list[Any]) -> list[Any]:
         """Values of the first column between which there are about as many rows as a slice has."""
-        step = max(1, SLICE // 64)
+        step = max(1, SLICE // (16 * len(pieces)))  # a slice is a sixteenth too large at most, but for equal values
         samples = [
             plain(piece.column(self.order[0])).take(lent(np.arange(step - 1, piece.num_rows, step))) for piece in pieces
         ]

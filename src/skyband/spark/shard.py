@@ -90,9 +90,12 @@ class Shard:
 
     # --- a trigger
 
-    def take(self, piles: dict[int, Pile], clock: Any) -> Iterator[tuple[Monitor, Any]]:
-        """Take a trigger's rows, and move the clock; yields each family's Monitor with changes, some at a time."""
-        changed = self.asked is not None and self.asked != self.plan.fingerprint
+    def take(self, piles: dict[int, Pile], clock: Any) -> Iterator[tuple[Forgetting, Any]]:
+        """Take a trigger's rows, and move the clock; yields each family's holder with changes, some at a time."""
+        asked = self.plan.fingerprint
+        changed = self.asked is not None and (
+            self.asked != asked or list(self.asked["queries"]) != list(asked["queries"])  # which numbers the families
+        )
         held = self.held() if changed else {}
         if changed:
             self.cells.clear()  # all is going to be written anew
@@ -121,10 +124,10 @@ class Shard:
             for rows in pile.slices():
                 if waiting is not None:
                     for changes in forgetting.push(waiting, None, more=True):
-                        yield monitor, changes
+                        yield forgetting, changes
                 waiting = rows
             for changes in forgetting.push({} if waiting is None else waiting, now, more=False):
-                yield monitor, changes
+                yield forgetting, changes
             self._store(number, family, monitor, directory, touched, forgetting)
             self.numbers[family] = number
         for family in [family for family in self.directories if family not in self.facts]:

@@ -143,7 +143,7 @@ class SA:
             )
         if len(visits) > 1 or len(self.queries) > 1:
             order = np.arange(len(out))
-            place = 2 * out["row"] + 1
+            place = np.maximum(2 * out["row"] + 1, 0)  # -1: a group whose last arrival was in an earlier push
             if self.timed:
                 clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
                 early = 2 * np.searchsorted(clocks, out["instant"], "left")
