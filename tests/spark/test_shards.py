@@ -491,3 +491,69 @@ def test_shards_are_the_same_on_every_machine() -> None:
     """Part of every checkpoint: these numbers may never change."""
     assert shard_of([pa.array([0, 1, 2, None])], 1000).tolist() == [0, 190, 397, 760]
     assert shard_of([pa.array([0, 1, 2, None]), pa.array(["a", "b", None, ""])], 1000).tolist() == [354, 951, 663, 51]
+
+
+@pytest.mark.parametrize("lateness", [0, 30])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_pruning_of_many_rows_in_one_group(k: int, lateness: int) -> None:
+    """Blocks so long that thresholds decide: ties at the top, trends, windows that end within the block."""
+    rng = np.random.default_rng([k, lateness])
+    for case in range(8):
+        size = 1600
+        trend = np.linspace(0, [0, 30, -30, 6][case % 4], size)
+        scores = np.floor(rng.integers(0, [2, 12][case // 4], size) + trend)
+        times = np.cumsum(rng.integers(0, 2, size)) - rng.integers(0, 1 + lateness, size) * (rng.random(size) < 0.05)
+        query = {"q": TopK(k, by="x", window=Last(span=int(rng.integers(300, 700))))}
+        options: dict[str, Any] = {"id": "i", "time": "t"}
+        table = pa.table({"i": np.arange(size), "t": times, "x": scores})
+        shards, monitor = Shards(query, options, 1, order=("i",)), Monitor(query, **options)
+        found, expected = shards.trigger([table]), pushed(monitor, [table], ("i",))
+        assert net(found) == net(expected)
+        if not lateness:
+            same_rows(found, expected, f"case {case}")
+            assert shards.sent < size
+        same_rows(shards.answer("q"), cells(monitor.answer("q")), f"case {case}, answer")
+        after = pa.table({"i": [size], "t": [int(times.max()) + 250], "x": [0.0]})  # what was kept comes to light
+        assert net(shards.trigger([after])) == net(pushed(monitor, [after], ("i",)))
+        same_rows(shards.answer("q"), cells(monitor.answer("q")), f"case {case}, later answer")
+
+
+def many(k: int, scores: Any, times: Any, span: int) -> Any:
+    """One group, long blocks: pruned and not, then a row that lets the best of the ends expire."""
+    query, options = {"q": TopK(k, by="x", window=Last(span=span))}, {"id": "i", "time": "t"}
+    size = len(scores)
+    shards, monitor = Shards(query, options, 1, order=("i",)), Monitor(query, **options)
+    for table in (
+        pa.table({"i": np.arange(size), "t": times, "x": scores}),
+        pa.table({"i": [size], "t": [int(times[size // 2]) + span - 1], "x": [-1.0]}),
+    ):
+        found, expected = shards.trigger([table]), pushed(monitor, [table], ("i",))
+        assert net(found) == net(expected)
+        if (np.diff(times) >= 0).all():
+            same_rows(found, expected, "changes")
+        same_rows(shards.answer("q"), cells(monitor.answer("q")), "answer")
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_a_block_is_no_longer_than_the_window(k: int) -> None:
+    """High at both ends of twice the window, low for longer than it in between: there the low ones are the answer."""
+    i = np.arange(1200 * k)
+    high = (i % (600 * k) < 64 * k) | (i % (600 * k) >= 536 * k)
+    many(k, 100.0 * high + np.random.default_rng(k).integers(0, 50, len(i)), i, 300 * k)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_late_rows_are_never_counted_on(k: int) -> None:
+    """The best at the end are late, and leave before those in the middle whom they seem to dominate."""
+    size = 400 * k
+    late = np.arange(size) >= size - 64 * k
+    scores = np.random.default_rng(k).integers(0, 50, size) + 100.0 * late + 100.0 * (np.arange(size) < 64 * k)
+    many(k, scores, np.where(late, 0, np.arange(size)), 2 * size)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_fewer_than_k_above_are_not_enough(k: int) -> None:
+    scores = np.zeros(400 * k)
+    scores[: k - 1] = scores[-(k - 1) :] = 100
+    scores[200 * k] = 50
+    many(k, scores, np.arange(400 * k), 1000 * k)
