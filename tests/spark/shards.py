@@ -150,7 +150,7 @@ class Shards:
             return [row for table in self._unpacked(self.tester.setWatermark(moment)) for row in cells(table)]
 
     def _unpacked(self, out: Any) -> list[Any]:
-        blobs = [blob for blob in out.get("blob", ()) if blob is not None]
+        blobs = [blob for blob in out["blob"] if blob is not None] if len(out) else []
         batches = [pa.RecordBatch.from_pydict({"blob": [blob]}) for blob in blobs]
         return [pa.Table.from_batches([batch]) for batch in unpack(self._schema(), iter(batches))]
 

@@ -39,6 +39,7 @@ class Operator(StatefulProcessor):
         self.head = handle.getValueState("head", "data binary")
         self.cells = handle.getMapState("cells", "family int, cell int", "data binary")
         self.numbers = {label: number for number, label in enumerate(labels(self.plan.shards))}
+        self.told: set[int] = set()  # shards that have told their totals in this trigger
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
         shard = self._shard(key)
@@ -56,7 +57,8 @@ class Operator(StatefulProcessor):
                 counts = json.loads((report.schema.metadata or {}).get(b"counts", b"{}"))
                 shard.rejected.update(counts.pop("rejected", {}))
                 shard.counts.update(counts)
-        yield from self._take(shard, piles, clock, Counter())
+        self.told.add(shard.number)
+        yield from self._take(shard, piles, clock, Counter(), timerValues)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
         """The watermark has passed the moment at which time takes something, and no row has carried the clock there."""
@@ -64,9 +66,12 @@ class Operator(StatefulProcessor):
         if shard.clock is not None:
             type_ = shard.clock.schema.field("clock").type
             reached = pa.array([timerValues.getCurrentWatermarkInMs()], pa.timestamp("ms", type_.tz)).cast(type_)
-            yield from self._take(shard, {}, pa.table({"clock": reached}), Counter(shard.totals()))
+            told = Counter(shard.totals() if shard.number in self.told else {})
+            yield from self._take(shard, {}, pa.table({"clock": reached}), told, timerValues)
 
-    def _take(self, shard: Shard, piles: dict[int, Pile], clock: Any, told: Counter[str]) -> Iterator[pd.DataFrame]:
+    def _take(
+        self, shard: Shard, piles: dict[int, Pile], clock: Any, told: Counter[str], timers: Any
+    ) -> Iterator[pd.DataFrame]:
         """Changes, packed; then the shard's totals, less those that this trigger has told already."""
         taken = shard.take(piles, clock)
         for rows in self._answers(taken) if self.whole else (self._without_numbers(changes) for _, changes in taken):
@@ -74,15 +79,16 @@ class Operator(StatefulProcessor):
                 yield _row(blob=to_bytes(rows.slice(begin, _ROWS)))
         self.head.update((shard.head(),))
         if self.plan.watermarked and shard.clock is not None:
-            self._set_timer(shard)
+            self._set_timer(shard, timers.getCurrentWatermarkInMs())
         yield _row(**{name: total - told[name] for name, total in shard.totals().items()})
 
-    def _set_timer(self, shard: Shard) -> None:
+    def _set_timer(self, shard: Shard, watermark: int) -> None:
         for old in list(self.handle.listTimers()):
             self.handle.deleteTimer(old)
         if shard.due() < NEVER:
             unit = time_unit(shard.clock.schema.field("clock").type) or 1
-            self.handle.registerTimer(-(-shard.due() * unit // 10**6))
+            due = -(-shard.due() * unit // 10**6)
+            self.handle.registerTimer(max(due, watermark + 1))  # rejected rows may have moved that past the clock
 
     def _shard(self, key: Any) -> Shard:
         kept = self.head.get()
