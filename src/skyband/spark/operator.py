@@ -58,7 +58,7 @@ class Operator(StatefulProcessor):
                 shard.rejected.update(counts.pop("rejected", {}))
                 shard.counts.update(counts)
         self.told.add(shard.number)
-        yield from self._take(shard, piles, clock, Counter(), timerValues)
+        yield from self._take(shard, piles, clock, Counter())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
         """The watermark has passed the moment at which time takes something, and no row has carried the clock there."""
@@ -67,11 +67,9 @@ class Operator(StatefulProcessor):
             type_ = shard.clock.schema.field("clock").type
             reached = pa.array([timerValues.getCurrentWatermarkInMs()], pa.timestamp("ms", type_.tz)).cast(type_)
             told = Counter(shard.totals() if shard.number in self.told else {})
-            yield from self._take(shard, {}, pa.table({"clock": reached}), told, timerValues)
+            yield from self._take(shard, {}, pa.table({"clock": reached}), told)
 
-    def _take(
-        self, shard: Shard, piles: dict[int, Pile], clock: Any, told: Counter[str], timers: Any
-    ) -> Iterator[pd.DataFrame]:
+    def _take(self, shard: Shard, piles: dict[int, Pile], clock: Any, told: Counter[str]) -> Iterator[pd.DataFrame]:
         """Changes, packed; then the shard's totals, less those that this trigger has told already."""
         taken = shard.take(piles, clock)
         for rows in self._answers(taken) if self.whole else (self._without_numbers(changes) for _, changes in taken):
@@ -79,16 +77,16 @@ class Operator(StatefulProcessor):
                 yield _row(blob=to_bytes(rows.slice(begin, _ROWS)))
         self.head.update((shard.head(),))
         if self.plan.watermarked and shard.clock is not None:
-            self._set_timer(shard, timers.getCurrentWatermarkInMs())
+            self._set_timer(shard)
         yield _row(**{name: total - told[name] for name, total in shard.totals().items()})
 
-    def _set_timer(self, shard: Shard, watermark: int) -> None:
+    def _set_timer(self, shard: Shard) -> None:
+        """Also behind the watermark, which rejected rows may have moved past the clock: it fires at once."""
         for old in list(self.handle.listTimers()):
             self.handle.deleteTimer(old)
         if shard.due() < NEVER:
             unit = time_unit(shard.clock.schema.field("clock").type) or 1
-            due = -(-shard.due() * unit // 10**6)
-            self.handle.registerTimer(max(due, watermark + 1))  # rejected rows may have moved that past the clock
+            self.handle.registerTimer(-(-shard.due() * unit // 10**6))
 
     def _shard(self, key: Any) -> Shard:
         kept = self.head.get()
