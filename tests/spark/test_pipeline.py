@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -92,12 +93,13 @@ def stream(spark: SparkSession, folder: Path, schema: Any) -> DataFrame:
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
-def run(changes: DataFrame, folder: Path) -> None:
-    """All files that are there, then stop; a second time: from the checkpoint."""
+def run(changes: DataFrame, folder: Path) -> list[Any]:
+    """All files that are there, then stop; a second time: from the checkpoint. Returns the triggers' progress."""
     writer = changes.writeStream.format("parquet").option("path", str(folder / "out"))
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
     try:
         assert query.awaitTermination(60)
+        return [json.loads(one.json) for one in query.recentProgress]
     finally:
         query.stop()
 
@@ -143,6 +145,93 @@ def test_stream_with_late_rows_and_net_changes(spark: SparkSession, tmp_path: Pa
     found = read(spark.read.parquet(str(tmp_path / "out")))
     assert net(found) == net(expected)
     same_rows(found, expected, "net changes are rows of one trigger, so they are the same rows")
+
+
+def test_what_is_kept_told_and_rejected(spark: SparkSession, tmp_path: Path) -> None:
+    """`metrics`, `state` and `rejected` against a Monitor, after several triggers."""
+    table = flights(500)
+    queries = {**QUERIES, "hour": sb.TopK(2, by="delay", window=sb.Last("1 hour"), per="carrier")}
+    options: dict[str, Any] = {"id": "flight", "time": "time"}
+    monitor = sb.Monitor(queries, **options)
+    for number in range(3):
+        write(tmp_path / "in", number, table.slice(200 * number, 200))
+        pushed(monitor, [table.slice(200 * number, 200)], ("time", "flight"))
+    df = spark.read.parquet(str(tmp_path / "in"))
+    changes = sbs.monitor(stream(spark, tmp_path / "in", df.schema), queries, shards=3, metrics="told", **options)
+    progress = run(changes, tmp_path)
+
+    kept = {row["queries"][0]: [0, 0, 0] for row in sbs.state(str(tmp_path / "checkpoint")).collect()}
+    stored = sbs.state(str(tmp_path / "checkpoint")).collect()
+    for row in stored:
+        for i, name in enumerate(("groups", "objects", "cells")):
+            kept[row["queries"][0]][i] += row[name]
+        assert bool(row["bytes"]) >= bool(row["groups"])
+        assert row["late"] == 0
+    assert {tuple(row["queries"]) for row in stored} == {(name,) for name in queries}
+    assert {row["queries"][0]: (row["per"], row["window"]) for row in stored} == {
+        "day": ("origin", "time"),
+        "all": ("", "count"),
+        "two": ("origin, carrier", "count"),
+        "hour": ("carrier", "time"),
+    }
+    groups = {"day": 4, "all": 1, "two": 8, "hour": len(set(monitor.answer("hour").column("carrier").to_pylist()))}
+    figures = monitor.stats()
+    for name, (held, objects, cells_) in kept.items():
+        assert (held, objects) == (groups[name], figures["queries"][name]["objects"]), name
+        assert 1 <= cells_ <= held
+    assert {row["shard"] for row in stored if row["per"]} == {0, 1, 2}
+    counted = [row["rejected"] for row in stored if row["rejected"]]
+    assert counted == [figures["rejected"]] * len(counted) and counted
+
+    told = [one["observedMetrics"]["told"] for one in progress if one["numInputRows"]]
+    assert len(told) == 3
+    assert told[-1]["groups"] == sum(groups.values())
+    assert told[-1]["objects"] == sum(objects for _, objects, _ in kept.values())
+    assert 0 < told[-1]["bytes"] <= sum(row["bytes"] for row in stored)
+    assert (told[-1]["arrivals"], told[-1]["late"]) == (figures["arrivals"], 0)
+    assert told[-1]["rejected"] == sum(figures["rejected"].values())
+    assert [one["arrivals"] + one["rejected"] for one in told] == [200, 400, 500]
+
+    refused = sbs.rejected(df, queries, time="time").collect()
+    bad = [row["flight"] for row in table.to_pylist() if row["delay"] is None]
+    assert sorted(row["flight"] for row in refused) == bad
+    assert {(row["reason"], tuple(row["queries"])) for row in refused} == {("delay is null", tuple(queries))}
+
+
+def test_the_watermark_moves_the_clock_of_a_quiet_stream(spark: SparkSession, tmp_path: Path) -> None:
+    """The row at 12:30 is rejected, so no clock moves; Spark's watermark does, to 12:20, by the next trigger."""
+    start = datetime(2024, 3, 9, 12, tzinfo=UTC)
+    query = {"hour": sb.TopK(1, by="x", window=sb.Last("10 minutes"), per="g")}
+
+    def piece(*rows: tuple[int, int, float | None, str]) -> Any:
+        made = [{"i": i, "t": start + timedelta(minutes=m), "x": x, "g": g} for i, m, x, g in rows]
+        types = {"i": pa.int64(), "t": pa.timestamp("us", "UTC"), "x": pa.float64(), "g": pa.string()}
+        return pa.table({name: pa.array([row[name] for row in made], type_) for name, type_ in types.items()})
+
+    write(tmp_path / "in", 0, piece((1, 0, 1.0, "a"), (2, 5, 1.0, "b"), (3, 5, 2.0, "c")))
+    write(tmp_path / "in", 1, piece((4, 30, None, "a")))
+    write(tmp_path / "in", 2, piece((5, 6, 0.5, "b"), (6, 6, 1.0, "d"), (7, 31, None, "a")))
+    schema = spark.read.parquet(str(tmp_path / "in")).schema
+    changes = sbs.monitor(
+        stream(spark, tmp_path / "in", schema),
+        query,
+        id="i",
+        time="t",
+        shards=2,
+        watermark="10 minutes",
+        metrics="told",
+    )
+    progress = run(changes, tmp_path)
+    found = [(row["id"], row["diff"], row["time"]) for row in read(spark.read.parquet(str(tmp_path / "out")))]
+    left = {who: (when - start).total_seconds() / 60 for who, diff, when in found if diff < 0}
+    assert {who: left[who] for who in (1, 2, 3)} == {1: 10, 2: 15, 3: 15}
+    assert {who for who, diff, _ in found if diff > 0} - {5} == {1, 2, 3, 6}, "rows of a trigger come before its timers"
+    told = [one["observedMetrics"]["told"] for one in progress if one["numInputRows"]]
+    assert [(one["arrivals"], one["rejected"], one["groups"], one["objects"]) for one in told] == [
+        (3, 0, 3, 3),
+        (3, 1, 3, 3),
+        (5, 2, 0, 0),  # timers fire in the trigger whose watermark has passed them
+    ]
 
 
 def test_answers_of_a_batch(spark: SparkSession) -> None:
@@ -238,8 +327,13 @@ _HOUR, _SPAN, _COUNT = (sb.TopK(1, by="x", window=w) for w in (sb.Last("1 hour")
         (_COUNT, {"shards": 0}, "shards=0"),
         (_COUNT, {"shards": True}, "shards=True"),
         (_COUNT, {"shards": 2.0}, "shards=2.0"),
-        (_COUNT, {"watermark": "1 hour"}, "watermark= is not built yet"),
-        (_COUNT, {"forget": "1 hour"}, "forget= is not built yet"),
+        (_COUNT, {"watermark": "1 hour"}, "watermark= needs a time column of type TIMESTAMP"),
+        (_SPAN, {"watermark": "1 hour", "time": "t"}, "watermark= needs a time column of type TIMESTAMP"),
+        (_COUNT, {"forget": "1 hour"}, "name the time column"),
+        (_COUNT, {"forget": "1 hour", "time": "t"}, "forget='1 hour' must be a time span.*no unit"),
+        (_COUNT, {"forget": 5, "time": "ts"}, "forget=5 must be a time span"),
+        (_COUNT, {"forget": "soon", "time": "ts"}, "forget='soon' must be a time span"),
+        (_COUNT, {"forget": 0, "time": "t"}, "forget=0 must be a time span"),
         (_COUNT, {"op": "op"}, "op= is not built yet"),
         (sb.TopK(1, by="x", window=sb.UntilDeleted()), {}, "which this version does not have yet"),
         (sb.Above(1, by="x", window=sb.Last(5)), {}, "no engine answers"),

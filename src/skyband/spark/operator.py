@@ -39,6 +39,7 @@ class Operator(StatefulProcessor):
         self.head = handle.getValueState("head", "data binary")
         self.cells = handle.getMapState("cells", "family int, cell int", "data binary")
         self.numbers = {label: number for number, label in enumerate(labels(self.plan.shards))}
+        self.told: set[int] = set()  # shards that have told their totals in this trigger
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
         shard = self._shard(key)
@@ -56,6 +57,7 @@ class Operator(StatefulProcessor):
                 counts = json.loads((report.schema.metadata or {}).get(b"counts", b"{}"))
                 shard.rejected.update(counts.pop("rejected", {}))
                 shard.counts.update(counts)
+        self.told.add(shard.number)
         yield from self._take(shard, piles, clock, Counter())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
@@ -64,7 +66,8 @@ class Operator(StatefulProcessor):
         if shard.clock is not None:
             type_ = shard.clock.schema.field("clock").type
             reached = pa.array([timerValues.getCurrentWatermarkInMs()], pa.timestamp("ms", type_.tz)).cast(type_)
-            yield from self._take(shard, {}, pa.table({"clock": reached}), Counter(shard.totals()))
+            told = Counter(shard.totals() if shard.number in self.told else {})
+            yield from self._take(shard, {}, pa.table({"clock": reached}), told)
 
     def _take(self, shard: Shard, piles: dict[int, Pile], clock: Any, told: Counter[str]) -> Iterator[pd.DataFrame]:
         """Changes, packed; then the shard's totals, less those that this trigger has told already."""
@@ -78,6 +81,7 @@ class Operator(StatefulProcessor):
         yield _row(**{name: total - told[name] for name, total in shard.totals().items()})
 
     def _set_timer(self, shard: Shard) -> None:
+        """Also behind the watermark, which rejected rows may have moved past the clock: it fires at once."""
         for old in list(self.handle.listTimers()):
             self.handle.deleteTimer(old)
         if shard.due() < NEVER:
