@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-STARTS_SPARK = tuple(f"spark/test_{name}.py" for name in ("pipeline", "demo", "run", "faults", "spark_benchmarks"))
+_FILES = ("pipeline", "demo", "run", "faults", "session", "spark_benchmarks")
+STARTS_SPARK = tuple(f"spark/test_{name}.py" for name in _FILES)
 
 
 @pytest.hookimpl(optionalhook=True)

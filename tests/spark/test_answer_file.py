@@ -278,7 +278,7 @@ def java(folder: Path, said: str, code: int = 0) -> None:
         ('java version "1.8.0_292"', 0, "is Java 8"),
         ('openjdk version "11.0.2"', 0, "is Java 11"),
         ("no Java runtime present", 1, "does not run"),
-        (None, 0, "which holds no bin/java"),
+        (None, 0, "there is no java in JAVA_HOME"),
     ],
 )
 def test_java_is_there_or_the_message_says_what_to_install(

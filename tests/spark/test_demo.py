@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,31 +17,12 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import skyband as sb
-import skyband.spark as sbs
 from skyband import datasets
 from skyband.cli import app
 from skyband.demo import AIRPORTS
 from skyband.errors import QueryError, SkybandError
 from skyband.spark import demo
 from skyband.spark.java import require_java
-
-needs_java = pytest.mark.skipif(
-    shutil.which("java") is None and "JAVA_HOME" not in os.environ and "CI" not in os.environ,
-    reason="Spark needs Java 17 (Debian: openjdk-17-jre-headless); CI demands it",
-)
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": 2,
-        "spark.sql.streaming.fileSink.log.compactInterval": 2,  # so that the sink's log is compacted within the test
-        "spark.log.level": "ERROR",
-    }
-    session = sbs.session("local[2]", **settings)
-    yield session
-    session.stop()
 
 
 def year(rows: int = 3000) -> Any:
@@ -54,10 +33,15 @@ def rows_of(changes: Any) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(row.values()) for row in changes.drop_columns("at").to_pylist())
 
 
-@needs_java
 def test_spark_changes_are_those_of_a_monitor(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession,
+    setting: Callable[[str, object], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    setting("spark.sql.streaming.fileSink.log.compactInterval", 2)  # so that it is compacted within the test
+
     @contextmanager
     def ours(folder: demo.Folder) -> Iterator[SparkSession]:
         yield spark

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,33 +23,11 @@ from contract.streams import Row, cells, net, same_rows
 from skyband.errors import QueryError
 from spark.shards import pushed
 
-pytestmark = [
-    pytest.mark.xdist_group("spark"),  # one session for all
-    pytest.mark.skipif(
-        shutil.which("java") is None and "JAVA_HOME" not in os.environ and "CI" not in os.environ,
-        reason="Spark needs Java 17 (Debian: openjdk-17-jre-headless); CI demands it",
-    ),
-]
-
-_ROCKSDB = "spark.sql.streaming.stateStore.providerClass"
 QUERIES = {
     "day": sb.TopK(3, by="delay", window=sb.Last("24 hours"), per="origin"),
     "all": sb.TopK(3, by="delay", window=sb.Last(100)),
     "two": sb.TopK(2, by="delay + 0.5 * late", window=sb.Last(9), per=("origin", "carrier"), where="late > 1"),
 }
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": 2,
-        "spark.sql.session.timeZone": "America/New_York",
-        "spark.log.level": "ERROR",
-    }
-    session = sbs.session("local[2]", **settings)
-    yield session
-    session.stop()
 
 
 def flights(size: int = 600, *, zone: str | None = "UTC", seed: int = 7) -> Any:
@@ -265,23 +241,6 @@ def test_time_comes_back_as_it_went_in(spark: SparkSession, kind: str) -> None:
     if kind.startswith("TIMESTAMP"):  # 01:30 to 03:30 is one hour on this night, two where there is no zone
         left = changes.where("diff < 0 AND id = 0").selectExpr("CAST(time AS STRING)").collect()
         assert left[0][0] == ("2024-03-10 03:30:00")
-
-
-def test_a_session_without_rocksdb_is_refused_for_streams_only(spark: SparkSession, tmp_path: Path) -> None:
-    write(tmp_path / "in", 0, flights(20))
-    df = spark.read.parquet(str(tmp_path / "in"))
-    provider = spark.conf.get(_ROCKSDB)
-    other = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-    try:
-        spark.conf.set(_ROCKSDB, other)
-        with pytest.raises(QueryError, match=rf"{other}, which cannot run.*Set {_ROCKSDB}=.*RocksDB.*or use"):
-            sbs.monitor(stream(spark, tmp_path / "in", df.schema), QUERIES, id="flight", time="time")
-        spark.conf.unset(_ROCKSDB)
-        with pytest.raises(QueryError, match="RocksDB"):
-            sbs.answers(stream(spark, tmp_path / "in", df.schema), QUERIES, id="flight", time="time")
-        sbs.monitor(df, QUERIES, id="flight", time="time")
-    finally:
-        spark.conf.set(_ROCKSDB, str(provider))
 
 
 @pytest.fixture(scope="module")

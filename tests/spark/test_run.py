@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import skyband as sb
-import skyband.spark as sbs
 from contract.streams import cells, same_rows
 from skyband.datasets import endless
 from skyband.errors import QueryError, RunError
@@ -27,14 +24,6 @@ from skyband.spark.answer_file import AnswerFile
 from skyband.spark.run import run
 from spark.shards import pushed
 from spark.test_pipeline import read
-
-pytestmark = [
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.skipif(
-        shutil.which("java") is None and "JAVA_HOME" not in os.environ and "CI" not in os.environ,
-        reason="Spark needs Java 17 (Debian: openjdk-17-jre-headless); CI demands it",
-    ),
-]
 
 QUERIES = {
     "late": sb.TopK(3, by="delay", window=sb.Last("2 hours"), per="origin"),
@@ -46,13 +35,6 @@ SETTINGS = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "s
 
 def flights(rows: int) -> Any:
     return endless("flights_like", 0, rows, seed=5, keys=3, per_day=2000)
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = sbs.session("local[2]", **SETTINGS)
-    yield session
-    session.stop()
 
 
 def data(folder: Path, sink: dict[str, Any], rows: int, **run_keys: Any) -> dict[str, Any]:
@@ -168,7 +150,7 @@ def test_a_row_that_fails_the_run_is_named(spark: SparkSession, tmp_path: Path) 
     made["source"] = {"format": "parquet", "path": str(tmp_path / "in")}
     made["queries"] = {"q": {"k": 1, "by": "x", "window": 5}}
     made["stream"] = {"id": "i", "invalid": "raise"}
-    with pytest.raises(RunError, match=r"^row 1: x is null\. Nothing was pushed; mend the row, or use invalid=.*$"):
+    with pytest.raises(RunError, match=r"^id 2: x is null\. Nothing was pushed; mend the row, or use invalid=.*$"):
         run(pipeline_of(made), spark=spark)
     made["stream"] = {"id": "j"}
     with pytest.raises(QueryError, match="no column 'j'"):  # only the files say which columns there are

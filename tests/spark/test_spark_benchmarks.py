@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +10,9 @@ from benchmarks import plot, run, store
 from benchmarks.contestants import ON_SPARK
 from benchmarks.experiment import load, names
 from benchmarks.spark import streaming
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 import skyband.spark as sbs
-
-pytestmark = pytest.mark.skipif(
-    shutil.which("java") is None and "JAVA_HOME" not in os.environ and "CI" not in os.environ,
-    reason="Spark needs Java 17 (Debian: openjdk-17-jre-headless); CI demands it",
-)
 
 SLIDES = """
 about = "small"
@@ -87,13 +79,6 @@ contestants = ["spark_monitor"]
 """
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_session() -> Iterator[None]:
-    session = streaming.session()
-    yield
-    session.stop()
-
-
 def read_state(checkpoint: str) -> DataFrame:
     """A stand-in with the columns of `sbs.state`."""
     assert (Path(checkpoint) / "state").is_dir()
@@ -102,7 +87,7 @@ def read_state(checkpoint: str) -> DataFrame:
     return streaming.session().createDataFrame(parts, columns)
 
 
-def test_every_contestant_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_contestant_on_spark(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sbs, "state", read_state, raising=False)
     files = {"slides": SLIDES, "state": STATE, "triggers": TRIGGERS}
     for name, text in files.items():

@@ -26,7 +26,7 @@ from skyband.standing import Seen
 
 Bools = NDArray[np.bool_]
 
-PACKED = "shard int, family int, blob binary, moment timestamp"
+PACKED = "shard int, family int, blob binary, moment timestamp_ltz"  # plain "timestamp" may be said to mean NTZ
 REPORT = -1  # in the place of a family: the blob is a report
 _CHUNK = 1 << 16  # rows that are packed together
 

@@ -125,6 +125,7 @@ def rejected(
     time: str | None = None,
 ) -> DataFrame:
     """The rows that `monitor` rejects, with all their columns, a `reason` and the `queries` that reject it."""
+    check(df.sparkSession, streaming=False)
     asked = named(queries)
     Monitor(asked, time=time)  # says what is wrong before any job runs
     for name in ("reason", "queries"):
@@ -154,8 +155,7 @@ def _plan(
     watermark: str | None,
 ) -> Plan:
     spark = df.sparkSession
-    if df.isStreaming:
-        check(spark)
+    check(spark, streaming=df.isStreaming)
     checked = Monitor(named(queries), **dataclasses.asdict(options))  # says what is wrong before any job runs
     asked = {name: query for name, query in checked.queries.items() if isinstance(query, TopK)}
     if options.id is None:

@@ -1,0 +1,51 @@
+"""One SparkSession for all tests of this folder. Tests that ask for it are skipped where there is no Java."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+import skyband.spark as sbs
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ and "CI" not in os.environ:
+        pytest.skip("Spark needs Java 17 (Debian: openjdk-17-jre-headless); CI demands it")
+
+
+@pytest.fixture(scope="session")
+def spark(java: None) -> Iterator[SparkSession]:
+    """Two cores, and a task may fail once; in a zone whose clocks change within `test_pipeline.flights`."""
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "America/New_York",
+        "spark.log.level": "OFF",
+    }
+    session = sbs.session("local[2,2]", **settings)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def setting(spark: SparkSession) -> Iterator[Callable[[str, object], None]]:
+    """Change a setting of the session (None: unset it) until the test is over."""
+    before: dict[str, str | None] = {}
+
+    def put(name: str, value: object) -> None:
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, str(value))
+
+    def change(name: str, value: object) -> None:
+        before.setdefault(name, spark.conf.get(name, None))
+        put(name, value)
+
+    yield change
+    for name, value in before.items():
+        put(name, value)
