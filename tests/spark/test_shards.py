@@ -338,6 +338,48 @@ def test_queries_resume_start_empty_and_are_discarded(shards: int) -> None:
     assert {name for one in pipeline.monitors() for name in one.queries} == set(new)
 
 
+@examples(40)
+@given(streams(emit=("arrival", "batch")), st.data())
+def test_queries_come_go_and_change_places_while_cells_are_split(stream: Stream, data: st.DataObject) -> None:
+    """Against a Monitor that drops and adds; where a new one's numbers begin depends on who shares its shard."""
+    shards, monitor = stream.start()
+    queries, fresh = dict(stream.queries), set[str]()
+    for number, trigger in enumerate(stream.triggers):
+        if number and data.draw(st.booleans()):
+            gone = data.draw(st.sets(st.sampled_from(sorted(queries)), max_size=len(queries) - 1))
+            like = data.draw(st.lists(st.sampled_from(sorted(stream.queries)), max_size=2))
+            new = {f"{name}{number}{i}": stream.queries[name] for i, name in enumerate(like)}
+            fresh |= new.keys()
+            kept = {name: query for name, query in queries.items() if name not in gone}
+            for name in gone:
+                monitor.drop(name)
+            for name, query in new.items():
+                monitor.add(name, query)
+            queries = dict(data.draw(st.permutations(list({**kept, **new}.items()))))
+            shards.restart(queries)
+        found, expected = (
+            [{**row, "at": None} if row["query"] in fresh else row for row in changes]
+            for changes in (shards.trigger(trigger), pushed(monitor, trigger, stream.order))
+        )
+        same_rows(
+            [{name: row.get(name) for name in sorted(row)} for row in found],
+            [{name: row.get(name) for name in sorted(row)} for row in expected],
+            f"trigger {number}",
+        )
+        for name in queries:
+            same_rows(shards.answer(name), cells(monitor.answer(name)), f"trigger {number}, answer of {name}")
+
+
+def test_queries_in_another_order_find_their_state() -> None:
+    """The cells of families are numbered in the order in which the queries are given."""
+    queries = {"a": per_group(1, 5), "b": TopK(1, by="x", window=Last(span=30), per="g"), "c": per_group(2, 3)}
+    options = {"id": "i", "time": "t"}
+    pipeline, monitor = Shards(queries, options, 2), Monitor(queries, **options)
+    same_rows(pipeline.trigger([rows(*_FIRST)]), pushed(monitor, [rows(*_FIRST)], ("t", "i")), "before")
+    pipeline.restart({name: queries[name] for name in ("b", "c", "a")})
+    same_rows(pipeline.trigger([rows(*_SECOND)]), pushed(monitor, [rows(*_SECOND)], ("t", "i")), "after")
+
+
 @pytest.mark.parametrize(
     "by",
     [
