@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import skyband.spark as sbs
+from spark.quick import SETTINGS
 
 
 @pytest.fixture(scope="session")
@@ -21,12 +22,7 @@ def java() -> None:
 @pytest.fixture(scope="session")
 def spark(java: None) -> Iterator[SparkSession]:
     """Two cores, and a task may fail once; in a zone whose clocks change within `test_pipeline.flights`."""
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.sql.session.timeZone": "America/New_York",
-        "spark.log.level": "OFF",
-    }
-    session = sbs.session("local[2,2]", **settings)
+    session = sbs.session("local[2,2]", **SETTINGS, **{"spark.sql.session.timeZone": "America/New_York"})
     yield session
     session.stop()
 

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import skyband as sb
@@ -88,24 +87,6 @@ def test_batch_equals_a_monitor(spark: SparkSession) -> None:
     expected = pushed(monitor, [table], ("time", "flight"))
     assert changes.columns == list(expected[0])
     same_rows(read(changes), expected, "batch")
-
-
-def test_stream_of_files_equals_a_monitor_with_a_restart_in_the_middle(spark: SparkSession, tmp_path: Path) -> None:
-    table = flights()
-    pieces = [table.slice(0, 150), table.slice(150, 250), table.slice(400, 50), table.slice(450)]
-    options: dict[str, Any] = {"id": "flight", "time": "time", "keep": "note"}
-    monitor, expected = sb.Monitor(QUERIES, **options), list[Row]()
-    for begin in (0, 2):
-        for number in (begin, begin + 1):
-            write(tmp_path / "in", number, pieces[number])
-            expected += pushed(monitor, [pieces[number]], ("time", "flight"))
-        schema = spark.read.parquet(str(tmp_path / "in")).schema
-        run(sbs.monitor(stream(spark, tmp_path / "in", schema), QUERIES, shards=3, **options), tmp_path)
-        same_rows(read(spark.read.parquet(str(tmp_path / "out"))), expected, f"files up to {begin + 1}")
-    write(tmp_path / "in", 4, pieces[0])
-    other = sbs.monitor(stream(spark, tmp_path / "in", schema), QUERIES, shards=2, **options)
-    with pytest.raises(StreamingQueryException, match=r"StateError.*Run with shards=3, or start from a new checkpoint"):
-        run(other, tmp_path)
 
 
 def test_stream_with_late_rows_and_net_changes(spark: SparkSession, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from skyband.errors import QueryError, RunError
 from skyband.pipeline_file import Pipeline, pipeline_of
 from skyband.spark.answer_file import AnswerFile
 from skyband.spark.run import run
+from spark.quick import SETTINGS
 from spark.shards import pushed
 from spark.test_pipeline import read
 
@@ -30,7 +31,6 @@ QUERIES = {
     "all": sb.TopK(4, by="delay", window=sb.Last(500)),
 }
 OPTIONS: dict[str, Any] = {"id": "flight", "time": "time"}
-SETTINGS = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.log.level": "OFF"}
 
 
 def flights(rows: int) -> Any:

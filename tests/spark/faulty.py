@@ -1,0 +1,122 @@
+"""A streaming query that fails, or comes to a standstill, where a file says so; and a driver to be killed meanwhile.
+
+A trap is a file `<place> <batch>` in a folder. Who gets there first in that trigger renames it, then fails or sleeps as
+its text says. Places: `mapper`, when a task has sent its last row; `operator`, inside of a stateful task, once it holds
+its shard's rows; `after`, when a stateful task has told all changes, and Spark has committed its state; `sink`, on the
+driver, when the trigger's rows are written.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark import TaskContext, cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import skyband as sb
+import skyband.spark as sbs
+from spark.quick import SETTINGS
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]  # workers lack it
+
+DAY = sb.Last("24 hours")
+OPTIONS: dict[str, Any] = {"id": "flight", "time": "time"}
+
+
+def arm(folder: Path, place: str, batch: int, action: str) -> Path:
+    """Set a trap; returns what it is called once it has been sprung."""
+    trap = folder / f"{place} {batch}"
+    trap.write_text(action)
+    return trap.with_name(f"{trap.name} sprung")
+
+
+def spring(folder: Path, place: str, batch: int) -> None:
+    trap = folder / f"{place} {batch}"
+    sprung = trap.with_name(f"{trap.name} sprung")
+    try:
+        action = trap.read_text()
+        trap.rename(sprung)
+    except FileNotFoundError:
+        return
+    if action == "sleep":
+        time.sleep(600)
+    raise RuntimeError(f"a trap: {trap.name}")
+
+
+def batch_of_task() -> int:
+    context = TaskContext.get()
+    assert context is not None
+    return int(context.getLocalProperty("streaming.sql.batchId") or -1)
+
+
+@dataclass(frozen=True)
+class Delay:
+    """A scoring with a trap for the operator: the mapper scores as well."""
+
+    traps: Path
+
+    def __call__(self, batch: Any) -> Any:
+        frame: Any = sys._getframe()
+        while frame is not None and frame.f_code.co_name != "handleInputRows":
+            frame = frame.f_back
+        if frame is not None:
+            spring(self.traps, "operator", batch_of_task())
+        return batch["delay"]
+
+
+def passing(traps: Path, place: str, batches: Iterator[Any]) -> Iterator[Any]:
+    yield from batches
+    spring(traps, place, batch_of_task())
+
+
+def queries(window: sb.Last, by: Any = "delay") -> dict[str, sb.TopK]:
+    """`by`: where a Monitor is asked the same, there is nothing to fall into."""
+    return {
+        "timed": sb.TopK(3, by=by, window=window, per="origin"),
+        "all": sb.TopK(3, by=by, window=sb.Last(100)),
+    }
+
+
+def changes(spark: SparkSession, folder: Path, window: sb.Last) -> DataFrame:
+    """Of the files of `in`, each a trigger; traps are in the folder itself."""
+    schema = spark.read.parquet(str(folder / "in")).schema
+    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    rows = rows.mapInArrow(partial(passing, folder, "mapper"), schema)
+    found = sbs.monitor(rows, queries(window, Delay(folder)), shards=2, **OPTIONS)
+    return found.mapInArrow(partial(passing, folder, "after"), found.schema)
+
+
+def to_parquet(found: DataFrame, folder: Path) -> StreamingQuery:
+    writer = found.writeStream.format("parquet").option("path", str(folder / "out"))
+    return writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+
+
+def to_batches(found: DataFrame, folder: Path) -> StreamingQuery:
+    """Each attempt at a batch is a file `out/<batch>.<attempt>`."""
+
+    def put(rows: DataFrame, batch: int) -> None:
+        (folder / "out").mkdir(exist_ok=True)
+        attempt = len(list((folder / "out").glob(f"{batch}.*")))
+        pq.write_table(rows.toArrow(), folder / "out" / f"{batch}.{attempt}")
+        spring(folder, "sink", batch)
+
+    writer = found.writeStream.foreachBatch(put).option("checkpointLocation", str(folder / "checkpoint"))
+    return writer.trigger(availableNow=True).start()
+
+
+def drive(folder: Path) -> None:
+    """The driver to be killed."""
+    spark = sbs.session("local[2]", **SETTINGS, **{"spark.local.dir": str(folder / "local")})
+    to_parquet(changes(spark, folder, DAY), folder).awaitTermination()
+
+
+if __name__ == "__main__":
+    drive(Path(sys.argv[1]))
