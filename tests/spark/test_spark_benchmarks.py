@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from benchmarks import plot, run, store
 from benchmarks.contestants import ON_SPARK
 from benchmarks.experiment import load, names
-from benchmarks.spark import streaming
-from pyspark.sql import DataFrame, SparkSession
-
-import skyband.spark as sbs
+from pyspark.sql import SparkSession
 
 SLIDES = """
 about = "small"
@@ -79,16 +75,7 @@ contestants = ["spark_monitor"]
 """
 
 
-def read_state(checkpoint: str) -> DataFrame:
-    """A stand-in with the columns of `sbs.state`."""
-    assert (Path(checkpoint) / "state").is_dir()
-    columns = "shard long, per string, queries array<string>, groups long, objects long, bytes long"
-    parts = [(0, "key", ["q0"], 1, 30, 2_000), (1, "key", ["q0"], 1, 30, 880)]
-    return streaming.session().createDataFrame(parts, columns)
-
-
-def test_every_contestant_on_spark(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sbs, "state", read_state, raising=False)
+def test_every_contestant_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     files = {"slides": SLIDES, "state": STATE, "triggers": TRIGGERS}
     for name, text in files.items():
         (tmp_path / f"{name}.toml").write_text(text)
@@ -102,12 +89,14 @@ def test_every_contestant_on_spark(spark: SparkSession, tmp_path: Path, monkeypa
             assert len(spent) == row.parameters["rows"] / row.parameters["file"]
             assert all(one["triggerExecution"] >= one["addBatch"] > 0 for one in spent)
     told = rows["state"]["last n"].counters
-    assert (told["objects"], told["bytes_over_objects"]) == ([60], [2_880 / (60 * 48)])
+    (objects,), (size,) = told["objects"], told["bytes_over_objects"]
+    assert 0 < objects <= rows["state"]["last n"].parameters["rows"]
+    assert 1 < size < 50  # so small a state is mostly its index
     assert rows["slides"]["spark_max_by"].counters["windows"][0] > 229
     assert plot.main([*said, "--figures", str(tmp_path)]) == 0
     for name in files:
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert "| bytes | at most 2 | 1 |" in (tmp_path / "state.md").read_text()
+    assert "| bytes | at most 2 |" in (tmp_path / "state.md").read_text()
 
 
 def test_quick_is_small() -> None:
