@@ -1,13 +1,15 @@
 """A streaming query that fails, or comes to a standstill, where a file says so; and a driver to be killed meanwhile.
 
-A trap is a file `<place> <batch>` in a folder. Who gets there first in that trigger renames it, then fails or sleeps as
-its text says. Places: `mapper`, when a task has sent its last row; `operator`, inside of a stateful task, once it holds
-its shard's rows; `after`, when a stateful task has told all changes, and Spark has committed its state; `sink`, on the
-driver, when the trigger's rows are written.
+A trap is a file `<place> <batch>` in a folder. Who gets there first in that trigger renames it, then fails, dies or
+sleeps as its text says. Places: `mapper`, when a task has sent its last row; `operator`, inside of a stateful task,
+once it holds its shard's rows; `after`, when a stateful task has told all changes, and Spark has committed its state;
+`sink`, on the driver, when the trigger's rows are written.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -48,6 +50,8 @@ def spring(folder: Path, place: str, batch: int) -> None:
         return
     if action == "sleep":
         time.sleep(600)
+    if action == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
     raise RuntimeError(f"a trap: {trap.name}")
 
 
