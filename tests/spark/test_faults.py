@@ -53,7 +53,7 @@ def told(pieces: list[Any], window: sb.Last) -> list[list[Row]]:
 
 def finish(query: StreamingQuery) -> None:
     try:
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(240)
     finally:
         query.stop()
 

@@ -72,7 +72,7 @@ def run(changes: DataFrame, folder: Path) -> None:
     writer = changes.writeStream.format("parquet").option("path", str(folder / "out"))
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
     try:
-        assert query.awaitTermination(60)
+        assert query.awaitTermination(240)
     finally:
         query.stop()
 
