@@ -1,13 +1,15 @@
 """A streaming query that fails, or comes to a standstill, where a file says so; and a driver to be killed meanwhile.
 
-A trap is a file `<place> <batch>` in a folder. Who gets there first in that trigger renames it, then fails or sleeps as
-its text says. Places: `mapper`, when a task has sent its last row; `operator`, inside of a stateful task, once it holds
-its shard's rows; `after`, when a stateful task has told all changes, and Spark has committed its state; `sink`, on the
-driver, when the trigger's rows are written.
+A trap is a file `<place> <batch>` in a folder. Who gets there first in that trigger renames it, then fails, dies or
+sleeps as its text says. Places: `mapper`, where rows are scored; `operator`, inside of a stateful task, where they are
+scored again; `after`, when a stateful task has told all changes, and Spark has committed its state;
+`sink`, on the driver, when the trigger's rows are written.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -48,6 +50,8 @@ def spring(folder: Path, place: str, batch: int) -> None:
         return
     if action == "sleep":
         time.sleep(600)
+    if action == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
     raise RuntimeError(f"a trap: {trap.name}")
 
 
@@ -59,7 +63,7 @@ def batch_of_task() -> int:
 
 @dataclass(frozen=True)
 class Delay:
-    """A scoring with a trap for the operator: the mapper scores as well."""
+    """A scoring with traps: the mapper calls it, and so does the operator."""
 
     traps: Path
 
@@ -67,14 +71,13 @@ class Delay:
         frame: Any = sys._getframe()
         while frame is not None and frame.f_code.co_name != "handleInputRows":
             frame = frame.f_back
-        if frame is not None:
-            spring(self.traps, "operator", batch_of_task())
+        spring(self.traps, "mapper" if frame is None else "operator", batch_of_task())
         return batch["delay"]
 
 
-def passing(traps: Path, place: str, batches: Iterator[Any]) -> Iterator[Any]:
+def passing(traps: Path, batches: Iterator[Any]) -> Iterator[Any]:
     yield from batches
-    spring(traps, place, batch_of_task())
+    spring(traps, "after", batch_of_task())
 
 
 def queries(window: sb.Last, by: Any = "delay") -> dict[str, sb.TopK]:
@@ -89,9 +92,8 @@ def changes(spark: SparkSession, folder: Path, window: sb.Last) -> DataFrame:
     """Of the files of `in`, each a trigger; traps are in the folder itself."""
     schema = spark.read.parquet(str(folder / "in")).schema
     rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    rows = rows.mapInArrow(partial(passing, folder, "mapper"), schema)
     found = sbs.monitor(rows, queries(window, Delay(folder)), shards=2, **OPTIONS)
-    return found.mapInArrow(partial(passing, folder, "after"), found.schema)
+    return found.mapInArrow(partial(passing, folder), found.schema)
 
 
 def to_parquet(found: DataFrame, folder: Path) -> StreamingQuery:

@@ -53,7 +53,7 @@ def told(pieces: list[Any], window: sb.Last) -> list[list[Row]]:
 
 def finish(query: StreamingQuery) -> None:
     try:
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(240)
     finally:
         query.stop()
 
@@ -93,8 +93,8 @@ def test_a_restart_after_any_trigger(spark: SparkSession, tmp_path: Path) -> Non
 
 def test_a_task_or_a_sink_that_fails_is_run_again(spark: SparkSession, tmp_path: Path) -> None:
     pieces = cut(tmp_path, whole_seconds(flights(300)), 3)
-    traps = [("operator", 0), ("after", 1), ("sink", 1), ("mapper", 2)]
-    sprung = [faulty.arm(tmp_path, place, batch, "fail") for place, batch in traps]
+    traps = [("operator", 0, "die"), ("after", 1, "fail"), ("sink", 1, "fail"), ("mapper", 2, "fail")]
+    sprung = [faulty.arm(tmp_path, *trap) for trap in traps]
     with pytest.raises(StreamingQueryException, match="a trap: sink 1"):
         finish(faulty.to_batches(faulty.changes(spark, tmp_path, SECONDS), tmp_path))
     finish(faulty.to_batches(faulty.changes(spark, tmp_path, SECONDS), tmp_path))
@@ -140,6 +140,7 @@ def test_kill_9_of_the_driver_in_the_middle_of_a_trigger(spark: SparkSession, tm
     pieces = cut(tmp_path, flights(300, zone=None), 3)
     kill_in_the_middle(tmp_path, faulty.arm(tmp_path, "after", 1, "sleep"))
     assert [(tmp_path / "checkpoint" / "commits" / name).exists() for name in "01"] == [True, False]
+    assert list((tmp_path / "checkpoint" / "state" / "0").glob("*/2.*"))  # some state went ahead
     finish(faulty.to_parquet(faulty.changes(spark, tmp_path, DAY), tmp_path))
     expected = [row for rows in told(pieces, DAY) for row in rows]
     same_rows(read(spark.read.parquet(str(tmp_path / "out"))), expected, "each change once")

@@ -73,7 +73,7 @@ def run(changes: DataFrame, folder: Path) -> list[Any]:
     writer = changes.writeStream.format("parquet").option("path", str(folder / "out"))
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
     try:
-        assert query.awaitTermination(60)
+        assert query.awaitTermination(240)
         return [json.loads(one.json) for one in query.recentProgress]
     finally:
         query.stop()
