@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -223,6 +224,22 @@ def test_forget_at_the_very_moment() -> None:
     assert told(shards.trigger([rows((5, 19, 1.0, 1))])) == ["19 1 +5", "19 1 -1"]
 
 
+@pytest.mark.parametrize("emit", ["arrival", "batch"])
+@pytest.mark.parametrize("slice_", [1, 2, 100])
+def test_who_returns_after_a_silence_takes_nobody_along(emit: str, slice_: int) -> None:
+    """Of four groups two fall silent and return, one of them twice; the others are never silent for ten."""
+    options = {"id": "i", "time": "t", "emit": emit}
+    sizes = Sizes(slice=slice_)
+    shards = Shards({"q": TopK(1, by="x", window=Last(9), per="g")}, options, 1, forget=10, sizes=sizes)
+    assert net(shards.trigger([rows(*[(g, 0, 9.0, g) for g in (1, 2, 3, 4)])]))
+    steady = [(100 + t, t, 1.0, g) for t, g in zip(range(4, 48, 4), [2, 4] * 6, strict=False)]
+    returning = [(200, 20, 1.0, 1), (201, 40, 2.0, 1), (202, 45, 1.0, 3)]
+    changes = shards.trigger([rows(*steady, *returning)])
+    assert {row["g"] for row in changes} == {1, 3}
+    assert sum(row["diff"] for row in changes) == 0
+    assert {(row["g"], row["id"]) for row in shards.answer("q")} == {(1, 201), (2, 2), (3, 202), (4, 4)}
+
+
 def test_forgetting_is_for_count_windows_with_per() -> None:
     queries = {
         "all": TopK(1, by="x", window=Last(5)),
@@ -241,8 +258,9 @@ def test_forgetting_times_before_1970_with_a_query_that_came_later() -> None:
     shards = Shards(first, {"id": "i", "time": "t"}, 1, forget=10)
     shards.trigger([rows((1, -100, 9.0, 1))])
     shards.restart(both)
-    assert told(shards.trigger([rows((2, -99, None, 2))])) == ["-99 2 +2"]
-    assert told(shards.trigger([rows((3, -89, None, 3))])) == ["-89 2 -2", "-89 3 +3", "-90 1 -1"]
+    assert shards.trigger([rows()]) == []
+    assert told(shards.trigger([rows((2, -99, 1.0, 2), y=None)])) == ["-99 2 +2"]
+    assert told(shards.trigger([rows((3, -89, 1.0, 3), y=None)])) == ["-89 2 -2", "-89 3 +3", "-90 1 -1"]
 
 
 def test_groups_that_only_dropped_queries_knew_are_forgotten_at_once() -> None:
@@ -319,6 +337,20 @@ def test_the_watermark_moves_the_clock(shards: int, emit: str) -> None:
     assert who(pipeline.watermark(at(50))) == sorted(f"21 -{g}" for g in range(4, 8))
     assert groups_in(pipeline, Family(("g",), timed=False)) == 0
     assert pipeline.watermark(at(5000)) == []
+
+
+def test_one_timer_for_each_shard_and_never_too_early() -> None:
+    """Timers are of milliseconds, times of microseconds."""
+    query = {"q": TopK(1, by="x", window=Last("10 seconds"), per="g")}
+    pipeline = Shards(query, {"id": "i", "time": "t"}, 3, watermarked=True)
+    for i in (0, 20):
+        table = seconds(*[(10 * i + g, i, 1.0, g) for g in range(9)])
+        when = pa.array([moment + timedelta(microseconds=1) for moment in table.column("t").to_pylist()], SECONDS.type)
+        pipeline.trigger([table.set_column(table.column_names.index("t"), "t", when)])
+        timers = pipeline.tester.handle._timers._key_to_timers
+        assert [len(held) for held in timers.values()] == [1, 1, 1]
+    assert pipeline.watermark(at(30)) == []
+    assert len(pipeline.watermark(at(30) + 1)) == 9
 
 
 def test_rejected_rows_carry_the_watermark_and_no_clock() -> None:

@@ -103,9 +103,10 @@ def test_answers_of_the_groups_that_changed(stream: Stream) -> None:
         same_rows(found, expected, f"trigger {number}")
 
 
+@pytest.mark.parametrize("sizes", [Sizes(), Sizes(cell=300, slice=100, memory=5000)], ids=["as they are", "tiny"])
 @pytest.mark.parametrize("shards", [1, 7])
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
-def test_five_hundred_groups(shards: int, emit: str) -> None:
+def test_five_hundred_groups(shards: int, emit: str, sizes: Sizes) -> None:
     rng = np.random.default_rng(5)
     size = 4000
     table = pa.table(
@@ -122,12 +123,15 @@ def test_five_hundred_groups(shards: int, emit: str) -> None:
         "all": TopK(3, by="x", window=Last(span=50)),
     }
     options = {"id": "i", "time": "t", "emit": emit}
-    pipeline, monitor = Shards(queries, options, shards), Monitor(queries, **options)
+    pipeline, monitor = Shards(queries, options, shards, sizes=sizes), Monitor(queries, **options)
     for begin in range(0, size, 800):
         trigger = [table.slice(begin, 500), table.slice(begin + 500, 300)]
         same_rows(pipeline.trigger(trigger), pushed(monitor, trigger, ("t", "i")), f"trigger at {begin}")
     for name in queries:
         same_rows(pipeline.answer(name), cells(monitor.answer(name)), name)
+    if sizes.cell:
+        cells_ = [len(directory) for shard in pipeline.shards_now() for directory in shard.directories.values()]
+        assert sum(cells_) > 400
 
 
 def test_rows_that_order_does_not_tell_apart_come_by_all_else_they_carry() -> None:
@@ -485,11 +489,12 @@ def test_other_options_are_a_state_error_or_hold(change: dict[str, Any]) -> None
     assert dataclasses.asdict(monitor.state.options).items() >= change.items()
 
 
-def test_a_query_that_comes_later_goes_by_the_clock_of_the_stream() -> None:
+@pytest.mark.parametrize("late", [50, 5])
+def test_a_query_that_comes_later_goes_by_the_clock_of_the_stream(late: int) -> None:
     queries = {"a": TopK(1, by="x", window=Last(span=10)), "b": TopK(1, by="x", window=Last(span=10), per="g")}
     options = {"id": "i", "time": "t", "late": "drop"}
     pipeline, monitor = Shards({"a": queries["a"]}, options, 7), Monitor({"a": queries["a"]}, **options)
-    first, second = [rows((1, 100, 1.0, 1))], [rows((2, 50, 1.0, 1))]
+    first, second = [rows((1, 100, 1.0, 1))], [rows((2, 100 - late, 1.0, 1))]
     assert net(pipeline.trigger(first)) == net(pushed(monitor, first, ("t", "i")))
     pipeline.restart(queries)
     monitor.add("b", queries["b"])
