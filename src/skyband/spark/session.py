@@ -31,7 +31,7 @@ def session(master: str | None = None, **settings: Any) -> SparkSession:
     `session("local[2]", **{"spark.sql.shuffle.partitions": 4})`
 
     On a local master there are as many shuffle partitions as cores, unless something says a number: a trigger opens and
-    commits a state store for each of them, and Spark's 200 take seconds.
+    commits a state store for each of them, and Spark's 200 make it many times as long.
     """
     builder = SparkSession.builder
     for name, value in _SETTINGS.items():
