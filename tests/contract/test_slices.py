@@ -53,7 +53,7 @@ def push_slices(monitor: Monitor, scene: Scene, slices: list[list[Row]], to: Any
 
 
 @pytest.mark.parametrize("emit", ["batch", "arrival"])
-@examples(120)
+@examples(80)
 @given(st.data())
 def test_slices_of_a_batch_are_one_push(emit: str, data: st.DataObject) -> None:
     scene, batches = data.draw(sliced(emit))
