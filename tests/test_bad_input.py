@@ -242,7 +242,7 @@ def test_kinds_without_an_engine_say_so(query: Any) -> None:
     assert brief(monitor.push({"x": [1, 2, 3]})) == ["+1", "+2", "-1", "+3"]
 
 
-@pytest.mark.parametrize("algorithm", ["BLOCK", "ra", "Tma", "CPM/W"])
+@pytest.mark.parametrize("algorithm", ["tsl", "SMA", "Tma", "CPM/W"])
 def test_algorithms_without_an_engine_say_so(algorithm: str) -> None:
     with pytest.raises(QueryError) as caught:
         sb.Monitor(sb.TopK(2, "x", sb.Last(3), algorithm=algorithm))

@@ -13,15 +13,18 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import charts, checks, contestants, machine, plot, run, store
+from benchmarks import charts, checks, contestants, machine, plot, run, store, tables, yardsticks
 from benchmarks.contestants import Outcome, Ready
-from benchmarks.experiment import Cell, Entrant, Experiment, ExperimentError, Goal, load, names
+from benchmarks.experiment import Cell, Entrant, Experiment, ExperimentError, Goal, load, names, usual
 from benchmarks.goals import judge
 from benchmarks.measure import measure
-from benchmarks.workloads import WORKLOADS, Stream, query_points
+from benchmarks.workloads import WORKLOADS, Missing, Stream, query_points, sites
+
+from skyband.datasets.loaders import available
 
 ROOT = Path(__file__).parents[1]
-HERE = [name for name in names() if not name.startswith("spark")]  # those on Spark: tests/spark
+HERE = usual()  # those on Spark: tests/spark
+COMPUTED = [name for name in names() if not load(name).measured]
 SMALL = """
 about = "small"
 seed = 3
@@ -72,7 +75,9 @@ def test_every_experiment_runs_stores_and_plots(tmp_path: Path, capsys: pytest.C
         lines = (results / f"{name}.jsonl").read_text().splitlines()
         rows = [json.loads(line) for line in lines]
         cells = load(name, quick=True).cells
-        assert len(rows) == sum(len(cell.entrants) for cell in cells)
+        measured = {row["number"] for row in rows}  # cells with real data are skipped where there are none
+        assert measured == {number for number, cell in enumerate(cells) if not _lacks(cell)}
+        assert len(rows) == sum(len(cells[number].entrants) for number in measured)
         for row in rows:
             assert row["right"] is True
             assert row["quick"] is True
@@ -97,6 +102,41 @@ def test_every_experiment_runs_stores_and_plots(tmp_path: Path, capsys: pytest.C
             assert (figures / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         if load(name).goals:
             assert "| goal |" in (figures / f"{name}.md").read_text()
+
+
+def _lacks(cell: Cell) -> bool:
+    return "real" in cell.parameters.get("data", "") and not available("sensorscope_luce")
+
+
+def test_what_is_computed_is_only_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main([*COMPUTED, "--results", str(tmp_path)]) == 0
+    assert capsys.readouterr().err.count("nothing to measure") == len(COMPUTED)
+    assert plot.main([*COMPUTED, "--results", str(tmp_path), "--figures", str(tmp_path)]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"pripuzic2015-fig13.png", "pripuzic2015-tables.md"}
+    assert (tmp_path / "pripuzic2015-tables.md").read_text().count("Of the paper's 36 cells, 36 are the same") == 2
+
+
+def test_real_data_that_are_not_there_are_skipped(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKYBAND_DATA", str(folder))
+    with pytest.raises(Missing, match="SKYBAND_DATA"):
+        WORKLOADS["points"](10, 0, {"data": "real"})
+    mended(folder, '"random_order"', '"scores"')
+    (folder / "small.toml").write_text((folder / "small.toml").read_text().replace("n = [50", 'data = "real", n = [50'))
+    assert run.main(["small", "--quick", "--from", str(folder), "--results", str(folder)]) == 0
+    said = capsys.readouterr()
+    assert said.err.count("skipped: no sensorscope_luce") == 2
+    assert "Traceback" not in said.err
+    assert store.read("small", folder) == []
+
+
+def test_some_run_only_when_named(folder: Path) -> None:
+    assert usual(folder) == ["small"]
+    mended(folder, "seed = 3", "default = false")
+    assert usual(folder) == []
+    assert load("small", folder=folder).measured
+    assert not [name for name in HERE if name.startswith("spark")]
 
 
 def test_a_missed_goal_is_data(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -285,6 +325,46 @@ def test_orders_must_sort() -> None:
     for stable, order, right in ((True, [1, 2, 0], True), (True, [2, 1, 0], False), (False, [2, 1, 0], True),
                                  (False, [0, 1, 2], False), (False, [1, 1, 0], False)):  # fmt: skip
         assert checks.sorts(column, stable=stable)({}, {}, np.array(order)) is right
+
+
+def test_nearest_must_be_the_nearest() -> None:
+    #  x         0 1 2 3 4     last 4; the query stands at one of them; 1 and 3 are as far from 2: the newer first
+    stream: Stream = {"x1": np.arange(5.0)}
+    p = {"queries": 1, "n": 4, "k": 2}
+    (point,) = sites(stream, p)[0]
+    far = np.abs(stream["x1"] - point)
+    best = sorted(range(1, 5), key=lambda row: (far[row], -row))[:2]
+    right = checks.Answer(np.zeros(2, np.int64), np.array(best), far[best])
+    assert checks.is_nearest(stream, p, right)
+    assert checks.is_near(stream, p, right)
+    assert checks.lacking(stream, p, right) == 0
+    other = sorted(range(1, 5), key=lambda row: (far[row], -row))[1:3]
+    near = replace(right, id=np.array(other), score=far[other])
+    assert not checks.is_nearest(stream, p, near)
+    assert checks.is_near(stream, p, near)
+    assert checks.lacking(stream, p, near) == 1
+    for wrong in (
+        replace(near, score=near.score + 1),
+        replace(near, id=near.id[::-1], score=near.score[::-1]),
+        replace(near, id=np.zeros(2, np.int64), score=far[[0, 0]]),
+    ):
+        assert not checks.is_near(stream, p, wrong)
+
+
+def test_an_object_has_some_rank() -> None:
+    for l, n, s in ((35, 1000, 0), (35, 1000, 1), (35, 1000, 500), (35, 1000, 999), (1, 10, 4), (10, 10, 9)):  # noqa: E741
+        chances = tables.rank_chances(l, n, s)
+        assert chances.sum() == pytest.approx(1)
+        assert chances[0] == 0
+    # last of two; the other leaves: it is first if the next one is after it, in one of three orders
+    assert tables.rank_chances(2, 2, 1).tolist() == pytest.approx([0, 1 / 3, 2 / 3])
+
+
+@pytest.mark.parametrize("d", [2, 4])
+def test_the_yardstick_computes_all_scores(d: int) -> None:
+    data, points = np.random.default_rng(d).random((d, 700)), np.random.default_rng(9).random((5, d))
+    far = ((data[:, None, :] - points.T[:, :, None]) ** 2).sum(axis=0)
+    assert yardsticks.count_near(data, points, 0.1) == (far < 0.1).sum() > 0
 
 
 def test_sums_of_changes_must_be_those_of_the_answers() -> None:

@@ -92,7 +92,7 @@ def test_usage_errors(arguments: list[str]) -> None:
 def test_explain_by_options() -> None:
     result = run("explain", "--k", "10", "--by", "0.7*x + 0.3*y", "--window", "1000")
     assert result.exit_code == 0
-    assert "SA" in result.stdout
+    assert "BLOCK" in result.stdout
     assert "55.6" in result.stdout
     assert result.stderr == ""
 

@@ -115,7 +115,7 @@ def test_worked_example_step_by_step() -> None:
         assert monitor.stats()["queries"]["q0"]["objects"] == len(skyband)
         (home,) = monitor.state.standing()
         assert home.engine is not None
-        assert set(home.shelf.read("id", home.engine.serials()).to_pylist()) == skyband
+        assert set(home.shelf.read("id", home.engine.serials()[0]).to_pylist()) == skyband
 
 
 def test_worked_example_result_stream() -> None:

@@ -539,7 +539,7 @@ def test_stats() -> None:
     assert stats["arrivals"] == 2
     assert stats["late"] == 0
     assert stats["rejected"] == {"x is NaN": 1, "y is NaN": 2}
-    assert stats["queries"]["a"]["algorithm"] == "SA"
+    assert stats["queries"]["a"]["algorithm"] == "BLOCK"
     assert stats["queries"]["a"]["objects"] == 2
     assert stats["queries"]["b"]["objects"] == 1
     assert 0 < stats["queries"]["b"]["bytes"] < 10_000

@@ -229,3 +229,8 @@ def test_another_process_goes_on(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == repr(monitor.advance(12).to_pylist())
     assert "numba" not in done.stderr
+
+
+def test_an_older_format_says_so() -> None:
+    with pytest.raises(StateError, match="older skyband"):
+        unpack(forged({"parts": []}, version=VERSION - 1))

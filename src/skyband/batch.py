@@ -74,6 +74,7 @@ class Batch:
         self._arrays: dict[str, Any] = {}
         self._operands: dict[str, Operand] = {}
         self._beyond: dict[str, Bools] = {}
+        self.memo: dict[Any, Any] = {}  # what was found out about it
 
     def array(self, name: str) -> Any:
         """The column as one Arrow array."""

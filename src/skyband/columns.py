@@ -162,6 +162,11 @@ class Shelf:
     def nbytes(self) -> int:
         return self._serials.nbytes + sum(column.nbytes for column in self.columns.values())
 
+    def copy(self) -> Shelf:
+        twin = Shelf()
+        twin.add(self.serials.copy(), {name: column.all() for name, column in self.columns.items()})
+        return twin
+
     def add(self, serials: Ints, columns: dict[str, Any]) -> None:
         if not len(serials):
             return

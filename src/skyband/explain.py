@@ -8,18 +8,24 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any, cast
 
+from skyband.engines.certain import odds
 from skyband.engines.registry import choose
 from skyband.errors import QueryError
 from skyband.expressions import Form, parse, recognise
 from skyband.query import Query, TopK
-from skyband.scoring import Nearest
+from skyband.scoring import Linear, Nearest
 from skyband.windows import Last
 
 _OBJECT = 40 + 8  # bytes of an object in an engine, and of its id
+_SIFTED = 40  # of an object in a filter
+_WAITING = 24 + 8  # of an object in a buffer, and of its id
+_BUFFER = 2000  # objects of a buffer, unless the query says
+_MILLION = 10**6  # arrivals for which PA's errors are told
 
 _EXPECTED = {
     "rows": "arrivals in one window, all groups together",
@@ -82,7 +88,7 @@ def explain(query: Query, **expected: float) -> Explanation:
     >>> import skyband as sb
     >>> e = explain(sb.TopK(k=10, by="0.7*x + 0.3*y", window=sb.Last(1000)))
     >>> e.algorithm, e.form, round(e.objects, 1), e.error
-    ('SA', 'linear', 55.6, 'exact')
+    ('BLOCK', 'linear', 55.6, 'exact')
     """
     if not isinstance(query, Query):
         raise QueryError(f"explain takes a query, such as TopK(...); got {query!r}.")
@@ -96,48 +102,161 @@ def explain(query: Query, **expected: float) -> Explanation:
     form, said, notes = _form(asked)
     groups = expected.get("groups", 1) if query.per_columns else 1
     n, doubts = _arrivals(asked, cast(Last, query.window), expected, groups)
-    objects, error, why = _MODELS[algorithm](asked, n)
-    chosen = "what auto takes: this version has no other" if query.algorithm == "auto" else "asked for by name"
+    kept = _MODELS[algorithm](asked, n)
+    chosen = "asked for by name"
+    if query.algorithm == "auto":
+        chosen = "what auto takes: exact on any stream, and most arrivals of a push cost it two comparisons"
     return Explanation(
         query,
         algorithm,
-        (f"{algorithm} is {chosen}.", *why, said),
-        objects,
-        None if objects is None else round(objects * groups * _OBJECT),
-        error,
+        (f"{algorithm} is {chosen}.", *kept.why, said),
+        kept.objects,
+        None if kept.objects is None else round(groups * (kept.objects * _OBJECT + kept.besides)),
+        kept.error,
         form,
-        (*doubts, *notes),
+        (*doubts, *kept.notes, *notes),
     )
 
 
-# --- how much an algorithm keeps, of n arrivals in the window of a group: objects, error bound, reasons
+# --- what an algorithm keeps of n arrivals in the window of a group (None: not known)
 
 
-def _strict(query: TopK, n: int | None) -> tuple[float | None, str, tuple[str, ...]]:
+@dataclass(frozen=True)
+class _Kept:
+    """Objects that can be answers, and the bytes of what else a group has."""
+
+    objects: float | None
+    why: tuple[str, ...]
+    error: str = "exact"
+    besides: float = 0
+    notes: tuple[str, ...] = ()
+
+
+def _strict(query: TopK, n: int | None) -> _Kept:
     why = (
         f"It keeps the k-skyband: objects that fewer than {query.k} others outrank and outlive. "
         "No other can become an answer."
     )
-    if n is None:
-        return None, "exact", (why,)
-    if n <= query.k:
-        return float(n), "exact", (why, f"A window of {n:,} holds no more than k: all are kept.")
-    kept = query.k + query.k * (_harmonic(n) - _harmonic(query.k))
+    if n is None or n <= query.k:
+        return _few(query, n, why)
+    kept = odds.strict_size(n, query.k)
     counted = (
         f"Of {n:,} arrivals in a group's window that is k + k·(H_n - H_k) = {kept:,.1f} when scores come in "
         f"random order. Falling scores are the worst case: all {n:,} are kept."
     )
-    return kept, "exact", (why, counted)
+    return _Kept(kept, (why, counted))
 
 
-_Model = Callable[[TopK, int | None], tuple[float | None, str, tuple[str, ...]]]
-_MODELS: dict[str, _Model] = {"SA": _strict}
+def _block(query: TopK, n: int | None) -> _Kept:
+    kept = _strict(query, n)
+    left_out = (
+        f"A push is a buffer: an arrival with {query.k} better ones before it and {query.k} after it in the push "
+        "never reaches the skyband. Pushes of one row gain nothing by that."
+    )
+    notes: tuple[str, ...] = ()
+    if isinstance(query.by, Linear | Nearest) and not query.per_columns:
+        notes = (
+            "Many such queries that differ only in the numbers of their scoring get one engine, with one buffer of "
+            f"the last max({_BUFFER:,}, 50 per query) arrivals for all of them: it comes on top.",
+        )
+    return replace(kept, why=(*kept.why, left_out), notes=notes)
 
 
-def _harmonic(n: int) -> float:
-    if n < 100:
-        return sum(1 / i for i in range(1, n + 1))
-    return math.log(n) + 0.5772156649015329 + 1 / (2 * n) - 1 / (12 * n * n)
+def _relaxed(query: TopK, n: int | None) -> _Kept:
+    why = (
+        "It keeps the k-skyband and some dominated objects: it prunes when those below the top k are "
+        f"1 + gamma = {1 + query.gamma:g} times as many as the last pruning left."
+    )
+    if n is None or n <= query.k:
+        return _few(query, n, why)
+    kept = odds.relaxed_size(n, query.k, query.gamma)
+    most = query.k + max(4 * query.k, math.ceil((1 + query.gamma) * (n - query.k)))
+    counted = (
+        f"Of {n:,} arrivals in a group's window that is {kept:,.1f} when scores come in random order (Lemma 4.9; the "
+        f"k-skyband is {odds.strict_size(n, query.k):,.1f} of it), and fewer than {most:,} in any order."
+    )
+    return _Kept(kept, (why, counted))
+
+
+def _capped(query: TopK, n: int | None) -> _Kept:
+    assert n is not None, "PA is for count windows"
+    k, sigma, additional = query.k, query.sigma, query.additional
+    limit = odds.candidates(n, k, sigma)
+    why = (
+        f"It keeps the {k:,} best and at most {limit:,} + {additional:,} candidates, and ignores arrivals that rank "
+        f"below all of them. The limit of {limit:,} is what sigma = {sigma:g} needs of a window of {n:,}; the rule of "
+        f"the paper's Table V gives {odds.table_v(n, k, sigma):,}."
+    )
+    if k + limit >= n:
+        return _Kept(float(n), (why, "That is the whole window: nothing is ever ignored."))
+    missed, false = odds.misses(sigma, _MILLION, n), odds.false_ones(sigma, _MILLION, n)
+    error = (
+        f"misses under sigma·N/n = {missed:g} answers in a million arrivals, reports under 1.5·sigma·N/n = {false:g} "
+        "false ones, on average, if scores come in random order"
+    )
+    trend = "PA is for random order only: of scores that fall for long it misses almost all. The others are exact."
+    return _Kept(float(min(n, k + limit + additional)), (why,), error, notes=(trend,))
+
+
+def _adaptive(query: TopK, n: int | None) -> _Kept:
+    capped, strict = _capped(query, n), _strict(query, n)
+    why = (
+        "PA and BLOCK are fed side by side. Every n/8 arrivals a rank test compares the newest block with the seven "
+        "before it: once two windows have passed it PA answers, else BLOCK does.",
+    )
+    error = capped.error if capped.error == "exact" else f"{capped.error}; exact where the test finds another order"
+    kept = (capped.objects or 0) + (strict.objects or 0)
+    return _Kept(kept, (*why, *capped.why, *strict.why), error, notes=("BLOCK alone costs less and is exact.",))
+
+
+def _buffered(run: str, filter_: str, query: TopK, n: int | None) -> _Kept:
+    k, most = query.k, query.buffer or _BUFFER
+    half = "spans less than half the window" if query.window.timed else "at most (n + 1) // 2 of the window"
+    why = (
+        f"A buffer of recent arrivals and a {_FILTERS[filter_]} filter of these stand before a {_RUNS[run]} k-skyband. "
+        f"An object reaches it if it is among the filter's {k:,} best when it arrives, or not dominated by {k:,} of "
+        f"the filter when it leaves the buffer. The buffer holds up to {most:,} and {half} (Theorem 5.1)."
+    )
+    if n is None:
+        return _few(query, n, why)
+    b = min(most, (n + 1) // 2)
+    sifted = float(b)
+    if filter_ == "SF":
+        sifted = odds.strict_size(b, k)
+    elif filter_ == "RF" and b >= 5 * k:  # a smaller one never reaches its first limit of 4·k candidates
+        sifted = odds.relaxed_size(b, k, query.gamma)
+    elif filter_ == "PF":
+        sifted = min(sifted, k + odds.candidates(most if query.window.timed else b, k, query.sigma))
+    besides = sifted * _SIFTED + b * _WAITING
+    if n <= k:
+        return replace(_few(query, n, why), besides=besides)
+    candidates = k * (odds.harmonic(n) - odds.harmonic(max(b, k)))
+    kept = k + candidates * (1 + (query.gamma / 2 if run == "RA" else 0))
+    counted = (
+        f"Of {n:,} arrivals in a group's window about {kept:,.1f} are in the skyband when scores come in random order, "
+        f"{sifted:,.1f} in the filter and {b:,} in the buffer."
+    )
+    note = "Objects are those of the skyband; the bytes are of filter and buffer too."
+    return _Kept(kept, (why, counted), besides=besides, notes=(note,))
+
+
+def _few(query: TopK, n: int | None, why: str) -> _Kept:
+    """How many arrive is not known, or no more than k."""
+    if n is None:
+        return _Kept(None, (why,))
+    return _Kept(float(n), (why, f"A window of {n:,} holds no more than k: all are kept."))
+
+
+_RUNS = {"SA": "strict", "RA": "relaxed"}
+_FILTERS = {"SF": "strict", "RF": "relaxed", "PF": "probabilistic"}
+_MODELS: dict[str, Callable[[TopK, int | None], _Kept]] = {
+    "BLOCK": _block,
+    "SA": _strict,
+    "RA": _relaxed,
+    "PA": _capped,
+    "ADAPTIVE": _adaptive,
+    **{run + filter_: partial(_buffered, run, filter_) for run in _RUNS for filter_ in _FILTERS},
+}
 
 
 # --- what is asked, and what is expected

@@ -16,6 +16,7 @@ from skyband.columns import plain
 from skyband.engines.contract import Asked
 from skyband.engines.registry import choose
 from skyband.errors import BatchError, QueryError
+from skyband.families import family_key
 from skyband.groups import Groups
 from skyband.options import Options, named
 from skyband.pushes import Judged, Push
@@ -76,7 +77,29 @@ class Monitor:
 
     def _fresh(self) -> dict[Any, Standing]:
         """The homes where nothing has arrived yet, by what their queries share."""
+        self._split(lambda home: home.family and home.engine is None)
         return {Standing.key(home.example): home for home in self.state.standing() if home.is_fresh}
+
+    def _split(self, which: Callable[[Standing], bool]) -> None:
+        """Families whose queries must go their own ways."""
+        for family in filter(which, self.state.standing()):
+            homes = family.split(self.state.unit, self.state.clock)
+            self.state.homes = {name: homes.get(name, home) for name, home in self.state.homes.items()}
+
+    def _gather(self) -> None:
+        """Before the first arrival: queries that differ only in the numbers of their scoring become families."""
+        found: dict[tuple[Any, ...], list[str]] = {}
+        for name, home in self.state.homes.items():
+            if home.engine is None and not home.family and len(home.queries) == 1:
+                key = family_key(home.example)
+                if key is not None:
+                    found.setdefault((key, home.counts.tobytes()), []).append(name)
+        for names in found.values():
+            if len(names) > 1:
+                first = self.state.homes[names[0]]
+                family = Standing(first.example, first.groups, self.state.options, first.counts[0], family=True)
+                family.queries = {name: self.state.homes[name].example for name in names}
+                self.state.homes |= dict.fromkeys(names, family)
 
     def _add(self, name: str, query: Query, fresh: dict[Any, Standing]) -> None:
         if name in self.state.homes:
@@ -88,6 +111,7 @@ class Monitor:
 
     def drop(self, name: str) -> None:
         """Stop a standing query. Nothing is reported."""
+        self._split(lambda home: home.family and name in home.queries)
         home = self._home(name)
         del self.state.homes[name]
         home.leave(name, self.state.unit, self.state.clock)
@@ -98,6 +122,7 @@ class Monitor:
         The state is kept when the new query has the same scoring, direction, `where` and `per` and no larger k or
         window than the queries that share the old one's skyband; else it starts empty.
         """
+        self._split(lambda home: home.family and name in home.queries)
         home, asked, names = self._home(name), self._checked(name, query), list(self.state.homes)
         label = [names.index(other) for other in home.queries]
         types = self._change_types()
@@ -168,6 +193,8 @@ class Monitor:
         given = Batch(to_table(batch))
         if not given.table.num_columns and not given.rows:
             return self._reach(to, more)
+        self._gather()
+        self._split(lambda home: home.is_wild(given))
         seen = self.examine(given)
         clock = self._clock(seen.types)
         goal = clock if to is None else max(clock, self._moment(to, seen.types))
@@ -335,6 +362,11 @@ class Monitor:
             name = next(iter(self.state.homes))
         home = self._home(name)
         query = home.queries[name].smaller(k, window)
+        if home.algorithm == "PA" and query.window != home.queries[name].window:
+            raise QueryError(
+                f"{name}: PA keeps only what its own window {home.queries[name].window!r} needs, so it cannot "
+                f"answer for {query.window!r}. Ask without window=, or use an exact algorithm, such as BLOCK."
+            )
         chosen: Ints | None = None
         if key is not None:
             values = key if isinstance(key, tuple) else (key,)

@@ -28,6 +28,7 @@ from skyband.checks import (
 from skyband.errors import QueryError
 from skyband.expressions import is_symmetric, parse, recognise
 from skyband.scoring import By, Global, Linear, Nearest, by_from_dict, by_to_dict
+from skyband.tuning import Tuning
 from skyband.windows import Last, Window, window_from_dict
 
 
@@ -132,6 +133,7 @@ class TopK(Query):
     sigma: float = 1e-3
     additional: int = 10
     buffer: int | None = None
+    index: bool | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -144,11 +146,18 @@ class TopK(Query):
         self._set("additional", whole_number(self.kind, "additional", self.additional, 0, "10"))
         if self.buffer is not None:
             self._set("buffer", whole_number(self.kind, "buffer", self.buffer, 1, "2000"))
+        if self.index not in (None, True, False):
+            raise QueryError(f"{self.kind}: index must be True, False or None (where it helps); got {self.index!r}.")
 
     @property
     def descending(self) -> bool:
         """Whether the largest score is best."""
         return largest_is_best(self.by, self.largest)
+
+    @property
+    def tuning(self) -> Tuning:
+        """How it is to be answered."""
+        return Tuning(self.gamma, self.sigma, self.additional, self.buffer, self.index)
 
     def smaller(self, k: int | None = None, window: Any = None) -> TopK:
         """The same question with a smaller k or window, which the same state can answer."""

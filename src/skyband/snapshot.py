@@ -18,7 +18,7 @@ import pyarrow as pa
 from skyband.errors import StateError
 
 MAGIC = b"SKYBAND\n"
-VERSION = 1
+VERSION = 2
 _PREFIX = struct.Struct("<8sHQ")
 _DIGEST = 32
 
@@ -55,6 +55,11 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
         raise StateError(
             f"the snapshot has format {version}, written by a newer skyband; this one reads up to {VERSION}. "
             "Upgrade skyband to restore it."
+        )
+    if version < VERSION:
+        raise StateError(
+            f"the snapshot has format {version}, written by an older skyband; this one reads {VERSION}. "
+            "Restore it with that version, or start anew."
         )
     body, digest = data[:-_DIGEST], data[-_DIGEST:]
     if _digest(body) != digest:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from skyband.batch import Batch, from_times, time_unit
 from skyband.columns import Shelf, lent
 from skyband.engines.contract import Arrivals, Asked, Changes, Engine, Ranked
-from skyband.engines.registry import choose, load
+from skyband.engines.registry import APPROXIMATE, choose, load
+from skyband.families import judge_family, scorings_of
 from skyband.groups import Groups
 from skyband.options import Options
 from skyband.pushes import Judged, Push
@@ -56,8 +57,9 @@ class State:
 class Standing:
     """One engine and the queries it serves, in order of registration."""
 
-    def __init__(self, query: TopK, groups: Groups, options: Options, counts: Ints) -> None:
+    def __init__(self, query: TopK, groups: Groups, options: Options, counts: Ints, *, family: bool = False) -> None:
         self.algorithm = choose(query)
+        self.family = family  # every query has a scoring of its own, of one family
         self.by, self.where, self.descending = query.by, query.where, query.descending
         self.timed = query.window.timed
         self.groups = groups
@@ -76,9 +78,9 @@ class Standing:
     @staticmethod
     def key(query: TopK) -> tuple[Any, ...]:
         """Queries with equal keys can share an engine."""
-        tuning = (query.algorithm, query.gamma, query.sigma, query.additional, query.buffer)
         by = id(query.by) if callable(query.by) else query.by
-        return (by, query.descending, query.where, query.per_columns, query.window.timed, *tuning)
+        window = query.window if query.algorithm in APPROXIMATE else query.window.timed
+        return (by, query.descending, query.where, query.per_columns, window, query.algorithm, query.tuning)
 
     @property
     def dated(self) -> bool:
@@ -106,7 +108,9 @@ class Standing:
         if self.engine is None:
             asked = self.asked(unit)
             self._set_lanes(asked)
-            self.engine = load("TopK", self.algorithm)(asked, timed=self.timed, quiet=self.options.emit == "batch")
+            more = {"scorings": scorings_of(list(self.queries.values()))} if self.family else {}
+            engine, quiet = load("TopK", self.algorithm, family=self.family), self.options.emit == "batch"
+            self.engine = engine(asked, self.example.tuning, timed=self.timed, quiet=quiet, **more)
 
     def _set_lanes(self, asked: tuple[Asked, ...], heirs: Ints | None = None) -> None:
         """Time windows number arrivals by their length: that decides what is too late. Heirs keep their numbers."""
@@ -123,9 +127,11 @@ class Standing:
 
     def judge(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Judged:
         """Score the rows; who is rejected, who can be an answer. Changes nothing."""
-        what = id(self.by) if callable(self.by) else self.by
+        what = (self.family, id(self.by) if callable(self.by) else self.by)
         if what not in cache:
-            cache[what] = score(batch, self.by)
+            judged = judge_family(batch, self.by) if self.family else score(batch, self.by)
+            assert judged is not None, "wild numbers have split the family"
+            cache[what] = judged
         scored = Scored(cache[what].key, dict(cache[what].rejected))
         for reason, rows in untimely.items():
             if rows is not None:
@@ -188,28 +194,31 @@ class Standing:
             too_late[rows[ages >= min(limits)]] = True
             self.late += [int((ages >= limit).sum()) for limit in limits]
             rows = rows[timely]
-        groups = codes[rows]
+        here = slice(None) if len(rows) == push.batch.rows else rows  # a slice copies nothing
+        groups = codes[here]
         before = self.counts = _wider(self.counts, self.groups.total)
         numbers = np.empty((len(self.lengths), push.batch.rows), np.int64)
         self.counts = before.copy()
         for lane, which in enumerate(counted):
-            numbers[lane, rows] = _number(groups, self.counts[lane], which)
+            numbers[lane, here] = _number(groups, self.counts[lane], which)
             self.arrivals[lane] += int(which.sum())
         arrived = np.zeros(push.batch.rows, np.bool_)
-        arrived[rows] = True
+        arrived[here] = True
 
         arrivals = Arrivals(
             rows=rows,
             groups=groups,
-            keys=self._turned(judged.scored.key[rows]),
-            stamps=push.times[rows] if push.times is not None and self.timed else numbers[0, rows],
-            now=push.clocks[rows] if push.clocks is not None and self.timed else numbers[0, rows],
-            eligible=None if judged.eligible is None else judged.eligible[rows],
+            keys=np.empty(0) if self.family else self._turned(judged.scored.key[here]),
+            stamps=push.times[here] if push.times is not None and self.timed else numbers[0, here],
+            now=push.clocks[here] if push.clocks is not None and self.timed else numbers[0, here],
+            eligible=None if judged.eligible is None else judged.eligible[here],
             serial=push.serial,
             size=push.batch.rows,
             clock=push.clock,
             clocks=push.clocks,
             total=self.groups.total,
+            attributes=self._attributes(push.batch, rows) if self.family else None,
+            told=bool(push.columns) or (self.options.id is None and self.timed),
             more=push.more,
         )
         assert self.engine is not None
@@ -219,14 +228,48 @@ class Standing:
             told |= {f"number{w}": lent(numbers[w]) for w in range(len(self.lengths))}
         if push.times is not None and not self.timed:
             self.moments = _wider(self.moments, self.groups.total, BEGINNING)
-            self.moments[groups] = push.times[rows]
+            self.moments[groups] = push.times[here]
         columns = self._columns(changes, push, told, numbers, before)
         kept = np.flatnonzero(changes.alive)
         if told:
             self.shelf.add(push.serial + kept, {name: column.take(lent(kept)) for name, column in told.items()})
         if len(self.shelf) > 1024 + 2 * int(self.engine.kept.sum()):
-            self.shelf.sweep(self.engine.serials())
+            self.shelf.sweep(self._live())
         return columns, arrived, too_late
+
+    def _live(self) -> Ints:
+        """The objects of which something may still be told."""
+        assert self.engine is not None
+        return np.unique(np.concatenate([self.engine.serials()[0], self.engine.held["serial"]]))
+
+    def _attributes(self, batch: Batch, rows: Ints) -> tuple[NDArray[np.float64], ...]:
+        columns = self.by.columns  # type: ignore[union-attr]
+        if not batch.rows:
+            return tuple(np.empty(0) for _ in columns)
+        values = [batch.numbers(name).values for name in columns]
+        return tuple(values if len(rows) == batch.rows else (column[rows] for column in values))
+
+    def is_wild(self, batch: Batch) -> bool:
+        """Is this a family, and does the batch hold numbers that its scorings may judge differently?"""
+        return self.family and batch.rows > 0 and judge_family(batch, self.by) is None
+
+    def split(self, unit: int | None, clock: int) -> dict[str, Standing]:
+        """Each query of a family with a home of its own, which goes on from here."""
+        homes = {}
+        for name, query in self.queries.items():
+            home = Standing(query, self.groups, self.options, self.counts[0])
+            home.queries = {name: query}
+            homes[name] = home
+        if self.engine is not None:
+            for home in homes.values():
+                home.start(unit)
+                home.counts, home.late, home.arrivals = self.counts.copy(), self.late.copy(), self.arrivals.copy()
+                home.moments, home.rejected = self.moments.copy(), dict(self.rejected)
+            engines = [home.engine for home in homes.values()]
+            self.engine.split(engines, self.now(clock))  # type: ignore[attr-defined]
+            for home in homes.values():
+                home.shelf = self.shelf.copy()
+        return homes
 
     def expire(self, push: Push) -> dict[str, Any]:
         """Time windows: what leaves when time moves on with no arrival."""
@@ -238,8 +281,10 @@ class Standing:
     ) -> dict[str, Any]:
         lanes = self.lanes[changes.query]
         idle = changes.row < 0
-        at = before[lanes, changes.group] - 1
-        at[~idle] = numbers[lanes[~idle], changes.row[~idle]]
+        at = changes.instant  # count windows: the number of the step's arrival
+        if self.timed or idle.any():
+            at = before[lanes, changes.group] - 1
+            at[~idle] = numbers[lanes[~idle], changes.row[~idle]]
         when = changes.instant
         if not self.timed and push.times is not None:
             when = self.moments[changes.group]
@@ -288,6 +333,9 @@ class Standing:
         value = self._turned(key)
         return self.by.score(value) if isinstance(self.by, Nearest) else value
 
+    def _place(self, name: str) -> int:
+        return list(self.queries).index(name)
+
     def now(self, clock: int) -> Ints:
         """Per group: the clock, or the number of the last arrival."""
         return np.full(self.groups.total, clock) if self.timed else _wider(self.counts, self.groups.total)[0] - 1
@@ -296,7 +344,7 @@ class Standing:
         """The current answers of these groups (None: all) as columns."""
         if self.engine is None:
             return {}
-        query = list(self.queries).index(name)
+        query = self._place(name)
         ranked = self.engine.answer(query, asked, self.now(clock), groups)
         columns = {
             **self._keys(ranked.group),
@@ -359,7 +407,7 @@ class Standing:
     @property
     def is_fresh(self) -> bool:
         """Has nothing arrived yet, and is there room for one more query?"""
-        return self.engine is None and 0 < len(self.queries) < MOST
+        return self.engine is None and not self.family and 0 < len(self.queries) < MOST
 
     @property
     def example(self) -> TopK:
@@ -379,7 +427,7 @@ class Standing:
     def check(self) -> None:
         if self.engine is not None:
             self.engine.check()
-            missing = np.setdiff1d(self.engine.serials(), self.shelf.serials)
+            missing = np.setdiff1d(self.engine.serials()[0], self.shelf.serials)
             assert not self.shelf.columns or not len(missing), "what must be told of kept objects is there"
             assert all(len(column) == len(self.shelf) for column in self.shelf.columns.values())
 
@@ -387,7 +435,8 @@ class Standing:
         lane = 0 if self.engine is None else int(self.lanes[list(self.queries).index(name)])
         return {
             "algorithm": self.algorithm,
-            "objects": 0 if self.engine is None else int(self.engine.kept.sum()),
+            "objects": 0 if self.engine is None else self.engine.size_of(self._place(name)),
+            "buffer": 0 if self.engine is None else self.engine.buffer,
             "bytes": self.shelf.nbytes + (0 if self.engine is None else self.engine.nbytes),
             "arrivals": int(self.arrivals[lane]),
             "late": int(self.late[lane]),

@@ -79,6 +79,7 @@ def _describe_home(home: Standing, groups: int) -> dict[str, Any]:
         "queries": {name: query.to_dict() for name, query in home.queries.items()},
         "algorithm": home.algorithm,
         "started": home.engine is not None,
+        "family": home.family,
         "arrays": {name: _fields(array.dtype) for name, (array, _) in arrays.items()},
         "lengths": home.lengths,
         "lanes": home.lanes.tolist(),
@@ -112,7 +113,8 @@ def revive(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Stat
 def _revive_home(saved: dict[str, Any], state: State, lookup: Lookup) -> Standing:
     queries = {name: lookup(name, stored) for name, stored in saved["queries"].items()}
     groups = list(state.groups.values())[saved["groups"]]
-    home = Standing(next(iter(queries.values())), groups, state.options, np.empty(0, np.int64))
+    example = next(iter(queries.values()))
+    home = Standing(example, groups, state.options, np.empty(0, np.int64), family=saved["family"])
     home.queries, home.algorithm = queries, saved["algorithm"]
     if saved["started"]:
         home.start(state.unit)
@@ -140,7 +142,8 @@ def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
             continue
         for array, sizes in home.engine.snapshot(order).values():
             streams.append(cells.array_stream(array, _places(sizes, bounds)))
-        serials, places = home.engine.serials(order), _places(home.engine.kept[order], bounds)
+        serials, sizes = home.engine.serials(order)
+        places = _places(sizes, bounds)
         for name, type_ in home.told(state.types).items():
             known = name in home.shelf.columns
             column = _cast(home.shelf.read(name, serials), type_) if known else pa.nulls(len(serials), type_)
@@ -175,7 +178,7 @@ def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
             continue
         layout = home.engine.snapshot(np.empty(0, np.int64))
         home.engine.restore({name: cells.join_array(next(streams), array.dtype) for name, (array, _) in layout.items()})
-        serials = home.engine.serials()
+        serials, _ = home.engine.serials()
         rising = np.argsort(serials)
         told = {name: column(type_).take(lent(rising)) for name, type_ in home.told(state.types).items()}
         home.shelf = Shelf()

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from contract.streams import Clockwork, Row, cells
 from skyband import Last, Linear, Monitor, Nearest, TopK
 from skyband.changes import answer_names, change_names
+from skyband.engines.registry import APPROXIMATE
 from skyband.options import Options
 from skyband.spark import directory, packing, piles
 from skyband.spark.operator import Operator
@@ -243,12 +244,18 @@ def sizes(draw: Draw) -> Sizes:
 
 
 @st.composite
-def streams(draw: Draw, *, emit: tuple[str, ...] = ("arrival",), lateness: tuple[int, ...] = (0,)) -> Stream:
+def streams(
+    draw: Draw,
+    *,
+    emit: tuple[str, ...] = ("arrival",),
+    lateness: tuple[int, ...] = (0,),
+    algorithm: str = "auto",
+) -> Stream:
     """Standing queries, and a stream cut into triggers and partitions; in order when nothing may be late."""
     clockwork = CLOCKWORKS[draw(st.sampled_from(sorted(CLOCKWORKS)))]
     queries = {}
     for name in ("a", "b", "c")[: draw(st.integers(1, 3))]:
-        size, timed = draw(st.integers(1, 9)), draw(st.integers(0, 3)) > 0
+        size, timed = draw(st.integers(1, 9)), algorithm not in APPROXIMATE and draw(st.integers(0, 3)) > 0
         queries[name] = TopK(
             draw(st.integers(1, 3)),
             by=draw(st.sampled_from(_SCORINGS)),
@@ -256,6 +263,8 @@ def streams(draw: Draw, *, emit: tuple[str, ...] = ("arrival",), lateness: tuple
             largest=draw(st.sampled_from([None, None, False])),
             where=draw(st.sampled_from([None, None, "y > 0"])),
             per=draw(st.sampled_from([None, "g", "g", ("g", "h")])),
+            algorithm=algorithm,
+            buffer=None if algorithm == "auto" else draw(st.sampled_from([None, 1, 3])),
         )
     options = {
         "id": "i",

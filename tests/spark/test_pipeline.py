@@ -104,6 +104,41 @@ def test_stream_with_late_rows_and_net_changes(spark: SparkSession, tmp_path: Pa
     same_rows(found, expected, "net changes are rows of one trigger, so they are the same rows")
 
 
+def test_twenty_points_nearest_to_which(spark: SparkSession, tmp_path: Path) -> None:
+    """A family of queries in each shard: a batch, and a stream that is stopped and goes on."""
+    rng = np.random.default_rng(9)
+    queries = {
+        f"q{i}": sb.TopK(3, by=sb.Nearest({"x": float(x), "y": float(y)}), window=sb.Last("10 minutes"))
+        for i, (x, y) in enumerate(rng.integers(0, 100, (20, 2)))
+    }
+    start, seconds = datetime(2024, 5, 1, tzinfo=UTC), np.cumsum(rng.integers(0, 9, 900))
+    table = pa.table(
+        {
+            "id": np.arange(900),
+            "time": pa.array([start + timedelta(seconds=int(s)) for s in seconds], pa.timestamp("us", "UTC")),
+            "x": rng.integers(0, 100, 900).astype(float),
+            "y": pa.array(rng.random(900) * 100, mask=rng.random(900) < 0.02),
+        }
+    )
+    options: dict[str, Any] = {"id": "id", "time": "time"}
+    monitor, expected = sb.Monitor(queries, **options), list[Row]()
+    in_order = ("time", "id")
+    whole = pushed(sb.Monitor(queries, **options), [table], in_order)
+    same_rows(read(sbs.monitor(spark.createDataFrame(table), queries, shards=2, **options)), whole, "batch")
+
+    for number in range(3):
+        write(tmp_path / "in", number, table.slice(300 * number, 300))
+        expected += pushed(monitor, [table.slice(300 * number, 300)], in_order)
+        if number > 0:  # two triggers, a stop, and one more
+            schema = spark.read.parquet(str(tmp_path / "in")).schema
+            run(sbs.monitor(stream(spark, tmp_path / "in", schema), queries, shards=2, **options), tmp_path)
+    same_rows(read(spark.read.parquet(str(tmp_path / "out"))), expected, "stream")
+    stored = sbs.state(str(tmp_path / "checkpoint")).collect()
+    assert {row["shard"] for row in stored} == {0, 1}
+    assert sorted(name for row in stored for name in row["queries"]) == sorted(queries)
+    assert all(row["objects"] >= 3 * len(row["queries"]) for row in stored)
+
+
 def test_what_is_kept_told_and_rejected(spark: SparkSession, tmp_path: Path) -> None:
     """`metrics`, `state` and `rejected` against a Monitor, after several triggers."""
     table = flights(500)

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from contract.streams import Row, cells, examples, net, same_rows
 from skyband import Last, Linear, Monitor, Nearest, Product, Quadratic, TopK
+from skyband.engines.registry import _ENGINES, APPROXIMATE, has_family
 from skyband.errors import StateError
+from skyband.spark import packing
 from skyband.spark.plan import hash_groups
 from skyband.spark.plan import shard_of as shard_of_hash
 from skyband.standing import Standing
@@ -158,6 +160,187 @@ def test_an_order_that_is_not_of_time(late: str, times: list[int], scores: list[
     trigger = [rows(*[row for row, part in zip(made, where, strict=True) if part == p]) for p in (0, 1)]
     assert net(shards.trigger(trigger)) == net(pushed(monitor, trigger, ("i",)))
     same_rows(shards.answer("q"), cells(monitor.answer("q")), "answer")
+
+
+# ------------------------------------------------------------- every algorithm, and families
+
+
+@pytest.mark.parametrize("algorithm", _ENGINES["TopK"])
+@examples(25)
+@given(st.data())
+def test_every_algorithm_runs_on_shards(algorithm: str, data: st.DataObject) -> None:
+    stream = data.draw(streams(emit=("arrival", "batch"), lateness=(0, 0, 4), algorithm=algorithm))
+    shards, monitor = stream.start()
+    for number, trigger in enumerate(stream.triggers):
+        found, expected = shards.trigger(trigger), pushed(monitor, trigger, stream.order)
+        assert net(found) == net(expected), f"trigger {number}"
+        for name in stream.queries:
+            same_rows(shards.answer(name), cells(monitor.answer(name)), f"trigger {number}, answer of {name}")
+        for one in shards.monitors():
+            one.check()
+        if data.draw(st.booleans()):
+            shards.restart()
+
+
+def crowd(seed: int, size: int, groups: int, late: int = 0) -> Any:
+    """Rows with two attributes in 0 to 40, some null; `late`: by how much at most."""
+    rng = np.random.default_rng(seed)
+    clock = np.cumsum(rng.integers(0, 3, size))
+    return pa.table(
+        {
+            "i": np.arange(size),
+            "t": np.maximum(clock - rng.integers(0, 1 + late, size) * (rng.random(size) < 0.2), 0),
+            "x": pa.array(rng.integers(0, 40, size).astype(float), mask=rng.random(size) < 0.02),
+            "y": pa.array(rng.integers(0, 40, size), pa.int32()),
+            "z": pa.array(["z"] * size),
+            "g": pa.array(rng.integers(0, groups, size)),
+            "h": pa.array(["m"] * size),
+        }
+    )
+
+
+def cut(table: Any, triggers: int) -> list[list[Any]]:
+    """Triggers of two partitions."""
+    size = table.num_rows // triggers
+    parts = [table.slice(begin, size) for begin in range(0, table.num_rows, size)]
+    return [[part.slice(0, size // 3), part.slice(size // 3)] for part in parts]
+
+
+@pytest.mark.parametrize("per", [None, "g"])
+@pytest.mark.parametrize("shards", [1, 7])
+@pytest.mark.parametrize("algorithm", _ENGINES["TopK"])
+def test_every_algorithm_with_longer_windows(algorithm: str, shards: int, per: Any) -> None:
+    """Long enough for buffers and filters to fill and to empty, with a restart before every trigger."""
+    table = crowd(3, 1500, 9)
+    queries = {"count": TopK(3, by="x", window=Last(90), per=per, algorithm=algorithm, buffer=20)}
+    if algorithm not in APPROXIMATE:
+        queries["time"] = TopK(2, by="x", window=Last(span=400), per=per, algorithm=algorithm, buffer=20)
+        queries["short"] = TopK(2, by="x", window=Last(span=100), per=per, algorithm=algorithm, buffer=20)
+    options = {"id": "i", "time": "t", "keep": "y"}
+    pipeline, monitor = Shards(queries, options, shards, sizes=Sizes(cell=2000, slice=100)), Monitor(queries, **options)
+    for number, trigger in enumerate(cut(table, 6)):
+        same_rows(pipeline.trigger(trigger), pushed(monitor, trigger, ("t", "i")), f"trigger {number}")
+        pipeline.restart()
+    for name in queries:
+        same_rows(pipeline.answer(name), cells(monitor.answer(name)), name)
+    for one in pipeline.monitors():
+        one.check()
+
+
+@pytest.mark.parametrize("algorithm", [name for name in _ENGINES["TopK"] if name not in APPROXIMATE])
+def test_groups_of_time_windows_go_with_all_that_waits(algorithm: str) -> None:
+    query = {"q": TopK(2, by="x", window=Last(span=50), per="g", algorithm=algorithm, buffer=5)}
+    shards = Shards(query, {"id": "i", "time": "t"}, 3, sizes=Sizes(cell=300))
+    for trigger in cut(crowd(4, 300, 20), 3):
+        shards.trigger(trigger)
+    assert sum(one.totals()["groups"] for one in shards.shards_now()) > 10
+    shards.trigger([rows((1000, 5000, 1.0, 99))])
+    totals = [one.totals() for one in shards.shards_now()]
+    assert sum(one["groups"] for one in totals) == 1
+    assert 1 <= sum(one["objects"] for one in totals) <= 2
+
+
+def near(x: float, y: float, window: Last, k: int = 3, **more: Any) -> TopK:
+    return TopK(k, by=Nearest({"x": x, "y": y}), window=window, **more)
+
+
+FAMILIES = [
+    (name, window)
+    for name in filter(has_family, _ENGINES["TopK"])
+    for window in (Last(70), Last(span=150))
+    if not (window.timed and name in APPROXIMATE)
+]
+
+
+@pytest.mark.parametrize(
+    ("late", "emit", "few"), [(0, "arrival", 16), (60, "batch", 16), (0, "batch", 0), (60, "arrival", 0)]
+)
+@pytest.mark.parametrize(("algorithm", "window"), FAMILIES)
+def test_families_resume_and_change(
+    algorithm: str, window: Last, late: int, emit: str, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six over three shards, a restart before every trigger; one goes, another comes. Mappers prune, or do not."""
+    monkeypatch.setattr(packing, "_FEW", few)
+    points = [(5.0 * i, 40 - 7.0 * i) for i in range(7)]
+    named = {f"q{i}": near(x, y, window, algorithm=algorithm, buffer=9) for i, (x, y) in enumerate(points)}
+    queries, after = ({name: named[name] for name in names} for names in (list(named)[:6], [*list(named)[1:]]))
+    options = {"id": "i", "time": "t", "emit": emit}
+    pipeline, monitor = Shards(queries, options, 3, sizes=Sizes(slice=100)), Monitor(queries, **options)
+    kinds = []
+    for number, trigger in enumerate(cut(crowd(8, 720, 2, late), 6)):
+        if number == 3:
+            monitor.drop("q0")
+            monitor.add("q6", after["q6"])
+        pipeline.restart(queries if number < 3 else after)
+        found, expected = pipeline.trigger(trigger), pushed(monitor, trigger, ("t", "i"))
+        if number >= 3:  # where the numbers of a new one begin depends on who shares its shard
+            found, expected = ([{**row, "at": None} for row in changes] for changes in (found, expected))
+        assert net(found) == net(expected), f"trigger {number}"
+        if not late:
+            same_rows(found, expected, f"trigger {number}")
+        for name in monitor.queries:
+            same_rows(pipeline.answer(name), cells(monitor.answer(name)), f"trigger {number}, {name}")
+        kinds.append({home.family for one in pipeline.monitors() for home in one.state.standing()})
+        for one in pipeline.monitors():
+            one.check()
+    assert all(True in kind for kind in kinds[:3])
+
+
+@pytest.mark.parametrize("few", [0, 16])
+@pytest.mark.parametrize("window", [Last(span=50), Last(6)], ids=str)
+def test_a_family_with_numbers_that_its_scorings_judge_differently(
+    window: Last, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They split it: 1e200 squared is too far for a distance, and 1e100 is not."""
+    monkeypatch.setattr(packing, "_FEW", few)
+    queries = {f"q{i}": near(x, 1.0, window) for i, x in enumerate([0.0, 5.0, 9.0, 30.0, 31.0])}
+    options = {"id": "i", "time": "t"}
+    pipeline, monitor = Shards(queries, options, 2), Monitor(queries, **options)
+    inf = float("inf")
+    for begin, scores in ((0, [3.0, 7.0, 1.0]), (10, [2.0, 1e120, 1e200, -1e300, inf, None]), (20, [4.0, 8.0, 30.0])):
+        trigger = [rows(*[(begin + i, begin + i, x, 1) for i, x in enumerate(scores)])]
+        same_rows(pipeline.trigger(trigger), pushed(monitor, trigger, ("t", "i")), f"from {begin}")
+        pipeline.restart()
+    for name in queries:
+        same_rows(pipeline.answer(name), cells(monitor.answer(name)), name)
+
+
+def test_a_family_that_nobody_but_the_clock_has_reached() -> None:
+    """Shards with queries start when rows come; those that are all rejected leave a family that has not started."""
+    queries = {f"q{i}": near(float(i), 1.0, Last(span=50)) for i in range(6)} | {"g": TopK(1, by="y", window=Last(5))}
+    options = {"id": "i", "time": "t"}
+    pipeline, monitor = Shards(queries, options, 1), Monitor(queries, **options)
+    for made in ([(1, 1, None, 1), (2, 2, None, 1)], [(3, 30, 2.0, 1), (4, 31, None, 1)], [(5, 100, 7.0, 2)]):
+        trigger = [rows(*made)]
+        same_rows(pipeline.trigger(trigger), pushed(monitor, trigger, ("t", "i")), str(made))
+        pipeline.restart()
+
+
+@pytest.mark.parametrize("more", [{"where": "y > 0"}, {"algorithm": "SA"}], ids=str)
+def test_a_family_beside_a_query_with_one_of_its_scorings(more: dict[str, Any]) -> None:
+    alone = {"c": near(20.0, 20.0, Last(60), **more)}
+    queries = {"a": near(20.0, 20.0, Last(60)), "b": near(5.0, 9.0, Last(60)), **alone}
+    options = {"id": "i", "time": "t"}
+    pipeline, monitor = Shards(queries, options, 1), Monitor(alone, **options)
+    for trigger in cut(crowd(6, 200, 2), 2):
+        found = [row for row in pipeline.trigger(trigger) if row["query"] == "c"]
+        same_rows(found, pushed(monitor, trigger, ("t", "i")), "trigger")
+
+
+def test_a_mapper_takes_one_query_for_a_crowd() -> None:
+    """Scores of each of a thousand queries would fill the memory; ineligible rows still stay in the mapper."""
+    queries = {f"q{i}": near(float(i % 40), i / 40, Last(span=60), where="y > 20") for i in range(100)}
+    queries |= {"odd": near(0.0, 0.0, Last(span=90), where="y > 20"), "few": near(1.0, 1.0, Last(span=60), k=1)}
+    options = {"id": "i", "time": "t"}
+    pipeline, monitor = Shards(queries, options, 2), Monitor(queries, **options)
+    packer = packing.Packer(pipeline.plan)
+    assert list(packer.crowds) == ["q0"] and len(packer.crowds["q0"]) == 99
+    assert list(packer.examiner.queries) == ["q0", "odd", "few"]
+    table = crowd(5, 600, 2)
+    for trigger in cut(table, 2):
+        same_rows(pipeline.trigger(trigger), pushed(monitor, trigger, ("t", "i")), "trigger")
+        pipeline.restart()
+    assert pipeline.sent < 1.5 * table.num_rows
 
 
 # ------------------------------------------------------------------------------- pruning

@@ -6,12 +6,14 @@ no user's types: scores are keys (larger is better), groups are codes, objects a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from skyband.tuning import Tuning
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -24,6 +26,17 @@ class Asked:
 
     k: int
     length: int
+
+
+@dataclass(frozen=True)
+class Scorings:
+    """Scorings of one family, one per lane of an engine (kernels/scoring.py)."""
+
+    form: int
+    turned: bool  # the smallest score is best
+    points: Floats  # one row each: weights of a linear form, or the point of a distance
+    weights: Floats  # of a distance; no columns: none
+    keys: Callable[[int, Floats], Floats]  # of objects with these attributes, one row each, for one of the scorings
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,8 @@ class Arrivals:
     clock: int  # time windows: the clock after the batch
     clocks: Ints | None  # time windows: the clock after each row of the batch
     total: int  # groups known so far
+    attributes: tuple[Floats, ...] | None = None  # of a family, instead of keys
+    told: bool = True  # is anything told of objects but their numbers: then `alive` is wanted
     more: bool = False  # reports of a quiet engine can wait: the batch goes on with the next arrivals
 
 
@@ -73,8 +88,9 @@ class Ranked:
 
 class Engine(Protocol):
     name: str
+    held: NDArray[Any]  # changes of a batch that goes on
 
-    def __init__(self, asked: tuple[Asked, ...], *, timed: bool, quiet: bool) -> None: ...
+    def __init__(self, asked: tuple[Asked, ...], tuning: Tuning, *, timed: bool, quiet: bool, **more: Any) -> None: ...
 
     @staticmethod
     def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
@@ -101,12 +117,19 @@ class Engine(Protocol):
     def check(self) -> None:
         """Assert every invariant (tests call it)."""
 
-    def serials(self, groups: Ints | None = None) -> Ints:
-        """Which objects are kept, group by group as in `snapshot`."""
+    def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
+        """Which objects are kept for these groups (None: all), each once and group by group; and how many for each."""
 
     @property
     def kept(self) -> Ints:
-        """How many objects are kept, per group."""
+        """How many records are kept, per group."""
+
+    @property
+    def buffer(self) -> int:
+        """How many recent arrivals wait, for all queries together."""
+
+    def size_of(self, query: int) -> int:
+        """How many objects are kept for this query, of all groups."""
 
     @property
     def due(self) -> Ints:

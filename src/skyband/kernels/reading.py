@@ -6,7 +6,8 @@ import numpy as np
 
 from skyband.kernels.compile import kernel
 from skyband.kernels.records import BITS, NEVER, Records, reserve
-from skyband.kernels.strict import compare, lose, promote, purge
+from skyband.kernels.strict import compare, promote, purge
+from skyband.kernels.telling import lose
 
 
 @kernel
@@ -19,6 +20,8 @@ def refit_bands(
     now: Records,  # per group
     tally: Records,
     out: Records,
+    rule: Records,
+    caps: Records,
 ) -> Records:
     """Serve other queries from the same skybands, cut down to what these need; returns how answers change."""
     step = np.zeros(1, out.dtype)
@@ -51,7 +54,7 @@ def refit_bands(
         for q in range(Q):
             bound = now[g] - queries[q]["length"]
             promote(objects, groups, views, queries, g * Q + q, q, g, bound, -1, out, tally, step, True)
-        purge(objects, groups, views, queries, K, g, now[g], nobody, NEVER, out, tally, step)
+        purge(objects, groups, views, queries, K, g, now[g], nobody, NEVER, out, tally, step, rule, caps)
         compare(objects, groups, g, Q, out, tally, step)
     return out
 

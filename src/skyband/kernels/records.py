@@ -58,7 +58,22 @@ CHANGE = np.dtype(
     ],
     align=True,
 )
+WAITING = np.dtype([("key", "f8"), ("stamp", "i8"), ("serial", "i8")], align=True)
+RULE = np.dtype(
+    [
+        ("kind", "i8"),
+        ("gamma", "f8"),  # RELAXED: how far candidates may outgrow those of the last pruning
+        ("limit", "i8"),  # CAPPED: how many candidates promise no more than sigma misses
+        ("additional", "i8"),  # CAPPED: and so many more
+        ("floor", "i8"),  # CAPPED: with fewer candidates every arrival is good
+        ("growth", "f8"),  # CAPPED: how far the threshold falls with each object that goes, in gaps
+    ],
+    align=True,
+)
+CAP = np.dtype([("limit", "i8"), ("threshold", "f8")], align=True)  # RELAXED: prune at this size; CAPPED: poor below it
+STRICT, RELAXED, CAPPED = 0, 1, 2
 NEVER = np.iinfo(np.int64).max
+SILENT = 1 << 40  # taken from the row of one who has waited in a buffer: a candidate now, and no step of its own
 SMALLEST = 8
 
 
@@ -76,14 +91,14 @@ def reserve(out: Records, tally: Records, more: int) -> Records:
 
 
 @part
-def make_room(objects: Records, groups: Records, g: int, tally: Records) -> Records:
-    """Free places on both sides of the group's run: recentre it, or move it to a place of twice the size."""
+def make_room(objects: Records, groups: Records, g: int, tally: Records, more: int) -> Records:
+    """So many free places on both sides of the group's run: recentre it, or move it to a place of twice the size."""
     room, head, size = groups[g]["room"], groups[g]["head"], groups[g]["size"]
-    if room >= SMALLEST and 4 * size <= 3 * room:
+    if room >= SMALLEST and 4 * size <= 3 * room and size + 2 * more <= room:
         groups[g]["head"] = groups[g]["start"] + (room - size) // 2
         move_run(objects, head, objects, groups[g]["head"], size)
         return objects
-    room = max(SMALLEST, 2 * room)
+    room = max(SMALLEST, 2 * room, size + 2 * more)
     if tally[0] + room > len(objects):
         objects = pack(objects, groups, tally, room)
         head = groups[g]["head"]

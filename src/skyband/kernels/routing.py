@@ -105,6 +105,32 @@ def reorder(records: Records, order: Ints) -> Records:
 
 
 @kernel
+def unzip(
+    changes: Records,
+    order: Ints,
+    query: Ints,
+    row: Ints,
+    instant: Ints,
+    stamp: Ints,
+    serial: Ints,
+    key: NDArray[np.float64],
+    diff: NDArray[np.int8],
+    first: NDArray[np.bool_],
+) -> None:
+    """Changes as columns, in this order; each lane is a query."""
+    for i in range(len(order)):
+        j = order[i]
+        query[i] = changes[j]["visit"]
+        row[i] = changes[j]["row"]
+        instant[i] = changes[j]["instant"]
+        stamp[i] = changes[j]["stamp"]
+        serial[i] = changes[j]["serial"]
+        key[i] = changes[j]["key"]
+        diff[i] = changes[j]["diff"]
+        first[i] = changes[j]["first"]
+
+
+@kernel
 def lay_out(keys: NDArray[np.float64], stamps: Ints, now: Ints, rows: Ints, order: Ints, out: Records) -> None:
     """Columns as records, in this order (empty: as they are)."""
     for i in range(len(keys)):

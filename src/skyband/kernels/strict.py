@@ -1,9 +1,10 @@
-"""The strict k-skyband of many groups, for up to 32 standing queries at once (SA, pripuzic2015, section 4).
+"""The k-skybands of many groups, for up to 32 standing queries at once (pripuzic2015, section 4).
 
 Each group keeps its skyband as one score-sorted run of records in a shared arena, best first, with free room
 on both sides; insertions and removals shift the shorter side. A record carries its dominance counter: how many
 kept objects rank above it and do not expire before it (Definition 3.8). It goes when the counter reaches K, the
-largest k of the queries, or when the largest window lets go of it.
+largest k of the queries, or when the largest window lets go of it. A rule other than STRICT keeps no counters and
+prunes after an arrival instead (kernels/pruning.py).
 
 A query sees its own k and window of that run through a view: its members carry the query's bit in `inside`, and
 `edge` is one past the last of them. A query that is not full has `edge` at the run's end.
@@ -21,10 +22,14 @@ The time tree of the paper is not needed: the oldest object of a skyband is one 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from skyband.kernels.compile import inlined, kernel, part
-from skyband.kernels.records import BITS, NEVER, Records, make_room, reserve
+from skyband.kernels.compile import close, kernel, part
+from skyband.kernels.pruning import cap, loosen, prune
+from skyband.kernels.records import BITS, CAPPED, NEVER, RELAXED, SILENT, STRICT, Records, make_room, reserve
+from skyband.kernels.telling import enter, leave, lose, write
 
 
 @kernel
@@ -42,6 +47,8 @@ def take_bands(
     quiet: bool,  # report each group once, by its answers before and after
     more: bool,  # quiet: the batch goes on, report later
     out: Records,
+    rule: Records,  # what is pruned
+    caps: Records,  # per group, unless the rule is strict
 ) -> tuple[Records, Records]:
     """Take the arrivals of each visited group; returns the arena and the changes, since both may have moved."""
     step = np.zeros(1, out.dtype)
@@ -58,17 +65,34 @@ def take_bands(
         while True:
             out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))
             a = take_group(
-                objects, groups, views, queries, K, g, arrivals, a, end, alive, serial, joint, quiet, out, tally, step
+                objects,
+                groups,
+                views,
+                queries,
+                K,
+                g,
+                arrivals,
+                a,
+                end,
+                alive,
+                serial,
+                joint,
+                quiet,
+                out,
+                tally,
+                step,
+                rule,
+                caps,
             )
             if a == end:
                 break
             head, start = groups[g]["head"], groups[g]["start"]
             if head == start or head + groups[g]["size"] == start + groups[g]["room"]:
-                objects = make_room(objects, groups, g, tally)
+                objects = make_room(objects, groups, g, tally, 1)
         last = visits[visit]["last"]
         out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))
         while groups[g]["due"] <= last and not expire(
-            objects, groups, views, queries, K, g, last, alive, serial, out, tally, step, quiet
+            objects, groups, views, queries, K, g, last, alive, serial, out, tally, step, quiet, rule, caps
         ):
             out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))
         if quiet and not more:
@@ -97,15 +121,18 @@ def take_group(
     out: Records,
     tally: Records,
     step: Records,
+    rule: Records,
+    caps: Records,
 ) -> int:
     """Arrivals begin..end of one group, a step each. Returns where it stopped: at the end, or for want of room.
 
     No array changes its place in here: counting references to moved arrays would cost more than the work.
     """
-    Q = len(queries)
-    shortest = NEVER
+    Q, kind = len(queries), rule[0]["kind"]
+    shortest, longest = NEVER, 0
     for q in range(Q):
         shortest = min(shortest, queries[q]["length"])
+        longest = max(longest, queries[q]["length"])
     for a in range(begin, end):
         key, stamp, now = arrivals[a]["key"], arrivals[a]["stamp"], arrivals[a]["now"]
         head, size = groups[g]["head"], groups[g]["size"]
@@ -113,29 +140,59 @@ def take_group(
             return a
         if tally[1] + 2 * Q * min(K + 2, size + 2) > len(out):
             return a
+        silent = arrivals[a]["row"] < 0
+        own = serial + arrivals[a]["row"] + (SILENT if silent else 0)
         if groups[g]["due"] <= now:
-            if not expire(objects, groups, views, queries, K, g, now - joint, alive, serial, out, tally, step, quiet):
+            if not expire(
+                objects,
+                groups,
+                views,
+                queries,
+                K,
+                g,
+                now - (joint and not silent),
+                alive,
+                serial,
+                out,
+                tally,
+                step,
+                quiet,
+                rule,
+                caps,
+            ):
                 return a
-            if joint:
+            if joint and not silent:
                 step[0]["row"] = arrivals[a]["row"]
                 step[0]["instant"] = now
                 for v in range(g * Q, g * Q + Q):
                     bound = now - queries[v - g * Q]["length"]
                     if views[v]["oldest"] <= bound:
                         depart(objects, groups, views, v, v - g * Q, g, bound, out, tally, step, quiet)
-                purge(objects, groups, views, queries, K, g, now, alive, serial, out, tally, step)
+                purge(objects, groups, views, queries, K, g, now, alive, serial, out, tally, step, rule, caps)
             head, size = groups[g]["head"], groups[g]["size"]
         step[0]["row"] = arrivals[a]["row"]
         step[0]["instant"] = now
+        if kind == CAPPED and key < caps[g]["threshold"]:  # a poor rank (Alg. 1, line 2)
+            for v in range(g * Q, g * Q + Q):
+                bound = now - queries[v - g * Q]["length"]
+                promote(objects, groups, views, queries, v, v - g * Q, g, bound, -1, out, tally, step, quiet)
+            continue
         p = size  # where it ranks: below all that are better, above its ties
         while p > 0 and (
             objects[head + p - 1]["key"] < key
             or (objects[head + p - 1]["key"] == key and objects[head + p - 1]["stamp"] <= stamp)
         ):
             p -= 1
+        if silent:
+            while p < size and objects[head + p]["key"] == key and objects[head + p]["stamp"] == stamp:
+                if objects[head + p]["serial"] <= own:
+                    break
+                p += 1
+            if p < size and objects[head + p]["serial"] == own:  # it is here already
+                continue
 
         dominators = 0
-        if stamp <= groups[g]["newest"]:  # late, or of an equal time: others may dominate it already
+        if kind == STRICT and stamp <= groups[g]["newest"]:  # late, or of an equal time: others may dominate it already
             for i in range(head, head + p):
                 dominators += objects[i]["stamp"] >= stamp
             if dominators >= K:
@@ -151,8 +208,8 @@ def take_group(
                     if stamp > bound:
                         fresh |= BITS[v - g * Q]
 
-        w = p  # whom it dominates: their counters rise, and they go when K is reached (Theorem 3.7)
-        for i in range(head + p, head + size):
+        w = p if kind == STRICT else size
+        for i in range(head + w, head + size):  # whom it dominates: they go when their counters reach K (Theorem 3.7)
             if objects[i]["stamp"] <= stamp:
                 objects[i]["dom"] += 1
                 if objects[i]["dom"] >= K:
@@ -178,12 +235,13 @@ def take_group(
         place = head + p
         objects[place]["key"] = key
         objects[place]["stamp"] = stamp
-        objects[place]["serial"] = serial + arrivals[a]["row"]
+        objects[place]["serial"] = own
         objects[place]["dom"] = dominators
         objects[place]["inside"] = 0
         objects[place]["shown"] = 0
         objects[place]["was"] = 0
-        alive[arrivals[a]["row"]] = True
+        if own >= serial:
+            alive[own - serial] = True
         groups[g]["size"] = w + 1
         groups[g]["newest"] = max(groups[g]["newest"], stamp)
         groups[g]["oldest"] = min(groups[g]["oldest"], stamp)
@@ -193,10 +251,15 @@ def take_group(
                 views[g * Q + q]["edge"] += (behind & BITS[q]) != 0
                 if fresh & BITS[q]:
                     enter(objects, place, q, out, tally, step, quiet)
+        if kind == RELAXED and groups[g]["size"] - K >= caps[g]["limit"]:
+            prune(objects, groups, views, Q, K, g, now - longest, alive, serial, out, tally, step)
+            caps[g]["limit"] = math.ceil((1 + rule[0]["gamma"]) * max(0, groups[g]["size"] - K))  # Alg. 3, line 17
+        elif kind == CAPPED:
+            cap(objects, groups, views, Q, K, g, alive, serial, out, tally, step, rule, caps)
     return end
 
 
-@part
+@close
 def offer(
     objects: Records,
     groups: Records,
@@ -234,7 +297,7 @@ def offer(
     return True
 
 
-@part
+@close
 def expire(
     objects: Records,
     groups: Records,
@@ -249,6 +312,8 @@ def expire(
     tally: Records,
     step: Records,
     quiet: bool,
+    rule: Records,
+    caps: Records,
 ) -> bool:
     """What the windows let go of up to `now`, each instant a step of its own. False: the changes want more room."""
     Q = len(queries)
@@ -267,11 +332,11 @@ def expire(
                 step[0]["row"] = -1
                 depart(objects, groups, views, v, v - g * Q, g, oldest, out, tally, step, quiet)
                 promote(objects, groups, views, queries, v, v - g * Q, g, oldest, -1, out, tally, step, quiet)
-    purge(objects, groups, views, queries, K, g, now, alive, serial, out, tally, step)
+    purge(objects, groups, views, queries, K, g, now, alive, serial, out, tally, step, rule, caps)
     return True
 
 
-@part
+@close
 def depart(
     objects: Records,
     groups: Records,
@@ -297,7 +362,7 @@ def depart(
     views[v]["oldest"] = oldest
 
 
-@part
+@close
 def promote(
     objects: Records,
     groups: Records,
@@ -326,7 +391,7 @@ def promote(
     views[v]["edge"] = edge
 
 
-@part
+@close
 def purge(
     objects: Records,
     groups: Records,
@@ -340,16 +405,21 @@ def purge(
     out: Records,
     tally: Records,
     step: Records,
+    rule: Records,
+    caps: Records,
 ) -> None:
-    """What the largest window lets go of is dropped. It is among the first K: whoever ranks above it is no older."""
+    """What the largest window lets go of is dropped. It is among the first K: whoever ranks above it is no older.
+
+    A relaxed run may hold more that has expired, further down: pruning drops it. A capped one is searched as a whole.
+    """
     Q = len(queries)
     longest = 0
     for q in range(Q):
         longest = max(longest, queries[q]["length"])
     bound = now - longest
     head, size = groups[g]["head"], groups[g]["size"]
-    p = 0
-    while p < min(K, size):
+    p, most = 0, size if rule[0]["kind"] == CAPPED else min(K, size)
+    while p < min(most, size):
         if objects[head + p]["stamp"] > bound:
             p += 1
             continue
@@ -363,8 +433,10 @@ def purge(
         size -= 1
         for v in range(g * Q, g * Q + Q):
             views[v]["edge"] -= p < views[v]["edge"]
+        if rule[0]["kind"] == CAPPED:
+            loosen(objects, head, size, K, g, rule, caps)
     oldest = NEVER
-    for i in range(head, head + min(K, size)):
+    for i in range(head, head + min(most, size)):
         oldest = min(oldest, objects[i]["stamp"])
     groups[g]["oldest"] = oldest
     groups[g]["head"] = head
@@ -374,44 +446,6 @@ def purge(
         if views[v]["oldest"] < NEVER:
             due = min(due, views[v]["oldest"] + queries[v - g * Q]["length"])
     groups[g]["due"] = due
-
-
-@inlined
-def enter(objects: Records, i: int, q: int, out: Records, tally: Records, step: Records, quiet: bool) -> None:
-    objects[i]["inside"] |= BITS[q]
-    if not quiet:
-        write(objects, i, q, 1, out, tally, step)
-
-
-@inlined
-def leave(objects: Records, i: int, q: int, out: Records, tally: Records, step: Records, quiet: bool) -> None:
-    objects[i]["inside"] &= ~BITS[q]
-    if not quiet:
-        write(objects, i, q, -1, out, tally, step)
-
-
-@inlined
-def write(objects: Records, i: int, q: int, diff: int, out: Records, tally: Records, step: Records) -> None:
-    """Report that object i enters or leaves the answer of query q in this step."""
-    n = tally[1]
-    out[n] = step[0]
-    out[n]["key"] = objects[i]["key"]
-    out[n]["stamp"] = objects[i]["stamp"]
-    out[n]["serial"] = objects[i]["serial"]
-    out[n]["query"] = q
-    out[n]["diff"] = diff
-    out[n]["first"] = diff > 0 and not objects[i]["shown"] & BITS[q]
-    if diff > 0:
-        objects[i]["shown"] |= BITS[q]
-    tally[1] = n + 1
-
-
-@part
-def lose(objects: Records, i: int, out: Records, tally: Records, step: Records) -> None:
-    """Within a quiet batch object i is dropped: answers that had it at the start have lost it."""
-    for q in range(32):
-        if objects[i]["was"] & BITS[q]:
-            write(objects, i, q, -1, out, tally, step)
 
 
 @part

@@ -19,16 +19,19 @@ from numpy.typing import NDArray
 
 from skyband.batch import Batch, time_unit, times
 from skyband.columns import lent, plain
+from skyband.families import TAME, family_key
 from skyband.groups import Groups
 from skyband.monitor import Monitor
 from skyband.spark.plan import Family, Plan, hash_groups, labels, shard_of
 from skyband.standing import Seen
 
 Bools = NDArray[np.bool_]
+Crowds = dict[str, list[str]]
 
 PACKED = "shard int, family int, blob binary, moment timestamp_ltz"  # plain "timestamp" may be said to mean NTZ
 REPORT = -1  # in the place of a family: the blob is a report
 _CHUNK = 1 << 16  # rows that are packed together
+_FEW, _MOST = 16, 256  # queries that differ in numbers only: rows are pruned for so many per shard, and in all
 
 
 def to_bytes(table: Any) -> bytes:
@@ -67,7 +70,10 @@ class Packer:
         self.plan = plan
         self.labels = labels(plan.shards)
         self.wanted = [list(plan.wanted(queries)) for queries in plan.families.values()]
-        self.examiner = Monitor(plan.queries, **plan.monitor_options())
+        self.crowds = _crowds(plan)
+        spoken_for = {name for names in self.crowds.values() for name in names}
+        few = {name: query for name, query in plan.queries.items() if name not in spoken_for}
+        self.examiner = Monitor(few, **plan.monitor_options())
         self.clock: Any = None  # the largest accepted time, as a table of one row
         self.moment: int | None = None  # the largest time of any row
         self.counts: Counter[str] = Counter()
@@ -75,10 +81,30 @@ class Packer:
 
     def send(self, rows: Any) -> Iterator[Any]:
         table = in_order(rows, self.plan.order)
-        seen = self.examiner.examine(Batch(table))
+        wild = self._wild(table)
+        if wild.any():
+            for part, crowds, examiner in (
+                (table.filter(lent(~wild)), self.crowds, self.examiner),
+                (table.filter(lent(wild)), {}, Monitor(self.plan.queries, **self.plan.monitor_options())),
+            ):
+                yield from self._send_part(part, crowds, examiner)
+        else:
+            yield from self._send_part(table, self.crowds, self.examiner)
+
+    def _wild(self, table: Any) -> Bools:
+        """Rows with numbers so large that the queries of a crowd may judge them differently."""
+        wild = np.zeros(table.num_rows, np.bool_)
+        batch = Batch(table)
+        columns = [self.plan.queries[name].by.columns for name in self.crowds]  # type: ignore[union-attr]
+        for name in dict.fromkeys(name for names in columns for name in names):
+            wild |= np.abs(batch.numbers(name).values) > TAME
+        return wild
+
+    def _send_part(self, table: Any, crowds: Crowds, examiner: Monitor) -> Iterator[Any]:
+        seen = examiner.examine(Batch(table))
         self._count(table, seen)
         for number, family in enumerate(self.plan.families):
-            yield from self._send_family(number, family, table, seen)
+            yield from self._send_family(number, family, table, seen, crowds)
 
     def _count(self, table: Any, seen: Seen) -> None:
         """Rejected rows stay here, as numbers."""
@@ -97,9 +123,9 @@ class Packer:
             latest = table.select([self.plan.options.time]).slice(row, 1).rename_columns(["clock"])
             self.clock = latest if self.clock is None else max(latest, self.clock, key=moment_of)
 
-    def _send_family(self, number: int, family: Family, table: Any, seen: Seen) -> Iterator[Any]:
+    def _send_family(self, number: int, family: Family, table: Any, seen: Seen, crowds: Crowds) -> Iterator[Any]:
         wanted = table.select(self.wanted[number])
-        needed = self._needed(family, wanted, seen)
+        needed = self._needed(family, wanted, seen, crowds)
         if family.per:
             kept = np.flatnonzero(needed[0])
             slim = wanted if len(kept) == wanted.num_rows else wanted.take(lent(kept))
@@ -113,11 +139,12 @@ class Packer:
             if rows.any():
                 yield self._message(shard, number, wanted if rows.all() else wanted.filter(lent(rows)))
 
-    def _needed(self, family: Family, table: Any, seen: Seen) -> dict[int, Bools]:
+    def _needed(self, family: Family, table: Any, seen: Seen, crowds: Crowds) -> dict[int, Bools]:
         """Which rows each shard of a family must see (0 stands for all if it has `per`).
 
         Of time windows, what can never be an answer is left out (kernels/lookahead.py has the proof). Other partitions'
-        rows of the trigger may come between these, which only adds objects above and dominators.
+        rows of the trigger may come between these, which only adds objects above and dominators. Not for crowds: to
+        look through the rows for each query would take longer than its shard does, with an index, for all.
         """
         groups = Groups(family.per)
         codes: Any = None
@@ -127,15 +154,18 @@ class Packer:
             if home.groups.names != family.per or home.timed != family.timed:
                 continue
             rows = one.accepted
-            if home.timed and rows.any():
+            crowd = [other for name in home.queries for other in crowds.get(name, ())]
+            if home.timed and crowd:
+                rows = rows if one.eligible is None else rows & one.eligible
+            elif home.timed and rows.any():
                 assert seen.moments is not None
                 if codes is None:
                     codes = groups.codes_where(seen.accepted, [seen.per[name] for name in family.per])
                     clocks = np.maximum.accumulate(seen.moments)
                 unit = time_unit(table.schema.field(self.plan.options.time).type)
                 rows = home.needed(one, codes, groups.total, seen.moments, clocks, unit)
-            shard = 0 if family.per else self.plan.homes[next(iter(home.queries))]
-            needed[shard] = needed[shard] | rows if shard in needed else rows
+            for shard in {0} if family.per else {self.plan.homes[name] for name in (*home.queries, *crowd)}:
+                needed[shard] = needed[shard] | rows if shard in needed else rows
         return needed
 
     def report(self) -> Any:
@@ -152,6 +182,21 @@ class Packer:
 
     def _message(self, shard: int, family: int, table: Any) -> Any:
         return _messages([self.labels[shard]], [family], [to_bytes(table)])
+
+
+def _crowds(plan: Plan) -> Crowds:
+    """Where very many queries differ only in the numbers of their scoring: one that speaks for the others."""
+    found: dict[Any, list[str]] = {}
+    for name, query in plan.queries.items():
+        key = family_key(query)
+        if key is not None:
+            found.setdefault(key, []).append(name)
+    few = min(_FEW * plan.shards, _MOST)
+    return {
+        first: others
+        for first, *others in found.values()
+        if others and (len(others) >= few or not plan.queries[first].window.timed)  # count windows: nothing to prune
+    }
 
 
 def _messages(shards: list[int], families: list[int], blobs: list[bytes], moments: list[Any] | None = None) -> Any:

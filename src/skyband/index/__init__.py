@@ -1,0 +1,1 @@
+"""Grids, so that an arrival meets only the queries that it can matter to."""

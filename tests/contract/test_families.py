@@ -1,0 +1,259 @@
+"""Many scorings in one engine say what each says alone, with and without the query index (differential tests).
+
+The oracle has its say in test_engines.py ("families"); here streams are long enough for rings, depths and grids to
+work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+from contract.streams import KILL, check, cuts
+from skyband import Last, Linear, Monitor, Nearest, TopK
+from skyband.engines.registry import _ENGINES, has_family
+from skyband.index.queries import FOUND, edges, lay_grid, match
+
+FAMILIES = [name for name in _ENGINES["TopK"] if has_family(name)]
+ROWS = 1500 if KILL else 4000
+
+
+def scorings(form: str, d: int, count: int, rng: np.random.Generator) -> list[Any]:
+    columns = [f"x{j}" for j in range(d)]
+    points = np.round(rng.random((count, d)), 4)
+    if form == "linear":
+        return [Linear(dict(zip(columns, (2 * point - 1).tolist(), strict=True))) for point in points]
+    metric, _, weighted = form.partition(", ")
+    weights = [dict(zip(columns, np.round(rng.random(d) * 2, 1).tolist(), strict=True)) for _ in points]
+    return [
+        Nearest(dict(zip(columns, point.tolist(), strict=True)), weights=weight if weighted else None, metric=metric)
+        for point, weight in zip(points, weights, strict=True)
+    ]
+
+
+def stream(d: int, shape: str, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    data = rng.random((d, ROWS))
+    if shape == "coarse":
+        data = np.round(data * 6) / 6  # many ties
+    elif shape == "drift":
+        data = data / 5 + np.linspace(0, 3, ROWS)
+    elif shape == "waves":
+        data = data / 5 + np.sin(np.arange(ROWS) / 200)
+    return {f"x{j}": data[j] for j in range(d)}
+
+
+def told(monitor: Monitor, columns: dict[str, NDArray[Any]], places: Any, restore: bool = False) -> list[Any]:
+    pieces = []
+    for i, j in itertools.pairwise(places):
+        pieces += monitor.push({name: column[i:j] for name, column in columns.items()}).to_pylist()
+        check(monitor)
+        if restore:
+            monitor = Monitor.restore(monitor.snapshot())
+    return pieces
+
+
+CASES = [
+    ("euclidean", 2, "random", 3, 300),
+    ("euclidean", 2, "coarse", 5, 200),
+    ("euclidean, weighted", 3, "drift", 2, 400),
+    ("manhattan", 2, "waves", 4, 150),
+    ("chebyshev, weighted", 2, "random", 1, 500),
+    ("euclidean", 7, "random", 3, 250),
+    ("far", 2, "random", 3, 200),
+    ("linear", 3, "coarse", 3, 300),
+    ("linear", 1, "drift", 2, 100),
+]
+
+
+@pytest.mark.parametrize("index", [True, False], ids=["index", "no index"])
+@pytest.mark.parametrize(("form", "d", "shape", "k", "n"), CASES)
+@pytest.mark.parametrize("algorithm", FAMILIES)
+def test_a_family_says_what_each_says_alone(
+    algorithm: str, form: str, d: int, shape: str, k: int, n: int, index: bool
+) -> None:
+    rng = np.random.default_rng([k, n])
+    far = form == "far"  # the farthest are best
+    asked = scorings("euclidean" if far else form, d, 20, rng)
+    columns = stream(d, shape, rng)
+    queries = {
+        f"q{i}": TopK(k, by=by, window=Last(n), algorithm=algorithm, index=index, buffer=64, largest=far or None)
+        for i, by in enumerate(asked)
+    }
+    together = Monitor(queries)
+    got = told(together, columns, cuts(ROWS, rng, 400))
+    assert len(together.state.standing()) == 1, "they are one family"
+    alone = "SA" if algorithm != "PA" else "PA"
+    others = [Monitor({name: dataclasses.replace(query, algorithm=alone)}) for name, query in queries.items()]
+    expected = [change for other in others for change in told(other, columns, [0, ROWS])]
+    by_query: dict[str, list[Any]] = {name: [] for name in queries}
+    for change in got:
+        by_query[change["query"]].append(change)
+    assert [change for own in by_query.values() for change in own] == expected
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "side", "seed"), [("BLOCK", 10, 9), ("BLOCK", 14, 3), ("PA", 10, 9), ("SASF", 10, 9), ("SAPF", 10, 9)]
+)
+@pytest.mark.parametrize("shape", ["random", "waves"])
+@pytest.mark.parametrize("form", ["euclidean", "far", "manhattan, weighted", "linear", "linear, least"])
+def test_the_index_lists_whoever_matters(
+    algorithm: str, side: int, seed: int, form: str, shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A coarse grid pays off for few queries: blocks are long enough here, and the index is used.
+
+    With 14 cells a side some lanes wait to be indexed again.
+    """
+    monkeypatch.setattr("skyband.engines.certain.family.SIDES", (0, side, side))
+    rng = np.random.default_rng(seed)
+    largest = {"far": True, "linear, least": False}.get(form)
+    asked = scorings({"far": "euclidean", "linear, least": "linear"}.get(form, form), 2, 6, rng)
+    columns = stream(2, shape, rng)
+    told_by, engines = [], []
+    for index in (True, False):
+        monitor = Monitor(
+            [
+                TopK(2, by=by, window=Last(600), algorithm=algorithm, index=index, buffer=300, largest=largest)
+                for by in asked
+            ]
+        )
+        told_by.append(told(monitor, columns, range(0, ROWS + 1, 250)))
+        engines.append(monitor.state.standing()[0].engine)
+    assert [engine.work[3] > 0 for engine in engines] == [True, False]  # type: ignore[union-attr]
+    assert told_by[0] == told_by[1]
+
+
+def test_every_number_lies_within_the_edges_of_its_cell() -> None:
+    """Numbers at the borders of cells, where places are rounded."""
+    rng = np.random.default_rng(2)
+    side = 90
+    starts, lists = np.arange(side + 1), np.arange(side)
+    for _ in range(20):
+        data = np.array([[rng.normal() * 10.0 ** rng.integers(-3, 9), 0.0]])
+        data[0, 1] = data[0, 0] + rng.random() * 10.0 ** rng.integers(-3, 3)
+        origin, scale = np.empty(1), np.empty(1)
+        lay_grid(data, 0, 2, origin, scale, side)
+        borders = origin[0] + np.arange(1, side) / scale[0]
+        near = np.concatenate([borders, np.nextafter(borders, -np.inf), np.nextafter(borders, np.inf)])[None]
+        none, depths, work = np.empty((side, 0)), np.full(side, -np.inf), np.zeros(4, np.int64)
+        found, n = match(
+            0, False, np.ones((side, 1)), none, near, 0, near.shape[1], depths, origin, scale, side, starts, lists, work,
+            np.empty(near.shape[1], FOUND),
+        )  # fmt: skip
+        for one in found[:n]:
+            low, high = edges(0, one["query"], origin, scale, side)
+            assert low <= one["key"] <= high
+
+
+@pytest.mark.parametrize("algorithm", [name for name in FAMILIES if name != "PA"])
+@pytest.mark.parametrize("late", [0.0, 0.05], ids=["in order", "late"])
+@pytest.mark.parametrize("emit", ["arrival", "batch"])
+def test_time_windows_restores_and_cuts(algorithm: str, late: float, emit: str) -> None:
+    rng = np.random.default_rng(7)
+    columns = stream(2, "coarse", rng)
+    times = np.cumsum(rng.choice([0, 0, 1, 3], ROWS))
+    columns["t"] = times - np.where(rng.random(ROWS) < late, rng.integers(0, 150, ROWS), 0)
+    queries = [
+        TopK(3, by=by, window=Last(span=120), where="x0 < 0.9", algorithm=algorithm, buffer=80)
+        for by in scorings("euclidean", 2, 18, rng)
+    ]
+    places = cuts(ROWS, rng, 150)
+    got = told(Monitor(queries, time="t", emit=emit), columns, places, restore=True)
+    plain = [dataclasses.replace(query, algorithm="SA", buffer=None) for query in queries]
+    expected = told(Monitor(plain, time="t", emit=emit), columns, places)
+    assert sorted(map(str, got)) == sorted(map(str, expected))
+
+
+@pytest.mark.parametrize("seed", [9, 77])
+def test_a_late_row_that_no_ring_holds_may_be_the_best_in_the_end(seed: int) -> None:
+    """Scores come in waves, so that lanes are cut and deepened, and many rows are late."""
+    rng = np.random.default_rng(seed)
+    size, span = 700, 120
+    times = np.cumsum(rng.choice([0, 1], size)) - np.where(rng.random(size) < 0.4, rng.integers(0, span // 2, size), 0)
+    columns = {"x": rng.random(size) + np.sin(np.arange(size) / 40), "t": times}
+    asked = [TopK(1, by=Nearest({"x": x}), window=Last(span=span), buffer=160) for x in (0.0, 0.5, 1.0)]
+    got = told(Monitor(asked, time="t"), columns, [0, size])
+    plain = [dataclasses.replace(query, algorithm="SA", buffer=None) for query in asked]
+    expected = told(Monitor(plain, time="t"), columns, [0, size])
+    assert sorted(map(str, got)) == sorted(map(str, expected))
+
+
+def test_a_family_is_split_when_its_scorings_may_disagree_about_a_row() -> None:
+    """0 times infinity is no score for one of them and a score for the other."""
+    queries = [TopK(2, by=Linear({"x": x, "y": 1}), window=Last(3)) for x in (0.0, 1.0, 2.0)]
+    monitor, lone = Monitor(queries), [Monitor(query) for query in queries]
+    for x, y in [(1.0, 2.0), (3.0, 1.0), (np.inf, 1.0), (2.0, 2.0)]:
+        got = monitor.push({"x": [x], "y": [y]}).drop_columns(["query"]).to_pylist()
+        expected = [alone.push({"x": [x], "y": [y]}).drop_columns(["query"]).to_pylist() for alone in lone]
+        assert got == [change for own in expected for change in own]
+        check(monitor)
+    assert len(monitor.state.standing()) == 3
+    assert monitor.stats()["queries"]["q0"]["rejected"] == {"Linear({'x': 0.0, 'y': 1.0}) has no value": 1}
+
+
+@pytest.mark.parametrize("other", [{"where": "x > 1"}, {"algorithm": "SA"}, {"per": "y"}], ids=str)
+def test_a_family_beside_a_query_with_one_of_its_scorings(other: dict[str, Any]) -> None:
+    rng = np.random.default_rng(8)
+    columns = {"x": rng.random(300) * 2, "y": rng.integers(0, 3, 300).astype(float)}
+    asked = [TopK(2, by=Nearest({"x": x, "y": 1.0}), window=Last(20)) for x in (0.5, 1.5)]
+    alone = dataclasses.replace(asked[0], **other)
+    together = Monitor({"a": asked[0], "b": asked[1], "c": alone}).push(columns).to_pylist()
+    expected = Monitor({"c": alone}).push(columns).to_pylist()
+    names = list(expected[0])
+    assert [{name: row[name] for name in names} for row in together if row["query"] == "c"] == expected
+
+
+def test_numbers_that_overflow_in_one_scoring_only() -> None:
+    queries = [TopK(2, by=Linear({"x": x, "y": -x}), window=Last(3)) for x in (1.0, 1e120)]
+    monitor, lone = Monitor(queries), [Monitor(query) for query in queries]
+    for x in (1.0, 1e200, 2.0):
+        got = monitor.push({"x": [x], "y": [x]}).drop_columns(["query"]).to_pylist()
+        expected = [alone.push({"x": [x], "y": [x]}).drop_columns(["query"]).to_pylist() for alone in lone]
+        assert got == [change for own in expected for change in own]
+
+
+@pytest.mark.parametrize("shape", ["random", "drift"])
+@pytest.mark.parametrize("algorithm", FAMILIES)
+def test_queries_leave_and_change_and_the_others_go_on(algorithm: str, shape: str) -> None:
+    rng = np.random.default_rng(3)
+    columns = stream(2, shape, rng)
+    asked = scorings("euclidean", 2, 5, rng)
+    queries = {f"q{i}": TopK(3, by=by, window=Last(200), algorithm=algorithm) for i, by in enumerate(asked)}
+    family, lone = Monitor(queries), {name: Monitor({name: query}) for name, query in queries.items()}
+
+    def both(i: int, j: int) -> None:
+        part = pa.table({name: column[i:j] for name, column in columns.items()})
+        got = family.push(part).to_pylist()
+        assert got == [change for alone in lone.values() for change in alone.push(part).to_pylist()]
+        check(family)
+
+    both(0, 500)
+    smaller = dataclasses.replace(queries["q1"], k=2)
+    assert family.replace("q1", smaller).to_pylist() == lone["q1"].replace("q1", smaller).to_pylist()
+    both(500, 700)
+    family.drop("q3")
+    del lone["q3"]
+    both(700, 1000)
+    for name, alone in lone.items():
+        assert family.answer(name).equals(alone.answer(name))
+        if algorithm != "PA":
+            assert family.answer(name, k=1, window=7).equals(alone.answer(name, k=1, window=7))
+
+
+def test_objects_of_the_ring_can_be_the_answer_of_a_shorter_window() -> None:
+    rng = np.random.default_rng(5)
+    columns = stream(2, "random", rng)
+    queries = [TopK(3, by=by, window=Last(1000)) for by in scorings("euclidean", 2, 20, rng)]
+    monitor, plain = Monitor(queries), Monitor([dataclasses.replace(query, algorithm="SA") for query in queries])
+    monitor.push(columns)
+    plain.push(columns)
+    engine = monitor.state.standing()[0].engine
+    assert (engine.caps["threshold"] > -np.inf).all(), "or nothing is left out"  # type: ignore[union-attr]
+    for name in monitor.queries:
+        for window in (1, 5, 50, 999):
+            assert monitor.answer(name, window=window).equals(plain.answer(name, window=window))

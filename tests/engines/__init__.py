@@ -1,0 +1,1 @@
+"""What engines are built from, each part against its paper."""
