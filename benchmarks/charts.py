@@ -10,17 +10,33 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from benchmarks.contestants import ON_SPARK
 from benchmarks.experiment import Experiment
 from benchmarks.goals import judge
 from benchmarks.store import Row
+from benchmarks.tables import rank_chances
+from skyband.engines.certain.odds import false_ones, misses, strict_size
 
 Chart = Callable[[Experiment, list[Row]], Figure]
 
 # Okabe and Ito: told apart by all eyes
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# colour by filter, dashes for the relaxed ones, dots without an index
+LINES = {
+    "BLOCK": ("black", "-", "o"),
+    "PA": ("#E69F00", "-", "o"),
+    "SA": ("#0072B2", "-", "s"),
+    "RA": ("#0072B2", "--", "D"),
+    "SASF": ("#D55E00", "-", "s"),
+    "RASF": ("#D55E00", "--", "D"),
+    "SARF": ("#009E73", "-", "s"),
+    "RARF": ("#009E73", "--", "D"),
+    "SAPF": ("#CC79A7", "-", "s"),
+    "RAPF": ("#CC79A7", "--", "D"),
+    "RAPF2": ("#56B4E9", "--", "D"),
+}
 GREY, MET, MISSED = "#777777", "#0072B2", "#D55E00"
 STYLE: Any = {
     "figure.dpi": 130,
@@ -171,6 +187,104 @@ def state(experiment: Experiment, rows: list[Row]) -> Figure:
     return figure
 
 
+def costs(experiment: Experiment, rows: list[Row]) -> Figure:
+    """Nanoseconds per object and query of each algorithm: a panel for each cell and data, over what varies there."""
+    panels: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        panels.setdefault((row.cell, row.parameters.get("data", "")), []).append(row)
+    across = 2 if len(panels) in (2, 4) else min(3, len(panels))
+    down = math.ceil(len(panels) / across)
+    figure = Figure(figsize=(5.6 * across, 4.6 * down + 1))
+    grid = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
+    for axes, ((cell, data), some) in zip(grid, panels.items(), strict=False):
+        axis = _axis(some)
+        for name in dict.fromkeys(row.contestant for row in some):
+            of_one = [row for row in some if row.contestant == name]
+            x = [row.parameters[axis] for row in of_one]
+            _line(axes, x, [_per_score(row) for row in of_one], name, middle=statistics.median)
+        axes.set(xscale="log", yscale="log", title=data, xlabel=axis if data else cell)
+        _ticks(axes, [row.parameters[axis] for row in some])
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    for axes in grid[::across]:
+        axes.set_ylabel("ns per object and query")
+    for axes in grid[len(panels) :]:
+        axes.set_axis_off()
+    _legend(figure, list(grid[: len(panels)]))
+    figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
+    return figure
+
+
+def errors(experiment: Experiment, rows: list[Row]) -> Figure:
+    """Objects that PA misses and reports falsely, per query, over k, and the bounds of Lemma 4.6."""
+    sigmas = sorted({row.parameters["sigma"] for row in rows})
+    figure = Figure(figsize=(12, 4.2 * len(sigmas) + 1))
+    grid = figure.subplots(len(sigmas), 2, squeeze=False)
+    sides: Any = (("missed", misses), ("false", false_ones))
+    for line, sigma in zip(grid, sigmas, strict=True):
+        for axes, (counter, bound) in zip(line, sides, strict=True):
+            of_sigma = [row for row in rows if row.parameters["sigma"] == sigma]
+            for colour, data in zip(COLOURS, dict.fromkeys(row.parameters["data"] for row in of_sigma), strict=False):
+                some = [row for row in of_sigma if row.parameters["data"] == data]
+                k = [row.parameters["k"] for row in some]
+                _points(axes, k, [row.counters[counter] for row in some], colour, data, line="-")
+            p = of_sigma[0].parameters
+            axes.axhline(
+                bound(sigma, p["rows"], p["n"]), color=GREY, linestyle="--", label="bound: σ·N/n, false 1.5·σ·N/n"
+            )
+            least = 1 / (p["queries"] * len(of_sigma[0].seconds))  # one object in all queries and repeats
+            axes.set_yscale("symlog", linthresh=least)
+            axes.set(xscale="log", title=f"{counter}, σ = {sigma:g}", xlabel="k", ylabel="objects per query")
+            axes.set_ylim(bottom=-least / 4)
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            _ticks(axes, [row.parameters["k"] for row in of_sigma])
+    _legend(figure, [grid[0, 0]])
+    figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
+    return figure
+
+
+def kept(experiment: Experiment, rows: list[Row]) -> Figure:
+    """Objects per query over k, and the mean size of the k-skyband in random order."""
+    figure = Figure(figsize=(11, 6))
+    axes = figure.subplots()
+    for name in dict.fromkeys(row.contestant for row in rows):
+        some = [row for row in rows if row.contestant == name]
+        k = [row.parameters["k"] for row in some]
+        _line(axes, k, [row.counters["objects"] for row in some], name, middle=statistics.fmean)
+    ks = sorted({row.parameters["k"] for row in rows})
+    n = rows[0].parameters["n"]
+    axes.plot(ks, [strict_size(n, k) for k in ks], color=GREY, linestyle=":", label="k + k(H$_n$ − H$_k$)")
+    axes.plot(ks, ks, color=GREY, linewidth=1, label="k")
+    axes.set(xscale="log", yscale="log", xlabel="k", ylabel="objects per query, at the end")
+    _ticks(axes, ks)
+    axes.yaxis.set_major_formatter(FuncFormatter(_short))
+    axes.legend(loc="upper left", ncols=2)
+    figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
+    return figure
+
+
+def ranks(experiment: Experiment, rows: list[Row]) -> Figure:
+    """The chance of each rank l' at some steps, and of some ranks over the steps: computed, not measured."""
+    l, n = 35, 1000  # noqa: E741, the paper's name
+    figure = Figure(figsize=(15, 4.8))
+    left, *others = figure.subplots(1, 3)
+    for colour, s in zip(COLOURS, (1, 10, 100, 300, 600, 999), strict=True):
+        left.plot(range(1, 81), rank_chances(l, n, s)[1:81], color=colour, label=f"s = {s}")
+    left.set(title="(a) at step s", xlabel="rank l'", ylabel="chance", yscale="log", ylim=(1e-5, 1))
+    steps = [*range(0, n, 9), n - 1]
+    over_time = np.array([rank_chances(l, n, s) for s in steps])
+    assert np.allclose(over_time.sum(axis=1), 1), "it has some rank"
+    for axes, title, shown in zip(others, ("(b)", "(c)"), ((35, 34, 27), (20, 18, 16)), strict=True):
+        for colour, rank in zip(COLOURS, shown, strict=False):
+            axes.plot(steps, over_time[:, rank], color=colour, label=f"l' = {rank}")
+        axes.set(title=f"{title} of rank l'", xlabel="step s", ylabel="chance")
+    others[0].set_ylim(0, 0.15)  # rank 35 begins at 1
+    for axes in (left, *others):
+        axes.legend()
+    figure.suptitle(experiment.about, fontsize=10, color="#444444")
+    return figure
+
+
 def origin(rows: list[Row]) -> str:
     """Where the rows come from, in a line."""
     row = rows[0]
@@ -198,6 +312,45 @@ def _points(
     axes.errorbar(x, y, [below, above], color=colour, fmt="o", linestyle=line, capsize=2, label=label)
 
 
+def _line(
+    axes: Axes, x: list[float], values: list[list[float]], name: str, middle: Callable[[list[float]], float]
+) -> None:
+    """A line of an algorithm, the same in all figures."""
+    algorithm, _, without = name.partition(", ")
+    colour, dashes, marker = LINES.get(algorithm, (GREY, "-.", "^"))
+    y = [middle(some) for some in values]
+    axes.plot(x, y, color=colour, linestyle=":" if without else dashes, marker=marker, markersize=5, label=name)
+
+
+def _ticks(axes: Axes, values: list[float]) -> None:
+    """The points that were measured, and no others."""
+    axes.set_xticks(sorted(set(values)), minor=False)
+    axes.set_xticks([], minor=True)
+    axes.xaxis.set_major_formatter(FuncFormatter(_short))
+
+
+def _legend(figure: Figure, panels: list[Axes]) -> None:
+    """One legend below all panels."""
+    found: dict[str, Any] = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        found |= dict(zip(labels, handles, strict=True))
+    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=min(6, len(found)))
+
+
+def _axis(rows: list[Row]) -> str:
+    """The parameter that varies over the cells: not one that follows another, nor one of the contestants' own."""
+    first = [row for row in rows if row.contestant == rows[0].contestant]
+    varying = [name for name in first[0].parameters if len({row.parameters[name] for row in first}) > 1]
+    return next((name for name in varying if name != "fill"), "k")
+
+
+def _per_score(row: Row) -> list[float]:
+    """Nanoseconds per object and query."""
+    each = row.parameters["queries"] * 1e-9
+    return [seconds / (rows * each) for seconds, rows in zip(row.seconds, row.counters["rows"], strict=True)]
+
+
 def _per_second(row: Row) -> list[float]:
     return [rows / seconds for rows, seconds in zip(row.counters["rows"], row.seconds, strict=True)]
 
@@ -218,4 +371,6 @@ def _short(value: float, _: Any) -> str:
     return f"{value:g}"
 
 
-CHARTS: dict[str, Chart] = {chart.__name__: chart for chart in (kept_and_throughput, goals, slides, state)}
+CHARTS: dict[str, Chart] = {
+    chart.__name__: chart for chart in (kept_and_throughput, goals, slides, state, costs, errors, kept, ranks)
+}

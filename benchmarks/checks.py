@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.workloads import Stream, query_points
+from benchmarks.workloads import Stream, query_points, sites
 
 Ints = NDArray[np.int64]
 Check = Callable[[Stream, Mapping[str, Any], Any], bool]
@@ -64,6 +64,66 @@ def adds_up(changes: Mapping[str, NDArray[Any]], answer: Answer) -> bool:
     held = np.bincount(place, weights=changes["diff"], minlength=len(objects))
     wanted = np.sort(answer.group << 32 | answer.id)
     return bool(np.isin(held, (0, 1)).all()) and np.array_equal(objects[held == 1], wanted)
+
+
+# ---- many Nearest queries: a group is a query
+
+
+def is_nearest(stream: Stream, p: Mapping[str, Any], answer: Answer) -> bool:
+    """Are these the k nearest of the last n of each query's point?"""
+    wanted = nearest_of_last(stream, p)
+    return (
+        np.array_equal(answer.group, wanted.group)
+        and np.array_equal(answer.id, wanted.id)
+        and np.allclose(answer.score, wanted.score, rtol=1e-12, atol=0)
+    )
+
+
+def is_near(stream: Stream, p: Mapping[str, Any], answer: Answer) -> bool:
+    """What an approximate answer must be too: valid objects with their own scores, best first, at most k.
+
+    How many of the true ones it lacks is a counter (`lacking`), not an error.
+    """
+    data, total = np.stack(list(stream.values())), len(next(iter(stream.values())))
+    points = sites(stream, p)[answer.group].T
+    score = np.sqrt(_squares(data[:, answer.id], points))
+    ordered = np.lexsort((-answer.id, answer.score, answer.group))
+    return (
+        bool((answer.id >= total - p["n"]).all())
+        and np.allclose(answer.score, score, rtol=1e-12, atol=0)
+        and np.array_equal(ordered, np.arange(len(ordered)))
+        and bool((np.bincount(answer.group, minlength=p["queries"]) <= p["k"]).all())
+        and len(np.unique(answer.group << 32 | answer.id)) == len(answer.id)
+    )
+
+
+def lacking(stream: Stream, p: Mapping[str, Any], answer: Answer) -> int:
+    """How many objects of the true answers an approximate one lacks."""
+    wanted = nearest_of_last(stream, p)
+    return len(np.setdiff1d(wanted.group << 32 | wanted.id, answer.group << 32 | answer.id))
+
+
+def nearest_of_last(stream: Stream, p: Mapping[str, Any]) -> Answer:
+    """The k nearest of the last n for each query; the newer first among equals."""
+    data = np.stack(list(stream.values()))
+    begin = max(0, data.shape[1] - p["n"])
+    valid, k = data[:, begin:], min(p["k"], data.shape[1] - begin)
+    found = []
+    for point in sites(stream, p):
+        far = _squares(valid, point[:, None])
+        near = np.flatnonzero(far <= np.partition(far, k - 1)[k - 1])
+        best = near[np.lexsort((-near, far[near]))[:k]]
+        found.append((begin + best, np.sqrt(far[best])))
+    ids, scores = (np.concatenate(column) for column in zip(*found, strict=True))
+    return Answer(np.repeat(np.arange(len(found)), k), ids, scores)
+
+
+def _squares(data: NDArray[np.float64], point: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Squares of distances, summed column after column as the library does: ties must be the same."""
+    total = np.zeros(data.shape[1])
+    for column, at in zip(data, point, strict=True):
+        total += (column - at) ** 2
+    return total
 
 
 def sorts(column: NDArray[Any], *, stable: bool) -> Check:

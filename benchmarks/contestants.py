@@ -3,6 +3,7 @@
 It returns two functions. `work` is what the harness times; `after`, not timed, turns what `work` returned
 into an answer, the check that it must pass (checks.py), and counters of the work done, `rows` among them.
 Parameters: n (window), k, rows (timed), fill (rows taken before the clock starts), batch (rows of a push).
+queries (so many Nearest ones, gathered or not by the Monitor itself), algorithm, and its tuning.
 Those on Spark are in spark/contestants.py, which is loaded when one of them takes part.
 """
 
@@ -19,9 +20,12 @@ import pyarrow as pa
 import sortedcontainers
 
 import skyband as sb
-from benchmarks import checks, fresh
+from benchmarks import checks, fresh, yardsticks
 from benchmarks.checks import Answer, Check
-from benchmarks.workloads import Stream
+from benchmarks.workloads import Stream, sites
+from skyband.engines.certain.odds import false_ones, misses, strict_size
+
+TUNING = ("index", "buffer", "gamma", "sigma", "additional")  # passed on to TopK where they are given
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,85 @@ def skyband_push(stream: Stream, p: Mapping[str, Any]) -> Ready:
     return Ready(work, after)
 
 
+def nearest(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """A Monitor with `queries` Nearest queries over the last n, pushed as Arrow tables."""
+    monitor = _near(stream, p)
+    fill, end = p.get("fill", 0), p.get("fill", 0) + p["rows"]
+    before = [monitor.push(table) for table in _tables(stream, 0, fill, p["batch"])]
+    tables = _tables(stream, fill, end, p["batch"])
+    approximate = p["algorithm"] == "PA"
+
+    def work() -> list[Any]:
+        return [monitor.push(table) for table in tables]
+
+    def after(changes: list[Any]) -> Outcome:
+        answer, diffs = _near_answer(monitor, p["queries"]), _told(before + changes)
+        stats = monitor.stats()["queries"]
+        kept = [stats[str(number)]["objects"] for number in range(p["queries"])]
+        counters = {
+            "rows": p["rows"],
+            "changes": sum(table.num_rows for table in changes),
+            "objects": float(np.mean(kept)),
+            "most_objects": max(kept),
+            "objects_over_curve": float(np.mean(kept)) / strict_size(p["n"], p["k"]),
+            "buffer": stats["0"].get("buffer", 0),
+        }
+        if approximate:
+            counters["lacking"] = checks.lacking(stream, p, answer)
+
+        def check(stream: Stream, p: Mapping[str, Any], answer: Answer) -> bool:
+            is_right = checks.is_near if approximate else checks.is_nearest
+            return is_right(stream, p, answer) and checks.adds_up(diffs, answer)
+
+        return Outcome(answer, check, counters)
+
+    return Ready(work, after)
+
+
+def pa_errors(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """PA, and afterwards BLOCK, which is exact: objects that only one of them ever reports, per query."""
+    approximate = nearest(stream, {**p, "algorithm": "PA"})
+    exact = nearest(stream, {**p, "algorithm": "BLOCK"})
+
+    def after(changes: list[Any]) -> Outcome:
+        true = exact.work()
+        outcome, other = approximate.after(changes), exact.after(true)
+        ours, theirs = _reported(changes), _reported(true)
+        missed = len(np.setdiff1d(theirs, ours, assume_unique=True)) / p["queries"]
+        false = len(np.setdiff1d(ours, theirs, assume_unique=True)) / p["queries"]
+        counters = outcome.counters | {
+            "reported": len(theirs) / p["queries"],
+            "missed": missed,
+            "false": false,
+            "missed_of_bound": missed / misses(p["sigma"], p["rows"], p["n"]),
+            "false_of_bound": false / false_ones(p["sigma"], p["rows"], p["n"]),
+        }
+
+        def check(stream: Stream, p: Mapping[str, Any], answer: Answer) -> bool:
+            return outcome.check(stream, p, answer) and other.check(stream, p, other.answer)
+
+        return Outcome(outcome.answer, check, counters)
+
+    return Ready(approximate.work, after)
+
+
+def all_scores(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """A yardstick: every object's squared distance to every query's point, compared with a constant."""
+    data = np.stack([column[p.get("fill", 0) :] for column in stream.values()])
+    points, limit = sites(stream, p), 1e-4
+    yardsticks.count_near(data[:, :10], points, limit)  # compiled before the clock starts
+
+    def check(stream: Stream, p: Mapping[str, Any], count: int) -> bool:
+        some = points[:3]
+        wanted = sum(int((((data - point[:, None]) ** 2).sum(axis=0) < limit).sum()) for point in some)
+        return bool(yardsticks.count_near(data, some, limit) == wanted and count >= wanted)
+
+    return Ready(
+        lambda: yardsticks.count_near(data, points, limit),
+        lambda count: Outcome(count, check, {"rows": data.shape[1]}),
+    )
+
+
 def sortedcontainers_window(stream: Stream, p: Mapping[str, Any]) -> Ready:
     """What one writes in plain Python: a sorted list of the window, its best k read at each event."""
     n, k = p["n"], p["k"]
@@ -132,7 +215,8 @@ def fresh_process(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
     def after(told: dict[str, Any]) -> Outcome:
         answer = Answer(*(np.array(told["answer"][name]) for name in ("group", "id", "score")))
-        return Outcome(answer, checks.is_topk, {"rows": p["rows"], **told["counters"]})
+        check = checks.is_nearest if "queries" in p else checks.is_topk
+        return Outcome(answer, check, {"rows": p["rows"], **told["counters"]})
 
     return Ready(lambda: fresh.start(stream, p), after)
 
@@ -148,6 +232,48 @@ def _answer(table: Any, keyed: bool) -> Answer:
     return Answer(group, table["id"].to_numpy(), table["score"].to_numpy())
 
 
+def _near(stream: Stream, p: Mapping[str, Any]) -> Any:
+    """The Monitor of `nearest`; a query's name is its number."""
+    tuning = {name: p[name] for name in TUNING if name in p}
+    return sb.Monitor(
+        {
+            str(number): sb.TopK(
+                p["k"],
+                by=sb.Nearest(dict(zip(stream, point, strict=True))),
+                window=sb.Last(p["n"]),
+                algorithm=p["algorithm"],
+                **tuning,
+            )
+            for number, point in enumerate(sites(stream, p).tolist())
+        }
+    )
+
+
+def _tables(stream: Stream, begin: int, end: int, size: int) -> list[Any]:
+    return [pa.table(batch) for batch in _batches(stream, begin, end, size)]
+
+
+def _near_answer(monitor: Any, queries: int) -> Answer:
+    tables = [monitor.answer(str(number)) for number in range(queries)]
+    group = np.repeat(np.arange(queries), [table.num_rows for table in tables])
+    whole = pa.concat_tables(tables)
+    return Answer(group, whole["id"].to_numpy(), whole["score"].to_numpy())
+
+
+def _told(changes: list[Any]) -> Stream:
+    """All changes of `nearest` as arrays; a group is a query."""
+    told = pa.concat_tables(changes).unify_dictionaries()
+    name = told["query"].combine_chunks()
+    group = np.array([int(one) for one in name.dictionary.to_pylist()], np.int64)[name.indices.to_numpy()]
+    return {"group": group, "id": told["id"].to_numpy(), "diff": told["diff"].to_numpy()}
+
+
+def _reported(changes: list[Any]) -> Any:
+    """Query and object of everything that was ever in an answer."""
+    told = _told(changes)
+    return np.unique(told["group"] << 32 | told["id"])
+
+
 def _on_spark(name: str) -> Contestant:
     def enter(stream: Stream, p: Mapping[str, Any]) -> Ready:
         module: Any = importlib.import_module("benchmarks.spark.contestants")
@@ -160,5 +286,14 @@ def _on_spark(name: str) -> Contestant:
 ON_SPARK = ("spark_identity", "spark_monitor", "spark_max_by", "spark_idle")
 CONTESTANTS: dict[str, Contestant] = {
     enter.__name__: enter
-    for enter in (skyband_push, sortedcontainers_window, numpy_argsort, numpy_argsort_keys, fresh_process)
+    for enter in (
+        skyband_push,
+        nearest,
+        pa_errors,
+        all_scores,
+        sortedcontainers_window,
+        numpy_argsort,
+        numpy_argsort_keys,
+        fresh_process,
+    )
 } | {name: _on_spark(name) for name in ON_SPARK}

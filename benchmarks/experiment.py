@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import contestants, workloads
+from benchmarks import contestants, tables, workloads
 
 HERE = Path(__file__).parent
 EXPERIMENTS = HERE / "experiments"
@@ -61,11 +61,24 @@ class Experiment:
     cells: tuple[Cell, ...]
     goals: tuple[Goal, ...] = ()
     figure: str | None = None  # a function of charts.py
+    table: str | None = None  # a function of tables.py: computed, so there are no cells
     seed: int = 0
+    default: bool = True  # False: run only when named
+
+    @property
+    def measured(self) -> bool:
+        """Whether there is something to run; what is computed is only drawn."""
+        return bool(self.cells)
 
 
 def names(folder: Path = EXPERIMENTS) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.toml"))
+
+
+def usual(folder: Path = EXPERIMENTS) -> list[str]:
+    """Those that run when none is named: measured, and not `default = false`."""
+    there = [load(name, folder=folder) for name in names(folder)]
+    return [one.name for one in there if one.default and one.measured]
 
 
 def load(name: str, *, quick: bool = False, folder: Path = EXPERIMENTS) -> Experiment:
@@ -80,10 +93,18 @@ def load(name: str, *, quick: bool = False, folder: Path = EXPERIMENTS) -> Exper
 
 
 def _experiment(said: Mapping[str, Any], path: Path, quick: bool) -> Experiment:
-    _known("the experiment", said, {"about", "seed", "figure", "cells", "goals"}, {"about", "cells"})
-    cells = tuple(cell for one in said["cells"] for cell in _cells(one, quick))
+    computed = "computed" in said
+    known = (
+        {"about", "figure", "table", "computed"}
+        if computed
+        else {"about", "seed", "figure", "default", "cells", "goals"}
+    )
+    _known("the experiment", said, known, {"about"} if computed else {"about", "cells"})
+    if "table" in said:
+        _function("table", said["table"], tables.TABLES)
+    cells = tuple(cell for one in said.get("cells", ()) for cell in _cells(one, quick))
     goals = tuple(_goal(one) for one in said.get("goals", ()))
-    left_out = {one["name"] for one in said["cells"]} - {cell.name for cell in cells}
+    left_out = {one["name"] for one in said.get("cells", ())} - {cell.name for cell in cells}
     for goal in goals:
         for who in (goal.of, goal.over):
             if who is not None and goal.cell not in left_out and not _takes_part(who, goal.cell, cells):
@@ -94,6 +115,8 @@ def _experiment(said: Mapping[str, Any], path: Path, quick: bool) -> Experiment:
         cells=cells,
         goals=tuple(goal for goal in goals if goal.cell not in left_out),
         figure=said.get("figure"),
+        table=said.get("table"),
+        default=said.get("default", True),
         seed=said.get("seed", 0),
     )
 

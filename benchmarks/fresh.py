@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 TIMEOUT = 300  # seconds
+SITES = "sites.of.queries"  # where Nearest queries stand; np.save adds .npy
 
 
 def start(stream: Mapping[str, Any], p: Mapping[str, Any]) -> dict[str, Any]:
     """Push the stream in a new process. Gives its answer, and counters."""
     import numpy as np
+
+    from benchmarks.workloads import sites
 
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -30,6 +33,8 @@ def start(stream: Mapping[str, Any], p: Mapping[str, Any]) -> dict[str, Any]:
             environment["NUMBA_CACHE_DIR"] = str(folder / "compiled")
         for name, column in stream.items():
             np.save(folder / f"{name}.npy", column)
+        if "queries" in p:
+            np.save(folder / SITES, sites(stream, p))
         done = subprocess.run(
             [sys.executable, __file__, str(folder), str(p["n"]), str(p["k"]), str(p["batch"])],
             env=environment,
@@ -57,18 +62,23 @@ def main(folder: Path, n: int, k: int, size: int) -> None:
     import pyarrow as pa
 
     pa.set_cpu_count(1)
-    stream = {path.stem: np.load(path, mmap_mode="r") for path in folder.glob("*.npy")}
-    rows, keyed = len(stream["score"]), "key" in stream
+    stream = {path.stem: np.load(path, mmap_mode="r") for path in sorted(folder.glob("*.npy"))}
+    points = stream.pop(SITES, None)
+    rows, keyed = len(next(iter(stream.values()))), "key" in stream
     batches = [
         {name: np.array(column[at : at + size]) for name, column in stream.items()} for at in range(0, rows, size)
     ]
-    monitor = sb.Monitor(sb.TopK(k, by="score", window=sb.Last(n), per="key" if keyed else None))
+    queries = {"q0": sb.TopK(k, by="score", window=sb.Last(n), per="key" if keyed else None)}
+    if points is not None:
+        scorings = [sb.Nearest(dict(zip(stream, point, strict=True))) for point in points.tolist()]
+        queries = {f"q{number}": sb.TopK(k, by=by, window=sb.Last(n)) for number, by in enumerate(scorings)}
+    monitor = sb.Monitor(queries)
     ready, worked = time.perf_counter(), time.process_time()
     changes = [monitor.push(batches[0])]
     pushed, done = time.perf_counter(), time.process_time()
     changes += [monitor.push(batch) for batch in batches[1:]]
 
-    answer = monitor.answer()
+    answers = [monitor.answer(name) for name in queries]
     counters = {
         "import_seconds": imported - began,
         "first_push_seconds": pushed - ready,
@@ -79,7 +89,10 @@ def main(folder: Path, n: int, k: int, size: int) -> None:
         "objects": monitor.stats()["queries"]["q0"]["objects"],
         "bytes": monitor.stats()["queries"]["q0"]["bytes"],
     }
-    group = answer["key"].to_pylist() if keyed else [0] * answer.num_rows
+    group = [number for number, table in enumerate(answers) for _ in range(table.num_rows)]
+    answer = pa.concat_tables(answers)
+    if keyed:
+        group = answer["key"].to_pylist()
     best = {"group": group, "id": answer["id"].to_pylist(), "score": answer["score"].to_pylist()}
     json.dump({"answer": best, "counters": counters}, sys.stdout)
 

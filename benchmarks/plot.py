@@ -9,7 +9,7 @@ from pathlib import Path
 
 import matplotlib
 
-from benchmarks import charts, store
+from benchmarks import charts, store, tables
 from benchmarks.experiment import EXPERIMENTS, Experiment, ExperimentError, load, names
 from benchmarks.goals import HEAD, judge
 
@@ -28,6 +28,10 @@ def plot(experiment: Experiment, rows: list[store.Row], folder: Path) -> list[Pa
         with matplotlib.rc_context(charts.STYLE):
             figure = charts.CHARTS[experiment.figure](experiment, rows)
             figure.savefig(path, metadata={"Software": None})
+        made.append(path)
+    if experiment.table is not None:
+        path = folder / f"{experiment.name}.md"
+        path.write_text(tables.TABLES[experiment.table](), encoding="utf-8")
         made.append(path)
     verdicts = judge(experiment, rows)
     if verdicts:
@@ -51,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in said.experiments or names(said.source):
             experiment = load(name, folder=said.source)
             rows = store.read(name, said.results)
-            if not rows:
+            if not rows and experiment.measured:
                 print(f"{name}: no results yet. Run: python -m benchmarks.run {name}", file=sys.stderr)
                 continue
             for path in plot(experiment, rows, said.figures):

@@ -20,10 +20,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from benchmarks import store
-from benchmarks.experiment import EXPERIMENTS, Cell, Experiment, ExperimentError, load, names
+from benchmarks.experiment import EXPERIMENTS, Cell, Experiment, ExperimentError, load, usual
 from benchmarks.goals import HEAD, judge
 from benchmarks.machine import ROOT, commit, machine, versions
 from benchmarks.measure import measure
+from benchmarks.workloads import Missing
 
 QUICK = ROOT / "out" / "bench-quick"  # quick figures say nothing: they never replace stored results
 
@@ -51,7 +52,12 @@ def run(experiment: Experiment, folder: Path, *, quick: bool = False) -> list[st
         task = progress.add_task(experiment.name, total=turns)
         for number, cell in enumerate(experiment.cells):
             progress.update(task, description=f"{experiment.name}: {cell.name} {_point(cell)}".rstrip())
-            for one in measure(cell, experiment.seed, lambda: progress.advance(task)):
+            try:
+                done = measure(cell, experiment.seed, lambda: progress.advance(task))
+            except Missing as missing:
+                print(f"{cell.name} {_point(cell)}: skipped: {missing}", file=sys.stderr, flush=True)
+                continue
+            for one in done:
                 row = store.Row(
                     experiment=experiment.name,
                     cell=cell.name,
@@ -77,6 +83,8 @@ def run(experiment: Experiment, folder: Path, *, quick: bool = False) -> list[st
 def report(experiment: Experiment, rows: list[store.Row]) -> None:
     """What came out, on stdout."""
     console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
+    if not rows:
+        return
     verdicts = judge(experiment, rows)
     if verdicts:
         table = Table(*HEAD, title=f"{experiment.name}: {experiment.about}", title_justify="left")
@@ -98,7 +106,7 @@ def report(experiment: Experiment, rows: list[store.Row]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description="Measure and store.")
-    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="default: all")
+    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="default: all but the `default = false`")
     parser.add_argument("--quick", action="store_true", help="small sizes, stored in out/bench-quick")
     parser.add_argument("--results", type=Path, help="folder for the rows (default: benchmarks/results)")
     parser.add_argument("--from", type=Path, default=EXPERIMENTS, dest="source", help="folder of experiments")
@@ -107,8 +115,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     pa.set_cpu_count(1)  # one core, like the yardsticks
     wrong = False
     try:
-        chosen = said.experiments or names(said.source)
+        chosen = said.experiments or usual(said.source)
         for experiment in [load(name, quick=said.quick, folder=said.source) for name in chosen]:
+            if not experiment.measured:
+                print(f"{experiment.name}: nothing to measure. Run: python -m benchmarks.plot", file=sys.stderr)
+                continue
             rows = run(experiment, folder, quick=said.quick)
             report(experiment, rows)
             wrong |= not all(row.right for row in rows)

@@ -6,15 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import skyband.datasets
+from skyband.datasets.loaders import available
 
 Stream = dict[str, NDArray[Any]]
 Workload = Callable[[int, int, Mapping[str, Any]], Stream]
+LUCE = ("solar_panel_ma", "global_ma", "primary_buffer_v", "secondary_buffer_v")  # pripuzic2015, section 8
+
+
+class Missing(Exception):
+    """What a cell needs is not here: the run skips it and says why."""
 
 
 def random_order(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
@@ -68,6 +75,56 @@ def query_points(p: Mapping[str, Any]) -> NDArray[np.float64]:
     return np.random.default_rng(0).random((p["queries"], 2))
 
 
+def points(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """Points in the unit cube, by `data`: Table VIII of pripuzic2015, and "drifting"; d is 2 where nothing is said."""
+    data, d = p.get("data", "uniform"), p.get("d", 2)
+    if data in ("real", "randomised real"):
+        return {f"x{i + 1}": column for i, column in enumerate(_real(rows, seed, shuffled=data != "real")[:d])}
+    makers = {
+        "uniform": skyband.datasets.uniform,
+        "clustered": skyband.datasets.clustered,
+        "drifting": skyband.datasets.drifting,
+    }
+    table = makers[data](rows, seed=seed, dimensions=d)
+    return {name: table[name].to_numpy() for name in table.column_names}
+
+
+def scores(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """The first attribute of `points` as a score column."""
+    return {"score": points(rows, seed, {**p, "d": 1})["x1"]}
+
+
+def sites(stream: Mapping[str, NDArray[Any]], p: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Where `queries` Nearest queries stand: at objects of the stream, as in pripuzic2015; the same for all."""
+    columns = list(stream.values())
+    chosen = np.random.default_rng(0).choice(len(columns[0]), p["queries"], replace=False)
+    return np.stack([column[chosen] for column in columns], axis=1)
+
+
+def _real(rows: int, seed: int, *, shuffled: bool) -> NDArray[np.float64]:
+    """Rows of the LUCE data: a run of them from a place that the seed gives, or a sample without their order."""
+    if not available("sensorscope_luce"):
+        raise Missing("no sensorscope_luce in the folder that SKYBAND_DATA names.")
+    whole = _luce()
+    if rows > whole.shape[1]:
+        raise Missing(f"sensorscope_luce has {whole.shape[1]:,} rows, not {rows:,}.")
+    if shuffled:
+        return whole[:, np.random.default_rng(seed).permutation(whole.shape[1])[:rows]]
+    begin = seed * rows % (whole.shape[1] - rows + 1)
+    return whole[:, begin : begin + rows]
+
+
+@cache
+def _luce() -> NDArray[np.float64]:
+    """The four attributes in order of time, each scaled to [0, 1]; outliers stay."""
+    table = skyband.datasets.sensorscope_luce()
+    table = table.select(LUCE).drop_null()
+    whole = np.stack([table[name].to_numpy() for name in LUCE])
+    low, high = whole.min(axis=1, keepdims=True), whole.max(axis=1, keepdims=True)
+    scaled: NDArray[np.float64] = (whole - low) / (high - low)
+    return scaled
+
+
 def _kept(rows: int, p: Mapping[str, Any]) -> Stream:
     """Integer columns that are only carried along, where a contestant keeps them."""
     return {name: np.arange(rows) for name in p.get("keep", ())}
@@ -80,5 +137,15 @@ def _evenly(rows: int, minutes: int, count: int) -> NDArray[Any]:
 
 WORKLOADS: dict[str, Workload] = {
     make.__name__: make
-    for make in (random_order, falling, random_keys, flights, timed_keys, numbered_keys, timed_points)
+    for make in (
+        random_order,
+        falling,
+        random_keys,
+        flights,
+        timed_keys,
+        numbered_keys,
+        timed_points,
+        points,
+        scores,
+    )
 }
