@@ -164,9 +164,11 @@ def test_an_order_that_is_not_of_time(late: str, times: list[int], scores: list[
 
 # ------------------------------------------------------------- every algorithm, and families
 
+NAMES = [name for name in _ENGINES["TopK"] if name != "ADAPTIVE"]  # it takes no `per`
 
-@pytest.mark.parametrize("algorithm", _ENGINES["TopK"])
-@examples(25)
+
+@pytest.mark.parametrize("algorithm", NAMES)
+@examples(12)
 @given(st.data())
 def test_every_algorithm_runs_on_shards(algorithm: str, data: st.DataObject) -> None:
     stream = data.draw(streams(emit=("arrival", "batch"), lateness=(0, 0, 4), algorithm=algorithm))
@@ -206,9 +208,10 @@ def cut(table: Any, triggers: int) -> list[list[Any]]:
     return [[part.slice(0, size // 3), part.slice(size // 3)] for part in parts]
 
 
-@pytest.mark.parametrize("per", [None, "g"])
 @pytest.mark.parametrize("shards", [1, 7])
-@pytest.mark.parametrize("algorithm", _ENGINES["TopK"])
+@pytest.mark.parametrize(
+    ("algorithm", "per"), [("ADAPTIVE", None), *((name, per) for name in NAMES for per in (None, "g"))]
+)
 def test_every_algorithm_with_longer_windows(algorithm: str, shards: int, per: Any) -> None:
     """Long enough for buffers and filters to fill and to empty, with a restart before every trigger."""
     table = crowd(3, 1500, 9)
