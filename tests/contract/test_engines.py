@@ -64,7 +64,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every engine of the registry runs through this file, with SKYBAND_FUZZ the mixed ones through all of it."""
     if "algorithm" not in metafunc.fixturenames or metafunc.function.__name__.startswith("test_approximate"):
         return
-    short = FUZZ == 1 and metafunc.function.__name__ not in EVERY
+    short = FUZZ == 1 and not KILL and metafunc.function.__name__ not in EVERY
     chosen = [(kind, name) for kind, name in ENGINES if not (short and name in MIXED)]
     assert {kind for kind, _ in chosen} <= set(SCENES), "engines of a new kind want a strategy in SCENES"
     metafunc.parametrize("algorithm", [name for _, name in chosen], ids=[f"{kind}-{name}" for kind, name in chosen])

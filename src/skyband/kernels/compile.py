@@ -46,7 +46,7 @@ def inlined(function: F) -> F:
 @contextmanager
 def announced() -> Iterator[None]:
     """Say on stderr that kernels are being compiled, if the block takes long enough to be noticed."""
-    line = "skyband: compiling kernels, once for this version and machine (about 10 s) ...\n"
+    line = "skyband: compiling kernels, once for this version and machine (10 to 30 s) ...\n"
     timer = threading.Timer(1.5, sys.stderr.write, [line])
     timer.daemon = True
     timer.start()

@@ -77,7 +77,7 @@ class ADAPTIVE:
         while begin < size:
             number = int(arrivals.now[begin])
             if number // self.block != int(self.state[2]) // self.block and self.state[2] >= 0:
-                pieces.append(self._judge(int(arrivals.rows[begin])))
+                pieces.append(self._judge(int(arrivals.rows[begin]), number))
             end = begin + int(np.searchsorted(arrivals.now[begin:], (number // self.block + 1) * self.block))
             part = _part(arrivals, begin, end)
             told = [engine.take(part) for engine in self.engines]
@@ -92,7 +92,8 @@ class ADAPTIVE:
         if self.quiet:
             if arrivals.more:
                 return _joined([], alive)
-            pieces = [_difference(self.before, self._answers(), int(arrivals.rows[-1]) if size else -1)]
+            row = int(arrivals.rows[-1]) if size else -1
+            pieces = [_difference(self.before, self._answers(), row, int(self.state[2]))]
             self.before = []
         return self._first_times(_joined(pieces, alive), kept)
 
@@ -116,7 +117,7 @@ class ADAPTIVE:
         block = part.now[chosen] // self.block
         self.samples = np.concatenate([self.samples, np.stack([block, part.keys[chosen]], axis=1)])
 
-    def _judge(self, row: int) -> Changes:
+    def _judge(self, row: int, number: int) -> Changes:
         """The block is over: was it like those before it? Returns the difference if another engine answers now."""
         newest = int(self.state[2]) // self.block
         self.samples = self.samples[self.samples[:, 0] > newest - BLOCKS]
@@ -129,7 +130,7 @@ class ADAPTIVE:
             return _joined([], np.empty(0, np.bool_))
         before = self._answers()
         self.state[0] = answers
-        return _difference(before, self._answers(), row)
+        return _difference(before, self._answers(), row, number)
 
     def _answers(self) -> list[Ranked]:
         now = self.state[2:3]
@@ -226,8 +227,8 @@ def _nobody() -> Ranked:
     return Ranked(none, none, none, none, np.empty(0))
 
 
-def _difference(before: list[Ranked], after: list[Ranked], row: int) -> Changes:
-    """What turns the one answers into the others, at this row."""
+def _difference(before: list[Ranked], after: list[Ranked], row: int, number: int) -> Changes:
+    """What turns the one answers into the others, at this arrival."""
     pieces = []
     for query, (old, new) in enumerate(zip(before, after, strict=True)):
         for diff, of, but in ((-1, old, new), (1, new, old)):
@@ -238,7 +239,7 @@ def _difference(before: list[Ranked], after: list[Ranked], row: int) -> Changes:
                     query=np.full(size, query),
                     group=np.zeros(size, np.int64),
                     row=np.full(size, row),
-                    instant=np.zeros(size, np.int64),
+                    instant=np.full(size, number),
                     stamp=of.stamp[moved],
                     serial=of.serial[moved],
                     key=of.key[moved],
