@@ -10,7 +10,7 @@ among the run's objects that are newer than all that leave the ring and that sta
 - an arrival below T is no answer within the block: these K rank above it and are valid all the time (Theorem 5.1);
 - an object that leaves the ring below T is dominated by these K (Theorem 3.7), so nobody needs to look at it.
 
-So only arrivals at or above T reach the run. If V < T the lane is deepened first: T falls to the (K + 4·sqrt(K) +
+So only arrivals at or above T reach the run. If V < T the lane is deepened first: T falls to the 5/4·(K + 4·sqrt(K) +
 4)-th best key of the ring, and the ring's objects between the old and the new T go into the run, silently: they are no
 answers yet. A run that has grown too long is cut again at a higher T. With T = -inf this is the strict skyband.
 
