@@ -119,7 +119,7 @@ TASTES = {
 
 
 @pytest.mark.parametrize("taste", TASTES)
-@examples(20)
+@examples(30 if KILL else 20)
 @given(data=st.data())
 def test_equals_the_oracle(algorithm: str, taste: str, data: st.DataObject) -> None:
     play(data.draw(scenes(algorithm, TASTES[taste])), strict=algorithm in STRICT)
