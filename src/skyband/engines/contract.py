@@ -7,7 +7,7 @@ no user's types: scores are keys (larger is better), groups are codes, objects a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -57,6 +57,18 @@ class Arrivals:
     attributes: tuple[Floats, ...] | None = None  # of a family, instead of keys
     told: bool = True  # is anything told of objects but their numbers: then `alive` is wanted
     more: bool = False  # reports of a quiet engine can wait: the batch goes on with the next arrivals
+
+    def only(self, which: Ints | slice) -> Arrivals:
+        """Some of these arrivals."""
+        return replace(
+            self,
+            rows=self.rows[which],
+            groups=self.groups[which],
+            keys=self.keys[which],
+            stamps=self.stamps[which],
+            now=self.now[which],
+            eligible=None if self.eligible is None else self.eligible[which],
+        )
 
 
 @dataclass(frozen=True)

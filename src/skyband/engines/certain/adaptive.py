@@ -71,7 +71,6 @@ class ADAPTIVE:
     def take(self, arrivals: Arrivals) -> Changes:
         if self.quiet and not self.before:
             self.before = self._answers()
-        alive = np.zeros(arrivals.size, np.bool_)
         pieces = []
         begin, size = 0, len(arrivals.rows)
         while begin < size:
@@ -79,15 +78,12 @@ class ADAPTIVE:
             if number // self.block != int(self.state[2]) // self.block and self.state[2] >= 0:
                 pieces.append(self._judge(int(arrivals.rows[begin]), number))
             end = begin + int(np.searchsorted(arrivals.now[begin:], (number // self.block + 1) * self.block))
-            part = _part(arrivals, begin, end)
-            told = [engine.take(part) for engine in self.engines]
-            pieces.append(told[int(self.state[0])])
-            alive |= told[0].alive | told[1].alive
+            part = replace(arrivals.only(slice(begin, end)), more=False)
+            pieces.append([engine.take(part) for engine in self.engines][int(self.state[0])])
             self._sample(part)
             self.state[2] = arrivals.now[end - 1]
             begin = end
-        kept = self.serials()[0]
-        alive[:] = False
+        kept, alive = self.serials()[0], np.zeros(arrivals.size, np.bool_)
         alive[kept[kept >= arrivals.serial] - arrivals.serial] = True
         if self.quiet:
             if arrivals.more:
@@ -162,7 +158,7 @@ class ADAPTIVE:
     def restore(self, state: Mapping[str, Records]) -> None:
         for engine in self.engines:
             engine.restore(
-                {name[len(engine.name) + 1 :]: array for name, array in state.items() if engine.name in name}
+                {name[len(engine.name) + 1 :]: array for name, array in state.items() if name.startswith(engine.name)}
             )
         if len(state["state"]):
             self.state, self.samples = state["state"].copy(), state["samples"].reshape(-1, 2).copy()
@@ -206,20 +202,6 @@ def rank_sum(one: Floats, other: Floats) -> float:
     ties = float((counts.astype(float) ** 3 - counts).sum()) / (total * (total - 1))
     deviation = np.sqrt(size * len(other) / 12 * (total + 1 - ties))
     return float((ranks[:size].sum() - size * (total + 1) / 2) / deviation) if deviation > 0 else np.inf
-
-
-def _part(arrivals: Arrivals, begin: int, end: int) -> Arrivals:
-    here = slice(begin, end)
-    return replace(
-        arrivals,
-        rows=arrivals.rows[here],
-        groups=arrivals.groups[here],
-        keys=arrivals.keys[here],
-        stamps=arrivals.stamps[here],
-        now=arrivals.now[here],
-        eligible=None if arrivals.eligible is None else arrivals.eligible[here],
-        more=False,
-    )
 
 
 def _nobody() -> Ranked:

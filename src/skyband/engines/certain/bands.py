@@ -6,7 +6,6 @@ An engine says which arrivals reach the run and what is pruned from it (`_feed`)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -71,7 +70,7 @@ class Bands:
         places = np.arange(len(needed))
         if arrivals.total == 1:
             places = _hopeful(arrivals, K, reach)
-            arrivals = _only(arrivals, places)
+            arrivals = arrivals.only(places)
         order, taken = _grouped(arrivals)
         visits = _slices(arrivals.groups[order] if len(order) else arrivals.groups)
         hopeless = np.zeros(len(taken), np.bool_)
@@ -337,17 +336,6 @@ def _hopeful(arrivals: Arrivals, K: int, reach: int) -> Ints:
             hopeful[low + margin : high - margin] = keys[margin:-margin] >= bound
         low = high
     return np.flatnonzero(hopeful)
-
-
-def _only(arrivals: Arrivals, places: Ints) -> Arrivals:
-    return replace(
-        arrivals,
-        rows=arrivals.rows[places],
-        groups=arrivals.groups[places],
-        keys=arrivals.keys[places],
-        stamps=arrivals.stamps[places],
-        now=arrivals.now[places],
-    )
 
 
 def _grouped(arrivals: Arrivals) -> tuple[Ints, Records]:
