@@ -431,8 +431,8 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "prune: what is about to expire": (PRUNING, "if stamp <= bound or", "if stamp <= bound + 1 or", RA),
     "prune: the heap keeps the oldest": (
-        PRUNING,
-        "if child + 1 < known and recent[child + 1] < recent[child]:",
+        AHEAD,
+        "if child + 1 < size and best[child + 1] < best[child]:",
         "if False:",
         RA_FALLING,
     ),

@@ -30,13 +30,6 @@ def part(function: F) -> F:
     return cast(F, compiled)
 
 
-def close(function: F) -> F:
-    """A part that is compiled into its callers where it is called: handing over many arrays costs 100 ns and more."""
-    bare: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
-    compiled: Any = numba.njit(**bare, **_FLAGS)(function)
-    return cast(F, compiled)
-
-
 def inlined(function: F) -> F:
     """A small part that is compiled into its callers, since passing many arrays costs more than its work."""
     compiled: Any = numba.njit(inline="always", **_FLAGS)(function)

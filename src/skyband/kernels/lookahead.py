@@ -79,8 +79,8 @@ def clear_shown(arrivals: Records, low: int, high: int, best: NDArray[np.float64
 
 
 @part
-def put_best(best: NDArray[np.float64], size: int, key: float) -> int:
-    """Put a key among the len(best) largest, a heap whose root is the smallest of them; returns how many there are."""
+def put_best(best: Records, size: int, key: Any) -> int:
+    """Put a key or stamp among the len(best) largest, a heap whose root is the smallest; returns how many there are."""
     if size < len(best):
         i = size
         while i > 0 and best[(i - 1) // 2] > key:

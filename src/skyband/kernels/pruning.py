@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.kernels.compile import part
+from skyband.kernels.lookahead import put_best
 from skyband.kernels.records import Records
 from skyband.kernels.telling import lose
 
@@ -39,34 +40,11 @@ def prune(
             for v in range(g * Q, g * Q + Q):
                 views[v]["edge"] -= w < views[v]["edge"]
             continue
-        known = put_newest(recent, known, stamp)
+        known = put_best(recent, known, stamp)
         if w < i:
             objects[head + w] = objects[head + i]
         w += 1
     groups[g]["size"] = w
-
-
-@part
-def put_newest(recent: Records, known: int, stamp: int) -> int:
-    """Put a stamp among the len(recent) largest, a heap whose root is the smallest; returns how many there are."""
-    if known < len(recent):
-        i = known
-        while i > 0 and recent[(i - 1) // 2] > stamp:
-            recent[i] = recent[(i - 1) // 2]
-            i = (i - 1) // 2
-        recent[i] = stamp
-        return known + 1
-    i = 0
-    while 2 * i + 1 < known:
-        child = 2 * i + 1
-        if child + 1 < known and recent[child + 1] < recent[child]:
-            child += 1
-        if recent[child] >= stamp:
-            break
-        recent[i] = recent[child]
-        i = child
-    recent[i] = stamp
-    return known
 
 
 @part

@@ -26,7 +26,7 @@ import math
 
 import numpy as np
 
-from skyband.kernels.compile import close, kernel, part
+from skyband.kernels.compile import kernel, part
 from skyband.kernels.pruning import cap, loosen, prune
 from skyband.kernels.records import BITS, CAPPED, NEVER, RELAXED, SILENT, STRICT, Records, make_room, reserve
 from skyband.kernels.telling import enter, leave, lose, write
@@ -259,7 +259,7 @@ def take_group(
     return end
 
 
-@close
+@part
 def offer(
     objects: Records,
     groups: Records,
@@ -297,7 +297,7 @@ def offer(
     return True
 
 
-@close
+@part
 def expire(
     objects: Records,
     groups: Records,
@@ -336,7 +336,7 @@ def expire(
     return True
 
 
-@close
+@part
 def depart(
     objects: Records,
     groups: Records,
@@ -362,7 +362,7 @@ def depart(
     views[v]["oldest"] = oldest
 
 
-@close
+@part
 def promote(
     objects: Records,
     groups: Records,
@@ -391,7 +391,7 @@ def promote(
     views[v]["edge"] = edge
 
 
-@close
+@part
 def purge(
     objects: Records,
     groups: Records,
