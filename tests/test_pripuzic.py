@@ -17,7 +17,7 @@ import skyband as sb
 from skyband import Last, Monitor, TopK
 from skyband.engines.certain import odds
 from skyband.engines.certain.adaptive import rank_sum
-from skyband.engines.certain.bands import runs
+from skyband.engines.certain.arena import runs
 from skyband.engines.certain.buffered import Buffered
 from skyband.errors import QueryError
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skyband.engines.certain.arena import place, recast, runs, unplaced
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints, Ranked
 from skyband.errors import StateError
 from skyband.kernels.lookahead import mark_hopeless
@@ -347,40 +348,6 @@ def _grouped(arrivals: Arrivals) -> tuple[Ints, Records]:
     return order, taken
 
 
-def runs(objects: Records, groups: Records, chosen: Ints) -> Records:
-    """The records of these groups, one run after another."""
-    sizes = groups["size"][chosen]
-    ends = np.cumsum(sizes)
-    found: Records = objects[np.arange(sizes.sum()) + np.repeat(groups["head"][chosen] - (ends - sizes), sizes)]
-    return found
-
-
-def best_of(groups: Ints, kept: list[tuple[Records, Ints]], asked: Asked, now: Ints) -> Ranked:
-    """The answers of these groups from several sets of records, each by group with its sizes; some may be in two."""
-    codes = np.concatenate([np.repeat(groups, sizes) for _, sizes in kept])
-    key, stamp, serial = (np.concatenate([records[name] for records, _ in kept]) for name in ("key", "stamp", "serial"))
-    order = np.lexsort((-serial, -stamp, -key, codes))
-    order = order[stamp[order] > now[codes[order]] - asked.length]
-    twice = (np.diff(serial[order], prepend=-1) == 0) & (np.diff(codes[order], prepend=-1) == 0)
-    order = order[~twice]
-    starts = np.searchsorted(codes[order], codes[order])
-    rank = np.arange(1, len(order) + 1) - starts
-    order, rank = order[rank <= asked.k], rank[rank <= asked.k]
-    return Ranked(group=codes[order], rank=rank, stamp=stamp[order], serial=serial[order], key=key[order])
-
-
-def unplaced(groups: Records) -> Records:
-    """Groups as they are stored: runs without free places, which are given anew when they come back."""
-    groups["start"] = groups["head"] = 0
-    groups["room"] = groups["size"]
-    return groups
-
-
-def place(groups: Records) -> None:
-    """Runs that lie one after another."""
-    groups["start"] = groups["head"] = np.cumsum(groups["size"]) - groups["size"]
-
-
 def _slices(groups: Ints) -> Records:
     """Each group's slice of sorted arrivals."""
     single = len(groups) and groups[0] == groups[-1]
@@ -403,17 +370,6 @@ def _views(size: int) -> Records:
     views = np.zeros(size, VIEW)
     views["oldest"] = NEVER
     return views
-
-
-def recast(records: Records, dtype: np.dtype[Any]) -> Records:
-    """The very dtype that kernels are compiled for; stored ones forget their alignment."""
-    if records.dtype is not dtype and (_fields(records.dtype) != _fields(dtype) or records.ndim != 1):
-        raise StateError("the snapshot's skybands have fields that this version does not know. Take a new snapshot.")
-    return records.view(dtype)
-
-
-def _fields(dtype: np.dtype[Any]) -> Any:
-    return np.lib.format.dtype_to_descr(dtype)
 
 
 def _changes(out: Records, groups: Ints, alive: Bools) -> Changes:

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from skyband.engines.certain.bands import Bands, Records, best_of, place, recast, runs, unplaced
+from skyband.engines.certain.arena import best_of, place, recast, runs, unplaced
+from skyband.engines.certain.bands import Bands, Records
 from skyband.engines.certain.odds import candidates
 from skyband.engines.certain.ra import first_limits, relaxed
 from skyband.engines.contract import Asked, Bools, Changes, Ints, Ranked

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.certain import buffered
-from skyband.engines.certain.bands import Bands, Records, best_of, place, recast, runs, unplaced
+from skyband.engines.certain.arena import best_of, place, recast, runs, unplaced
+from skyband.engines.certain.bands import Bands, Records
 from skyband.engines.certain.pa import PA
 from skyband.engines.certain.ra import first_limits
 from skyband.engines.contract import Arrivals, Asked, Changes, Floats, Ints, Ranked, Scorings
