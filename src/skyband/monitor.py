@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from skyband.batch import Batch, announce, conform, instant, is_time, time_unit, times, to_table
 from skyband.changes import answer_names, answer_table, change_names, change_table, column_types
 from skyband.columns import plain
-from skyband.engines.contract import Asked
-from skyband.engines.registry import choose
+from skyband.engines.registry import WINDOWED, choose
 from skyband.errors import BatchError, QueryError
-from skyband.families import family_key
+from skyband.families import family_key, window_key
 from skyband.groups import Groups
+from skyband.keeping import Keeping, donor_of
 from skyband.options import Options, named
 from skyband.pushes import Judged, Push
-from skyband.query import Query, TopK
+from skyband.query import Above, Query, TopK
 from skyband.scores import Scored
-from skyband.standing import BEGINNING, Seen, Standing, State, length_of
+from skyband.standing import BEGINNING, Seen, Standing, State, asked_of
 from skyband.storing import load, save
-from skyband.windows import Last
+from skyband.windows import Last, UntilDeleted
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -71,13 +71,41 @@ class Monitor:
         """The standing queries by name, in order of registration."""
         return {name: home.queries[name] for name, home in self.state.homes.items()}
 
-    def add(self, name: str, query: Query) -> None:
-        """Add a standing query. It sees only later arrivals, and goes on with the numbers."""
-        self._add(name, query, self._fresh())
+    def add(self, name: str, query: Query, *, from_window: bool = False) -> Any:
+        """Add a standing query. It sees only later arrivals, and goes on with the numbers.
+
+        from_window: it answers at once from the window that another query keeps (TMA, SMA and TSL do), over the same
+        columns and `per`; returns its first answer as changes.
+        """
+        if not from_window:
+            return self._add(name, query, self._fresh())
+        self._free(name)
+        asked = self._checked(name, query)
+        lenders = [home for home in self.state.standing() if isinstance(home, Keeping)]
+        able = [home for home in lenders if home.can_lend(asked, self.state.unit)]
+        if asked.algorithm != "auto":
+            able = [home for home in able if home.algorithm == choose(asked)] or able
+        if not able:
+            raise QueryError(
+                f"{name}: no standing query keeps a window that this one could look at: the same columns, `per` and "
+                f"`where` (but for ranges), and at least {asked.window!r}, by TMA, SMA or TSL. Add it without "
+                "from_window, or let such a query stand first."
+            )
+        algorithm = able[0].algorithm if asked.algorithm == "auto" else choose(asked)
+        home = self._beside(able[0], asked, algorithm)
+        piece = home.join(name, asked, self.state.unit, self.state.clock, {})
+        self.state.homes[name] = home
+        return self._changes([piece], [home])
+
+    def _beside(self, donor: Keeping, query: TopK | Above, algorithm: str) -> Keeping:
+        """The donor's home if the query can live there, else one with a copy of its window."""
+        if window_key(query, algorithm) == window_key(donor.example, donor.algorithm):
+            return donor
+        return donor.offshoot(query, algorithm, self.state.unit, self.state.clock)
 
     def _fresh(self) -> dict[Any, Standing]:
         """The homes where nothing has arrived yet, by what their queries share."""
-        self._split(lambda home: home.family and home.engine is None)
+        self._split(lambda home: home.family and not home.keeps and home.engine is None)
         return {Standing.key(home.example): home for home in self.state.standing() if home.is_fresh}
 
     def _split(self, which: Callable[[Standing], bool]) -> None:
@@ -89,8 +117,14 @@ class Monitor:
     def _gather(self) -> None:
         """Before the first arrival: queries that differ only in the numbers of their scoring become families."""
         found: dict[tuple[Any, ...], list[str]] = {}
+        windows: dict[tuple[Any, ...], Keeping] = {}
         for name, home in self.state.homes.items():
-            if home.engine is None and not home.family and len(home.queries) == 1:
+            if isinstance(home, Keeping) and home.engine is None:
+                shared = windows.setdefault(home.share, home)
+                if shared is not home:
+                    shared.queries |= home.queries
+                    self.state.homes[name] = shared
+            elif home.engine is None and not home.family and len(home.queries) == 1:
                 key = family_key(home.example)
                 if key is not None:
                     found.setdefault((key, home.counts.tobytes()), []).append(name)
@@ -102,16 +136,19 @@ class Monitor:
                 self.state.homes |= dict.fromkeys(names, family)
 
     def _add(self, name: str, query: Query, fresh: dict[Any, Standing]) -> None:
+        self._free(name)
+        asked = self._checked(name, query)
+        self._settle(name, asked, self._numbers(asked), fresh)
+
+    def _free(self, name: str) -> None:
         if name in self.state.homes:
             raise QueryError(
                 f"a query called {name!r} is standing already. Use replace({name!r}, ...) or another name."
             )
-        asked = self._checked(name, query)
-        self._settle(name, asked, self._numbers(asked), fresh)
 
     def drop(self, name: str) -> None:
         """Stop a standing query. Nothing is reported."""
-        self._split(lambda home: home.family and name in home.queries)
+        self._split(lambda home: home.family and not home.keeps and name in home.queries)
         home = self._home(name)
         del self.state.homes[name]
         home.leave(name, self.state.unit, self.state.clock)
@@ -122,10 +159,13 @@ class Monitor:
         The state is kept when the new query has the same scoring, direction, `where` and `per` and no larger k or
         window than the queries that share the old one's skyband; else it starts empty.
         """
-        self._split(lambda home: home.family and name in home.queries)
+        self._split(lambda home: home.family and not home.keeps and name in home.queries)
         home, asked, names = self._home(name), self._checked(name, query), list(self.state.homes)
         label = [names.index(other) for other in home.queries]
         types = self._change_types()
+        donor = donor_of(self.state.standing(), home, name, asked, self.state.unit) if isinstance(home, Keeping) else None
+        if donor is not None and isinstance(home, Keeping):
+            return self._hand_over(name, asked, home, donor)
         if home.can_serve(asked, self.state.unit):
             piece = home.refit({**home.queries, name: asked}, self.state.unit, self.state.clock)
         else:
@@ -134,26 +174,39 @@ class Monitor:
             self._settle(name, asked, numbers, self._fresh())
         return change_table([piece] if piece else [], [label] if piece else [], names, types)
 
-    def _checked(self, name: str, query: Query) -> TopK:
+    def _hand_over(self, name: str, query: TopK | Above, home: Keeping, donor: Keeping) -> Any:
+        """Another question under the same name, over a window that is kept."""
+        unit, clock = self.state.unit, self.state.clock
+        told, place = home.told_of(name), list(home.queries).index(name)
+        was = home.machine.answer(place, home.asked(unit)[place], home.now(clock), None)
+        target = self._beside(donor, query, choose(query))
+        home.leave(name, unit, clock)
+        piece = target.join(name, query, unit, clock, told, was)
+        self.state.homes[name] = target
+        return self._changes([piece], [target])
+
+    def _checked(self, name: str, query: Query) -> TopK | Above:
         if not isinstance(name, str) or not name:
             raise QueryError(f"a query is named by a non-empty string; got {name!r}.")
         if not isinstance(query, Query):
             raise QueryError(f"{query!r} is no query. Use TopK(...) or another query kind.")
         choose(query)
-        assert isinstance(query, TopK) and isinstance(query.window, Last)
+        assert isinstance(query, TopK | Above)
+        if isinstance(query.window, UntilDeleted) and self.state.options.id is None:
+            raise QueryError('UntilDeleted() objects are deleted by their ids: name the id column, Monitor(..., id="...").')
         clash = set(query.per_columns) & set(self.state.options.kept)
         if clash:
             raise QueryError(
                 f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway."
             )
-        if query.window.timed:
+        if isinstance(query.window, Last) and query.window.timed:
             if self.state.options.time is None:
                 raise QueryError(f'{query.window!r} is a time window: name the time column, Monitor(..., time="...").')
             if self.state.options.time in self.state.types:
                 query.window.length(self.state.unit)
         return query
 
-    def _numbers(self, query: TopK) -> Ints:
+    def _numbers(self, query: TopK | Above) -> Ints:
         """Where a new query goes on: per group the largest number that any query with the same `per` has reached."""
         groups = self.state.groups.setdefault(query.per_columns, Groups(query.per_columns))
         numbers = np.zeros(groups.total, np.int64)
@@ -165,8 +218,13 @@ class Monitor:
                 numbers[: len(most)] = np.maximum(numbers[: len(most)], most)
         return numbers
 
-    def _settle(self, name: str, query: TopK, numbers: Ints, fresh: dict[Any, Standing]) -> None:
+    def _settle(self, name: str, query: TopK | Above, numbers: Ints, fresh: dict[Any, Standing]) -> None:
         """Give the query a home: one that has not started yet, or a new one."""
+        if choose(query) in WINDOWED:
+            groups = self.state.groups[query.per_columns]
+            self.state.homes[name] = Keeping(query, groups, self.state.options, numbers, born=self.state.serial)
+            self.state.homes[name].queries[name] = query
+            return
         key = Standing.key(query)
         home = fresh.get(key)
         if home is None or not home.is_fresh:
@@ -255,10 +313,37 @@ class Monitor:
         return self._changes([home.expire(empty) for home in standing], standing)
 
     def delete(self, ids: Iterable[Any]) -> Any:
-        """Delete objects of UntilDeleted queries by id."""
-        raise QueryError(
-            "delete is for queries over UntilDeleted(), and none is standing: objects of Last(...) leave by themselves."
-        )
+        """Delete objects of UntilDeleted queries by id, one step each; unknown ids are counted."""
+        homes = [home for home in self.state.standing() if isinstance(home, Keeping) and home.ids is not None]
+        if not homes:
+            raise QueryError(
+                "delete is for queries over UntilDeleted(), and none is standing: "
+                "objects of Last(...) leave by themselves."
+            )
+        given = list(ids)
+        column, known = self._ids(given), np.zeros(len(given), np.bool_)
+        nothing = Push(Batch(pa.table({})), self.state.serial, {}, None, None, self.state.clock)
+        pieces = []
+        for home in homes:
+            piece, found = home.delete(column, nothing)
+            pieces.append(piece)
+            known |= found
+        if not known.all():
+            rejected = self.state.counters["rejected"]
+            rejected["unknown id"] = rejected.get("unknown id", 0) + int((~known).sum())
+        return self._changes(pieces, homes)
+
+    def _ids(self, ids: list[Any]) -> Any:
+        """Ids as a column of the type that they have."""
+        type_ = self.state.types.get(str(self.state.options.id), pa.null())
+        if pa.types.is_null(type_):
+            return pa.nulls(len(ids))
+        try:
+            return plain(pa.array(ids, type_))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+            raise BatchError(
+                f"delete: the ids are of type {type_}, and these are not ({error}). Nothing was deleted."
+            ) from None
 
     def examine(self, given: Batch) -> Seen:
         """What a batch holds for the standing queries: columns, times, scores, who is accepted. Changes nothing."""
@@ -385,14 +470,14 @@ class Monitor:
         columns = [plain(groups.column(column)) for column in home.groups.names]
         return self._answer(name, home.queries[name], np.setdiff1d(home.groups.codes(columns, groups.num_rows), but))
 
-    def _answer(self, name: str, query: TopK, groups: Ints | None) -> Any:
+    def _answer(self, name: str, query: TopK | Above, groups: Ints | None) -> Any:
         home, options = self._home(name), self.state.options
         types = column_types(
             answer_names(query.per_columns, options.kept, options.time is not None), self._told_types()
         )
         if home.engine is None:
             return answer_table({}, types)
-        asked = Asked(query.k, length_of(query, self.state.unit))
+        asked = asked_of(query, self.state.unit)
         return answer_table(home.answer(name, asked, self.state.clock, groups), types)
 
     def stats(self) -> dict[str, Any]:

@@ -134,6 +134,8 @@ class TopK(Query):
     additional: int = 10
     buffer: int | None = None
     index: bool | None = None
+    cells: int | None = None
+    view: int | str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -148,6 +150,10 @@ class TopK(Query):
             self._set("buffer", whole_number(self.kind, "buffer", self.buffer, 1, "2000"))
         if self.index not in (None, True, False):
             raise QueryError(f"{self.kind}: index must be True, False or None (where it helps); got {self.index!r}.")
+        if self.cells is not None:
+            self._set("cells", whole_number(self.kind, "cells", self.cells, 1, "20736"))
+        if self.view is not None and self.view != "dynamic":
+            self._set("view", whole_number(self.kind, "view", self.view, self.k, "30"))
 
     @property
     def descending(self) -> bool:
@@ -157,25 +163,19 @@ class TopK(Query):
     @property
     def tuning(self) -> Tuning:
         """How it is to be answered."""
-        return Tuning(self.gamma, self.sigma, self.additional, self.buffer, self.index)
+        return Tuning(self.gamma, self.sigma, self.additional, self.buffer, self.index, self.cells, self.view)
 
     def smaller(self, k: int | None = None, window: Any = None) -> TopK:
         """The same question with a smaller k or window, which the same state can answer."""
         asked = dataclasses.replace(
             self,
             k=self.k if k is None else k,
-            window=self.window if window is None else window if isinstance(window, Window) else Last(window),
+            window=self.window if window is None else _window(window),
         )
         if asked.k > self.k:
             raise QueryError(f"k={k}: the query keeps only what its own k={self.k} needs. Ask for at most that.")
-        mine, theirs = self.window, asked.window
-        if isinstance(mine, Last) and isinstance(theirs, Last):
-            sizes = [(mine.count, theirs.count), (mine.nanoseconds, theirs.nanoseconds), (mine.span, theirs.span)]
-            if any(own is not None and other is not None and other <= own for own, other in sizes):
-                return asked
-        elif mine == theirs:
-            return asked
-        raise QueryError(f"window={window!r}: the query's own window is {mine!r}. Ask for at most that, of its kind.")
+        _fits(self.window, asked.window)
+        return asked
 
 
 @dataclass(frozen=True, repr=False)
@@ -190,10 +190,13 @@ class Above(Query):
     where: str | None = None
     per: str | Iterable[str] | None = None
     algorithm: str = "auto"
+    cells: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set("threshold", any_number(self.kind, self.threshold))
+        if self.cells is not None:
+            self._set("cells", whole_number(self.kind, "cells", self.cells, 1, "20736"))
         if isinstance(self.by, Nearest):
             raise QueryError(
                 "Above: Nearest ranks the smallest first, so 'above' would mean the far ones. "
@@ -203,6 +206,19 @@ class Above(Query):
         condition(self.kind, self.where)
 
     descending: ClassVar[bool] = True
+
+    @property
+    def tuning(self) -> Tuning:
+        """How it is to be answered."""
+        return Tuning(cells=self.cells)
+
+    def smaller(self, k: int | None = None, window: Any = None) -> Above:
+        """The same question with a smaller window, which the same state can answer."""
+        if k is not None:
+            raise QueryError(f"k={k}: Above answers with all that are above its threshold. Ask without k.")
+        asked = self if window is None else dataclasses.replace(self, window=_window(window))
+        _fits(self.window, asked.window)
+        return asked
 
 
 @dataclass(frozen=True, repr=False)
@@ -340,3 +356,18 @@ class TopKUncertain(Query):
 
 
 _KINDS: dict[str, type[Query]] = {kind.kind: kind for kind in (TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain)}
+
+
+def _window(given: Any) -> Window:
+    return given if isinstance(given, Window) else Last(given)
+
+
+def _fits(mine: Window, theirs: Window) -> None:
+    """Can a state for one window answer for the other?"""
+    if isinstance(mine, Last) and isinstance(theirs, Last):
+        sizes = [(mine.count, theirs.count), (mine.nanoseconds, theirs.nanoseconds), (mine.span, theirs.span)]
+        if any(own is not None and other is not None and other <= own for own, other in sizes):
+            return
+    elif mine == theirs:
+        return
+    raise QueryError(f"window={theirs!r}: the query's own window is {mine!r}. Ask for at most that, of its kind.")

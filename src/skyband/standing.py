@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from skyband.batch import Batch, from_times, time_unit
 from skyband.columns import Shelf, lent
-from skyband.engines.contract import Arrivals, Asked, Changes, Engine, Ranked
-from skyband.engines.registry import APPROXIMATE, choose, load
+from skyband.engines.contract import NEVER, Arrivals, Asked, Changes, Engine, Ranked, Scorings
+from skyband.engines.registry import APPROXIMATE, WINDOWED, choose, load
 from skyband.families import judge_family, scorings_of
 from skyband.groups import Groups
 from skyband.options import Options
 from skyband.pushes import Judged, Push
-from skyband.query import TopK
+from skyband.query import Above, TopK
 from skyband.scores import Scored, matches, reject_beyond, score
 from skyband.scoring import Nearest
 from skyband.windows import Last
@@ -57,14 +57,18 @@ class State:
 class Standing:
     """One engine and the queries it serves, in order of registration."""
 
-    def __init__(self, query: TopK, groups: Groups, options: Options, counts: Ints, *, family: bool = False) -> None:
+    keeps = False  # all of its window
+
+    def __init__(
+        self, query: TopK | Above, groups: Groups, options: Options, counts: Ints, *, family: bool = False
+    ) -> None:
         self.algorithm = choose(query)
         self.family = family  # every query has a scoring of its own, of one family
         self.by, self.where, self.descending = query.by, query.where, query.descending
         self.timed = query.window.timed
         self.groups = groups
         self.options = options
-        self.queries: dict[str, TopK] = {}
+        self.queries: dict[str, TopK | Above] = {}
         self.counts = counts[None, :]  # the next number, by lane and group
         self.lengths: list[int] = []  # of each lane: queries with one window length number arrivals alike
         self.lanes: Ints = np.empty(0, np.int64)  # of each query
@@ -76,9 +80,11 @@ class Standing:
         self.rejected: dict[str, int] = {}
 
     @staticmethod
-    def key(query: TopK) -> tuple[Any, ...]:
+    def key(query: TopK | Above) -> tuple[Any, ...]:
         """Queries with equal keys can share an engine."""
         by = id(query.by) if callable(query.by) else query.by
+        if choose(query) in WINDOWED:
+            return (object(),)  # they come together at the first arrival
         window = query.window if query.algorithm in APPROXIMATE else query.window.timed
         return (by, query.descending, query.where, query.per_columns, window, query.algorithm, query.tuning)
 
@@ -101,16 +107,21 @@ class Standing:
             self.moments = _wider(self.moments, self.groups.total, BEGINNING)
 
     def asked(self, unit: int | None) -> tuple[Asked, ...]:
-        return tuple(Asked(query.k, length_of(query, unit)) for query in self.queries.values())
+        return tuple(asked_of(query, unit) for query in self.queries.values())
 
     def start(self, unit: int | None) -> None:
         """Make the engine, now that the unit of time is known."""
         if self.engine is None:
             asked = self.asked(unit)
             self._set_lanes(asked)
-            more = {"scorings": scorings_of(list(self.queries.values()))} if self.family else {}
-            engine, quiet = load("TopK", self.algorithm, family=self.family), self.options.emit == "batch"
+            more = {"scorings": self.scorings()} if self.family else {}
+            kind, quiet = self.example.kind, self.options.emit == "batch"
+            engine = load(kind, self.algorithm, family=self.family)
             self.engine = engine(asked, self.example.tuning, timed=self.timed, quiet=quiet, **more)
+
+    def scorings(self) -> Scorings:
+        """Of a family, one for each query."""
+        return scorings_of(list(self.queries.values()))
 
     def _set_lanes(self, asked: tuple[Asked, ...], heirs: Ints | None = None) -> None:
         """Time windows number arrivals by their length: that decides what is too late. Heirs keep their numbers."""
@@ -127,9 +138,9 @@ class Standing:
 
     def judge(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Judged:
         """Score the rows; who is rejected, who can be an answer. Changes nothing."""
-        what = (self.family, id(self.by) if callable(self.by) else self.by)
+        what = (self.unscored, id(self.by) if callable(self.by) else self.by)
         if what not in cache:
-            judged = judge_family(batch, self.by) if self.family else score(batch, self.by)
+            judged = judge_family(batch, self.by) if self.unscored else score(batch, self.by)
             assert judged is not None, "wild numbers have split the family"
             cache[what] = judged
         scored = Scored(cache[what].key, dict(cache[what].rejected))
@@ -144,6 +155,11 @@ class Standing:
         for rows in scored.rejected.values():
             accepted &= ~rows
         return Judged(scored, accepted, eligible)
+
+    @property
+    def unscored(self) -> bool:
+        """Does the engine score objects itself, by their attributes?"""
+        return self.family
 
     def needed(self, judged: Judged, codes: Ints, total: int, times: Ints, clocks: Ints, unit: int | None) -> Bools:
         """Which rows of a part of a batch, in order, can matter; those left out get no number.
@@ -209,7 +225,7 @@ class Standing:
         arrivals = Arrivals(
             rows=rows,
             groups=groups,
-            keys=np.empty(0) if self.family else self._turned(judged.scored.key[here]),
+            keys=np.empty(0) if self.unscored else self._turned(judged.scored.key[here]),
             stamps=push.times[here] if push.times is not None and self.timed else numbers[0, here],
             now=push.clocks[here] if push.clocks is not None and self.timed else numbers[0, here],
             eligible=None if judged.eligible is None else judged.eligible[here],
@@ -218,12 +234,11 @@ class Standing:
             clock=push.clock,
             clocks=push.clocks,
             total=self.groups.total,
-            attributes=self._attributes(push.batch, rows) if self.family else None,
+            attributes=self._attributes(push.batch, rows) if self.unscored else None,
             told=bool(push.columns) or (self.options.id is None and self.timed),
             more=push.more,
         )
-        assert self.engine is not None
-        changes = self.engine.take(arrivals)
+        changes = self._run(arrivals, push)
         told = dict(push.columns)
         if self.options.id is None and self.timed:  # count windows: the stamp is the number
             told |= {f"number{w}": lent(numbers[w]) for w in range(len(self.lengths))}
@@ -237,6 +252,10 @@ class Standing:
         if len(self.shelf) > 1024 + 2 * int(self.engine.kept.sum()):
             self.shelf.sweep(self._live())
         return columns, arrived, too_late
+
+    def _run(self, arrivals: Arrivals, push: Push) -> Changes:
+        assert self.engine is not None
+        return self.engine.take(arrivals)
 
     def _live(self) -> Ints:
         """The objects of which something may still be told."""
@@ -252,7 +271,7 @@ class Standing:
 
     def is_wild(self, batch: Batch) -> bool:
         """Is this a family, and does the batch hold numbers that its scorings may judge differently?"""
-        return self.family and batch.rows > 0 and judge_family(batch, self.by) is None
+        return self.unscored and batch.rows > 0 and judge_family(batch, self.by) is None
 
     def split(self, unit: int | None, clock: int) -> dict[str, Standing]:
         """Each query of a family with a home of its own, which goes on from here."""
@@ -357,7 +376,7 @@ class Standing:
             columns[told] = self._told(told, ranked, lanes, None, 0)
         return columns
 
-    def refit(self, queries: dict[str, TopK], unit: int | None, clock: int) -> dict[str, Any]:
+    def refit(self, queries: dict[str, TopK | Above], unit: int | None, clock: int) -> dict[str, Any]:
         """Serve these queries instead, all of which fit; returns the changes under names that stay."""
         if self.engine is None or not queries:
             self.queries = queries
@@ -397,12 +416,14 @@ class Standing:
         )
         return self._at_rest(changes, clock, when) if size else {}
 
-    def _at_rest(self, changes: Changes, clock: int, moments: Ints | None = None) -> dict[str, Any]:
+    def _at_rest(
+        self, changes: Changes, clock: int, moments: Ints | None = None, *, deleted: bool = False
+    ) -> dict[str, Any]:
         """Changes between two pushes: at the last arrival of each group, or at the clock."""
         lanes = self.lanes[changes.query]
         at = _wider(self.counts, self.groups.total)[lanes, changes.group] - 1
         known = self.moments if moments is None else moments
-        when = np.full(len(at), clock) if self.timed or not len(known) else known[changes.group]
+        when = np.full(len(at), clock) if self.timed or deleted or not len(known) else known[changes.group]
         return self._piece(changes, at, when, lanes, None, 0)
 
     @property
@@ -411,18 +432,18 @@ class Standing:
         return self.engine is None and not self.family and 0 < len(self.queries) < MOST
 
     @property
-    def example(self) -> TopK:
+    def example(self) -> TopK | Above:
         """One of the queries, for what they share."""
         return next(iter(self.queries.values()))
 
-    def can_serve(self, query: TopK, unit: int | None) -> bool:
+    def can_serve(self, query: TopK | Above, unit: int | None) -> bool:
         """Does the query fit into the state that there is?"""
         if self.engine is None or not self._shares(query):
             return False
         asked = self.asked(unit)
         return query.k <= max(one.k for one in asked) and length_of(query, unit) <= max(one.length for one in asked)
 
-    def _shares(self, query: TopK) -> bool:
+    def _shares(self, query: TopK | Above) -> bool:
         return self.key(query) == self.key(self.example)
 
     def check(self) -> None:
@@ -458,9 +479,15 @@ class Seen:
     moments: Ints | None  # times as numbers
 
 
-def length_of(query: TopK, unit: int | None) -> int:
-    assert isinstance(query.window, Last)
-    return query.window.length(unit)
+def length_of(query: TopK | Above, unit: int | None) -> int:
+    return query.window.length(unit) if isinstance(query.window, Last) else NEVER
+
+
+def asked_of(query: TopK | Above, unit: int | None) -> Asked:
+    """The query as engines see it."""
+    if isinstance(query, Above):
+        return Asked(0, length_of(query, unit), query.threshold)
+    return Asked(query.k, length_of(query, unit))
 
 
 def _number(groups: Ints, counts: Ints, counted: Bools) -> Ints:

@@ -16,15 +16,17 @@ from numpy.typing import NDArray
 
 from skyband import cells
 from skyband.columns import Shelf, lent
+from skyband.engines.registry import WINDOWED
 from skyband.errors import QueryError, StateError
 from skyband.groups import Groups
+from skyband.keeping import Keeping
 from skyband.options import Options
-from skyband.query import TopK
+from skyband.query import Query
 from skyband.snapshot import pack, unpack
 from skyband.standing import Standing, State
 
 Ints = NDArray[np.int64]
-Lookup = Callable[[str, dict[str, Any]], TopK]  # a query from its name and its stored form
+Lookup = Callable[[str, dict[str, Any]], Any]  # a query from its name and its stored form
 
 
 def save(state: State) -> bytes:
@@ -36,10 +38,10 @@ def save(state: State) -> bytes:
 
 
 def load(data: bytes, callables: Mapping[str, Callable[..., Any]]) -> State:
-    def lookup(name: str, stored: dict[str, Any]) -> TopK:
+    def lookup(name: str, stored: dict[str, Any]) -> Query:
         by = stored.get("by")
         call = callables.get(name, callables.get(by.get("callable", ""))) if isinstance(by, dict) else None
-        return TopK.from_dict(stored, call)
+        return Query.from_dict(stored, call)
 
     facts, parts = unpack(data)
     try:
@@ -80,6 +82,7 @@ def _describe_home(home: Standing, groups: int) -> dict[str, Any]:
         "algorithm": home.algorithm,
         "started": home.engine is not None,
         "family": home.family,
+        **({"scored": home.scored, "born": home.born} if isinstance(home, Keeping) else {}),
         "arrays": {name: _fields(array.dtype) for name, (array, _) in arrays.items()},
         "lengths": home.lengths,
         "lanes": home.lanes.tolist(),
@@ -114,8 +117,15 @@ def _revive_home(saved: dict[str, Any], state: State, lookup: Lookup) -> Standin
     queries = {name: lookup(name, stored) for name, stored in saved["queries"].items()}
     groups = list(state.groups.values())[saved["groups"]]
     example = next(iter(queries.values()))
-    home = Standing(example, groups, state.options, np.empty(0, np.int64), family=saved["family"])
-    home.queries, home.algorithm = queries, saved["algorithm"]
+    none, algorithm = np.empty(0, np.int64), saved["algorithm"]
+    home = (
+        Keeping(
+            example, groups, state.options, none, algorithm=algorithm, scored=saved["scored"], born=saved["born"]
+        )
+        if algorithm in WINDOWED
+        else Standing(example, groups, state.options, none, family=saved["family"])
+    )
+    home.queries, home.algorithm = queries, algorithm
     if saved["started"]:
         home.start(state.unit)
         if _describe_home(home, 0)["arrays"] != saved["arrays"]:
@@ -184,6 +194,8 @@ def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
         home.shelf = Shelf()
         if told:
             home.shelf.add(serials[rising], told)
+        if isinstance(home, Keeping):
+            home.name_again()
 
 
 def _types(state: State, names: Iterable[str]) -> list[Any]:

@@ -7,7 +7,7 @@ no user's types: scores are keys (larger is better), groups are codes, objects a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ from skyband.tuning import Tuning
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
+NEVER = np.iinfo(np.int64).max  # objects stay until they are deleted
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Asked:
 
     k: int
     length: int
+    threshold: float | None = None  # all above it, instead of the k best
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Scorings:
     points: Floats  # one row each: weights of a linear form, or the point of a distance
     weights: Floats  # of a distance; no columns: none
     keys: Callable[[int, Floats], Floats]  # of objects with these attributes, one row each, for one of the scorings
+    lows: Floats = field(default_factory=lambda: np.empty((0, 0)))  # boxes: only objects within count; no rows: all do
+    highs: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class Arrivals:
     attributes: tuple[Floats, ...] | None = None  # of a family, instead of keys
     told: bool = True  # is anything told of objects but their numbers: then `alive` is wanted
     more: bool = False  # reports of a quiet engine can wait: the batch goes on with the next arrivals
+    names: Ints | None = None  # ids as codes, where objects are deleted by them
+    deletes: Bools | None = None  # these rows are no arrivals: they delete an id
 
     def only(self, which: Ints | slice) -> Arrivals:
         """Some of these arrivals."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 from skyband.checks import ALGORITHMS
 from skyband.engines.contract import Engine
 from skyband.errors import QueryError
+from skyband.expressions import parse, recognise
 from skyband.query import Query
+from skyband.scoring import Nearest
 from skyband.windows import UntilDeleted
 
+WINDOWED = {"TMA": "TMA", "SMA": "SMA", "TSL": "TSL", "CPM/W": "TMA", "SNN": "SMA"}  # they keep the window: by class
+_GRIDS = {name: f"skyband.engines.certain.{engine.lower()}" for name, engine in WINDOWED.items()}
 _ENGINES = {
     "TopK": {
         "BLOCK": "skyband.engines.certain.block",
@@ -18,7 +23,9 @@ _ENGINES = {
         "PA": "skyband.engines.certain.pa",
         "ADAPTIVE": "skyband.engines.certain.adaptive",
         **dict.fromkeys(("SASF", "SARF", "SAPF", "RASF", "RARF", "RAPF"), "skyband.engines.certain.buffered"),
+        **_GRIDS,
     },
+    "Above": {name: _GRIDS[name] for name in ("TMA", "SMA", "TSL")},
 }
 
 
@@ -30,14 +37,11 @@ def choose(query: Query) -> str:
     built = _ENGINES.get(query.kind, {})
     if not built:
         raise QueryError(
-            f"{query.kind}: no engine answers this kind of query yet in this version of skyband; TopK works. "
+            f"{query.kind}: no engine answers this kind of query yet in this version of skyband; TopK and Above work. "
             "The value itself is valid and can be stored."
         )
     if isinstance(query.window, UntilDeleted):
-        raise QueryError(
-            f"{query.kind}: {', '.join(built)} forgets objects that newer ones outlive, and a deletion could bring "
-            "them back. UntilDeleted() needs a grid engine (TMA), which this version does not have yet; use Last(...)."
-        )
+        return _deletable(query, built)
     if query.algorithm in APPROXIMATE and query.window.timed:
         exact = [name for name in built if name not in APPROXIMATE]
         raise QueryError(
@@ -56,11 +60,51 @@ def choose(query: Query) -> str:
             f"{query.kind}: algorithm {query.algorithm} is not built yet in this version. "
             f"Use auto or {', '.join(built)} (of {', '.join(ALGORITHMS[query.kind])})."
         )
+    if query.algorithm in WINDOWED:
+        _check_form(query, built)
     return query.algorithm
+
+
+def _deletable(query: Query, built: dict[str, str]) -> str:
+    """Which engine bears deletions: one that keeps all objects and relies on no order of expiry."""
+    able = [name for name in built if WINDOWED.get(name) in ("TMA", "TSL")]
+    if query.algorithm == "auto":
+        return "TMA"
+    if query.algorithm not in able:
+        raise QueryError(
+            f"{query.kind}: {query.algorithm} forgets objects that newer ones outlive, and a deletion could bring them "
+            f"back. For UntilDeleted() use auto or one of {', '.join(able)}, which keep every object."
+        )
+    _check_form(query, built)
+    return query.algorithm
+
+
+def _check_form(query: Query, built: dict[str, str]) -> None:
+    """Grids and sorted lists need a scoring that they can bound."""
+    by: Any = query.by  # type: ignore[attr-defined]
+    others = [name for name in built if name not in WINDOWED] or ["auto"]
+    if query.algorithm in ("CPM/W", "SNN") and not isinstance(by, Nearest):
+        raise QueryError(
+            f"{query.kind}: {query.algorithm} is {WINDOWED[query.algorithm]} for nearest neighbours, and {by!r} is no "
+            f"Nearest. Use {WINDOWED[query.algorithm]}, or one of {', '.join(others)}."
+        )
+    if isinstance(by, str):
+        if recognise(parse(by)).kind == "opaque":
+            raise QueryError(
+                f"{query.kind}: {by!r} is not known to rise or fall with each of its columns, so {query.algorithm} "
+                f"cannot bound it. Use a sum, a distance or a monotone expression, or one of {', '.join(others)}."
+            )
+    elif callable(by):
+        raise QueryError(
+            f"{query.kind}: {query.algorithm} cannot look into a Python function to bound it. Use Linear, Product, "
+            f"Quadratic, Nearest or an expression, or one of {', '.join(others)}."
+        )
 
 
 def load(kind: str, name: str, *, family: bool = False) -> type[Engine]:
     """The engine's class, by its name; of many scorings at once, for a family."""
+    if name in WINDOWED:
+        family, name = False, WINDOWED[name]
     module = "skyband.engines.certain.family" if family else _ENGINES[kind][name]
     engine: type[Engine] = getattr(import_module(module), f"{name}Family" if family else name)
     return engine

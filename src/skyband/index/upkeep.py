@@ -1,0 +1,662 @@
+"""The maintenance module: TMA (Figure 9), SMA (Figure 11) and TSL of mouratidis2006, one step at a time.
+
+Each query has a run of objects, best first, and a floor: whoever ranks above the floor is in the run. An arrival above
+the floor joins, who goes leaves it, and when fewer than k are left the window is searched again. What differs: TMA's
+run is the answer, TSL's is a view of up to k_max, SMA's is a k-skyband, and TSL searches sorted lists.
+
+A run that grows past its size raises the floor; the influence lists follow later, when a query has looked at too many
+objects in vain. Objects that were told and have left the run are remembered while they are valid, so that `first` is
+said once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skyband.index.lists import Lists, free, search_lists
+from skyband.index.objects import (
+    BEFORE,
+    FREE,
+    HEAD,
+    LIMIT,
+    LIVE,
+    NOWHERE,
+    OUTSIDE,
+    RECENT,
+    REFILLS,
+    SCORED,
+    STALE,
+    TOUCHED,
+    WIDE,
+    Asking,
+    Desk,
+    Records,
+    Window,
+    above,
+    in_box,
+    link,
+    relist,
+    search_grid,
+    unlink,
+    widen,
+)
+from skyband.kernels.compile import kernel, part
+from skyband.kernels.preferences import key_at
+from skyband.kernels.records import NEVER, make_room, move_run, reserve
+
+INSERT, REPLACE_ONLY, DELETE = 0, 1, 2  # what an arrival does; the second: it is no answer, but takes its id's place
+TMA, SMA, TSL = 0, 1, 2
+
+
+# --- runs
+
+
+@part
+def place_of(objects: Records, groups: Records, s: int, key: float, stamp: int, serial: int) -> int:
+    """How many objects of the run rank above this one."""
+    head = groups[s]["head"]
+    low, high = 0, groups[s]["size"]
+    while low < high:
+        middle = (low + high) // 2
+        one = objects[head + middle]
+        if above(one["key"], one["stamp"], one["serial"], key, stamp, serial):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@part
+def remember(window: Window, ghosts: Records, graves: Records, tally: Records, s: int, one: Records) -> Records:
+    """An object that was told leaves the run while it is valid."""
+    if graves[s]["head"] + graves[s]["size"] == graves[s]["start"] + graves[s]["room"]:
+        head, kept = graves[s]["head"], 0
+        for i in range(head, head + graves[s]["size"]):
+            if window.slots[ghosts[i]["was"]]["serial"] == ghosts[i]["serial"]:
+                ghosts[head + kept] = ghosts[i]
+                kept += 1
+        graves[s]["size"] = kept
+        ghosts = make_room(ghosts, graves, s, tally, 1 + kept // 2)
+    ghosts[graves[s]["head"] + graves[s]["size"]] = one[0]
+    graves[s]["size"] += 1
+    return ghosts
+
+
+@part
+def recall(ghosts: Records, graves: Records, s: int, serial: int) -> bool:
+    """Was this object told before? It is no longer remembered here."""
+    head, size = graves[s]["head"], graves[s]["size"]
+    for i in range(head, head + size):
+        if ghosts[i]["serial"] == serial:
+            move_run(ghosts, i + 1, ghosts, i, head + size - i - 1)
+            graves[s]["size"] = size - 1
+            return True
+    return False
+
+
+@part
+def cut(
+    window: Window,
+    objects: Records,
+    groups: Records,
+    ghosts: Records,
+    graves: Records,
+    ghost_tally: Records,
+    s: int,
+    size: int,
+) -> Records:
+    """Keep the best `size` of the run; the last of them is the floor."""
+    head = groups[s]["head"]
+    for i in range(head + size, head + groups[s]["size"]):
+        if objects[i]["shown"]:
+            ghosts = remember(window, ghosts, graves, ghost_tally, s, objects[i : i + 1])
+    groups[s]["size"] = size
+    window.state[s]["key"] = objects[head + size - 1]["key"]
+    window.state[s]["stamp"] = objects[head + size - 1]["stamp"]
+    window.state[s]["serial"] = objects[head + size - 1]["serial"]
+    return ghosts
+
+
+@part
+def touch(asking: Asking, window: Window, desk: Desk, objects: Records, groups: Records, s: int) -> None:
+    """Something happens to query s: what was its answer?"""
+    if window.state[s]["open"] < 0:
+        held = min(groups[s]["size"], asking.lanes[s]["k"])
+        window.state[s]["open"] = window.facts[BEFORE]
+        window.state[s]["held"] = held
+        move_run(objects, groups[s]["head"], desk.before, window.facts[BEFORE], held)
+        window.facts[BEFORE] += held
+        desk.touched[window.facts[TOUCHED]] = s
+        window.facts[TOUCHED] += 1
+
+
+@part
+def put(
+    asking: Asking,
+    window: Window,
+    objects: Records,
+    groups: Records,
+    tally: Records,
+    ghosts: Records,
+    graves: Records,
+    ghost_tally: Records,
+    s: int,
+    i: int,
+    key: float,
+    algorithm: int,
+) -> tuple[Records, Records]:
+    """An object above the floor joins the run; SMA counts who dominates whom."""
+    stamp, serial, k = window.slots[i]["stamp"], window.slots[i]["serial"], asking.lanes[s]["k"]
+    place, dominators = place_of(objects, groups, s, key, stamp, serial), 0
+    if algorithm == SMA:
+        for r in range(groups[s]["head"], groups[s]["head"] + place):
+            dominators += objects[r]["stamp"] >= stamp
+        if dominators >= k:
+            return objects, ghosts
+    if groups[s]["head"] + groups[s]["size"] == groups[s]["start"] + groups[s]["room"]:
+        objects = make_room(objects, groups, s, tally, 1)
+    at, size = groups[s]["head"] + place, groups[s]["size"]
+    move_run(objects, at, objects, at + 1, size - place)
+    objects[at]["key"] = key
+    objects[at]["stamp"] = stamp
+    objects[at]["serial"] = serial
+    objects[at]["dom"] = dominators
+    objects[at]["inside"] = 0
+    objects[at]["shown"] = 0
+    objects[at]["was"] = i
+    groups[s]["size"] = size + 1
+    window.state[s]["spent"] += size + 1 - place
+    if algorithm == SMA:
+        kept = at + 1
+        for r in range(at + 1, at + 1 + size - place):
+            objects[r]["dom"] += objects[r]["stamp"] <= stamp
+            if objects[r]["dom"] < k:
+                objects[kept] = objects[r]
+                kept += 1
+            elif objects[r]["shown"]:
+                ghosts = remember(window, ghosts, graves, ghost_tally, s, objects[r : r + 1])
+        groups[s]["size"] = kept - groups[s]["head"]
+    elif size + 1 > window.state[s]["view"]:
+        ghosts = cut(window, objects, groups, ghosts, graves, ghost_tally, s, window.state[s]["view"])
+    return objects, ghosts
+
+
+@part
+def drop(objects: Records, groups: Records, s: int, place: int) -> None:
+    """An object leaves the run for good. Nobody it dominates is below it: who goes is the oldest, or was deleted."""
+    head, size = groups[s]["head"], groups[s]["size"]
+    if place < size // 2:
+        move_run(objects, head, objects, head + 1, place)
+        groups[s]["head"] = head + 1
+    else:
+        move_run(objects, head + place + 1, objects, head + place, size - place - 1)
+    groups[s]["size"] = size - 1
+
+
+# --- telling
+
+
+@part
+def tell(out: Records, tally: Records, step: Records, s: int, one: Records, i: int, diff: int, first: bool) -> Records:
+    out = reserve(out, tally, 1)
+    n = tally[1]
+    out[n] = step[0]
+    out[n]["visit"] = s
+    out[n]["key"] = one[i]["key"]
+    out[n]["stamp"] = one[i]["stamp"]
+    out[n]["serial"] = one[i]["serial"]
+    out[n]["diff"] = diff
+    out[n]["first"] = first
+    tally[1] = n + 1
+    return out
+
+
+@part
+def tell_slot(
+    out: Records, tally: Records, step: Records, s: int, window: Window, i: int, key: float, diff: int
+) -> Records:
+    """An object passes a threshold, or goes."""
+    out = reserve(out, tally, 1)
+    n = tally[1]
+    out[n] = step[0]
+    out[n]["visit"] = s
+    out[n]["key"] = key
+    out[n]["stamp"] = window.slots[i]["stamp"]
+    out[n]["serial"] = window.slots[i]["serial"]
+    out[n]["diff"] = diff
+    out[n]["first"] = diff > 0
+    tally[1] = n + 1
+    return out
+
+
+@part
+def compare(
+    asking: Asking,
+    window: Window,
+    desk: Desk,
+    objects: Records,
+    groups: Records,
+    s: int,
+    out: Records,
+    tally: Records,
+    step: Records,
+) -> Records:
+    """Who has left the answer since the step began, and who has entered it. Both answers are in order of rank."""
+    before, state = desk.before, window.state
+    begin, end = state[s]["open"], state[s]["open"] + state[s]["held"]
+    head = groups[s]["head"]
+    now = head + min(groups[s]["size"], asking.lanes[s]["k"])
+    j = head
+    for i in range(begin, end):
+        one = before[i]
+        while j < now and above(
+            objects[j]["key"], objects[j]["stamp"], objects[j]["serial"], one["key"], one["stamp"], one["serial"]
+        ):
+            j += 1
+        if j == now or objects[j]["serial"] != one["serial"]:
+            out = tell(out, tally, step, s, before, i, -1, False)
+    i = begin
+    for j in range(head, now):
+        one = objects[j]
+        while i < end and above(
+            before[i]["key"], before[i]["stamp"], before[i]["serial"], one["key"], one["stamp"], one["serial"]
+        ):
+            i += 1
+        if i == end or before[i]["serial"] != one["serial"]:
+            out = tell(out, tally, step, s, objects, j, 1, objects[j]["shown"] == 0)
+            objects[j]["shown"] = 1
+    state[s]["open"] = -1
+    return out
+
+
+# --- searching again
+
+
+@part
+def refill(
+    asking: Asking,
+    window: Window,
+    desk: Desk,
+    sorted_lists: Lists,
+    objects: Records,
+    groups: Records,
+    tally: Records,
+    ghosts: Records,
+    graves: Records,
+    s: int,
+    algorithm: int,
+) -> Records:
+    """Search the window and form the run anew, with its floor and, for SMA, the dominance counters."""
+    state, best, lanes, facts = window.state, desk.best, asking.lanes, window.facts
+    k, scored = lanes[s]["k"], facts[SCORED]
+    facts[REFILLS] += 1
+    if algorithm == TSL:
+        found = search_lists(asking, window, desk, sorted_lists, s, state[s]["view"])
+    else:
+        found = search_grid(asking, window, desk, s, state[s]["view"])
+    full = found == state[s]["view"]
+    if lanes[s]["view"] < 0:  # the dynamic rule: refills and upkeep are to cost the same
+        more, most = state[s]["view"] - k, len(best) - k - 1
+        more = more + more // 2 + 1 if facts[SCORED] - scored > state[s]["spent"] else more - max(1, more // 4)
+        state[s]["view"] = k + min(max(more, 1), most)
+    state[s]["spent"] = 0
+    old = groups[s]["head"]
+    end = old + groups[s]["size"]
+    for i in range(found):
+        one = best[i]
+        while old < end and above(
+            objects[old]["key"], objects[old]["stamp"], objects[old]["serial"], one["key"], one["stamp"], one["serial"]
+        ):
+            old += 1
+        if old < end and objects[old]["serial"] == one["serial"]:
+            best[i]["shown"] = objects[old]["shown"]
+        else:
+            best[i]["shown"] = recall(ghosts, graves, s, one["serial"])
+        if algorithm == SMA:
+            for r in range(i):
+                best[i]["dom"] += best[r]["stamp"] >= one["stamp"]
+    groups[s]["size"] = 0
+    if groups[s]["room"] < found + 2:
+        objects = make_room(objects, groups, s, tally, found)
+    groups[s]["head"] = groups[s]["start"] + (groups[s]["room"] - found) // 2
+    move_run(best, 0, objects, groups[s]["head"], found)
+    groups[s]["size"] = found
+    state[s]["key"] = best[found - 1]["key"] if full else -np.inf
+    state[s]["stamp"] = best[found - 1]["stamp"] if full else NOWHERE
+    state[s]["serial"] = best[found - 1]["serial"] if full else -1
+    return objects
+
+
+@part
+def mend_lists(
+    asking: Asking, window: Window, desk: Desk, lists: Records, objects: Records, groups: Records, s: int
+) -> Records:
+    """Query s in the lists of all cells that may hold an object above its floor, and of a few more."""
+    state = window.state
+    to = state[s]["key"]
+    if asking.lanes[s]["above"]:
+        to = asking.lanes[s]["threshold"]
+    elif to > -np.inf:
+        to -= 0.125 * (objects[groups[s]["head"]]["key"] - to) if groups[s]["size"] else 0.0
+    boxed = asking.lanes[s]["boxed"]
+    if to > -np.inf or boxed:
+        return relist(asking, window, desk, lists, s, to, max(16, len(window.cells) // 4))
+    if not state[s]["wide"]:
+        lists = relist(asking, window, desk, lists, s, np.inf, len(window.cells))
+        widen(window, s)
+    state[s]["misses"] = 0
+    return lists
+
+
+@part
+def settle(
+    asking: Asking,
+    window: Window,
+    desk: Desk,
+    lists: Records,
+    sorted_lists: Lists,
+    objects: Records,
+    groups: Records,
+    tally: Records,
+    ghosts: Records,
+    graves: Records,
+    ghost_tally: Records,
+    algorithm: int,
+    out: Records,
+    step: Records,
+) -> tuple[Records, Records, Records, Records]:
+    """The end of a step: who has lost too many searches again, and all who were touched tell what has changed."""
+    facts, state = window.facts, window.state
+    for t in range(facts[TOUCHED]):
+        s = desk.touched[t]
+        k, size = asking.lanes[s]["k"], groups[s]["size"]
+        if size < k and (state[s]["key"] > -np.inf or state[s]["stamp"] > NOWHERE):
+            objects = refill(
+                asking, window, desk, sorted_lists, objects, groups, tally, ghosts, graves, s, algorithm
+            )
+        elif algorithm == SMA and size > 2 * k + 8:  # a new floor, as a search would give it
+            ghosts = cut(window, objects, groups, ghosts, graves, ghost_tally, s, k)
+        if algorithm != TSL and state[s]["key"] < state[s]["reach"] and not state[s]["wide"]:
+            lists = mend_lists(asking, window, desk, lists, objects, groups, s)
+        out = compare(asking, window, desk, objects, groups, s, out, tally, step)
+    for t in range(facts[STALE]):
+        s = desk.stale[t]
+        if algorithm != TSL:
+            lists = mend_lists(asking, window, desk, lists, objects, groups, s)
+    facts[TOUCHED] = facts[STALE] = facts[BEFORE] = 0
+    return lists, objects, ghosts, out
+
+
+# --- objects come and go
+
+
+@part
+def is_stale(asking: Asking, window: Window, desk: Desk, s: int) -> None:
+    """An object was looked at in vain: if that happens too often, the lists are to be made again."""
+    state = window.state
+    state[s]["misses"] += 1
+    most = len(window.cells) // 2 + 64 if state[s]["wide"] else 4 * state[s]["listed"] + 64
+    if state[s]["misses"] >= most and not asking.lanes[s]["above"]:
+        state[s]["misses"] = NOWHERE  # once is enough
+        desk.stale[window.facts[STALE]] = s
+        window.facts[STALE] += 1
+
+
+@part
+def add(
+    asking: Asking,
+    window: Window,
+    desk: Desk,
+    lists: Records,
+    sorted_lists: Lists,
+    objects: Records,
+    groups: Records,
+    tally: Records,
+    ghosts: Records,
+    graves: Records,
+    ghost_tally: Records,
+    algorithm: int,
+    i: int,
+    out: Records,
+    step: Records,
+) -> tuple[Records, Records, Records]:
+    """Object i comes: it is held against the floor of each query that its cell concerns."""
+    facts, state, lanes, slots = window.facts, window.state, asking.lanes, window.slots
+    if algorithm == TSL:
+        cell, outside = 0, True
+        sorted_lists.recent[facts[RECENT]] = i
+        facts[RECENT] += 1
+    else:
+        cell = link(window, i)
+        outside = cell == len(window.cells) - 1
+    listed = 0 if outside else window.cells[cell]["size"]
+    start = 0 if outside else window.cells[cell]["start"]
+    total = len(lanes) if outside else listed + facts[WIDE]
+    stamp, serial = slots[i]["stamp"], slots[i]["serial"]
+    for t in range(total):
+        s = t if outside else lists[start + t] if t < listed else window.wide[t - listed]
+        key = key_at(asking.form, asking.turned, asking.points, asking.weights, s, window.data, i)
+        if lanes[s]["above"]:
+            if key > lanes[s]["threshold"] and in_box(asking, window, s, i):
+                out = tell_slot(out, tally, step, s, window, i, key, 1)
+        elif above(key, stamp, serial, state[s]["key"], state[s]["stamp"], state[s]["serial"]) and in_box(
+            asking, window, s, i
+        ):
+            touch(asking, window, desk, objects, groups, s)
+            objects, ghosts = put(
+                asking, window, objects, groups, tally, ghosts, graves, ghost_tally, s, i, key, algorithm
+            )
+        elif not outside:
+            is_stale(asking, window, desk, s)
+    facts[SCORED] += total
+    return objects, ghosts, out
+
+
+@part
+def remove(
+    asking: Asking,
+    window: Window,
+    desk: Desk,
+    lists: Records,
+    objects: Records,
+    groups: Records,
+    tally: Records,
+    algorithm: int,
+    i: int,
+    untold: int,
+    out: Records,
+    step: Records,
+) -> Records:
+    """Object i goes: out of its cell, and out of the runs that hold it. `untold`: nobody knows of it yet."""
+    facts, state, lanes, slots = window.facts, window.state, asking.lanes, window.slots
+    cell = slots[i]["cell"] if algorithm != TSL else 0
+    outside = algorithm == TSL or cell == len(window.cells) - 1
+    listed = 0 if outside else window.cells[cell]["size"]
+    start = 0 if outside else window.cells[cell]["start"]
+    total = len(lanes) if outside else listed + facts[WIDE]
+    stamp, serial = slots[i]["stamp"], slots[i]["serial"]
+    for t in range(total):
+        s = t if outside else lists[start + t] if t < listed else window.wide[t - listed]
+        key = key_at(asking.form, asking.turned, asking.points, asking.weights, s, window.data, i)
+        if lanes[s]["above"]:
+            if key > lanes[s]["threshold"] and not untold and in_box(asking, window, s, i):
+                out = tell_slot(out, tally, step, s, window, i, key, -1)
+        elif not above(state[s]["key"], state[s]["stamp"], state[s]["serial"], key, stamp, serial):
+            place = place_of(objects, groups, s, key, stamp, serial)
+            if place < groups[s]["size"] and objects[groups[s]["head"] + place]["serial"] == serial:
+                touch(asking, window, desk, objects, groups, s)
+                drop(objects, groups, s, place)
+    facts[SCORED] += total
+    if algorithm != TSL:
+        unlink(window, i)
+        free(window, i)
+    slots[i]["serial"] = -1
+    facts[LIVE] -= 1
+    return out
+
+
+@part
+def enter(window: Window, stream: Records, row: int, stamp: int, serial: int, aged: bool) -> int:
+    """Give an object its place, and its place by age: late ones are put among their like."""
+    facts, slots, order = window.facts, window.slots, window.order
+    i = facts[FREE]
+    facts[FREE] = slots[i]["next"]
+    for j in range(window.data.shape[1]):
+        window.data[i, j] = stream[row, j]
+    slots[i]["stamp"] = stamp
+    slots[i]["serial"] = serial
+    if aged:
+        at = facts[HEAD] + facts[LIVE]
+        while at > facts[HEAD] and slots[order[(at - 1) % len(order)]]["stamp"] > stamp:
+            order[at % len(order)] = order[(at - 1) % len(order)]
+            at -= 1
+        order[at % len(order)] = i
+    facts[LIVE] += 1
+    return i
+
+
+@kernel
+def take_window(
+    asking: Asking,
+    window: Window,
+    desk: Desk,
+    lists: Records,
+    sorted_lists: Lists,
+    objects: Records,
+    groups: Records,
+    tally: Records,
+    ghosts: Records,
+    graves: Records,
+    ghost_tally: Records,
+    algorithm: int,
+    stream: Records,
+    stamps: Records,
+    now: Records,
+    rows: Records,
+    kinds: Records,  # empty: all are inserted
+    names: Records,  # ids as codes, where objects are deleted by them
+    holders: Records,  # by code: the object's place, or -1
+    begin: int,
+    last: int,  # the clock, or the number of the last arrival
+    length: int,
+    serial: int,  # of row 0
+    opened: int,  # the first serial of the batch
+    joint: bool,  # count windows: the oldest goes with the arrival
+    quiet: bool,
+    final: bool,  # the batch ends here
+    out: Records,
+) -> tuple[int, Records, Records, Records, Records]:
+    """Take arrivals from `begin` on, as far as there is room; returns how far, and what may have moved."""
+    facts, slots, order = window.facts, window.slots, window.order
+    step = np.zeros(1, out.dtype)
+    aged = length < NEVER
+    i, latest = begin, -1
+    while True:
+        arrives = i < len(stamps)
+        if arrives and (
+            facts[FREE] < 0
+            or (algorithm == TSL and facts[RECENT] == len(sorted_lists.recent))
+            or (algorithm != TSL and facts[OUTSIDE] > facts[LIMIT])
+        ):
+            break
+        until = now[i] if arrives else last
+        while aged and facts[LIVE]:
+            due = slots[order[facts[HEAD]]]["stamp"] + length
+            if due > until or (joint and arrives and due == until):
+                break
+            step[0]["row"], step[0]["instant"] = -1, due
+            while facts[LIVE] and slots[order[facts[HEAD]]]["stamp"] + length == due:
+                old = order[facts[HEAD]]
+                facts[HEAD] = (facts[HEAD] + 1) % len(order)
+                untold = quiet and slots[old]["serial"] >= opened
+                out = remove(
+                    asking, window, desk, lists, objects, groups, tally, algorithm, old, untold, out, step
+                )
+            if not quiet:
+                lists, objects, ghosts, out = settle(
+                    asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves, ghost_tally,
+                    algorithm, out, step,
+                )  # fmt: skip
+        if not arrives:
+            break
+        kind = kinds[i] if len(kinds) else INSERT
+        step[0]["row"], step[0]["instant"] = rows[i], now[i]
+        if kind == DELETE:
+            step[0]["row"] = latest
+        else:
+            latest = rows[i]
+        if joint and facts[LIVE] and aged and slots[order[facts[HEAD]]]["stamp"] + length == now[i]:
+            old = order[facts[HEAD]]
+            facts[HEAD] = (facts[HEAD] + 1) % len(order)
+            untold = quiet and slots[old]["serial"] >= opened
+            out = remove(asking, window, desk, lists, objects, groups, tally, algorithm, old, untold, out, step)
+        if len(names) and holders[names[i]] >= 0:
+            old = holders[names[i]]
+            holders[names[i]] = -1
+            untold = quiet and slots[old]["serial"] >= opened
+            out = remove(asking, window, desk, lists, objects, groups, tally, algorithm, old, untold, out, step)
+        if kind == INSERT:
+            new = enter(window, stream, i, stamps[i], serial + rows[i], aged)
+            if len(names):
+                holders[names[i]] = new
+            objects, ghosts, out = add(
+                asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves, ghost_tally,
+                algorithm, new, out, step,
+            )  # fmt: skip
+        if not quiet:
+            lists, objects, ghosts, out = settle(
+                asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves, ghost_tally,
+                algorithm, out, step,
+            )  # fmt: skip
+        i += 1
+    if quiet and final and i == len(stamps):
+        step[0]["row"], step[0]["instant"] = -1, last
+        lists, objects, ghosts, out = settle(
+            asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves, ghost_tally,
+            algorithm, out, step,
+        )  # fmt: skip
+    return i, lists, objects, ghosts, out
+
+
+@kernel
+def lay_objects(
+    asking: Asking, window: Window, desk: Desk, lists: Records, objects: Records, groups: Records
+) -> Records:
+    """Put all objects into the cells of a new grid, and all queries into its lists; places have a serial if taken."""
+    facts, slots = window.facts, window.slots
+    facts[OUTSIDE] = facts[WIDE] = 0
+    for i in range(len(slots)):
+        if slots[i]["serial"] >= 0:
+            link(window, i)
+    for s in range(len(asking.lanes)):
+        window.state[s]["reach"] = np.inf
+        window.state[s]["listed"] = window.state[s]["misses"] = window.state[s]["wide"] = 0
+        lists = mend_lists(asking, window, desk, lists, objects, groups, s)
+    return lists
+
+
+@kernel
+def search_window(
+    asking: Asking,
+    window: Window,
+    desk: Desk,
+    lists: Records,
+    sorted_lists: Lists,
+    objects: Records,
+    groups: Records,
+    tally: Records,
+    ghosts: Records,
+    graves: Records,
+    ghost_tally: Records,
+    algorithm: int,
+    s: int,
+    out: Records,
+    step: Records,
+) -> tuple[Records, Records, Records, Records]:
+    """A new query's answer at once, from the window."""
+    touch(asking, window, desk, objects, groups, s)
+    window.state[s]["key"], window.state[s]["stamp"] = np.inf, 0  # a floor that nobody is above
+    return settle(
+        asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves, ghost_tally,
+        algorithm, out, step,
+    )  # fmt: skip
