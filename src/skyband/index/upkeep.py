@@ -624,7 +624,7 @@ def lay_objects(
 ) -> Records:
     """Put all objects into the cells of a new grid, and all queries into its lists; places have a serial if taken."""
     facts, slots = window.facts, window.slots
-    facts[OUTSIDE] = facts[WIDE] = 0
+    facts[OUTSIDE] = facts[WIDE] = facts[STALE] = 0
     for i in range(len(slots)):
         if slots[i]["serial"] >= 0:
             link(window, i)
