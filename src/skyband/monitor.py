@@ -163,7 +163,9 @@ class Monitor:
         home, asked, names = self._home(name), self._checked(name, query), list(self.state.homes)
         label = [names.index(other) for other in home.queries]
         types = self._change_types()
-        donor = donor_of(self.state.standing(), home, name, asked, self.state.unit) if isinstance(home, Keeping) else None
+        donor = (
+            donor_of(self.state.standing(), home, name, asked, self.state.unit) if isinstance(home, Keeping) else None
+        )
         if donor is not None and isinstance(home, Keeping):
             return self._hand_over(name, asked, home, donor)
         if home.can_serve(asked, self.state.unit):
@@ -193,7 +195,9 @@ class Monitor:
         choose(query)
         assert isinstance(query, TopK | Above)
         if isinstance(query.window, UntilDeleted) and self.state.options.id is None:
-            raise QueryError('UntilDeleted() objects are deleted by their ids: name the id column, Monitor(..., id="...").')
+            raise QueryError(
+                'UntilDeleted() objects are deleted by their ids: name the id column, Monitor(..., id="...").'
+            )
         clash = set(query.per_columns) & set(self.state.options.kept)
         if clash:
             raise QueryError(
@@ -320,6 +324,8 @@ class Monitor:
                 "delete is for queries over UntilDeleted(), and none is standing: "
                 "objects of Last(...) leave by themselves."
             )
+        if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+            raise BatchError(f"delete takes a list of ids; got {ids!r}. Nothing was deleted; did you mean [{ids!r}]?")
         given = list(ids)
         column, known = self._ids(given), np.zeros(len(given), np.bool_)
         nothing = Push(Batch(pa.table({})), self.state.serial, {}, None, None, self.state.clock)

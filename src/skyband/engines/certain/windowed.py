@@ -196,7 +196,10 @@ class Windowed:
             store.opened = NOWHERE
             out["instant"], out["row"] = last, rows[-1] if len(rows) else -1
             return out
-        alone = np.flatnonzero(out["row"] < 0) if self.length < NEVER else np.empty(0, np.int64)
+        if self.length == NEVER:  # every step has an arrival
+            out["instant"] = now[np.searchsorted(rows, out["row"])]
+            return out
+        alone = np.flatnonzero(out["row"] < 0)
         at = np.searchsorted(now, out["instant"][alone], "left")
         if not self.timed:
             out["row"][alone] = rows[at]
@@ -211,15 +214,12 @@ class Windowed:
         codes = np.repeat(np.array(groups, np.int64), [len(piece) for piece in pieces])
         order = np.arange(len(out))
         if len(groups) > 1:
-            if self.length == NEVER:
-                place = 2 * out["instant"]
-            else:
-                place = np.maximum(2 * out["row"] + 1, 0)
-                if self.timed:
-                    clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
-                    early = 2 * np.searchsorted(clocks, out["instant"], "left")
-                    place = np.full(len(out), 0) if self.quiet else np.where(out["query"] == 1, early, place)
-                    order = np.argsort(out["instant"], kind="stable")
+            place = np.maximum(2 * out["row"] + 1, 0)
+            if self.timed:
+                clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
+                early = 2 * np.searchsorted(clocks, out["instant"], "left")
+                place = np.full(len(out), 0) if self.quiet else np.where(out["query"] == 1, early, place)
+                order = np.argsort(out["instant"], kind="stable")
             order = order[np.argsort(place[order], kind="stable")]
         order = order[stable_order(out["visit"][order].astype(np.int64), len(self.asked))]
         return _changes(out[order], codes[order], alive)
@@ -302,8 +302,10 @@ class Windowed:
     def delete(self, codes: Ints) -> tuple[Changes, Bools]:
         """Delete objects by the codes of their ids, one step each; which codes were known."""
         known, pieces, groups = np.zeros(len(codes), np.bool_), [], []
+        anew = np.zeros(len(codes), np.bool_)
+        anew[np.unique(codes, return_index=True)[1]] = True  # the second time nobody has the id
         for g, store in enumerate(self.stores):
-            here = codes < len(store.holders)
+            here = anew & (codes < len(store.holders))
             here[here] = store.holders[codes[here]] >= 0
             mine = np.flatnonzero(here)
             known |= here
