@@ -193,6 +193,7 @@ class Windowed:
             gone = (out["diff"] > 0) & self.asking.lanes["above"][out["visit"]].astype(np.bool_)
             gone &= ~np.isin(out["serial"], store.slots["serial"])
             out = out[~gone]
+            out = out[np.argsort(out["diff"], kind="stable")]  # who leaves comes first
             store.opened = NOWHERE
             out["instant"], out["row"] = last, rows[-1] if len(rows) else -1
             return out
