@@ -15,7 +15,14 @@ from skyband import Above, Last, Linear, Monitor, Product, Quadratic, TopK
 from skyband.engines.registry import _ENGINES
 
 ALGORITHMS = [*_ENGINES["Above"], "auto"]
-BOUNDED = ("x", "x + y", "x - 0.5*y", Linear({"x": 1, "y": 0.5}), Product({"x": -1, "y": 2}), Quadratic({"x": 1, "y": -1}))
+BOUNDED = (
+    "x",
+    "x + y",
+    "x - 0.5*y",
+    Linear({"x": 1, "y": 0.5}),
+    Product({"x": -1, "y": 2}),
+    Quadratic({"x": 1, "y": -1}),
+)
 OPAQUE = ("x * y", "case when y > 0 then x else y end", "abs(x - 1) * y", "x")
 MIXED = Taste(
     by=BOUNDED,
@@ -31,7 +38,9 @@ TASTES = {
         MIXED, above=(True,), by=("x",), thresholds=(1.0, 2.0), scores=(0.0, 1.0, 2.0), rows=20
     ),
     "late rows": dataclasses.replace(MIXED, timed=(True,), lateness=(3, 8), per=(None, "g"), restores=False),
-    "net changes": dataclasses.replace(MIXED, emit=("batch",), rows=25, n=5, per=(None, "g"), above=(True, True, False)),
+    "net changes": dataclasses.replace(
+        MIXED, emit=("batch",), rows=25, n=5, per=(None, "g"), above=(True, True, False)
+    ),
     "queries come and go": dataclasses.replace(MIXED, rows=6, events=12, where=(None, "x > 0")),
 }
 

@@ -44,7 +44,11 @@ from skyband.kernels.compile import kernel, part
 from skyband.kernels.preferences import key_at
 from skyband.kernels.records import NEVER, make_room, move_run, reserve
 
-INSERT, REPLACE_ONLY, DELETE = 0, 1, 2  # what an arrival does; the second: it is no answer, but takes its id's place
+INSERT, IDLE, DELETE = (
+    0,
+    1,
+    2,
+)  # what an arrival does; the second: it can be no answer, but has its id until it is deleted
 TMA, SMA, TSL = 0, 1, 2
 
 
@@ -371,9 +375,7 @@ def settle(
         s = desk.touched[t]
         k, size = asking.lanes[s]["k"], groups[s]["size"]
         if size < k and (state[s]["key"] > -np.inf or state[s]["stamp"] > NOWHERE):
-            objects = refill(
-                asking, window, desk, sorted_lists, objects, groups, tally, ghosts, graves, s, algorithm
-            )
+            objects = refill(asking, window, desk, sorted_lists, objects, groups, tally, ghosts, graves, s, algorithm)
         elif algorithm == SMA and size > 2 * k + 8:  # a new floor, as a search would give it
             ghosts = cut(window, objects, groups, ghosts, graves, ghost_tally, s, k)
         if algorithm != TSL and state[s]["key"] < state[s]["reach"] and not state[s]["wide"]:
@@ -469,6 +471,11 @@ def remove(
 ) -> Records:
     """Object i goes: out of its cell, and out of the runs that hold it. `untold`: nobody knows of it yet."""
     facts, state, lanes, slots = window.facts, window.state, asking.lanes, window.slots
+    if np.isnan(window.data[i, 0]):  # idle: in no cell and no list
+        free(window, i)
+        slots[i]["serial"] = -1
+        facts[LIVE] -= 1
+        return out
     cell = slots[i]["cell"] if algorithm != TSL else 0
     outside = algorithm == TSL or cell == len(window.cells) - 1
     listed = 0 if outside else window.cells[cell]["size"]
@@ -496,13 +503,13 @@ def remove(
 
 
 @part
-def enter(window: Window, stream: Records, row: int, stamp: int, serial: int, aged: bool) -> int:
+def enter(window: Window, stream: Records, row: int, stamp: int, serial: int, aged: bool, idle: bool) -> int:
     """Give an object its place, and its place by age: late ones are put among their like."""
     facts, slots, order = window.facts, window.slots, window.order
     i = facts[FREE]
     facts[FREE] = slots[i]["next"]
     for j in range(window.data.shape[1]):
-        window.data[i, j] = stream[row, j]
+        window.data[i, j] = np.nan if idle else stream[row, j]
     slots[i]["stamp"] = stamp
     slots[i]["serial"] = serial
     if aged:
@@ -569,9 +576,7 @@ def take_window(
                 old = order[facts[HEAD]]
                 facts[HEAD] = (facts[HEAD] + 1) % len(order)
                 untold = quiet and slots[old]["serial"] >= opened
-                out = remove(
-                    asking, window, desk, lists, objects, groups, tally, algorithm, old, untold, out, step
-                )
+                out = remove(asking, window, desk, lists, objects, groups, tally, algorithm, old, untold, out, step)
             if not quiet:
                 lists, objects, ghosts, out = settle(
                     asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves, ghost_tally,
@@ -595,10 +600,11 @@ def take_window(
             holders[names[i]] = -1
             untold = quiet and slots[old]["serial"] >= opened
             out = remove(asking, window, desk, lists, objects, groups, tally, algorithm, old, untold, out, step)
-        if kind == INSERT:
-            new = enter(window, stream, i, stamps[i], serial + rows[i], aged)
+        if kind != DELETE:
+            new = enter(window, stream, i, stamps[i], serial + rows[i], aged, kind == IDLE)
             if len(names):
                 holders[names[i]] = new
+        if kind == INSERT:
             objects, ghosts, out = add(
                 asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves, ghost_tally,
                 algorithm, new, out, step,
@@ -626,7 +632,7 @@ def lay_objects(
     facts, slots = window.facts, window.slots
     facts[OUTSIDE] = facts[WIDE] = facts[STALE] = 0
     for i in range(len(slots)):
-        if slots[i]["serial"] >= 0:
+        if slots[i]["serial"] >= 0 and not np.isnan(window.data[i, 0]):
             link(window, i)
     for s in range(len(asking.lanes)):
         window.state[s]["reach"] = np.inf

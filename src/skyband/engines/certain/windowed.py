@@ -16,7 +16,7 @@ from skyband.engines.certain.store import Store, empty_desk
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked, Scorings
 from skyband.errors import StateError
 from skyband.index.objects import LANE, NOWHERE, OUTSIDE, REFILLS, SCORED, STATE, VISITED, Asking
-from skyband.index.upkeep import DELETE, INSERT, REPLACE_ONLY, TMA, TSL, search_window, take_window
+from skyband.index.upkeep import DELETE, IDLE, INSERT, TMA, TSL, search_window, take_window
 from skyband.kernels.records import CHANGE, NEVER, OBJECT
 from skyband.kernels.routing import stable_order
 from skyband.tuning import Tuning
@@ -90,9 +90,7 @@ class Windowed:
             due = self.timed and store.live and int(store.slots["stamp"][store.order[store.facts[1]]]) + self.length
             if (due and due <= arrivals.clock) or (self.quiet and not arrivals.more and store.opened > NOWHERE):
                 visited.add(g)
-        pieces = [
-            self._visit(g, arrivals, data, kinds, order[starts[g] : starts[g + 1]]) for g in sorted(visited)
-        ]
+        pieces = [self._visit(g, arrivals, data, kinds, order[starts[g] : starts[g + 1]]) for g in sorted(visited)]
         alive = np.zeros(arrivals.size, np.bool_)
         if arrivals.told:
             for g in visited:
@@ -102,10 +100,10 @@ class Windowed:
 
     def _kinds(self, arrivals: Arrivals) -> Any:
         if self.length < NEVER:
-            return None if arrivals.eligible is None else np.where(arrivals.eligible, INSERT, REPLACE_ONLY)
+            return None if arrivals.eligible is None else np.where(arrivals.eligible, INSERT, IDLE)
         kinds = np.zeros(len(arrivals.rows), np.int8)
         if arrivals.eligible is not None:
-            kinds[~arrivals.eligible] = REPLACE_ONLY
+            kinds[~arrivals.eligible] = IDLE
         if arrivals.deletes is not None:
             kinds[arrivals.deletes] = DELETE
         return kinds
@@ -181,9 +179,7 @@ class Windowed:
         """Is it known how many objects are valid at most?"""
         return not self.timed and self.length < NEVER
 
-    def _with_rows(
-        self, store: Store, out: Records, now: Ints, rows: Ints, last: int, arrivals: Arrivals
-    ) -> Records:
+    def _with_rows(self, store: Store, out: Records, now: Ints, rows: Ints, last: int, arrivals: Arrivals) -> Records:
         """Steps without an arrival of the kernel's own find the row that they belong to."""
         if self.quiet:
             out = np.concatenate([store.held, out])
@@ -276,8 +272,9 @@ class Windowed:
             for name in FLOOR.names or ():
                 store.state[name][kept] = state[name][heirs[kept]]
             none = np.empty(0, OBJECT)
-            self._set_runs(store, [entries[h] if h >= 0 else none for h in heirs],
-                           [ghosts[h] if h >= 0 else none for h in heirs])
+            self._set_runs(
+                store, [entries[h] if h >= 0 else none for h in heirs], [ghosts[h] if h >= 0 else none for h in heirs]
+            )
             self._lay(store)
 
     def _lanes_of(self, store: Store) -> tuple[Records, list[Records], list[Records]]:
@@ -362,8 +359,10 @@ class Windowed:
             taken, mine = store.by_age(), self._store(g)
             data = store.data[taken]
             inside = ((data >= other.asking.lows[query]) & (data <= other.asking.highs[query])).all(axis=1)
-            taken = taken[inside]
-            keys = other.scorings.keys(query, np.ascontiguousarray(data[inside].T))
+            keys = np.full(len(taken), np.nan)  # idle
+            keys[inside] = other.scorings.keys(query, np.ascontiguousarray(data[inside].T))
+            if self.length < NEVER:
+                taken, keys = taken[inside], keys[inside]
             self.fill(mine, keys[:, None], store.slots["stamp"][taken], store.slots["serial"][taken])
             state, entries, ghosts = other._lanes_of(store)
             for name in FLOOR.names or ():
@@ -532,8 +531,8 @@ class Windowed:
         store.data[:], store.order[:] = data, np.arange(size)
         store.facts[0], store.facts[2] = size, -1
         if self.algorithm == TSL and size:
-            store.recent = np.arange(size, dtype=np.int32)
-            store.facts[11] = size
+            store.recent = np.flatnonzero(~np.isnan(data[:, 0])).astype(np.int32)
+            store.facts[11] = len(store.recent)
             self.desk = store.make_room(self.asking, self.desk, NEVER, 0)
 
     def check(self) -> None:
@@ -582,5 +581,3 @@ def _changes(out: Records, groups: Ints, alive: Bools) -> Changes:
         first=out["first"].astype(np.bool_),
         alive=alive,
     )
-
-
