@@ -190,9 +190,9 @@ class Windowed:
             store.held, out = (out, out[:0]) if arrivals.more else (out[:0], out)
             if arrivals.more:
                 return out
-            gone = (out["diff"] > 0) & self.asking.lanes["above"][out["visit"]].astype(np.bool_)
-            gone &= ~np.isin(out["serial"], store.slots["serial"])
-            out = out[~gone]
+            if self.asking.lanes["above"].any():
+                gone = (out["diff"] > 0) & self.asking.lanes["above"][out["visit"]].astype(np.bool_)
+                out = out[~(gone & ~np.isin(out["serial"], store.slots["serial"]))]
             store.opened = NOWHERE
             out["instant"], out["row"] = last, rows[-1] if len(rows) else -1
             return out
@@ -405,7 +405,7 @@ class Windowed:
             store.tally[1] = 0
             step = np.zeros(1, CHANGE)
             step["row"] = -1
-            store.lists, store.objects, store.ghosts, out = search_window(
+            store.lists, store.objects, out = search_window(
                 self.asking,
                 store.window,
                 self.desk,
@@ -416,7 +416,6 @@ class Windowed:
                 store.tally,
                 store.ghosts,
                 store.graves,
-                store.ghost_tally,
                 self.algorithm,
                 query,
                 np.empty(64, CHANGE),
