@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skyband.batch import Batch
 from skyband.engines.contract import Scorings
-from skyband.engines.registry import WINDOWED, choose, has_family
+from skyband.engines.registry import choose, has_family
 from skyband.expressions import as_sum, parse, ranges
 from skyband.query import Above, TopK
 from skyband.scores import Scored, reject_beyond, score

@@ -1,5 +1,7 @@
-"""Standing queries whose engine keeps the whole window: they come and go over objects that are there, and objects may
-be deleted by their ids."""
+"""Standing queries whose engine keeps the whole window.
+
+They come and go over objects that are there, and objects may be deleted by their ids.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import NEVER, Arrivals, Asked, Changes, Scorings
+from skyband.engines.contract import Arrivals, Changes, Scorings
 from skyband.engines.registry import WINDOWED, choose
 from skyband.families import box_of, own_score, plain_scoring, scorings_of, window_key, with_boxes
 from skyband.groups import Groups
@@ -75,7 +77,10 @@ class Keeping(Standing):
             whole = len(arrivals.rows) == len(column)
             names = self.ids.codes([column if whole else column.take(arrivals.rows)], len(arrivals.rows))
         attributes = (arrivals.keys,) if self.scored else arrivals.attributes
-        changes = self.machine.take(replace(arrivals, attributes=attributes, names=names))
+        deletes = None if push.deletes is None else push.deletes[arrivals.rows]
+        changes = self.machine.take(replace(arrivals, attributes=attributes, names=names, deletes=deletes))
+        if self.machine.unknown:
+            self.rejected["unknown id"] = self.rejected.get("unknown id", 0) + len(self.machine.unknown)
         return changes
 
     # --- deletions
@@ -210,9 +215,7 @@ def is_related(one: TopK | Above, other: TopK | Above) -> bool:
     return same == (other.descending, other.per_columns, other.window.timed, type(other.window))
 
 
-def donor_of(
-    homes: list[Standing], old: Keeping, name: str, query: TopK | Above, unit: int | None
-) -> Keeping | None:
+def donor_of(homes: list[Standing], old: Keeping, name: str, query: TopK | Above, unit: int | None) -> Keeping | None:
     """Whose window a query that replaces `name` can go on with: it asks for no more than its relatives do."""
     family = [
         (home, other)
@@ -249,5 +252,3 @@ def _difference(changes: Changes, was: Any, place: int) -> Changes:
         first=np.concatenate([np.zeros(size, np.bool_), changes.first[new]]),
         alive=changes.alive,
     )
-
-

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from skyband.families import family_key, window_key
 from skyband.groups import Groups
 from skyband.keeping import Keeping, donor_of
 from skyband.options import Options, named
-from skyband.pushes import Judged, Push
+from skyband.pushes import Judged, Push, what_rows_do
 from skyband.query import Above, Query, TopK
 from skyband.scores import Scored
 from skyband.standing import BEGINNING, Seen, Standing, State, asked_of
@@ -36,7 +36,8 @@ class Monitor:
     queries: one query, a list (named q0, q1, ...), or {name: query}. id: the column that labels objects (default: the
     number of the arrival). time: the column of times. keep: columns to report with each object. emit: "arrival"
     reports each step, "batch" the net change of each push. late: "accept" or "drop" objects older than the clock.
-    invalid: "reject" and count bad rows, or "raise".
+    invalid: "reject" and count bad rows, or "raise". op: the column that says what a row does to the objects of
+    UntilDeleted queries: "insert" or "update" (the default for all rows), or "delete", by id and `per`.
 
     >>> import skyband as sb
     >>> m = sb.Monitor(sb.TopK(k=1, by="x", window=sb.Last(2)))
@@ -58,8 +59,9 @@ class Monitor:
         emit: str = "arrival",
         late: str = "accept",
         invalid: str = "reject",
+        op: str | None = None,
     ) -> None:
-        self.state = State(Options(id, time, part, value, keep, emit, late, invalid))
+        self.state = State(Options(id, time, part, value, keep, emit, late, invalid, op))
         fresh: dict[Any, Standing] = {}
         for name, query in named(queries).items():
             self._add(name, query, fresh)
@@ -125,7 +127,7 @@ class Monitor:
                     shared.queries |= home.queries
                     self.state.homes[name] = shared
             elif home.engine is None and not home.family and len(home.queries) == 1:
-                key = family_key(home.example)
+                key = family_key(cast(TopK, home.example))
                 if key is not None:
                     found.setdefault((key, home.counts.tobytes()), []).append(name)
         for names in found.values():
@@ -163,9 +165,10 @@ class Monitor:
         home, asked, names = self._home(name), self._checked(name, query), list(self.state.homes)
         label = [names.index(other) for other in home.queries]
         types = self._change_types()
-        donor = donor_of(self.state.standing(), home, name, asked, self.state.unit) if isinstance(home, Keeping) else None
-        if donor is not None and isinstance(home, Keeping):
-            return self._hand_over(name, asked, home, donor)
+        if isinstance(home, Keeping):
+            donor = donor_of(self.state.standing(), home, name, asked, self.state.unit)
+            if donor is not None:
+                return self._hand_over(name, asked, home, donor)
         if home.can_serve(asked, self.state.unit):
             piece = home.refit({**home.queries, name: asked}, self.state.unit, self.state.clock)
         else:
@@ -193,7 +196,9 @@ class Monitor:
         choose(query)
         assert isinstance(query, TopK | Above)
         if isinstance(query.window, UntilDeleted) and self.state.options.id is None:
-            raise QueryError('UntilDeleted() objects are deleted by their ids: name the id column, Monitor(..., id="...").')
+            raise QueryError(
+                'UntilDeleted() objects are deleted by their ids: name the id column, Monitor(..., id="...").'
+            )
         clash = set(query.per_columns) & set(self.state.options.kept)
         if clash:
             raise QueryError(
@@ -266,7 +271,7 @@ class Monitor:
         if seen.moments is not None:
             clocks = np.maximum(np.maximum.accumulate(np.where(seen.accepted, seen.moments, BEGINNING)), clock)
             clock = max(goal, int(clocks[-1]))
-        push = Push(given, self.state.serial, seen.told, seen.moments, clocks, clock, more)
+        push = Push(given, self.state.serial, seen.told, seen.moments, clocks, clock, more, seen.deletes)
         with self._first_time(seen.standing):
             for home in seen.standing:
                 home.start(self.state.unit)
@@ -374,11 +379,15 @@ class Monitor:
                 untimely = {"time is null": null, "time is out of range": far}
         cache: dict[Any, Scored] = {}
         judged = [home.judge(given, cache, untimely) for home in standing]
+        deletes = None
+        if self.state.options.op is not None:
+            deletes, other = what_rows_do(read(self.state.options.op))
+            judged = [home.set_apart(one, deletes, other, untimely) for home, one in zip(standing, judged, strict=True)]
         accepted = np.zeros(given.rows, np.bool_)
         for one in judged:
             accepted |= one.accepted
         per = {name: read(name) for home in standing for name in home.groups.names}
-        return Seen(standing, judged, accepted, types, told, per, moments)
+        return Seen(standing, judged, accepted, types, told, per, moments, deletes)
 
     def raise_invalid(self, judged: list[Judged], name: Callable[[int], str]) -> None:
         """With invalid="raise": complain about the first bad row, under the name that it is given here."""
@@ -435,7 +444,16 @@ class Monitor:
             late |= dropped
         self.state.counters["arrivals"] += int(arrived.sum())
         self.state.counters["late"] += int(late.sum())
+        if push.deletes is not None:
+            self._count_unknown(seen.standing)
         return pieces
+
+    def _count_unknown(self, standing: list[Standing]) -> None:
+        """Rows that were to delete an id which no query has."""
+        unknown = [set(home.machine.unknown) for home in standing if isinstance(home, Keeping) and home.ids is not None]
+        if unknown and (count := len(set.intersection(*unknown))):
+            rejected = self.state.counters["rejected"]
+            rejected["unknown id"] = rejected.get("unknown id", 0) + count
 
     # --- what can be asked at any time
 
@@ -538,7 +556,7 @@ class Monitor:
         names = change_names(per, self.state.options.kept, self.state.options.time is not None)
         return column_types(names, self._told_types())
 
-    def _changes(self, pieces: list[dict[str, Any]], standing: list[Standing]) -> Any:
+    def _changes(self, pieces: list[dict[str, Any]], standing: Sequence[Standing]) -> Any:
         names = list(self.state.homes)
         place = {name: i for i, name in enumerate(names)}
         labels = [[place[name] for name in home.queries] for home in standing]

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -412,7 +412,10 @@ def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
         lengths = [asked.length for asked in home.asked(monitor.state.unit)]
         widest = lengths.index(max(lengths))
         standing = oracle._standing[names[widest]]
-        largest = dataclasses.replace(home.queries[names[widest]], k=max(query.k for query in home.queries.values()))
+        largest = dataclasses.replace(
+            cast(TopK, home.queries[names[widest]]),
+            k=max(query.k for query in home.queries.values() if isinstance(query, TopK)),
+        )
         expected = [
             kept.id
             for group in standing.groups.values()

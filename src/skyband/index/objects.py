@@ -285,7 +285,9 @@ def lay_slabs(asking: Asking, window: Window, desk: Desk, s: int) -> bool:
 
 
 @part
-def open_cell(slabs: Records, terms: Records, many: Records, code: int, side: int, form: int, turned: bool) -> tuple[int, float, int]:
+def open_cell(
+    slabs: Records, terms: Records, many: Records, code: int, side: int, form: int, turned: bool
+) -> tuple[int, float, int]:
     """From places in the order of slabs to the cell, its maxscore, and the last axis that is not at its best."""
     d = len(slabs)
     cell, bound, deepest, rest = 0, 0.0, 0, code

@@ -46,7 +46,7 @@ from skyband.kernels.compile import kernel, part
 from skyband.kernels.preferences import key_at
 from skyband.kernels.records import NEVER, make_room, move_run, reserve
 
-INSERT, REPLACE_ONLY, DELETE = 0, 1, 2  # what an arrival does; the second: it is no answer, but takes its id's place
+INSERT, REPLACE, DELETE, UNKNOWN = 0, 1, 2, 3  # what a row does; REPLACE: it is no answer, but takes its id's place
 TMA, SMA, TSL = 0, 1, 2
 
 
@@ -373,9 +373,7 @@ def settle(
         s = desk.touched[t]
         k, size = asking.lanes[s]["k"], groups[s]["size"]
         if size < k and (state[s]["key"] > -np.inf or state[s]["stamp"] > NOWHERE):
-            objects = refill(
-                asking, window, desk, sorted_lists, objects, groups, tally, ghosts, graves, s, algorithm
-            )
+            objects = refill(asking, window, desk, sorted_lists, objects, groups, tally, ghosts, graves, s, algorithm)
         if algorithm != TSL and state[s]["key"] < state[s]["reach"] and not state[s]["wide"]:
             lists = mend_lists(asking, window, desk, lists, objects, groups, s)
         out = compare(asking, window, desk, objects, groups, s, out, tally, step)
@@ -483,7 +481,7 @@ def remove(
 def concerns(window: Window, i: int) -> bool:
     """Does any query look at the cell of object i?"""
     cell = window.slots[i]["cell"]
-    return window.facts[WIDE] > 0 or window.cells[cell]["size"] > 0 or cell == len(window.cells) - 1
+    return bool(window.facts[WIDE] > 0 or window.cells[cell]["size"] > 0 or cell == len(window.cells) - 1)
 
 
 @part
@@ -511,7 +509,7 @@ def enter(
     aged: bool,
 ) -> int:
     """Give an object its place, and its place by age: late ones are put among their like."""
-    i = facts[FREE]
+    i = int(facts[FREE])
     facts[FREE] = slots[i]["next"]
     for j in range(data.shape[1]):
         data[i, j] = stream[row, j]
@@ -545,7 +543,7 @@ def take_window(
     stamps: Records,
     now: Records,
     rows: Records,
-    kinds: Records,  # empty: all are inserted
+    kinds: Records,  # empty: all are inserted; deletions of ids that nobody has are marked
     names: Records,  # ids as codes, where objects are deleted by them
     holders: Records,  # by code: the object's place, or -1
     begin: int,
@@ -562,7 +560,7 @@ def take_window(
     facts, slots, order, data, cells = window.facts, window.slots, window.order, window.data, window.cells
     step, listed = np.zeros(1, out.dtype), algorithm == TSL
     aged = length < NEVER
-    i, latest = begin, -1
+    i = begin
     while True:
         arrives = i < len(stamps)
         if arrives and (
@@ -593,10 +591,6 @@ def take_window(
             break
         kind = kinds[i] if len(kinds) else INSERT
         step[0]["row"], step[0]["instant"] = rows[i], now[i]
-        if kind == DELETE:
-            step[0]["row"] = latest
-        else:
-            latest = rows[i]
         if joint and facts[LIVE] and aged and slots[order[facts[HEAD]]]["stamp"] + length == now[i]:
             old = order[facts[HEAD]]
             facts[HEAD] = (facts[HEAD] + 1) % len(order)
@@ -611,6 +605,8 @@ def take_window(
             if concerns(window, old):
                 out = remove(asking, window, desk, lists, objects, groups, tally, old, untold, out, step)
             vacate(slots, cells, facts, old, listed)
+        elif kind == DELETE:
+            kinds[i] = UNKNOWN
         if kind == INSERT:
             new = enter(facts, slots, data, order, stream, i, stamps[i], serial + rows[i], aged)
             if len(names):

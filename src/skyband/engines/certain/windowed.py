@@ -15,8 +15,8 @@ from skyband.engines.certain.bands import Bands, Records
 from skyband.engines.certain.store import Store, empty_desk
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked, Scorings
 from skyband.errors import StateError
-from skyband.index.objects import LANE, NOWHERE, OUTSIDE, REFILLS, SCORED, STATE, VISITED, Asking
-from skyband.index.upkeep import DELETE, INSERT, REPLACE_ONLY, TMA, TSL, search_window, take_window
+from skyband.index.objects import LANE, NOWHERE, REFILLS, SCORED, VISITED, Asking
+from skyband.index.upkeep import DELETE, INSERT, REPLACE, TMA, TSL, UNKNOWN, search_window, take_window
 from skyband.kernels.records import CHANGE, NEVER, OBJECT
 from skyband.kernels.routing import stable_order
 from skyband.tuning import Tuning
@@ -37,6 +37,7 @@ class Windowed:
     ) -> None:
         self.tuning, self.timed, self.quiet = tuning, timed, quiet
         self.length = asked[0].length
+        self.unknown: list[int] = []  # rows that were to delete an id that nobody has
         self.stores: list[Store] = []
         self._ask(asked, scorings)
 
@@ -59,7 +60,8 @@ class Windowed:
 
     def _views(self, k: Ints) -> Ints:
         """How many a search looks for."""
-        return np.maximum(k, 1)
+        views: Ints = np.maximum(k, 1)
+        return views
 
     def _most_views(self) -> Ints:
         return self.views
@@ -90,9 +92,8 @@ class Windowed:
             due = self.timed and store.live and int(store.slots["stamp"][store.order[store.facts[1]]]) + self.length
             if (due and due <= arrivals.clock) or (self.quiet and not arrivals.more and store.opened > NOWHERE):
                 visited.add(g)
-        pieces = [
-            self._visit(g, arrivals, data, kinds, order[starts[g] : starts[g + 1]]) for g in sorted(visited)
-        ]
+        self.unknown = []
+        pieces = [self._visit(g, arrivals, data, kinds, order[starts[g] : starts[g + 1]]) for g in sorted(visited)]
         alive = np.zeros(arrivals.size, np.bool_)
         if arrivals.told:
             for g in visited:
@@ -102,10 +103,10 @@ class Windowed:
 
     def _kinds(self, arrivals: Arrivals) -> Any:
         if self.length < NEVER:
-            return None if arrivals.eligible is None else np.where(arrivals.eligible, INSERT, REPLACE_ONLY)
+            return None if arrivals.eligible is None else np.where(arrivals.eligible, INSERT, REPLACE)
         kinds = np.zeros(len(arrivals.rows), np.int8)
         if arrivals.eligible is not None:
-            kinds[~arrivals.eligible] = REPLACE_ONLY
+            kinds[~arrivals.eligible] = REPLACE
         if arrivals.deletes is not None:
             kinds[arrivals.deletes] = DELETE
         return kinds
@@ -136,6 +137,7 @@ class Windowed:
             names,
         )
         out = self._run(store, stream, last, arrivals.serial, not arrivals.more)
+        self.unknown += stream[3][stream[4] == UNKNOWN].tolist() if keyed else []
         return self._with_rows(store, out, now, rows, last, arrivals)
 
     def _run(self, store: Store, stream: tuple[Any, ...], last: int, serial: int, final: bool) -> Records:
@@ -144,7 +146,7 @@ class Windowed:
         most = self.length if self._bounded else NEVER
         while True:
             desk = self.desk._replace(before=store.before) if self.quiet else self.desk
-            begin, store.lists, store.objects, store.ghosts, out = take_window(
+            begin, store.lists, store.objects, store.ghosts, out = take_window(  # type: ignore[call-arg]
                 self.asking,
                 store.window,
                 desk,
@@ -181,9 +183,7 @@ class Windowed:
         """Is it known how many objects are valid at most?"""
         return not self.timed and self.length < NEVER
 
-    def _with_rows(
-        self, store: Store, out: Records, now: Ints, rows: Ints, last: int, arrivals: Arrivals
-    ) -> Records:
+    def _with_rows(self, store: Store, out: Records, now: Ints, rows: Ints, last: int, arrivals: Arrivals) -> Records:
         """Steps without an arrival of the kernel's own find the row that they belong to."""
         if self.quiet:
             out = np.concatenate([store.held, out])
@@ -275,8 +275,9 @@ class Windowed:
             for name in FLOOR.names or ():
                 store.state[name][kept] = state[name][heirs[kept]]
             none = np.empty(0, OBJECT)
-            self._set_runs(store, [entries[h] if h >= 0 else none for h in heirs],
-                           [ghosts[h] if h >= 0 else none for h in heirs])
+            self._set_runs(
+                store, [entries[h] if h >= 0 else none for h in heirs], [ghosts[h] if h >= 0 else none for h in heirs]
+            )
             self._lay(store)
 
     def _lanes_of(self, store: Store) -> tuple[Records, list[Records], list[Records]]:
@@ -306,7 +307,6 @@ class Windowed:
             here = codes < len(store.holders)
             here[here] = store.holders[codes[here]] >= 0
             mine = np.flatnonzero(here)
-            known |= here
             if not len(mine):
                 continue
             kinds, none = np.full(len(mine), DELETE, np.int8), np.empty((len(mine), self.scorings.points.shape[1]))
@@ -314,6 +314,7 @@ class Windowed:
                 store.opened, store.before = NEVER, self.desk.before
             out = self._run(store, (none, mine, mine, mine, kinds, codes[mine]), NOWHERE, 0, True)
             store.opened = NOWHERE
+            known[mine[kinds != UNKNOWN]] = True  # the second time an id is given, nobody has it
             pieces.append(out)
             groups.append(g)
         out = np.concatenate([np.empty(0, CHANGE), *pieces])
@@ -465,7 +466,7 @@ class Windowed:
     def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
         assert not len(self.held), "no batch is open"
         stores = [self._store(g) for g in groups.tolist()]
-        lanes, d = self.scorings.points.shape
+        lanes = len(self.asked)
         parts: dict[str, list[Records]] = {name: [] for name in ("held", "data", "floors", "sizes", "runs", "ghosts")}
         for store in stores:
             taken = store.by_age()
@@ -481,7 +482,7 @@ class Windowed:
                 parts, (held, store.data[taken].reshape(-1), floors, np.array(sizes), runs_of, told), strict=True
             ):
                 parts[name].append(array)
-        empty = (HELD, np.float64, FLOOR, np.int64, OBJECT, OBJECT)
+        empty: tuple[Any, ...] = (HELD, np.float64, FLOOR, np.int64, OBJECT, OBJECT)
         return {
             name: (np.concatenate([np.empty(0, dtype), *arrays]), np.array([len(one) for one in arrays], np.int64))
             for (name, arrays), dtype in zip(parts.items(), empty, strict=True)
@@ -578,5 +579,3 @@ def _changes(out: Records, groups: Ints, alive: Bools) -> Changes:
         first=out["first"].astype(np.bool_),
         alive=alive,
     )
-
-
