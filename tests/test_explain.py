@@ -250,7 +250,8 @@ def test_rate_on_integer_times() -> None:
     "query",
     [
         sb.TopKPairs(1, "abs(a.x - b.x)", sb.Last(9)),
-        sb.TopK(1, "x", sb.UntilDeleted()),
+        sb.TopK(1, "x", sb.UntilDeleted(), algorithm="SA"),
+        sb.TopK(1, "x*y", sb.Last(9), algorithm="TMA"),
         sb.TopK(1, "x", sb.Last("1 hour"), algorithm="PA"),
         "x",
     ],

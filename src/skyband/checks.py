@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from skyband.errors import QueryError
-from skyband.expressions import parse
+from skyband.expressions import parse, ranges
 from skyband.scoring import Global, Linear, Nearest, Product, Quadratic
 from skyband.windows import UntilDeleted, Window
 
@@ -105,7 +105,12 @@ def condition(kind: str, where: object) -> None:
         return
     if not isinstance(where, str):
         raise QueryError(f'{kind}: where is a condition in SQL, such as "distance > 500"; got {where!r}.')
-    parse(where)
+    for name, (low, high) in ranges(parse(where))[0].items():
+        if low > high:
+            raise QueryError(
+                f"{kind}: where demands a {name!r} from {low:g} up to {high:g}, so nothing can ever be an answer. "
+                "Did you mean `between` the other way round, or `or`?"
+            )
 
 
 def moving_window(kind: str, window: Window) -> None:

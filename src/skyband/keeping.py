@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from skyband.batch import Batch
 from skyband.engines.contract import Arrivals, Changes, Scorings
 from skyband.engines.registry import WINDOWED, choose
 from skyband.families import box_of, own_score, plain_scoring, scorings_of, window_key, with_boxes
 from skyband.groups import Groups
 from skyband.options import Options
-from skyband.pushes import Push
+from skyband.pushes import Judged, Push
 from skyband.query import Above, TopK
+from skyband.scores import Scored
 from skyband.standing import Standing, asked_of, length_of
 from skyband.windows import UntilDeleted
 
 if TYPE_CHECKING:
     from skyband.engines.certain.windowed import Windowed
 
+Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 
@@ -69,6 +72,12 @@ class Keeping(Standing):
     def scorings(self) -> Scorings:
         queries = list(self.queries.values())
         return own_score(len(queries)) if self.scored else with_boxes(scorings_of(queries), queries)
+
+    def judge(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Judged:
+        if self.ids is not None and self.options.id is not None:
+            null = batch.array(self.options.id).is_null()
+            untimely = {**untimely, "id is null": np.asarray(null, np.bool_) if batch.rows else None}
+        return super().judge(batch, cache, untimely)
 
     def _run(self, arrivals: Arrivals, push: Push) -> Changes:
         names = None

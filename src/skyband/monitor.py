@@ -325,6 +325,8 @@ class Monitor:
                 "delete is for queries over UntilDeleted(), and none is standing: "
                 "objects of Last(...) leave by themselves."
             )
+        if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+            raise BatchError(f"delete takes a list of ids; got {ids!r}. Nothing was deleted; did you mean [{ids!r}]?")
         given = list(ids)
         column, known = self._ids(given), np.zeros(len(given), np.bool_)
         nothing = Push(Batch(pa.table({})), self.state.serial, {}, None, None, self.state.clock)

@@ -1,6 +1,6 @@
 """Streams that engines break on, how they are played, and differences that can be read.
 
-A scene is a list of events (pushes, advances, restores, other queries) for some standing queries. `play` gives it to a
+A scene is a list of events (pushes, advances, deletions, restores, other queries) for some standing queries. `play` gives it to a
 Monitor and to the oracle and holds the two against each other after each event: changes as multisets of rows, their
 order as far as the contract fixes it, answers with ranks, and the engines' own invariants. `reference` is a second,
 faster recomputation of one group for streams that are too long for the oracle.
@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +27,13 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from skyband import Last, Linear, Monitor, Nearest, Product, Quadratic, TopK
+from skyband import Above, Last, Linear, Monitor, Nearest, Product, Quadratic, TopK, UntilDeleted
 from skyband.engines.registry import APPROXIMATE
 from skyband.oracle import Oracle
 from skyband.oracle.certain import skyband
 
 Row: TypeAlias = dict[str, Any]
+Asked: TypeAlias = TopK | Above
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 
 FUZZ = int(os.environ.get("SKYBAND_FUZZ", "1"))
@@ -43,7 +44,7 @@ STRICT = ("BLOCK", "SA")  # engines that keep exactly the skyband of Definition 
 def examples(number: int) -> settings:
     """Bounded and the same each time, unless SKYBAND_FUZZ asks for more."""
     return settings(
-        max_examples=max(1, number // 3) if KILL else number * FUZZ,
+        max_examples=max(1, number // 3) if KILL and FUZZ == 1 else number * FUZZ,
         derandomize=FUZZ == 1,
         deadline=None,
         database=None,
@@ -71,15 +72,21 @@ class Restore:
 
 
 @dataclass(frozen=True)
+class Delete:
+    ids: list[Any]
+
+
+@dataclass(frozen=True)
 class Add:
     name: str
-    query: TopK
+    query: Asked
+    donor: str | None = None  # whose window it looks at from the beginning
 
 
 @dataclass(frozen=True)
 class Replace:
     name: str
-    query: TopK
+    query: Asked
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ class Drop:
     name: str
 
 
-Event: TypeAlias = Push | Advance | Restore | Add | Replace | Drop
+Event: TypeAlias = Push | Advance | Delete | Restore | Add | Replace | Drop
 
 
 @dataclass(frozen=True)
@@ -144,10 +151,11 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Scene:
-    queries: dict[str, TopK]
+    queries: dict[str, Asked]
     events: list[Event]
     options: dict[str, Any] = field(default_factory=dict)
     clockwork: Clockwork = INTEGERS
+    ids: Any = _TYPES["i"]
 
     @property
     def quiet(self) -> bool:
@@ -155,7 +163,7 @@ class Scene:
 
     def table(self, rows: Sequence[Row]) -> Any:
         """Rows as a table, in one type whatever they hold."""
-        types = {**_TYPES, "t": self.clockwork.type}
+        types = {**_TYPES, "t": self.clockwork.type, "i": self.ids}
         return pa.table({name: pa.array([row[name] for row in rows], type_) for name, type_ in types.items()})
 
 
@@ -202,13 +210,17 @@ class Taste:
     rows: int = 12
     events: int = 7
     clockworks: tuple[str, ...] = ("int64",)
+    thresholds: tuple[float, ...] = ()  # of Above queries, if there are any
+    above: tuple[bool, ...] = (False,)
+    deletable: bool = False  # UntilDeleted instead of windows
+    ids: tuple[Any, ...] = ("p", "q", None)
 
 
 def queries_of(
     draw: Draw, taste: Taste, algorithm: str, timed: bool, per: Any, clockwork: Clockwork
-) -> dict[str, TopK]:
+) -> dict[str, Asked]:
     by, where, largest = draw(st.sampled_from(taste.by)), draw(st.sampled_from(taste.where)), None
-    asked: dict[str, TopK] = {}
+    asked: dict[str, Asked] = {}
     family = isinstance(taste.by[0], Nearest)
     size = (draw(st.integers(1, taste.k)), _window(draw, taste, timed, clockwork))
     for name in ("a", "b", "c", "d", "e")[: draw(st.integers(1, taste.queries))]:
@@ -223,6 +235,16 @@ def queries_of(
             timed = timed and draw(st.integers(0, 3)) > 0
         if not family:
             size = (draw(st.integers(1, taste.k)), _window(draw, taste, timed, clockwork))
+        if _is_above(draw, taste):
+            asked[name] = Above(
+                draw(st.sampled_from(taste.thresholds)),
+                by=by,
+                window=size[1],
+                where=where,
+                per=per,
+                algorithm=algorithm,
+            )
+            continue
         asked[name] = TopK(
             size[0],
             by=by,
@@ -235,7 +257,13 @@ def queries_of(
     return asked
 
 
-def _window(draw: Draw, taste: Taste, timed: bool, clockwork: Clockwork, most: int | None = None) -> Last:
+def _is_above(draw: Draw, taste: Taste) -> bool:
+    return taste.above[0] if len(taste.above) == 1 else draw(st.sampled_from(taste.above))
+
+
+def _window(draw: Draw, taste: Taste, timed: bool, clockwork: Clockwork, most: int | None = None) -> Any:
+    if taste.deletable:
+        return UntilDeleted()
     size = draw(st.integers(1, min(taste.n, most or taste.n)))
     return clockwork.window(size) if timed else Last(size)
 
@@ -254,7 +282,7 @@ def rows_of(
                 st.sampled_from([None, "u", "v"]),
                 st.sampled_from([1, 2, None]),
                 st.sampled_from(["m", None]),
-                st.sampled_from(["p", "q", None]),
+                st.sampled_from(taste.ids),
             ),
             min_size=size,
             max_size=size,
@@ -273,12 +301,12 @@ def rows_of(
 def scenes(draw: Draw, algorithm: str, taste: Taste) -> Scene:
     """Standing queries and what happens to them."""
     clockwork = CLOCKWORKS[draw(st.sampled_from(taste.clockworks))]
-    timed = draw(st.sampled_from(taste.timed)) and algorithm not in APPROXIMATE
+    timed = not taste.deletable and draw(st.sampled_from(taste.timed)) and algorithm not in APPROXIMATE
     per = draw(st.sampled_from(taste.per))
     queries = queries_of(draw, taste, algorithm, timed, per, clockwork)
     timed = any(query.window.timed for query in queries.values())
     options = {
-        "id": draw(st.sampled_from([None, "i"])),
+        "id": "i" if taste.deletable else draw(st.sampled_from([None, "i"])),
         "time": "t" if timed or draw(st.booleans()) else None,
         "keep": draw(st.sampled_from([(), ("z",), ("z", "w", "u")])),
         "emit": draw(st.sampled_from(taste.emit)),
@@ -286,7 +314,7 @@ def scenes(draw: Draw, algorithm: str, taste: Taste) -> Scene:
     }
     lateness = draw(st.sampled_from(taste.lateness))
     kinds = ["push"] * 6 + ["restore"] * 3 * taste.restores + ["advance"] * (options["time"] is not None)
-    kinds += ["replace", "replace", "add", "drop"] * taste.edits
+    kinds += ["replace", "replace", "add", "drop"] * taste.edits + ["delete"] * 4 * taste.deletable
     standing, events, clock = dict(queries), list[Event](), 0
     for number in range(draw(st.integers(1, taste.events))):
         kind = draw(st.sampled_from(kinds)) if number else "push"
@@ -299,25 +327,33 @@ def scenes(draw: Draw, algorithm: str, taste: Taste) -> Scene:
             by = draw(st.integers(0, 5))
             clock += by
             events.append(Advance(by))
+        elif kind == "delete":
+            events.append(Delete(draw(st.lists(st.sampled_from(taste.ids), max_size=4))))
         elif kind == "replace":
             name = draw(st.sampled_from(sorted(standing)))
             old = standing[name]
             # a longer time window that still fits may find late rows that the shorter one had dropped
             most = _ticks(old.window, clockwork) if lateness and old.window.timed else None
             window = draw(st.booleans()) and _window(draw, taste, old.window.timed, clockwork, most)
-            new = dataclasses.replace(old, k=draw(st.integers(1, taste.k)), window=window or old.window)
-            standing[name] = new
-            events.append(Replace(name, new))
+            standing[name] = _like(draw, taste, dataclasses.replace(old, window=window or old.window))
+            events.append(Replace(name, standing[name]))
         elif kind == "add":
             like = standing[draw(st.sampled_from(sorted(standing)))]
             name = f"n{number}"
-            standing[name] = dataclasses.replace(like, k=draw(st.integers(1, taste.k)))
+            standing[name] = _like(draw, taste, like)
             events.append(Add(name, standing[name]))
         elif len(standing) > 1:
             name = draw(st.sampled_from(sorted(standing)))
             del standing[name]
             events.append(Drop(name))
-    return Scene(queries, events, options, clockwork)
+    return Scene(queries, events, options, clockwork, pa.array(taste.ids).type)
+
+
+def _like(draw: Draw, taste: Taste, query: Asked) -> Asked:
+    """The same question for more, or for less."""
+    if isinstance(query, Above):
+        return dataclasses.replace(query, threshold=draw(st.sampled_from(taste.thresholds)))
+    return dataclasses.replace(query, k=draw(st.integers(1, taste.k)))
 
 
 def _ticks(window: Any, clockwork: Clockwork) -> int:
@@ -344,11 +380,19 @@ def play(scene: Scene, *, strict: bool = False) -> Monitor:
                 to = oracle.clock + by * (scene.clockwork.tick or 1)
                 told, expected = monitor.advance(to), oracle.advance(to)
                 same_changes(cells(told), expected, where, quiet=scene.quiet)
+            case Delete(ids):
+                if not any(isinstance(query.window, UntilDeleted) for query in oracle.queries.values()):
+                    continue
+                told, expected = monitor.delete(ids), oracle.delete(ids)
+                same_changes(cells(told), expected, where, quiet=scene.quiet)
             case Restore():
                 monitor = Monitor.restore(monitor.snapshot())
-            case Add(name, query):
+            case Add(name, query, None):
                 monitor.add(name, query)
                 oracle.add(name, query)
+            case Add(name, query, donor):
+                told, expected = monitor.add(name, query, from_window=True), oracle.add(name, query, donor=donor)
+                same_rows(cells(told), expected, where)
             case Replace(name, query):
                 told, expected = monitor.replace(name, query), oracle.replace(name, query)
                 same_rows(cells(told), expected, where)
@@ -358,6 +402,8 @@ def play(scene: Scene, *, strict: bool = False) -> Monitor:
         assert monitor.queries == oracle.queries
         stats = monitor.stats()
         assert (stats["arrivals"], stats["late"]) == (oracle.arrivals, oracle.late), where
+        for reason in ("unknown id", "id is null"):
+            assert stats["rejected"].get(reason, 0) == oracle.rejected[reason], where
         check(monitor)
         same_answers(monitor, oracle, place, where)
         if strict:
@@ -376,11 +422,11 @@ def check(monitor: Monitor) -> None:
 def same_answers(monitor: Monitor, oracle: Oracle, place: int, where: str) -> None:
     """The answer itself, one of a smaller k and window, and those of single groups."""
     for name, query in oracle.queries.items():
-        assert isinstance(query, TopK) and isinstance(query.window, Last)
+        assert isinstance(query, Asked)
         same_rows(cells(monitor.answer(name)), oracle.answer(name), f"{where}, answer of {name}")
-        k, window = place % query.k + 1, _shorter(query.window, place)
-        if query.algorithm == "PA":  # it refuses: it keeps only what its own window needs
-            window = query.window
+        k, window = place % query.k + 1 if isinstance(query, TopK) else None, query.window
+        if isinstance(window, Last) and query.algorithm != "PA":  # PA refuses: it keeps only what its own window needs
+            window = _shorter(window, place)
         same_rows(
             cells(monitor.answer(name, k=k, window=window)),
             oracle.answer(name, k=k, window=window),
@@ -412,10 +458,8 @@ def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
         lengths = [asked.length for asked in home.asked(monitor.state.unit)]
         widest = lengths.index(max(lengths))
         standing = oracle._standing[names[widest]]
-        largest = dataclasses.replace(
-            cast(TopK, home.queries[names[widest]]),
-            k=max(query.k for query in home.queries.values() if isinstance(query, TopK)),
-        )
+        asked = [query for query in home.queries.values() if isinstance(query, TopK)]
+        largest = dataclasses.replace(asked[widest], k=max(query.k for query in asked))
         expected = [
             kept.id
             for group in standing.groups.values()

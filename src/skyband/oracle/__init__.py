@@ -179,11 +179,25 @@ class Oracle:
     def queries(self) -> dict[str, Query]:
         return {name: standing.query for name, standing in self._standing.items()}
 
-    def add(self, name: str, query: Query) -> None:
-        """A query that sees only later arrivals and goes on with the numbers."""
+    def add(self, name: str, query: Query, *, donor: str | None = None) -> list[Row]:
+        """A query that sees only later arrivals and goes on with the numbers.
+
+        donor: a query whose valid arrivals are this one's too; then its first answer enters at once.
+        """
         if name in self._standing:
             raise QueryError(f"a query called {name!r} is running. Use replace, or another name.")
-        self._standing[name] = self._start(name, query)
+        standing = self._standing[name] = self._start(name, query)
+        if donor is None:
+            return []
+        standing.take_over(self._named(donor), self.clock)
+        changes = [
+            change
+            for group in standing.groups.values()
+            for change in standing.step(
+                group, self.clock, group.last_number, standing.instant(group, self.clock), show=True
+            )
+        ]
+        return self._rows({name: changes})
 
     def replace(self, name: str, query: Query) -> list[Row]:
         """Another query under the name: it keeps the arrivals if it fits in them, else starts empty."""

@@ -141,6 +141,16 @@ class Standing:
         group.last_time = arrival.time
         return group
 
+    def take_over(self, donor: Standing, clock: Any) -> None:
+        """Begin with the valid arrivals of another query, under the same numbers."""
+        self.born = donor.born
+        for key, other in donor.groups.items():
+            group = self.groups[key] = Group(other.values, other.next_number, last_time=other.last_time)
+            for known in donor.valid(other.arrivals, clock):
+                arrival = self.read(known.row)
+                arrival.id, arrival.number, arrival.age = known.id, known.number, known.age
+                group.arrivals.append(arrival)
+
     def scoreless_pairs(self, group: Group, arrival: Arrival, clock: Any) -> int:
         if not isinstance(self.query, TopKPairs):
             return 0

@@ -28,4 +28,5 @@ class TSL(Windowed):
         return -views if self.tuning.view == "dynamic" else views
 
     def _most_views(self) -> Ints:
-        return 8 * self.views + 64 if self.tuning.view == "dynamic" else self.views
+        most: Ints = 8 * self.views + 64 if self.tuning.view == "dynamic" else self.views
+        return most

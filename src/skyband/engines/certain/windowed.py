@@ -64,7 +64,8 @@ class Windowed:
         return views
 
     def _most_views(self) -> Ints:
-        return self.views
+        most: Ints = self.views
+        return most
 
     @property
     def _cells(self) -> int:
@@ -193,10 +194,14 @@ class Windowed:
             if self.asking.lanes["above"].any():
                 gone = (out["diff"] > 0) & self.asking.lanes["above"][out["visit"]].astype(np.bool_)
                 out = out[~(gone & ~np.isin(out["serial"], store.slots["serial"]))]
+                out = out[np.argsort(out["diff"], kind="stable")]  # who leaves comes first
             store.opened = NOWHERE
             out["instant"], out["row"] = last, rows[-1] if len(rows) else -1
             return out
-        alone = np.flatnonzero(out["row"] < 0) if self.length < NEVER else np.empty(0, np.int64)
+        if self.length == NEVER:  # every step has an arrival
+            out["instant"] = now[np.searchsorted(rows, out["row"])]
+            return out
+        alone = np.flatnonzero(out["row"] < 0)
         at = np.searchsorted(now, out["instant"][alone], "left")
         if not self.timed:
             out["row"][alone] = rows[at]
@@ -211,15 +216,12 @@ class Windowed:
         codes = np.repeat(np.array(groups, np.int64), [len(piece) for piece in pieces])
         order = np.arange(len(out))
         if len(groups) > 1:
-            if self.length == NEVER:
-                place = 2 * out["instant"]
-            else:
-                place = np.maximum(2 * out["row"] + 1, 0)
-                if self.timed:
-                    clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
-                    early = 2 * np.searchsorted(clocks, out["instant"], "left")
-                    place = np.full(len(out), 0) if self.quiet else np.where(out["query"] == 1, early, place)
-                    order = np.argsort(out["instant"], kind="stable")
+            place = np.maximum(2 * out["row"] + 1, 0)
+            if self.timed:
+                clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
+                early = 2 * np.searchsorted(clocks, out["instant"], "left")
+                place = np.full(len(out), 0) if self.quiet else np.where(out["query"] == 1, early, place)
+                order = np.argsort(out["instant"], kind="stable")
             order = order[np.argsort(place[order], kind="stable")]
         order = order[stable_order(out["visit"][order].astype(np.int64), len(self.asked))]
         return _changes(out[order], codes[order], alive)
