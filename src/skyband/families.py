@@ -44,6 +44,13 @@ def window_key(query: TopK | Above, algorithm: str) -> tuple[Any, ...]:
     return (*form, query.descending, where, query.window, query.per_columns, algorithm, query.tuning)
 
 
+def auto_key(query: TopK | Above) -> tuple[Any, ...] | None:
+    """Of queries that auto may let share a window; None: of others."""
+    if query.algorithm != "auto" or query.per_columns or plain_scoring(query.by) is None:
+        return None
+    return window_key(query, "SMA")
+
+
 def _form(by: Plain) -> tuple[Any, ...]:
     if isinstance(by, Nearest):
         return ("nearest", by.metric, by.factors is None, by.columns)

@@ -66,8 +66,7 @@ class Keeping(Standing):
     @property
     def share(self) -> tuple[Any, ...]:
         """Homes with equal shares can be one."""
-        key: tuple[Any, ...] = window_key(self.example, self.algorithm)
-        return (self.scored, self.born, self.counts.tobytes(), *key)
+        return (self.scored, self.born, *window_key(self.example, self.algorithm))
 
     def scorings(self) -> Scorings:
         queries = list(self.queries.values())
@@ -235,7 +234,9 @@ def donor_of(homes: list[Standing], old: Keeping, name: str, query: TopK | Above
     ]
     asked = [asked_of(other, unit) for _, other in family]
     wanted = asked_of(query, unit)
-    if not is_related(old.queries[name], query) or not asked or choose(query) not in WINDOWED:
+    if not is_related(old.queries[name], query) or not asked:
+        return None
+    if query.algorithm != "auto" and choose(query) not in WINDOWED:
         return None
     lowest = min((-np.inf if one.threshold is None else one.threshold) for one in asked)
     lower = wanted.threshold is not None and wanted.threshold < lowest

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from skyband.batch import Batch, announce, conform, instant, is_time, time_unit, times, to_table
 from skyband.changes import answer_names, answer_table, change_names, change_table, column_types
 from skyband.columns import plain
-from skyband.engines.registry import WINDOWED, choose
+from skyband.engines.registry import MANY, WINDOWED, choose
 from skyband.errors import BatchError, QueryError
-from skyband.families import family_key, window_key
+from skyband.families import auto_key, family_key, window_key
 from skyband.groups import Groups
 from skyband.keeping import Keeping, donor_of
 from skyband.options import Options, named
@@ -117,25 +117,43 @@ class Monitor:
             self.state.homes = {name: homes.get(name, home) for name, home in self.state.homes.items()}
 
     def _gather(self) -> None:
-        """Before the first arrival: queries that differ only in the numbers of their scoring become families."""
-        found: dict[tuple[Any, ...], list[str]] = {}
-        windows: dict[tuple[Any, ...], Keeping] = {}
-        for name, home in self.state.homes.items():
-            if isinstance(home, Keeping) and home.engine is None:
-                shared = windows.setdefault(home.share, home)
-                if shared is not home:
-                    shared.queries |= home.queries
-                    self.state.homes[name] = shared
-            elif home.engine is None and not home.family and len(home.queries) == 1:
-                key = family_key(cast(TopK, home.example))
-                if key is not None:
-                    found.setdefault((key, home.counts.tobytes()), []).append(name)
-        for names in found.values():
-            if len(names) > 1:
-                first = self.state.homes[names[0]]
-                family = Standing(first.example, first.groups, self.state.options, first.counts[0], family=True)
-                family.queries = {name: self.state.homes[name].example for name in names}
-                self.state.homes |= dict.fromkeys(names, family)
+        """Before the first arrival: queries come together that one engine can serve.
+
+        Those that differ only in the numbers of their scoring become families; those that look at one window share it,
+        and auto lets them if there are many.
+        """
+        if all(home.engine is not None for home in self.state.standing()):
+            return
+        alone = {
+            name: home
+            for name, home in self.state.homes.items()
+            if home.engine is None and not home.family and len(home.queries) == 1
+        }
+        for names in _alike(alone, lambda home: family_key(cast(TopK, home.example)), 2):
+            first = alone[names[0]]
+            family = Standing(first.example, first.groups, self.state.options, first.counts[0], family=True)
+            self._move_in(family, names)
+            alone = {name: home for name, home in alone.items() if name not in family.queries}
+        for names in _alike(alone, lambda home: auto_key(home.example), MANY):
+            first = alone[names[0]]
+            window = Keeping(
+                first.example,
+                first.groups,
+                self.state.options,
+                first.counts[0],
+                algorithm="SMA",
+                born=self.state.serial,
+            )
+            self._move_in(window, names)
+        windows = {
+            name: home for name, home in self.state.homes.items() if isinstance(home, Keeping) and home.engine is None
+        }
+        for names in _alike(windows, lambda home: cast(Keeping, home).share, 2):
+            self._move_in(windows[names[0]], names)
+
+    def _move_in(self, home: Standing, names: list[str]) -> None:
+        home.queries = {name: self.state.homes[name].queries[name] for name in names}
+        self.state.homes |= dict.fromkeys(names, home)
 
     def _add(self, name: str, query: Query, fresh: dict[Any, Standing]) -> None:
         self._free(name)
@@ -182,7 +200,7 @@ class Monitor:
         unit, clock = self.state.unit, self.state.clock
         told, place = home.told_of(name), list(home.queries).index(name)
         was = home.machine.answer(place, home.asked(unit)[place], home.now(clock), None)
-        target = self._beside(donor, query, choose(query))
+        target = self._beside(donor, query, home.algorithm if query.algorithm == "auto" else choose(query))
         home.leave(name, unit, clock)
         piece = target.join(name, query, unit, clock, told, was)
         self.state.homes[name] = target
@@ -563,3 +581,12 @@ class Monitor:
         place = {name: i for i, name in enumerate(names)}
         labels = [[place[name] for name in home.queries] for home in standing]
         return change_table(pieces, labels, names, self._change_types())
+
+
+def _alike(homes: Mapping[str, Standing], key: Callable[[Standing], Any], least: int) -> list[list[str]]:
+    """The names of homes with equal keys (None: of no others) and numbers, where there are at least so many."""
+    found: dict[Any, list[str]] = {}
+    for name, home in homes.items():
+        if (known := key(home)) is not None:
+            found.setdefault((known, home.groups.names, home.counts.tobytes()), []).append(name)
+    return [names for names in found.values() if len(names) >= least]

@@ -88,7 +88,7 @@ class Windowed:
         order = np.arange(len(arrivals.rows)) if one else stable_order(arrivals.groups, arrivals.total)
         groups = arrivals.groups[order]
         starts = np.searchsorted(groups, np.arange(arrivals.total + 1))
-        visited = set(np.unique(groups).tolist())
+        visited = set((groups[:1] if one else np.unique(groups)).tolist())
         for g, store in enumerate(self.stores):
             due = self.timed and store.live and int(store.slots["stamp"][store.order[store.facts[1]]]) + self.length
             if (due and due <= arrivals.clock) or (self.quiet and not arrivals.more and store.opened > NOWHERE):
