@@ -17,7 +17,7 @@ from skyband.engines.certain import odds
 from skyband.engines.registry import MANY, WINDOWED, choose
 from skyband.errors import QueryError
 from skyband.expressions import Form, parse, recognise
-from skyband.families import auto_key, family_key
+from skyband.families import auto_key, family_key, plain_scoring
 from skyband.query import Query, TopK
 from skyband.scoring import Linear, Nearest
 from skyband.windows import UntilDeleted, Window
@@ -258,11 +258,12 @@ def _buffered(run: str, filter_: str, query: TopK, n: int | None) -> _Kept:
 
 def _windowed(name: str, query: TopK, n: int | None) -> _Kept:
     """The whole window, once for all queries over it; and a run for each."""
-    d = 1 if callable(query.by) else len(parse(query.by).columns if isinstance(query.by, str) else query.by.columns)
+    by = plain_scoring(query.by)
+    d = 1 if by is None else len(by.columns)  # what a grid cannot bound is kept by its score
     why = {
         "TMA": "TMA keeps the whole window in a grid, and searches it again when an answer loses an object.",
         "SMA": "SMA keeps the whole window in a grid, and for each query the k-skyband of its best.",
-        "TSL": "TSL keeps the whole window in a sorted list for each attribute, and scores every arrival for every query.",
+        "TSL": "TSL keeps the whole window in sorted lists by attribute, and scores every arrival for every query.",
     }[WINDOWED[name]]
     note = "All queries over the same columns and window share it: its bytes are counted once, not for each query."
     if query.per_columns:
@@ -271,9 +272,8 @@ def _windowed(name: str, query: TopK, n: int | None) -> _Kept:
         return _Kept(None, (why,), notes=(note,))
     each = 8 * d + 28 + 8 + (4 * d if WINDOWED[name] == "TSL" else 0)  # attributes, age, place, id
     run = 0 if query.kind == "Above" else min(n, query.k)
-    return _Kept(
-        float(run), (why, f"The window's {n:,} objects take about {each} bytes each."), "exact", n * each, (note,)
-    )
+    counted = f"The window's {n:,} objects take about {each} bytes each."
+    return _Kept(float(run), (why, counted), besides=n * each, notes=(note,))
 
 
 def _few(query: TopK, n: int | None, why: str) -> _Kept:
