@@ -14,12 +14,13 @@ from numbers import Real
 from typing import Any, cast
 
 from skyband.engines.certain import odds
-from skyband.engines.registry import choose
+from skyband.engines.registry import MANY, WINDOWED, choose
 from skyband.errors import QueryError
 from skyband.expressions import Form, parse, recognise
+from skyband.families import auto_key, family_key, plain_scoring
 from skyband.query import Query, TopK
 from skyband.scoring import Linear, Nearest
-from skyband.windows import Last
+from skyband.windows import UntilDeleted, Window
 
 _OBJECT = 40 + 8  # bytes of an object in an engine, and of its id
 _SIFTED = 40  # of an object in a filter
@@ -31,6 +32,7 @@ _EXPECTED = {
     "rows": "arrivals in one window, all groups together",
     "rate": "arrivals per second, all groups together",
     "groups": "groups of `per`",
+    "queries": "queries that differ in their numbers, their k or the ranges of `where`",
 }
 
 
@@ -97,15 +99,12 @@ def explain(query: Query, **expected: float) -> Explanation:
         raise QueryError(f"explain: {', '.join(sorted(unknown))} is unknown. It knows {known}.")
     for name, number in expected.items():
         _positive(name, number)
-    algorithm = choose(query)
-    asked = cast(TopK, query)  # the only kind that has engines yet
+    asked = cast(TopK, query)  # or Above: what they share
+    algorithm, chosen = _chosen(asked, int(expected.get("queries", 1)))
     form, said, notes = _form(asked)
     groups = expected.get("groups", 1) if query.per_columns else 1
-    n, doubts = _arrivals(asked, cast(Last, query.window), expected, groups)
+    n, doubts = _arrivals(asked, query.window, expected, groups)
     kept = _MODELS[algorithm](asked, n)
-    chosen = "asked for by name"
-    if query.algorithm == "auto":
-        chosen = "what auto takes: exact on any stream, and most arrivals of a push cost it two comparisons"
     return Explanation(
         query,
         algorithm,
@@ -116,6 +115,23 @@ def explain(query: Query, **expected: float) -> Explanation:
         form,
         (*doubts, *kept.notes, *notes),
     )
+
+
+def _chosen(query: TopK, queries: int) -> tuple[str, str]:
+    """The algorithm, and why it."""
+    algorithm = choose(query)
+    if query.algorithm != "auto":
+        return algorithm, "asked for by name"
+    if isinstance(query.window, UntilDeleted):
+        return algorithm, "what auto takes for UntilDeleted(): it keeps every object, so a deletion may bring any back"
+    if query.kind == "Above":
+        return algorithm, "what auto takes for thresholds: an object is held only against queries whose cells it is in"
+    if queries >= MANY and auto_key(query) is not None and family_key(query) is None:
+        return "SMA", f"what auto takes for {queries:,} such queries: they look at one window, which is kept once"
+    if queries >= MANY and auto_key(query) is not None:
+        why = "what auto takes: queries that differ only in their numbers are one family, and share a ring of arrivals"
+        return algorithm, f"{why}; where k or `where` differ too, {MANY} or more share a window by SMA"
+    return algorithm, "what auto takes: exact on any stream, and most arrivals of a push cost it two comparisons"
 
 
 # --- what an algorithm keeps of n arrivals in the window of a group (None: not known)
@@ -240,6 +256,26 @@ def _buffered(run: str, filter_: str, query: TopK, n: int | None) -> _Kept:
     return _Kept(kept, (why, counted), besides=besides, notes=(note,))
 
 
+def _windowed(name: str, query: TopK, n: int | None) -> _Kept:
+    """The whole window, once for all queries over it; and a run for each."""
+    by = plain_scoring(query.by)
+    d = 1 if by is None else len(by.columns)  # what a grid cannot bound is kept by its score
+    why = {
+        "TMA": "TMA keeps the whole window in a grid, and searches it again when an answer loses an object.",
+        "SMA": "SMA keeps the whole window in a grid, and for each query the k-skyband of its best.",
+        "TSL": "TSL keeps the whole window in sorted lists by attribute, and scores every arrival for every query.",
+    }[WINDOWED[name]]
+    note = "All queries over the same columns and window share it: its bytes are counted once, not for each query."
+    if query.per_columns:
+        note += " Every group has a grid of its own: for many small groups BLOCK is leaner and faster."
+    if n is None:
+        return _Kept(None, (why,), notes=(note,))
+    each = 8 * d + 28 + 8 + (4 * d if WINDOWED[name] == "TSL" else 0)  # attributes, age, place, id
+    run = 0 if query.kind == "Above" else min(n, query.k)
+    counted = f"The window's {n:,} objects take about {each} bytes each."
+    return _Kept(float(run), (why, counted), besides=n * each, notes=(note,))
+
+
 def _few(query: TopK, n: int | None, why: str) -> _Kept:
     """How many arrive is not known, or no more than k."""
     if n is None:
@@ -256,13 +292,14 @@ _MODELS: dict[str, Callable[[TopK, int | None], _Kept]] = {
     "PA": _capped,
     "ADAPTIVE": _adaptive,
     **{run + filter_: partial(_buffered, run, filter_) for run in _RUNS for filter_ in _FILTERS},
+    **{name: partial(_windowed, name) for name in WINDOWED},
 }
 
 
 # --- what is asked, and what is expected
 
 
-def _arrivals(query: TopK, window: Last, expected: dict[str, float], groups: float) -> tuple[int | None, list[str]]:
+def _arrivals(query: TopK, window: Window, expected: dict[str, float], groups: float) -> tuple[int | None, list[str]]:
     """Arrivals in the window of one group; and what should be said about that."""
     rows, rate = expected.get("rows"), expected.get("rate")
     notes = []
@@ -270,6 +307,12 @@ def _arrivals(query: TopK, window: Last, expected: dict[str, float], groups: flo
         notes.append(f"groups= was not given: this is for one group of {', '.join(query.per_columns)}.")
     if "groups" in expected and not query.per_columns:
         notes.append("groups= makes no difference: the query has no `per`, so one group.")
+    if isinstance(window, UntilDeleted):
+        if rate is not None:
+            raise QueryError("explain: UntilDeleted() holds what is not deleted. Give rows, the objects at a time.")
+        if rows is None:
+            notes.append("Objects and bytes need rows= (objects that are there at a time).")
+        return None if rows is None else max(1, round(rows / groups)), notes
     if window.count is not None:
         if rows or rate:
             notes.append(f"rows= and rate= make no difference: {window!r} says how many it holds.")
@@ -325,5 +368,5 @@ def _recognised(form: Form) -> str:
 def _positive(name: str, number: object) -> None:
     if isinstance(number, bool) or not isinstance(number, Real) or not 0 < float(number) < math.inf:
         raise QueryError(f"explain: {name} must be a number above 0 ({_EXPECTED[name]}); got {number!r}.")
-    if name == "groups" and float(number) < 1:
-        raise QueryError(f"explain: groups must be at least 1; got {number!r}.")
+    if name in ("groups", "queries") and float(number) < 1:
+        raise QueryError(f"explain: {name} must be at least 1; got {number!r}.")

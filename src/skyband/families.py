@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skyband.batch import Batch
 from skyband.engines.contract import Scorings
-from skyband.engines.registry import WINDOWED, choose, has_family
+from skyband.engines.registry import choose, has_family
 from skyband.expressions import as_sum, parse, ranges
 from skyband.query import Above, TopK
 from skyband.scores import Scored, reject_beyond, score
@@ -42,6 +42,13 @@ def window_key(query: TopK | Above, algorithm: str) -> tuple[Any, ...]:
     if by is not None:
         form, where = _form(by), box_of(query, by)[1]
     return (*form, query.descending, where, query.window, query.per_columns, algorithm, query.tuning)
+
+
+def auto_key(query: TopK | Above) -> tuple[Any, ...] | None:
+    """Of queries that auto may let share a window; None: of others."""
+    if query.algorithm != "auto" or query.per_columns or plain_scoring(query.by) is None:
+        return None
+    return window_key(query, "SMA")
 
 
 def _form(by: Plain) -> tuple[Any, ...]:

@@ -1,5 +1,7 @@
-"""Standing queries whose engine keeps the whole window: they come and go over objects that are there, and objects may
-be deleted by their ids."""
+"""Standing queries whose engine keeps the whole window.
+
+They come and go over objects that are there, and objects may be deleted by their ids.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.batch import Batch
-from skyband.engines.contract import NEVER, Arrivals, Asked, Changes, Scorings
+from skyband.engines.contract import Arrivals, Changes, Scorings
 from skyband.engines.registry import WINDOWED, choose
 from skyband.families import box_of, own_score, plain_scoring, scorings_of, window_key, with_boxes
 from skyband.groups import Groups
@@ -64,8 +66,7 @@ class Keeping(Standing):
     @property
     def share(self) -> tuple[Any, ...]:
         """Homes with equal shares can be one."""
-        key: tuple[Any, ...] = window_key(self.example, self.algorithm)
-        return (self.scored, self.born, self.counts.tobytes(), *key)
+        return (self.scored, self.born, *window_key(self.example, self.algorithm))
 
     def scorings(self) -> Scorings:
         queries = list(self.queries.values())
@@ -84,7 +85,10 @@ class Keeping(Standing):
             whole = len(arrivals.rows) == len(column)
             names = self.ids.codes([column if whole else column.take(arrivals.rows)], len(arrivals.rows))
         attributes = (arrivals.keys,) if self.scored else arrivals.attributes
-        changes = self.machine.take(replace(arrivals, attributes=attributes, names=names))
+        deletes = None if push.deletes is None else push.deletes[arrivals.rows]
+        changes = self.machine.take(replace(arrivals, attributes=attributes, names=names, deletes=deletes))
+        if self.machine.unknown:
+            self.rejected["unknown id"] = self.rejected.get("unknown id", 0) + len(self.machine.unknown)
         return changes
 
     # --- deletions
@@ -230,7 +234,9 @@ def donor_of(homes: list[Standing], old: Keeping, name: str, query: TopK | Above
     ]
     asked = [asked_of(other, unit) for _, other in family]
     wanted = asked_of(query, unit)
-    if not is_related(old.queries[name], query) or not asked or choose(query) not in WINDOWED:
+    if not is_related(old.queries[name], query) or not asked:
+        return None
+    if query.algorithm != "auto" and choose(query) not in WINDOWED:
         return None
     lowest = min((-np.inf if one.threshold is None else one.threshold) for one in asked)
     lower = wanted.threshold is not None and wanted.threshold < lowest

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from skyband.batch import Batch, announce, conform, instant, is_time, time_unit, times, to_table
 from skyband.changes import answer_names, answer_table, change_names, change_table, column_types
 from skyband.columns import plain
-from skyband.engines.registry import WINDOWED, choose
+from skyband.engines.registry import MANY, WINDOWED, choose
 from skyband.errors import BatchError, QueryError
-from skyband.families import family_key, window_key
+from skyband.families import auto_key, family_key, window_key
 from skyband.groups import Groups
 from skyband.keeping import Keeping, donor_of
 from skyband.options import Options, named
-from skyband.pushes import Judged, Push
+from skyband.pushes import Judged, Push, what_rows_do
 from skyband.query import Above, Query, TopK
 from skyband.scores import Scored
 from skyband.standing import BEGINNING, Seen, Standing, State, asked_of
@@ -36,7 +36,8 @@ class Monitor:
     queries: one query, a list (named q0, q1, ...), or {name: query}. id: the column that labels objects (default: the
     number of the arrival). time: the column of times. keep: columns to report with each object. emit: "arrival"
     reports each step, "batch" the net change of each push. late: "accept" or "drop" objects older than the clock.
-    invalid: "reject" and count bad rows, or "raise".
+    invalid: "reject" and count bad rows, or "raise". op: the column that says what a row does to the objects of
+    UntilDeleted queries: "insert" or "update" (the default for all rows), or "delete", by id and `per`.
 
     >>> import skyband as sb
     >>> m = sb.Monitor(sb.TopK(k=1, by="x", window=sb.Last(2)))
@@ -58,8 +59,9 @@ class Monitor:
         emit: str = "arrival",
         late: str = "accept",
         invalid: str = "reject",
+        op: str | None = None,
     ) -> None:
-        self.state = State(Options(id, time, part, value, keep, emit, late, invalid))
+        self.state = State(Options(id, time, part, value, keep, emit, late, invalid, op))
         fresh: dict[Any, Standing] = {}
         for name, query in named(queries).items():
             self._add(name, query, fresh)
@@ -115,25 +117,43 @@ class Monitor:
             self.state.homes = {name: homes.get(name, home) for name, home in self.state.homes.items()}
 
     def _gather(self) -> None:
-        """Before the first arrival: queries that differ only in the numbers of their scoring become families."""
-        found: dict[tuple[Any, ...], list[str]] = {}
-        windows: dict[tuple[Any, ...], Keeping] = {}
-        for name, home in self.state.homes.items():
-            if isinstance(home, Keeping) and home.engine is None:
-                shared = windows.setdefault(home.share, home)
-                if shared is not home:
-                    shared.queries |= home.queries
-                    self.state.homes[name] = shared
-            elif home.engine is None and not home.family and len(home.queries) == 1:
-                key = family_key(home.example)
-                if key is not None:
-                    found.setdefault((key, home.counts.tobytes()), []).append(name)
-        for names in found.values():
-            if len(names) > 1:
-                first = self.state.homes[names[0]]
-                family = Standing(first.example, first.groups, self.state.options, first.counts[0], family=True)
-                family.queries = {name: self.state.homes[name].example for name in names}
-                self.state.homes |= dict.fromkeys(names, family)
+        """Before the first arrival: queries come together that one engine can serve.
+
+        Those that differ only in the numbers of their scoring become families; those that look at one window share it,
+        and auto lets them if there are many.
+        """
+        if all(home.engine is not None for home in self.state.standing()):
+            return
+        alone = {
+            name: home
+            for name, home in self.state.homes.items()
+            if home.engine is None and not home.family and len(home.queries) == 1
+        }
+        for names in _alike(alone, lambda home: family_key(cast(TopK, home.example)), 2):
+            first = alone[names[0]]
+            family = Standing(first.example, first.groups, self.state.options, first.counts[0], family=True)
+            self._move_in(family, names)
+            alone = {name: home for name, home in alone.items() if name not in family.queries}
+        for names in _alike(alone, lambda home: auto_key(home.example), MANY):
+            first = alone[names[0]]
+            window = Keeping(
+                first.example,
+                first.groups,
+                self.state.options,
+                first.counts[0],
+                algorithm="SMA",
+                born=self.state.serial,
+            )
+            self._move_in(window, names)
+        windows = {
+            name: home for name, home in self.state.homes.items() if isinstance(home, Keeping) and home.engine is None
+        }
+        for names in _alike(windows, lambda home: cast(Keeping, home).share, 2):
+            self._move_in(windows[names[0]], names)
+
+    def _move_in(self, home: Standing, names: list[str]) -> None:
+        home.queries = {name: self.state.homes[name].queries[name] for name in names}
+        self.state.homes |= dict.fromkeys(names, home)
 
     def _add(self, name: str, query: Query, fresh: dict[Any, Standing]) -> None:
         self._free(name)
@@ -163,11 +183,10 @@ class Monitor:
         home, asked, names = self._home(name), self._checked(name, query), list(self.state.homes)
         label = [names.index(other) for other in home.queries]
         types = self._change_types()
-        donor = (
-            donor_of(self.state.standing(), home, name, asked, self.state.unit) if isinstance(home, Keeping) else None
-        )
-        if donor is not None and isinstance(home, Keeping):
-            return self._hand_over(name, asked, home, donor)
+        if isinstance(home, Keeping):
+            donor = donor_of(self.state.standing(), home, name, asked, self.state.unit)
+            if donor is not None:
+                return self._hand_over(name, asked, home, donor)
         if home.can_serve(asked, self.state.unit):
             piece = home.refit({**home.queries, name: asked}, self.state.unit, self.state.clock)
         else:
@@ -181,7 +200,7 @@ class Monitor:
         unit, clock = self.state.unit, self.state.clock
         told, place = home.told_of(name), list(home.queries).index(name)
         was = home.machine.answer(place, home.asked(unit)[place], home.now(clock), None)
-        target = self._beside(donor, query, choose(query))
+        target = self._beside(donor, query, home.algorithm if query.algorithm == "auto" else choose(query))
         home.leave(name, unit, clock)
         piece = target.join(name, query, unit, clock, told, was)
         self.state.homes[name] = target
@@ -270,7 +289,7 @@ class Monitor:
         if seen.moments is not None:
             clocks = np.maximum(np.maximum.accumulate(np.where(seen.accepted, seen.moments, BEGINNING)), clock)
             clock = max(goal, int(clocks[-1]))
-        push = Push(given, self.state.serial, seen.told, seen.moments, clocks, clock, more)
+        push = Push(given, self.state.serial, seen.told, seen.moments, clocks, clock, more, seen.deletes)
         with self._first_time(seen.standing):
             for home in seen.standing:
                 home.start(self.state.unit)
@@ -380,11 +399,15 @@ class Monitor:
                 untimely = {"time is null": null, "time is out of range": far}
         cache: dict[Any, Scored] = {}
         judged = [home.judge(given, cache, untimely) for home in standing]
+        deletes = None
+        if self.state.options.op is not None:
+            deletes, other = what_rows_do(read(self.state.options.op))
+            judged = [home.set_apart(one, deletes, other, untimely) for home, one in zip(standing, judged, strict=True)]
         accepted = np.zeros(given.rows, np.bool_)
         for one in judged:
             accepted |= one.accepted
         per = {name: read(name) for home in standing for name in home.groups.names}
-        return Seen(standing, judged, accepted, types, told, per, moments)
+        return Seen(standing, judged, accepted, types, told, per, moments, deletes)
 
     def raise_invalid(self, judged: list[Judged], name: Callable[[int], str]) -> None:
         """With invalid="raise": complain about the first bad row, under the name that it is given here."""
@@ -441,7 +464,16 @@ class Monitor:
             late |= dropped
         self.state.counters["arrivals"] += int(arrived.sum())
         self.state.counters["late"] += int(late.sum())
+        if push.deletes is not None:
+            self._count_unknown(seen.standing)
         return pieces
+
+    def _count_unknown(self, standing: list[Standing]) -> None:
+        """Rows that were to delete an id which no query has."""
+        unknown = [set(home.machine.unknown) for home in standing if isinstance(home, Keeping) and home.ids is not None]
+        if unknown and (count := len(set.intersection(*unknown))):
+            rejected = self.state.counters["rejected"]
+            rejected["unknown id"] = rejected.get("unknown id", 0) + count
 
     # --- what can be asked at any time
 
@@ -544,8 +576,17 @@ class Monitor:
         names = change_names(per, self.state.options.kept, self.state.options.time is not None)
         return column_types(names, self._told_types())
 
-    def _changes(self, pieces: list[dict[str, Any]], standing: list[Standing]) -> Any:
+    def _changes(self, pieces: list[dict[str, Any]], standing: Sequence[Standing]) -> Any:
         names = list(self.state.homes)
         place = {name: i for i, name in enumerate(names)}
         labels = [[place[name] for name in home.queries] for home in standing]
         return change_table(pieces, labels, names, self._change_types())
+
+
+def _alike(homes: Mapping[str, Standing], key: Callable[[Standing], Any], least: int) -> list[list[str]]:
+    """The names of homes with equal keys (None: of no others) and numbers, where there are at least so many."""
+    found: dict[Any, list[str]] = {}
+    for name, home in homes.items():
+        if (known := key(home)) is not None:
+            found.setdefault((known, home.groups.names, home.counts.tobytes()), []).append(name)
+    return [names for names in found.values() if len(names) >= least]

@@ -23,9 +23,10 @@ class Options:
     emit: str
     late: str
     invalid: str
+    op: str | None = None
 
     def __post_init__(self) -> None:
-        for what in ("id", "time", "part", "value"):
+        for what in ("id", "time", "part", "value", "op"):
             _column(what, getattr(self, what))
         object.__setattr__(self, "keep", _kept(self.keep))
         _one_of("emit", self.emit, ("arrival", "batch"))

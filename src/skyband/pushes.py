@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from skyband.batch import Batch
@@ -26,6 +28,7 @@ class Push:
     clocks: Ints | None  # after each row
     clock: int  # after the push
     more: bool = False  # net changes can wait: the batch goes on with the next push
+    deletes: Bools | None = None  # rows that are no arrivals: they delete an id
 
 
 @dataclass(frozen=True)
@@ -35,3 +38,14 @@ class Judged:
     scored: Scored
     accepted: Bools
     eligible: Bools | None
+
+
+def what_rows_do(op: Any) -> tuple[Bools, Bools]:
+    """Which rows delete an id, and which do something that nobody knows, by the column of operations."""
+    words = np.array([*_DOES, ""], object)
+    known = pc.index_in(pc.utf8_lower(op.cast(pa.string())), pa.array(list(_DOES))).fill_null(len(_DOES))
+    place = np.asarray(known)
+    return words[place] == "delete", place == len(_DOES)
+
+
+_DOES = ("insert", "update", "delete")

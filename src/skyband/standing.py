@@ -23,7 +23,7 @@ from skyband.pushes import Judged, Push
 from skyband.query import Above, TopK
 from skyband.scores import Scored, matches, reject_beyond, score
 from skyband.scoring import Nearest
-from skyband.windows import Last
+from skyband.windows import Last, UntilDeleted
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -156,6 +156,22 @@ class Standing:
             accepted &= ~rows
         return Judged(scored, accepted, eligible)
 
+    def set_apart(self, judged: Judged, deletes: Bools, other: Bools, untimely: dict[str, Bools | None]) -> Judged:
+        """Rows that delete an id have no score: only queries whose objects are deleted take them."""
+        scored = Scored(judged.scored.key)
+        for reason, rows in judged.scored.rejected.items():
+            scored.reject(reason, rows if self.deletable and reason in untimely else rows & ~deletes)
+        scored.reject("op is unknown", other)
+        accepted = np.full(len(deletes), True) if self.deletable else ~deletes
+        for rows in scored.rejected.values():
+            accepted &= ~rows
+        return Judged(scored, accepted, judged.eligible)
+
+    @property
+    def deletable(self) -> bool:
+        """Are its objects deleted by id?"""
+        return isinstance(self.example.window, UntilDeleted)
+
     @property
     def unscored(self) -> bool:
         """Does the engine score objects itself, by their attributes?"""
@@ -212,6 +228,8 @@ class Standing:
             self.late += [int((ages >= limit).sum()) for limit in limits]
             rows = rows[timely]
         here = slice(None) if len(rows) == push.batch.rows else rows  # a slice copies nothing
+        if push.deletes is not None:
+            counted = [~push.deletes[here]]
         groups = codes[here]
         before = self.counts = _wider(self.counts, self.groups.total)
         numbers = np.empty((len(self.lengths), push.batch.rows), np.int64)
@@ -220,7 +238,7 @@ class Standing:
             numbers[lane, here] = _number(groups, self.counts[lane], which)
             self.arrivals[lane] += int(which.sum())
         arrived = np.zeros(push.batch.rows, np.bool_)
-        arrived[here] = True
+        arrived[here] = True if push.deletes is None else counted[0]
 
         arrivals = Arrivals(
             rows=rows,
@@ -244,11 +262,13 @@ class Standing:
             told |= {f"number{w}": lent(numbers[w]) for w in range(len(self.lengths))}
         if push.times is not None and not self.timed:
             self.moments = _wider(self.moments, self.groups.total, BEGINNING)
-            self.moments[groups] = push.times[here]
+            came = slice(None) if push.deletes is None else counted[0]
+            self.moments[groups[came]] = push.times[here][came]
         columns = self._columns(changes, push, told, numbers, before)
         kept = np.flatnonzero(changes.alive)
         if told:
             self.shelf.add(push.serial + kept, {name: column.take(lent(kept)) for name, column in told.items()})
+        assert self.engine is not None
         if len(self.shelf) > 1024 + 2 * int(self.engine.kept.sum()):
             self.shelf.sweep(self._live())
         return columns, arrived, too_late
@@ -302,13 +322,16 @@ class Standing:
         lanes = self.lanes[changes.query]
         idle = changes.row < 0
         at = changes.instant  # count windows: the number of the step's arrival
-        if self.timed or idle.any():
+        if self.timed or self.deletable or idle.any():
             at = before[lanes, changes.group] - 1
             at[~idle] = numbers[lanes[~idle], changes.row[~idle]]
         when = changes.instant
         if not self.timed and push.times is not None:
             when = self.moments[changes.group]
-            when[~idle] = push.times[changes.row[~idle]]
+            moments = push.times
+            if push.deletes is not None and push.clocks is not None:
+                moments = np.where(push.deletes, push.clocks, push.times)
+            when[~idle] = moments[changes.row[~idle]]
         return self._piece(changes, at, when, lanes, told, push.serial)
 
     def _piece(
@@ -440,8 +463,8 @@ class Standing:
         """Does the query fit into the state that there is?"""
         if self.engine is None or not self._shares(query):
             return False
-        asked = self.asked(unit)
-        return query.k <= max(one.k for one in asked) and length_of(query, unit) <= max(one.length for one in asked)
+        asked, wanted = self.asked(unit), asked_of(query, unit)
+        return wanted.k <= max(one.k for one in asked) and wanted.length <= max(one.length for one in asked)
 
     def _shares(self, query: TopK | Above) -> bool:
         return self.key(query) == self.key(self.example)
@@ -477,6 +500,7 @@ class Seen:
     told: dict[str, Any]  # what is told of objects
     per: dict[str, Any]  # the columns of groups
     moments: Ints | None  # times as numbers
+    deletes: Bools | None  # rows that delete an id
 
 
 def length_of(query: TopK | Above, unit: int | None) -> int:

@@ -119,9 +119,7 @@ def _revive_home(saved: dict[str, Any], state: State, lookup: Lookup) -> Standin
     example = next(iter(queries.values()))
     none, algorithm = np.empty(0, np.int64), saved["algorithm"]
     home = (
-        Keeping(
-            example, groups, state.options, none, algorithm=algorithm, scored=saved["scored"], born=saved["born"]
-        )
+        Keeping(example, groups, state.options, none, algorithm=algorithm, scored=saved["scored"], born=saved["born"])
         if algorithm in WINDOWED
         else Standing(example, groups, state.options, none, family=saved["family"])
     )

@@ -69,8 +69,7 @@ def test_restored_between_any_two_events(algorithm: str, data: st.DataObject) ->
 
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
 def test_comes_and_goes_in_one_batch(emit: str) -> None:
-    """
-    x         3  0  2 | 1  4  0
+    """X         3  0  2 | 1  4  0
     valid     |-----|   |-----|      n = 2
     above 1   3  3  2 | 2  4  4      with emit="batch" 3 is never told, and 2 leaves before 4 enters
     """

@@ -29,6 +29,7 @@ _ENGINES = {
 }
 
 
+MANY = 32  # queries that no family of BLOCK can serve, but one window can: from here on auto keeps it (SMA)
 APPROXIMATE = ("PA", "ADAPTIVE")  # they miss a few answers, and keep only what their own window needs
 
 

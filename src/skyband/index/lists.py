@@ -10,9 +10,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.index.objects import FREE, RECENT, SORTED, Asking, Desk, Records, Window, offer
+from skyband.index.objects import (
+    FREE,
+    RECENT,
+    SCORED,
+    SORTED,
+    Asking,
+    Desk,
+    Records,
+    Window,
+    above,
+    in_box,
+    insert,
+)
 from skyband.kernels.compile import kernel, part
-from skyband.kernels.preferences import EUCLIDEAN, PRODUCT, QUADRATIC, best_term, join_terms
+from skyband.kernels.preferences import EUCLIDEAN, PRODUCT, QUADRATIC, best_term, join_terms, key_at
 
 
 class Lists(NamedTuple):
@@ -82,6 +94,18 @@ def first_above(window: Window, lists: Lists, j: int, x: float, strictly: bool) 
 
 
 @part
+def offer(asking: Asking, slots: Records, data: Records, best: Records, size: int, room: int, s: int, i: int) -> int:
+    """Object i for the best so far."""
+    key = key_at(asking.form, asking.turned, asking.points, asking.weights, s, data, i)
+    stamp, serial, last = slots[i]["stamp"], slots[i]["serial"], best[max(size - 1, 0)]
+    if size == room and not above(key, stamp, serial, last["key"], last["stamp"], last["serial"]):
+        return size
+    if asking.lanes[s]["boxed"] and not in_box(asking.lows, asking.highs, s, data, i):
+        return size
+    return insert(best, size, room, key, stamp, serial, i)
+
+
+@part
 def search_lists(asking: Asking, window: Window, desk: Desk, lists: Lists, s: int, room: int) -> int:
     """The best `room` objects of the window by the threshold algorithm; returns how many there are.
 
@@ -93,7 +117,8 @@ def search_lists(asking: Asking, window: Window, desk: Desk, lists: Lists, s: in
     for r in range(facts[RECENT]):
         i = lists.recent[r]
         if slots[i]["serial"] >= 0:
-            found = offer(asking, window, best, found, room, s, i)
+            found = offer(asking, slots, data, best, found, room, s, i)
+            facts[SCORED] += 1
     left, right, ends = np.empty(d, np.int64), np.empty(d, np.int64), np.empty((2, d), np.int64)
     inward = np.empty(d, np.bool_)
     signed = False
@@ -146,7 +171,8 @@ def search_lists(asking: Asking, window: Window, desk: Desk, lists: Lists, s: in
                 right[j] += -1 if inward[j] else 1
             if slots[i]["serial"] >= 0 and marks[i] != epoch:
                 marks[i] = epoch
-                found = offer(asking, window, best, found, room, s, i)
+                found = offer(asking, slots, data, best, found, room, s, i)
+                facts[SCORED] += 1
             limit = term if j == 0 else join_terms(form, limit, term)
         if smaller:
             limit = -limit

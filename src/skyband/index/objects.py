@@ -111,14 +111,13 @@ class Desk(NamedTuple):
 
 
 @part
-def locate(window: Window, i: int) -> int:
+def locate(edges: Records, side: int, outside: int, data: Records, i: int) -> int:
     """The cell of an object; the last one is outside."""
-    edges, side = window.edges, window.facts[SIDE]
     cell = 0
-    for j in range(window.data.shape[1]):
-        x = window.data[i, j]
+    for j in range(data.shape[1]):
+        x = data[i, j]
         if not edges[j, 0] <= x <= edges[j, side]:
-            return len(window.cells) - 1
+            return outside
         c = min(max(int((x - edges[j, 0]) * edges[j, side + 1]), 0), side - 1)
         while x < edges[j, c]:
             c -= 1
@@ -129,10 +128,8 @@ def locate(window: Window, i: int) -> int:
 
 
 @part
-def link(window: Window, i: int) -> int:
+def link(slots: Records, cells: Records, cell: int, i: int) -> None:
     """Put an object at the end of its cell's list."""
-    slots, cells = window.slots, window.cells
-    cell = locate(window, i)
     slots[i]["cell"] = cell
     slots[i]["next"] = -1
     if cells[cell]["head"] < 0:
@@ -140,14 +137,11 @@ def link(window: Window, i: int) -> int:
     else:
         slots[cells[cell]["tail"]]["next"] = i
     cells[cell]["tail"] = i
-    window.facts[OUTSIDE] += cell == len(cells) - 1
-    return cell
 
 
 @part
-def unlink(window: Window, i: int) -> None:
+def unlink(slots: Records, cells: Records, i: int) -> None:
     """Take an object out of its cell's list; the oldest is the first."""
-    slots, cells = window.slots, window.cells
     cell = slots[i]["cell"]
     before = -1
     at = cells[cell]["head"]
@@ -159,7 +153,6 @@ def unlink(window: Window, i: int) -> None:
         slots[before]["next"] = slots[i]["next"]
     if cells[cell]["tail"] == i:
         cells[cell]["tail"] = before
-    window.facts[OUTSIDE] -= cell == len(cells) - 1
 
 
 # --- influence lists
@@ -292,9 +285,11 @@ def lay_slabs(asking: Asking, window: Window, desk: Desk, s: int) -> bool:
 
 
 @part
-def open_cell(asking: Asking, window: Window, desk: Desk, code: int) -> tuple[int, float, int]:
+def open_cell(
+    slabs: Records, terms: Records, many: Records, code: int, side: int, form: int, turned: bool
+) -> tuple[int, float, int]:
     """From places in the order of slabs to the cell, its maxscore, and the last axis that is not at its best."""
-    form, side, d = asking.form, window.facts[SIDE], asking.points.shape[1]
+    d = len(slabs)
     cell, bound, deepest, rest = 0, 0.0, 0, code
     base = 1
     for j in range(d - 1, -1, -1):
@@ -302,21 +297,19 @@ def open_cell(asking: Asking, window: Window, desk: Desk, code: int) -> tuple[in
         rest //= side
         if r and deepest == 0:
             deepest = j
-        cell += base * desk.slabs[j, r]
+        cell += base * slabs[j, r]
         base *= side
-    base //= side
-    rest = code
+    rest = cell
     for j in range(d):  # in order, since sums are rounded
-        term = desk.terms[j, desk.slabs[j, rest // base]]
-        rest %= base
         base //= side
-        bound = term if j == 0 else join_terms(form, bound, term)
-    return cell, -bound if asking.turned and not desk.many[d] else bound, deepest
+        c = rest // base
+        rest -= c * base
+        bound = terms[j, c] if j == 0 else join_terms(form, bound, terms[j, c])
+    return cell, -bound if turned and not many[d] else bound, deepest
 
 
 @part
-def push_cell(desk: Desk, size: int, bound: float, code: int) -> int:
-    bounds, codes = desk.bounds, desk.codes
+def push_cell(bounds: Records, codes: Records, size: int, bound: float, code: int) -> int:
     i = size
     while i and bounds[(i - 1) // 2] < bound:
         bounds[i], codes[i] = bounds[(i - 1) // 2], codes[(i - 1) // 2]
@@ -326,9 +319,8 @@ def push_cell(desk: Desk, size: int, bound: float, code: int) -> int:
 
 
 @part
-def pop_cell(desk: Desk, size: int) -> int:
+def pop_cell(bounds: Records, codes: Records, size: int) -> int:
     """Take away the first."""
-    bounds, codes = desk.bounds, desk.codes
     size -= 1
     bound, code = bounds[size], codes[size]
     i = 0
@@ -347,18 +339,17 @@ def pop_cell(desk: Desk, size: int) -> int:
 @part
 def relist(asking: Asking, window: Window, desk: Desk, lists: Records, s: int, to: float, most: int) -> Records:
     """Query s in the lists of all cells with a maxscore of at least `to`; if they are more than `most`, in none."""
-    state = window.state
+    state, slabs, terms, many = window.state, desk.slabs[: asking.points.shape[1]], desk.terms, desk.many
+    form, turned, side, codes = asking.form, asking.turned, window.facts[SIDE], desk.codes
     was = state[s]["reach"]
     lowest = min(was, to)
     size, count = 0, 0
-    if lay_slabs(asking, window, desk, s):
-        _, bound, _ = open_cell(asking, window, desk, 0)
-        if bound >= lowest:
-            size = push_cell(desk, 0, bound, 0)
+    if lay_slabs(asking, window, desk, s) and open_cell(slabs, terms, many, 0, side, form, turned)[1] >= lowest:
+        codes[0], size = 0, 1
     while size:  # the order does not matter: the last is first
         size -= 1
-        code = desk.codes[size]
-        cell, bound, deepest = open_cell(asking, window, desk, code)
+        code = codes[size]
+        cell, bound, deepest = open_cell(slabs, terms, many, code, side, form, turned)
         if bound >= to:
             count += 1
             if count > most:
@@ -367,12 +358,12 @@ def relist(asking: Asking, window: Window, desk: Desk, lists: Records, s: int, t
                 lists = enlist(window, lists, cell, s)
         elif bound >= was:
             delist(window, lists, cell, s)
-        side, base = window.facts[SIDE], 1
-        for j in range(asking.points.shape[1] - 1, deepest - 1, -1):
-            if (code // base) % side + 1 < desk.many[j]:
-                _, bound, _ = open_cell(asking, window, desk, code + base)
+        base = 1
+        for j in range(len(slabs) - 1, deepest - 1, -1):
+            if (code // base) % side + 1 < many[j]:
+                _, bound, _ = open_cell(slabs, terms, many, code + base, side, form, turned)
                 if bound >= lowest:
-                    desk.bounds[size], desk.codes[size] = bound, code + base
+                    codes[size] = code + base
                     size += 1
             base *= side
     if count > most:  # take it out again, wherever it is
@@ -401,30 +392,10 @@ def above(key: float, stamp: int, serial: int, key2: float, stamp2: int, serial2
     return key > key2 or (key == key2 and (stamp > stamp2 or (stamp == stamp2 and serial > serial2)))
 
 
-@inlined
-def in_box(asking: Asking, window: Window, s: int, i: int) -> bool:
-    inside = True
-    if asking.lanes[s]["boxed"]:
-        for j in range(asking.lows.shape[1]):
-            inside &= asking.lows[s, j] <= window.data[i, j] <= asking.highs[s, j]
-    return inside
-
-
 @part
-def offer(asking: Asking, window: Window, best: Records, size: int, room: int, s: int, i: int) -> int:
-    """Object i for the best so far, which are in order of rank."""
-    slots = window.slots
-    key = key_at(asking.form, asking.turned, asking.points, asking.weights, s, window.data, i)
-    window.facts[SCORED] += 1
-    stamp, serial = slots[i]["stamp"], slots[i]["serial"]
-    if size == room:
-        last = best[size - 1]
-        if not above(key, stamp, serial, last["key"], last["stamp"], last["serial"]):
-            return size
-    if not in_box(asking, window, s, i):
-        return size
-    if size == room:
-        size -= 1
+def insert(best: Records, size: int, room: int, key: float, stamp: int, serial: int, i: int) -> int:
+    """An object that ranks above the last joins the best so far, which are in order of rank."""
+    size = min(size, room - 1)
     low, high = 0, size
     while low < high:
         middle = (low + high) // 2
@@ -443,34 +414,52 @@ def offer(asking: Asking, window: Window, best: Records, size: int, room: int, s
     return size + 1
 
 
+@inlined
+def in_box(lows: Records, highs: Records, s: int, data: Records, i: int) -> bool:
+    inside = True
+    for j in range(data.shape[1]):
+        inside &= lows[s, j] <= data[i, j] <= highs[s, j]
+    return inside
+
+
 @part
 def search_grid(asking: Asking, window: Window, desk: Desk, s: int, room: int) -> int:
     """The best `room` objects of the window, from the cells that may hold one; returns how many there are."""
-    cells, slots, best = window.cells, window.slots, desk.best
-    found = 0
-    i = cells[len(cells) - 1]["head"]
-    while i >= 0:
-        found = offer(asking, window, best, found, room, s, i)
-        i = slots[i]["next"]
-    size = 0
+    slots, data, cells, best = window.slots, window.data, window.cells, desk.best
+    points, weights, lows, highs = asking.points, asking.weights, asking.lows, asking.highs
+    slabs, terms, many = desk.slabs[: points.shape[1]], desk.terms, desk.many
+    bounds, codes = desk.bounds, desk.codes
+    form, turned, side, boxed = asking.form, asking.turned, window.facts[SIDE], asking.lanes[s]["boxed"]
+    found, size, cell, visited, scored = 0, 0, len(cells) - 1, 0, 0
     if lay_slabs(asking, window, desk, s):
-        _, bound, _ = open_cell(asking, window, desk, 0)
-        size = push_cell(desk, 0, bound, 0)
-    while size and (found < room or desk.bounds[0] >= best[found - 1]["key"]):
-        code = desk.codes[0]
-        size = pop_cell(desk, size)
-        cell, _, deepest = open_cell(asking, window, desk, code)
-        window.facts[VISITED] += 1
+        size = push_cell(bounds, codes, 0, open_cell(slabs, terms, many, 0, side, form, turned)[1], 0)
+    while True:  # first those outside, then cell by cell
         i = cells[cell]["head"]
         while i >= 0:
-            found = offer(asking, window, best, found, room, s, i)
+            key = key_at(form, turned, points, weights, s, data, i)
+            scored += 1
+            if found < room or key >= best[found - 1]["key"]:
+                stamp, serial = slots[i]["stamp"], slots[i]["serial"]
+                last = best[max(found - 1, 0)]
+                if (found < room or above(key, stamp, serial, last["key"], last["stamp"], last["serial"])) and (
+                    not boxed or in_box(lows, highs, s, data, i)
+                ):
+                    found = insert(best, found, room, key, stamp, serial, i)
             i = slots[i]["next"]
+        if size == 0 or (found == room and bounds[0] < best[found - 1]["key"]):
+            break
+        code = codes[0]
+        size = pop_cell(bounds, codes, size)
+        cell, _, deepest = open_cell(slabs, terms, many, code, side, form, turned)
+        visited += 1
         floor = best[found - 1]["key"] if found == room else -np.inf
-        side, base = window.facts[SIDE], 1
-        for j in range(asking.points.shape[1] - 1, deepest - 1, -1):
-            if (code // base) % side + 1 < desk.many[j]:
-                _, bound, _ = open_cell(asking, window, desk, code + base)
+        base = 1
+        for j in range(len(slabs) - 1, deepest - 1, -1):
+            if (code // base) % side + 1 < many[j]:
+                _, bound, _ = open_cell(slabs, terms, many, code + base, side, form, turned)
                 if bound >= floor:
-                    size = push_cell(desk, size, bound, code + base)
+                    size = push_cell(bounds, codes, size, bound, code + base)
             base *= side
+    window.facts[VISITED] += visited
+    window.facts[SCORED] += scored
     return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.index.lists import Lists, free, search_lists
+from skyband.index.lists import Lists, search_lists
 from skyband.index.objects import (
     BEFORE,
     FREE,
@@ -25,6 +25,7 @@ from skyband.index.objects import (
     RECENT,
     REFILLS,
     SCORED,
+    SIDE,
     STALE,
     TOUCHED,
     WIDE,
@@ -35,6 +36,7 @@ from skyband.index.objects import (
     above,
     in_box,
     link,
+    locate,
     relist,
     search_grid,
     unlink,
@@ -44,11 +46,8 @@ from skyband.kernels.compile import kernel, part
 from skyband.kernels.preferences import key_at
 from skyband.kernels.records import NEVER, make_room, move_run, reserve
 
-INSERT, IDLE, DELETE = (
-    0,
-    1,
-    2,
-)  # what an arrival does; the second: it can be no answer, but has its id until it is deleted
+INSERT, IDLE, DELETE, UNKNOWN = 0, 1, 2, 3  # what a row does; IDLE: it can be no answer, but has its id until deleted
+NO_CELL = -1  # of idle objects, whose attributes are NaN
 TMA, SMA, TSL = 0, 1, 2
 
 
@@ -180,7 +179,8 @@ def put(
             elif objects[r]["shown"]:
                 ghosts = remember(window, ghosts, graves, ghost_tally, s, objects[r : r + 1])
         groups[s]["size"] = kept - groups[s]["head"]
-    elif size + 1 > window.state[s]["view"]:
+    most = 2 * k + 8 if algorithm == SMA else window.state[s]["view"]
+    if groups[s]["size"] > most:  # a new floor, as a search would give it
         ghosts = cut(window, objects, groups, ghosts, graves, ghost_tally, s, window.state[s]["view"])
     return objects, ghosts
 
@@ -364,11 +364,10 @@ def settle(
     tally: Records,
     ghosts: Records,
     graves: Records,
-    ghost_tally: Records,
     algorithm: int,
     out: Records,
     step: Records,
-) -> tuple[Records, Records, Records, Records]:
+) -> tuple[Records, Records, Records]:
     """The end of a step: who has lost too many searches again, and all who were touched tell what has changed."""
     facts, state = window.facts, window.state
     for t in range(facts[TOUCHED]):
@@ -376,17 +375,11 @@ def settle(
         k, size = asking.lanes[s]["k"], groups[s]["size"]
         if size < k and (state[s]["key"] > -np.inf or state[s]["stamp"] > NOWHERE):
             objects = refill(asking, window, desk, sorted_lists, objects, groups, tally, ghosts, graves, s, algorithm)
-        elif algorithm == SMA and size > 2 * k + 8:  # a new floor, as a search would give it
-            ghosts = cut(window, objects, groups, ghosts, graves, ghost_tally, s, k)
         if algorithm != TSL and state[s]["key"] < state[s]["reach"] and not state[s]["wide"]:
             lists = mend_lists(asking, window, desk, lists, objects, groups, s)
         out = compare(asking, window, desk, objects, groups, s, out, tally, step)
-    for t in range(facts[STALE]):
-        s = desk.stale[t]
-        if algorithm != TSL:
-            lists = mend_lists(asking, window, desk, lists, objects, groups, s)
-    facts[TOUCHED] = facts[STALE] = facts[BEFORE] = 0
-    return lists, objects, ghosts, out
+    facts[TOUCHED] = facts[BEFORE] = 0
+    return lists, objects, out
 
 
 # --- objects come and go
@@ -410,7 +403,6 @@ def add(
     window: Window,
     desk: Desk,
     lists: Records,
-    sorted_lists: Lists,
     objects: Records,
     groups: Records,
     tally: Records,
@@ -424,13 +416,8 @@ def add(
 ) -> tuple[Records, Records, Records]:
     """Object i comes: it is held against the floor of each query that its cell concerns."""
     facts, state, lanes, slots = window.facts, window.state, asking.lanes, window.slots
-    if algorithm == TSL:
-        cell, outside = 0, True
-        sorted_lists.recent[facts[RECENT]] = i
-        facts[RECENT] += 1
-    else:
-        cell = link(window, i)
-        outside = cell == len(window.cells) - 1
+    cell = slots[i]["cell"]
+    outside = cell == len(window.cells) - 1
     listed = 0 if outside else window.cells[cell]["size"]
     start = 0 if outside else window.cells[cell]["start"]
     total = len(lanes) if outside else listed + facts[WIDE]
@@ -439,10 +426,10 @@ def add(
         s = t if outside else lists[start + t] if t < listed else window.wide[t - listed]
         key = key_at(asking.form, asking.turned, asking.points, asking.weights, s, window.data, i)
         if lanes[s]["above"]:
-            if key > lanes[s]["threshold"] and in_box(asking, window, s, i):
+            if key > lanes[s]["threshold"] and in_box(asking.lows, asking.highs, s, window.data, i):
                 out = tell_slot(out, tally, step, s, window, i, key, 1)
-        elif above(key, stamp, serial, state[s]["key"], state[s]["stamp"], state[s]["serial"]) and in_box(
-            asking, window, s, i
+        elif above(key, stamp, serial, state[s]["key"], state[s]["stamp"], state[s]["serial"]) and (
+            not lanes[s]["boxed"] or in_box(asking.lows, asking.highs, s, window.data, i)
         ):
             touch(asking, window, desk, objects, groups, s)
             objects, ghosts = put(
@@ -463,21 +450,15 @@ def remove(
     objects: Records,
     groups: Records,
     tally: Records,
-    algorithm: int,
     i: int,
     untold: int,
     out: Records,
     step: Records,
 ) -> Records:
-    """Object i goes: out of its cell, and out of the runs that hold it. `untold`: nobody knows of it yet."""
+    """Object i goes out of the runs that hold it. `untold`: nobody knows of it yet."""
     facts, state, lanes, slots = window.facts, window.state, asking.lanes, window.slots
-    if np.isnan(window.data[i, 0]):  # idle: in no cell and no list
-        free(window, i)
-        slots[i]["serial"] = -1
-        facts[LIVE] -= 1
-        return out
-    cell = slots[i]["cell"] if algorithm != TSL else 0
-    outside = algorithm == TSL or cell == len(window.cells) - 1
+    cell = slots[i]["cell"]
+    outside = cell == len(window.cells) - 1
     listed = 0 if outside else window.cells[cell]["size"]
     start = 0 if outside else window.cells[cell]["start"]
     total = len(lanes) if outside else listed + facts[WIDE]
@@ -486,7 +467,7 @@ def remove(
         s = t if outside else lists[start + t] if t < listed else window.wide[t - listed]
         key = key_at(asking.form, asking.turned, asking.points, asking.weights, s, window.data, i)
         if lanes[s]["above"]:
-            if key > lanes[s]["threshold"] and not untold and in_box(asking, window, s, i):
+            if key > lanes[s]["threshold"] and not untold and in_box(asking.lows, asking.highs, s, window.data, i):
                 out = tell_slot(out, tally, step, s, window, i, key, -1)
         elif not above(state[s]["key"], state[s]["stamp"], state[s]["serial"], key, stamp, serial):
             place = place_of(objects, groups, s, key, stamp, serial)
@@ -494,22 +475,51 @@ def remove(
                 touch(asking, window, desk, objects, groups, s)
                 drop(objects, groups, s, place)
     facts[SCORED] += total
-    if algorithm != TSL:
-        unlink(window, i)
-        free(window, i)
-    slots[i]["serial"] = -1
-    facts[LIVE] -= 1
     return out
 
 
 @part
-def enter(window: Window, stream: Records, row: int, stamp: int, serial: int, aged: bool, idle: bool) -> int:
+def concerns(window: Window, i: int) -> bool:
+    """Does any query look at the cell of object i?"""
+    cell = window.slots[i]["cell"]
+    if cell == NO_CELL:
+        return False
+    return bool(window.facts[WIDE] > 0 or window.cells[cell]["size"] > 0 or cell == len(window.cells) - 1)
+
+
+@part
+def vacate(slots: Records, cells: Records, facts: Records, i: int, listed: bool) -> None:
+    """Object i is gone from its cell; its place is free, in lists of TSL at the next merge."""
+    idle = slots[i]["cell"] == NO_CELL
+    if not listed and not idle:
+        facts[OUTSIDE] -= slots[i]["cell"] == len(cells) - 1
+        unlink(slots, cells, i)
+    if not listed or idle:
+        slots[i]["next"] = facts[FREE]
+        facts[FREE] = i
+    slots[i]["serial"] = -1
+    facts[LIVE] -= 1
+
+
+@part
+def enter(
+    facts: Records,
+    slots: Records,
+    data: Records,
+    order: Records,
+    stream: Records,
+    row: int,
+    stamp: int,
+    serial: int,
+    aged: bool,
+    idle: bool,
+) -> int:
     """Give an object its place, and its place by age: late ones are put among their like."""
-    facts, slots, order = window.facts, window.slots, window.order
-    i = facts[FREE]
+    i = int(facts[FREE])
     facts[FREE] = slots[i]["next"]
-    for j in range(window.data.shape[1]):
-        window.data[i, j] = np.nan if idle else stream[row, j]
+    for j in range(data.shape[1]):
+        data[i, j] = np.nan if idle else stream[row, j]
+    slots[i]["cell"] = NO_CELL
     slots[i]["stamp"] = stamp
     slots[i]["serial"] = serial
     if aged:
@@ -540,7 +550,7 @@ def take_window(
     stamps: Records,
     now: Records,
     rows: Records,
-    kinds: Records,  # empty: all are inserted
+    kinds: Records,  # empty: all are inserted; deletions of ids that nobody has are marked
     names: Records,  # ids as codes, where objects are deleted by them
     holders: Records,  # by code: the object's place, or -1
     begin: int,
@@ -554,10 +564,10 @@ def take_window(
     out: Records,
 ) -> tuple[int, Records, Records, Records, Records]:
     """Take arrivals from `begin` on, as far as there is room; returns how far, and what may have moved."""
-    facts, slots, order = window.facts, window.slots, window.order
-    step = np.zeros(1, out.dtype)
+    facts, slots, order, data, cells = window.facts, window.slots, window.order, window.data, window.cells
+    step, listed = np.zeros(1, out.dtype), algorithm == TSL
     aged = length < NEVER
-    i, latest = begin, -1
+    i = begin
     while True:
         arrives = i < len(stamps)
         if arrives and (
@@ -576,49 +586,65 @@ def take_window(
                 old = order[facts[HEAD]]
                 facts[HEAD] = (facts[HEAD] + 1) % len(order)
                 untold = quiet and slots[old]["serial"] >= opened
-                out = remove(asking, window, desk, lists, objects, groups, tally, algorithm, old, untold, out, step)
-            if not quiet:
-                lists, objects, ghosts, out = settle(
-                    asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves, ghost_tally,
+                if concerns(window, old):
+                    out = remove(asking, window, desk, lists, objects, groups, tally, old, untold, out, step)
+                vacate(slots, cells, facts, old, listed)
+            if not quiet and facts[TOUCHED]:
+                lists, objects, out = settle(
+                    asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves,
                     algorithm, out, step,
                 )  # fmt: skip
         if not arrives:
             break
         kind = kinds[i] if len(kinds) else INSERT
         step[0]["row"], step[0]["instant"] = rows[i], now[i]
-        if kind == DELETE:
-            step[0]["row"] = latest
-        else:
-            latest = rows[i]
         if joint and facts[LIVE] and aged and slots[order[facts[HEAD]]]["stamp"] + length == now[i]:
             old = order[facts[HEAD]]
             facts[HEAD] = (facts[HEAD] + 1) % len(order)
             untold = quiet and slots[old]["serial"] >= opened
-            out = remove(asking, window, desk, lists, objects, groups, tally, algorithm, old, untold, out, step)
+            if concerns(window, old):
+                out = remove(asking, window, desk, lists, objects, groups, tally, old, untold, out, step)
+            vacate(slots, cells, facts, old, listed)
         if len(names) and holders[names[i]] >= 0:
             old = holders[names[i]]
             holders[names[i]] = -1
             untold = quiet and slots[old]["serial"] >= opened
-            out = remove(asking, window, desk, lists, objects, groups, tally, algorithm, old, untold, out, step)
+            if concerns(window, old):
+                out = remove(asking, window, desk, lists, objects, groups, tally, old, untold, out, step)
+            vacate(slots, cells, facts, old, listed)
+        elif kind == DELETE:
+            kinds[i] = UNKNOWN
         if kind != DELETE:
-            new = enter(window, stream, i, stamps[i], serial + rows[i], aged, kind == IDLE)
+            new = enter(facts, slots, data, order, stream, i, stamps[i], serial + rows[i], aged, kind == IDLE)
             if len(names):
                 holders[names[i]] = new
         if kind == INSERT:
-            objects, ghosts, out = add(
-                asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves, ghost_tally,
-                algorithm, new, out, step,
-            )  # fmt: skip
-        if not quiet:
-            lists, objects, ghosts, out = settle(
-                asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves, ghost_tally,
+            if listed:
+                slots[new]["cell"] = 0
+                sorted_lists.recent[facts[RECENT]] = new
+                facts[RECENT] += 1
+            else:
+                cell = locate(window.edges, facts[SIDE], len(cells) - 1, data, new)
+                link(slots, cells, cell, new)
+                facts[OUTSIDE] += cell == len(cells) - 1
+            if concerns(window, new):
+                objects, ghosts, out = add(
+                    asking, window, desk, lists, objects, groups, tally, ghosts, graves, ghost_tally,
+                    algorithm, new, out, step,
+                )  # fmt: skip
+        if not quiet and facts[TOUCHED]:
+            lists, objects, out = settle(
+                asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves,
                 algorithm, out, step,
             )  # fmt: skip
+        for t in range(facts[STALE]):
+            lists = mend_lists(asking, window, desk, lists, objects, groups, desk.stale[t])
+        facts[STALE] = 0
         i += 1
     if quiet and final and i == len(stamps):
         step[0]["row"], step[0]["instant"] = -1, last
-        lists, objects, ghosts, out = settle(
-            asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves, ghost_tally,
+        lists, objects, out = settle(
+            asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves,
             algorithm, out, step,
         )  # fmt: skip
     return i, lists, objects, ghosts, out
@@ -632,8 +658,12 @@ def lay_objects(
     facts, slots = window.facts, window.slots
     facts[OUTSIDE] = facts[WIDE] = facts[STALE] = 0
     for i in range(len(slots)):
-        if slots[i]["serial"] >= 0 and not np.isnan(window.data[i, 0]):
-            link(window, i)
+        if slots[i]["serial"] >= 0 and np.isnan(window.data[i, 0]):
+            slots[i]["cell"] = NO_CELL
+        elif slots[i]["serial"] >= 0:
+            cell = locate(window.edges, facts[SIDE], len(window.cells) - 1, window.data, i)
+            link(slots, window.cells, cell, i)
+            facts[OUTSIDE] += cell == len(window.cells) - 1
     for s in range(len(asking.lanes)):
         window.state[s]["reach"] = np.inf
         window.state[s]["listed"] = window.state[s]["misses"] = window.state[s]["wide"] = 0
@@ -653,16 +683,15 @@ def search_window(
     tally: Records,
     ghosts: Records,
     graves: Records,
-    ghost_tally: Records,
     algorithm: int,
     s: int,
     out: Records,
     step: Records,
-) -> tuple[Records, Records, Records, Records]:
+) -> tuple[Records, Records, Records]:
     """A new query's answer at once, from the window."""
     touch(asking, window, desk, objects, groups, s)
     window.state[s]["key"], window.state[s]["stamp"] = np.inf, 0  # a floor that nobody is above
     return settle(
-        asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves, ghost_tally,
+        asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves,
         algorithm, out, step,
     )  # fmt: skip

@@ -44,9 +44,7 @@ def key_at(form: int, turned: bool, points: Records, weights: Records, s: int, d
 
 
 @part
-def best_term(
-    form: int, turned: bool, at: float, weight: float, low: float, high: float, signed: bool
-) -> float:
+def best_term(form: int, turned: bool, at: float, weight: float, low: float, high: float, signed: bool) -> float:
     """The term of one attribute between low and high that makes the key largest.
 
     signed: some factor of a product may be below zero, so that only sizes can be compared.

@@ -127,7 +127,7 @@ class Store:
         taken = self.slots["serial"] >= 0
         data, d = self.data[taken], self.data.shape[1]
         data = data[np.isfinite(data).all(axis=1)]
-        self.planned = min(most, 4 * self.live)
+        self.planned = most if most < 2**40 else 4 * self.live
         side = max(2, int(min(cells, self.planned / 4) ** (1 / d) + 1e-9))
         edges = np.full((d, side + 2), np.nan)
         if len(data):

@@ -1,5 +1,8 @@
-"""TMA, the top-k monitoring algorithm (mouratidis2006, section 4): a run is the answer, and searched again when one of
-it goes and no arrival takes its place. With `Nearest` it is CPM/w (pripuzic2015, section 2)."""
+"""TMA, the top-k monitoring algorithm (mouratidis2006, section 4).
+
+A run is the answer, and searched again when one of it goes and no arrival takes its place. With `Nearest` it is CPM/w
+(pripuzic2015, section 2).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""TSL, threshold sorted lists (mouratidis2006, section 3.2): every arrival is scored for every query, and a view of up to
-k_max objects is searched again by the threshold algorithm when it has fewer than k."""
+"""TSL, threshold sorted lists (mouratidis2006, section 3.2).
+
+Every arrival is scored for every query, and a view of up to k_max objects is searched again by the threshold algorithm
+when it has fewer than k.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,14 @@ class TSL(Windowed):
     name, algorithm = "TSL", upkeep.TSL
 
     def _views(self, k: Ints) -> Ints:
+        views: Ints
         if isinstance(self.tuning.view, int):
-            return np.maximum(k, self.tuning.view)
-        tuned = np.interp(k, TUNED_K, TUNED_VIEW).astype(np.int64)
-        tuned = np.where(k > TUNED_K[-1], k + k // 5, tuned)
-        return -tuned if self.tuning.view == "dynamic" else tuned
+            views = np.maximum(k, self.tuning.view)
+        else:
+            views = np.interp(k, TUNED_K, TUNED_VIEW).astype(np.int64)
+            views = np.where(k > TUNED_K[-1], k + k // 5, views)
+        return -views if self.tuning.view == "dynamic" else views
 
     def _most_views(self) -> Ints:
-        return 8 * self.views + 64 if self.tuning.view == "dynamic" else self.views
+        most: Ints = 8 * self.views + 64 if self.tuning.view == "dynamic" else self.views
+        return most

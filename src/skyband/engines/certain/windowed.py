@@ -15,8 +15,8 @@ from skyband.engines.certain.bands import Bands, Records
 from skyband.engines.certain.store import Store, empty_desk
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked, Scorings
 from skyband.errors import StateError
-from skyband.index.objects import LANE, NOWHERE, OUTSIDE, REFILLS, SCORED, STATE, VISITED, Asking
-from skyband.index.upkeep import DELETE, IDLE, INSERT, TMA, TSL, search_window, take_window
+from skyband.index.objects import LANE, NOWHERE, REFILLS, SCORED, VISITED, Asking
+from skyband.index.upkeep import DELETE, IDLE, INSERT, NO_CELL, TMA, TSL, UNKNOWN, search_window, take_window
 from skyband.kernels.records import CHANGE, NEVER, OBJECT
 from skyband.kernels.routing import stable_order
 from skyband.tuning import Tuning
@@ -37,6 +37,7 @@ class Windowed:
     ) -> None:
         self.tuning, self.timed, self.quiet = tuning, timed, quiet
         self.length = asked[0].length
+        self.unknown: list[int] = []  # rows that were to delete an id that nobody has
         self.stores: list[Store] = []
         self._ask(asked, scorings)
 
@@ -59,10 +60,12 @@ class Windowed:
 
     def _views(self, k: Ints) -> Ints:
         """How many a search looks for."""
-        return np.maximum(k, 1)
+        views: Ints = np.maximum(k, 1)
+        return views
 
     def _most_views(self) -> Ints:
-        return self.views
+        most: Ints = self.views
+        return most
 
     @property
     def _cells(self) -> int:
@@ -85,11 +88,12 @@ class Windowed:
         order = np.arange(len(arrivals.rows)) if one else stable_order(arrivals.groups, arrivals.total)
         groups = arrivals.groups[order]
         starts = np.searchsorted(groups, np.arange(arrivals.total + 1))
-        visited = set(np.unique(groups).tolist())
+        visited = set((groups[:1] if one else np.unique(groups)).tolist())
         for g, store in enumerate(self.stores):
             due = self.timed and store.live and int(store.slots["stamp"][store.order[store.facts[1]]]) + self.length
             if (due and due <= arrivals.clock) or (self.quiet and not arrivals.more and store.opened > NOWHERE):
                 visited.add(g)
+        self.unknown = []
         pieces = [self._visit(g, arrivals, data, kinds, order[starts[g] : starts[g + 1]]) for g in sorted(visited)]
         alive = np.zeros(arrivals.size, np.bool_)
         if arrivals.told:
@@ -134,6 +138,7 @@ class Windowed:
             names,
         )
         out = self._run(store, stream, last, arrivals.serial, not arrivals.more)
+        self.unknown += stream[3][stream[4] == UNKNOWN].tolist() if keyed else []
         return self._with_rows(store, out, now, rows, last, arrivals)
 
     def _run(self, store: Store, stream: tuple[Any, ...], last: int, serial: int, final: bool) -> Records:
@@ -142,7 +147,7 @@ class Windowed:
         most = self.length if self._bounded else NEVER
         while True:
             desk = self.desk._replace(before=store.before) if self.quiet else self.desk
-            begin, store.lists, store.objects, store.ghosts, out = take_window(
+            begin, store.lists, store.objects, store.ghosts, out = take_window(  # type: ignore[call-arg]
                 self.asking,
                 store.window,
                 desk,
@@ -186,10 +191,10 @@ class Windowed:
             store.held, out = (out, out[:0]) if arrivals.more else (out[:0], out)
             if arrivals.more:
                 return out
-            gone = (out["diff"] > 0) & self.asking.lanes["above"][out["visit"]].astype(np.bool_)
-            gone &= ~np.isin(out["serial"], store.slots["serial"])
-            out = out[~gone]
-            out = out[np.argsort(out["diff"], kind="stable")]  # who leaves comes first
+            if self.asking.lanes["above"].any():
+                gone = (out["diff"] > 0) & self.asking.lanes["above"][out["visit"]].astype(np.bool_)
+                out = out[~(gone & ~np.isin(out["serial"], store.slots["serial"]))]
+                out = out[np.argsort(out["diff"], kind="stable")]  # who leaves comes first
             store.opened = NOWHERE
             out["instant"], out["row"] = last, rows[-1] if len(rows) else -1
             return out
@@ -300,13 +305,10 @@ class Windowed:
     def delete(self, codes: Ints) -> tuple[Changes, Bools]:
         """Delete objects by the codes of their ids, one step each; which codes were known."""
         known, pieces, groups = np.zeros(len(codes), np.bool_), [], []
-        anew = np.zeros(len(codes), np.bool_)
-        anew[np.unique(codes, return_index=True)[1]] = True  # the second time nobody has the id
         for g, store in enumerate(self.stores):
-            here = anew & (codes < len(store.holders))
+            here = codes < len(store.holders)
             here[here] = store.holders[codes[here]] >= 0
             mine = np.flatnonzero(here)
-            known |= here
             if not len(mine):
                 continue
             kinds, none = np.full(len(mine), DELETE, np.int8), np.empty((len(mine), self.scorings.points.shape[1]))
@@ -314,6 +316,7 @@ class Windowed:
                 store.opened, store.before = NEVER, self.desk.before
             out = self._run(store, (none, mine, mine, mine, kinds, codes[mine]), NOWHERE, 0, True)
             store.opened = NOWHERE
+            known[mine[kinds != UNKNOWN]] = True  # the second time an id is given, nobody has it
             pieces.append(out)
             groups.append(g)
         out = np.concatenate([np.empty(0, CHANGE), *pieces])
@@ -359,7 +362,7 @@ class Windowed:
             taken, mine = store.by_age(), self._store(g)
             data = store.data[taken]
             inside = ((data >= other.asking.lows[query]) & (data <= other.asking.highs[query])).all(axis=1)
-            keys = np.full(len(taken), np.nan)  # idle
+            keys = np.full(len(taken), np.nan)
             keys[inside] = other.scorings.keys(query, np.ascontiguousarray(data[inside].T))
             if self.length < NEVER:
                 taken, keys = taken[inside], keys[inside]
@@ -407,7 +410,7 @@ class Windowed:
             store.tally[1] = 0
             step = np.zeros(1, CHANGE)
             step["row"] = -1
-            store.lists, store.objects, store.ghosts, out = search_window(
+            store.lists, store.objects, out = search_window(
                 self.asking,
                 store.window,
                 self.desk,
@@ -418,7 +421,6 @@ class Windowed:
                 store.tally,
                 store.ghosts,
                 store.graves,
-                store.ghost_tally,
                 self.algorithm,
                 query,
                 np.empty(64, CHANGE),
@@ -468,7 +470,7 @@ class Windowed:
     def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
         assert not len(self.held), "no batch is open"
         stores = [self._store(g) for g in groups.tolist()]
-        lanes, d = self.scorings.points.shape
+        lanes = len(self.asked)
         parts: dict[str, list[Records]] = {name: [] for name in ("held", "data", "floors", "sizes", "runs", "ghosts")}
         for store in stores:
             taken = store.by_age()
@@ -484,7 +486,7 @@ class Windowed:
                 parts, (held, store.data[taken].reshape(-1), floors, np.array(sizes), runs_of, told), strict=True
             ):
                 parts[name].append(array)
-        empty = (HELD, np.float64, FLOOR, np.int64, OBJECT, OBJECT)
+        empty: tuple[Any, ...] = (HELD, np.float64, FLOOR, np.int64, OBJECT, OBJECT)
         return {
             name: (np.concatenate([np.empty(0, dtype), *arrays]), np.array([len(one) for one in arrays], np.int64))
             for (name, arrays), dtype in zip(parts.items(), empty, strict=True)
@@ -529,9 +531,11 @@ class Windowed:
         store.grow(size)
         store.slots["stamp"], store.slots["serial"] = stamps, serials
         store.data[:], store.order[:] = data, np.arange(size)
+        idle = np.isnan(data[:, 0])
+        store.slots["cell"] = np.where(idle, NO_CELL, 0)
         store.facts[0], store.facts[2] = size, -1
         if self.algorithm == TSL and size:
-            store.recent = np.flatnonzero(~np.isnan(data[:, 0])).astype(np.int32)
+            store.recent = np.flatnonzero(~idle).astype(np.int32)
             store.facts[11] = len(store.recent)
             self.desk = store.make_room(self.asking, self.desk, NEVER, 0)
 
