@@ -66,7 +66,8 @@ class Keeping(Standing):
     @property
     def share(self) -> tuple[Any, ...]:
         """Homes with equal shares can be one."""
-        return (self.scored, self.born, *window_key(self.example, self.algorithm))
+        own = (id(self.by) if callable(self.by) else self.by, self.where) if self.scored else ()  # one score serves one
+        return (self.scored, self.born, own, *window_key(self.example, self.algorithm))
 
     def scorings(self) -> Scorings:
         queries = list(self.queries.values())

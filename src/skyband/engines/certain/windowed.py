@@ -48,11 +48,12 @@ class Windowed:
         lanes, (count, d) = np.zeros(len(asked), LANE), scorings.points.shape
         boxes = (scorings.lows, scorings.highs) if len(scorings.lows) else (np.full((count, d), -np.inf),) * 2
         lows, highs = boxes[0], boxes[1] if len(scorings.lows) else np.full((count, d), np.inf)
-        lanes["k"] = [one.k for one in asked]
+        most = asked[0].length if self._bounded else NEVER  # a window has no more
+        lanes["k"] = [min(one.k, most) for one in asked]
         lanes["above"] = [one.threshold is not None for one in asked]
         lanes["threshold"] = [np.inf if one.threshold is None else one.threshold for one in asked]
         lanes["boxed"] = (lows > -np.inf).any(axis=1) | (highs < np.inf).any(axis=1)
-        lanes["view"] = self._views(lanes["k"])
+        lanes["view"] = np.clip(self._views(lanes["k"]), -most, most)
         weights = scorings.weights if scorings.weights.shape[1] else np.ones((count, d))
         self.asking = Asking(scorings.form, scorings.turned, lanes, scorings.points, weights, lows, highs)
         self.views = np.abs(lanes["view"])
@@ -116,8 +117,7 @@ class Windowed:
         """One group's share of a batch; changes with rows."""
         store = self.stores[g]
         if self.quiet and store.opened == NOWHERE:
-            store.opened = arrivals.serial
-            store.before = self.desk.before if len(self.stores) == 1 else np.empty_like(self.desk.before)
+            store.begin(arrivals.serial, self.desk, len(self.stores) == 1)
         now, rows = arrivals.now[mine], arrivals.rows[mine]
         last = arrivals.clock if self.timed else int(now[-1]) if len(now) else NOWHERE
         keyed = self.length == NEVER
@@ -146,7 +146,7 @@ class Windowed:
         store.tally[1] = 0
         most = self.length if self._bounded else NEVER
         while True:
-            desk = self.desk._replace(before=store.before) if self.quiet else self.desk
+            desk = self.desk._replace(before=store.before, touched=store.touched) if self.quiet else self.desk
             begin, store.lists, store.objects, store.ghosts, out = take_window(  # type: ignore[call-arg]
                 self.asking,
                 store.window,
@@ -313,7 +313,7 @@ class Windowed:
                 continue
             kinds, none = np.full(len(mine), DELETE, np.int8), np.empty((len(mine), self.scorings.points.shape[1]))
             if self.quiet:
-                store.opened, store.before = NEVER, self.desk.before
+                store.begin(NEVER, self.desk, True)
             out = self._run(store, (none, mine, mine, mine, kinds, codes[mine]), NOWHERE, 0, True)
             store.opened = NOWHERE
             known[mine[kinds != UNKNOWN]] = True  # the second time an id is given, nobody has it
