@@ -295,3 +295,24 @@ def test_an_answer_at_once_leaves_the_others_alone() -> None:
     ]
     monitor = play(Scene(queries, events))
     assert len(monitor.state.standing()) == 3
+
+
+@pytest.mark.parametrize("algorithm", ["TMA", "auto"])
+def test_another_question_keeps_the_numbers_and_the_window(algorithm: str) -> None:
+    """
+    t        0   5   3          late for b, whose window is 2, not for a, whose window is 9
+    a        0   1   2
+    b        0   1   .   2      b goes on with its own numbers, whatever a has counted
+    """
+    queries = {
+        name: TopK(2, Linear({"x": 1, "y": 1}), Last(span=span), algorithm="TMA") for name, span in (("a", 9), ("b", 2))
+    }
+    joined = TopK(3, Linear({"x": 1, "y": 0}), Last(span=2), algorithm=algorithm)
+    events = [
+        Push([row(t=t, x=1.0) for t in (0, 5, 3)]),
+        Add("c", joined, "b"),
+        Replace("b", dataclasses.replace(queries["b"], k=1)),
+        Replace("c", dataclasses.replace(joined, k=1)),
+        Push([row(t=t, x=2.0) for t in (5, 6)]),
+    ]
+    play(Scene(queries, events, {"time": "t"}))
