@@ -128,10 +128,10 @@ class Keeping(Standing):
     # --- queries come and go
 
     def leave(self, name: str, unit: int | None, clock: int) -> None:
-        heirs = [place for place, other in enumerate(self.queries) if other != name]
+        place = self._place(name)
         del self.queries[name]
-        if self.engine is not None and self.queries:
-            self.machine.relane(self.asked(unit), self.scorings(), np.array(heirs))
+        if self.engine is not None:
+            self.machine.drop_lane(place)
             self.lanes = np.zeros(len(self.queries), np.int64)
 
     def join(

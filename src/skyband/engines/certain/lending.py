@@ -32,14 +32,12 @@ class Lending:
     stores: list[Store]
     tuning: Tuning
 
-    _ask: Callable[[tuple[Asked, ...], Scorings], None]
     _asking: Callable[[tuple[Asked, ...], Scorings], Asking]
     _run: Callable[..., Records]
     _scan: Callable[..., Records]
     _store: Callable[[int], Store]
     _most_views: Callable[[], Ints]
     _most: Callable[[], int]
-    _views: Callable[[Ints], Ints]
 
     @property
     def views(self) -> Ints:
@@ -51,21 +49,6 @@ class Lending:
     def _cells(self) -> int:
         return self.tuning.cells or CELLS
 
-    def relane(self, asked: tuple[Asked, ...], scorings: Scorings, heirs: Ints) -> None:
-        """Serve other queries: each goes on from one of the present ones, or (-1) from nothing until it searches."""
-        old = [self._lanes_of(store) for store in self.stores]
-        self._ask(asked, scorings)
-        for store, (state, entries, ghosts) in zip(self.stores, old, strict=True):
-            kept = heirs >= 0
-            store.set_lanes(len(asked), self.views)
-            for name in FLOOR.names or ():
-                store.state[name][kept] = state[name][heirs[kept]]
-            none = np.empty(0, OBJECT)
-            self._set_runs(
-                store, [entries[h] if h >= 0 else none for h in heirs], [ghosts[h] if h >= 0 else none for h in heirs]
-            )
-            self._lay(store)
-
     def add_lane(self, asked: Asked, scoring: Scorings) -> None:
         """Serve one query more, which has seen nothing until it searches."""
         one = self._asking((asked,), scoring)
@@ -75,6 +58,19 @@ class Lending:
         self.desk = enough_lanes(self.desk, self.asking, self._most_views())
         for store in self.stores:
             store.add_lane(int(self.views[-1]))
+
+    def drop_lane(self, place: int) -> None:
+        """Serve one query less."""
+        kept = np.delete(np.arange(len(self.asked)), place)
+        self.asking = Asking(self.asking.form, self.asking.turned, *(array[kept] for array in self.asking[2:]))
+        self.asked = tuple(self.asked[s] for s in kept)
+        self.keys = [self.keys[s] for s in kept]
+        for store in self.stores:
+            _, entries, ghosts = self._lanes_of(store)
+            store.state, store.wide = store.state[kept], store.wide[kept]
+            store.groups, store.graves = store.groups[kept], store.graves[kept]
+            self._set_runs(store, [entries[s] for s in kept], [ghosts[s] for s in kept])
+            self._lay(store)
 
     def _lanes_of(self, store: Store) -> tuple[Records, list[Records], list[Records]]:
         lanes = [np.array([s]) for s in range(len(store.groups))]
