@@ -688,7 +688,11 @@ def search_window(
     out: Records,
     step: Records,
 ) -> tuple[Records, Records, Records]:
-    """A new query's answer at once, from the window."""
+    """A new query's answer at once, from the window; one with a threshold only joins the lists."""
+    if asking.lanes[s]["above"]:
+        if algorithm != TSL:
+            lists = mend_lists(asking, window, desk, lists, objects, groups, s)
+        return lists, objects, out
     touch(asking, window, desk, objects, groups, s)
     window.state[s]["key"], window.state[s]["stamp"] = np.inf, 0  # a floor that nobody is above
     return settle(

@@ -190,11 +190,10 @@ class Lending:
         """A new query's answer at once; `told`: by group, the serials of objects that were told of under its name."""
         pieces = []
         for g, store in enumerate(self.stores):
-            known = told.get(g, np.empty(0, np.int64))
-            if self.asked[query].threshold is not None:
+            known, above = told.get(g, np.empty(0, np.int64)), self.asked[query].threshold is not None
+            if above:
                 pieces.append(self._tell_all(store, query, known, int(now[g])))
-                continue
-            if len(known):
+            elif len(known):
                 self._haunt(store, query, known)
             store.tally[1] = 0
             step = np.zeros(1, CHANGE)
@@ -215,7 +214,8 @@ class Lending:
                 np.empty(64, CHANGE),
                 step,
             )
-            pieces.append(out[: store.tally[1]])
+            if not above:
+                pieces.append(out[: store.tally[1]])
         codes = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
         return changes_of(np.concatenate([np.empty(0, CHANGE), *pieces]), codes, np.empty(0, np.bool_))
 
