@@ -693,7 +693,12 @@ MUTANTS: dict[str, Mutant] = {
         GRID,
     ),
     "grid: open ends are closed": ("expressions/shapes.py", "nextafter(bound, inf)", "bound", GRID),
-    "upkeep: objects stay a moment longer": (UPKEEP, "if due > until or", "if due >= until or", ON_TIME),
+    "upkeep: objects stay a moment longer": (
+        UPKEEP,
+        "alone = due < until or (due == until and",
+        "alone = due < until or (False and",
+        ON_TIME,
+    ),
     "upkeep: the floor is too high": (
         UPKEEP,
         'window.state[s]["key"] = objects[head + size - 1]["key"]',

@@ -69,7 +69,7 @@ def test_an_id_in_several_groups_is_deleted_in_all_of_them(emit: str) -> None:
         "high": Above(1, "x", UntilDeleted(), per="g", where="y = 0"),
     }
     rows = [row(i=i, g=g, x=float(x), y=y) for i, g, x, y in (
-        ("p", 1, 3, 0), ("p", 2, 4, 0), ("q", 1, 2, 1), ("q", None, 5, 0), ("p", 1, 2, 1), ("r", 2, 1, 0), ("r", 2, 9, 0),
+        ("p", 1, 3, 0), ("p", 2, 4, 0), ("q", 1, 2, 1), ("q", None, 5, 0), ("p", 1, 2, 1), ("r", 2, 9, 0),
     )]  # fmt: skip
     events = [Push(rows), Delete(["p", "z", "p", "q"]), Push(rows[:3]), Delete(["r"]), Restore(), Delete(["q", "p"])]
     play(Scene(queries, events, {"id": "i", "emit": emit, "keep": ("z",)}))

@@ -317,7 +317,8 @@ def test_an_answer_at_once_leaves_the_others_alone() -> None:
 
 @pytest.mark.parametrize("algorithm", ["TMA", "auto"])
 def test_another_question_keeps_the_numbers_and_the_window(algorithm: str) -> None:
-    """
+    """One row is late for b.
+
     t        0   5   3          late for b, whose window is 2, not for a, whose window is 9
     a        0   1   2
     b        0   1   .   2      b goes on with its own numbers, whatever a has counted
