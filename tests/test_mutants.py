@@ -84,9 +84,10 @@ OTHERS = ("tests/contract/test_families.py", "-k", "shorter or overflow or edges
 LEAVE = family("BLOCK", "leave")
 GRID = grid("TMA and (least or point or three)")
 DOMINANCE = grid("SMA and expression")
-VIEWS = grid("TSL and (point or chebyshev)")
+MANY_TIES = grid("TMA and ties")
+EQUALS = ("tests/contract/test_grids.py", "-k", "newer_of_equals and (TMA or TSL)")
 ON_TIME = ("tests/contract/test_grids.py", "-k", "late_rows and arrival-TMA-linear")
-ABOVE = ("tests/contract/test_above.py", "-k", "comes or (TMA and alone)")
+ABOVE = ("tests/contract/test_above.py", "-k", "comes")
 PA_LANES = family("PA-", "waves-4-150-no")
 ODDS = ("tests/engines/test_odds.py", "-k", "limit")
 
@@ -675,11 +676,11 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "grid: cells that only hold a tie are not searched": (
         OBJECTS,
-        'desk.bounds[0] >= best[found - 1]["key"]',
-        'desk.bounds[0] > best[found - 1]["key"]',
-        GRID,
+        'bounds[0] < best[found - 1]["key"]',
+        'bounds[0] <= best[found - 1]["key"]',
+        EQUALS,
     ),
-    "grid: cells that only hold a tie are not listed": (OBJECTS, "if bound >= to:", "if bound > to:", GRID),
+    "grid: cells that only hold a tie are not listed": (OBJECTS, "if bound >= to:", "if bound > to:", MANY_TIES),
     "grid: the best of a slab is at its head": (
         PREFERENCES,
         "at * (high if (at > 0) != turned else low)",
@@ -701,8 +702,8 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "upkeep: the floor is too high": (
         UPKEEP,
-        'window.state[s]["key"] = objects[head + size - 1]["key"]',
-        'window.state[s]["key"] = objects[head]["key"]',
+        'state[s]["key"] = objects[head + size - 1]["key"]',
+        'state[s]["key"] = objects[head]["key"]',
         GRID,
     ),
     "upkeep: one short is enough": (UPKEEP, "if size < k and (", "if size < k - 1 and (", GRID),
@@ -712,7 +713,7 @@ MUTANTS: dict[str, Mutant] = {
         "False",
         GRID,
     ),
-    "upkeep: k - 1 dominate": (UPKEEP, "if dominators >= k:", "if dominators >= k - 1:", DOMINANCE),
+    "upkeep: k - 1 dominate": (UPKEEP, '["dom"] < k:', '["dom"] < k - 1:', DOMINANCE),
     "upkeep: the threshold itself": (
         UPKEEP,
         'key > lanes[s]["threshold"] and in_box(',
@@ -723,7 +724,7 @@ MUTANTS: dict[str, Mutant] = {
         LISTS,
         'best[found - 1]["key"] > limit',
         'best[found - 1]["key"] >= limit',
-        VIEWS,
+        EQUALS,
     ),
     "above: who came and went is told": (WINDOWED, "out = out[~(gone", "out = out[~(False & gone", ABOVE),
     # --- families
