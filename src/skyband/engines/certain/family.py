@@ -20,13 +20,14 @@ from skyband.engines.certain.pa import PA
 from skyband.engines.certain.ra import first_limits
 from skyband.engines.contract import Arrivals, Asked, Changes, Floats, Ints, Ranked, Scorings
 from skyband.errors import StateError
+from skyband.index import grid
 from skyband.index.filtered import take_filtered
 from skyband.index.queries import SIDES
 from skyband.index.ring import take_ring
 from skyband.kernels.records import ARRIVAL, CAP, CHANGE, GROUP, NEVER, OBJECT, RULE, SILENT, STRICT, VISIT
 from skyband.kernels.routing import find_rows, stable_order, unzip
 
-EACH = 50  # places in the ring for each query
+EACH = 100  # places in the ring for each query
 FEW = 16  # queries are looked through without an index
 COLUMNS = (*[np.int64] * 5, np.float64, np.int8, np.bool_)  # of changes, as `unzip` gives them
 
@@ -48,7 +49,7 @@ class Family(Bands):
 
     def _set_buffer(self, asked: tuple[Asked, ...]) -> None:
         most = self.tuning.buffer or max(buffered.BUFFER, EACH * len(self.groups))
-        self.most = most if self.timed else min(most, (asked[0].length + 1) // 2)
+        self.most = most if self.timed else min(most, asked[0].length)
 
     def _index(self) -> tuple[Any, ...]:
         """An empty query index; it holds nothing that the lanes do not know, so it is not stored."""
@@ -252,6 +253,21 @@ class BLOCKFamily(Family):
     """BLOCK over a ring that all lanes share."""
 
     name = "BLOCK"
+
+    def _index(self) -> tuple[Any, ...]:
+        """An empty grid over blocks, and what the lanes see of it."""
+        lanes, d = self.scorings.points.shape
+        wanted = lanes >= FEW if self.tuning.index is None else self.tuning.index
+        side = grid.SIDES[d] if wanted and d < len(grid.SIDES) else 0
+        return (
+            np.full(d, np.nan),
+            np.zeros(d),
+            side,
+            np.zeros((lanes, d, side + 1)),
+            np.zeros((lanes, 2 * min(128, side ** (d - 1)) if side else 0), np.int64),
+            np.full(lanes, -1),
+            np.full(lanes, np.nan),
+        )
 
 
 class FilteredFamily(Family):
