@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.batch import Batch, from_times, time_unit
+from skyband.changes import Roll
 from skyband.columns import Shelf, lent
 from skyband.engines.contract import NEVER, Arrivals, Asked, Changes, Engine, Ranked, Scorings
 from skyband.engines.registry import APPROXIMATE, WINDOWED, choose, load
@@ -43,6 +44,7 @@ class State:
     ahead: Any = None  # `advance` before the type of time was known
     serial: int = 0  # of the next row
     counters: dict[str, Any] = field(default_factory=lambda: {"arrivals": 0, "late": 0, "rejected": {}})
+    roll: Roll | None = None  # of the queries, as changes name them
 
     def standing(self) -> list[Standing]:
         return list(dict.fromkeys(self.homes.values()))
