@@ -2,8 +2,8 @@
 
 A scene is a list of events (pushes, advances, deletions, restores, other queries) for some standing queries. `play`
 gives it to a Monitor and to the oracle and holds the two against each other after each event: changes as multisets of
-rows, their order as far as the contract fixes it, answers with ranks, and the engines' own invariants.
-`reference` is a second, faster recomputation of one group for streams that are too long for the oracle.
+rows, their order as far as the contract fixes it, answers with ranks, and the engines' own invariants. `reference` is
+a second, faster recomputation of one group for streams that are too long for the oracle.
 
 SKYBAND_FUZZ=20 runs 20 times as many examples, at random instead of the same ones each time.
 SKYBAND_KILL=1 runs few examples and does not shrink: tests/test_mutants.py.
@@ -151,8 +151,8 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Scene:
-    queries: dict[str, Asked]
-    events: list[Event]
+    queries: Mapping[str, Any]
+    events: Sequence[Any]
     options: dict[str, Any] = field(default_factory=dict)
     clockwork: Clockwork = INTEGERS
     ids: Any = _TYPES["i"]

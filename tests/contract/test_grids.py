@@ -260,7 +260,7 @@ LENT = Taste(scores=(0.0, 1.0, 2.0, 3.0, 1.5, -1.0, None), ids=("p", "q", "r", "
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("window", ["count", "time", "until deleted"])
-@examples(10)
+@examples(5)
 @given(data=st.data())
 def test_an_answer_at_once(window: str, algorithm: str, data: st.DataObject) -> None:
     """Queries join a window that is there: in its home, or with a copy of what they see of it; then all go on."""
