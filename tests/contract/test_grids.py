@@ -109,6 +109,7 @@ CASES = {
     "a point of a box": ("linear", 2, "coarse", 2, None, "x0 = 0.5 and x1 < 1", 20),
     "an empty box": ("linear", 2, "coarse", 2, None, "x0 > 100", 20),
     "a box and more": ("linear", 2, "random", 3, None, "x0 < 0.5 and x1 > x0 and x1 < 2", 60),
+    "lists that are too long": ("linear", 2, "random", 40, None, None, 100),
     "k > n": ("linear", 2, "coarse", 90, None, None, 20),
 }
 
