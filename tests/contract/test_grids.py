@@ -352,3 +352,12 @@ def test_another_question_keeps_the_numbers_and_the_window(algorithm: str) -> No
         Push([row(t=t, x=2.0) for t in (5, 6)]),
     ]
     play(Scene(queries, events, {"time": "t"}))
+
+
+@pytest.mark.xfail(strict=True, reason="who was told of and has left the shorter window is told of as new")
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_longer_window_knows_who_was_told_of(algorithm: str) -> None:
+    """The 5 leaves the window of 1 and comes back with the window of 2, which another query keeps."""
+    short, long = (TopK(1, "x", Last(n), algorithm=algorithm) for n in (1, 2))
+    events = [Push([row(x=5.0), row(x=0.0)]), Replace("a", long)]
+    play(Scene({"a": short, "b": long}, events))
