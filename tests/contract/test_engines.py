@@ -145,7 +145,7 @@ def test_every_type_of_time(algorithm: str, clockwork: str, data: st.DataObject)
     taste = Taste(timed=(True,), clockworks=(clockwork,), by=("x",), scores=FEW, per=(None, "g"), events=5)
     scene = data.draw(scenes(algorithm, taste))
     monitor = play(scene, strict=algorithm in STRICT)
-    if any(row["t"] is not None and row["x"] is not None for event in scene.events[:1] for row in event.rows):  # type: ignore[union-attr]
+    if any(row["t"] is not None and row["x"] is not None for event in scene.events[:1] for row in event.rows):
         assert monitor.push(scene.table([])).schema.field("time").type == scene.clockwork.type
 
 
