@@ -37,15 +37,16 @@ def change_table(
 
     `labels`: for each piece, the place in `queries` of each of its engine's queries. `types`: columns in order.
     """
-    tables, places = [_table({}, types, 0)], [np.empty(0, np.int32)]
+    tables, places, in_order = [_table({}, types, 0)], [np.empty(0, np.int32)], True
     for piece, label in zip(pieces, labels, strict=True):
         if piece and len(piece["query"]):
-            place = np.asarray(label, np.int32)[piece["query"]]
+            place = np.take(np.asarray(label, np.int32), piece["query"])
             tables.append(_table({**piece, "query": _named(place, queries)}, types, len(place)))
+            in_order &= bool((np.diff(label) > 0).all() and (not len(places[-1]) or places[-1][-1] <= place[0]))
             places.append(place)
-    place = np.concatenate(places)
-    if (np.diff(place) >= 0).all():
+    if in_order:  # each piece is by query
         return pa.concat_tables(tables).combine_chunks() if len(tables) != 2 else tables[1]
+    place = np.concatenate(places)
     return pa.concat_tables(tables).take(lent(np.argsort(place, kind="stable"))).combine_chunks()
 
 

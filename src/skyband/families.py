@@ -68,14 +68,12 @@ def judge_family(batch: Batch, by: Any) -> Scored | None:
 
 def _judge(batch: Batch, by: Any) -> Scored | None:
     columns = [batch.numbers(name).values for name in by.columns]
-    total = columns[0]
-    for column in columns[1:]:
-        total = total + column
-    if np.isnan(total).any():
+    most = [max(column.max(), -column.min()) for column in columns if len(column)]
+    if np.isnan(most).any():
         wild = [(np.abs(column) > TAME).any() for column in columns]
         return None if any(wild) else score(batch, by)
-    if any(len(column) and max(column.max(), -column.min()) > TAME for column in columns):
+    if any(one > TAME for one in most):
         return None
-    scored = Scored(total)
+    scored = Scored(columns[0])  # an engine of a family scores by itself
     reject_beyond(scored, batch, by.columns)
     return scored

@@ -442,14 +442,14 @@ class Monitor:
     def _told_types(self) -> dict[str, Any]:
         options = self.state.options
         types = {name: self.state.types.get(name, pa.null()) for name in options.kept}
-        for home in self.state.homes.values():
+        for home in self.state.standing():
             types |= {name: self.state.types.get(name, pa.null()) for name in home.groups.names}
         types["id"] = pa.int64() if options.id is None else self.state.types.get(options.id, pa.null())
         types["time"] = pa.null() if options.time is None else self.state.types.get(options.time, pa.null())
         return types
 
     def _change_types(self) -> dict[str, Any]:
-        per = [name for home in self.state.homes.values() for name in home.groups.names]
+        per = [name for home in self.state.standing() for name in home.groups.names]
         names = change_names(per, self.state.options.kept, self.state.options.time is not None)
         return column_types(names, self._told_types())
 

@@ -280,7 +280,7 @@ class Standing:
     def _columns(
         self, changes: Changes, push: Push, told: dict[str, Any], numbers: Ints, before: Ints
     ) -> dict[str, Any]:
-        lanes = self.lanes[changes.query]
+        lanes = self.lanes[changes.query] if len(self.lengths) > 1 else np.zeros(len(changes.query), np.int64)
         idle = changes.row < 0
         at = changes.instant  # count windows: the number of the step's arrival
         if self.timed or idle.any():
@@ -467,6 +467,9 @@ def _number(groups: Ints, counts: Ints, counted: Bools) -> Ints:
     from skyband.kernels.routing import number, number_some
 
     numbers = np.empty(len(groups), np.int64)
+    if len(counts) == 1 and counted.all():
+        counts[0] += len(groups)
+        return np.arange(counts[0] - len(groups), counts[0])
     if counted.all():
         number(groups, counts, numbers)
     else:

@@ -22,7 +22,6 @@ from skyband.kernels.scoring import best_term, join_terms, keys_of
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MANY = 1 << 15  # found at a time
-SIDES = (0, 256, 32, 12, 6, 4, 3)  # cells along each of d dimensions
 keys_here = inlined(keys_of.py_func)  # type: ignore[attr-defined]
 
 

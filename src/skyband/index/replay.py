@@ -153,17 +153,16 @@ def take_block(
     found: Ints,  # which arrivals they are, in any order, none of them late
     bounds: Ints,
     stamps: Ints,
-    now: Ints,
     rows: Ints,
     low: int,  # the block's first arrival
-    end: int,  # and its end
+    high: int,
+    end: int,
     serial: int,
     joint: bool,
     quiet: bool,
     merged: Records,  # room for a run and all who were found for it, as in the following
     valid: Records,
-    room: Ints,  # five rows
-    when: Floats,
+    room: Ints,  # seven rows
     out: Records,
     tally: Records,
 ) -> None:
@@ -174,8 +173,9 @@ def take_block(
     and an event moves that past a place or two. Counters rise in the sweep: whoever came with the block is newer than
     all that were there before.
     """
-    order, spare, coming, leaving, recent = room[0], room[1], room[2], room[3], room[4]
+    order, spare, coming, when, leaving, until, recent = room[0], room[1], room[2], room[3], room[4], room[5], room[6]
     bound = end - length  # the block's end lets go of those with stamps up to here
+    even = joint and stamps[high - 1] - stamps[low] == high - 1 - low == rows[high - 1] - rows[low]  # no need to look
     for s in range(first_lane, last_lane):
         begin, n = bounds[s], bounds[s + 1] - bounds[s]
         if n == 0:
@@ -192,8 +192,8 @@ def take_block(
             if c < n and (i == size or keys[begin + order[c]] >= objects[head + i]["key"]):
                 a = found[begin + order[c]]
                 merged[total]["key"] = keys[begin + order[c]]
-                merged[total]["stamp"] = stamps[a]
-                merged[total]["serial"] = serial + rows[a]
+                merged[total]["stamp"] = stamps[low] + a - low if even else stamps[a]
+                merged[total]["serial"] = serial + (rows[low] + a - low if even else rows[a])
                 merged[total]["dom"] = merged[total]["inside"] = merged[total]["shown"] = merged[total]["was"] = 0
                 valid[total] = False
                 if keys[begin + order[c]] >= U:
@@ -207,32 +207,32 @@ def take_block(
                 i += 1
                 if i == min(K, size):
                     edge = total + 1
-                if merged[total]["stamp"] <= bound:  # the oldest goes first
-                    e = gone
-                    while e > 0 and merged[leaving[e - 1]]["stamp"] > merged[total]["stamp"]:
-                        leaving[e] = leaving[e - 1]
-                        e -= 1
-                    leaving[e] = total
+                if merged[total]["stamp"] <= bound:
+                    leaving[gone] = total
+                    until[gone] = -merged[total]["stamp"]
                     gone += 1
             top += merged[total]["key"] >= U
             total += 1
         if not quiet:
             rank(when, coming, come, order, spare)
+            rank(until, leaving, gone, recent, spare)
         c, e, held = 0, 0, min(K, size)
         while not quiet and (c < come or e < gone):
             comes, goes, row = c < come, e < gone, -1
             if goes:
-                instant = merged[leaving[e]]["stamp"] + length
+                instant = merged[leaving[recent[e]]]["stamp"] + length
             if comes:
-                a, p = int(-when[order[c]]), coming[order[c]]
-                if goes and (instant < now[a] or (instant == now[a] and not joint)):
+                p = coming[order[c]]
+                now = merged[p]["stamp"]  # it is not late
+                if goes and (instant < now or (instant == now and not joint)):
                     comes = False
                 else:
-                    goes, instant, row = goes and instant == now[a], now[a], rows[a]
-            while goes and e < gone and merged[leaving[e]]["stamp"] <= instant - length:
-                valid[leaving[e]] = False
-                if leaving[e] < edge:
-                    told = leaves(merged, leaving[e], s, instant, row, out, told)
+                    goes, instant, row = goes and instant == now, now, merged[p]["serial"] - serial
+            while goes and e < gone and merged[leaving[recent[e]]]["stamp"] <= instant - length:
+                j = leaving[recent[e]]
+                valid[j] = False
+                if j < edge:
+                    told = leaves(merged, j, s, instant, row, out, told)
                     held -= 1
                 e += 1
             if comes:
@@ -258,18 +258,14 @@ def take_block(
         for j in range(total):
             stamp, dom = merged[j]["stamp"], merged[j]["dom"] + came
             if merged[j]["serial"] >= first:
-                i = came
-                while i > 0 and recent[i - 1] >= stamp:
-                    i -= 1
-                dom = came - i
+                dom = 0
+                for c in range(came):
+                    dom += recent[c] >= stamp
                 if stamp <= newest:  # of an equal time as some that were there
                     for c in range(head, to):
                         dom += objects[c]["serial"] < first and objects[c]["stamp"] >= stamp
-                if dom < K:
-                    for c in range(came, i, -1):
-                        recent[c] = recent[c - 1]
-                    recent[i] = stamp
-                    came += 1
+                recent[came] = stamp
+                came += dom < K
                 newer = max(newer, stamp)
             if dom >= K or stamp <= bound:
                 if merged[j]["was"]:
@@ -292,18 +288,19 @@ def take_block(
 
 
 @inlined
-def rank(keys: Floats, places: Ints, n: int, order: Ints, spare: Ints) -> None:
-    """The order by key, the largest first, at equal keys by place: 16 at a time by insertion, then merged in pairs."""
-    for low in range(0, n, 16):
-        for a in range(low, min(low + 16, n)):
-            i = a
-            while i > low and (
-                keys[order[i - 1]] < keys[a] or (keys[order[i - 1]] == keys[a] and places[order[i - 1]] < places[a])
-            ):
-                order[i] = order[i - 1]
-                i -= 1
-            order[i] = a
-    width = 16
+def rank(keys: Records, places: Ints, n: int, order: Ints, spare: Ints) -> None:
+    """The order by key, the largest first, at equal keys by place: 64 at a time, then merged in pairs.
+
+    Up to 64 each counts who ranks above it, which compiles to a few instructions and guesses no branch wrong.
+    """
+    for low in range(0, n, 64):
+        some, where = keys[low : min(low + 64, n)], places[low : min(low + 64, n)]
+        for a in range(len(some)):
+            above = 0
+            for b in range(len(some)):
+                above += (some[b] > some[a]) | ((some[b] == some[a]) & (where[b] > where[a]))
+            order[low + above] = low + a
+    width = 64
     while width < n:
         for low in range(0, n, 2 * width):
             left, right = low, min(low + width, n)

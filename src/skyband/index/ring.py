@@ -88,24 +88,32 @@ def take_ring(
     picked = np.empty(256, ARRIVAL)
     listed_keys, listed, bounds = np.empty(1024), np.empty(1024, np.int64), np.zeros(lanes + 1, np.int64)
     merged, valid = np.empty(64, objects.dtype), np.empty(64, np.bool_)
-    room, when = np.empty((5, 64), np.int64), np.empty(64)
+    room = np.empty((7, 64), np.int64)
     block, places = np.empty((data.shape[0], most)), np.empty(most, np.int64)
     cells, starts = np.empty(most, np.int64), np.zeros(side ** data.shape[0] + 1, np.int64)
     dense = np.full(lanes, -1)
     aim = K + math.ceil(4 * math.sqrt(K)) + 4  # so many of the ring's objects are to be above a lane's depth
     enough = K + math.ceil(K * math.log(aim / K))  # that many of them are in the run: the others are dominated
     low = 0
-    while low < size or begun[0] < last:
+    while quiet and low < size and now[low] <= last - length:  # gone by the end, and only the end is told
+        low += 1
+    if low:
+        begun[0], span[1] = now[low - 1], 0
+    unchecked = False  # lanes of a quiet batch may have fewer than K above their depths until its end
+    while low < size or begun[0] < last or unchecked:
         high = low
         largest = min(max(64, begun[1] // 2), max(1, most // 4))
         while high < size and high - low < largest and now[high] - now[low] <= length // 4:
             high += 1
         end = now[high - 1] if high > low else last
-        gone, bound = 0, end - length
+        gone, bound = 0, (last if quiet else end) - length
         while gone < span[1] and (span[1] - gone + high - low > most or ring_stamps[span[0] + gone] <= end - length):
             gone += 1
         if gone:
             bound = max(bound, ring_stamps[span[0] + gone - 1])
+        left = bound  # who has left the ring has a stamp up to this
+        if span[1] and not gone:
+            left = max(left, ring_stamps[span[0]] - joint)
         for s in range(lanes):
             found, i, stop = 0, groups[s]["head"], groups[s]["head"] + groups[s]["size"]
             while (
@@ -113,7 +121,7 @@ def take_ring(
             ):  # who is above the depth and newer than `bound`
                 found += objects[i]["stamp"] > bound
                 i += 1
-            if found < K and caps[s]["threshold"] > -np.inf:
+            if found < K and caps[s]["threshold"] > -np.inf and (gone or high == low or not quiet):
                 work[0] += span[1]
                 work[2] += 1
                 keys_of(form, turned, points, weights, s, ring, span[0], span[0] + span[1], keys)
@@ -124,11 +132,11 @@ def take_ring(
                 take_lane(objects, groups, views, s, K, length, picked, n, serial, joint, quiet, out, tally)
             elif found > enough + K // 8 + 4:
                 out = reserve(out, tally, groups[s]["size"])
-                lift(objects, groups, s, enough, bound, caps, ring_serials, span, quiet, out, tally)
+                lift(objects, groups, s, enough, left, caps, ring_serials, span, quiet, out, tally)
         late = False
         for a in range(low, high):
             late |= stamps[a] < now[a]
-        sorted_ = side > 0 and high - low >= 64 and not late
+        sorted_ = side > 0 and high - low >= len(starts) - 1 and not late
         if sorted_:
             if origin[0] != origin[0]:
                 lay_grid(data, low, high, origin, scale, side)
@@ -166,10 +174,10 @@ def take_ring(
             out = reserve(out, tally, told)
             if longest > len(merged):
                 merged, valid = np.empty(2 * longest, objects.dtype), np.empty(2 * longest, np.bool_)
-                room, when = np.empty((5, 2 * longest), np.int64), np.empty(2 * longest)
+                room = np.empty((7, 2 * longest), np.int64)
             take_block(
-                objects, groups, views, first, stop, K, length, listed_keys, listed, bounds, stamps, now, rows, low,
-                end, serial, joint, quiet, merged, valid, room, when, out, tally,
+                objects, groups, views, first, stop, K, length, listed_keys, listed, bounds, stamps, rows, low, high,
+                end, serial, joint, quiet, merged, valid, room, out, tally,
             )  # fmt: skip
             first = stop
         span[0] += gone
@@ -177,9 +185,8 @@ def take_ring(
         shift_ring(ring, ring_stamps, ring_serials, span, data, stamps, now, rows, low, high, serial)
         begun[0] = end
         begun[1] += high - low
+        unchecked = quiet and high > low
         low = high
-        if high == size and end >= last:
-            break
     step = np.zeros(1, out.dtype)
     for s in range(lanes):
         if groups[s]["due"] <= last:
@@ -278,7 +285,9 @@ def lift(
     for i in range(first, size):
         keep = objects[head + i]["key"] == depth
         if not keep and objects[head + i]["stamp"] > bound:
-            place = np.searchsorted(ring_serials[span[0] : span[0] + span[1]], objects[head + i]["serial"])
+            place = objects[head + i]["serial"] - ring_serials[span[0]]  # if all rows are in the ring
+            if place < 0 or place >= span[1] or ring_serials[span[0] + place] != objects[head + i]["serial"]:
+                place = np.searchsorted(ring_serials[span[0] : span[0] + span[1]], objects[head + i]["serial"])
             keep = place == span[1] or ring_serials[span[0] + place] != objects[head + i]["serial"]
         if keep:
             objects[head + w] = objects[head + i]
@@ -312,11 +321,20 @@ def shift_ring(
             for i in range(span[1]):
                 ring[j, i] = ring[j, span[0] + i]
         span[0] = 0
+    end = span[0] + span[1]
     for a in range(low, high):
-        if stamps[a] == now[a]:
-            i = span[0] + span[1]
+        ring_stamps[end] = stamps[a]
+        ring_serials[end] = serial + rows[a]
+        end += stamps[a] == now[a]
+    if end == span[0] + span[1] + high - low:  # none is late
+        for j in range(ring.shape[0]):
+            column, fresh = ring[j, end - (high - low) : end], data[j, low:high]
+            for i in range(len(fresh)):
+                column[i] = fresh[i]
+    else:
+        i = span[0] + span[1]
+        for a in range(low, high):
             for j in range(ring.shape[0]):
                 ring[j, i] = data[j, a]
-            ring_stamps[i] = stamps[a]
-            ring_serials[i] = serial + rows[a]
-            span[1] += 1
+            i += stamps[a] == now[a]
+    span[1] = end - span[0]

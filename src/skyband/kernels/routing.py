@@ -107,8 +107,10 @@ def reorder(records: Records, order: Ints) -> Records:
 @kernel
 def unzip(
     changes: Records,
-    order: Ints,
-    query: Ints,
+    lanes: int,
+    rows: Ints,  # of arrivals whose numbers rise by one; empty: all changes have their rows
+    begin: int,  # the first of these numbers
+    query: NDArray[np.int32],
     row: Ints,
     instant: Ints,
     stamp: Ints,
@@ -117,11 +119,19 @@ def unzip(
     diff: NDArray[np.int8],
     first: NDArray[np.bool_],
 ) -> None:
-    """Changes as columns, in this order; each lane is a query."""
-    for i in range(len(order)):
-        j = order[i]
+    """Changes as columns, by lane and in order within each; each lane is a query."""
+    place = np.zeros(lanes + 1, np.int64)
+    for j in range(len(changes)):
+        place[changes[j]["visit"] + 1] += 1
+    for s in range(lanes):
+        place[s + 1] += place[s]
+    for j in range(len(changes)):
+        i = place[changes[j]["visit"]]
+        place[changes[j]["visit"]] += 1
         query[i] = changes[j]["visit"]
         row[i] = changes[j]["row"]
+        if len(rows) and changes[j]["row"] < 0:
+            row[i] = rows[changes[j]["instant"] - begin]
         instant[i] = changes[j]["instant"]
         stamp[i] = changes[j]["stamp"]
         serial[i] = changes[j]["serial"]
