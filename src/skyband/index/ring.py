@@ -92,7 +92,7 @@ def take_ring(
     block, places = np.empty((data.shape[0], most)), np.empty(most, np.int64)
     cells, starts = np.empty(most, np.int64), np.zeros(side ** data.shape[0] + 1, np.int64)
     dense = np.full(lanes, -1)
-    aim = K + math.ceil(4 * math.sqrt(K)) + 4  # so many of the ring's objects are to be above a lane's depth
+    aim = K + math.ceil(5 * math.sqrt(K)) + 4  # so many of the ring's objects are to be above a lane's depth
     enough = K + math.ceil(K * math.log(aim / K))  # that many of them are in the run: the others are dominated
     low = 0
     while quiet and low < size and now[low] <= last - length:  # gone by the end, and only the end is told

@@ -119,25 +119,36 @@ def unzip(
     diff: NDArray[np.int8],
     first: NDArray[np.bool_],
 ) -> None:
-    """Changes as columns, by lane and in order within each; each lane is a query."""
-    place = np.zeros(lanes + 1, np.int64)
+    """Changes as columns, by lane and in order within each; each lane is a query. In blocks they are so already."""
+    pieces = np.empty(len(changes) + 1, np.int64)  # where a stretch of one lane begins
+    place, n = np.zeros(lanes + 1, np.int64), 0
     for j in range(len(changes)):
-        place[changes[j]["visit"] + 1] += 1
+        if j == 0 or changes[j]["visit"] != changes[j - 1]["visit"]:
+            pieces[n] = j
+            place[changes[j]["visit"] + 1] += 1
+            n += 1
+    pieces[n] = len(changes)
     for s in range(lanes):
         place[s + 1] += place[s]
-    for j in range(len(changes)):
-        i = place[changes[j]["visit"]]
-        place[changes[j]["visit"]] += 1
-        query[i] = changes[j]["visit"]
-        row[i] = changes[j]["row"]
-        if len(rows) and changes[j]["row"] < 0:
-            row[i] = rows[changes[j]["instant"] - begin]
-        instant[i] = changes[j]["instant"]
-        stamp[i] = changes[j]["stamp"]
-        serial[i] = changes[j]["serial"]
-        key[i] = changes[j]["key"]
-        diff[i] = changes[j]["diff"]
-        first[i] = changes[j]["first"]
+    order = np.empty(n, np.int64)
+    for piece in range(n):
+        s = changes[pieces[piece]]["visit"]
+        order[place[s]] = piece
+        place[s] += 1
+    i = 0
+    for to in range(n):
+        for j in range(pieces[order[to]], pieces[order[to] + 1]):
+            query[i] = changes[j]["visit"]
+            row[i] = changes[j]["row"]
+            if len(rows) and changes[j]["row"] < 0:
+                row[i] = rows[changes[j]["instant"] - begin]
+            instant[i] = changes[j]["instant"]
+            stamp[i] = changes[j]["stamp"]
+            serial[i] = changes[j]["serial"]
+            key[i] = changes[j]["key"]
+            diff[i] = changes[j]["diff"]
+            first[i] = changes[j]["first"]
+            i += 1
 
 
 @kernel

@@ -27,6 +27,7 @@ from skyband.kernels.records import ARRIVAL, CAP, CHANGE, GROUP, NEVER, OBJECT, 
 from skyband.kernels.routing import find_rows, unzip
 
 EACH = 100  # places in the ring for each query
+SHARED = 50  # places in a buffer that filters share, for each query
 FEW = 16  # queries are looked through without an index
 COLUMNS = (np.int32, *[np.int64] * 4, np.float64, np.int8, np.bool_)  # of changes, as `unzip` gives them
 
@@ -355,6 +356,11 @@ class SASFFamily(FilteredFamily):
     _rule = buffered.Buffered._rule
     _new_caps = buffered.Buffered._new_caps
     _set_buffer = buffered.Buffered._set_buffer
+
+    @property
+    def _usual(self) -> int:
+        """All lanes share one buffer, so it may be longer."""
+        return max(buffered.BUFFER, SHARED * len(self.groups))
 
 
 class SARFFamily(SASFFamily):
