@@ -74,6 +74,7 @@ LATE = family("BLOCK", "arrival-late")
 NO_RING = ("tests/contract/test_families.py", "-k", "no_ring")
 OTHERS = ("tests/contract/test_families.py", "-k", "shorter or overflow or edges_of")
 LEAVE = family("BLOCK", "leave")
+NET = ("tests/contract/test_families.py", "-k", "net_changes")
 PA_LANES = family("PA-", "waves-4-150-no")
 ODDS = ("tests/engines/test_odds.py", "-k", "limit")
 
@@ -609,7 +610,16 @@ MUTANTS: dict[str, Mutant] = {
         NO_RING,
     ),
     "ring: lifted without ties": (RING, 'keep = objects[head + i]["key"] == depth', "keep = False", TIES),
-    "ring: late ones are in it": (RING, "if stamps[a] == now[a]:", "if True:", LATE),
+    "ring: late ones are in it": (RING, "        end += stamps[a] == now[a]", "        end += 1", LATE),
+    "ring: late ones are told apart by their times only": (
+        RING,
+        "            i += stamps[a] == now[a]",
+        "            i += 1",
+        LATE,
+    ),
+    "ring: net changes skip who stays": (RING, "now[low] <= last - length:", "now[low] <= last - length + 1:", NET),
+    "ring: net changes with what was above": (RING, "(gone or high == low or not quiet)", "(gone or not quiet)", NET),
+    "ring: lifted by who has left it": (RING, "left = max(left, ring_stamps[span[0]] - joint)", "pass", NET),
     # --- lanes
     "lane: the earlier arrival of equal times first": (
         REPLAY,
@@ -631,15 +641,15 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "block: the older of a tie within it above": (
         REPLAY,
-        "(keys[order[i - 1]] == keys[a] and places[order[i - 1]] < places[a])",
-        "(keys[order[i - 1]] == keys[a] and places[order[i - 1]] > places[a])",
+        "(some[b] == some[a]) & (where[b] > where[a])",
+        "(some[b] == some[a]) & (where[b] < where[a])",
         RINGS,
     ),
     "block: U of those who expire": (REPLAY, 'stay += objects[head + w]["stamp"] > bound', "stay += 1", RINGS),
     "block: a tie with U waits": (REPLAY, "if keys[begin + order[c]] >= U:", "if keys[begin + order[c]] > U:", RINGS),
     "block: counters forget the block": (REPLAY, 'merged[j]["dom"] + came', 'merged[j]["dom"]', RINGS),
-    "block: all of the block dominate": (REPLAY, "dom = came - i", "dom = came", RINGS),
-    "block: equal times do not dominate": (REPLAY, "recent[i - 1] >= stamp", "recent[i - 1] > stamp", IN_ORDER),
+    "block: all of the block dominate": (REPLAY, "dom += recent[c] >= stamp", "dom += 1", RINGS),
+    "block: equal times do not dominate": (REPLAY, "recent[c] >= stamp", "recent[c] > stamp", IN_ORDER),
     "block: equal times before it do not dominate": (
         REPLAY,
         "                if stamp <= newest:",
@@ -656,8 +666,8 @@ MUTANTS: dict[str, Mutant] = {
     "block: windows are one longer": (REPLAY, "if dom >= K or stamp <= bound:", "if dom >= K or stamp < bound:", RINGS),
     "block: arrival and expiry are two steps": (
         REPLAY,
-        "(instant == now[a] and not joint)",
-        "instant == now[a]",
+        "(instant == now and not joint)",
+        "instant == now",
         RINGS,
     ),
     # --- families
