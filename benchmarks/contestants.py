@@ -3,7 +3,7 @@
 It returns two functions. `work` is what the harness times; `after`, not timed, turns what `work` returned
 into an answer, the check that it must pass (checks.py), and counters of the work done, `rows` among them.
 Parameters: n (window), k, rows (timed), fill (rows taken before the clock starts), batch (rows of a push).
-queries (so many Nearest ones, gathered or not by the Monitor itself), algorithm, and its tuning.
+queries (so many Nearest ones, gathered or not by the Monitor itself), algorithm, its tuning, net (emit="batch").
 Those on Spark are in spark/contestants.py, which is loaded when one of them takes part.
 """
 
@@ -246,7 +246,7 @@ def _near(stream: Stream, p: Mapping[str, Any]) -> Any:
             )
             for number, point in enumerate(sites(stream, p).tolist())
         },
-        emit=p.get("emit", "arrival"),
+        emit="batch" if p.get("net") else "arrival",
     )
 
 
