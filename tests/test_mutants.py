@@ -88,9 +88,10 @@ LEAVE = family("BLOCK", "leave")
 NET = ("tests/contract/test_families.py", "-k", "net_changes")
 IN_GRID = grid("TMA and (least or point or three)")
 DOMINANCE = grid("SMA and expression")
-VIEWS = grid("TSL and (point or chebyshev)")
+MANY_TIES = grid("TMA and ties")
+EQUALS = ("tests/contract/test_grids.py", "-k", "newer_of_equals and (TMA or TSL)")
 ON_TIME = ("tests/contract/test_grids.py", "-k", "late_rows and arrival-TMA-linear")
-ABOVE = ("tests/contract/test_above.py", "-k", "comes or (TMA and alone)")
+ABOVE = ("tests/contract/test_above.py", "-k", "comes")
 PA_LANES = family("PA-", "waves-4-150-no")
 ODDS = ("tests/engines/test_odds.py", "-k", "limit")
 
@@ -699,9 +700,9 @@ MUTANTS: dict[str, Mutant] = {
         OBJECTS,
         'bounds[0] < best[found - 1]["key"]',
         'bounds[0] <= best[found - 1]["key"]',
-        IN_GRID,
+        EQUALS,
     ),
-    "grid: cells that only hold a tie are not listed": (OBJECTS, "if bound >= to:", "if bound > to:", IN_GRID),
+    "grid: cells that only hold a tie are not listed": (OBJECTS, "if bound >= to:", "if bound > to:", MANY_TIES),
     "grid: the best of a slab is at its head": (
         PREFERENCES,
         "at * (high if (at > 0) != turned else low)",
@@ -734,7 +735,7 @@ MUTANTS: dict[str, Mutant] = {
         "False",
         IN_GRID,
     ),
-    "upkeep: k - 1 dominate": (UPKEEP, "if dominators >= k:", "if dominators >= k - 1:", DOMINANCE),
+    "upkeep: k - 1 dominate": (UPKEEP, '["dom"] < k:', '["dom"] < k - 1:', DOMINANCE),
     "upkeep: the threshold itself": (
         UPKEEP,
         'key > lanes[s]["threshold"] and in_box(',
@@ -745,7 +746,7 @@ MUTANTS: dict[str, Mutant] = {
         LISTS,
         'best[found - 1]["key"] > limit',
         'best[found - 1]["key"] >= limit',
-        VIEWS,
+        EQUALS,
     ),
     "above: who came and went is told": (WINDOWED, "out = out[~(gone", "out = out[~(False & gone", ABOVE),
     # --- families

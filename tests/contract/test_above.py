@@ -48,7 +48,7 @@ TASTES = {
 
 @pytest.mark.parametrize("taste", TASTES)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@examples(25)
+@examples(6)
 @given(data=st.data())
 def test_equals_the_oracle(algorithm: str, taste: str, data: st.DataObject) -> None:
     kind = TASTES[taste]
@@ -58,7 +58,7 @@ def test_equals_the_oracle(algorithm: str, taste: str, data: st.DataObject) -> N
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@examples(15)
+@examples(6)
 @given(data=st.data())
 def test_restored_between_any_two_events(algorithm: str, data: st.DataObject) -> None:
     scene = data.draw(scenes(algorithm, dataclasses.replace(MIXED, restores=False)))
