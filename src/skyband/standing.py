@@ -182,7 +182,7 @@ class Standing:
 
         clocks: the largest time so far, of all rows.
         """
-        assert not self.family, "a family has no keys to judge by"
+        assert not self.unscored, "a family has no keys to judge by"
         wanted = judged.accepted if judged.eligible is None else judged.accepted & judged.eligible
         rows = np.flatnonzero(wanted)
         whole = len(rows) == len(wanted)
