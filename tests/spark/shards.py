@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from contract.streams import Asked, Clockwork, Row, cells
-from skyband import Last, Linear, Monitor, Nearest, TopK
+from skyband import Above, Last, Linear, Monitor, Nearest, TopK
 from skyband.changes import answer_names, change_names
 from skyband.engines.registry import APPROXIMATE
 from skyband.options import Options
@@ -250,15 +250,26 @@ def streams(
     emit: tuple[str, ...] = ("arrival",),
     lateness: tuple[int, ...] = (0,),
     algorithm: str = "auto",
+    above: bool = False,
 ) -> Stream:
     """Standing queries, and a stream cut into triggers and partitions; in order when nothing may be late."""
     clockwork = CLOCKWORKS[draw(st.sampled_from(sorted(CLOCKWORKS)))]
     queries: dict[str, Asked] = {}
     for name in ("a", "b", "c")[: draw(st.integers(1, 3))]:
         size, timed = draw(st.integers(1, 9)), algorithm not in APPROXIMATE and draw(st.integers(0, 3)) > 0
+        if above:
+            queries[name] = Above(
+                draw(st.sampled_from([1.0, 0.0, 2.5])),
+                by=draw(st.sampled_from(_SCORINGS[:-1])),
+                window=clockwork.window(size) if timed else Last(size),
+                where=draw(st.sampled_from([None, None, "y > 0", "x < 3"])),
+                per=draw(st.sampled_from([None, "g", "g", ("g", "h")])),
+                algorithm=draw(st.sampled_from(["auto", "SMA", "TSL"])),
+            )
+            continue
         queries[name] = TopK(
             draw(st.integers(1, 3)),
-            by=draw(st.sampled_from(_SCORINGS)),
+            by=draw(st.sampled_from(_SCORINGS[-1:] if algorithm in ("CPM/W", "SNN") else _SCORINGS)),
             window=clockwork.window(size) if timed else Last(size),
             largest=draw(st.sampled_from([None, None, False])),
             where=draw(st.sampled_from([None, None, "y > 0"])),

@@ -15,7 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from skyband.batch import Batch
 from skyband.errors import StateError
+from skyband.families import judge_family, plain_scoring
 from skyband.groups import Groups
 from skyband.monitor import Monitor
 from skyband.query import Query
@@ -110,7 +112,8 @@ class Shard:
                 continue
             pile = piles.get(number, Pile(self.plan.order, family.per))
             directory = self.directories.setdefault(family, Directory())
-            touched = self._touched(family, directory, pile, changed)
+            everything = changed or (family in facts and _takes_new_form(facts[family][0], queries, pile))
+            touched = self._touched(family, directory, pile, everything)
             if changed:
                 state = held.get(family)
             else:
@@ -221,6 +224,19 @@ class Shard:
             "objects": int(sum(one.objects.sum() for one in directories)),
             "bytes": int(sum(one.bytes.sum() for one in directories)),
         }
+
+
+def _takes_new_form(described: dict[str, Any], queries: dict[str, Asked], pile: Pile) -> bool:
+    """Will what is stored of every group look different? When engines start, or a shared window cannot stay so."""
+    for home in described["homes"]:
+        if not home["started"] and pile.rows:
+            return True
+        if home.get("scored", True):
+            continue
+        by = plain_scoring(queries[next(iter(home["queries"]))].by)
+        if any(judge_family(Batch(piece), by) is None for piece in pile.pieces()):
+            return True
+    return False
 
 
 def unknown_ids(described: dict[str, Any]) -> int:
