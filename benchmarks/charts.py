@@ -247,7 +247,7 @@ def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[
     figure = Figure(figsize=(1.5 + 5 * len(panels), 4.2 * len(measures) + 1))
     grid = figure.subplots(len(measures), len(panels), squeeze=False, sharey="row")
     for line, (label, values) in zip(grid, measures.items(), strict=True):
-        for axes, ((cell, data), some) in zip(line, panels.items(), strict=True):
+        for axes, ((_, data), some) in zip(line, panels.items(), strict=True):
             axis = _axis(some)
             for name in dict.fromkeys(row.contestant for row in some):
                 of_one = [row for row in some if row.contestant == name]

@@ -76,7 +76,10 @@ def query_points(p: Mapping[str, Any]) -> NDArray[np.float64]:
 
 
 def points(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
-    """Points in the unit cube, by `data`: Table VIII of pripuzic2015, IND and ANT of mouratidis2006, "drifting"; d is 2 if not said."""
+    """Points in the unit cube, by `data`: Table VIII of pripuzic2015, IND and ANT of mouratidis2006, and "drifting".
+
+    d is 2 where nothing is said.
+    """
     data, d = p.get("data", "uniform"), p.get("d", 2)
     if data in ("real", "randomised real"):
         return {f"x{i + 1}": column for i, column in enumerate(_real(rows, seed, shuffled=data != "real")[:d])}
