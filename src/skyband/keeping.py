@@ -69,7 +69,9 @@ class Keeping(Standing):
         return (self.scored, self.born, *window_key(self.example, self.algorithm))
 
     def scorings(self) -> Scorings:
-        queries = list(self.queries.values())
+        return self._scorings(list(self.queries.values()))
+
+    def _scorings(self, queries: list[TopK | Above]) -> Scorings:
         return own_score(len(queries)) if self.scored else with_boxes(scorings_of(queries), queries)
 
     def judge(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Judged:
@@ -126,10 +128,10 @@ class Keeping(Standing):
     # --- queries come and go
 
     def leave(self, name: str, unit: int | None, clock: int) -> None:
-        heirs = [place for place, other in enumerate(self.queries) if other != name]
+        place = self._place(name)
         del self.queries[name]
-        if self.engine is not None and self.queries:
-            self.machine.relane(self.asked(unit), self.scorings(), np.array(heirs))
+        if self.engine is not None:
+            self.machine.drop_lane(place)
             self.lanes = np.zeros(len(self.queries), np.int64)
 
     def join(
@@ -139,9 +141,9 @@ class Keeping(Standing):
 
         told: by group, the objects that were told under its name.
         """
-        heirs = np.append(np.arange(len(self.queries)), -1)
-        self.queries[name] = query
-        self.machine.relane(self.asked(unit), self.scorings(), heirs)
+        if name not in self.queries:
+            self.queries[name] = query
+            self.machine.add_lane(asked_of(query, unit), self._scorings([query]))
         self.lanes = np.zeros(len(self.queries), np.int64)
         place = len(self.queries) - 1
         changes = self.machine.search(place, told, self.now(clock))
@@ -150,14 +152,13 @@ class Keeping(Standing):
         changes = replace(changes, instant=np.full(len(changes.query), clock))
         return self._at_rest(changes, clock) if len(changes.query) else {}
 
-    def offshoot(self, query: TopK | Above, algorithm: str, unit: int | None, clock: int) -> Keeping:
+    def offshoot(self, name: str, query: TopK | Above, algorithm: str, unit: int | None, clock: int) -> Keeping:
         """A home over the part of this window that the query sees."""
         home = Keeping(
             query, self.groups, self.options, self.counts[0], algorithm=algorithm, scored=self.scored, born=self.born
         )
-        home.queries = {"": query}
+        home.queries = {name: query}
         home.start(unit)
-        home.queries = {}
         home.counts, home.late, home.arrivals = self.counts.copy(), self.late.copy(), self.arrivals.copy()
         home.moments, home.rejected, home.shelf = self.moments.copy(), dict(self.rejected), self.shelf.copy()
         columns = [0] if self.scored else [self.by.columns.index(name) for name in home.by.columns]  # type: ignore[union-attr]

@@ -94,16 +94,16 @@ class Monitor:
                 "from_window, or let such a query stand first."
             )
         algorithm = able[0].algorithm if asked.algorithm == "auto" else choose(asked)
-        home = self._beside(able[0], asked, algorithm)
+        home = self._beside(able[0], name, asked, algorithm)
         piece = home.join(name, asked, self.state.unit, self.state.clock, {})
         self.state.homes[name] = home
         return self._changes([piece], [home])
 
-    def _beside(self, donor: Keeping, query: TopK | Above, algorithm: str) -> Keeping:
+    def _beside(self, donor: Keeping, name: str, query: TopK | Above, algorithm: str) -> Keeping:
         """The donor's home if the query can live there, else one with a copy of its window."""
         if window_key(query, algorithm) == window_key(donor.example, donor.algorithm):
             return donor
-        return donor.offshoot(query, algorithm, self.state.unit, self.state.clock)
+        return donor.offshoot(name, query, algorithm, self.state.unit, self.state.clock)
 
     def _fresh(self) -> dict[Any, Standing]:
         """The homes where nothing has arrived yet, by what their queries share."""
@@ -200,7 +200,7 @@ class Monitor:
         unit, clock = self.state.unit, self.state.clock
         told, place = home.told_of(name), list(home.queries).index(name)
         was = home.machine.answer(place, home.asked(unit)[place], home.now(clock), None)
-        target = self._beside(donor, query, home.algorithm if query.algorithm == "auto" else choose(query))
+        target = self._beside(donor, name, query, home.algorithm if query.algorithm == "auto" else choose(query))
         home.leave(name, unit, clock)
         piece = target.join(name, query, unit, clock, told, was)
         self.state.homes[name] = target

@@ -67,6 +67,15 @@ class Store:
         self.groups, self.graves = np.zeros(lanes, GROUP), np.zeros(lanes, GROUP)
         self.tally, self.ghost_tally = np.zeros(2, np.int64), np.zeros(2, np.int64)
 
+    def add_lane(self, view: int) -> None:
+        """One more query, which has seen nothing."""
+        more = np.zeros(1, STATE)
+        more["key"], more["stamp"], more["serial"] = -np.inf, NOWHERE, -1
+        more["reach"], more["open"], more["view"] = np.inf, -1, view
+        self.state = np.concatenate([self.state, more])
+        self.wide = np.append(self.wide, np.int32(0))
+        self.groups, self.graves = (np.concatenate([runs, np.zeros(1, GROUP)]) for runs in (self.groups, self.graves))
+
     def _set_grid(self, side: int, edges: Floats) -> None:
         self.cells = np.zeros((side ** len(edges) if side else 0) + 1, CELL)
         self.cells["head"] = self.cells["tail"] = -1
@@ -176,3 +185,13 @@ def enough(desk: Desk, cells: int, side: int) -> Desk:
         slabs=np.empty((d, side), np.int32),
         terms=np.empty((d, side)),
     )
+
+
+def enough_lanes(desk: Desk, asking: Asking, views: Ints) -> Desk:
+    """A desk for so many queries."""
+    lanes, most = len(asking.lanes), int(asking.lanes["k"].sum())
+    if lanes > len(desk.touched):
+        desk = desk._replace(touched=np.empty(2 * lanes, np.int32), stale=np.empty(2 * lanes, np.int32))
+    if most > len(desk.before):
+        desk = desk._replace(before=np.empty(2 * most, OBJECT))
+    return desk if views.max() < len(desk.best) else desk._replace(best=np.zeros(int(views.max()) + 1, OBJECT))

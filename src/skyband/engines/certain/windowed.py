@@ -6,27 +6,27 @@ So they can answer a new query at once, and TMA and TSL can bear deletions. Ever
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from skyband.engines.certain.arena import place, recast, runs
+from skyband.engines.certain.arena import recast, runs
 from skyband.engines.certain.bands import Bands, Records
+from skyband.engines.certain.lending import FLOOR, Lending, changes_of
 from skyband.engines.certain.store import Store, empty_desk
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked, Scorings
 from skyband.errors import StateError
 from skyband.index.objects import LANE, NOWHERE, REFILLS, SCORED, VISITED, Asking
-from skyband.index.upkeep import DELETE, INSERT, REPLACE, TMA, TSL, UNKNOWN, search_window, take_window
+from skyband.index.upkeep import DELETE, INSERT, REPLACE, TMA, TSL, UNKNOWN, take_window
 from skyband.kernels.records import CHANGE, NEVER, OBJECT
 from skyband.kernels.routing import stable_order
 from skyband.tuning import Tuning
 
-CELLS = 12**4  # Figure 14: the best for time, and it costs little space
 HELD = np.dtype([("stamp", "i8"), ("serial", "i8")])  # an object as it is stored
-FLOOR = np.dtype([("key", "f8"), ("stamp", "i8"), ("serial", "i8"), ("view", "i8"), ("spent", "i8")])
 
 
-class Windowed:
+class Windowed(Lending):
     """Queries of one family over whole windows, one for each group."""
 
     name = ""
@@ -44,19 +44,22 @@ class Windowed:
     needed = staticmethod(Bands.needed)
 
     def _ask(self, asked: tuple[Asked, ...], scorings: Scorings) -> None:
-        self.asked, self.scorings = asked, scorings
+        self.asked, self.asking = asked, self._asking(asked, scorings)
+        self.keys = [partial(scorings.keys, s) for s in range(len(asked))]
+        self.desk = empty_desk(self.asking, self._most_views())
+
+    def _asking(self, asked: tuple[Asked, ...], scorings: Scorings) -> Asking:
         lanes, (count, d) = np.zeros(len(asked), LANE), scorings.points.shape
-        boxes = (scorings.lows, scorings.highs) if len(scorings.lows) else (np.full((count, d), -np.inf),) * 2
-        lows, highs = boxes[0], boxes[1] if len(scorings.lows) else np.full((count, d), np.inf)
+        lows, highs = np.full((count, d), -np.inf), np.full((count, d), np.inf)
+        if len(scorings.lows):
+            lows, highs = scorings.lows, scorings.highs
         lanes["k"] = [one.k for one in asked]
         lanes["above"] = [one.threshold is not None for one in asked]
         lanes["threshold"] = [np.inf if one.threshold is None else one.threshold for one in asked]
         lanes["boxed"] = (lows > -np.inf).any(axis=1) | (highs < np.inf).any(axis=1)
         lanes["view"] = self._views(lanes["k"])
         weights = scorings.weights if scorings.weights.shape[1] else np.ones((count, d))
-        self.asking = Asking(scorings.form, scorings.turned, lanes, scorings.points, weights, lows, highs)
-        self.views = np.abs(lanes["view"])
-        self.desk = empty_desk(self.asking, self._most_views())
+        return Asking(scorings.form, scorings.turned, lanes, scorings.points, weights, lows, highs)
 
     def _views(self, k: Ints) -> Ints:
         """How many a search looks for."""
@@ -66,10 +69,6 @@ class Windowed:
     def _most_views(self) -> Ints:
         most: Ints = self.views
         return most
-
-    @property
-    def _cells(self) -> int:
-        return self.tuning.cells or CELLS
 
     def _store(self, g: int) -> Store:
         while len(self.stores) <= g:
@@ -144,7 +143,7 @@ class Windowed:
     def _run(self, store: Store, stream: tuple[Any, ...], last: int, serial: int, final: bool) -> Records:
         begin, size, out = 0, len(stream[1]), np.empty(64, CHANGE)
         store.tally[1] = 0
-        most = self.length if self._bounded else NEVER
+        most = self._most()
         while True:
             desk = self.desk._replace(before=store.before) if self.quiet else self.desk
             begin, store.lists, store.objects, store.ghosts, out = take_window(  # type: ignore[call-arg]
@@ -179,10 +178,9 @@ class Windowed:
             self.desk = store.lay(self.asking, self.desk, most, self._cells)
         return out[: store.tally[1]]
 
-    @property
-    def _bounded(self) -> bool:
-        """Is it known how many objects are valid at most?"""
-        return not self.timed and self.length < NEVER
+    def _most(self) -> int:
+        """How many objects are valid at most, as far as that is known."""
+        return NEVER if self.timed else self.length
 
     def _with_rows(self, store: Store, out: Records, now: Ints, rows: Ints, last: int, arrivals: Arrivals) -> Records:
         """Steps without an arrival of the kernel's own find the row that they belong to."""
@@ -224,7 +222,7 @@ class Windowed:
                 order = np.argsort(out["instant"], kind="stable")
             order = order[np.argsort(place[order], kind="stable")]
         order = order[stable_order(out["visit"][order].astype(np.int64), len(self.asked))]
-        return _changes(out[order], codes[order], alive)
+        return changes_of(out[order], codes[order], alive)
 
     # --- answers
 
@@ -258,175 +256,13 @@ class Windowed:
         inside = ((data >= self.asking.lows[query]) & (data <= self.asking.highs[query])).all(axis=1)
         taken, data = taken[inside], data[inside]
         valid = np.zeros(len(taken), OBJECT)
-        valid["key"] = self.scorings.keys(query, np.ascontiguousarray(data.T))
+        valid["key"] = self.keys[query](np.ascontiguousarray(data.T))
         valid["stamp"], valid["serial"] = store.slots["stamp"][taken], store.slots["serial"][taken]
         if asked.threshold is not None:
             valid = valid[valid["key"] > asked.threshold]
         order = np.lexsort((-valid["serial"], -valid["stamp"], -valid["key"]))
         best: Records = valid[order] if asked.threshold is not None else valid[order[: asked.k]]
         return best
-
-    def relane(self, asked: tuple[Asked, ...], scorings: Scorings, heirs: Ints) -> None:
-        """Serve other queries: each goes on from one of the present ones, or (-1) from nothing until it searches."""
-        old = [self._lanes_of(store) for store in self.stores]
-        self._ask(asked, scorings)
-        for store, (state, entries, ghosts) in zip(self.stores, old, strict=True):
-            kept = heirs >= 0
-            store.set_lanes(len(asked), self.views)
-            store.state[["key", "stamp", "serial", "view", "spent"]][kept] = 0
-            for name in FLOOR.names or ():
-                store.state[name][kept] = state[name][heirs[kept]]
-            none = np.empty(0, OBJECT)
-            self._set_runs(
-                store, [entries[h] if h >= 0 else none for h in heirs], [ghosts[h] if h >= 0 else none for h in heirs]
-            )
-            self._lay(store)
-
-    def _lanes_of(self, store: Store) -> tuple[Records, list[Records], list[Records]]:
-        lanes = [np.array([s]) for s in range(len(store.groups))]
-        entries = [runs(store.objects, store.groups, s) for s in lanes]
-        ghosts = [runs(store.ghosts, store.graves, s) for s in lanes]
-        alive = [g[store.slots["serial"][g["was"]] == g["serial"]] if len(g) else g for g in ghosts]
-        return store.state, entries, alive
-
-    def _set_runs(self, store: Store, entries: list[Records], ghosts: list[Records]) -> None:
-        for heads, runs_of, tally in ((store.groups, entries, store.tally), (store.graves, ghosts, store.ghost_tally)):
-            heads["size"] = heads["room"] = [len(one) for one in runs_of]
-            place(heads)
-            tally[0] = heads["size"].sum()
-        store.objects = np.concatenate([np.empty(0, OBJECT), *entries])
-        store.ghosts = np.concatenate([np.empty(0, OBJECT), *ghosts])
-
-    def _lay(self, store: Store) -> None:
-        if self.algorithm != TSL:
-            most = self.length if self._bounded else NEVER
-            self.desk = store.lay(self.asking, self.desk, most, self._cells)
-
-    def delete(self, codes: Ints) -> tuple[Changes, Bools]:
-        """Delete objects by the codes of their ids, one step each; which codes were known."""
-        known, pieces, groups = np.zeros(len(codes), np.bool_), [], []
-        for g, store in enumerate(self.stores):
-            here = codes < len(store.holders)
-            here[here] = store.holders[codes[here]] >= 0
-            mine = np.flatnonzero(here)
-            if not len(mine):
-                continue
-            kinds, none = np.full(len(mine), DELETE, np.int8), np.empty((len(mine), self.scorings.points.shape[1]))
-            if self.quiet:
-                store.opened, store.before = NEVER, self.desk.before
-            out = self._run(store, (none, mine, mine, mine, kinds, codes[mine]), NOWHERE, 0, True)
-            store.opened = NOWHERE
-            known[mine[kinds != UNKNOWN]] = True  # the second time an id is given, nobody has it
-            pieces.append(out)
-            groups.append(g)
-        out = np.concatenate([np.empty(0, CHANGE), *pieces])
-        which = np.repeat(np.array(groups, np.int64), [len(piece) for piece in pieces])
-        order = np.lexsort((np.zeros(len(out)) if self.quiet else out["instant"], out["visit"]))
-        return _changes(out[order], which[order], np.empty(0, np.bool_)), known
-
-    def rename(self, serials: Ints, codes: Ints, sizes: Ints, total: int) -> None:
-        """Other codes for the ids of the objects, group by group."""
-        ends = np.cumsum(sizes)
-        for g, store in enumerate(self.stores):
-            here = slice(ends[g] - sizes[g], ends[g])
-            store.holders = np.full(total, -1, np.int32)
-            store.holders[codes[here]] = store.by_age()
-            assert (store.slots["serial"][store.by_age()] == serials[here]).all()
-
-    def told_of(self, query: int) -> dict[int, Ints]:
-        """By group, the valid objects that this query has told of."""
-        found = {}
-        for g, store in enumerate(self.stores):
-            _, entries, ghosts = self._lanes_of(store)
-            shown = entries[query]["serial"][entries[query]["shown"] > 0]
-            if self.asked[query].threshold is not None:
-                shown = self._scan(store, query, self.asked[query], 0)["serial"]
-            found[g] = np.concatenate([shown, ghosts[query]["serial"]])
-        return found
-
-    def take_over(self, other: Windowed, now: Ints, columns: list[int]) -> None:
-        """The objects of another engine's windows, as far as they are valid in this one's."""
-        self.stores = []
-        for g, store in enumerate(other.stores):
-            taken = store.by_age()
-            if self.length < NEVER:
-                taken = taken[store.slots["stamp"][taken] > now[g] - self.length]
-            mine = self._store(g)
-            self.fill(mine, store.data[taken][:, columns], store.slots["stamp"][taken], store.slots["serial"][taken])
-            self._lay(mine)
-
-    def inherit(self, other: Windowed, query: int) -> None:
-        """One query of another engine, and its windows by the query's own keys."""
-        self.stores = []
-        for g, store in enumerate(other.stores):
-            taken, mine = store.by_age(), self._store(g)
-            data = store.data[taken]
-            inside = ((data >= other.asking.lows[query]) & (data <= other.asking.highs[query])).all(axis=1)
-            taken = taken[inside]
-            keys = other.scorings.keys(query, np.ascontiguousarray(data[inside].T))
-            self.fill(mine, keys[:, None], store.slots["stamp"][taken], store.slots["serial"][taken])
-            state, entries, ghosts = other._lanes_of(store)
-            for name in FLOOR.names or ():
-                mine.state[name][0] = state[name][query]
-            places = np.full(len(store.slots), -1)
-            places[taken] = np.arange(len(taken))
-            run, told = entries[query].copy(), ghosts[query].copy()
-            run["was"], told["was"] = places[run["was"]], places[told["was"]]
-            self._set_runs(mine, [run], [told])
-            self._lay(mine)
-
-    def _tell_all(self, store: Store, query: int, told: Ints, now: int) -> Records:
-        """All above a threshold enter; those that were told of and are not among them are remembered."""
-        found = self._scan(store, query, self.asked[query], now)
-        out = np.zeros(len(found), CHANGE)
-        for name in ("key", "stamp", "serial"):
-            out[name] = found[name]
-        out["visit"], out["diff"], out["row"], out["first"] = query, 1, -1, ~np.isin(found["serial"], told)
-        self._haunt(store, query, np.setdiff1d(told, found["serial"]))
-        return out
-
-    def _haunt(self, store: Store, query: int, told: Ints) -> None:
-        """These objects were told of under the query's name."""
-        places = np.flatnonzero(np.isin(store.slots["serial"], told))
-        ghosts = np.zeros(len(places), OBJECT)
-        ghosts["stamp"], ghosts["serial"] = store.slots["stamp"][places], store.slots["serial"][places]
-        ghosts["was"] = places
-        _, entries, others = self._lanes_of(store)
-        others[query] = ghosts
-        self._set_runs(store, entries, others)
-
-    def search(self, query: int, told: dict[int, Ints], now: Ints) -> Changes:
-        """A new query's answer at once; `told`: by group, the serials of objects that were told of under its name."""
-        pieces = []
-        for g, store in enumerate(self.stores):
-            known = told.get(g, np.empty(0, np.int64))
-            if self.asked[query].threshold is not None:
-                pieces.append(self._tell_all(store, query, known, int(now[g])))
-                continue
-            if len(known):
-                self._haunt(store, query, known)
-            store.tally[1] = 0
-            step = np.zeros(1, CHANGE)
-            step["row"] = -1
-            store.lists, store.objects, out = search_window(
-                self.asking,
-                store.window,
-                self.desk,
-                store.lists,
-                store.sorted_lists,
-                store.objects,
-                store.groups,
-                store.tally,
-                store.ghosts,
-                store.graves,
-                self.algorithm,
-                query,
-                np.empty(64, CHANGE),
-                step,
-            )
-            pieces.append(out[: store.tally[1]])
-        codes = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
-        return _changes(np.concatenate([np.empty(0, CHANGE), *pieces]), codes, np.empty(0, np.bool_))
 
     # --- what is kept
 
@@ -491,7 +327,7 @@ class Windowed:
         }
 
     def restore(self, state: Mapping[str, Records]) -> None:
-        lanes, d = self.scorings.points.shape
+        lanes, d = self.asking.points.shape
         width = 1 + 2 * lanes
         held, floors = recast(state["held"], HELD), recast(state["floors"], FLOOR)
         entries, told = recast(state["runs"], OBJECT), recast(state["ghosts"], OBJECT)
@@ -523,18 +359,6 @@ class Windowed:
             self._set_runs(store, both[0], both[1])
             self._lay(store)
 
-    def fill(self, store: Store, data: Floats, stamps: Ints, serials: Ints) -> None:
-        """Put these objects into an empty store, in order of age."""
-        size = len(stamps)
-        store.grow(size)
-        store.slots["stamp"], store.slots["serial"] = stamps, serials
-        store.data[:], store.order[:] = data, np.arange(size)
-        store.facts[0], store.facts[2] = size, -1
-        if self.algorithm == TSL and size:
-            store.recent = np.arange(size, dtype=np.int32)
-            store.facts[11] = size
-            self.desk = store.make_room(self.asking, self.desk, NEVER, 0)
-
     def check(self) -> None:
         for store in self.stores:
             taken = store.by_age()
@@ -545,7 +369,7 @@ class Windowed:
                 assert (store.slots["serial"][ring] == slots["serial"]).all(), "the ring is in order of age"
             for s, one in enumerate(self.asked):
                 run = runs(store.objects, store.groups, np.array([s]))
-                keys = self.scorings.keys(s, np.ascontiguousarray(data.T))
+                keys = self.keys[s](np.ascontiguousarray(data.T))
                 inside = ((data >= self.asking.lows[s]) & (data <= self.asking.highs[s])).all(axis=1)
                 self._check_lists(store, s, slots, keys, inside)
                 if one.threshold is not None:
@@ -566,18 +390,3 @@ class Windowed:
         for i in np.flatnonzero(inside & (keys >= floor) & (slots["cell"] < len(store.cells) - 1)):
             cell = store.cells[slots["cell"][i]]
             assert s in store.lists[cell["start"] : cell["start"] + cell["size"]], "who may matter is listed"
-
-
-def _changes(out: Records, groups: Ints, alive: Bools) -> Changes:
-    return Changes(
-        query=out["visit"].astype(np.int64),
-        group=groups,
-        row=out["row"],
-        instant=out["instant"],
-        stamp=out["stamp"],
-        serial=out["serial"],
-        key=out["key"],
-        diff=out["diff"],
-        first=out["first"].astype(np.bool_),
-        alive=alive,
-    )
