@@ -144,7 +144,7 @@ def _objects(monitor: Any) -> float:
 
 
 def _space(monitor: Any, p: Mapping[str, Any], valid: int) -> dict[str, float]:
-    """Bytes of everything, each home once, and of the index alone; as shares of 2.5 times the attributes and answers."""
+    """Bytes of everything, each home once, and of the index; as shares of 2.5 times the attributes and the answers."""
     stats = monitor.stats()["queries"]
     firsts = [next(iter(home.queries)) for home in monitor.state.standing()]
     raw, answers = valid * p["d"] * 8, p["queries"] * min(p["k"], valid) * ANSWER_BYTES
