@@ -83,8 +83,8 @@ def table_ii(algorithm: str) -> Any:
 def test_table_ii_cpm_w() -> None:
     """The top-k column as printed.
 
-    The printed threshold is that of the index, which stays as it is when the sphere shrinks: at steps 2 to 7 the text, too,
-    compares with s2 ("their scores are larger than s_2").
+    The printed threshold is that of the index, which stays as it is when the sphere shrinks: at steps 2 to 7 the text,
+    too, compares with s2 ("their scores are larger than s_2").
     """
     searched = []
     for i, (run, floor, count) in enumerate(table_ii("CPM/W")):
@@ -277,8 +277,8 @@ TABLE_2 = [(1, 1.1, 1.1), (5, 5.9, 5.9), (10, 11.2, 11.5), (20, 21.6, 22.4)]
 def test_table_2_by_its_own_algorithm(k: int, ind: float, ant: float) -> None:
     """Scores of independent objects come in random order whatever the data: one number must stand in both columns.
 
-    Figure 11 itself gives 1.10, 5.90, 11.6, 22.6, 54.4, 105.9 (150 streams, N = 10^5, standard errors 0.03 to 0.3). ANT's
-    column is that; IND's is up to 4% below.
+    Figure 11 itself gives 1.10, 5.90, 11.6, 22.6, 54.4, 105.9 (150 streams, N = 10^5, standard errors 0.03 to 0.3).
+    ANT's column is that; IND's is up to 4% below.
     """
     n, r, cycles, seeds = 1_000, 10, 100, 30
     sizes = []
