@@ -212,7 +212,7 @@ def costs(experiment: Experiment, rows: list[Row]) -> Figure:
     figure = Figure(figsize=(5.6 * across, 4.6 * down + 1))
     grid = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
     for axes, ((cell, data), some) in zip(grid, panels.items(), strict=False):
-        axis = _axis(some)
+        axis = axis_of(some)
         for name in dict.fromkeys(row.contestant for row in some):
             of_one = [row for row in some if row.contestant == name]
             x = [row.parameters[axis] for row in of_one]
@@ -232,12 +232,12 @@ def costs(experiment: Experiment, rows: list[Row]) -> Figure:
 
 def cycles(experiment: Experiment, rows: list[Row]) -> Figure:
     """Milliseconds of a processing cycle: a panel for each cell and data, over what varies there."""
-    return _over(experiment, rows, {"ms per cycle": _per_cycle})
+    return _over(experiment, rows, {"ms per cycle": per_cycle})
 
 
 def cycles_and_space(experiment: Experiment, rows: list[Row]) -> Figure:
     """The same, and below it the megabytes of the engine."""
-    return _over(experiment, rows, {"ms per cycle": _per_cycle, "MB": _megabytes})
+    return _over(experiment, rows, {"ms per cycle": per_cycle, "MB": megabytes})
 
 
 def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[[Row], list[float]]]) -> Figure:
@@ -248,7 +248,7 @@ def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[
     grid = figure.subplots(len(measures), len(panels), squeeze=False, sharey="row")
     for line, (label, values) in zip(grid, measures.items(), strict=True):
         for axes, ((_, data), some) in zip(line, panels.items(), strict=True):
-            axis = _axis(some)
+            axis = axis_of(some)
             for name in dict.fromkeys(row.contestant for row in some):
                 of_one = [row for row in some if row.contestant == name]
                 x = [row.parameters[axis] for row in of_one]
@@ -407,7 +407,7 @@ def _legend(figure: Figure, panels: list[Axes]) -> None:
     figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=min(6, len(found)))
 
 
-def _axis(rows: list[Row]) -> str:
+def axis_of(rows: list[Row]) -> str:
     """The parameter that varies over the cells: not one that follows another, nor one of the contestants' own."""
     first = [row for row in rows if row.contestant == rows[0].contestant]
     varying = [name for name in first[0].parameters if len({row.parameters[name] for row in first}) > 1]
@@ -420,11 +420,11 @@ def _per_score(row: Row) -> list[float]:
     return [seconds / (rows * each) for seconds, rows in zip(row.seconds, row.counters["rows"], strict=True)]
 
 
-def _per_cycle(row: Row) -> list[float]:
+def per_cycle(row: Row) -> list[float]:
     return [1e3 * seconds / cycles for seconds, cycles in zip(row.seconds, row.counters["cycles"], strict=True)]
 
 
-def _megabytes(row: Row) -> list[float]:
+def megabytes(row: Row) -> list[float]:
     return [size / 1e6 for size in row.counters["bytes"]]
 
 
