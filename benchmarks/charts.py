@@ -244,9 +244,11 @@ def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[
     panels: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         panels.setdefault((row.cell, row.parameters["data"]), []).append(row)
-    figure = Figure(figsize=(1.5 + 5 * len(panels), 4.2 * len(measures) + 1))
-    grid = figure.subplots(len(measures), len(panels), squeeze=False, sharey="row")
-    for line, (label, values) in zip(grid, measures.items(), strict=True):
+    beside = len(panels) == 1  # measures side by side, or one below the other
+    shape = (1, len(measures)) if beside else (len(measures), len(panels))
+    figure = Figure(figsize=(max(12, 1.5 + 5 * shape[1]), 4.2 * shape[0] + 1))
+    grid = figure.subplots(*shape, squeeze=False, sharey=False if beside else "row")
+    for line, (label, values) in zip(grid.T if beside else grid, measures.items(), strict=True):
         for axes, ((_, data), some) in zip(line, panels.items(), strict=True):
             axis = axis_of(some)
             for name in dict.fromkeys(row.contestant for row in some):
@@ -254,10 +256,18 @@ def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[
                 x = [row.parameters[axis] for row in of_one]
                 _line(axes, x, [values(row) for row in of_one], name, middle=statistics.median)
             form = some[0].parameters.get("form")
-            axes.set(yscale="log", title=f"{data}, {form}" if form else data, xlabel=AXES.get(axis, axis))
+            axes.set(title=f"{data}, {form}" if form else data, xlabel=AXES.get(axis, axis))
             axes.set_xscale("linear" if axis == "d" else "log")
             _ticks(axes, [row.parameters[axis] for row in some])
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+            if values is per_cycle:
+                axes.set_yscale("log")
+                axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+                axes.yaxis.set_minor_formatter(
+                    FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
+                )
+            else:
+                axes.set_ylim(bottom=0)
         line[0].set_ylabel(label)
     _legend(figure, list(grid[0]))
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")

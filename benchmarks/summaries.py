@@ -12,7 +12,7 @@ Measure = Callable[[Row], list[float]]
 
 
 def cycles(rows: list[Row]) -> list[str]:
-    """Milliseconds of a cycle, megabytes, searches of a query in a hundred cycles: medians of the repeats."""
+    """Milliseconds, scores and visited cells of a cycle, megabytes, a query's searches in a hundred cycles: medians."""
     lines = []
     for (cell, data), some in _panels(rows).items():
         axis = axis_of(some)
@@ -20,13 +20,11 @@ def cycles(rows: list[Row]) -> list[str]:
         lines += ["", f"**{data}, {cell}**", ""]
         lines += [f"| | {' | '.join(f'{axis}={point:,}' for point in points)} |", "|---" * (len(points) + 1) + "|"]
         for name in dict.fromkeys(row.contestant for row in some):
-            mine = {row.parameters[axis]: row for row in some if row.contestant == name}
-            for what, measure in (("ms", per_cycle), ("MB", megabytes), ("searches", _searches)):
-                values = [
-                    statistics.median(measure(mine[point])) for point in points if "cycles" in mine[point].counters
-                ]
-                if what != "searches" or "searches" in mine[points[0]].counters:
-                    lines.append(f"| {name}, {what} | {' | '.join(f'{value:.3g}' for value in values)} |")
+            mine = [row for point in points for row in some if (row.contestant, row.parameters[axis]) == (name, point)]
+            for what, measure in MEASURES.items():
+                if all(measure(row) for row in mine):
+                    values = [f"{statistics.median(measure(row)):.3g}" for row in mine]
+                    lines.append(f"| {name}, {what} | {' | '.join(values)} |")
     return lines
 
 
@@ -44,12 +42,12 @@ def sizes(rows: list[Row]) -> list[str]:
     return lines
 
 
-def _searches(row: Row) -> list[float]:
-    """In a hundred cycles of a query."""
-    each = 100 / row.parameters["queries"]
-    return [
-        each * count / cycles for count, cycles in zip(row.counters["searches"], row.counters["cycles"], strict=True)
-    ]
+def _counted(counter: str, per: Callable[[Row], float]) -> Measure:
+    def measure(row: Row) -> list[float]:
+        counts = zip(row.counters.get(counter, []), row.counters["cycles"], strict=False)
+        return [count / cycles * per(row) for count, cycles in counts]
+
+    return measure
 
 
 def _panels(rows: list[Row]) -> dict[tuple[str, str], list[Row]]:
@@ -59,4 +57,11 @@ def _panels(rows: list[Row]) -> dict[tuple[str, str], list[Row]]:
     return panels
 
 
+MEASURES: dict[str, Measure] = {
+    "ms": per_cycle,
+    "MB": megabytes,
+    "searches": _counted("searches", lambda row: 100 / row.parameters["queries"]),
+    "thousand scores": _counted("scored", lambda _: 1e-3),
+    "cells visited": _counted("visited", lambda _: 1.0),
+}
 SUMMARIES: dict[str, Callable[[list[Row]], list[str]]] = {"cycles": cycles, "cycles_and_space": cycles, "sizes": sizes}
