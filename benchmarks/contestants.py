@@ -245,7 +245,8 @@ def _near(stream: Stream, p: Mapping[str, Any]) -> Any:
                 **tuning,
             )
             for number, point in enumerate(sites(stream, p).tolist())
-        }
+        },
+        emit=p.get("emit", "arrival"),
     )
 
 

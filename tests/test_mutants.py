@@ -35,6 +35,7 @@ BLOCK = "engines/certain/block.py"
 BUFFERED = "engines/certain/buffered.py"
 FAMILY = "engines/certain/family.py"
 QUERIES = "index/queries.py"
+GRID = "index/grid.py"
 RING = "index/ring.py"
 REPLAY = "index/replay.py"
 Mutant: TypeAlias = tuple[str, str, str] | tuple[str, str, str, tuple[str, ...]]
@@ -73,6 +74,7 @@ LATE = family("BLOCK", "arrival-late")
 NO_RING = ("tests/contract/test_families.py", "-k", "no_ring")
 OTHERS = ("tests/contract/test_families.py", "-k", "shorter or overflow or edges_of")
 LEAVE = family("BLOCK", "leave")
+NET = ("tests/contract/test_families.py", "-k", "net_changes")
 PA_LANES = family("PA-", "waves-4-150-no")
 ODDS = ("tests/engines/test_odds.py", "-k", "limit")
 
@@ -575,14 +577,16 @@ MUTANTS: dict[str, Mutant] = {
         QUERIES,
         "elif form > 0 and turned and key < depth:",
         "elif form > 0 and key < depth:",
-        INDEX,
+        PA_INDEX,
     ),
     "index: a list that is not deep enough": (
         RING,
-        'dense[s] = not indexes[s] <= caps[s]["threshold"]',
-        "dense[s] = not indexes[s] < np.inf",
-        INDEX,
+        'if depths[s] != caps[s]["threshold"]:',
+        "if depths[s] != depths[s]:",
+        DRIFT,
     ),
+    "grid: a row ends with its first cell": (GRID, "ranges[n - 1] = cell", "pass", INDEX),
+    "grid: nothing is beyond it": (GRID, "0.0 if not place > 0 else", "", INDEX),
     # --- the ring
     "ring: the bound without who is gone": (
         RING,
@@ -606,7 +610,16 @@ MUTANTS: dict[str, Mutant] = {
         NO_RING,
     ),
     "ring: lifted without ties": (RING, 'keep = objects[head + i]["key"] == depth', "keep = False", TIES),
-    "ring: late ones are in it": (RING, "if stamps[a] == now[a]:", "if True:", LATE),
+    "ring: late ones are in it": (RING, "        end += stamps[a] == now[a]", "        end += 1", LATE),
+    "ring: late ones are told apart by their times only": (
+        RING,
+        "            i += stamps[a] == now[a]",
+        "            i += 1",
+        LATE,
+    ),
+    "ring: net changes skip who stays": (RING, "now[low] <= last - length:", "now[low] <= last - length + 1:", NET),
+    "ring: net changes with what was above": (RING, "(gone or high == low or not quiet)", "(gone or not quiet)", NET),
+    "ring: lifted by who has left it": (RING, "left = max(left, ring_stamps[span[0]] - joint)", "pass", NET),
     # --- lanes
     "lane: the earlier arrival of equal times first": (
         REPLAY,
@@ -622,32 +635,39 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "block: the older of a tie above": (
         REPLAY,
-        'top[p - 1]["key"] <= picked[a]["key"]',
-        'top[p - 1]["key"] < picked[a]["key"]',
+        'keys[begin + order[c]] >= objects[head + i]["key"]',
+        'keys[begin + order[c]] > objects[head + i]["key"]',
         RINGS,
     ),
-    "block: U of those who expire": (REPLAY, 'if objects[head + w]["stamp"] > end - length:', "if True:", RINGS),
-    "block: a tie with U waits": (REPLAY, 'picked[a]["key"] < U:', 'picked[a]["key"] <= U:', RINGS),
-    "block: counters forget the block": (REPLAY, 'objects[to]["dom"] + came', 'objects[to]["dom"]', RINGS),
-    "block: all of the block dominate": (REPLAY, "dom = came - i", "dom = came", RINGS),
-    "block: equal times do not dominate": (REPLAY, "recent[i - 1] >= stamp", "recent[i - 1] > stamp", IN_ORDER),
+    "block: the older of a tie within it above": (
+        REPLAY,
+        "(some[b] == some[a]) & (where[b] > where[a])",
+        "(some[b] == some[a]) & (where[b] < where[a])",
+        RINGS,
+    ),
+    "block: U of those who expire": (REPLAY, 'stay += objects[head + w]["stamp"] > bound', "stay += 1", RINGS),
+    "block: a tie with U waits": (REPLAY, "if keys[begin + order[c]] >= U:", "if keys[begin + order[c]] > U:", RINGS),
+    "block: counters forget the block": (REPLAY, 'merged[j]["dom"] + came', 'merged[j]["dom"]', RINGS),
+    "block: all of the block dominate": (REPLAY, "dom += recent[c] >= stamp", "dom += 1", RINGS),
+    "block: equal times do not dominate": (REPLAY, "recent[c] >= stamp", "recent[c] > stamp", IN_ORDER),
     "block: equal times before it do not dominate": (
         REPLAY,
-        "            if stamp <= newest:",
-        "            if stamp < newest:",
+        "                if stamp <= newest:",
+        "                if stamp < newest:",
         IN_ORDER,
     ),
-    "block: the K-th stays": (REPLAY, 'if w > K and top[K]["inside"]:', 'if w > K + 1 and top[K]["inside"]:', RINGS),
-    "block: windows are one longer": (
+    "block: the K-th stays": (REPLAY, "                    if held == K:", "                    if False:", RINGS),
+    "block: the edge stays behind who is gone": (
         REPLAY,
-        'oldest = min(oldest, top[i]["stamp"])\n                if oldest == NEVER or oldest + length > now:',
-        'oldest = min(oldest, top[i]["stamp"])\n                if oldest == NEVER or oldest + length >= now:',
+        "while edge > 0 and not valid[edge - 1]:",
+        "while False:",
         RINGS,
     ),
+    "block: windows are one longer": (REPLAY, "if dom >= K or stamp <= bound:", "if dom >= K or stamp < bound:", RINGS),
     "block: arrival and expiry are two steps": (
         REPLAY,
-        "same = joint and a < n and oldest + length == now",
-        "same = False",
+        "(instant == now and not joint)",
+        "instant == now",
         RINGS,
     ),
     # --- families

@@ -27,37 +27,51 @@ def answer_names(per: Iterable[str], keep: Iterable[str], timed: bool) -> list[s
     return [*per, "rank", "id", *(["time"] if timed else []), "score", *keep]
 
 
+class Roll:
+    """The standing queries in order of registration: their names as Arrow, and where those of an engine are."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+        words = [name.encode() for name in names]  # by buffers, for the reason that `lent` gives
+        ends = np.cumsum([0, *map(len, words)]).astype(np.int32)
+        self.words = pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(words)))
+        self._place = {name: i for i, name in enumerate(names)}
+        self._known: dict[tuple[str, ...], Any] = {}
+
+    def places(self, names: Sequence[str]) -> Any:
+        engine = tuple(names)
+        if engine not in self._known:
+            self._known[engine] = np.array([self._place[name] for name in engine], np.int32)
+        return self._known[engine]
+
+
 def change_table(
     pieces: Sequence[Mapping[str, Any]],
-    labels: Sequence[Sequence[int]],
-    queries: Sequence[str],
+    roll: Roll,
+    engines: Sequence[Sequence[str]],
     types: Mapping[str, Any],
 ) -> Any:
     """One table from the changes of several engines, by query in order of registration.
 
-    `labels`: for each piece, the place in `queries` of each of its engine's queries. `types`: columns in order.
+    `engines`: for each piece, the names of its engine's queries. `types`: columns in order.
     """
-    tables, places = [_table({}, types, 0)], [np.empty(0, np.int32)]
-    for piece, label in zip(pieces, labels, strict=True):
+    tables, places, in_order = [_table({}, types, 0)], [np.empty(0, np.int32)], True
+    for piece, names in zip(pieces, engines, strict=True):
         if piece and len(piece["query"]):
-            place = np.asarray(label, np.int32)[piece["query"]]
-            tables.append(_table({**piece, "query": _named(place, queries)}, types, len(place)))
+            label = roll.places(names)
+            place = np.take(label, piece["query"])
+            named = pa.DictionaryArray.from_arrays(lent(place), roll.words)
+            tables.append(_table({**piece, "query": named}, types, len(place)))
+            in_order &= bool((np.diff(label) > 0).all() and (not len(places[-1]) or places[-1][-1] <= place[0]))
             places.append(place)
-    place = np.concatenate(places)
-    if (np.diff(place) >= 0).all():
+    if in_order:  # each piece is by query
         return pa.concat_tables(tables).combine_chunks() if len(tables) != 2 else tables[1]
+    place = np.concatenate(places)
     return pa.concat_tables(tables).take(lent(np.argsort(place, kind="stable"))).combine_chunks()
 
 
 def answer_table(columns: Mapping[str, Any], types: Mapping[str, Any]) -> Any:
     return _table(columns, types, len(columns.get("rank", ())))
-
-
-def _named(place: Any, queries: Sequence[str]) -> Any:
-    words = [name.encode() for name in queries]  # by buffers, for the reason that `lent` gives
-    ends = np.cumsum([0, *map(len, words)]).astype(np.int32)
-    names = pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(words)))
-    return pa.DictionaryArray.from_arrays(lent(place), names)
 
 
 def _table(columns: Mapping[str, Any], types: Mapping[str, Any], rows: int) -> Any:

@@ -138,15 +138,13 @@ def judge_family(batch: Batch, by: Any) -> Scored | None:
 
 def _judge(batch: Batch, by: Any) -> Scored | None:
     columns = [batch.numbers(name).values for name in by.columns]
-    total = columns[0]
-    for column in columns[1:]:
-        total = total + column
     most = tame_for(by)
-    if np.isnan(total).any():
+    largest = [max(column.max(), -column.min()) for column in columns if len(column)]
+    if np.isnan(largest).any():
         wild = [(np.abs(column) > most).any() for column in columns]
         return None if any(wild) else score(batch, by)
-    if any(len(column) and max(column.max(), -column.min()) > most for column in columns):
+    if any(one > most for one in largest):
         return None
-    scored = Scored(total)
+    scored = Scored(columns[0])  # an engine of a family scores by itself
     reject_beyond(scored, batch, by.columns)
     return scored

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.batch import Batch, announce, conform, instant, is_time, time_unit, times, to_table
-from skyband.changes import answer_names, answer_table, change_names, change_table, column_types
+from skyband.changes import Roll, answer_names, answer_table, change_names, change_table, column_types
 from skyband.columns import plain
 from skyband.engines.registry import MANY, WINDOWED, choose
 from skyband.errors import BatchError, QueryError
@@ -180,9 +180,8 @@ class Monitor:
         window than the queries that share the old one's skyband; else it starts empty.
         """
         self._split(lambda home: home.family and not home.keeps and name in home.queries)
-        home, asked, names = self._home(name), self._checked(name, query), list(self.state.homes)
-        label = [names.index(other) for other in home.queries]
-        types = self._change_types()
+        home, asked = self._home(name), self._checked(name, query)
+        roll, before, types = Roll(list(self.state.homes)), list(home.queries), self._change_types()
         if isinstance(home, Keeping):
             donor = donor_of(self.state.standing(), home, name, asked, self.state.unit)
             if donor is not None:
@@ -193,7 +192,7 @@ class Monitor:
             piece, numbers = home.farewell(name, self.state.unit, self.state.clock), self._numbers(asked)
             home.leave(name, self.state.unit, self.state.clock)
             self._settle(name, asked, numbers, self._fresh())
-        return change_table([piece] if piece else [], [label] if piece else [], names, types)
+        return change_table([piece] if piece else [], roll, [before] if piece else [], types)
 
     def _hand_over(self, name: str, query: TopK | Above, home: Keeping, donor: Keeping) -> Any:
         """Another question under the same name, over a window that is kept."""
@@ -565,22 +564,21 @@ class Monitor:
     def _told_types(self) -> dict[str, Any]:
         options = self.state.options
         types = {name: self.state.types.get(name, pa.null()) for name in options.kept}
-        for home in self.state.homes.values():
+        for home in self.state.standing():
             types |= {name: self.state.types.get(name, pa.null()) for name in home.groups.names}
         types["id"] = pa.int64() if options.id is None else self.state.types.get(options.id, pa.null())
         types["time"] = pa.null() if options.time is None else self.state.types.get(options.time, pa.null())
         return types
 
     def _change_types(self) -> dict[str, Any]:
-        per = [name for home in self.state.homes.values() for name in home.groups.names]
+        per = [name for home in self.state.standing() for name in home.groups.names]
         names = change_names(per, self.state.options.kept, self.state.options.time is not None)
         return column_types(names, self._told_types())
 
     def _changes(self, pieces: list[dict[str, Any]], standing: Sequence[Standing]) -> Any:
-        names = list(self.state.homes)
-        place = {name: i for i, name in enumerate(names)}
-        labels = [[place[name] for name in home.queries] for home in standing]
-        return change_table(pieces, labels, names, self._change_types())
+        if self.state.roll is None or self.state.roll.names != list(self.state.homes):
+            self.state.roll = Roll(list(self.state.homes))
+        return change_table(pieces, self.state.roll, [list(home.queries) for home in standing], self._change_types())
 
 
 def _alike(homes: Mapping[str, Standing], key: Callable[[Standing], Any], least: int) -> list[list[str]]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.batch import Batch, from_times, time_unit
+from skyband.changes import Roll
 from skyband.columns import Shelf, lent
 from skyband.engines.contract import NEVER, Arrivals, Asked, Changes, Engine, Ranked, Scorings
 from skyband.engines.registry import APPROXIMATE, WINDOWED, choose, load
@@ -43,6 +44,7 @@ class State:
     ahead: Any = None  # `advance` before the type of time was known
     serial: int = 0  # of the next row
     counters: dict[str, Any] = field(default_factory=lambda: {"arrivals": 0, "late": 0, "rejected": {}})
+    roll: Roll | None = None  # of the queries, as changes name them
 
     def standing(self) -> list[Standing]:
         return list(dict.fromkeys(self.homes.values()))
@@ -319,7 +321,7 @@ class Standing:
     def _columns(
         self, changes: Changes, push: Push, told: dict[str, Any], numbers: Ints, before: Ints
     ) -> dict[str, Any]:
-        lanes = self.lanes[changes.query]
+        lanes = self.lanes[changes.query] if len(self.lengths) > 1 else np.zeros(len(changes.query), np.int64)
         idle = changes.row < 0
         at = changes.instant  # count windows: the number of the step's arrival
         if self.timed or self.deletable or idle.any():
@@ -518,6 +520,9 @@ def _number(groups: Ints, counts: Ints, counted: Bools) -> Ints:
     from skyband.kernels.routing import number, number_some
 
     numbers = np.empty(len(groups), np.int64)
+    if len(counts) == 1 and counted.all():
+        counts[0] += len(groups)
+        return np.arange(counts[0] - len(groups), counts[0])
     if counted.all():
         number(groups, counts, numbers)
     else:

@@ -174,6 +174,32 @@ def test_time_windows_restores_and_cuts(algorithm: str, late: float, emit: str) 
     assert sorted(map(str, got)) == sorted(map(str, expected))
 
 
+@pytest.mark.parametrize("more", [False, True], ids=["whole", "in parts"])
+@pytest.mark.parametrize("shape", ["random", "coarse", "drift", "waves"])
+def test_net_changes_of_pushes_shorter_and_longer_than_the_window(shape: str, more: bool) -> None:
+    """Of a long push most rows are gone by its end, and nobody looks at them."""
+    rng = np.random.default_rng(11)
+    columns = stream(2, shape, rng)
+    queries = [
+        TopK(4, by=by, window=Last(300), where="x0 < 2.5", algorithm="BLOCK", buffer=buffer)
+        for by, buffer in itertools.product(scorings("euclidean", 2, 17, rng), (64, 200))
+    ]
+    places = [0, 50, 900, 1000, ROWS - 250, ROWS]
+    said = []
+    for algorithm in ("BLOCK", "SA"):
+        monitor = Monitor([dataclasses.replace(query, algorithm=algorithm) for query in queries], emit="batch")
+        pieces = []
+        for i, j in itertools.pairwise(places):
+            begin = i
+            for end in (i + (j - i) // 3, j) if more else (j,):
+                part = {name: column[begin:end] for name, column in columns.items()}
+                pieces += monitor.push(part, more=end < j).to_pylist()
+                begin = end
+            check(monitor)
+        said.append(sorted(map(str, pieces)))
+    assert said[0] == said[1]
+
+
 @pytest.mark.parametrize("seed", [9, 77])
 def test_a_late_row_that_no_ring_holds_may_be_the_best_in_the_end(seed: int) -> None:
     """Scores come in waves, so that lanes are cut and deepened, and many rows are late."""

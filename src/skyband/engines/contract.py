@@ -81,7 +81,7 @@ class Arrivals:
 class Changes:
     """Who enters and who leaves, in the order of the contract: by query, then by step, leaving first."""
 
-    query: Ints  # which of the engine's queries
+    query: Ints | NDArray[np.int32]  # which of the engine's queries
     group: Ints
     row: Ints  # the step's arrival, or the group's last one before it; -1: none in this batch
     instant: Ints  # time windows: when

@@ -15,21 +15,16 @@ Ints = NDArray[np.int64]
 
 @part
 def pick(
-    keys: Floats, depth: float, stamps: Ints, now: Ints, rows: Ints, low: int, high: int, late: bool, picked: Records
+    keys: Floats, depth: float, stamps: Ints, now: Ints, rows: Ints, low: int, high: int, picked: Records
 ) -> tuple[Records, int]:
     """The arrivals low..high with a key of at least `depth`, and those that are late."""
-    n, i = 0, 0
-    while i < high - low:
-        if not late:
-            i = next_good(keys, depth, i, high - low)
-            if i == high - low:
-                break
+    n = 0
+    for i in range(high - low):
         if keys[i] >= depth or stamps[low + i] < now[low + i]:
             if n == len(picked):
                 picked = longer(picked, n)
             fill(picked, n, keys[i], low + i, stamps, now, rows)
             n += 1
-        i += 1
     return picked, n
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from skyband.kernels.compile import inlined, part
 from skyband.kernels.records import NEVER, SILENT, Records
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
@@ -148,146 +149,175 @@ def take_block(
     last_lane: int,
     K: int,
     length: int,
-    picked: Records,  # of all lanes, each in order, none of them late
-    bounds: Ints,  # bounds[s]..bounds[s + 1] are those of lane s
-    left_out: Records,  # lanes that are not to be taken
-    end: int,  # of the block
+    keys: Floats,  # of those who were found for the lanes: bounds[s]..bounds[s + 1] are those of lane s
+    found: Ints,  # which arrivals they are, in any order, none of them late
+    bounds: Ints,
+    stamps: Ints,
+    rows: Ints,
+    low: int,  # the block's first arrival
+    high: int,
+    end: int,
     serial: int,
     joint: bool,
     quiet: bool,
-    top: Records,  # room for a run and all who are picked for it
-    merged: Records,
-    recent: Ints,
+    merged: Records,  # room for a run and all who were found for it, as in the following
+    valid: Records,
+    room: Ints,  # seven rows
     out: Records,
     tally: Records,
 ) -> None:
-    """A block of arrivals for these lanes: those that may be answers are replayed, the rest is merged in one sweep.
+    """A block of arrivals for these lanes: merged into the run by rank, replayed in order, swept for the dominated.
 
-    U, the K-th best key of those that stay valid through the block, divides them. Counters rise in the sweep: whoever
-    came with the block is newer than all that were there before.
+    U is the K-th best key of those that stay valid through the block: below it nobody is an answer. Above it, places in
+    the merged run stay where they are and become valid or cease to be; the answer is the valid ones before its edge,
+    and an event moves that past a place or two. Counters rise in the sweep: whoever came with the block is newer than
+    all that were there before.
     """
+    order, spare, coming, when, leaving, until, recent = room[0], room[1], room[2], room[3], room[4], room[5], room[6]
+    bound = end - length  # the block's end lets go of those with stamps up to here
+    even = joint and stamps[high - 1] - stamps[low] == high - 1 - low == rows[high - 1] - rows[low]  # no need to look
     for s in range(first_lane, last_lane):
-        begin, n = bounds[s], bounds[s + 1]
-        if begin == n or left_out[s]:
+        begin, n = bounds[s], bounds[s + 1] - bounds[s]
+        if n == 0:
             continue
         head, size, told = groups[s]["head"], groups[s]["size"], tally[1]
-        found, w, U = 0, 0, -np.inf
-        while w < size and (found < K or objects[head + w]["key"] == U):
-            if objects[head + w]["stamp"] > end - length:
-                found += 1
-                if found == K:
-                    U = objects[head + w]["key"]
-            top[w] = objects[head + w]
+        stay, w = 0, 0
+        while w < size and stay < K:
+            stay += objects[head + w]["stamp"] > bound
             w += 1
-        rest = w  # the replay is over `top`, the run goes on here
-        due, a, m = groups[s]["due"], begin, 0
-        while True:
-            while a < n and picked[a]["key"] < U:  # a candidate: it waits for the sweep, sorted
-                i = m
-                while i > 0 and merged[i - 1]["key"] <= picked[a]["key"]:
-                    merged[i] = merged[i - 1]
-                    i -= 1
-                merged[i]["key"] = picked[a]["key"]
-                merged[i]["stamp"] = picked[a]["stamp"]
-                merged[i]["serial"] = serial + picked[a]["row"]
-                m += 1
-                a += 1
-            now, row = (picked[a]["now"], picked[a]["row"]) if a < n else (end, -1)
-            left = 0
-            while due <= now:
-                oldest = NEVER
-                for i in range(min(K, w)):
-                    oldest = min(oldest, top[i]["stamp"])
-                if oldest == NEVER or oldest + length > now:
-                    due = oldest + length if oldest < NEVER else NEVER
-                    break
-                same = joint and a < n and oldest + length == now
-                gone, to = 0, 0
-                for i in range(w):
-                    if top[i]["stamp"] <= oldest:
-                        if top[i]["was"] if quiet else top[i]["inside"]:
-                            told = leaves(top, i, s, oldest + length, row if same else -1, out, told)
-                        gone += i < K
-                        continue
-                    if to < i:
-                        top[to] = top[i]
-                    to += 1
-                before, w = min(K, w), to
-                left += gone
-                if not same:
-                    for i in range(max(0, before - gone), min(K, w)):
-                        if not top[i]["inside"]:
-                            told = enters(top, i, s, oldest + length, -1, quiet, out, told)
-                    left = 0
-            if a == n:
-                break
-            p = w
-            while p > 0 and top[p - 1]["key"] <= picked[a]["key"]:
-                top[p] = top[p - 1]
-                p -= 1
-            top[p]["key"] = picked[a]["key"]
-            top[p]["stamp"] = picked[a]["stamp"]
-            top[p]["serial"] = serial + row
-            top[p]["dom"] = top[p]["inside"] = top[p]["shown"] = top[p]["was"] = 0
-            w += 1
-            if p < K or left:
-                if w > K and top[K]["inside"]:
-                    top[K]["inside"] = 0
-                    if not quiet:
-                        told = leaves(top, K, s, now, row, out, told)
-                for i in range(min(p, K - left), min(K, w)):
-                    if not top[i]["inside"]:
-                        told = enters(top, i, s, now, row, quiet, out, told)
-                due = min(due, picked[a]["stamp"] + length)
-            a += 1
-        newest, first = groups[s]["newest"], serial + picked[begin]["row"]
-        tail = size - rest  # what is left of the run moves out of the way, to the end of its place
-        far = groups[s]["start"] + groups[s]["room"] - tail
-        for i in range(tail - 1, -1, -1):
-            objects[far + i] = objects[head + rest + i]
-        came = 0  # who came with this block and ranks above
-        b, c, r, to = 0, 0, 0, head
-        while b < w or c < m or r < tail:
-            if b < w:
-                objects[to] = top[b]
-                b += 1
-            elif c < m and (r == tail or merged[c]["key"] >= objects[far + r]["key"]):
-                objects[to] = merged[c]
-                objects[to]["dom"] = objects[to]["inside"] = objects[to]["shown"] = objects[to]["was"] = 0
+        U = objects[head + w - 1]["key"] if stay == K else -np.inf
+        rank(keys[begin : begin + n], found[begin : begin + n], n, order, spare)
+        i, c, total, top, edge, come, gone = 0, 0, 0, 0, 0, 0, 0
+        while i < size or c < n:
+            if c < n and (i == size or keys[begin + order[c]] >= objects[head + i]["key"]):
+                a = found[begin + order[c]]
+                merged[total]["key"] = keys[begin + order[c]]
+                merged[total]["stamp"] = stamps[low] + a - low if even else stamps[a]
+                merged[total]["serial"] = serial + (rows[low] + a - low if even else rows[a])
+                merged[total]["dom"] = merged[total]["inside"] = merged[total]["shown"] = merged[total]["was"] = 0
+                valid[total] = False
+                if keys[begin + order[c]] >= U:
+                    coming[come] = total
+                    when[come] = -a
+                    come += 1
                 c += 1
             else:
-                objects[to] = objects[far + r]
-                r += 1
-            stamp, dom = objects[to]["stamp"], objects[to]["dom"] + came
-            if objects[to]["serial"] >= first:
-                i = came
-                while i > 0 and recent[i - 1] >= stamp:
-                    recent[i] = recent[i - 1]
-                    i -= 1
-                recent[i] = stamp
-                dom = came - i
-                came += 1
+                merged[total] = objects[head + i]
+                valid[total] = True
+                i += 1
+                if i == min(K, size):
+                    edge = total + 1
+                if merged[total]["stamp"] <= bound:
+                    leaving[gone] = total
+                    until[gone] = -merged[total]["stamp"]
+                    gone += 1
+            top += merged[total]["key"] >= U
+            total += 1
+        if not quiet:
+            rank(when, coming, come, order, spare)
+            rank(until, leaving, gone, recent, spare)
+        c, e, held = 0, 0, min(K, size)
+        while not quiet and (c < come or e < gone):
+            comes, goes, row = c < come, e < gone, -1
+            if goes:
+                instant = merged[leaving[recent[e]]]["stamp"] + length
+            if comes:
+                p = coming[order[c]]
+                now = merged[p]["stamp"]  # it is not late
+                if goes and (instant < now or (instant == now and not joint)):
+                    comes = False
+                else:
+                    goes, instant, row = goes and instant == now, now, merged[p]["serial"] - serial
+            while goes and e < gone and merged[leaving[recent[e]]]["stamp"] <= instant - length:
+                j = leaving[recent[e]]
+                valid[j] = False
+                if j < edge:
+                    told = leaves(merged, j, s, instant, row, out, told)
+                    held -= 1
+                e += 1
+            if comes:
+                valid[p] = True
+                c += 1
+                if p < edge:
+                    if held == K:
+                        edge -= 1
+                        held -= 1
+                        merged[edge]["inside"] = 0
+                        told = leaves(merged, edge, s, instant, row, out, told)
+                    told = enters(merged, p, s, instant, row, quiet, out, told)
+                    held += 1
+            while held < K and edge < top:
+                if valid[edge]:
+                    told = enters(merged, edge, s, instant, row, quiet, out, told)
+                    held += 1
+                edge += 1
+            while edge > 0 and not valid[edge - 1]:
+                edge -= 1
+        newest, first = groups[s]["newest"], serial + rows[low]
+        came, to, oldest, newer = 0, head, NEVER, newest  # came: who came with this block and ranks above
+        for j in range(total):
+            stamp, dom = merged[j]["stamp"], merged[j]["dom"] + came
+            if merged[j]["serial"] >= first:
+                dom = 0
+                for c in range(came):
+                    dom += recent[c] >= stamp
                 if stamp <= newest:  # of an equal time as some that were there
-                    for i in range(head, to):
-                        dom += objects[i]["serial"] < first and objects[i]["stamp"] >= stamp
-            if dom >= K:
-                if objects[to]["was"]:
-                    told = leaves(objects, to, s, end, -1, out, told)
+                    for c in range(head, to):
+                        dom += objects[c]["serial"] < first and objects[c]["stamp"] >= stamp
+                recent[came] = stamp
+                came += dom < K
+                newer = max(newer, stamp)
+            if dom >= K or stamp <= bound:
+                if merged[j]["was"]:
+                    told = leaves(merged, j, s, end, -1, out, told)
                 continue
+            if to < head + K:
+                oldest = min(oldest, stamp)
+            if quiet:
+                merged[j]["inside"] = to < head + K
+            objects[to] = merged[j]
             objects[to]["dom"] = dom
             to += 1
-        to -= head
-        groups[s]["head"], groups[s]["size"] = head, to
-        oldest = NEVER
-        for i in range(head, head + min(K, to)):
-            oldest = min(oldest, objects[i]["stamp"])
-        groups[s]["newest"] = max(newest, picked[n - 1]["stamp"])
+        groups[s]["size"] = to - head
+        groups[s]["newest"] = newer
         groups[s]["oldest"] = oldest
         groups[s]["due"] = oldest + length if oldest < NEVER else NEVER
-        views[s]["held"] = min(K, to)
-        views[s]["edge"] = min(K, to)
+        views[s]["held"] = views[s]["edge"] = min(K, to - head)
         views[s]["oldest"] = oldest
         tally[1] = told
+
+
+@inlined
+def rank(keys: Records, places: Ints, n: int, order: Ints, spare: Ints) -> None:
+    """The order by key, the largest first, at equal keys by place: 64 at a time, then merged in pairs.
+
+    Up to 64 each counts who ranks above it, which compiles to a few instructions and guesses no branch wrong.
+    """
+    for low in range(0, n, 64):
+        some, where = keys[low : min(low + 64, n)], places[low : min(low + 64, n)]
+        for a in range(len(some)):
+            above = 0
+            for b in range(len(some)):
+                above += (some[b] > some[a]) | ((some[b] == some[a]) & (where[b] > where[a]))
+            order[low + above] = low + a
+    width = 64
+    while width < n:
+        for low in range(0, n, 2 * width):
+            left, right = low, min(low + width, n)
+            middle, high = right, min(low + 2 * width, n)
+            for to in range(low, high):
+                x, y = order[left] if left < middle else order[right], order[right] if right < high else order[left]
+                if left == middle or (
+                    right < high and (keys[x] < keys[y] or (keys[x] == keys[y] and places[x] < places[y]))
+                ):
+                    spare[to] = order[right]
+                    right += 1
+                else:
+                    spare[to] = order[left]
+                    left += 1
+        for i in range(n):
+            order[i] = spare[i]
+        width *= 2
 
 
 @inlined

@@ -25,8 +25,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.index.lanes import fill, index_lanes, longer, next_good, pick
-from skyband.index.queries import FOUND, by_query, match
+from skyband.index.grid import find_ranges, find_terms, scan, sort_block
+from skyband.index.lanes import longer, next_good, pick
+from skyband.index.queries import lay_grid
 from skyband.index.replay import leaves, take_block, take_lane
 from skyband.kernels.compile import kernel, part
 from skyband.kernels.lookahead import put_best
@@ -61,14 +62,13 @@ def take_ring(
     ring_serials: Ints,
     span: Ints,  # of the ring: [where it begins, how many are in it]
     most: int,  # in the ring
-    origin: Floats,  # the grid of the index; its first number is NaN before it is laid
+    origin: Floats,  # the grid over blocks; its first number is NaN before it is laid
     scale: Floats,
-    side: int,
-    cells: Ints,
-    counts: Ints,
-    indexes: Floats,
-    starts: Ints,  # one entry: there is no index
-    listed: Ints,
+    side: int,  # 0: there is no grid
+    terms: Floats,
+    ranges: Ints,
+    counts: Ints,  # of the ranges of each lane
+    depths: Floats,  # the depth that they are for
     serial: int,
     joint: bool,
     quiet: bool,
@@ -86,24 +86,34 @@ def take_ring(
             groups[s]["open"] = more
     keys = np.empty(max(len(ring_stamps), most))
     picked = np.empty(256, ARRIVAL)
-    matched, ordered, order = np.empty(1024, FOUND), np.empty(1024, ARRIVAL), np.empty(1024, np.int64)
-    top, merged, recent = np.empty(64, objects.dtype), np.empty(64, objects.dtype), np.empty(64, np.int64)
-    bounds, alone, depths = np.zeros(lanes + 1, np.int64), np.zeros(lanes + 1, np.int64), np.empty(lanes)
-    dense, nobody = np.ones(lanes, np.bool_), np.zeros(lanes, np.bool_)
-    aim = K + math.ceil(4 * math.sqrt(K)) + 4  # so many of the ring's objects are to be above a lane's depth
+    listed_keys, listed, bounds = np.empty(1024), np.empty(1024, np.int64), np.zeros(lanes + 1, np.int64)
+    merged, valid = np.empty(64, objects.dtype), np.empty(64, np.bool_)
+    room = np.empty((7, 64), np.int64)
+    block, places = np.empty((data.shape[0], most)), np.empty(most, np.int64)
+    cells, starts = np.empty(most, np.int64), np.zeros(side ** data.shape[0] + 1, np.int64)
+    dense = np.full(lanes, -1)
+    aim = K + math.ceil(5 * math.sqrt(K)) + 4  # so many of the ring's objects are to be above a lane's depth
     enough = K + math.ceil(K * math.log(aim / K))  # that many of them are in the run: the others are dominated
     low = 0
-    while low < size or begun[0] < last:
+    while quiet and low < size and now[low] <= last - length:  # gone by the end, and only the end is told
+        low += 1
+    if low:
+        begun[0], span[1] = now[low - 1], 0
+    unchecked = False  # lanes of a quiet batch may have fewer than K above their depths until its end
+    while low < size or begun[0] < last or unchecked:
         high = low
         largest = min(max(64, begun[1] // 2), max(1, most // 4))
         while high < size and high - low < largest and now[high] - now[low] <= length // 4:
             high += 1
         end = now[high - 1] if high > low else last
-        gone, bound = 0, end - length
+        gone, bound = 0, (last if quiet else end) - length
         while gone < span[1] and (span[1] - gone + high - low > most or ring_stamps[span[0] + gone] <= end - length):
             gone += 1
         if gone:
             bound = max(bound, ring_stamps[span[0] + gone - 1])
+        left = bound  # who has left the ring has a stamp up to this
+        if span[1] and not gone:
+            left = max(left, ring_stamps[span[0]] - joint)
         for s in range(lanes):
             found, i, stop = 0, groups[s]["head"], groups[s]["head"] + groups[s]["size"]
             while (
@@ -111,7 +121,7 @@ def take_ring(
             ):  # who is above the depth and newer than `bound`
                 found += objects[i]["stamp"] > bound
                 i += 1
-            if found < K and caps[s]["threshold"] > -np.inf:
+            if found < K and caps[s]["threshold"] > -np.inf and (gone or high == low or not quiet):
                 work[0] += span[1]
                 work[2] += 1
                 keys_of(form, turned, points, weights, s, ring, span[0], span[0] + span[1], keys)
@@ -122,75 +132,61 @@ def take_ring(
                 take_lane(objects, groups, views, s, K, length, picked, n, serial, joint, quiet, out, tally)
             elif found > enough + K // 8 + 4:
                 out = reserve(out, tally, groups[s]["size"])
-                lift(objects, groups, s, enough, bound, caps, ring_serials, span, quiet, out, tally)
+                lift(objects, groups, s, enough, left, caps, ring_serials, span, quiet, out, tally)
         late = False
         for a in range(low, high):
             late |= stamps[a] < now[a]
-        indexed = len(starts) > 1 and high - low >= 64 and not late
-        if indexed:
+        sorted_ = side > 0 and high - low >= len(starts) - 1 and not late
+        if sorted_:
+            if origin[0] != origin[0]:
+                lay_grid(data, low, high, origin, scale, side)
+                find_terms(form, turned, points, weights, origin, scale, side, terms)
+            sort_block(data, low, high, origin, scale, side, cells, starts, block, places)
             for s in range(lanes):
-                depths[s] = caps[s]["threshold"]
-            index_lanes(
-                form, turned, points, weights, objects, groups, depths, data, low, high, origin, scale, side, cells,
-                counts, indexes, starts, listed, work,
-            )  # fmt: skip
-            matched, n = match(
-                form, turned, points, weights, data, low, high, depths, origin, scale, side, starts, listed, work,
-                matched,
-            )  # fmt: skip
-            if n > len(ordered):
-                ordered = np.empty(len(matched), ARRIVAL)
-                order = np.empty(len(matched), np.int64)
-            by_query(matched, n, order, bounds)
-            for i in range(n):
-                one = matched[order[i]]
-                fill(ordered, i, one["key"], one["place"], stamps, now, rows)
-            room, longest = 0, 0
+                if depths[s] != caps[s]["threshold"]:
+                    work[3] += 1
+                    depths[s] = caps[s]["threshold"]
+                    counts[s] = -1
+                    if depths[s] > -np.inf:
+                        counts[s] = find_ranges(form, turned, terms, s, depths[s], side, ranges[s])
+        if late:
             for s in range(lanes):
-                dense[s] = not indexes[s] <= caps[s]["threshold"]
-                n, held = 0 if dense[s] else bounds[s + 1] - bounds[s], groups[s]["size"]
-                if n:
-                    work[1] += n
-                    room += 4 * (n + held) + 4
-                    longest = max(longest, n + held)
-                    head, start = groups[s]["head"], groups[s]["start"]
-                    if head + held + n > start + groups[s]["room"]:
-                        objects = make_room(objects, groups, s, tally, n)
-            out = reserve(out, tally, room)
-            if longest > len(top):
-                top = np.empty(2 * longest, objects.dtype)
-                merged, recent = np.empty(len(top), objects.dtype), np.empty(len(top), np.int64)
-            take_block(
-                objects, groups, views, 0, lanes, K, length, ordered, bounds, dense, end, serial, joint, quiet, top,
-                merged, recent, out, tally,
-            )  # fmt: skip
-        for s in range(lanes if high > low else 0):
-            if indexed and not dense[s]:
-                continue
-            work[0] += high - low
-            keys_of(form, turned, points, weights, s, data, low, high, keys)
-            picked, n = pick(keys, caps[s]["threshold"], stamps, now, rows, low, high, late, picked)
-            work[1] += n
-            objects, out = room_for(objects, groups, s, tally, n, out)
-            if late:
+                work[0] += high - low
+                keys_of(form, turned, points, weights, s, data, low, high, keys)
+                picked, n = pick(keys, caps[s]["threshold"], stamps, now, rows, low, high, picked)
+                work[1] += n
+                objects, out = room_for(objects, groups, s, tally, n, out)
                 take_lane(objects, groups, views, s, K, length, picked, n, serial, joint, quiet, out, tally)
-                continue
-            if groups[s]["size"] + n > len(top):
-                top = np.empty(2 * (groups[s]["size"] + n), objects.dtype)
-                merged, recent = np.empty(len(top), objects.dtype), np.empty(len(top), np.int64)
-            alone[s], alone[s + 1] = 0, n
-            take_block(
-                objects, groups, views, s, s + 1, K, length, picked, alone, nobody, end, serial, joint, quiet, top,
-                merged, recent, out, tally,
+        first = lanes if late or high == low else 0
+        while first < lanes:
+            listed_keys, listed, stop = scan(
+                form, turned, points, weights, block, places, starts, ranges, counts if sorted_ else dense, caps, data,
+                low, high, keys, listed_keys, listed, bounds, first, work,
             )  # fmt: skip
+            told, longest = 0, 0
+            for s in range(first, stop):
+                n, held = bounds[s + 1] - bounds[s], groups[s]["size"]
+                told += 4 * (n + held) + 4
+                longest = max(longest, n + held)
+                head, start = groups[s]["head"], groups[s]["start"]
+                if head + held + n > start + groups[s]["room"]:
+                    objects = make_room(objects, groups, s, tally, n)
+            out = reserve(out, tally, told)
+            if longest > len(merged):
+                merged, valid = np.empty(2 * longest, objects.dtype), np.empty(2 * longest, np.bool_)
+                room = np.empty((7, 2 * longest), np.int64)
+            take_block(
+                objects, groups, views, first, stop, K, length, listed_keys, listed, bounds, stamps, rows, low, high,
+                end, serial, joint, quiet, merged, valid, room, out, tally,
+            )  # fmt: skip
+            first = stop
         span[0] += gone
         span[1] -= gone
         shift_ring(ring, ring_stamps, ring_serials, span, data, stamps, now, rows, low, high, serial)
         begun[0] = end
         begun[1] += high - low
+        unchecked = quiet and high > low
         low = high
-        if high == size and end >= last:
-            break
     step = np.zeros(1, out.dtype)
     for s in range(lanes):
         if groups[s]["due"] <= last:
@@ -289,7 +285,9 @@ def lift(
     for i in range(first, size):
         keep = objects[head + i]["key"] == depth
         if not keep and objects[head + i]["stamp"] > bound:
-            place = np.searchsorted(ring_serials[span[0] : span[0] + span[1]], objects[head + i]["serial"])
+            place = objects[head + i]["serial"] - ring_serials[span[0]]  # if all rows are in the ring
+            if place < 0 or place >= span[1] or ring_serials[span[0] + place] != objects[head + i]["serial"]:
+                place = np.searchsorted(ring_serials[span[0] : span[0] + span[1]], objects[head + i]["serial"])
             keep = place == span[1] or ring_serials[span[0] + place] != objects[head + i]["serial"]
         if keep:
             objects[head + w] = objects[head + i]
@@ -323,11 +321,20 @@ def shift_ring(
             for i in range(span[1]):
                 ring[j, i] = ring[j, span[0] + i]
         span[0] = 0
+    end = span[0] + span[1]
     for a in range(low, high):
-        if stamps[a] == now[a]:
-            i = span[0] + span[1]
+        ring_stamps[end] = stamps[a]
+        ring_serials[end] = serial + rows[a]
+        end += stamps[a] == now[a]
+    if end == span[0] + span[1] + high - low:  # none is late
+        for j in range(ring.shape[0]):
+            column, fresh = ring[j, end - (high - low) : end], data[j, low:high]
+            for i in range(len(fresh)):
+                column[i] = fresh[i]
+    else:
+        i = span[0] + span[1]
+        for a in range(low, high):
             for j in range(ring.shape[0]):
                 ring[j, i] = data[j, a]
-            ring_stamps[i] = stamps[a]
-            ring_serials[i] = serial + rows[a]
-            span[1] += 1
+            i += stamps[a] == now[a]
+    span[1] = end - span[0]

@@ -69,12 +69,12 @@ def place_of(objects: Records, groups: Records, s: int, key: float, stamp: int, 
 
 
 @part
-def remember(window: Window, ghosts: Records, graves: Records, tally: Records, s: int, one: Records) -> Records:
+def remember(slots: Records, ghosts: Records, graves: Records, tally: Records, s: int, one: Records) -> Records:
     """An object that was told leaves the run while it is valid."""
     if graves[s]["head"] + graves[s]["size"] == graves[s]["start"] + graves[s]["room"]:
         head, kept = graves[s]["head"], 0
         for i in range(head, head + graves[s]["size"]):
-            if window.slots[ghosts[i]["was"]]["serial"] == ghosts[i]["serial"]:
+            if slots[ghosts[i]["was"]]["serial"] == ghosts[i]["serial"]:
                 ghosts[head + kept] = ghosts[i]
                 kept += 1
         graves[s]["size"] = kept
@@ -98,7 +98,8 @@ def recall(ghosts: Records, graves: Records, s: int, serial: int) -> bool:
 
 @part
 def cut(
-    window: Window,
+    slots: Records,
+    state: Records,
     objects: Records,
     groups: Records,
     ghosts: Records,
@@ -111,31 +112,40 @@ def cut(
     head = groups[s]["head"]
     for i in range(head + size, head + groups[s]["size"]):
         if objects[i]["shown"]:
-            ghosts = remember(window, ghosts, graves, ghost_tally, s, objects[i : i + 1])
+            ghosts = remember(slots, ghosts, graves, ghost_tally, s, objects[i : i + 1])
     groups[s]["size"] = size
-    window.state[s]["key"] = objects[head + size - 1]["key"]
-    window.state[s]["stamp"] = objects[head + size - 1]["stamp"]
-    window.state[s]["serial"] = objects[head + size - 1]["serial"]
+    state[s]["key"] = objects[head + size - 1]["key"]
+    state[s]["stamp"] = objects[head + size - 1]["stamp"]
+    state[s]["serial"] = objects[head + size - 1]["serial"]
     return ghosts
 
 
 @part
-def touch(asking: Asking, window: Window, desk: Desk, objects: Records, groups: Records, s: int) -> None:
+def touch(
+    state: Records,
+    facts: Records,
+    touched: Records,
+    before: Records,
+    objects: Records,
+    groups: Records,
+    s: int,
+    k: int,
+) -> None:
     """Something happens to query s: what was its answer?"""
-    if window.state[s]["open"] < 0:
-        held = min(groups[s]["size"], asking.lanes[s]["k"])
-        window.state[s]["open"] = window.facts[BEFORE]
-        window.state[s]["held"] = held
-        move_run(objects, groups[s]["head"], desk.before, window.facts[BEFORE], held)
-        window.facts[BEFORE] += held
-        desk.touched[window.facts[TOUCHED]] = s
-        window.facts[TOUCHED] += 1
+    if state[s]["open"] < 0:
+        held = min(groups[s]["size"], k)
+        state[s]["open"] = facts[BEFORE]
+        state[s]["held"] = held
+        move_run(objects, groups[s]["head"], before, facts[BEFORE], held)
+        facts[BEFORE] += held
+        touched[facts[TOUCHED]] = s
+        facts[TOUCHED] += 1
 
 
 @part
 def put(
-    asking: Asking,
-    window: Window,
+    slots: Records,
+    state: Records,
     objects: Records,
     groups: Records,
     tally: Records,
@@ -145,10 +155,11 @@ def put(
     s: int,
     i: int,
     key: float,
+    k: int,
     algorithm: int,
 ) -> tuple[Records, Records]:
     """An object above the floor joins the run; SMA counts who dominates whom."""
-    stamp, serial, k = window.slots[i]["stamp"], window.slots[i]["serial"], asking.lanes[s]["k"]
+    stamp, serial = slots[i]["stamp"], slots[i]["serial"]
     place, dominators = place_of(objects, groups, s, key, stamp, serial), 0
     if algorithm == SMA:
         for r in range(groups[s]["head"], groups[s]["head"] + place):
@@ -167,7 +178,7 @@ def put(
     objects[at]["shown"] = 0
     objects[at]["was"] = i
     groups[s]["size"] = size + 1
-    window.state[s]["spent"] += size + 1 - place
+    state[s]["spent"] += size + 1 - place
     if algorithm == SMA:
         kept = at + 1
         for r in range(at + 1, at + 1 + size - place):
@@ -176,11 +187,11 @@ def put(
                 objects[kept] = objects[r]
                 kept += 1
             elif objects[r]["shown"]:
-                ghosts = remember(window, ghosts, graves, ghost_tally, s, objects[r : r + 1])
+                ghosts = remember(slots, ghosts, graves, ghost_tally, s, objects[r : r + 1])
         groups[s]["size"] = kept - groups[s]["head"]
-    most = 2 * k + 8 if algorithm == SMA else window.state[s]["view"]
+    most = 2 * k + 8 if algorithm == SMA else state[s]["view"]
     if groups[s]["size"] > most:  # a new floor, as a search would give it
-        ghosts = cut(window, objects, groups, ghosts, graves, ghost_tally, s, window.state[s]["view"])
+        ghosts = cut(slots, state, objects, groups, ghosts, graves, ghost_tally, s, state[s]["view"])
     return objects, ghosts
 
 
@@ -234,21 +245,20 @@ def tell_slot(
 
 @part
 def compare(
-    asking: Asking,
-    window: Window,
-    desk: Desk,
+    state: Records,
+    before: Records,
     objects: Records,
     groups: Records,
     s: int,
+    k: int,
     out: Records,
     tally: Records,
     step: Records,
 ) -> Records:
     """Who has left the answer since the step began, and who has entered it. Both answers are in order of rank."""
-    before, state = desk.before, window.state
     begin, end = state[s]["open"], state[s]["open"] + state[s]["held"]
     head = groups[s]["head"]
-    now = head + min(groups[s]["size"], asking.lanes[s]["k"])
+    now = head + min(groups[s]["size"], k)
     j = head
     for i in range(begin, end):
         one = before[i]
@@ -376,24 +386,12 @@ def settle(
             objects = refill(asking, window, desk, sorted_lists, objects, groups, tally, ghosts, graves, s, algorithm)
         if algorithm != TSL and state[s]["key"] < state[s]["reach"] and not state[s]["wide"]:
             lists = mend_lists(asking, window, desk, lists, objects, groups, s)
-        out = compare(asking, window, desk, objects, groups, s, out, tally, step)
+        out = compare(state, desk.before, objects, groups, s, k, out, tally, step)
     facts[TOUCHED] = facts[BEFORE] = 0
     return lists, objects, out
 
 
 # --- objects come and go
-
-
-@part
-def is_stale(asking: Asking, window: Window, desk: Desk, s: int) -> None:
-    """An object was looked at in vain: if that happens too often, the lists are to be made again."""
-    state = window.state
-    state[s]["misses"] += 1
-    most = len(window.cells) // 2 + 64 if state[s]["wide"] else 4 * state[s]["listed"] + 64
-    if state[s]["misses"] >= most and not asking.lanes[s]["above"]:
-        state[s]["misses"] = NOWHERE  # once is enough
-        desk.stale[window.facts[STALE]] = s
-        window.facts[STALE] += 1
 
 
 @part
@@ -430,12 +428,17 @@ def add(
         elif above(key, stamp, serial, state[s]["key"], state[s]["stamp"], state[s]["serial"]) and (
             not lanes[s]["boxed"] or in_box(asking.lows, asking.highs, s, window.data, i)
         ):
-            touch(asking, window, desk, objects, groups, s)
+            touch(window.state, window.facts, desk.touched, desk.before, objects, groups, s, asking.lanes[s]["k"])
             objects, ghosts = put(
-                asking, window, objects, groups, tally, ghosts, graves, ghost_tally, s, i, key, algorithm
+                slots, state, objects, groups, tally, ghosts, graves, ghost_tally, s, i, key, lanes[s]["k"], algorithm
             )
-        elif not outside:
-            is_stale(asking, window, desk, s)
+        elif not outside:  # in vain: if that happens too often, the lists are to be made again
+            state[s]["misses"] += 1
+            most = len(window.cells) // 2 + 64 if state[s]["wide"] else 4 * state[s]["listed"] + 64
+            if state[s]["misses"] >= most:
+                state[s]["misses"] = NOWHERE  # once is enough
+                desk.stale[facts[STALE]] = s
+                facts[STALE] += 1
     facts[SCORED] += total
     return objects, ghosts, out
 
@@ -471,17 +474,17 @@ def remove(
         elif not above(state[s]["key"], state[s]["stamp"], state[s]["serial"], key, stamp, serial):
             place = place_of(objects, groups, s, key, stamp, serial)
             if place < groups[s]["size"] and objects[groups[s]["head"] + place]["serial"] == serial:
-                touch(asking, window, desk, objects, groups, s)
+                touch(window.state, window.facts, desk.touched, desk.before, objects, groups, s, asking.lanes[s]["k"])
                 drop(objects, groups, s, place)
     facts[SCORED] += total
     return out
 
 
 @part
-def concerns(window: Window, i: int) -> bool:
+def concerns(slots: Records, cells: Records, facts: Records, i: int) -> bool:
     """Does any query look at the cell of object i?"""
-    cell = window.slots[i]["cell"]
-    return bool(window.facts[WIDE] > 0 or window.cells[cell]["size"] > 0 or cell == len(window.cells) - 1)
+    cell = slots[i]["cell"]
+    return bool(facts[WIDE] > 0 or cells[cell]["size"] > 0 or cell == len(cells) - 1)
 
 
 @part
@@ -556,59 +559,49 @@ def take_window(
     final: bool,  # the batch ends here
     out: Records,
 ) -> tuple[int, Records, Records, Records, Records]:
-    """Take arrivals from `begin` on, as far as there is room; returns how far, and what may have moved."""
+    """Take arrivals from `begin` on, as far as there is room; returns how far, and what may have moved.
+
+    A step is an arrival (in count windows with the one that goes), all that leave at one instant, or the batch's end.
+    """
     facts, slots, order, data, cells = window.facts, window.slots, window.order, window.data, window.cells
     step, listed = np.zeros(1, out.dtype), algorithm == TSL
-    aged = length < NEVER
-    i = begin
-    while True:
+    i, ended = begin, False
+    while not ended:
         arrives = i < len(stamps)
         if arrives and (
             facts[FREE] < 0
-            or (algorithm == TSL and facts[RECENT] == len(sorted_lists.recent))
-            or (algorithm != TSL and facts[OUTSIDE] > facts[LIMIT])
+            or (listed and facts[RECENT] == len(sorted_lists.recent))
+            or (not listed and facts[OUTSIDE] > facts[LIMIT])
         ):
             break
         until = now[i] if arrives else last
-        while aged and facts[LIVE]:
+        due = NEVER
+        if length < NEVER and facts[LIVE]:
             due = slots[order[facts[HEAD]]]["stamp"] + length
-            if due > until or (joint and arrives and due == until):
-                break
-            step[0]["row"], step[0]["instant"] = -1, due
-            while facts[LIVE] and slots[order[facts[HEAD]]]["stamp"] + length == due:
+        alone = due < until or (due == until and not (joint and arrives))
+        ended = not arrives and not alone
+        arrives = arrives and not alone
+        kind = kinds[i] if arrives and len(kinds) else INSERT
+        step[0]["row"] = rows[i] if arrives else -1
+        step[0]["instant"] = due if alone else until
+        while not ended:
+            if facts[LIVE] and length < NEVER and slots[order[facts[HEAD]]]["stamp"] + length == step[0]["instant"]:
                 old = order[facts[HEAD]]
                 facts[HEAD] = (facts[HEAD] + 1) % len(order)
+            elif arrives and len(names) and holders[names[i]] >= 0:
+                old = holders[names[i]]
+                holders[names[i]] = -1
+                kind = REPLACE if kind == DELETE else kind
+            else:
+                break
+            if concerns(slots, cells, facts, old):
                 untold = quiet and slots[old]["serial"] >= opened
-                if concerns(window, old):
-                    out = remove(asking, window, desk, lists, objects, groups, tally, old, untold, out, step)
-                vacate(slots, cells, facts, old, listed)
-            if not quiet and facts[TOUCHED]:
-                lists, objects, out = settle(
-                    asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves,
-                    algorithm, out, step,
-                )  # fmt: skip
-        if not arrives:
-            break
-        kind = kinds[i] if len(kinds) else INSERT
-        step[0]["row"], step[0]["instant"] = rows[i], now[i]
-        if joint and facts[LIVE] and aged and slots[order[facts[HEAD]]]["stamp"] + length == now[i]:
-            old = order[facts[HEAD]]
-            facts[HEAD] = (facts[HEAD] + 1) % len(order)
-            untold = quiet and slots[old]["serial"] >= opened
-            if concerns(window, old):
                 out = remove(asking, window, desk, lists, objects, groups, tally, old, untold, out, step)
             vacate(slots, cells, facts, old, listed)
-        if len(names) and holders[names[i]] >= 0:
-            old = holders[names[i]]
-            holders[names[i]] = -1
-            untold = quiet and slots[old]["serial"] >= opened
-            if concerns(window, old):
-                out = remove(asking, window, desk, lists, objects, groups, tally, old, untold, out, step)
-            vacate(slots, cells, facts, old, listed)
-        elif kind == DELETE:
+        if arrives and kind == DELETE:
             kinds[i] = UNKNOWN
-        if kind == INSERT:
-            new = enter(facts, slots, data, order, stream, i, stamps[i], serial + rows[i], aged)
+        elif arrives and kind == INSERT:
+            new = enter(facts, slots, data, order, stream, i, stamps[i], serial + rows[i], length < NEVER)
             if len(names):
                 holders[names[i]] = new
             if listed:
@@ -619,12 +612,12 @@ def take_window(
                 cell = locate(window.edges, facts[SIDE], len(cells) - 1, data, new)
                 link(slots, cells, cell, new)
                 facts[OUTSIDE] += cell == len(cells) - 1
-            if concerns(window, new):
+            if concerns(slots, cells, facts, new):
                 objects, ghosts, out = add(
                     asking, window, desk, lists, objects, groups, tally, ghosts, graves, ghost_tally,
                     algorithm, new, out, step,
                 )  # fmt: skip
-        if not quiet and facts[TOUCHED]:
+        if facts[TOUCHED] and (final and ended if quiet else True):
             lists, objects, out = settle(
                 asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves,
                 algorithm, out, step,
@@ -632,13 +625,7 @@ def take_window(
         for t in range(facts[STALE]):
             lists = mend_lists(asking, window, desk, lists, objects, groups, desk.stale[t])
         facts[STALE] = 0
-        i += 1
-    if quiet and final and i == len(stamps):
-        step[0]["row"], step[0]["instant"] = -1, last
-        lists, objects, out = settle(
-            asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves,
-            algorithm, out, step,
-        )  # fmt: skip
+        i += arrives
     return i, lists, objects, ghosts, out
 
 
@@ -679,7 +666,7 @@ def search_window(
     step: Records,
 ) -> tuple[Records, Records, Records]:
     """A new query's answer at once, from the window."""
-    touch(asking, window, desk, objects, groups, s)
+    touch(window.state, window.facts, desk.touched, desk.before, objects, groups, s, asking.lanes[s]["k"])
     window.state[s]["key"], window.state[s]["stamp"] = np.inf, 0  # a floor that nobody is above
     return settle(
         asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves,

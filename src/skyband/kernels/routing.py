@@ -107,8 +107,10 @@ def reorder(records: Records, order: Ints) -> Records:
 @kernel
 def unzip(
     changes: Records,
-    order: Ints,
-    query: Ints,
+    lanes: int,
+    rows: Ints,  # of arrivals whose numbers rise by one; empty: all changes have their rows
+    begin: int,  # the first of these numbers
+    query: NDArray[np.int32],
     row: Ints,
     instant: Ints,
     stamp: Ints,
@@ -117,17 +119,36 @@ def unzip(
     diff: NDArray[np.int8],
     first: NDArray[np.bool_],
 ) -> None:
-    """Changes as columns, in this order; each lane is a query."""
-    for i in range(len(order)):
-        j = order[i]
-        query[i] = changes[j]["visit"]
-        row[i] = changes[j]["row"]
-        instant[i] = changes[j]["instant"]
-        stamp[i] = changes[j]["stamp"]
-        serial[i] = changes[j]["serial"]
-        key[i] = changes[j]["key"]
-        diff[i] = changes[j]["diff"]
-        first[i] = changes[j]["first"]
+    """Changes as columns, by lane and in order within each; each lane is a query. In blocks they are so already."""
+    pieces = np.empty(len(changes) + 1, np.int64)  # where a stretch of one lane begins
+    place, n = np.zeros(lanes + 1, np.int64), 0
+    for j in range(len(changes)):
+        if j == 0 or changes[j]["visit"] != changes[j - 1]["visit"]:
+            pieces[n] = j
+            place[changes[j]["visit"] + 1] += 1
+            n += 1
+    pieces[n] = len(changes)
+    for s in range(lanes):
+        place[s + 1] += place[s]
+    order = np.empty(n, np.int64)
+    for piece in range(n):
+        s = changes[pieces[piece]]["visit"]
+        order[place[s]] = piece
+        place[s] += 1
+    i = 0
+    for to in range(n):
+        for j in range(pieces[order[to]], pieces[order[to] + 1]):
+            query[i] = changes[j]["visit"]
+            row[i] = changes[j]["row"]
+            if len(rows) and changes[j]["row"] < 0:
+                row[i] = rows[changes[j]["instant"] - begin]
+            instant[i] = changes[j]["instant"]
+            stamp[i] = changes[j]["stamp"]
+            serial[i] = changes[j]["serial"]
+            key[i] = changes[j]["key"]
+            diff[i] = changes[j]["diff"]
+            first[i] = changes[j]["first"]
+            i += 1
 
 
 @kernel

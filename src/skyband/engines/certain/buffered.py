@@ -63,10 +63,15 @@ class Buffered(Bands):
     def _new_caps(self, size: int) -> Records:
         return first_limits(size if self.run == RELAXED else 0, int(self.queries["k"].max()))
 
+    @property
+    def _usual(self) -> int:
+        """How many wait unless the query says."""
+        return BUFFER
+
     def _set_buffer(self, asked: tuple[Asked, ...]) -> None:
         """How many may wait, and how long: 2·reach < length (Theorem 5.1)."""
         reach = (min(one.length for one in asked) - 1) // 2
-        most = self.tuning.buffer or BUFFER
+        most = self.tuning.buffer or self._usual
         self.most = most if self.timed else min(most, reach + 1)
         self.reach = reach if self.timed else self.most - 1
         K = max(one.k for one in asked)

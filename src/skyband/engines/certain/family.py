@@ -24,11 +24,12 @@ from skyband.index.filtered import take_filtered
 from skyband.index.queries import SIDES
 from skyband.index.ring import take_ring
 from skyband.kernels.records import ARRIVAL, CAP, CHANGE, GROUP, NEVER, OBJECT, RULE, SILENT, STRICT, VISIT
-from skyband.kernels.routing import find_rows, stable_order, unzip
+from skyband.kernels.routing import find_rows, unzip
 
-EACH = 50  # places in the ring for each query
+EACH = 100  # places in the ring for each query
+SHARED = 50  # places in a buffer that filters share, for each query
 FEW = 16  # queries are looked through without an index
-COLUMNS = (*[np.int64] * 5, np.float64, np.int8, np.bool_)  # of changes, as `unzip` gives them
+COLUMNS = (np.int32, *[np.int64] * 4, np.float64, np.int8, np.bool_)  # of changes, as `unzip` gives them
 
 
 class Family(Bands):
@@ -43,12 +44,13 @@ class Family(Bands):
             self.caps = first_limits(len(self.groups), asked[0].k)
         self._set_ring(np.empty((scorings.points.shape[1], 0)), np.empty(0, np.int64), np.empty(0, np.int64))
         self.begun = np.array([-NEVER, 0])
+        self.room = np.empty(1024, CHANGE)  # for the changes of a batch, kept for the next: fresh memory is slow
         self.index = self._index()
         self.work = np.zeros(4, np.int64)  # counted: keys computed, objects taken, lanes deepened, lanes indexed
 
     def _set_buffer(self, asked: tuple[Asked, ...]) -> None:
         most = self.tuning.buffer or max(buffered.BUFFER, EACH * len(self.groups))
-        self.most = most if self.timed else min(most, (asked[0].length + 1) // 2)
+        self.most = most if self.timed else min(most, asked[0].length)
 
     def _index(self) -> tuple[Any, ...]:
         """An empty query index; it holds nothing that the lanes do not know, so it is not stored."""
@@ -83,14 +85,13 @@ class Family(Bands):
 
     def take(self, arrivals: Arrivals) -> Changes:
         assert arrivals.attributes is not None
-        chosen = np.arange(len(arrivals.rows)) if arrivals.eligible is None else np.flatnonzero(arrivals.eligible)
-        whole = len(chosen) == len(arrivals.rows)
-        data = np.stack([column if whole else column[chosen] for column in arrivals.attributes])
-        stamps, now, rows = (a if whole else a[chosen] for a in (arrivals.stamps, arrivals.now, arrivals.rows))
+        chosen = slice(None) if arrivals.eligible is None else np.flatnonzero(arrivals.eligible)
+        data = np.stack([column[chosen] for column in arrivals.attributes])
+        stamps, now, rows = (a[chosen] for a in (arrivals.stamps, arrivals.now, arrivals.rows))
         last = arrivals.clock if self.timed else int(arrivals.now[-1]) if len(arrivals.now) else int(self.begun[0])
         self.tally[1] = 0
-        out = self._run((data, stamps, now, rows, last), arrivals)
-        return self._told(out[: self.tally[1]], arrivals, last)
+        self.room = self._run((data, stamps, now, rows, last), arrivals)
+        return self._told(self.room[: self.tally[1]], arrivals, last)
 
     def _run(self, stream: tuple[Any, ...], arrivals: Arrivals) -> Records:
         scorings = self.scorings
@@ -118,7 +119,7 @@ class Family(Bands):
             self.quiet,
             arrivals.more,
             self.work,
-            np.empty(1024, CHANGE),
+            self.room,
         )
         return out
 
@@ -131,14 +132,12 @@ class Family(Bands):
         visits["end"] = len(arrivals.rows)
         if self.quiet:
             out["instant"], out["row"] = last, arrivals.rows[-1] if len(arrivals.rows) else -1
-        elif not self.timed and len(arrivals.rows):  # numbers rise by one
-            alone = out["row"] < 0
-            out["row"][alone] = arrivals.rows[out["instant"][alone] - arrivals.now[0]]
-        else:
-            find_rows(out, visits, arrivals.now, arrivals.rows, not self.timed)
-        lanes = out["visit"].astype(np.int64)
+        elif self.timed:
+            find_rows(out, visits, arrivals.now, arrivals.rows, False)
         columns: list[Any] = [np.empty(len(out), type_) for type_ in COLUMNS]
-        unzip(out, stable_order(lanes, len(self.groups)), *columns)
+        steady = not self.timed and not self.quiet and len(arrivals.rows) > 0
+        rows, begin = (arrivals.rows, arrivals.now[0]) if steady else (arrivals.rows[:0], 0)
+        unzip(out, len(self.groups), rows, begin, *columns)
         query, row, instant, stamp, serial, key, diff, first = columns
         alive = np.zeros(arrivals.size, np.bool_)
         if arrivals.told:
@@ -253,6 +252,22 @@ class BLOCKFamily(Family):
 
     name = "BLOCK"
 
+    def _index(self) -> tuple[Any, ...]:
+        """An empty grid over blocks, and what the lanes see of it."""
+        lanes, d = self.scorings.points.shape
+        wanted = lanes >= FEW if self.tuning.index is None else self.tuning.index
+        side = round((self.most / 32) ** (1 / d)) if wanted else 0  # some 8 arrivals of a block to a cell
+        side = side if side > 1 else 0
+        return (
+            np.full(d, np.nan),
+            np.zeros(d),
+            side,
+            np.zeros((lanes, d, side + 1)),
+            np.zeros((lanes, 2 * min(128, side ** (d - 1)) if side else 0), np.int64),
+            np.full(lanes, -1),
+            np.full(lanes, np.nan),
+        )
+
 
 class FilteredFamily(Family):
     """PA, or a filter for each lane over a buffer that all share."""
@@ -302,7 +317,7 @@ class FilteredFamily(Family):
             self.quiet,
             arrivals.more,
             self.work,
-            np.empty(1024, CHANGE),
+            self.room,
         )
         return out
 
@@ -341,6 +356,11 @@ class SASFFamily(FilteredFamily):
     _rule = buffered.Buffered._rule
     _new_caps = buffered.Buffered._new_caps
     _set_buffer = buffered.Buffered._set_buffer
+
+    @property
+    def _usual(self) -> int:
+        """All lanes share one buffer, so it may be longer."""
+        return max(buffered.BUFFER, SHARED * len(self.groups))
 
 
 class SARFFamily(SASFFamily):
