@@ -38,6 +38,11 @@ QUERIES = "index/queries.py"
 GRID = "index/grid.py"
 RING = "index/ring.py"
 REPLAY = "index/replay.py"
+OBJECTS = "index/objects.py"
+UPKEEP = "index/upkeep.py"
+LISTS = "index/lists.py"
+PREFERENCES = "kernels/preferences.py"
+WINDOWED = "engines/certain/windowed.py"
 Mutant: TypeAlias = tuple[str, str, str] | tuple[str, str, str, tuple[str, ...]]
 
 
@@ -52,6 +57,10 @@ def engines(*algorithms: str, only: str = "TopK") -> tuple[str, ...]:
 
 def family(algorithm: str, only: str) -> tuple[str, ...]:
     return ("tests/contract/test_families.py", "-k", f"{algorithm} and ({only})")
+
+
+def grid(only: str) -> tuple[str, ...]:
+    return ("tests/contract/test_grids.py", "-k", f"what_the_skyband and ({only})")
 
 
 SA = engines("SA")
@@ -75,6 +84,11 @@ NO_RING = ("tests/contract/test_families.py", "-k", "no_ring")
 OTHERS = ("tests/contract/test_families.py", "-k", "shorter or overflow or edges_of")
 LEAVE = family("BLOCK", "leave")
 NET = ("tests/contract/test_families.py", "-k", "net_changes")
+IN_GRID = grid("TMA and (least or point or three)")
+DOMINANCE = grid("SMA and expression")
+VIEWS = grid("TSL and (point or chebyshev)")
+ON_TIME = ("tests/contract/test_grids.py", "-k", "late_rows and arrival-TMA-linear")
+ABOVE = ("tests/contract/test_above.py", "-k", "comes or (TMA and alone)")
 PA_LANES = family("PA-", "waves-4-150-no")
 ODDS = ("tests/engines/test_odds.py", "-k", "limit")
 
@@ -670,6 +684,68 @@ MUTANTS: dict[str, Mutant] = {
         "instant == now",
         RINGS,
     ),
+    # --- grids over objects
+    "grid: the older of a tie above": (OBJECTS, "(stamp > stamp2 or", "(stamp < stamp2 or", IN_GRID),
+    "grid: boxes without their ends": (OBJECTS, "<= data[i, j] <=", "< data[i, j] <", IN_GRID),
+    "grid: no factor is below zero": (
+        OBJECTS,
+        "signed |= form == PRODUCT and asking.points[s, j] + edges[j, 0] < 0",
+        "pass",
+        IN_GRID,
+    ),
+    "grid: cells that only hold a tie are not searched": (
+        OBJECTS,
+        'bounds[0] < best[found - 1]["key"]',
+        'bounds[0] <= best[found - 1]["key"]',
+        IN_GRID,
+    ),
+    "grid: cells that only hold a tie are not listed": (OBJECTS, "if bound >= to:", "if bound > to:", IN_GRID),
+    "grid: the best of a slab is at its head": (
+        PREFERENCES,
+        "at * (high if (at > 0) != turned else low)",
+        "at * high",
+        IN_GRID,
+    ),
+    "grid: squares are largest at the head": (
+        PREFERENCES,
+        "at * (max(low * low, high * high) if",
+        "at * (high * high if",
+        IN_GRID,
+    ),
+    "grid: open ends are closed": ("expressions/shapes.py", "nextafter(bound, inf)", "bound", IN_GRID),
+    "upkeep: objects stay a moment longer": (
+        UPKEEP,
+        "alone = due < until or (due == until and",
+        "alone = due < until or (False and",
+        ON_TIME,
+    ),
+    "upkeep: the floor is too high": (
+        UPKEEP,
+        'state[s]["key"] = objects[head + size - 1]["key"]',
+        'state[s]["key"] = objects[head]["key"]',
+        IN_GRID,
+    ),
+    "upkeep: one short is enough": (UPKEEP, "if size < k and (", "if size < k - 1 and (", IN_GRID),
+    "upkeep: who was told before is forgotten": (
+        UPKEEP,
+        'recall(ghosts, graves, s, one["serial"])',
+        "False",
+        IN_GRID,
+    ),
+    "upkeep: k - 1 dominate": (UPKEEP, "if dominators >= k:", "if dominators >= k - 1:", DOMINANCE),
+    "upkeep: the threshold itself": (
+        UPKEEP,
+        'key > lanes[s]["threshold"] and in_box(',
+        'key >= lanes[s]["threshold"] and in_box(',
+        ABOVE,
+    ),
+    "lists: the threshold algorithm stops at a tie": (
+        LISTS,
+        'best[found - 1]["key"] > limit',
+        'best[found - 1]["key"] >= limit',
+        VIEWS,
+    ),
+    "above: who came and went is told": (WINDOWED, "out = out[~(gone", "out = out[~(False & gone", ABOVE),
     # --- families
     "family: huge numbers": ("families.py", "TAME = 1e100", "TAME = 1e300", OTHERS),
     "family: split without the ring": (FAMILY, "engine.admit(silent, np.array([len(silent)]))", "pass", LEAVE),

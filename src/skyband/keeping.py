@@ -66,7 +66,8 @@ class Keeping(Standing):
     @property
     def share(self) -> tuple[Any, ...]:
         """Homes with equal shares can be one."""
-        return (self.scored, self.born, *window_key(self.example, self.algorithm))
+        own = (id(self.by) if callable(self.by) else self.by, self.where) if self.scored else ()  # one score serves one
+        return (self.scored, self.born, own, *window_key(self.example, self.algorithm))
 
     def scorings(self) -> Scorings:
         return self._scorings(list(self.queries.values()))
@@ -243,6 +244,8 @@ def donor_of(homes: list[Standing], old: Keeping, name: str, query: TopK | Above
     lower = wanted.threshold is not None and wanted.threshold < lowest
     if wanted.k > max(one.k for one in asked) or wanted.length > max(one.length for one in asked) or lower:
         return None
+    if old.engine is not None and wanted.length <= old.machine.length:
+        return old  # its arrivals have the query's own numbers
     return max((home for home, _ in family), key=lambda home: home.machine.length)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -98,7 +99,7 @@ def test_long_streams_say_what_a_large_top_k_says(algorithm: str, emit: str) -> 
     above = Monitor({"q": Above(1.5, by, Last(span=span), algorithm=algorithm)}, time="t", emit=emit)
     every = Monitor({"q": TopK(span * 4, by, Last(span=span), where="x + 0.5*y > 1.5")}, time="t", emit=emit)
     told: list[list[object]] = [[], []]
-    for i, j in zip(places, places[1:], strict=False):
+    for i, j in itertools.pairwise(places):
         batch = {name: column[i:j] for name, column in columns.items()}
         for pieces, monitor in zip(told, (above, every), strict=True):
             pieces.append(monitor.push(batch))

@@ -46,7 +46,10 @@ from skyband.kernels.compile import kernel, part
 from skyband.kernels.preferences import key_at
 from skyband.kernels.records import NEVER, make_room, move_run, reserve
 
-INSERT, REPLACE, DELETE, UNKNOWN = 0, 1, 2, 3  # what a row does; REPLACE: it is no answer, but takes its id's place
+INSERT, IDLE, DELETE, UNKNOWN, DONE = range(
+    5
+)  # what a row does; IDLE: it can be no answer, but has its id until deleted
+NO_CELL = -1  # of idle objects, whose attributes are NaN
 TMA, SMA, TSL = 0, 1, 2
 
 
@@ -484,15 +487,19 @@ def remove(
 def concerns(slots: Records, cells: Records, facts: Records, i: int) -> bool:
     """Does any query look at the cell of object i?"""
     cell = slots[i]["cell"]
+    if cell == NO_CELL:
+        return False
     return bool(facts[WIDE] > 0 or cells[cell]["size"] > 0 or cell == len(cells) - 1)
 
 
 @part
 def vacate(slots: Records, cells: Records, facts: Records, i: int, listed: bool) -> None:
     """Object i is gone from its cell; its place is free, in lists of TSL at the next merge."""
-    if not listed:
+    idle = slots[i]["cell"] == NO_CELL
+    if not listed and not idle:
         facts[OUTSIDE] -= slots[i]["cell"] == len(cells) - 1
         unlink(slots, cells, i)
+    if not listed or idle:
         slots[i]["next"] = facts[FREE]
         facts[FREE] = i
     slots[i]["serial"] = -1
@@ -510,12 +517,14 @@ def enter(
     stamp: int,
     serial: int,
     aged: bool,
+    idle: bool,
 ) -> int:
     """Give an object its place, and its place by age: late ones are put among their like."""
     i = int(facts[FREE])
     facts[FREE] = slots[i]["next"]
     for j in range(data.shape[1]):
-        data[i, j] = stream[row, j]
+        data[i, j] = np.nan if idle else stream[row, j]
+    slots[i]["cell"] = NO_CELL
     slots[i]["stamp"] = stamp
     slots[i]["serial"] = serial
     if aged:
@@ -591,7 +600,7 @@ def take_window(
             elif arrives and len(names) and holders[names[i]] >= 0:
                 old = holders[names[i]]
                 holders[names[i]] = -1
-                kind = REPLACE if kind == DELETE else kind
+                kind = DONE if kind == DELETE else kind
             else:
                 break
             if concerns(slots, cells, facts, old):
@@ -600,11 +609,14 @@ def take_window(
             vacate(slots, cells, facts, old, listed)
         if arrives and kind == DELETE:
             kinds[i] = UNKNOWN
-        elif arrives and kind == INSERT:
-            new = enter(facts, slots, data, order, stream, i, stamps[i], serial + rows[i], length < NEVER)
+        elif arrives and kind != DONE:
+            aged, idle = length < NEVER, kind == IDLE
+            new = enter(facts, slots, data, order, stream, i, stamps[i], serial + rows[i], aged, idle)
             if len(names):
                 holders[names[i]] = new
-            if listed:
+            if idle:
+                pass
+            elif listed:
                 slots[new]["cell"] = 0
                 sorted_lists.recent[facts[RECENT]] = new
                 facts[RECENT] += 1
@@ -637,7 +649,9 @@ def lay_objects(
     facts, slots = window.facts, window.slots
     facts[OUTSIDE] = facts[WIDE] = facts[STALE] = 0
     for i in range(len(slots)):
-        if slots[i]["serial"] >= 0:
+        if slots[i]["serial"] >= 0 and np.isnan(window.data[i, 0]):
+            slots[i]["cell"] = NO_CELL
+        elif slots[i]["serial"] >= 0:
             cell = locate(window.edges, facts[SIDE], len(window.cells) - 1, window.data, i)
             link(slots, window.cells, cell, i)
             facts[OUTSIDE] += cell == len(window.cells) - 1
@@ -665,7 +679,11 @@ def search_window(
     out: Records,
     step: Records,
 ) -> tuple[Records, Records, Records]:
-    """A new query's answer at once, from the window."""
+    """A new query's answer at once, from the window; one with a threshold only joins the lists."""
+    if asking.lanes[s]["above"]:
+        if algorithm != TSL:
+            lists = mend_lists(asking, window, desk, lists, objects, groups, s)
+        return lists, objects, out
     touch(window.state, window.facts, desk.touched, desk.before, objects, groups, s, asking.lanes[s]["k"])
     window.state[s]["key"], window.state[s]["stamp"] = np.inf, 0  # a floor that nobody is above
     return settle(

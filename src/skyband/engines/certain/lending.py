@@ -11,7 +11,7 @@ from skyband.engines.certain.bands import Records
 from skyband.engines.certain.store import Store, enough_lanes
 from skyband.engines.contract import Asked, Bools, Changes, Floats, Ints, Scorings
 from skyband.index.objects import FREE, LIVE, NOWHERE, RECENT, Asking, Desk
-from skyband.index.upkeep import DELETE, TSL, UNKNOWN, search_window
+from skyband.index.upkeep import DELETE, NO_CELL, TSL, UNKNOWN, search_window
 from skyband.kernels.records import CHANGE, NEVER, OBJECT
 from skyband.tuning import Tuning
 
@@ -102,7 +102,7 @@ class Lending:
                 continue
             kinds, none = np.full(len(mine), DELETE, np.int8), np.empty((len(mine), self.asking.points.shape[1]))
             if self.quiet:
-                store.opened, store.before = NEVER, self.desk.before
+                store.begin(NEVER, self.desk, True)
             out = self._run(store, (none, mine, mine, mine, kinds, codes[mine]), NOWHERE, 0, True)
             store.opened = NOWHERE
             known[mine[kinds != UNKNOWN]] = True  # the second time an id is given, nobody has it
@@ -151,8 +151,10 @@ class Lending:
             taken, mine = store.by_age(), self._store(g)
             data = store.data[taken]
             inside = ((data >= other.asking.lows[query]) & (data <= other.asking.highs[query])).all(axis=1)
-            taken = taken[inside]
-            keys = other.keys[query](np.ascontiguousarray(data[inside].T))
+            keys = np.full(len(taken), np.nan)
+            keys[inside] = other.keys[query](np.ascontiguousarray(data[inside].T))
+            if self.length < NEVER:
+                taken, keys = taken[inside], keys[inside]
             self.fill(mine, keys[:, None], store.slots["stamp"][taken], store.slots["serial"][taken])
             state, entries, ghosts = other._lanes_of(store)
             for name in FLOOR.names or ():
@@ -188,11 +190,10 @@ class Lending:
         """A new query's answer at once; `told`: by group, the serials of objects that were told of under its name."""
         pieces = []
         for g, store in enumerate(self.stores):
-            known = told.get(g, np.empty(0, np.int64))
-            if self.asked[query].threshold is not None:
+            known, above = told.get(g, np.empty(0, np.int64)), self.asked[query].threshold is not None
+            if above:
                 pieces.append(self._tell_all(store, query, known, int(now[g])))
-                continue
-            if len(known):
+            elif len(known):
                 self._haunt(store, query, known)
             store.tally[1] = 0
             step = np.zeros(1, CHANGE)
@@ -213,7 +214,8 @@ class Lending:
                 np.empty(64, CHANGE),
                 step,
             )
-            pieces.append(out[: store.tally[1]])
+            if not above:
+                pieces.append(out[: store.tally[1]])
         codes = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
         return changes_of(np.concatenate([np.empty(0, CHANGE), *pieces]), codes, np.empty(0, np.bool_))
 
@@ -223,10 +225,12 @@ class Lending:
         store.grow(size)
         store.slots["stamp"], store.slots["serial"] = stamps, serials
         store.data[:], store.order[:] = data, np.arange(size)
+        idle = np.isnan(data[:, 0])
+        store.slots["cell"] = np.where(idle, NO_CELL, 0)
         store.facts[LIVE], store.facts[FREE] = size, -1
         if self.algorithm == TSL and size:
-            store.recent = np.arange(size, dtype=np.int32)
-            store.facts[RECENT] = size
+            store.recent = np.flatnonzero(~idle).astype(np.int32)
+            store.facts[RECENT] = len(store.recent)
             self.desk = store.make_room(self.asking, self.desk, NEVER, 0)
 
 

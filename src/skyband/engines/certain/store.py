@@ -32,6 +32,7 @@ from skyband.kernels.records import CHANGE, GROUP, OBJECT
 Records = NDArray[Any]
 FEW = 8  # objects outside of a grid before another is laid
 SMALLEST = 64  # places
+MOST = 1e300  # beyond it, numbers stay outside: the range of a grid must be a number too
 RECENT_SHARE = 64  # sorted lists are merged with so much of the window at once
 
 
@@ -55,7 +56,14 @@ class Store:
         self.set_lanes(lanes, views)
         self.opened = NOWHERE  # the first serial of a quiet batch that goes on
         self.before = np.empty(0, OBJECT)  # and the answers it began with
+        self.touched = np.empty(0, np.int32)  # of these queries
         self.held = np.empty(0, CHANGE)  # and what it is to tell
+
+    def begin(self, serial: int, desk: Desk, alone: bool) -> None:
+        """A quiet batch begins; other groups may have their turns before it ends."""
+        self.opened = serial
+        self.before = desk.before if alone else np.empty_like(desk.before)
+        self.touched = desk.touched if alone else np.empty_like(desk.touched)
 
     def set_lanes(self, lanes: int, views: Ints) -> None:
         """Empty runs for so many queries, which have seen nothing."""
@@ -135,7 +143,7 @@ class Store:
         """A new grid over the objects that there are; `most`: how many there can be."""
         taken = self.slots["serial"] >= 0
         data, d = self.data[taken], self.data.shape[1]
-        data = data[np.isfinite(data).all(axis=1)]
+        data = data[(np.abs(data) < MOST).all(axis=1)]
         self.planned = most if most < 2**40 else 4 * self.live
         side = max(2, int(min(cells, self.planned / 4) ** (1 / d) + 1e-9))
         edges = np.full((d, side + 2), np.nan)

@@ -18,7 +18,7 @@ from skyband.engines.certain.store import Store, empty_desk
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked, Scorings
 from skyband.errors import StateError
 from skyband.index.objects import LANE, NOWHERE, REFILLS, SCORED, VISITED, Asking
-from skyband.index.upkeep import DELETE, INSERT, REPLACE, TMA, TSL, UNKNOWN, take_window
+from skyband.index.upkeep import DELETE, IDLE, INSERT, TMA, TSL, UNKNOWN, take_window
 from skyband.kernels.records import CHANGE, NEVER, OBJECT
 from skyband.kernels.routing import stable_order
 from skyband.tuning import Tuning
@@ -53,11 +53,12 @@ class Windowed(Lending):
         lows, highs = np.full((count, d), -np.inf), np.full((count, d), np.inf)
         if len(scorings.lows):
             lows, highs = scorings.lows, scorings.highs
-        lanes["k"] = [one.k for one in asked]
+        most = self._most()
+        lanes["k"] = [min(one.k, most) for one in asked]
         lanes["above"] = [one.threshold is not None for one in asked]
         lanes["threshold"] = [np.inf if one.threshold is None else one.threshold for one in asked]
         lanes["boxed"] = (lows > -np.inf).any(axis=1) | (highs < np.inf).any(axis=1)
-        lanes["view"] = self._views(lanes["k"])
+        lanes["view"] = np.clip(self._views(lanes["k"]), -most, most)
         weights = scorings.weights if scorings.weights.shape[1] else np.ones((count, d))
         return Asking(scorings.form, scorings.turned, lanes, scorings.points, weights, lows, highs)
 
@@ -103,10 +104,10 @@ class Windowed(Lending):
 
     def _kinds(self, arrivals: Arrivals) -> Any:
         if self.length < NEVER:
-            return None if arrivals.eligible is None else np.where(arrivals.eligible, INSERT, REPLACE)
+            return None if arrivals.eligible is None else np.where(arrivals.eligible, INSERT, IDLE)
         kinds = np.zeros(len(arrivals.rows), np.int8)
         if arrivals.eligible is not None:
-            kinds[~arrivals.eligible] = REPLACE
+            kinds[~arrivals.eligible] = IDLE
         if arrivals.deletes is not None:
             kinds[arrivals.deletes] = DELETE
         return kinds
@@ -115,8 +116,7 @@ class Windowed(Lending):
         """One group's share of a batch; changes with rows."""
         store = self.stores[g]
         if self.quiet and store.opened == NOWHERE:
-            store.opened = arrivals.serial
-            store.before = self.desk.before if len(self.stores) == 1 else np.empty_like(self.desk.before)
+            store.begin(arrivals.serial, self.desk, len(self.stores) == 1)
         now, rows = arrivals.now[mine], arrivals.rows[mine]
         last = arrivals.clock if self.timed else int(now[-1]) if len(now) else NOWHERE
         keyed = self.length == NEVER
@@ -145,7 +145,7 @@ class Windowed(Lending):
         store.tally[1] = 0
         most = self._most()
         while True:
-            desk = self.desk._replace(before=store.before) if self.quiet else self.desk
+            desk = self.desk._replace(before=store.before, touched=store.touched) if self.quiet else self.desk
             begin, store.lists, store.objects, store.ghosts, out = take_window(  # type: ignore[call-arg]
                 self.asking,
                 store.window,
