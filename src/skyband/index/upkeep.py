@@ -72,17 +72,19 @@ def place_of(objects: Records, groups: Records, s: int, key: float, stamp: int, 
 
 
 @part
-def remember(slots: Records, ghosts: Records, graves: Records, tally: Records, s: int, one: Records) -> Records:
+def remember(slots: Records, ghosts: Records, graves: Records, tally: Records, s: int, serial: int, i: int) -> Records:
     """An object that was told leaves the run while it is valid."""
     if graves[s]["head"] + graves[s]["size"] == graves[s]["start"] + graves[s]["room"]:
         head, kept = graves[s]["head"], 0
-        for i in range(head, head + graves[s]["size"]):
-            if slots[ghosts[i]["was"]]["serial"] == ghosts[i]["serial"]:
-                ghosts[head + kept] = ghosts[i]
+        for g in range(head, head + graves[s]["size"]):
+            if slots[ghosts[g]["was"]]["serial"] == ghosts[g]["serial"]:
+                ghosts[head + kept] = ghosts[g]
                 kept += 1
         graves[s]["size"] = kept
         ghosts = make_room(ghosts, graves, s, tally, 1 + kept // 2)
-    ghosts[graves[s]["head"] + graves[s]["size"]] = one[0]
+    at = graves[s]["head"] + graves[s]["size"]
+    ghosts[at]["serial"] = serial
+    ghosts[at]["was"] = i
     graves[s]["size"] += 1
     return ghosts
 
@@ -115,7 +117,7 @@ def cut(
     head = groups[s]["head"]
     for i in range(head + size, head + groups[s]["size"]):
         if objects[i]["shown"]:
-            ghosts = remember(slots, ghosts, graves, ghost_tally, s, objects[i : i + 1])
+            ghosts = remember(slots, ghosts, graves, ghost_tally, s, objects[i]["serial"], objects[i]["was"])
     groups[s]["size"] = size
     state[s]["key"] = objects[head + size - 1]["key"]
     state[s]["stamp"] = objects[head + size - 1]["stamp"]
@@ -190,7 +192,7 @@ def put(
                 objects[kept] = objects[r]
                 kept += 1
             elif objects[r]["shown"]:
-                ghosts = remember(slots, ghosts, graves, ghost_tally, s, objects[r : r + 1])
+                ghosts = remember(slots, ghosts, graves, ghost_tally, s, objects[r]["serial"], objects[r]["was"])
         groups[s]["size"] = kept - groups[s]["head"]
     most = 2 * k + 8 if algorithm == SMA else state[s]["view"]
     if groups[s]["size"] > most:  # a new floor, as a search would give it
