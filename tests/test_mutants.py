@@ -66,6 +66,11 @@ def grid(only: str) -> tuple[str, ...]:
 
 
 SA = engines("SA")
+STORED = engines("SA", only="restored")
+SHARED = engines("SA", only="sharing")
+LATE_ROWS = engines("SA", only="late")
+FORMS = engines("SA", only="families")
+EMPTY = engines("SA", only="empty")
 AHEAD_AND_BLOCK = ("tests/contract/test_lookahead.py", "tests/contract/test_engines.py", "-k", AHEAD_ONLY)
 TABLES = ("tests/test_pripuzic.py", "-k", "table or keeps")
 RA = engines("RA", only="sharing")
@@ -121,6 +126,7 @@ MUTANTS: dict[str, Mutant] = {
         STRICT,
         'or (objects[head + p - 1]["key"] == key and objects[head + p - 1]["stamp"] <= stamp)',
         'or objects[head + p - 1]["key"] == key',
+        LATE_ROWS,
     ),
     # --- expiry
     "time windows are one longer": (
@@ -142,6 +148,7 @@ MUTANTS: dict[str, Mutant] = {
         STRICT,
         "                    if stamp > bound:\n                        fresh",
         "                    if stamp >= bound:\n                        fresh",
+        LATE_ROWS,
     ),
     "the largest window is one longer": (
         STRICT,
@@ -182,6 +189,7 @@ MUTANTS: dict[str, Mutant] = {
         STRICT,
         '            if objects[i]["stamp"] <= stamp:\n                objects[i]["dom"] += 1',
         '            if True:\n                objects[i]["dom"] += 1',
+        LATE_ROWS,
     ),
     "dominators of equal time are not counted": (
         STRICT,
@@ -198,7 +206,7 @@ MUTANTS: dict[str, Mutant] = {
         '        K = max(K, queries[q]["k"])\n    for visit',
         '        K = queries[0]["k"]\n    for visit',
     ),
-    "refit forgets the dominated": (READING, 'if objects[i]["dom"] >= K:', 'if objects[i]["dom"] >= K + 1:'),
+    "refit forgets the dominated": (READING, 'if objects[i]["dom"] >= K:', 'if objects[i]["dom"] >= K + 1:', FORMS),
     # --- the clock
     "idle groups do not expire": (
         BANDS,
@@ -230,6 +238,7 @@ MUTANTS: dict[str, Mutant] = {
         "standing.py",
         "timely = ages < max(limits)",
         "timely = ages < min(limits)",
+        LATE_ROWS,
     ),
     "a little late is not late": ("standing.py", "else [1] * len(self.lengths)", "else [2] * len(self.lengths)"),
     # --- bookkeeping
@@ -278,12 +287,14 @@ MUTANTS: dict[str, Mutant] = {
         STRICT,
         'groups[g]["newest"] = max(groups[g]["newest"], stamp)',
         'groups[g]["newest"] = stamp',
+        LATE_ROWS,
     ),
     "first is every time": (TELLING, 'diff > 0 and not objects[i]["shown"] & BITS[q]', "diff > 0"),
     "quiet batches lose the dropped": (
         STRICT,
         '                    if objects[i]["was"]:\n                        lose(objects, i, out, tally, step)',
         "                    pass",
+        SHARED,
     ),
     "quiet batches lose the expired": (
         STRICT,
@@ -410,6 +421,7 @@ MUTANTS: dict[str, Mutant] = {
         BANDS,
         "        self.tally[:] = len(objects), 0",
         '        self.tally[:] = len(objects), 0\n        self.objects["shown"] = self.objects["inside"]',
+        STORED,
     ),
     "snapshot: no groups' newest": (
         BANDS,
@@ -433,9 +445,9 @@ MUTANTS: dict[str, Mutant] = {
         engines("SA", only="every_type"),
     ),
     "snapshot: no clock": ("storing.py", '"clock": state.clock', '"clock": -(2**62)'),
-    "snapshot: no serial": ("storing.py", '"serial": state.serial', '"serial": 0'),
-    "snapshot: no groups": ("storing.py", "    if columns and len(columns[0]):\n", "    if False:\n"),
-    "snapshot: no lanes": ("storing.py", '"lanes": home.lanes.tolist()', '"lanes": [0] * len(home.lanes)'),
+    "snapshot: no serial": ("storing.py", '"serial": state.serial', '"serial": 0', LATE_ROWS),
+    "snapshot: no groups": ("storing.py", "    if columns and len(columns[0]):\n", "    if False:\n", EMPTY),
+    "snapshot: no lanes": ("storing.py", '"lanes": home.lanes.tolist()', '"lanes": [0] * len(home.lanes)', LATE_ROWS),
     "snapshot: no order of queries": (
         "storing.py",
         '"order": list(state.homes)',
