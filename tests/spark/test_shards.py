@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -189,6 +190,7 @@ def test_an_order_that_is_not_of_time(late: str, times: list[int], scores: list[
 # ------------------------------------------------------------- every algorithm, and families
 
 NAMES = [name for name in _ENGINES["TopK"] if name != "ADAPTIVE"]  # it takes no `per`
+_OWN_NAMES = [name for name in NAMES if name not in ("CPM/W", "SNN")]  # those of TMA and SMA
 
 
 @pytest.mark.parametrize("algorithm", NAMES)
@@ -238,7 +240,7 @@ def cut(table: Any, triggers: int) -> list[list[Any]]:
 
 @pytest.mark.parametrize("shards", [1, 7])
 @pytest.mark.parametrize(
-    ("algorithm", "per"), [("ADAPTIVE", None), *((name, per) for name in NAMES for per in (None, "g"))]
+    ("algorithm", "per"), [("ADAPTIVE", None), ("SNN", None), ("CPM/W", "g"), *product(_OWN_NAMES, (None, "g"))]
 )
 def test_every_algorithm_with_longer_windows(algorithm: str, shards: int, per: Any) -> None:
     """Long enough for buffers and filters to fill and to empty, with a restart before every trigger."""
