@@ -86,8 +86,9 @@ def is_near(stream: Stream, p: Mapping[str, Any], answer: Answer) -> bool:
     """
     data, total = np.stack(list(stream.values())), len(next(iter(stream.values())))
     points = sites(stream, p)[answer.group].T
-    score = np.sqrt(_squares(data[:, answer.id], points))
-    ordered = np.lexsort((-answer.id, answer.score, answer.group))
+    squares = _squares(data[:, answer.id], points)  # which rank; two of them may have one root
+    score = np.sqrt(squares)
+    ordered = np.lexsort((-answer.id, squares, answer.group))
     return (
         bool((answer.id >= total - p["n"]).all())
         and np.allclose(answer.score, score, rtol=1e-12, atol=0)
