@@ -42,6 +42,7 @@ RING = "index/ring.py"
 REPLAY = "index/replay.py"
 OBJECTS = "index/objects.py"
 UPKEEP = "index/upkeep.py"
+RUNS = "index/runs.py"
 LISTS = "index/lists.py"
 PREFERENCES = "kernels/preferences.py"
 WINDOWED = "engines/certain/windowed.py"
@@ -735,7 +736,7 @@ MUTANTS: dict[str, Mutant] = {
         ON_TIME,
     ),
     "upkeep: the floor is too high": (
-        UPKEEP,
+        RUNS,
         'state[s]["key"] = objects[head + size - 1]["key"]',
         'state[s]["key"] = objects[head]["key"]',
         IN_GRID,
@@ -747,7 +748,7 @@ MUTANTS: dict[str, Mutant] = {
         "False",
         IN_GRID,
     ),
-    "upkeep: k - 1 dominate": (UPKEEP, '["dom"] < k:', '["dom"] < k - 1:', DOMINANCE),
+    "upkeep: k - 1 dominate": (RUNS, '["dom"] < k:', '["dom"] < k - 1:', DOMINANCE),
     "upkeep: the threshold itself": (
         UPKEEP,
         'key > lanes[s]["threshold"] and in_box(',

@@ -373,4 +373,4 @@ def test_what_is_forgotten_does_not_depend_on_cuts(stream: Stream, forget: int) 
     for triggers in (stream.triggers, [whole]):
         shards = Shards(stream.queries, stream.options, stream.shards, order=("n",), sizes=stream.sizes, forget=forget)
         told.append([row for trigger in triggers for row in shards.trigger(trigger)])
-    same_rows(*told, "in one trigger and in many")
+    same_rows(told[0], told[1], "in one trigger and in many")

@@ -11,7 +11,8 @@ from skyband.engines.certain.bands import Records
 from skyband.engines.certain.store import Store, enough_lanes
 from skyband.engines.contract import Asked, Bools, Changes, Floats, Ints, Scorings
 from skyband.index.objects import FREE, GHOST, LIVE, NOWHERE, RECENT, Asking, Desk
-from skyband.index.upkeep import DELETE, NO_CELL, TSL, UNKNOWN, search_window
+from skyband.index.runs import TSL
+from skyband.index.upkeep import DELETE, NO_CELL, UNKNOWN, search_window
 from skyband.kernels.records import CHANGE, NEVER, OBJECT
 from skyband.tuning import Tuning
 

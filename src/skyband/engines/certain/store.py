@@ -27,7 +27,8 @@ from skyband.index.objects import (
     Desk,
     Window,
 )
-from skyband.index.upkeep import TSL, lay_objects
+from skyband.index.runs import TSL
+from skyband.index.upkeep import lay_objects
 from skyband.kernels.records import CHANGE, GROUP, OBJECT
 
 Records = NDArray[Any]

@@ -18,7 +18,8 @@ from skyband.engines.certain.store import Store, empty_desk
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked, Scorings
 from skyband.errors import StateError
 from skyband.index.objects import GHOST, LANE, NOWHERE, REFILLS, SCORED, VISITED, Asking
-from skyband.index.upkeep import DELETE, IDLE, INSERT, TMA, TSL, UNKNOWN, take_window
+from skyband.index.runs import TMA, TSL
+from skyband.index.upkeep import DELETE, IDLE, INSERT, UNKNOWN, take_window
 from skyband.kernels.records import CHANGE, NEVER, OBJECT
 from skyband.kernels.routing import stable_order
 from skyband.tuning import Tuning
