@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test check bench lock clean
+.PHONY: help demo test mutants check bench lock clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -20,6 +20,9 @@ demo: .venv/ready ## replay a year of New York flights through Spark, watch the 
 
 test: .venv/ready ## all tests and doctests
 	@$(BIN)/python -m pytest -n 2 -q
+
+mutants: .venv/ready ## break the engines in every known way: the tests must notice
+	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/test_mutants.py
 
 check: .venv/ready ## lint, format, types, layers
 	@$(BIN)/ruff check .

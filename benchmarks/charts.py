@@ -36,6 +36,21 @@ LINES = {
     "SAPF": ("#CC79A7", "-", "s"),
     "RAPF": ("#CC79A7", "--", "D"),
     "RAPF2": ("#56B4E9", "--", "D"),
+    "auto": ("black", "-", "o"),
+    "TSL": ("#009E73", "-", "^"),
+    "TMA": ("#D55E00", "-", "v"),
+    "SMA": ("#0072B2", "-", "s"),
+    "CPM/w": ("#D55E00", ":", "v"),
+    "SNN": ("#0072B2", ":", "s"),
+}
+AXES = {"n": "N (valid objects)", "batch": "r (arrivals of a cycle)", "queries": "Q (queries)", "cells": "cells"}
+#: mouratidis2006, Table 2: TSL's views and SMA's skybands over k
+TABLE_2_K = (1, 5, 10, 20, 50, 100)
+TABLE_2 = {
+    ("IND", "TSL"): (3.3, 8.6, 17.1, 26.7, 63.0, 113.2),
+    ("IND", "SMA"): (1.1, 5.9, 11.2, 21.6, 53.3, 104.6),
+    ("ANT", "TSL"): (3.1, 8.4, 17.2, 26.9, 64.4, 113.6),
+    ("ANT", "SMA"): (1.1, 5.9, 11.5, 22.4, 54.4, 106.5),
 }
 GREY, MET, MISSED = "#777777", "#0072B2", "#D55E00"
 STYLE: Any = {
@@ -197,7 +212,7 @@ def costs(experiment: Experiment, rows: list[Row]) -> Figure:
     figure = Figure(figsize=(5.6 * across, 4.6 * down + 1))
     grid = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
     for axes, ((cell, data), some) in zip(grid, panels.items(), strict=False):
-        axis = _axis(some)
+        axis = axis_of(some)
         for name in dict.fromkeys(row.contestant for row in some):
             of_one = [row for row in some if row.contestant == name]
             x = [row.parameters[axis] for row in of_one]
@@ -211,6 +226,70 @@ def costs(experiment: Experiment, rows: list[Row]) -> Figure:
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
     _legend(figure, list(grid[: len(panels)]))
+    figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
+    return figure
+
+
+def cycles(experiment: Experiment, rows: list[Row]) -> Figure:
+    """Milliseconds of a processing cycle: a panel for each cell and data, over what varies there."""
+    return _over(experiment, rows, {"ms per cycle": per_cycle})
+
+
+def cycles_and_space(experiment: Experiment, rows: list[Row]) -> Figure:
+    """The same, and below it the megabytes of the engine."""
+    return _over(experiment, rows, {"ms per cycle": per_cycle, "MB": megabytes})
+
+
+def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[[Row], list[float]]]) -> Figure:
+    panels: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        panels.setdefault((row.cell, row.parameters["data"]), []).append(row)
+    beside = len(panels) == 1  # measures side by side, or one below the other
+    shape = (1, len(measures)) if beside else (len(measures), len(panels))
+    figure = Figure(figsize=(max(12, 1.5 + 5 * shape[1]), 4.2 * shape[0] + 1))
+    grid = figure.subplots(*shape, squeeze=False, sharey=False if beside else "row")
+    for line, (label, values) in zip(grid.T if beside else grid, measures.items(), strict=True):
+        for axes, ((_, data), some) in zip(line, panels.items(), strict=True):
+            axis = axis_of(some)
+            for name in dict.fromkeys(row.contestant for row in some):
+                of_one = [row for row in some if row.contestant == name]
+                x = [row.parameters[axis] for row in of_one]
+                _line(axes, x, [values(row) for row in of_one], name, middle=statistics.median)
+            form = some[0].parameters.get("form")
+            axes.set(title=f"{data}, {form}" if form else data, xlabel=AXES.get(axis, axis))
+            axes.set_xscale("linear" if axis == "d" else "log")
+            _ticks(axes, [row.parameters[axis] for row in some])
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+            if values is per_cycle:
+                axes.set_yscale("log")
+                axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+                axes.yaxis.set_minor_formatter(
+                    FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
+                )
+            else:
+                axes.set_ylim(bottom=0)
+        line[0].set_ylabel(label)
+    _legend(figure, list(grid[0]))
+    figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
+    return figure
+
+
+def sizes(experiment: Experiment, rows: list[Row]) -> Figure:
+    """Objects of a view or skyband beyond k, over k, and the paper's Table 2."""
+    figure = Figure(figsize=(12, 5.4))
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, data in zip(panels, ("IND", "ANT"), strict=True):
+        for name in ("TSL", "SMA"):
+            some = [row for row in rows if (row.parameters["data"], row.contestant) == (data, name)]
+            k = [row.parameters["k"] for row in some]
+            beyond = [[size - row.parameters["k"] for size in row.counters["objects"]] for row in some]
+            _points(axes, k, beyond, LINES[name][0], f"{name}, mean of the seeds", line="-")
+            paper = [size - k for size, k in zip(TABLE_2[data, name], TABLE_2_K, strict=True)]
+            axes.plot(TABLE_2_K, paper, "x", color=LINES[name][0], markersize=9, label=f"{name}, Table 2")
+        axes.set(xscale="log", title=data, xlabel="k")
+        _ticks(axes, list(TABLE_2_K))
+    panels[0].set_ylabel("objects per query beyond k")
+    _legend(figure, list(panels))
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
     return figure
 
@@ -338,7 +417,7 @@ def _legend(figure: Figure, panels: list[Axes]) -> None:
     figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=min(6, len(found)))
 
 
-def _axis(rows: list[Row]) -> str:
+def axis_of(rows: list[Row]) -> str:
     """The parameter that varies over the cells: not one that follows another, nor one of the contestants' own."""
     first = [row for row in rows if row.contestant == rows[0].contestant]
     varying = [name for name in first[0].parameters if len({row.parameters[name] for row in first}) > 1]
@@ -349,6 +428,14 @@ def _per_score(row: Row) -> list[float]:
     """Nanoseconds per object and query."""
     each = row.parameters["queries"] * 1e-9
     return [seconds / (rows * each) for seconds, rows in zip(row.seconds, row.counters["rows"], strict=True)]
+
+
+def per_cycle(row: Row) -> list[float]:
+    return [1e3 * seconds / cycles for seconds, cycles in zip(row.seconds, row.counters["cycles"], strict=True)]
+
+
+def megabytes(row: Row) -> list[float]:
+    return [size / 1e6 for size in row.counters["bytes"]]
 
 
 def _per_second(row: Row) -> list[float]:
@@ -372,5 +459,18 @@ def _short(value: float, _: Any) -> str:
 
 
 CHARTS: dict[str, Chart] = {
-    chart.__name__: chart for chart in (kept_and_throughput, goals, slides, state, costs, errors, kept, ranks)
+    chart.__name__: chart
+    for chart in (
+        kept_and_throughput,
+        goals,
+        slides,
+        state,
+        costs,
+        cycles,
+        cycles_and_space,
+        sizes,
+        errors,
+        kept,
+        ranks,
+    )
 }

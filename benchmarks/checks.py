@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.workloads import Stream, query_points, sites
+from benchmarks.workloads import Stream, query_points, sites, weights
 
 Ints = NDArray[np.int64]
 Check = Callable[[Stream, Mapping[str, Any], Any], bool]
@@ -86,8 +86,9 @@ def is_near(stream: Stream, p: Mapping[str, Any], answer: Answer) -> bool:
     """
     data, total = np.stack(list(stream.values())), len(next(iter(stream.values())))
     points = sites(stream, p)[answer.group].T
-    score = np.sqrt(_squares(data[:, answer.id], points))
-    ordered = np.lexsort((-answer.id, answer.score, answer.group))
+    squares = _squares(data[:, answer.id], points)  # which rank; two of them may have one root
+    score = np.sqrt(squares)
+    ordered = np.lexsort((-answer.id, squares, answer.group))
     return (
         bool((answer.id >= total - p["n"]).all())
         and np.allclose(answer.score, score, rtol=1e-12, atol=0)
@@ -116,6 +117,31 @@ def nearest_of_last(stream: Stream, p: Mapping[str, Any]) -> Answer:
         found.append((begin + best, np.sqrt(far[best])))
     ids, scores = (np.concatenate(column) for column in zip(*found, strict=True))
     return Answer(np.repeat(np.arange(len(found)), k), ids, scores)
+
+
+def is_preferred(stream: Stream, p: Mapping[str, Any], answer: Answer, valid: Ints) -> bool:
+    """Are these the k best of the valid objects? Of fifty queries at most, spread evenly; `valid` rises with age."""
+    rows, k = weights(p), min(p["k"], len(valid))
+    data = [stream[f"x{j + 1}"][valid] for j in range(rows.shape[1])]
+    for number in range(0, len(rows), max(1, len(rows) // 50)):
+        score = _preference(p.get("form", "linear"), data, rows[number])
+        good = np.flatnonzero(score >= np.partition(score, len(score) - k)[len(score) - k])
+        best = good[np.lexsort((-good, -score[good]))[:k]]
+        mine = answer.group == number
+        if not (np.array_equal(answer.id[mine], valid[best]) and np.array_equal(answer.score[mine], score[best])):
+            return False
+    return bool((np.bincount(answer.group, minlength=len(rows)) == k).all())
+
+
+def _preference(form: str, data: list[NDArray[np.float64]], row: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Term after term, as the library does: ties must be the same."""
+    total = np.ones(len(data[0])) if form == "product" else np.zeros(len(data[0]))
+    for column, weight in zip(data, row, strict=True):
+        if form == "product":
+            total *= weight + column
+        else:
+            total += weight * (column * column if form == "quadratic" else column)
+    return total
 
 
 def _squares(data: NDArray[np.float64], point: NDArray[np.float64]) -> NDArray[np.float64]:

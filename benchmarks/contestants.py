@@ -3,8 +3,8 @@
 It returns two functions. `work` is what the harness times; `after`, not timed, turns what `work` returned
 into an answer, the check that it must pass (checks.py), and counters of the work done, `rows` among them.
 Parameters: n (window), k, rows (timed), fill (rows taken before the clock starts), batch (rows of a push).
-queries (so many Nearest ones, gathered or not by the Monitor itself), algorithm, and its tuning.
-Those on Spark are in spark/contestants.py, which is loaded when one of them takes part.
+queries (so many Nearest ones, gathered or not by the Monitor itself), algorithm, its tuning, net (emit="batch").
+Those of mouratidis2006 are in preferences.py and those on Spark in spark/contestants.py, loaded when one takes part.
 """
 
 from __future__ import annotations
@@ -197,8 +197,8 @@ def sortedcontainers_window(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
 
 def numpy_argsort(stream: Stream, p: Mapping[str, Any]) -> Ready:
-    """A yardstick: one np.argsort of the scores, all timed rows at once."""
-    column = stream["score"][p.get("fill", 0) :]
+    """A yardstick: one np.argsort of the scores, or of another `column`, all timed rows at once."""
+    column = stream[p.get("column", "score")][p.get("fill", 0) :]
     check = checks.sorts(column, stable=False)
     return Ready(lambda: np.argsort(column), lambda order: Outcome(order, check, {"rows": len(order)}))
 
@@ -246,7 +246,7 @@ def _near(stream: Stream, p: Mapping[str, Any]) -> Any:
             )
             for number, point in enumerate(sites(stream, p).tolist())
         },
-        emit=p.get("emit", "arrival"),
+        emit="batch" if p.get("net") else "arrival",
     )
 
 
@@ -275,16 +275,17 @@ def _reported(changes: list[Any]) -> Any:
     return np.unique(told["group"] << 32 | told["id"])
 
 
-def _on_spark(name: str) -> Contestant:
+def _elsewhere(module: str, name: str) -> Contestant:
     def enter(stream: Stream, p: Mapping[str, Any]) -> Ready:
-        module: Any = importlib.import_module("benchmarks.spark.contestants")
-        ready: Ready = getattr(module, name)(stream, p)
+        there: Any = importlib.import_module(f"benchmarks.{module}")
+        ready: Ready = getattr(there, name)(stream, p)
         return ready
 
     return enter
 
 
 ON_SPARK = ("spark_identity", "spark_monitor", "spark_max_by", "spark_idle")
+PREFERENCES = ("preferences", "deletions")
 CONTESTANTS: dict[str, Contestant] = {
     enter.__name__: enter
     for enter in (
@@ -297,4 +298,6 @@ CONTESTANTS: dict[str, Contestant] = {
         numpy_argsort_keys,
         fresh_process,
     )
-} | {name: _on_spark(name) for name in ON_SPARK}
+}
+CONTESTANTS |= {name: _elsewhere("preferences", name) for name in PREFERENCES}
+CONTESTANTS |= {name: _elsewhere("spark.contestants", name) for name in ON_SPARK}

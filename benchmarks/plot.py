@@ -1,4 +1,4 @@
-"""python -m benchmarks.plot [EXPERIMENT ...]: figures and tables of goals, from stored rows alone."""
+"""python -m benchmarks.plot [EXPERIMENT ...]: figures, tables of goals and of cycles, from stored rows alone."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import matplotlib
 from benchmarks import charts, store, tables
 from benchmarks.experiment import EXPERIMENTS, Experiment, ExperimentError, load, names
 from benchmarks.goals import HEAD, judge
+from benchmarks.summaries import SUMMARIES
 
 FIGURES = Path(__file__).parent / "figures"
 
@@ -32,6 +33,11 @@ def plot(experiment: Experiment, rows: list[store.Row], folder: Path) -> list[Pa
     if experiment.table is not None:
         path = folder / f"{experiment.name}.md"
         path.write_text(tables.TABLES[experiment.table](), encoding="utf-8")
+        made.append(path)
+    if experiment.figure in SUMMARIES:
+        path = folder / f"{experiment.name}.md"
+        lines = [experiment.about, "", charts.origin(rows), *SUMMARIES[experiment.figure](rows)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         made.append(path)
     verdicts = judge(experiment, rows)
     if verdicts:

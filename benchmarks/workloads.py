@@ -76,7 +76,10 @@ def query_points(p: Mapping[str, Any]) -> NDArray[np.float64]:
 
 
 def points(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
-    """Points in the unit cube, by `data`: Table VIII of pripuzic2015, and "drifting"; d is 2 where nothing is said."""
+    """Points in the unit cube, by `data`: Table VIII of pripuzic2015, IND and ANT of mouratidis2006, and "drifting".
+
+    d is 2 where nothing is said.
+    """
     data, d = p.get("data", "uniform"), p.get("d", 2)
     if data in ("real", "randomised real"):
         return {f"x{i + 1}": column for i, column in enumerate(_real(rows, seed, shuffled=data != "real")[:d])}
@@ -84,6 +87,8 @@ def points(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
         "uniform": skyband.datasets.uniform,
         "clustered": skyband.datasets.clustered,
         "drifting": skyband.datasets.drifting,
+        "IND": skyband.datasets.independent,
+        "ANT": skyband.datasets.anticorrelated,
     }
     table = makers[data](rows, seed=seed, dimensions=d)
     return {name: table[name].to_numpy() for name in table.column_names}
@@ -99,6 +104,11 @@ def sites(stream: Mapping[str, NDArray[Any]], p: Mapping[str, Any]) -> NDArray[n
     columns = list(stream.values())
     chosen = np.random.default_rng(0).choice(len(columns[0]), p["queries"], replace=False)
     return np.stack([column[chosen] for column in columns], axis=1)
+
+
+def weights(p: Mapping[str, Any]) -> NDArray[np.float64]:
+    """The coefficients of `queries` preferences, uniform in [0, 1): the first ones of more queries are the same."""
+    return np.random.default_rng(0).random((p["queries"], p["d"]))
 
 
 def _real(rows: int, seed: int, *, shuffled: bool) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from benchmarks.contestants import Outcome, Ready
 from benchmarks.experiment import Cell, Entrant, Experiment, ExperimentError, Goal, load, names, usual
 from benchmarks.goals import judge
 from benchmarks.measure import measure
-from benchmarks.workloads import WORKLOADS, Missing, Stream, query_points, sites
+from benchmarks.workloads import WORKLOADS, Missing, Stream, query_points, sites, weights
 
 from skyband.datasets.loaders import available
 
@@ -404,3 +404,32 @@ def test_windows_that_close_by_hand() -> None:
     assert checks.closes_windows(stream, p, mark, {"windows": 3 + 1, "objects": 2 + 3 + 3 + 1})
     assert not checks.closes_windows(stream, p, mark, {"windows": 3, "objects": 8})
     assert checks.closes_windows(stream, p, mark - np.timedelta64(1, "us"), {"windows": 2, "objects": 5})
+
+
+def test_preferences_must_be_the_best() -> None:
+    #  x1        0 1 2 3 4 5     one query, weight w: the largest x1 is the best, in any form; of equals the newer
+    stream: Stream = {"x1": np.array([0.0, 5, 2, 5, 4, 1])}
+    p = {"queries": 1, "d": 1, "k": 2, "n": 5}
+    ((weight,),) = weights(p).tolist()
+    for form, score in (("linear", weight * 5), ("product", weight + 5), ("quadratic", weight * 25)):
+        best = checks.Answer(np.zeros(2, np.int64), np.array([3, 1]), np.array([score, score]))
+        assert checks.is_preferred(stream, p | {"form": form}, best, np.arange(1, 6))
+        assert not checks.is_preferred(stream, p | {"form": form}, best, np.array([0, 2, 3]))
+        for wrong in (replace(best, id=np.array([1, 3])), replace(best, score=best.score + 1)):
+            assert not checks.is_preferred(stream, p | {"form": form}, wrong, np.arange(1, 6))
+
+
+def test_the_first_weights_of_more_queries_are_the_same() -> None:
+    few, more = (weights({"queries": queries, "d": 4}) for queries in (3, 9))
+    assert (more[:3] == few).all()
+
+
+def test_summaries_read_rows(tmp_path: Path) -> None:
+    names = ["mouratidis2006-fig17", "mouratidis2006-table2"]
+    assert run.main([*names, "--quick", "--results", str(tmp_path)]) == 0
+    assert plot.main([*names, "--results", str(tmp_path), "--figures", str(tmp_path)]) == 0
+    text = (tmp_path / "mouratidis2006-fig17.md").read_text()
+    assert "| | batch=20 | batch=50 |" in text
+    assert text.count("| SMA, searches |") == 2
+    assert "| auto, searches" not in text
+    assert "| ANT, SMA, Table 2 | 1.1 | 5.9 |" in (tmp_path / "mouratidis2006-table2.md").read_text()

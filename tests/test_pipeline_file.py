@@ -110,6 +110,13 @@ def test_scorings_windows_and_triggers() -> None:
     assert made.source.columns == {"flight": "long", "time": "int", "delay": "double", "n": "array<map<int,int>>"}
 
 
+def test_objects_that_are_deleted() -> None:
+    alarm = {"kind": "above", "threshold": 60, "by": "delay", "window": "until deleted", "per": "origin"}
+    made = pipeline_of(good(queries__alarm=alarm, stream__op="origin"))
+    assert made.queries["alarm"] == sb.Above(60, by="delay", window=sb.UntilDeleted(), per="origin")
+    assert made.stream["op"] == "origin"
+
+
 def test_upsert_asks_for_net_changes_unless_told() -> None:
     sink = {"format": "upsert", "path": "out"}
     assert pipeline_of(good(sink=sink)).stream["emit"] == "batch"
@@ -204,6 +211,14 @@ KAFKA = {"format": "kafka", "schema": CSV["schema"], "options": {"subscribe": "t
         ({"stream__order": [3]}, "stream.order: names a column, or a list of columns; got [3]."),
         ({"stream__emit": "arival"}, "stream.emit: 'arival' is unknown. Did you mean 'arrival'?"),
         ({"stream__late": "never"}, "stream.late: 'never' is unknown. Use one of accept, drop."),
+        (
+            {"stream__op": "origin"},
+            "stream.op: op='origin' tells which rows delete an object, but no query is over Until",
+        ),
+        (
+            {"stream__op": "orgin", "queries__near__window": "until deleted"},
+            "stream.op: the source has no column 'orgin'",
+        ),
         ({"stream__shards": 0}, "stream.shards: is a whole number, at least 1; got 0."),
         ({"stream__watermark": "soon"}, "stream.watermark: 'soon' is not a duration"),
         ({"stream__watremark": "1 h"}, "stream.watremark: is not a key of [stream]. Did you mean 'watermark'?"),

@@ -173,7 +173,7 @@ def _block(query: TopK, n: int | None) -> _Kept:
     if isinstance(query.by, Linear | Nearest) and not query.per_columns:
         notes = (
             "Many such queries that differ only in the numbers of their scoring get one engine, with one buffer of "
-            f"the last max({_BUFFER:,}, 50 per query) arrivals for all of them: it comes on top.",
+            f"the last max({_BUFFER:,}, 100 per query) arrivals for all of them: it comes on top.",
         )
     return replace(kept, why=(*kept.why, left_out), notes=notes)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skyband.batch import Batch
 from skyband.engines.contract import Scorings
-from skyband.engines.registry import choose, has_family
+from skyband.engines.registry import WINDOWED, choose, has_family
 from skyband.expressions import as_sum, parse, ranges
 from skyband.query import Above, TopK
 from skyband.scores import Scored, reject_beyond, score
@@ -49,6 +49,14 @@ def auto_key(query: TopK | Above) -> tuple[Any, ...] | None:
     if query.algorithm != "auto" or query.per_columns or plain_scoring(query.by) is None:
         return None
     return window_key(query, "SMA")
+
+
+def crowd_key(query: TopK | Above) -> tuple[Any, ...] | None:
+    """Queries with equal keys take the same rows, as long as numbers are tame; None: a query of its own."""
+    algorithm = choose(query)
+    if algorithm in WINDOWED:
+        return None if plain_scoring(query.by) is None else window_key(query, algorithm)
+    return family_key(query) if isinstance(query, TopK) else None
 
 
 def _form(by: Plain) -> tuple[Any, ...]:

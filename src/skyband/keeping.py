@@ -81,6 +81,13 @@ class Keeping(Standing):
             untimely = {**untimely, "id is null": np.asarray(null, np.bool_) if batch.rows else None}
         return super().judge(batch, cache, untimely)
 
+    def needed(self, judged: Judged, codes: Ints, total: int, times: Ints, clocks: Ints, unit: int | None) -> Bools:
+        (query,) = self.queries.values()
+        if not isinstance(query, Above):
+            return super().needed(judged, codes, total, times, clocks, unit)
+        above: Bools = judged.accepted & (judged.scored.key > query.threshold)
+        return above if judged.eligible is None else above & judged.eligible
+
     def _run(self, arrivals: Arrivals, push: Push) -> Changes:
         names = None
         if self.ids is not None and len(arrivals.rows):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self, cast
 
@@ -109,6 +109,10 @@ class Monitor:
         """The homes where nothing has arrived yet, by what their queries share."""
         self._split(lambda home: home.family and not home.keeps and home.engine is None)
         return {Standing.key(home.example): home for home in self.state.standing() if home.is_fresh}
+
+    def judge_apart(self, but: Container[str] = ()) -> None:
+        """Before the first arrival: each query judges rows by its own score, except for these."""
+        self._split(lambda home: home.keeps and not any(name in but for name in home.queries))
 
     def _split(self, which: Callable[[Standing], bool]) -> None:
         """Families whose queries must go their own ways."""

@@ -9,6 +9,7 @@ from typing import Any
 from skyband.checks import RESERVED
 from skyband.errors import QueryError
 from skyband.query import Query
+from skyband.windows import UntilDeleted
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,15 @@ def named(queries: Query | Iterable[Query] | Mapping[str, Query]) -> dict[str, Q
     if isinstance(queries, Iterable):
         return {f"q{i}": query for i, query in enumerate(queries)}
     raise QueryError(f"Monitor takes a query, a list of queries or {{name: query}}; got {queries!r}.")
+
+
+def check_op(op: str | None, queries: Iterable[Query]) -> None:
+    """On a stream whose queries are all there from the beginning, `op` must be of use to one of them."""
+    if op is not None and not any(isinstance(query.window, UntilDeleted) for query in queries):
+        raise QueryError(
+            f"op={op!r} tells which rows delete an object, but no query is over UntilDeleted(): objects of Last(...) "
+            "leave by themselves. Leave op= out (and such rows, if there are any), or ask over UntilDeleted()."
+        )
 
 
 def _column(what: str, name: Any) -> Any:

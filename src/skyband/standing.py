@@ -75,6 +75,7 @@ class Standing:
         self.lengths: list[int] = []  # of each lane: queries with one window length number arrivals alike
         self.lanes: Ints = np.empty(0, np.int64)  # of each query
         self.moments: Ints = np.empty(0, np.int64)  # count windows: the time of each group's last arrival
+        self.stepped: Ints = np.empty(0, np.int64)  # while a batch with deletions goes on: of each group's last step
         self.shelf = Shelf()
         self.engine: Engine | None = None
         self.late: Ints = np.zeros(1, np.int64)  # by lane
@@ -184,7 +185,7 @@ class Standing:
 
         clocks: the largest time so far, of all rows.
         """
-        assert not self.family, "a family has no keys to judge by"
+        assert not self.unscored, "a family has no keys to judge by"
         wanted = judged.accepted if judged.eligible is None else judged.accepted & judged.eligible
         rows = np.flatnonzero(wanted)
         whole = len(rows) == len(wanted)
@@ -266,7 +267,12 @@ class Standing:
             self.moments = _wider(self.moments, self.groups.total, BEGINNING)
             came = slice(None) if push.deletes is None else counted[0]
             self.moments[groups[came]] = push.times[here][came]
+            if self.deletable and (push.deletes is not None or len(self.stepped)):
+                self.stepped = _wider(self.stepped, self.groups.total, BEGINNING)
+                self.stepped[groups] = _moments(push)[here]
         columns = self._columns(changes, push, told, numbers, before)
+        if not push.more:
+            self.stepped = np.empty(0, np.int64)
         kept = np.flatnonzero(changes.alive)
         if told:
             self.shelf.add(push.serial + kept, {name: column.take(lent(kept)) for name, column in told.items()})
@@ -330,10 +336,9 @@ class Standing:
         when = changes.instant
         if not self.timed and push.times is not None:
             when = self.moments[changes.group]
-            moments = push.times
-            if push.deletes is not None and push.clocks is not None:
-                moments = np.where(push.deletes, push.clocks, push.times)
-            when[~idle] = moments[changes.row[~idle]]
+            if len(self.stepped):
+                when = np.where(self.stepped > BEGINNING, self.stepped, self.moments)[changes.group]
+            when[~idle] = _moments(push)[changes.row[~idle]]
         return self._piece(changes, at, when, lanes, told, push.serial)
 
     def _piece(
@@ -514,6 +519,14 @@ def asked_of(query: TopK | Above, unit: int | None) -> Asked:
     if isinstance(query, Above):
         return Asked(0, length_of(query, unit), query.threshold)
     return Asked(query.k, length_of(query, unit))
+
+
+def _moments(push: Push) -> Ints:
+    """The time of each row's step, where windows do not go by time: its own, but the clock of a deletion."""
+    assert push.times is not None
+    if push.deletes is None or push.clocks is None:
+        return push.times
+    return np.where(push.deletes, push.clocks, push.times)
 
 
 def _number(groups: Ints, counts: Ints, counted: Bools) -> Ints:

@@ -57,7 +57,7 @@ SCENES = {"TopK": scenes}  # by kind of query
 LONG = 500 if KILL else 20_000  # rows
 
 
-MIXED = ("RA", "SASF", "SARF", "SAPF", "RASF", "RARF")  # RAPF has all their parts: they run through what tells most
+MIXED = ("RA", "SASF", "SARF", "SAPF", "RASF", "RARF", "TSL")  # RAPF and TMA have their parts: they run what tells most
 EVERY = ("test_equals_the_oracle", "test_long_count_windows", "test_long_time_windows")
 
 
@@ -145,7 +145,7 @@ def test_every_type_of_time(algorithm: str, clockwork: str, data: st.DataObject)
     taste = Taste(timed=(True,), clockworks=(clockwork,), by=("x",), scores=FEW, per=(None, "g"), events=5)
     scene = data.draw(scenes(algorithm, taste))
     monitor = play(scene, strict=algorithm in STRICT)
-    if any(row["t"] is not None and row["x"] is not None for event in scene.events[:1] for row in event.rows):  # type: ignore[union-attr]
+    if any(row["t"] is not None and row["x"] is not None for event in scene.events[:1] for row in event.rows):
         assert monitor.push(scene.table([])).schema.field("time").type == scene.clockwork.type
 
 

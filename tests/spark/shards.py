@@ -6,7 +6,7 @@ A stream is a list of triggers, a trigger a list of partitions, a partition a ta
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,8 +18,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from contract.streams import Clockwork, Row, cells
-from skyband import Last, Linear, Monitor, Nearest, TopK
+from contract.streams import Asked, Clockwork, Row, cells
+from skyband import Above, Last, Linear, Monitor, Nearest, TopK
 from skyband.changes import answer_names, change_names
 from skyband.engines.registry import APPROXIMATE
 from skyband.options import Options
@@ -87,7 +87,7 @@ class Shards:
 
     def __init__(
         self,
-        queries: dict[str, TopK],
+        queries: Mapping[str, Asked],
         options: dict[str, Any],
         shards: int,
         *,
@@ -110,14 +110,14 @@ class Shards:
         self.types: dict[str, Any] = {}  # of the last trigger's columns
         self.sent = 0  # rows that left the mappers
 
-    def _plan(self, queries: dict[str, TopK]) -> Plan:
+    def _plan(self, queries: Mapping[str, Asked]) -> Plan:
         defaults = {"time": None, "part": "part", "value": "value", "keep": (), "emit": "arrival"}
         options = Options(**{**defaults, "late": "accept", "invalid": "reject", **self.options})
         assert options.id is not None
         order = self.order or tuple(name for name in (options.time, options.id) if name is not None)
-        return Plan(queries, options, order, self.shards, (*_TYPES, "t"), self.forget, self.watermarked)
+        return Plan(dict(queries), options, order, self.shards, (*_TYPES, "t"), self.forget, self.watermarked)
 
-    def restart(self, queries: dict[str, TopK] | None = None, *, shards: int | None = None, **options: Any) -> None:
+    def restart(self, queries: Mapping[str, Asked] | None = None, *, shards: int | None = None, **options: Any) -> None:
         """A new operator over the state that there is."""
         self.shards = shards or self.shards
         self.options = {**self.options, **options}
@@ -209,7 +209,7 @@ def without_numbers(monitor: Monitor, changes: Any) -> list[Row]:
 
 @dataclass(frozen=True)
 class Stream:
-    queries: dict[str, TopK]
+    queries: dict[str, Asked]
     options: dict[str, Any]
     shards: int
     triggers: list[list[Any]]  # the partitions of each, as tables
@@ -250,15 +250,26 @@ def streams(
     emit: tuple[str, ...] = ("arrival",),
     lateness: tuple[int, ...] = (0,),
     algorithm: str = "auto",
+    above: bool = False,
 ) -> Stream:
     """Standing queries, and a stream cut into triggers and partitions; in order when nothing may be late."""
     clockwork = CLOCKWORKS[draw(st.sampled_from(sorted(CLOCKWORKS)))]
-    queries = {}
+    queries: dict[str, Asked] = {}
     for name in ("a", "b", "c")[: draw(st.integers(1, 3))]:
         size, timed = draw(st.integers(1, 9)), algorithm not in APPROXIMATE and draw(st.integers(0, 3)) > 0
+        if above:
+            queries[name] = Above(
+                draw(st.sampled_from([1.0, 0.0, 2.5])),
+                by=draw(st.sampled_from(_SCORINGS[:-1])),
+                window=clockwork.window(size) if timed else Last(size),
+                where=draw(st.sampled_from([None, None, "y > 0", "x < 3"])),
+                per=draw(st.sampled_from([None, "g", "g", ("g", "h")])),
+                algorithm=draw(st.sampled_from(["auto", "SMA", "TSL"])),
+            )
+            continue
         queries[name] = TopK(
             draw(st.integers(1, 3)),
-            by=draw(st.sampled_from(_SCORINGS)),
+            by=draw(st.sampled_from(_SCORINGS[-1:] if algorithm in ("CPM/W", "SNN") else _SCORINGS)),
             window=clockwork.window(size) if timed else Last(size),
             largest=draw(st.sampled_from([None, None, False])),
             where=draw(st.sampled_from([None, None, "y > 0"])),

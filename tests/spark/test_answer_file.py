@@ -16,13 +16,13 @@ from pyspark.sql import Row as SparkRow
 from rich.console import Console
 
 import skyband as sb
-from contract.streams import cells
+from contract.streams import cells, same_rows
 from skyband.datasets import endless
 from skyband.datasets.streams import STREAMS
 from skyband.errors import QueryError, RunError
 from skyband.pipeline_file import Pipeline, pipeline_of
 from skyband.query import Query
-from skyband.spark.answer_file import FILE, AnswerFile
+from skyband.spark.answer_file import FILE, AnswerFile, answer_after, in_utc
 from skyband.spark.java import require_java
 from skyband.spark.run import reason
 from skyband.spark.sinks import Spout
@@ -202,6 +202,27 @@ def test_a_line_of_json_a_trigger(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(plain) == ["batch", "rows", "rows_per_second", "trigger_ms", "changes"]
     assert plain["changes"] == [{"id": 1, "score": 2.5}]
     assert full == {**plain, **METRICS.asDict()}
+
+
+def test_the_answer_of_objects_that_are_replaced_and_deleted() -> None:
+    alive = sb.UntilDeleted()
+    queries = {"k": sb.TopK(3, by="x", window=alive, per="g"), "t": sb.Above(2, by="x", window=alive)}
+    standing = sb.Monitor(queries, id="i", op="op", keep="n", emit="batch")
+    rng, answer = np.random.default_rng(8), None
+    for batch in range(12):
+        table = pa.table(
+            {
+                "n": np.arange(20) + 20 * batch,
+                "i": rng.integers(0, 15, 20),
+                "g": rng.integers(0, 3, 20),
+                "x": rng.integers(0, 6, 20).astype(float),
+                "op": np.array(["insert", "update", "delete"])[rng.integers(0, 3, 20)],
+            }
+        )
+        answer = answer_after(answer, in_utc(standing.push(table)), queries, ["n"])
+        expected = [{"query": name, "g": None, **row} for name in queries for row in cells(standing.answer(name))]
+        found = [{name: row[name] for name in expected[0]} for row in cells(answer)]
+        same_rows(found, expected, f"batch {batch}")
 
 
 @pytest.mark.parametrize("output", ["changes", "answers"])

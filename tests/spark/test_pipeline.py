@@ -139,6 +139,52 @@ def test_twenty_points_nearest_to_which(spark: SparkSession, tmp_path: Path) -> 
     assert all(row["objects"] >= 3 * len(row["queries"]) for row in stored)
 
 
+def test_orders_that_are_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    """Inserts, updates and deletions by `op`; two triggers, a stop, and one more."""
+    rng, size = np.random.default_rng(4), 600
+    ops, shops = (
+        np.array(words)[rng.integers(0, 4, size)] for words in (["insert", "update", "delete", "x"], [*"abcd"])
+    )
+    ops[:: size // 3] = "insert"
+    table = pa.table(
+        {
+            "order": rng.integers(0, 60, size),
+            "number": np.arange(size),
+            "time": pa.array(np.arange(size) * 10**6, pa.timestamp("us", "UTC")),
+            "kind": ops,
+            "price": pa.array(rng.integers(0, 40, size).astype(float), mask=ops == "delete"),
+            "shop": shops,
+        }
+    )
+    queries = {
+        "dearest": sb.TopK(3, by="price", window=sb.UntilDeleted(), per="shop"),
+        "dear": sb.Above(30, by="price", window=sb.UntilDeleted()),
+        "hot": sb.Above(35, by="price", window=sb.Last("2 minutes"), per="shop"),
+    }
+    options: dict[str, Any] = {"id": "order", "time": "time", "op": "kind", "keep": "number"}
+    monitor, expected = sb.Monitor(queries, **options), list[Row]()
+    for number in range(3):
+        write(tmp_path / "in", number, table.slice(200 * number, 200))
+        expected += pushed(monitor, [table.slice(200 * number, 200)], ("time", "order"))
+        if number > 0:
+            df = spark.read.parquet(str(tmp_path / "in"))
+            asked = sbs.monitor(stream(spark, tmp_path / "in", df.schema), queries, shards=2, metrics="told", **options)
+            progress = run(asked, tmp_path)
+    same_rows(read(spark.read.parquet(str(tmp_path / "out"))), expected, "stream")
+    told, figures = progress[-1]["observedMetrics"]["told"], monitor.stats()
+    assert told["arrivals"] == figures["arrivals"]
+    stored = sbs.state(str(tmp_path / "checkpoint")).collect()
+    unknown = {name: query["rejected"]["unknown id"] for name, query in figures["queries"].items() if name != "hot"}
+    counted = dict.fromkeys(unknown, 0)
+    for row in stored:
+        if row["queries"] != ["hot"]:
+            counted[row["queries"][0]] += row["rejected"].get("unknown id", 0)
+    assert counted == unknown and min(unknown.values()) > 0
+    assert told["rejected"] == figures["rejected"]["op is unknown"] + max(unknown.values())
+    refused = sbs.rejected(df, queries, id="order", time="time", op="kind").collect()
+    assert [row["reason"] for row in refused] == ["op is unknown"] * figures["rejected"]["op is unknown"]
+
+
 def test_what_is_kept_told_and_rejected(spark: SparkSession, tmp_path: Path) -> None:
     """`metrics`, `state` and `rejected` against a Monitor, after several triggers."""
     table = flights(500)
@@ -273,7 +319,9 @@ def frame(spark: SparkSession) -> DataFrame:
     )
 
 
-_HOUR, _SPAN, _COUNT = (sb.TopK(1, by="x", window=w) for w in (sb.Last("1 hour"), sb.Last(span=5), sb.Last(5)))
+_HOUR, _SPAN, _COUNT, _ALIVE = (
+    sb.TopK(1, by="x", window=w) for w in (sb.Last("1 hour"), sb.Last(span=5), sb.Last(5), sb.UntilDeleted())
+)
 
 
 @pytest.mark.parametrize(
@@ -309,9 +357,14 @@ _HOUR, _SPAN, _COUNT = (sb.TopK(1, by="x", window=w) for w in (sb.Last("1 hour")
         (_COUNT, {"forget": 5, "time": "ts"}, "forget=5 must be a time span"),
         (_COUNT, {"forget": "soon", "time": "ts"}, "forget='soon' must be a time span"),
         (_COUNT, {"forget": 0, "time": "t"}, "forget=0 must be a time span"),
-        (_COUNT, {"op": "op"}, "op= is not built yet"),
-        (sb.TopK(1, by="x", window=sb.UntilDeleted()), {}, "which this version does not have yet"),
-        (sb.Above(1, by="x", window=sb.Last(5)), {}, "no engine answers"),
+        (
+            _COUNT,
+            {"op": "g"},
+            r"op='g' tells which rows delete an object, but no query is over UntilDeleted\(\).*Leave",
+        ),
+        (_ALIVE, {"op": "nosuch"}, "no column 'nosuch'"),
+        (_ALIVE, {"op": "real"}, "the op column 'real' is double. It is a string: insert, update or delete."),
+        (sb.TopK(1, by="x", window=sb.UntilDeleted(), algorithm="SMA"), {}, "a deletion could bring them back"),
         (sb.TopKPairs(1, by="abs(a.x - b.x)", window=sb.Last(5)), {}, "no engine answers"),
         (5, {}, "takes a query"),
         ("x", {}, "is no query"),

@@ -10,12 +10,15 @@ among the run's objects that are newer than all that leave the ring and that sta
 - an arrival below T is no answer within the block: these K rank above it and are valid all the time (Theorem 5.1);
 - an object that leaves the ring below T is dominated by these K (Theorem 3.7), so nobody needs to look at it.
 
-So only arrivals at or above T reach the run. If V < T the lane is deepened first: T falls to the 5/4·(K + 4·sqrt(K) +
+So only arrivals at or above T reach the run. If V < T the lane is deepened first: T falls to the 5/4·(K + 5·sqrt(K) +
 4)-th best key of the ring, and the ring's objects between the old and the new T go into the run, silently: they are no
 answers yet. A run that has grown too long is cut again at a higher T. With T = -inf this is the strict skyband.
 
-Cost of a lane and block: about 2K records to find V, one comparison for each arrival (or the index, index/queries.py),
-and a shift within the run for the few of them that are at or above T.
+When only net changes are told, rows that are gone by the end of the batch are skipped, and V >= T must hold only where
+an object leaves the ring, and at the end.
+
+Cost of a lane and block: about 2K records to find V, the keys of the arrivals in the cells that it sees
+(index/grid.py), and a merge of the few of them that are at or above T into the run.
 """
 
 from __future__ import annotations

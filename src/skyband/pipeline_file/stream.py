@@ -7,7 +7,7 @@ from typing import Any
 from skyband.errors import QueryError
 from skyband.expressions import parse
 from skyband.monitor import Monitor
-from skyband.options import Options
+from skyband.options import Options, check_op
 from skyband.pipeline_file.sources import INTEGERS, TIMES
 from skyband.pipeline_file.table import Table, near
 from skyband.pipeline_file.values import Sink, Source
@@ -43,13 +43,17 @@ def read_stream(table: Table, queries: dict[str, Query], source: Source, sink: S
 def _standing(table: Table, stream: dict[str, Any], queries: dict[str, Query]) -> None:
     """What a Monitor would refuse."""
     usual = {"id": None, "time": None, "part": "part", "value": "value", "keep": ()}
-    usual |= {"emit": "arrival", "late": "accept", "invalid": "reject"}
+    usual |= {"emit": "arrival", "late": "accept", "invalid": "reject", "op": None}
     options = usual | {key: value for key, value in stream.items() if key in usual}
     try:
         Options(**options)
     except QueryError as error:
         table.mistake("keep", str(error).removeprefix("Monitor: "))
         return
+    try:
+        check_op(stream.get("op"), queries.values())
+    except QueryError as error:
+        table.mistake("op", str(error))
     for name, query in queries.items():
         timed = isinstance(query.window, Last) and query.window.timed
         if timed and "time" not in stream:

@@ -1,8 +1,8 @@
 """`forget`: groups of count windows that have been silent for a time are dropped.
 
-A group is silent from its last arrival on. When the clock, or its own next arrival, is `forget` or more later, the
-group is forgotten: its answer leaves, at the moment when that time was up, and whatever arrives afterwards begins anew,
-from number 0. So it does not matter how a stream in order is cut into triggers.
+A group is silent from its last arrival on (a deletion is none). When the clock, or its own next row, is `forget` or
+more later, the group is forgotten: its answer leaves, at the moment when that time was up, and whatever arrives
+afterwards begins anew, from number 0. So it does not matter how a stream in order is cut into triggers.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from skyband.batch import times
 from skyband.columns import lent, plain
 from skyband.monitor import Monitor
+from skyband.pushes import what_rows_do
 from skyband.spark.plan import Family
 from skyband.standing import BEGINNING
 from skyband.storing import cut, describe, join, revive
@@ -81,13 +82,23 @@ class Forgetting:
         codes = self._codes(rows)
         order = np.argsort(codes, kind="stable")
         begins = np.flatnonzero(np.diff(codes[order], prepend=-1))
-        before = np.roll(moments[order], 1)
-        before[begins] = self._last()[codes[order][begins]]
+        before = self._before(rows, moments, order, begins, self._last()[codes[order][begins]])
         gaps = np.cumsum((before != BEGINNING) & (moments[order] - before >= self._length()))
         earlier = np.append(0, gaps[begins[1:] - 1])  # in groups that come first
         life = np.empty(len(codes), np.int64)
         life[order] = gaps - np.repeat(earlier, np.diff(np.append(begins, len(codes))))
         return [rows.filter(lent(life == number)) for number in range(int(life.max()) + 1)] if life.any() else [rows]
+
+    def _before(self, rows: Any, moments: Ints, order: Ints, begins: Ints, last: Ints) -> Ints:
+        """Of each row, in this order by group, the time of its group's arrival before it; a deletion is none."""
+        before = np.roll(moments[order], 1)
+        before[begins] = last
+        if (op := self.monitor.state.options.op) is not None:
+            deletes, _ = what_rows_do(plain(rows.column(op)))
+            told = np.roll(~deletes[order], 1)  # does the row before it say more than the one before that?
+            told[begins] = True
+            before = before[np.maximum.accumulate(np.where(told, np.arange(len(told)), 0))]
+        return before
 
     def _codes(self, rows: Any) -> Ints:
         (groups,) = self.monitor.state.groups.values()

@@ -22,7 +22,10 @@ from skyband.spark.piles import Pile
 from skyband.spark.plan import Plan, labels
 from skyband.spark.shard import Shard
 
-_FIGURES = ("arrivals", "late", "late_anywhere", "rejected", "groups", "objects", "bytes")
+_FIGURES = (
+    *("arrivals", "late", "late_anywhere", "rejected", "unknown", "unknown_anywhere"),
+    *("groups", "objects", "bytes"),
+)
 TOLD = "blob binary, " + ", ".join(f"{name} long" for name in _FIGURES)
 _ROWS = 1 << 17  # of changes that are packed together
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from skyband.batch import Batch, time_unit, times
 from skyband.columns import lent, plain
-from skyband.families import TAME, family_key
+from skyband.families import crowd_key, plain_scoring, tame_for
 from skyband.groups import Groups
 from skyband.monitor import Monitor
-from skyband.spark.plan import Family, Plan, hash_groups, labels, shard_of
+from skyband.spark.plan import Asked, Family, Plan, hash_groups, labels, shard_of
 from skyband.standing import Seen
 
 Bools = NDArray[np.bool_]
@@ -73,11 +73,17 @@ class Packer:
         self.crowds = _crowds(plan)
         spoken_for = {name for names in self.crowds.values() for name in names}
         few = {name: query for name, query in plan.queries.items() if name not in spoken_for}
-        self.examiner = Monitor(few, **plan.monitor_options())
+        self.examiner = self._examiner(few, self.crowds)
         self.clock: Any = None  # the largest accepted time, as a table of one row
         self.moment: int | None = None  # the largest time of any row
         self.counts: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()  # by reason
+
+    def _examiner(self, queries: dict[str, Asked], crowds: Crowds) -> Monitor:
+        """Judges rows for these queries: by their scores, but for those that speak for a crowd."""
+        examiner = Monitor(queries, **self.plan.monitor_options())
+        examiner.judge_apart(but=crowds)
+        return examiner
 
     def send(self, rows: Any) -> Iterator[Any]:
         table = in_order(rows, self.plan.order)
@@ -85,7 +91,7 @@ class Packer:
         if wild.any():
             for part, crowds, examiner in (
                 (table.filter(lent(~wild)), self.crowds, self.examiner),
-                (table.filter(lent(wild)), {}, Monitor(self.plan.queries, **self.plan.monitor_options())),
+                (table.filter(lent(wild)), {}, self._examiner(self.plan.queries, {})),
             ):
                 yield from self._send_part(part, crowds, examiner)
         else:
@@ -95,9 +101,10 @@ class Packer:
         """Rows with numbers so large that the queries of a crowd may judge them differently."""
         wild = np.zeros(table.num_rows, np.bool_)
         batch = Batch(table)
-        columns = [self.plan.queries[name].by.columns for name in self.crowds]  # type: ignore[union-attr]
-        for name in dict.fromkeys(name for names in columns for name in names):
-            wild |= np.abs(batch.numbers(name).values) > TAME
+        said = (self.plan.queries[name].by for name in self.crowds)
+        scorings: list[Any] = [plain_scoring(by) if isinstance(by, str) else by for by in said]
+        for name, most in dict.fromkeys((name, tame_for(by)) for by in scorings for name in by.columns):
+            wild |= np.abs(batch.numbers(name).values) > most
         return wild
 
     def _send_part(self, table: Any, crowds: Crowds, examiner: Monitor) -> Iterator[Any]:
@@ -114,7 +121,8 @@ class Packer:
                 rejected[reason] = rejected[reason] | which if reason in rejected else which
         self.examiner.raise_invalid(seen.judged, lambda row: f"id {table.column(self.plan.options.id)[row]}")
         self.rejected.update({reason: int(which.sum()) for reason, which in rejected.items()})
-        self.counts["arrivals"] += int(seen.accepted.sum())
+        arriving = seen.accepted if seen.deletes is None else seen.accepted & ~seen.deletes
+        self.counts["arrivals"] += int(arriving.sum())
         if self.plan.watermarked:
             latest = pc.max(table.column(self.plan.options.time)).value
             self.moment = max((moment for moment in (latest, self.moment) if moment is not None), default=None)
@@ -142,9 +150,10 @@ class Packer:
     def _needed(self, family: Family, table: Any, seen: Seen, crowds: Crowds) -> dict[int, Bools]:
         """Which rows each shard of a family must see (0 stands for all if it has `per`).
 
-        Of time windows, what can never be an answer is left out (kernels/lookahead.py has the proof). Other partitions'
-        rows of the trigger may come between these, which only adds objects above and dominators. Not for crowds: to
-        look through the rows for each query would take longer than its shard does, with an index, for all.
+        Of time windows, what can never be an answer is left out (kernels/lookahead.py has the proof; `Above` asks only
+        for what is above). Other partitions' rows of the trigger may come between these, which only adds objects above
+        and dominators. Not for crowds: to look through the rows for each query would take longer than its shard does,
+        with an index, for all.
         """
         groups = Groups(family.per)
         codes: Any = None
@@ -188,7 +197,7 @@ def _crowds(plan: Plan) -> Crowds:
     """Where very many queries differ only in the numbers of their scoring: one that speaks for the others."""
     found: dict[Any, list[str]] = {}
     for name, query in plan.queries.items():
-        key = family_key(query)
+        key = crowd_key(query)
         if key is not None:
             found.setdefault(key, []).append(name)
     few = min(_FEW * plan.shards, _MOST)
@@ -261,9 +270,12 @@ def unpack(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
             yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=_CHUNK)
 
 
-def reject(queries: dict[str, Any], time: str | None, names: tuple[str, ...], batches: Iterator[Any]) -> Iterator[Any]:
+def reject(
+    queries: dict[str, Any], options: dict[str, Any], names: tuple[str, ...], batches: Iterator[Any]
+) -> Iterator[Any]:
     """A mapper of its own: the rows that some query rejects, with the reason."""
-    examiner = Monitor(queries, time=time)
+    examiner = Monitor(queries, **options)
+    examiner.judge_apart()
     for batch in batches:
         table = pa.Table.from_batches([batch]).rename_columns(list(names))
         seen = examiner.examine(Batch(_in_utc(table)))

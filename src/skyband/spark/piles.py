@@ -58,7 +58,7 @@ class Pile:
     def slices(self) -> Iterator[Any]:
         if not self.rows:
             return
-        pieces = self._pieces + self._mapped()
+        pieces = self.pieces()
         if self.rows <= SLICE:
             yield in_order(_joined(pieces, self.order), self.order)
             return
@@ -73,6 +73,9 @@ class Pile:
             done = ends
             if parts:
                 yield in_order(_joined(parts, self.order), self.order)
+
+    def pieces(self) -> list[Any]:
+        return self._pieces + self._mapped()
 
     def _mapped(self) -> list[Any]:
         if self._file is None:

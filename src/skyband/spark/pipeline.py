@@ -32,8 +32,8 @@ from pyspark.sql.types import (
 from skyband.changes import answer_names, change_names
 from skyband.errors import QueryError
 from skyband.monitor import Monitor
-from skyband.options import Options, named
-from skyband.query import Query, TopK
+from skyband.options import Options, check_op, named
+from skyband.query import Above, Query, TopK
 from skyband.spark.operator import TOLD, Operator
 from skyband.spark.packing import PACKED, pack, reject, unpack
 from skyband.spark.plan import Plan
@@ -77,10 +77,10 @@ def monitor(
     rejected rows come. shards: how many pieces of state work side by side (default: Spark's parallelism); it is part
     of a checkpoint. forget: how long a group of a count window may be silent before it is dropped. metrics: a name
     under which the query's progress tells arrivals, late, rejected, groups, objects and bytes (`observedMetrics`).
-    `at` is null for time windows. The rest is as in `skyband.Monitor`.
+    `at` is null for time windows. op: the column that tells, for queries over UntilDeleted(), whether a row is an
+    "insert", an "update" or a "delete" of its id, in the row's own group. The rest is as in `skyband.Monitor`.
     """
-    _later(op=op)
-    options = Options(id, time, part, value, keep, emit, late, invalid)
+    options = Options(id, time, part, value, keep, emit, late, invalid, op)
     plan = _plan(df, queries, options, order, shards, forget, watermark)
     per = [name for query in plan.queries.values() for name in query.per_columns]
     names = change_names(per, plan.options.kept, time is not None)
@@ -110,8 +110,7 @@ def answers(
 
     A group whose answer has become empty has no rows; `monitor` shows its last leaving.
     """
-    options = dataclasses.replace(Options(id, time, part, value, keep, emit, late, invalid), emit="batch")
-    _later(op=op)
+    options = dataclasses.replace(Options(id, time, part, value, keep, emit, late, invalid, op), emit="batch")
     plan = _plan(df, queries, options, order, shards, forget, watermark)
     per = dict.fromkeys(name for query in plan.queries.values() for name in query.per_columns)
     names = ["query", *answer_names(per, plan.options.kept, time is not None)]
@@ -123,26 +122,25 @@ def rejected(
     queries: Query | Iterable[Query] | Mapping[str, Query],
     *,
     time: str | None = None,
+    id: str | None = None,
+    op: str | None = None,
 ) -> DataFrame:
-    """The rows that `monitor` rejects, with all their columns, a `reason` and the `queries` that reject it."""
+    """The rows that `monitor` rejects, with all their columns, a `reason` and the `queries` that reject it.
+
+    id, op: for queries over `UntilDeleted()`; ids that are unknown only the running query knows.
+    """
     check(df.sparkSession, streaming=False)
-    asked = named(queries)
-    Monitor(asked, time=time)  # says what is wrong before any job runs
+    asked, roles = named(queries), {"time": time, "id": id, "op": op}
+    Monitor(asked, **roles)  # type: ignore[arg-type]  # says what is wrong before any job runs
     for name in ("reason", "queries"):
         if name in df.columns:
             raise QueryError(f"rejected() adds a column {name!r}, and the DataFrame has one. Rename that first.")
     schema = StructType(
         [StructField("reason", StringType()), StructField("queries", ArrayType(StringType())), *df.schema.fields]
     )
-    call: Callable[[Iterator[Any]], Iterator[Any]] = partial(reject, asked, time, tuple(df.columns))
+    call: Callable[[Iterator[Any]], Iterator[Any]] = partial(reject, asked, roles, tuple(df.columns))
     plain = [col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(df.columns)]
     return df.select(*plain).mapInArrow(call, schema)
-
-
-def _later(**arguments: Any) -> None:
-    for name, value in arguments.items():
-        if value is not None:
-            raise QueryError(f"{name}= is not built yet in this version of skyband.spark. Leave it out.")
 
 
 def _plan(
@@ -157,7 +155,8 @@ def _plan(
     spark = df.sparkSession
     check(spark, streaming=df.isStreaming)
     checked = Monitor(named(queries), **dataclasses.asdict(options))  # says what is wrong before any job runs
-    asked = {name: query for name, query in checked.queries.items() if isinstance(query, TopK)}
+    asked = {name: query for name, query in checked.queries.items() if isinstance(query, TopK | Above)}
+    check_op(options.op, asked.values())
     if options.id is None:
         raise QueryError("skyband.spark needs id=: the column that labels objects, since rows have no number here.")
     ordered = (options.time, options.id) if order is None else (order,) if isinstance(order, str) else tuple(order)
@@ -175,6 +174,9 @@ def _plan(
     missing = [name for name in plan.wanted(asked) if name not in df.columns]
     if missing:
         raise QueryError(f"the DataFrame has no column {missing[0]!r}. It has: {', '.join(df.columns)}.")
+    if options.op is not None and not isinstance(df.schema[options.op].dataType, StringType):
+        said = df.schema[options.op].dataType.simpleString()
+        raise QueryError(f"the op column {options.op!r} is {said}. It is a string: insert, update or delete.")
     unit = None
     if options.time is not None:
         unit = _unit_of(options.time, df.schema[options.time].dataType)
@@ -228,9 +230,9 @@ def _run(
 
 def _figures() -> dict[str, Column]:
     """What is told of a trigger; a family without `per` counts late rows in each of its shards."""
-    late = greatest(total("late"), largest("late_anywhere"))
-    figures = {name: total(name) for name in ("rejected", "groups", "objects", "bytes")}
-    figures = {"arrivals": total("arrivals") - late, "late": late, **figures}
+    late, unknown = (greatest(total(name), largest(f"{name}_anywhere")) for name in ("late", "unknown"))
+    figures = {name: total(name) for name in ("groups", "objects", "bytes")}
+    figures = {"arrivals": total("arrivals") - late, "late": late, "rejected": total("rejected") + unknown, **figures}
     return {name: coalesce(figure, lit(0)) for name, figure in figures.items()}
 
 

@@ -11,7 +11,7 @@ import json
 import zlib
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from skyband.columns import distinct, key_bits, valid_of
 from skyband.expressions import parse
 from skyband.options import Options
-from skyband.query import TopK
+from skyband.query import Above, TopK
 
 Ints = NDArray[np.int64]
+Asked: TypeAlias = TopK | Above
 Words = NDArray[np.uint64]
 
 
@@ -35,7 +36,7 @@ class Family:
 class Plan:
     """One call of `monitor`, as workers see it."""
 
-    queries: dict[str, TopK]
+    queries: dict[str, Asked]
     options: Options
     order: tuple[str, ...]
     shards: int
@@ -44,8 +45,8 @@ class Plan:
     watermarked: bool = False
 
     @cached_property
-    def families(self) -> dict[Family, dict[str, TopK]]:
-        families: dict[Family, dict[str, TopK]] = {}
+    def families(self) -> dict[Family, dict[str, Asked]]:
+        families: dict[Family, dict[str, Asked]] = {}
         for name, query in self.queries.items():
             families.setdefault(Family(query.per_columns, query.window.timed), {})[name] = query
         return families
@@ -55,7 +56,7 @@ class Plan:
         """The shards of the queries without `per`."""
         return {name: home_of(query, self.shards) for name, query in self.queries.items() if not query.per_columns}
 
-    def members(self, family: Family, shard: int) -> dict[str, TopK]:
+    def members(self, family: Family, shard: int) -> dict[str, Asked]:
         """The family's queries that a shard answers."""
         queries = self.families.get(family, {})
         if family.per:
@@ -65,10 +66,10 @@ class Plan:
     def monitor_options(self) -> dict[str, Any]:
         return asdict(self.options)
 
-    def wanted(self, queries: dict[str, TopK]) -> tuple[str, ...]:
+    def wanted(self, queries: dict[str, Asked]) -> tuple[str, ...]:
         """The columns that these queries read or report, and those that order rows."""
         names = dict.fromkeys(self.order)
-        for role in (self.options.id, self.options.time, *self.options.kept):
+        for role in (self.options.id, self.options.time, self.options.op, *self.options.kept):
             if role is not None:
                 names[role] = None
         for query in queries.values():
@@ -88,14 +89,17 @@ class Plan:
         """What state belongs to, as it comes back from JSON."""
         queries = {name: query.to_dict() for name, query in self.queries.items()}
         options = {**asdict(self.options), "order": self.order, "forget": self.forget}
+        if self.options.op is None:
+            del options["op"]  # checkpoints from before there was one are as good
         facts = {"shards": self.shards, "options": options, "queries": queries}
         told: dict[str, Any] = json.loads(json.dumps(facts))
         return told
 
 
-def home_of(query: TopK, shards: int) -> int:
+def home_of(query: Asked, shards: int) -> int:
     """The shard of a query without `per`: the same for all that can share a skyband, whatever else is asked."""
     shared = dict(query.to_dict(), k=0, window=query.window.timed)
+    shared.pop("threshold", None)
     return zlib.crc32(json.dumps(shared, sort_keys=True).encode()) % shards
 
 

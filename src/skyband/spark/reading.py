@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from skyband.snapshot import unpack
 from skyband.spark.session import session
+from skyband.spark.shard import unknown_ids
 
 _COLUMNS = (
     "shard int, per string, window string, queries array<string>, groups long, objects long, cells long, bytes long, "
@@ -21,7 +22,8 @@ def state(path: str, *, operator: int = 0) -> DataFrame:
 
     groups, objects: how many are kept; cells, bytes: the values that hold them (the first row of a shard carries its
     index, too); late: rows that were dropped for it, as far as they reached the shard; rejected: rows by reason, which
-    shard 0 counts for all. operator: which stateful operator of the streaming query, if it has several.
+    shard 0 counts for all (but for unknown ids, which are counted where they are looked for). operator: which stateful
+    operator of the streaming query, if it has several.
     """
     spark = SparkSession.getActiveSession() or session()
     stored = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", "head").load(path)
@@ -36,6 +38,7 @@ def _rows(head: bytes) -> list[tuple[Any, ...]]:
         size = len(head) if i == 0 else 0
         groups, objects, held = (parts[f"{i}.{name}"] for name in ("groups", "objects", "bytes"))
         described = facts["described"][i]
+        unknown = unknown_ids(described)
         late = max((max(home["late"]) for home in described["homes"]), default=0)
         rows.append(
             (
@@ -48,7 +51,7 @@ def _rows(head: bytes) -> list[tuple[Any, ...]]:
                 int((groups > 0).sum()),
                 int(held.sum()) + size,
                 late,
-                facts["rejected"],
+                facts["rejected"] | ({"unknown id": unknown} if unknown else {}),
             )
         )
     return rows

@@ -15,16 +15,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from skyband.batch import Batch
 from skyband.errors import StateError
+from skyband.families import judge_family, plain_scoring
 from skyband.groups import Groups
 from skyband.monitor import Monitor
-from skyband.query import TopK
+from skyband.query import Query
 from skyband.snapshot import pack, unpack
 from skyband.spark.directory import NEVER, Directory
 from skyband.spark.forgetting import Forgetting
 from skyband.spark.packing import moment_of
 from skyband.spark.piles import Pile
-from skyband.spark.plan import Family, Plan, hash_groups
+from skyband.spark.plan import Asked, Family, Plan, hash_groups
 from skyband.standing import State
 from skyband.storing import cut, describe, join, revive
 
@@ -110,7 +112,8 @@ class Shard:
                 continue
             pile = piles.get(number, Pile(self.plan.order, family.per))
             directory = self.directories.setdefault(family, Directory())
-            touched = self._touched(family, directory, pile, changed)
+            everything = changed or (family in facts and _takes_new_form(facts[family][0], queries, pile))
+            touched = self._touched(family, directory, pile, everything)
             if changed:
                 state = held.get(family)
             else:
@@ -133,7 +136,7 @@ class Shard:
         for family in [family for family in self.directories if family not in self.facts]:
             del self.directories[family]
 
-    def _begin(self, queries: dict[str, TopK], clock: Any) -> Monitor:
+    def _begin(self, queries: dict[str, Asked], clock: Any) -> Monitor:
         """Queries that start empty, at the stream's clock."""
         monitor = Monitor(queries, **self.plan.monitor_options())
         if clock is not None:
@@ -165,9 +168,9 @@ class Shard:
         }
 
     def _revive(self, facts: dict[str, Any], parts: dict[str, Any], stored: list[bytes]) -> State:
-        def lookup(name: str, saved: dict[str, Any]) -> TopK:
+        def lookup(name: str, saved: dict[str, Any]) -> Query:
             known = self.plan.queries.get(name)
-            return TopK.from_dict(saved, _nobody) if known is None else known
+            return Query.from_dict(saved, _nobody) if known is None else known
 
         state = revive(facts, parts, lookup)
         for groups in state.groups.values():
@@ -209,15 +212,36 @@ class Shard:
         """What there is to tell of the shard."""
         directories = list(self.directories.values())
         late = {family: max(max(home["late"]) for home in facts["homes"]) for family, (facts, _) in self.facts.items()}
+        unknown = {family: unknown_ids(facts) for family, (facts, _) in self.facts.items()}
         return {
             "arrivals": self.counts["arrivals"],
             "late": max((count for family, count in late.items() if family.per), default=0),
             "late_anywhere": max(late.values(), default=0),  # families without `per` count a row once per shard
             "rejected": sum(self.rejected.values()),
+            "unknown": max((count for family, count in unknown.items() if family.per), default=0),
+            "unknown_anywhere": max(unknown.values(), default=0),
             "groups": int(sum(one.groups.sum() for one in directories)),
             "objects": int(sum(one.objects.sum() for one in directories)),
             "bytes": int(sum(one.bytes.sum() for one in directories)),
         }
+
+
+def _takes_new_form(described: dict[str, Any], queries: dict[str, Asked], pile: Pile) -> bool:
+    """Will what is stored of every group look different? When engines start, or a shared window cannot stay so."""
+    for home in described["homes"]:
+        if not home["started"] and pile.rows:
+            return True
+        if home.get("scored", True):
+            continue
+        by = plain_scoring(queries[next(iter(home["queries"]))].by)
+        if any(judge_family(Batch(piece), by) is None for piece in pile.pieces()):
+            return True
+    return False
+
+
+def unknown_ids(described: dict[str, Any]) -> int:
+    """Rows that were to delete an id which was not there: only the state knows."""
+    return int(described["counters"]["rejected"].get("unknown id", 0))
 
 
 def _inventory(state: State, groups: Groups, family: Family) -> tuple[NDArray[np.bool_], Ints, Ints]:
@@ -233,7 +257,7 @@ def _inventory(state: State, groups: Groups, family: Family) -> tuple[NDArray[np
     return ~dead, dues, sizes
 
 
-def _ask(monitor: Monitor, queries: dict[str, TopK]) -> None:
+def _ask(monitor: Monitor, queries: dict[str, Asked]) -> None:
     """Other queries than last time: the same name and value goes on."""
     for name in monitor.queries.keys() - queries.keys():
         monitor.drop(name)

@@ -1,8 +1,8 @@
 """Many queries of one scoring family in one engine: Nearest or Linear over the same columns, one k and one window.
 
 Every scoring is a lane with a run of its own; index/ring.py (BLOCK) and index/filtered.py (PA and the buffered ones)
-say how few arrivals reach it. One ring of recent arrivals serves all lanes, and a query index where there are many of
-them in up to 6 dimensions.
+say how few arrivals reach it. One ring of recent arrivals serves all lanes, and where there are many of them a grid
+over blocks (BLOCK) or a query index.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ from skyband.engines.certain.arena import place, runs
 from skyband.engines.certain.bands import Records
 from skyband.engines.certain.store import Store, enough_lanes
 from skyband.engines.contract import Asked, Bools, Changes, Floats, Ints, Scorings
-from skyband.index.objects import FREE, LIVE, NOWHERE, RECENT, Asking, Desk
-from skyband.index.upkeep import DELETE, NO_CELL, TSL, UNKNOWN, search_window
+from skyband.index.objects import FREE, GHOST, LIVE, NOWHERE, RECENT, Asking, Desk
+from skyband.index.runs import TSL
+from skyband.index.upkeep import DELETE, NO_CELL, UNKNOWN, search_window
 from skyband.kernels.records import CHANGE, NEVER, OBJECT
 from skyband.tuning import Tuning
 
@@ -85,7 +86,7 @@ class Lending:
             place(heads)
             tally[0] = heads["size"].sum()
         store.objects = np.concatenate([np.empty(0, OBJECT), *entries])
-        store.ghosts = np.concatenate([np.empty(0, OBJECT), *ghosts])
+        store.ghosts = np.concatenate([np.empty(0, GHOST), *ghosts])
 
     def _lay(self, store: Store) -> None:
         if self.algorithm != TSL:
@@ -179,9 +180,8 @@ class Lending:
     def _haunt(self, store: Store, query: int, told: Ints) -> None:
         """These objects were told of under the query's name."""
         places = np.flatnonzero(np.isin(store.slots["serial"], told))
-        ghosts = np.zeros(len(places), OBJECT)
-        ghosts["stamp"], ghosts["serial"] = store.slots["stamp"][places], store.slots["serial"][places]
-        ghosts["was"] = places
+        ghosts = np.zeros(len(places), GHOST)
+        ghosts["serial"], ghosts["was"] = store.slots["serial"][places], places
         _, entries, others = self._lanes_of(store)
         others[query] = ghosts
         self._set_runs(store, entries, others)

@@ -7,8 +7,8 @@ A run is the k-skyband of all that rank above the floor, so that it is seldom se
 from __future__ import annotations
 
 from skyband.engines.certain.windowed import Windowed
-from skyband.index import upkeep
+from skyband.index import runs
 
 
 class SMA(Windowed):
-    name, algorithm = "SMA", upkeep.SMA
+    name, algorithm = "SMA", runs.SMA

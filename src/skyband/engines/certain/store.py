@@ -13,6 +13,7 @@ from skyband.index.objects import (
     CELL,
     FACTS,
     FREE,
+    GHOST,
     HEAD,
     LIMIT,
     LIVE,
@@ -26,7 +27,8 @@ from skyband.index.objects import (
     Desk,
     Window,
 )
-from skyband.index.upkeep import TSL, lay_objects
+from skyband.index.runs import TSL
+from skyband.index.upkeep import lay_objects
 from skyband.kernels.records import CHANGE, GROUP, OBJECT
 
 Records = NDArray[Any]
@@ -71,7 +73,7 @@ class Store:
         self.state["key"], self.state["stamp"], self.state["serial"] = -np.inf, NOWHERE, -1
         self.state["reach"], self.state["open"], self.state["view"] = np.inf, -1, views
         self.wide = np.zeros(lanes, np.int32)
-        self.objects, self.ghosts = np.empty(0, OBJECT), np.empty(0, OBJECT)
+        self.objects, self.ghosts = np.empty(0, OBJECT), np.empty(0, GHOST)
         self.groups, self.graves = np.zeros(lanes, GROUP), np.zeros(lanes, GROUP)
         self.tally, self.ghost_tally = np.zeros(2, np.int64), np.zeros(2, np.int64)
 

@@ -7,8 +7,8 @@ A run is the answer, and searched again when one of it goes and no arrival takes
 from __future__ import annotations
 
 from skyband.engines.certain.windowed import Windowed
-from skyband.index import upkeep
+from skyband.index import runs
 
 
 class TMA(Windowed):
-    name, algorithm = "TMA", upkeep.TMA
+    name, algorithm = "TMA", runs.TMA

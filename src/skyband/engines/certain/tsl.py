@@ -10,13 +10,13 @@ import numpy as np
 
 from skyband.engines.certain.windowed import Windowed
 from skyband.engines.contract import Ints
-from skyband.index import upkeep
+from skyband.index import runs
 
 TUNED_K, TUNED_VIEW = (1, 5, 10, 20, 50, 100), (4, 10, 20, 30, 70, 120)  # section 8
 
 
 class TSL(Windowed):
-    name, algorithm = "TSL", upkeep.TSL
+    name, algorithm = "TSL", runs.TSL
 
     def _views(self, k: Ints) -> Ints:
         views: Ints

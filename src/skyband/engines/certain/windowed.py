@@ -17,8 +17,9 @@ from skyband.engines.certain.lending import FLOOR, Lending, changes_of
 from skyband.engines.certain.store import Store, empty_desk
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked, Scorings
 from skyband.errors import StateError
-from skyband.index.objects import LANE, NOWHERE, REFILLS, SCORED, VISITED, Asking
-from skyband.index.upkeep import DELETE, IDLE, INSERT, TMA, TSL, UNKNOWN, take_window
+from skyband.index.objects import GHOST, LANE, NOWHERE, REFILLS, SCORED, VISITED, Asking
+from skyband.index.runs import TMA, TSL
+from skyband.index.upkeep import DELETE, IDLE, INSERT, UNKNOWN, take_window
 from skyband.kernels.records import CHANGE, NEVER, OBJECT
 from skyband.kernels.routing import stable_order
 from skyband.tuning import Tuning
@@ -314,13 +315,16 @@ class Windowed(Lending):
                 floors[name] = store.state[name]
             _, entries, ghosts = self._lanes_of(store)
             sizes = [len(taken), *map(len, entries), *map(len, ghosts)]
-            runs_of, told = (np.concatenate([np.empty(0, OBJECT), *of]) for of in (entries, ghosts))
+            runs_of, told = (
+                np.concatenate([np.empty(0, OBJECT), *entries]),
+                np.concatenate([np.empty(0, GHOST), *ghosts]),
+            )
             runs_of["was"] = told["was"] = 0
             for name, array in zip(
                 parts, (held, store.data[taken].reshape(-1), floors, np.array(sizes), runs_of, told), strict=True
             ):
                 parts[name].append(array)
-        empty: tuple[Any, ...] = (HELD, np.float64, FLOOR, np.int64, OBJECT, OBJECT)
+        empty: tuple[Any, ...] = (HELD, np.float64, FLOOR, np.int64, OBJECT, GHOST)
         return {
             name: (np.concatenate([np.empty(0, dtype), *arrays]), np.array([len(one) for one in arrays], np.int64))
             for (name, arrays), dtype in zip(parts.items(), empty, strict=True)
@@ -330,7 +334,7 @@ class Windowed(Lending):
         lanes, d = self.asking.points.shape
         width = 1 + 2 * lanes
         held, floors = recast(state["held"], HELD), recast(state["floors"], FLOOR)
-        entries, told = recast(state["runs"], OBJECT), recast(state["ghosts"], OBJECT)
+        entries, told = recast(state["runs"], OBJECT), recast(state["ghosts"], GHOST)
         if len(state["sizes"]) % width or len(floors) * width != len(state["sizes"]) * lanes:
             raise StateError("the snapshot's windows do not fit together. Take a new snapshot from a running Monitor.")
         sizes = state["sizes"].reshape(-1, width)

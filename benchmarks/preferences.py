@@ -1,0 +1,165 @@
+"""Contestants of mouratidis2006: many preference queries over one window, and over objects that are deleted.
+
+Parameters: those of contestants.py; a push of `batch` rows is a processing cycle (`emit`: "batch", as in the paper).
+form: "linear", "product" or "quadratic"; cells, view: passed on to TopK where they are given.
+start: "stream" (the queries stand from the beginning, and the first `fill` rows come in pushes of n/100), or "window"
+(one stands, the others are added on the full window, as in the paper; for engines that keep it).
+every: after so many cycles the sizes of all runs are read, within the timed part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import skyband as sb
+from benchmarks import checks
+from benchmarks.checks import Answer
+from benchmarks.contestants import Outcome, Ready
+from benchmarks.workloads import Stream, weights
+
+FORMS: dict[str, Any] = {"linear": sb.Linear, "product": sb.Product, "quadratic": sb.Quadratic}
+ANSWER_BYTES = 16  # an object's number and its score
+INDEX = ("slots", "data", "order", "cells", "lists", "edges", "state", "wide", "sorted", "recent", "marks")
+
+
+def preferences(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """`queries` preferences over the last n, in cycles."""
+    fill, end = p["fill"], p["fill"] + p["rows"]
+    queries = _queries(p, sb.Last(p["n"]))
+    at_once = dict(list(queries.items())[:1]) if p.get("start") == "window" else queries
+    monitor = sb.Monitor(at_once, emit=p.get("emit", "batch"))
+    before = [monitor.push(table) for table in _tables(stream, 0, fill, max(1, p["n"] // 100))]
+    before += [monitor.add(name, one, from_window=True) for name, one in queries.items() if name not in at_once]
+    tables = _tables(stream, fill, end, p["batch"])
+    every, sizes = p.get("every", 0), []
+    done = _work(monitor)
+
+    def work() -> list[Any]:
+        changes = []
+        for number, table in enumerate(tables, start=1):
+            changes.append(monitor.push(table))
+            if every and number % every == 0:
+                sizes.append(_objects(monitor))
+        return changes
+
+    def after(changes: list[Any]) -> Outcome:
+        answer, told = _answers(monitor, p["queries"]), _told(before + changes)
+        counters = {
+            "rows": p["rows"],
+            "cycles": len(tables),
+            "changes": sum(table.num_rows for table in changes),
+            "objects": float(np.mean(sizes)) if sizes else _objects(monitor),
+            **_space(monitor, p, min(p["n"], end)),
+            **{name: count - done[name] for name, count in _work(monitor).items()},
+        }
+
+        def check(stream: Stream, p: Mapping[str, Any], answer: Answer) -> bool:
+            valid = np.arange(max(0, end - p["n"]), end)
+            return checks.is_preferred(stream, p, answer, valid) and checks.adds_up(told, answer)
+
+        return Outcome(answer, check, counters)
+
+    return Ready(work, after)
+
+
+def deletions(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """`rows` inserts and deletes in turn, `batch` of each at a time, over `fill` live objects; who goes is random."""
+    live, batch, pairs = p["fill"], p["batch"], p["rows"] // 2 // p["batch"]
+    named = {"id": np.arange(len(stream["x1"])), **stream}
+    monitor = sb.Monitor(_queries(p, sb.UntilDeleted()), id="id", emit=p.get("emit", "batch"))
+    before = [monitor.push(table) for table in _tables(named, 0, live, max(1, live // 10))]
+    inserts = _tables(named, live, live + pairs * batch, batch)
+    left, rng, goes = np.arange(live), np.random.default_rng(0), []
+    for number in range(pairs):
+        places = rng.choice(live, batch, replace=False)
+        goes.append(pa.array(left[places]))
+        left[places] = live + number * batch + np.arange(batch)
+
+    def work() -> list[Any]:
+        changes = []
+        for table, ids in zip(inserts, goes, strict=True):
+            changes += [monitor.push(table), monitor.delete(ids)]
+        return changes
+
+    def after(changes: list[Any]) -> Outcome:
+        answer, told = _answers(monitor, p["queries"]), _told(before + changes)
+        counters = {
+            "rows": 2 * pairs * batch,
+            "changes": sum(table.num_rows for table in changes),
+            "objects": _objects(monitor),
+            **_space(monitor, p, live),
+            **_work(monitor),
+        }
+
+        def check(stream: Stream, p: Mapping[str, Any], answer: Answer) -> bool:
+            return checks.is_preferred(stream, p, answer, np.sort(left)) and checks.adds_up(told, answer)
+
+        return Outcome(answer, check, counters)
+
+    return Ready(work, after)
+
+
+def _queries(p: Mapping[str, Any], window: Any) -> dict[str, Any]:
+    """By number; the coefficients are the same in every repeat."""
+    form, tuning = FORMS[p.get("form", "linear")], {name: p[name] for name in ("cells", "view") if name in p}
+    algorithm = p.get("algorithm", "auto")
+    return {
+        str(number): sb.TopK(
+            p["k"],
+            by=form({f"x{j + 1}": float(weight) for j, weight in enumerate(row)}),
+            window=window,
+            algorithm=algorithm,
+            **tuning,
+        )
+        for number, row in enumerate(weights(p))
+    }
+
+
+def _tables(stream: Stream, begin: int, end: int, size: int) -> list[Any]:
+    cuts = [(at, min(at + size, end)) for at in range(begin, end, size)]
+    return [pa.table({name: column[a:b] for name, column in stream.items()}) for a, b in cuts]
+
+
+def _answers(monitor: Any, queries: int) -> Answer:
+    tables = [monitor.answer(str(number)) for number in range(queries)]
+    whole = pa.concat_tables(tables)
+    group = np.repeat(np.arange(queries), [table.num_rows for table in tables])
+    return Answer(group, whole["id"].to_numpy(), whole["score"].to_numpy())
+
+
+def _told(changes: list[Any]) -> Stream:
+    told = pa.concat_tables(changes).unify_dictionaries()
+    name = told["query"].combine_chunks()
+    group = np.array([int(one) for one in name.dictionary.to_pylist()], np.int64)[name.indices.to_numpy()]
+    return {"group": group, "id": told["id"].to_numpy(), "diff": told["diff"].to_numpy()}
+
+
+def _objects(monitor: Any) -> float:
+    """Objects of a query's run, view or skyband, on average."""
+    return float(np.mean([one["objects"] for one in monitor.stats()["queries"].values()]))
+
+
+def _space(monitor: Any, p: Mapping[str, Any], valid: int) -> dict[str, float]:
+    """Bytes of everything, each home once, and of the index; as shares of 2.5 times the attributes and the answers."""
+    stats = monitor.stats()["queries"]
+    firsts = [next(iter(home.queries)) for home in monitor.state.standing()]
+    raw, answers = valid * p["d"] * 8, p["queries"] * min(p["k"], valid) * ANSWER_BYTES
+    whole = float(sum(stats[name]["bytes"] for name in firsts))
+    stores = [store for home in monitor.state.standing() for store in getattr(home.engine, "stores", ())]
+    index = float(sum(getattr(store, name).nbytes for store in stores for name in INDEX))
+    limit = 2.5 * raw + answers
+    shares = {"index_bytes": index, "index_share": index / limit} if stores else {}
+    return {"bytes": whole, "space_share": whole / limit, **shares}
+
+
+def _work(monitor: Any) -> dict[str, int]:
+    """What engines that keep the window have counted: scored, visited, searches."""
+    total: dict[str, int] = {}
+    for home in monitor.state.standing():
+        for name, count in home.engine.work.items() if hasattr(home.engine, "stores") else ():
+            total[name] = total.get(name, 0) + count
+    return total
