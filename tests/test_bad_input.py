@@ -1110,3 +1110,9 @@ def test_every_type_can_be_a_group(values: Any) -> None:
     assert brief(changes) == ["-1", "+4", "-2", "+5"]
     for key, score in zip(values.to_pylist(), [4.0, 5.0, 3.0], strict=True):
         assert monitor.answer(key=(key,)).column("score").to_pylist() == [score], key
+
+
+def test_more_answers_than_a_kept_window_has_places_for() -> None:
+    with pytest.raises(QueryError, match="at most 1,000,000 answers"):
+        sb.Monitor(sb.TopK(2**31 - 1, by="x", window=sb.UntilDeleted()), id="i")
+    sb.Monitor(sb.TopK(2**31 - 1, by="x", window=sb.Last(5), algorithm="TMA"))

@@ -29,6 +29,7 @@ _ENGINES = {
 }
 
 
+MOST_K = 10**6  # answers of a query over a window that is kept
 MANY = 32  # queries that no family of BLOCK can serve, but one window can: from here on auto keeps it (SMA)
 APPROXIMATE = ("PA", "ADAPTIVE")  # they miss a few answers, and keep only what their own window needs
 
@@ -70,6 +71,7 @@ def _deletable(query: Query, built: dict[str, str]) -> str:
     """Which engine bears deletions: one that keeps all objects and relies on no order of expiry."""
     able = [name for name in built if WINDOWED.get(name) in ("TMA", "TSL")]
     if query.algorithm == "auto":
+        _check_k(query)
         return "TMA"
     if query.algorithm not in able:
         raise QueryError(
@@ -82,6 +84,7 @@ def _deletable(query: Query, built: dict[str, str]) -> str:
 
 def _check_form(query: Query, built: dict[str, str]) -> None:
     """Grids and sorted lists need a scoring that they can bound."""
+    _check_k(query)
     by: Any = query.by  # type: ignore[attr-defined]
     others = [name for name in built if name not in WINDOWED] or ["auto"]
     if query.algorithm in ("CPM/W", "SNN") and not isinstance(by, Nearest):
@@ -99,6 +102,16 @@ def _check_form(query: Query, built: dict[str, str]) -> None:
         raise QueryError(
             f"{query.kind}: {query.algorithm} cannot look into a Python function to bound it. Use Linear, Product, "
             f"Quadratic, Nearest or an expression, or one of {', '.join(others)}."
+        )
+
+
+def _check_k(query: Query) -> None:
+    """Engines over a window that may hold any number lay out places for k answers."""
+    k, n = getattr(query, "k", 0), getattr(query.window, "count", None)
+    if min(k, n or k) > MOST_K:
+        raise QueryError(
+            f"{query.kind}(k={k:,}): over {query.window!r} there are places for at most {MOST_K:,} answers. "
+            "Use a smaller k, or Above for all that pass a threshold."
         )
 
 

@@ -65,7 +65,7 @@ STATE = np.dtype(
     ],
     align=True,
 )
-GHOST = np.dtype([("serial", "i8"), ("was", "i4")], align=True)  # an object that was told, and its place
+GHOST = np.dtype([("serial", "i8"), ("was", "i8")])  # an object that was told, and its place
 LIVE, HEAD, FREE, OUTSIDE, LIMIT, SIDE, USED, WIDE, TOUCHED, STALE, BEFORE, RECENT, SORTED = range(13)
 VISITED, SCORED, REFILLS = 13, 14, 15  # work that is counted
 FACTS = 16
