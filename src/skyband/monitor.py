@@ -114,6 +114,13 @@ class Monitor:
         """Before the first arrival: each query judges rows by its own score, except for these."""
         self._split(lambda home: home.keeps and not any(name in but for name in home.queries))
 
+    def expect(self, batches: Iterable[Any]) -> None:
+        """Tables that will come in slices of one batch: what must part because of them parts before."""
+        self._gather()
+        for table in batches:
+            given = Batch(table)
+            self._split(lambda home, given=given: home.is_wild(given))  # type: ignore[misc]
+
     def _split(self, which: Callable[[Standing], bool]) -> None:
         """Families whose queries must go their own ways."""
         for family in filter(which, self.state.standing()):

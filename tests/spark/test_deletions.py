@@ -108,7 +108,7 @@ def streams(
                 st.integers(0, parts - 1),
                 st.integers(0, 7),
             ),
-            min_size=1,
+            min_size=12,
             max_size=40,
         )
     )
@@ -142,7 +142,7 @@ def streams(
 # ------------------------------------------------------------------- the same everywhere
 
 
-@examples(36)
+@examples(24)
 @given(streams(), st.data())
 def test_inserts_updates_and_deletions(stream: Stream, data: st.DataObject) -> None:
     """Live and unknown ids, ids named twice in a trigger, null ids, words that nobody knows; restarts in between."""

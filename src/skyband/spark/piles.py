@@ -74,6 +74,11 @@ class Pile:
             if parts:
                 yield in_order(_joined(parts, self.order), self.order)
 
+    @property
+    def is_long(self) -> bool:
+        """Are there several slices?"""
+        return self.rows > SLICE
+
     def pieces(self) -> list[Any]:
         return self._pieces + self._mapped()
 

@@ -122,6 +122,8 @@ class Shard:
             monitor = Monitor.holding(state) if state is not None else self._begin(queries, known)
             if changed:
                 _ask(monitor, queries)
+            if pile.is_long:
+                monitor.expect(pile.pieces())
             forgetting = Forgetting(monitor, family, self.plan.forget)
             waiting = None
             for rows in pile.slices():
