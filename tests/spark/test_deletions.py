@@ -376,6 +376,17 @@ def test_what_is_forgotten_does_not_depend_on_cuts(stream: Stream, forget: int) 
     same_rows(told[0], told[1], "in many triggers and in one")
 
 
+@pytest.mark.parametrize("size", [1, 5])
+def test_a_deletion_tells_its_own_clock_when_others_are_forgotten(size: int) -> None:
+    """In one trigger, group 2 is forgotten between its rows, and these come in rounds: none sees the other's clock."""
+    shards = Shards({"q": TopK(1, by="x", window=ALIVE, per="g")}, {"id": "i", "time": "t", "op": "op"}, 1, forget=10)
+    made = [(0, "insert", "p", 1.0, 2), (20, "insert", "q", 1.0, 2), (23, "delete", "q", None, 2)]
+    made += [(29, "insert", "r", 0.0, 1), (30, "insert", "s", 1.0, 2)]
+    triggers = [made[begin : begin + size] for begin in range(0, 5, size)]
+    changes = [row for trigger in triggers for row in shards.trigger([rows(*trigger)])]
+    assert told(changes) == ["0 2 +p", "10 2 -p", "20 2 +q", "23 2 -q", "29 1 +r", "30 2 +s"]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_a_deletion_is_no_sign_of_life(size: int) -> None:
     shards = Shards({"q": TopK(1, by="x", window=ALIVE, per="g")}, {"id": "i", "time": "t", "op": "op"}, 1, forget=10)

@@ -40,13 +40,17 @@ class Forgetting:
             yield self.monitor.push(rows, to=to, more=more)
             return
         lives = self._lives(rows)
+        begin = latest = self.monitor.state.clock
         for number, life in enumerate(lives):
             last = number == len(lives) - 1
             if number:
                 returning = np.unique(self._codes(life))
                 yield self.monitor.part_with(returning, self.dues())
                 self._drop(returning)
+            self.monitor.state.clock = begin  # which deletions tell: rounds know nothing of each other
             yield self.monitor.push(life, to=to if last else None, more=last and more)
+            latest = max(latest, self.monitor.state.clock)
+        self.monitor.state.clock = latest
         if not more:
             dues = self.dues()
             self.gone = np.flatnonzero(dues <= self.monitor.state.clock)
