@@ -101,6 +101,12 @@ class Keeping(Standing):
             self.rejected["unknown id"] = self.rejected.get("unknown id", 0) + len(self.machine.unknown)
         return changes
 
+    def take(self, push: Push, judged: Judged, codes: Ints) -> tuple[dict[str, Any], Bools, Bools]:
+        taken = super().take(push, judged, codes)
+        if self.ids is not None:
+            self.tidy()
+        return taken
+
     # --- deletions
 
     def delete(self, ids: Any, push: Push) -> tuple[dict[str, Any], NDArray[np.bool_]]:

@@ -195,7 +195,7 @@ class Bands:
             if len(self.queries) > 1:
                 order = order[stable_order(out["query"][order].astype(np.int64), len(self.queries))]
             out = reorder(out, order)
-        return _changes(out, visits["group"][out["visit"]], alive)
+        return changes_of(out, out["query"], visits["group"][out["visit"]], alive)
 
     def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
         chosen = np.arange(len(self.groups)) if groups is None else groups
@@ -228,7 +228,7 @@ class Bands:
             self.caps,
         )[: self.tally[1]]
         out = out[np.argsort(out["query"], kind="stable")]
-        return _changes(out, out["visit"].astype(np.int64), np.empty(0, np.bool_))
+        return changes_of(out, out["query"], out["visit"].astype(np.int64), np.empty(0, np.bool_))
 
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
         chosen = np.arange(len(self.groups)) if groups is None else groups
@@ -372,9 +372,10 @@ def _views(size: int) -> Records:
     return views
 
 
-def _changes(out: Records, groups: Ints, alive: Bools) -> Changes:
+def changes_of(out: Records, queries: Records, groups: Ints, alive: Bools) -> Changes:
+    """Changes as columns."""
     return Changes(
-        query=out["query"],
+        query=queries,
         group=groups,
         row=out["row"],
         instant=out["instant"],

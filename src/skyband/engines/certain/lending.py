@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from skyband.engines.certain.arena import place, runs
-from skyband.engines.certain.bands import Records
+from skyband.engines.certain.bands import Records, changes_of
 from skyband.engines.certain.store import Store, enough_lanes
 from skyband.engines.contract import Asked, Bools, Changes, Floats, Ints, Scorings
 from skyband.index.objects import FREE, GHOST, LIVE, NOWHERE, RECENT, Asking, Desk
@@ -112,7 +112,7 @@ class Lending:
         out = np.concatenate([np.empty(0, CHANGE), *pieces])
         which = np.repeat(np.array(groups, np.int64), [len(piece) for piece in pieces])
         order = np.lexsort((np.zeros(len(out)) if self.quiet else out["instant"], out["visit"]))
-        return changes_of(out[order], which[order], np.empty(0, np.bool_)), known
+        return changes_of(out[order], out["visit"][order].astype(np.int64), which[order], np.empty(0, np.bool_)), known
 
     def rename(self, serials: Ints, codes: Ints, sizes: Ints, total: int) -> None:
         """Other codes for the ids of the objects, group by group."""
@@ -217,7 +217,8 @@ class Lending:
             if not above:
                 pieces.append(out[: store.tally[1]])
         codes = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
-        return changes_of(np.concatenate([np.empty(0, CHANGE), *pieces]), codes, np.empty(0, np.bool_))
+        out = np.concatenate([np.empty(0, CHANGE), *pieces])
+        return changes_of(out, out["visit"].astype(np.int64), codes, np.empty(0, np.bool_))
 
     def fill(self, store: Store, data: Floats, stamps: Ints, serials: Ints) -> None:
         """Put these objects into an empty store, in order of age."""
@@ -232,19 +233,3 @@ class Lending:
             store.recent = np.flatnonzero(~idle).astype(np.int32)
             store.facts[RECENT] = len(store.recent)
             self.desk = store.make_room(self.asking, self.desk, NEVER, 0)
-
-
-def changes_of(out: Records, groups: Ints, alive: Bools) -> Changes:
-    """Changes as columns; a lane is a query."""
-    return Changes(
-        query=out["visit"].astype(np.int64),
-        group=groups,
-        row=out["row"],
-        instant=out["instant"],
-        stamp=out["stamp"],
-        serial=out["serial"],
-        key=out["key"],
-        diff=out["diff"],
-        first=out["first"].astype(np.bool_),
-        alive=alive,
-    )

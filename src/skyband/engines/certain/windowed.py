@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.certain.arena import recast, runs
-from skyband.engines.certain.bands import Bands, Records
-from skyband.engines.certain.lending import FLOOR, Lending, changes_of
+from skyband.engines.certain.bands import Bands, Records, changes_of
+from skyband.engines.certain.lending import FLOOR, Lending
 from skyband.engines.certain.store import Store, empty_desk
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked, Scorings
 from skyband.errors import StateError
-from skyband.index.objects import GHOST, LANE, NOWHERE, REFILLS, SCORED, VISITED, Asking
+from skyband.index.objects import GHOST, HEAD, LANE, NOWHERE, REFILLS, SCORED, VISITED, Asking
 from skyband.index.runs import TMA, TSL
 from skyband.index.upkeep import DELETE, IDLE, INSERT, UNKNOWN, take_window
 from skyband.kernels.records import CHANGE, NEVER, OBJECT
@@ -91,7 +91,7 @@ class Windowed(Lending):
         starts = np.searchsorted(groups, np.arange(arrivals.total + 1))
         visited = set((groups[:1] if one else np.unique(groups)).tolist())
         for g, store in enumerate(self.stores):
-            due = self.timed and store.live and int(store.slots["stamp"][store.order[store.facts[1]]]) + self.length
+            due = self.timed and store.live and int(store.slots["stamp"][store.order[store.facts[HEAD]]]) + self.length
             if (due and due <= arrivals.clock) or (self.quiet and not arrivals.more and store.opened > NOWHERE):
                 visited.add(g)
         self.unknown = []
@@ -223,7 +223,7 @@ class Windowed(Lending):
                 order = np.argsort(out["instant"], kind="stable")
             order = order[np.argsort(place[order], kind="stable")]
         order = order[stable_order(out["visit"][order].astype(np.int64), len(self.asked))]
-        return changes_of(out[order], codes[order], alive)
+        return changes_of(out[order], out["visit"][order].astype(np.int64), codes[order], alive)
 
     # --- answers
 
@@ -369,7 +369,7 @@ class Windowed(Lending):
             assert len(taken) == store.live
             slots, data = store.slots[taken], store.data[taken]
             if self.length < NEVER:
-                ring = store.order[(store.facts[1] + np.arange(store.live)) % max(len(store.order), 1)]
+                ring = store.order[(store.facts[HEAD] + np.arange(store.live)) % max(len(store.order), 1)]
                 assert (store.slots["serial"][ring] == slots["serial"]).all(), "the ring is in order of age"
             for s, one in enumerate(self.asked):
                 run = runs(store.objects, store.groups, np.array([s]))
