@@ -57,7 +57,7 @@ SCENES = {"TopK": scenes}  # by kind of query
 LONG = 500 if KILL else 20_000  # rows
 
 
-MIXED = ("RA", "SASF", "SARF", "SAPF", "RASF", "RARF", "TSL")  # RAPF and TMA have their parts: they run what tells most
+MIXED = ("RA", "SASF", "SARF", "SAPF", "RASF", "RARF", "SMA", "TSL")  # RAPF and TMA have their parts
 EVERY = ("test_equals_the_oracle", "test_long_count_windows", "test_long_time_windows")
 
 
