@@ -219,6 +219,20 @@ def test_scores_that_span_all_numbers(algorithm: str) -> None:
     assert told(monitor, {"x": x}, [0, 5, 60, len(x)]) == expected
 
 
+@pytest.mark.parametrize("algorithm", ["TMA", "SMA"])
+def test_infinite_scores_come_and_go(algorithm: str) -> None:
+    """While they are the answer no cell can matter to the query; then cells matter again."""
+    x = np.random.default_rng(4).random(400)
+    x[[120, 121, 250]] = np.inf
+    query = TopK(2, by="x", window=Last(50), algorithm=algorithm)
+    told_by = []
+    for one in (query, dataclasses.replace(query, algorithm="SA")):
+        monitor = Monitor(one)
+        told_by.append([row for i in range(0, 400, 7) for row in monitor.push({"x": x[i : i + 7]}).to_pylist()])
+        monitor.check()
+    assert told_by[0] == told_by[1]
+
+
 def test_the_first_wild_rows_are_all_rejected() -> None:
     """Queries that have gone their own ways stay apart: a score is not another's."""
     queries = [TopK(1, Linear({"x": w, "y": 1.0}), Last(9), algorithm="TMA") for w in (1.0, -1.0)]

@@ -22,7 +22,7 @@ from skyband.kernels.scoring import best_term, join_terms, keys_of
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MANY = 1 << 15  # found at a time
-keys_here = inlined(keys_of.py_func)  # type: ignore[attr-defined]
+keys_here = inlined(getattr(keys_of, "py_func", keys_of))  # without a compiler it is the function itself
 
 
 @part

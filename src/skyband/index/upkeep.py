@@ -117,8 +117,10 @@ def mend_lists(
     to = state[s]["key"]
     if asking.lanes[s]["above"]:
         to = asking.lanes[s]["threshold"]
-    elif to > -np.inf:
-        to -= 0.125 * (objects[groups[s]["head"]]["key"] - to) if groups[s]["size"] else 0.0
+    elif to > -np.inf and groups[s]["size"]:
+        gap = objects[groups[s]["head"]]["key"] - to
+        if gap < np.inf:  # scores may be infinite
+            to -= 0.125 * gap
     boxed = asking.lanes[s]["boxed"]
     if to > -np.inf or boxed:
         return relist(asking, window, desk, lists, s, to, max(16, len(window.cells) // 4))
