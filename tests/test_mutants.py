@@ -86,7 +86,7 @@ RINGS = family("BLOCK", "coarse-5-200-no")
 DRIFT = family("BLOCK", "drift-2-400-index")
 WAVES = family("BLOCK", "waves-4-150-no")
 IN_ORDER = family("BLOCK", "arrival-in")
-TIES = family("BLOCK", "coarse or arrival")
+TIES = family("BLOCK", "steps-5-150-no")
 LATE = family("BLOCK", "arrival-late")
 NO_RING = ("tests/contract/test_families.py", "-k", "no_ring")
 OTHERS = ("tests/contract/test_families.py", "-k", "shorter or overflow or edges_of")
@@ -612,8 +612,8 @@ MUTANTS: dict[str, Mutant] = {
     "index: a list that is not deep enough": (
         RING,
         'if depths[s] != caps[s]["threshold"]:',
-        "if depths[s] != depths[s]:",
-        DRIFT,
+        'if not depths[s] >= caps[s]["threshold"]:',
+        INDEX,
     ),
     "grid: a row ends with its first cell": (GRID, "ranges[n - 1] = cell", "pass", INDEX),
     "grid: nothing is beyond it": (GRID, "0.0 if not place > 0 else", "", INDEX),
@@ -648,7 +648,6 @@ MUTANTS: dict[str, Mutant] = {
         LATE,
     ),
     "ring: net changes skip who stays": (RING, "now[low] <= last - length:", "now[low] <= last - length + 1:", NET),
-    "ring: net changes with what was above": (RING, "(gone or high == low or not quiet)", "(gone or not quiet)", NET),
     "ring: lifted by who has left it": (RING, "left = max(left, ring_stamps[span[0]] - joint)", "pass", NET),
     # --- lanes
     "lane: the earlier arrival of equal times first": (

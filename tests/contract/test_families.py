@@ -45,6 +45,8 @@ def stream(d: int, shape: str, rng: np.random.Generator) -> dict[str, NDArray[An
         data = data / 5 + np.linspace(0, 3, ROWS)
     elif shape == "waves":
         data = data / 5 + np.sin(np.arange(ROWS) / 200)
+    elif shape == "steps":  # waves with ties, so that depths rise to one
+        data = np.round((data / 2 + np.sin(np.arange(ROWS) / 100)) * 6) / 6
     return {f"x{j}": data[j] for j in range(d)}
 
 
@@ -66,7 +68,7 @@ CASES = [
     ("chebyshev, weighted", 2, "random", 1, 500),
     ("euclidean", 7, "random", 3, 250),
     ("far", 2, "random", 3, 200),
-    ("linear", 3, "coarse", 3, 300),
+    ("linear", 2, "steps", 5, 150),
     ("linear", 1, "drift", 2, 100),
 ]
 
