@@ -469,7 +469,6 @@ MUTANTS: dict[str, Mutant] = {
         RA_FALLING,
     ),
     "prune: the edge stays": (PRUNING, 'views[v]["edge"] -= w < views[v]["edge"]', "pass", RA),
-    "prune: quiet batches lose the dropped": (PRUNING, '    if objects[i]["was"]:\n', "    if False:\n", RA),
     "prune: beyond the limit only": (
         STRICT,
         'groups[g]["size"] - K >= caps[g]["limit"]',
