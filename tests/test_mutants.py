@@ -216,7 +216,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "the clock is not carried from push to push": (
         "monitor.py",
-        "self.state.clock, self.state.ahead = clock, None\n        self.state.serial",
+        "self.state.clock, self.state.ahead = push.clock, None\n        self.state.serial",
         "self.state.serial",
     ),
     "the clock is not carried from group to group": (
@@ -314,7 +314,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "numbers do not go on": ("standing.py", "self.counts = before.copy()", "self.counts = 0 * before"),
     "numbers of a new query do not go on": (
-        "monitor.py",
+        "roster.py",
         "numbers[: len(most)] = np.maximum(numbers[: len(most)], most)",
         "pass",
     ),
@@ -322,7 +322,7 @@ MUTANTS: dict[str, Mutant] = {
     "who fails where is an answer": (BANDS, "chosen, slices = thin(chosen, slices, eligible)", "pass"),
     "null is no group of its own": (ROUTING, "if len(valid) and not valid[i]:", "if False:"),
     "distances are squares": (
-        "standing.py",
+        "reporting.py",
         "return self.by.score(value) if isinstance(self.by, Nearest) else value",
         "return value",
     ),

@@ -9,9 +9,18 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.columns import lent
+from skyband.query import Query, TopKPairs, TopKUncertain
 
-_FIXED = {"at": pa.int64(), "score": pa.float64(), "diff": pa.int8(), "first": pa.bool_(), "rank": pa.int64()}
+_FIXED = {
+    "at": pa.int64(),
+    "score": pa.float64(),
+    "rank": pa.int64(),
+    "probability": pa.float64(),
+    "diff": pa.int8(),
+    "first": pa.bool_(),
+}
 _QUERY = pa.dictionary(pa.int32(), pa.string())
+PAIR = ("_a", "_b")  # the older and the newer member
 
 
 def column_types(names: Iterable[str], told: Mapping[str, Any]) -> dict[str, Any]:
@@ -19,12 +28,39 @@ def column_types(names: Iterable[str], told: Mapping[str, Any]) -> dict[str, Any
     return {name: _QUERY if name == "query" else _FIXED[name] if name in _FIXED else told[name] for name in names}
 
 
-def change_names(per: Iterable[str], keep: Iterable[str], timed: bool) -> list[str]:
-    return ["query", *dict.fromkeys(per), "at", *(["time"] if timed else []), "id", "score", "diff", "first", *keep]
+def change_names(queries: Iterable[Query], keep: Iterable[str], timed: bool) -> list[str]:
+    """The union of the queries' columns of changes, in the contract's order."""
+    per, ids, doubts, kept = _parts(queries, keep)
+    when = ["time"] if timed else []
+    rank = ["rank"] if doubts else []
+    return ["query", *per, "at", *when, *ids, "score", *rank, *doubts, "diff", "first", *kept]
 
 
-def answer_names(per: Iterable[str], keep: Iterable[str], timed: bool) -> list[str]:
-    return [*per, "rank", "id", *(["time"] if timed else []), "score", *keep]
+def answer_names(queries: Iterable[Query], keep: Iterable[str], timed: bool) -> list[str]:
+    """The union of the columns of the queries' answers, in the contract's order."""
+    per, ids, doubts, kept = _parts(queries, keep)
+    return [*per, "rank", *ids, *(["time"] if timed else []), "score", *doubts, *kept]
+
+
+def _parts(queries: Iterable[Query], keep: Iterable[str]) -> tuple[list[str], list[str], list[str], list[str]]:
+    """The columns of groups, of ids and of probabilities, and those that are kept."""
+    asked = list(queries)
+    pairs = any(isinstance(query, TopKPairs) for query in asked)
+    single = not pairs or not all(isinstance(query, TopKPairs) for query in asked)
+
+    def told(names: Iterable[str]) -> list[str]:
+        known = list(names)
+        both = [end for name in known for end in of_pair(name)]
+        return [*(known if single else []), *(both if pairs else [])]
+
+    doubts = ["probability"] if any(isinstance(query, TopKUncertain) for query in asked) else []
+    per = dict.fromkeys(name for query in asked for name in query.per_columns)
+    return list(per), told(["id"]), doubts, told(keep)
+
+
+def of_pair(name: str) -> tuple[str, str]:
+    """The columns of both members of a pair."""
+    return f"{name}{PAIR[0]}", f"{name}{PAIR[1]}"
 
 
 class Roll:

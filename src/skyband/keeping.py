@@ -18,7 +18,7 @@ from skyband.families import box_of, own_score, plain_scoring, scorings_of, wind
 from skyband.groups import Groups
 from skyband.options import Options
 from skyband.pushes import Judged, Push
-from skyband.query import Above, TopK
+from skyband.query import Above, Query, TopK
 from skyband.scores import Scored
 from skyband.standing import Standing, asked_of, length_of
 from skyband.windows import UntilDeleted
@@ -129,6 +129,9 @@ class Keeping(Standing):
         if self.ids.total > 1024 + 4 * int(self.machine.kept.sum()):
             self.name_again()
 
+    def settle_in(self) -> None:
+        self.name_again()
+
     def name_again(self) -> None:
         """Codes for the ids of the objects that there are."""
         if self.ids is None or self.engine is None:
@@ -175,7 +178,7 @@ class Keeping(Standing):
         home.start(unit)
         home.counts, home.late, home.arrivals = self.counts.copy(), self.late.copy(), self.arrivals.copy()
         home.moments, home.rejected, home.shelf = self.moments.copy(), dict(self.rejected), self.shelf.copy()
-        columns = [0] if self.scored else [self.by.columns.index(name) for name in home.by.columns]  # type: ignore[union-attr]
+        columns = [0] if self.scored else [self.by.columns.index(name) for name in home.by.columns]
         home.machine.take_over(self.machine, self.now(clock), columns)
         home.name_again()
         return home
@@ -197,7 +200,7 @@ class Keeping(Standing):
         if self.scored or plain is None:
             same = query.by is self.example.by or query.by == self.example.by
             return self.scored and same and query.where == self.where and query.descending == self.descending
-        return set(plain.columns) == set(self.by.columns) and box_of(query, plain)[1] == self.where  # type: ignore[union-attr]
+        return set(plain.columns) == set(self.by.columns) and box_of(query, plain)[1] == self.where
 
     def split(self, unit: int | None, clock: int) -> dict[str, Standing]:
         """Each query with a window of its own, kept by its score: who has one may differ from now on."""
@@ -226,7 +229,7 @@ class Keeping(Standing):
     def is_fresh(self) -> bool:
         return False
 
-    def can_serve(self, query: TopK | Above, unit: int | None) -> bool:
+    def can_serve(self, query: Query, unit: int | None) -> bool:
         return False
 
 

@@ -1,8 +1,8 @@
-"""One push: what it holds, and how one set of queries judges its rows."""
+"""One push: what it holds for all queries."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from skyband.batch import Batch
-from skyband.scores import Scored
+from skyband.scores import Judged
+
+__all__ = ["BEGINNING", "Judged", "Push", "what_rows_do"]
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+BEGINNING = -(2**62)  # the clock before any arrival
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,7 @@ class Push:
     clock: int  # after the push
     more: bool = False  # net changes can wait: the batch goes on with the next push
     deletes: Bools | None = None  # rows that are no arrivals: they delete an id
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Rows of a batch as one set of queries sees them."""
-
-    scored: Scored
-    accepted: Bools
-    eligible: Bools | None
+    inputs: dict[str, Any] = field(default_factory=dict)  # columns that scorings of pairs read
 
 
 def what_rows_do(op: Any) -> tuple[Bools, Bools]:

@@ -40,6 +40,26 @@ class Query:
     per: str | Iterable[str] | None
     algorithm: str
 
+    @property
+    def descending(self) -> bool:
+        """Whether the largest score is best."""
+        raise NotImplementedError
+
+    @property
+    def tuning(self) -> Tuning:
+        """How it is to be answered."""
+        return Tuning()
+
+    def smaller(self, k: int | None = None, window: Any = None) -> Self:
+        """The same question with a smaller k or window, which the same state can answer."""
+        less = {} if k is None else {"k": k}
+        asked = dataclasses.replace(self, **less, window=self.window if window is None else _window(window))  # type: ignore[type-var]
+        most = getattr(self, "k", 0)
+        if k is not None and k > most:
+            raise QueryError(f"k={k}: the query keeps only what its own k={most} needs. Ask for at most that.")
+        _fits(self.window, asked.window)
+        return asked
+
     def __post_init__(self) -> None:
         if not isinstance(self.window, Window):
             raise QueryError(
@@ -157,25 +177,11 @@ class TopK(Query):
 
     @property
     def descending(self) -> bool:
-        """Whether the largest score is best."""
         return largest_is_best(self.by, self.largest)
 
     @property
     def tuning(self) -> Tuning:
-        """How it is to be answered."""
         return Tuning(self.gamma, self.sigma, self.additional, self.buffer, self.index, self.cells, self.view)
-
-    def smaller(self, k: int | None = None, window: Any = None) -> TopK:
-        """The same question with a smaller k or window, which the same state can answer."""
-        asked = dataclasses.replace(
-            self,
-            k=self.k if k is None else k,
-            window=self.window if window is None else _window(window),
-        )
-        if asked.k > self.k:
-            raise QueryError(f"k={k}: the query keeps only what its own k={self.k} needs. Ask for at most that.")
-        _fits(self.window, asked.window)
-        return asked
 
 
 @dataclass(frozen=True, repr=False)
@@ -205,20 +211,18 @@ class Above(Query):
         object_scoring(self.kind, self.by)
         condition(self.kind, self.where)
 
-    descending: ClassVar[bool] = True
+    @property
+    def descending(self) -> bool:
+        return True
 
     @property
     def tuning(self) -> Tuning:
-        """How it is to be answered."""
         return Tuning(cells=self.cells)
 
-    def smaller(self, k: int | None = None, window: Any = None) -> Above:
-        """The same question with a smaller window, which the same state can answer."""
+    def smaller(self, k: int | None = None, window: Any = None) -> Self:
         if k is not None:
             raise QueryError(f"k={k}: Above answers with all that are above its threshold. Ask without k.")
-        asked = self if window is None else dataclasses.replace(self, window=_window(window))
-        _fits(self.window, asked.window)
-        return asked
+        return super().smaller(None, window)
 
 
 @dataclass(frozen=True, repr=False)
@@ -274,7 +278,9 @@ class TopKIncomplete(Query):
     per: str | Iterable[str] | None = None
     algorithm: str = "auto"
 
-    descending: ClassVar[bool] = True
+    @property
+    def descending(self) -> bool:
+        return True
 
     def __post_init__(self) -> None:
         super().__post_init__()

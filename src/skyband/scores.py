@@ -29,6 +29,22 @@ class Scored:
         if rows.any():
             self.rejected[reason] = self.rejected[reason] | rows if reason in self.rejected else rows
 
+    def judged(self, eligible: Bools | None) -> Judged:
+        """Who is not rejected is accepted."""
+        accepted = np.ones(len(self.key), np.bool_)
+        for rows in self.rejected.values():
+            accepted &= ~rows
+        return Judged(self, accepted, eligible)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows of a batch as one set of queries sees them."""
+
+    scored: Scored
+    accepted: Bools
+    eligible: Bools | None
+
 
 def score(batch: Batch, by: By) -> Scored:
     """Score every row. NaN and null are rejected, and so are integers beyond 2^53."""

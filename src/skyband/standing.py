@@ -1,81 +1,59 @@
 """Standing queries that share one engine: the same scoring, direction, `where`, `per` and kind of window.
 
-Here scored rows become arrivals with numbers, and the engine's changes become columns again.
+Here rows are judged and become arrivals with numbers; `reporting.py` turns the engine's changes into columns again.
+Each kind of query has a home of its own, a subclass: keeping.py, pairing.py, combining.py, doubting.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.batch import Batch, from_times, time_unit
-from skyband.changes import Roll
+from skyband.batch import Batch
 from skyband.columns import Shelf, lent
-from skyband.engines.contract import NEVER, Arrivals, Asked, Changes, Engine, Ranked, Scorings
+from skyband.engines.contract import NEVER, Arrivals, Asked, Changes, Engine, Scorings
 from skyband.engines.registry import APPROXIMATE, WINDOWED, choose, load
 from skyband.families import judge_family, scorings_of
 from skyband.groups import Groups
 from skyband.options import Options
-from skyband.pushes import Judged, Push
-from skyband.query import Above, TopK
+from skyband.pushes import BEGINNING, Judged, Push
+from skyband.query import Query
+from skyband.reporting import Reporting, moments, wider
 from skyband.scores import Scored, matches, reject_beyond, score
-from skyband.scoring import Nearest
+from skyband.tuning import Tuning
 from skyband.windows import Last, UntilDeleted
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-BEGINNING = -(2**62)  # the clock before any arrival
 MOST = 32  # queries that share an engine: their marks on an object are bits of one word
 
 
-@dataclass
-class State:
-    """All that a Monitor knows."""
-
-    options: Options
-    groups: dict[tuple[str, ...], Groups] = field(default_factory=dict)
-    homes: dict[str, Standing] = field(default_factory=dict)  # by query, in order of registration
-    types: dict[str, Any] = field(default_factory=dict)  # of the input's columns, once seen
-    clock: int = BEGINNING
-    ahead: Any = None  # `advance` before the type of time was known
-    serial: int = 0  # of the next row
-    counters: dict[str, Any] = field(default_factory=lambda: {"arrivals": 0, "late": 0, "rejected": {}})
-    roll: Roll | None = None  # of the queries, as changes name them
-
-    def standing(self) -> list[Standing]:
-        return list(dict.fromkeys(self.homes.values()))
-
-    @property
-    def unit(self) -> int | None:
-        """Nanoseconds of a unit of time; None: integers, or not known yet."""
-        type_ = None if self.options.time is None else self.types.get(self.options.time)
-        return None if type_ is None else time_unit(type_)
-
-
-class Standing:
+class Standing(Reporting):
     """One engine and the queries it serves, in order of registration."""
 
     keeps = False  # all of its window
+    judges_again = False  # are rows rejected because of earlier rows?
+    most = MOST  # queries
 
-    def __init__(
-        self, query: TopK | Above, groups: Groups, options: Options, counts: Ints, *, family: bool = False
-    ) -> None:
+    def __init__(self, query: Query, groups: Groups, options: Options, counts: Ints, *, family: bool = False) -> None:
         self.algorithm = choose(query)
         self.family = family  # every query has a scoring of its own, of one family
-        self.by, self.where, self.descending = query.by, query.where, query.descending
+        self.by: Any = getattr(query, "by", None)
+        self.where: str | None = getattr(query, "where", None)
+        self.descending = query.descending
         self.timed = query.window.timed
         self.groups = groups
         self.options = options
-        self.queries: dict[str, TopK | Above] = {}
-        self.counts = counts[None, :]  # the next number, by lane and group
-        self.lengths: list[int] = []  # of each lane: queries with one window length number arrivals alike
-        self.lanes: Ints = np.empty(0, np.int64)  # of each query
-        self.moments: Ints = np.empty(0, np.int64)  # count windows: the time of each group's last arrival
-        self.stepped: Ints = np.empty(0, np.int64)  # while a batch with deletions goes on: of each group's last step
+        self.queries = {}
+        self.counts = counts[None, :]
+        self.lengths = []
+        self.lanes = np.empty(0, np.int64)
+        self.moments = np.empty(0, np.int64)
+        self.stepped = np.empty(0, np.int64)
         self.shelf = Shelf()
         self.engine: Engine | None = None
         self.late: Ints = np.zeros(1, np.int64)  # by lane
@@ -83,13 +61,12 @@ class Standing:
         self.rejected: dict[str, int] = {}
 
     @staticmethod
-    def key(query: TopK | Above) -> tuple[Any, ...]:
+    def key(query: Query) -> tuple[Any, ...]:
         """Queries with equal keys can share an engine."""
-        by = id(query.by) if callable(query.by) else query.by
         if choose(query) in WINDOWED:
             return (object(),)  # they come together at the first arrival
         window = query.window if query.algorithm in APPROXIMATE else query.window.timed
-        return (by, query.descending, query.where, query.per_columns, window, query.algorithm, query.tuning)
+        return (*shared(query), window, query.algorithm, query.tuning)
 
     @property
     def dated(self) -> bool:
@@ -99,15 +76,16 @@ class Standing:
     def told(self, types: dict[str, Any]) -> dict[str, Any]:
         """What is kept of objects to be told later, with its Arrow types."""
         told = {role: types.get(name, pa.null()) for role, name in self.options.roles.items()}
+        told |= {_input(name): types.get(name, pa.null()) for name in self.reads(None)}
         if self.options.id is None and self.timed:  # count windows: the stamp is the number
             told |= {f"number{lane}": pa.int64() for lane in range(len(self.lengths))}
         return told
 
     def widen(self) -> None:
         """Room for all groups."""
-        self.counts = _wider(self.counts, self.groups.total)
+        self.counts = wider(self.counts, self.groups.total)
         if self.dated:
-            self.moments = _wider(self.moments, self.groups.total, BEGINNING)
+            self.moments = wider(self.moments, self.groups.total, BEGINNING)
 
     def asked(self, unit: int | None) -> tuple[Asked, ...]:
         return tuple(asked_of(query, unit) for query in self.queries.values())
@@ -117,10 +95,14 @@ class Standing:
         if self.engine is None:
             asked = self.asked(unit)
             self._set_lanes(asked)
-            more = {"scorings": self.scorings()} if self.family else {}
             kind, quiet = self.example.kind, self.options.emit == "batch"
             engine = load(kind, self.algorithm, family=self.family)
+            more = self.engine_options()
             self.engine = engine(asked, self.example.tuning, timed=self.timed, quiet=quiet, **more)
+
+    def engine_options(self) -> dict[str, Any]:
+        """What the engine must know besides."""
+        return {"scorings": self.scorings()} if self.family else {}
 
     def scorings(self) -> Scorings:
         """Of a family, one for each query."""
@@ -141,12 +123,7 @@ class Standing:
 
     def judge(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Judged:
         """Score the rows; who is rejected, who can be an answer. Changes nothing."""
-        what = (self.unscored, id(self.by) if callable(self.by) else self.by)
-        if what not in cache:
-            judged = judge_family(batch, self.by) if self.unscored else score(batch, self.by)
-            assert judged is not None, "wild numbers have split the family"
-            cache[what] = judged
-        scored = Scored(cache[what].key, dict(cache[what].rejected))
+        scored = self._score(batch, cache)
         for reason, rows in untimely.items():
             if rows is not None:
                 scored.reject(reason, rows)
@@ -154,10 +131,34 @@ class Standing:
         if self.where is not None:
             eligible, columns = matches(batch, self.where)
             reject_beyond(scored, batch, columns)
-        accepted = np.ones(batch.rows, np.bool_)
-        for rows in scored.rejected.values():
-            accepted &= ~rows
-        return Judged(scored, accepted, eligible)
+        return scored.judged(eligible)
+
+    def _score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
+        """What each row is ranked by, and who has no such thing."""
+        what = (self.unscored, id(self.by) if callable(self.by) else self.by)
+        if what not in cache:
+            judged = judge_family(batch, self.by) if self.unscored else score(batch, self.by)
+            assert judged is not None, "wild numbers have split the family"
+            cache[what] = judged
+        return Scored(cache[what].key, dict(cache[what].rejected))
+
+    def judge_again(self, push: Push, judged: Judged, codes: Ints, unit: int | None) -> Judged:
+        """Reject rows because of earlier ones, those of this push among them. Changes nothing.
+
+        push.clocks: after each row that anybody takes; codes: the group of each row.
+        """
+        raise NotImplementedError
+
+    def noticed(self) -> dict[str, int]:
+        """What was rejected while a push was taken, by reason; asked for once."""
+        return {}
+
+    def reads(self, batch: Batch | None) -> tuple[str, ...]:
+        """Columns of the batch that are kept with each object, for scorings of pairs; None: those kept so far."""
+        return ()
+
+    def settle_in(self) -> None:
+        """The engine and the shelf have come back from a snapshot."""
 
     def set_apart(self, judged: Judged, deletes: Bools, other: Bools, untimely: dict[str, Bools | None]) -> Judged:
         """Rows that delete an id have no score: only queries whose objects are deleted take them."""
@@ -165,14 +166,11 @@ class Standing:
         for reason, rows in judged.scored.rejected.items():
             scored.reject(reason, rows if self.deletable and reason in untimely else rows & ~deletes)
         scored.reject("op is unknown", other)
-        accepted = np.full(len(deletes), True) if self.deletable else ~deletes
-        for rows in scored.rejected.values():
-            accepted &= ~rows
-        return Judged(scored, accepted, judged.eligible)
+        taken = scored.judged(judged.eligible)
+        return taken if self.deletable else replace(taken, accepted=taken.accepted & ~deletes)
 
     @property
     def deletable(self) -> bool:
-        """Are its objects deleted by id?"""
         return isinstance(self.example.window, UntilDeleted)
 
     @property
@@ -234,7 +232,7 @@ class Standing:
         if push.deletes is not None:
             counted = [~push.deletes[here]]
         groups = codes[here]
-        before = self.counts = _wider(self.counts, self.groups.total)
+        before = self.counts = wider(self.counts, self.groups.total)
         numbers = np.empty((len(self.lengths), push.batch.rows), np.int64)
         self.counts = before.copy()
         for lane, which in enumerate(counted):
@@ -255,21 +253,21 @@ class Standing:
             clock=push.clock,
             clocks=push.clocks,
             total=self.groups.total,
-            attributes=self._attributes(push.batch, rows) if self.unscored else None,
-            told=bool(push.columns) or (self.options.id is None and self.timed),
+            told=bool(push.columns) or (self.options.id is None and self.timed) or bool(self.reads(None)),
             more=push.more,
+            **self._more(push, judged, rows),
         )
         changes = self._run(arrivals, push)
-        told = dict(push.columns)
+        told = push.columns | {_input(name): push.inputs[name] for name in self.reads(None)}
         if self.options.id is None and self.timed:  # count windows: the stamp is the number
             told |= {f"number{w}": lent(numbers[w]) for w in range(len(self.lengths))}
         if push.times is not None and not self.timed:
-            self.moments = _wider(self.moments, self.groups.total, BEGINNING)
+            self.moments = wider(self.moments, self.groups.total, BEGINNING)
             came = slice(None) if push.deletes is None else counted[0]
             self.moments[groups[came]] = push.times[here][came]
             if self.deletable and (push.deletes is not None or len(self.stepped)):
-                self.stepped = _wider(self.stepped, self.groups.total, BEGINNING)
-                self.stepped[groups] = _moments(push)[here]
+                self.stepped = wider(self.stepped, self.groups.total, BEGINNING)
+                self.stepped[groups] = moments(push)[here]
         columns = self._columns(changes, push, told, numbers, before)
         if not push.more:
             self.stepped = np.empty(0, np.int64)
@@ -285,13 +283,17 @@ class Standing:
         assert self.engine is not None
         return self.engine.take(arrivals)
 
+    def _more(self, push: Push, judged: Judged, rows: Ints) -> dict[str, Any]:
+        """What the engine reads of these rows besides their keys: more fields of `Arrivals`."""
+        return {"attributes": self._attributes(push.batch, rows)} if self.unscored else {}
+
     def _live(self) -> Ints:
         """The objects of which something may still be told."""
         assert self.engine is not None
         return np.unique(np.concatenate([self.engine.serials()[0], self.engine.held["serial"]]))
 
     def _attributes(self, batch: Batch, rows: Ints) -> tuple[NDArray[np.float64], ...]:
-        columns = self.by.columns  # type: ignore[union-attr]
+        columns = self.by.columns
         if not batch.rows:
             return tuple(np.empty(0) for _ in columns)
         values = [batch.numbers(name).values for name in columns]
@@ -324,89 +326,7 @@ class Standing:
         nothing = Judged(Scored(np.empty(0)), np.empty(0, np.bool_), None)
         return self.take(push, nothing, np.empty(0, np.int64))[0]
 
-    def _columns(
-        self, changes: Changes, push: Push, told: dict[str, Any], numbers: Ints, before: Ints
-    ) -> dict[str, Any]:
-        lanes = self.lanes[changes.query] if len(self.lengths) > 1 else np.zeros(len(changes.query), np.int64)
-        idle = changes.row < 0
-        at = changes.instant  # count windows: the number of the step's arrival
-        if self.timed or self.deletable or idle.any():
-            at = before[lanes, changes.group] - 1
-            at[~idle] = numbers[lanes[~idle], changes.row[~idle]]
-        when = changes.instant
-        if not self.timed and push.times is not None:
-            when = self.moments[changes.group]
-            if len(self.stepped):
-                when = np.where(self.stepped > BEGINNING, self.stepped, self.moments)[changes.group]
-            when[~idle] = _moments(push)[changes.row[~idle]]
-        return self._piece(changes, at, when, lanes, told, push.serial)
-
-    def _piece(
-        self, changes: Changes, at: Ints, when: Ints, lanes: Ints, told: dict[str, Any] | None, first: int
-    ) -> dict[str, Any]:
-        columns = {
-            "query": changes.query,
-            **self._keys(changes.group),
-            "at": lent(at),
-            "score": lent(self.reported(changes.key)),
-            "diff": lent(changes.diff),
-            "first": lent(changes.first),
-        }
-        if self.options.time is not None:
-            type_ = told["time"].type if told else self.shelf.columns["time"].type
-            columns["time"] = from_times(when, type_)
-        for name in ("id", *self.options.kept):
-            columns[name] = self._told(name, changes, lanes, told, first)
-        return columns
-
-    def _keys(self, groups: Ints) -> dict[str, Any]:
-        """The `per` columns of these groups."""
-        return {name: kept.take(groups) for name, kept in zip(self.groups.names, self.groups.columns, strict=False)}
-
-    def _told(self, name: str, of: Changes | Ranked, lanes: Ints, told: dict[str, Any] | None, first: int) -> Any:
-        """What is told of these objects; ids that nobody named are their own numbers."""
-        fresh = told or {}
-        if name != "id" or self.options.id is not None:
-            return self.shelf.read(name, of.serial, fresh.get(name), first)
-        if not self.timed:
-            return lent(of.stamp)
-        columns = [f"number{lane}" for lane in range(len(self.lengths))]
-        found = [self.shelf.read(column, of.serial, fresh.get(column), first).cast(pa.int64()) for column in columns]
-        return lent(np.stack([np.asarray(numbers) for numbers in found])[lanes, np.arange(len(of.serial))])
-
-    def _turned(self, key: NDArray[np.float64]) -> NDArray[np.float64]:
-        """From scores to engine's keys, where larger is better, and back."""
-        return key if self.descending else -key
-
-    def reported(self, key: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The score that belongs to what objects are ranked by."""
-        value = self._turned(key)
-        return self.by.score(value) if isinstance(self.by, Nearest) else value
-
-    def _place(self, name: str) -> int:
-        return list(self.queries).index(name)
-
-    def now(self, clock: int) -> Ints:
-        """Per group: the clock, or the number of the last arrival."""
-        return np.full(self.groups.total, clock) if self.timed else _wider(self.counts, self.groups.total)[0] - 1
-
-    def answer(self, name: str, asked: Asked, clock: int, groups: Ints | None) -> dict[str, Any]:
-        """The current answers of these groups (None: all) as columns."""
-        if self.engine is None:
-            return {}
-        query = self._place(name)
-        ranked = self.engine.answer(query, asked, self.now(clock), groups)
-        columns = {
-            **self._keys(ranked.group),
-            "rank": lent(ranked.rank),
-            "score": lent(self.reported(ranked.key)),
-        }
-        lanes = np.full(len(ranked.serial), self.lanes[query])
-        for told in ("id", *(("time",) if self.options.time is not None else ()), *self.options.kept):
-            columns[told] = self._told(told, ranked, lanes, None, 0)
-        return columns
-
-    def refit(self, queries: dict[str, TopK | Above], unit: int | None, clock: int) -> dict[str, Any]:
+    def refit(self, queries: dict[str, Query], unit: int | None, clock: int) -> dict[str, Any]:
         """Serve these queries instead, all of which fit; returns the changes under names that stay."""
         if self.engine is None or not queries:
             self.queries = queries
@@ -423,57 +343,24 @@ class Standing:
         """Serve one query less."""
         self.refit({other: query for other, query in self.queries.items() if other != name}, unit, clock)
 
-    def farewell(
-        self, name: str, unit: int | None, clock: int, groups: Ints | None = None, when: Ints | None = None
-    ) -> dict[str, Any]:
-        """The whole answer of a query leaves, in these groups (None: all), at their moments if they have one."""
-        if self.engine is None:
-            return {}
-        query = list(self.queries).index(name)
-        ranked = self.engine.answer(query, self.asked(unit)[query], self.now(clock), groups)
-        size = len(ranked.serial)
-        changes = Changes(
-            query=np.full(size, query),
-            group=ranked.group,
-            row=np.full(size, -1),
-            instant=np.full(size, clock),
-            stamp=ranked.stamp,
-            serial=ranked.serial,
-            key=ranked.key,
-            diff=np.full(size, -1, np.int8),
-            first=np.zeros(size, np.bool_),
-            alive=np.empty(0, np.bool_),
-        )
-        return self._at_rest(changes, clock, when) if size else {}
-
-    def _at_rest(
-        self, changes: Changes, clock: int, moments: Ints | None = None, *, deleted: bool = False
-    ) -> dict[str, Any]:
-        """Changes between two pushes: at the last arrival of each group, or at the clock."""
-        lanes = self.lanes[changes.query]
-        at = _wider(self.counts, self.groups.total)[lanes, changes.group] - 1
-        known = self.moments if moments is None else moments
-        when = np.full(len(at), clock) if self.timed or deleted or not len(known) else known[changes.group]
-        return self._piece(changes, at, when, lanes, None, 0)
-
     @property
     def is_fresh(self) -> bool:
         """Has nothing arrived yet, and is there room for one more query?"""
-        return self.engine is None and not self.family and 0 < len(self.queries) < MOST
+        return self.engine is None and not self.family and 0 < len(self.queries) < self.most
 
     @property
-    def example(self) -> TopK | Above:
+    def example(self) -> Any:
         """One of the queries, for what they share."""
         return next(iter(self.queries.values()))
 
-    def can_serve(self, query: TopK | Above, unit: int | None) -> bool:
+    def can_serve(self, query: Query, unit: int | None) -> bool:
         """Does the query fit into the state that there is?"""
         if self.engine is None or not self._shares(query):
             return False
         asked, wanted = self.asked(unit), asked_of(query, unit)
         return wanted.k <= max(one.k for one in asked) and wanted.length <= max(one.length for one in asked)
 
-    def _shares(self, query: TopK | Above) -> bool:
+    def _shares(self, query: Query) -> bool:
         return self.key(query) == self.key(self.example)
 
     def check(self) -> None:
@@ -496,37 +383,29 @@ class Standing:
         }
 
 
-@dataclass(frozen=True)
-class Seen:
-    """A batch as the standing queries see it."""
-
-    standing: list[Standing]
-    judged: list[Judged]  # one for each
-    accepted: Bools  # by at least one query
-    types: dict[str, Any]  # of the input's columns
-    told: dict[str, Any]  # what is told of objects
-    per: dict[str, Any]  # the columns of groups
-    moments: Ints | None  # times as numbers
-    deletes: Bools | None  # rows that delete an id
-
-
-def length_of(query: TopK | Above, unit: int | None) -> int:
+def length_of(query: Query, unit: int | None) -> int:
     return query.window.length(unit) if isinstance(query.window, Last) else NEVER
 
 
-def asked_of(query: TopK | Above, unit: int | None) -> Asked:
+def asked_of(query: Query, unit: int | None) -> Asked:
     """The query as engines see it."""
-    if isinstance(query, Above):
-        return Asked(0, length_of(query, unit), query.threshold)
-    return Asked(query.k, length_of(query, unit))
+    threshold, semantics = getattr(query, "threshold", None), getattr(query, "semantics", None)
+    return Asked(getattr(query, "k", 0), length_of(query, unit), threshold, semantics)
 
 
-def _moments(push: Push) -> Ints:
-    """The time of each row's step, where windows do not go by time: its own, but the clock of a deletion."""
-    assert push.times is not None
-    if push.deletes is None or push.clocks is None:
-        return push.times
-    return np.where(push.deletes, push.clocks, push.times)
+def shared(query: Query) -> tuple[Any, ...]:
+    """What queries ask that differ only in k, in their window and in how they are answered."""
+    told = {field.name: getattr(query, field.name) for field in fields(query) if field.name not in _OWN}  # type: ignore[arg-type]
+    by = told.pop("by", None)
+    return (query.kind, id(by) if callable(by) else by, query.descending, *told.values())
+
+
+_OWN = ("k", "window", "largest", "algorithm", *(field.name for field in fields(Tuning)))
+
+
+def _input(name: str) -> str:
+    """Under which name a column of the batch is on the shelf, beside what is told of objects."""
+    return f"={name}"
 
 
 def _number(groups: Ints, counts: Ints, counted: Bools) -> Ints:
@@ -541,9 +420,3 @@ def _number(groups: Ints, counts: Ints, counted: Bools) -> Ints:
     else:
         number_some(groups, counted, counts, numbers)
     return numbers
-
-
-def _wider(counts: Ints, total: int, fill: int = 0) -> Ints:
-    """Room for so many groups, in the last dimension."""
-    more = total - counts.shape[-1]
-    return counts if more <= 0 else np.concatenate([counts, np.full((*counts.shape[:-1], more), fill)], axis=-1)

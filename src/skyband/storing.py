@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 
 from skyband import cells
 from skyband.columns import Shelf, lent
-from skyband.engines.registry import WINDOWED
 from skyband.errors import QueryError, StateError
 from skyband.groups import Groups
+from skyband.homes import home_class
 from skyband.keeping import Keeping
 from skyband.options import Options
 from skyband.query import Query
 from skyband.snapshot import pack, unpack
-from skyband.standing import Standing, State
+from skyband.standing import Standing
+from skyband.state import State
 
 Ints = NDArray[np.int64]
 Lookup = Callable[[str, dict[str, Any]], Any]  # a query from its name and its stored form
@@ -118,11 +119,13 @@ def _revive_home(saved: dict[str, Any], state: State, lookup: Lookup) -> Standin
     groups = list(state.groups.values())[saved["groups"]]
     example = next(iter(queries.values()))
     none, algorithm = np.empty(0, np.int64), saved["algorithm"]
-    home = (
-        Keeping(example, groups, state.options, none, algorithm=algorithm, scored=saved["scored"], born=saved["born"])
-        if algorithm in WINDOWED
-        else Standing(example, groups, state.options, none, family=saved["family"])
+    kind: Any = home_class(example, algorithm)
+    more = (
+        {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
+        if kind is Keeping
+        else {"family": saved["family"]}
     )
+    home: Standing = kind(example, groups, state.options, none, **more)
     home.queries, home.algorithm = queries, algorithm
     if saved["started"]:
         home.start(state.unit)
@@ -192,8 +195,7 @@ def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
         home.shelf = Shelf()
         if told:
             home.shelf.add(serials[rising], told)
-        if isinstance(home, Keeping):
-            home.name_again()
+        home.settle_in()
 
 
 def _types(state: State, names: Iterable[str]) -> list[Any]:

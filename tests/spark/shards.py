@@ -160,10 +160,9 @@ class Shards:
 
     def _schema(self) -> Any:
         options, types = self.plan.options, self.types
-        per = dict.fromkeys(name for query in self.plan.queries.values() for name in query.per_columns)
-        timed = options.time is not None
-        answer = ["query", *answer_names(per, options.kept, timed)]
-        names = answer if self.whole else change_names(per, options.kept, timed)
+        asked, timed = self.plan.queries.values(), options.time is not None
+        answer = ["query", *answer_names(asked, options.kept, timed)]
+        names = answer if self.whole else change_names(asked, options.kept, timed)
         known = {**types, "id": types[options.id or ""], "time": types.get(options.time or ""), **_OURS}
         return pa.schema([pa.field(name, known[name]) for name in names])
 

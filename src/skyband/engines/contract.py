@@ -28,6 +28,7 @@ class Asked:
     k: int
     length: int
     threshold: float | None = None  # all above it, instead of the k best
+    semantics: str | None = None  # which of the meanings of uncertain top-k
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,12 @@ class Arrivals:
     attributes: tuple[Floats, ...] | None = None  # of a family, instead of keys
     told: bool = True  # is anything told of objects but their numbers: then `alive` is wanted
     more: bool = False  # reports of a quiet engine can wait: the batch goes on with the next arrivals
-    names: Ints | None = None  # ids as codes, where objects are deleted by them
+    names: Ints | None = None  # ids as codes, where objects are deleted by them; ids or alternatives as 64-bit keys
+    named: Bools | None = None  # who has such a key; None: all
     deletes: Bools | None = None  # these rows are no arrivals: they delete an id
+    probabilities: Floats | None = None  # that the object exists
+    parts: Ints | None = None  # which part of its object a row brings, in the query's order
+    columns: Any = None  # of pairs: what the scoring reads of each arrival
 
     def only(self, which: Ints | slice) -> Arrivals:
         """Some of these arrivals."""
@@ -91,6 +96,10 @@ class Changes:
     diff: NDArray[np.int8]
     first: Bools
     alive: Bools  # per row of the batch: is the object still kept
+    mate: Ints | None = None  # of pairs: the serial of the older member (`serial` is the newer's)
+    mate_stamp: Ints | None = None
+    rank: Ints | None = None  # the rank held, where that is part of the answer; 0: none
+    probability: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +111,9 @@ class Ranked:
     stamp: Ints
     serial: Ints
     key: Floats
+    mate: Ints | None = None  # as in `Changes`
+    mate_stamp: Ints | None = None
+    probability: Floats | None = None
 
 
 class Engine(Protocol):

@@ -15,7 +15,13 @@ from skyband.windows import UntilDeleted
 
 WINDOWED = {"TMA": "TMA", "SMA": "SMA", "TSL": "TSL", "CPM/W": "TMA", "SNN": "SMA"}  # they keep the window: by class
 _GRIDS = {name: f"skyband.engines.certain.{engine.lower()}" for name, engine in WINDOWED.items()}
-_ENGINES = {
+_PAIRS: dict[str, str] = {}
+
+_INCOMPLETE: dict[str, str] = {}
+
+_UNCERTAIN: dict[str, str] = {}
+
+_ENGINES: dict[str, dict[str, str]] = {
     "TopK": {
         "BLOCK": "skyband.engines.certain.block",
         "SA": "skyband.engines.certain.sa",
@@ -26,6 +32,9 @@ _ENGINES = {
         **_GRIDS,
     },
     "Above": {name: _GRIDS[name] for name in ("TMA", "SMA", "TSL")},
+    "TopKPairs": _PAIRS,
+    "TopKIncomplete": _INCOMPLETE,
+    "TopKUncertain": _UNCERTAIN,
 }
 
 
@@ -120,7 +129,7 @@ def load(kind: str, name: str, *, family: bool = False) -> type[Engine]:
     if name in WINDOWED:
         family, name = False, WINDOWED[name]
     module = "skyband.engines.certain.family" if family else _ENGINES[kind][name]
-    engine: type[Engine] = getattr(import_module(module), f"{name}Family" if family else name)
+    engine: type[Engine] = getattr(import_module(module), f"{name}Family" if family else name.replace("-", ""))
     return engine
 
 

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from skyband.batch import times
 from skyband.columns import lent, plain
 from skyband.monitor import Monitor
-from skyband.pushes import what_rows_do
+from skyband.pushes import BEGINNING, what_rows_do
 from skyband.spark.plan import Family
-from skyband.standing import BEGINNING
 from skyband.storing import cut, describe, join, revive
 from skyband.windows import Last
 

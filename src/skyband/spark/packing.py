@@ -23,7 +23,7 @@ from skyband.families import crowd_key, plain_scoring, tame_for
 from skyband.groups import Groups
 from skyband.monitor import Monitor
 from skyband.spark.plan import Asked, Family, Plan, hash_groups, labels, shard_of
-from skyband.standing import Seen
+from skyband.state import Seen
 
 Bools = NDArray[np.bool_]
 Crowds = dict[str, list[str]]

@@ -82,8 +82,7 @@ def monitor(
     """
     options = Options(id, time, part, value, keep, emit, late, invalid, op)
     plan = _plan(df, queries, options, order, shards, forget, watermark)
-    per = [name for query in plan.queries.values() for name in query.per_columns]
-    names = change_names(per, plan.options.kept, time is not None)
+    names = change_names(plan.queries.values(), plan.options.kept, time is not None)
     return _run(df, plan, names, watermark, metrics, whole=False)
 
 
@@ -112,8 +111,7 @@ def answers(
     """
     options = dataclasses.replace(Options(id, time, part, value, keep, emit, late, invalid, op), emit="batch")
     plan = _plan(df, queries, options, order, shards, forget, watermark)
-    per = dict.fromkeys(name for query in plan.queries.values() for name in query.per_columns)
-    names = ["query", *answer_names(per, plan.options.kept, time is not None)]
+    names = ["query", *answer_names(plan.queries.values(), plan.options.kept, time is not None)]
     return _run(df, plan, names, watermark, metrics, whole=True)
 
 

@@ -27,7 +27,7 @@ from skyband.spark.forgetting import Forgetting
 from skyband.spark.packing import moment_of
 from skyband.spark.piles import Pile
 from skyband.spark.plan import Asked, Family, Plan, hash_groups
-from skyband.standing import State
+from skyband.state import State
 from skyband.storing import cut, describe, join, revive
 
 Ints = NDArray[np.int64]
