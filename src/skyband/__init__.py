@@ -12,6 +12,7 @@ from skyband.explain import Explanation, explain
 from skyband.monitor import Monitor
 from skyband.query import Above, TopK, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.scoring import Global, Linear, Nearest, Product, Quadratic
+from skyband.sql import sql
 from skyband.windows import Last, UntilDeleted
 
 __version__ = "0.1.0"
@@ -36,4 +37,5 @@ __all__ = [
     "TopKUncertain",
     "UntilDeleted",
     "explain",
+    "sql",
 ]

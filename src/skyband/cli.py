@@ -129,8 +129,10 @@ def _algorithms(incomplete: str) -> list[str]:
 @app.command()
 def explain(
     file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="A query's to_dict() as JSON (- for stdin), in place of options."),
+        str | None,
+        typer.Argument(
+            metavar="SQL|FILE", help="A question in SQL, or a file of one, or of a query as JSON (-: stdin)."
+        ),
     ] = None,
     k: Annotated[int | None, typer.Option("--k", "-k", metavar="N", help="How many.")] = None,
     by: Annotated[str | None, typer.Option(metavar="EXPR", help="A column or an expression to rank by.")] = None,
@@ -153,7 +155,7 @@ def explain(
 ) -> None:
     """Tell how a query would be answered, and what it costs.
 
-    Example: skyband explain --k 10 --by "0.7*x + 0.3*y" --window 1000
+    Example: skyband explain "SELECT * FROM s ORDER BY 0.7*x + 0.3*y DESC LIMIT 10 WINDOW 1000 ROWS"
     """
     import json
 
@@ -170,29 +172,63 @@ def explain(
     typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
 
 
-def _query(file: Path | None, given: dict[str, Any]) -> Any:
-    """The query of a JSON file, or the TopK that the options make."""
+def _query(source: str | None, given: dict[str, Any]) -> Any:
+    """The query of a sentence or a file, or the TopK that the options make."""
     import json
 
     from skyband.query import Query, TopK
+    from skyband.sql import is_sql, sql
 
-    if file is None:
+    if source is None:
         if missing := [f"--{name}" for name in ("k", "by", "window") if name not in given]:
             raise QueryError(
-                f"explain needs {', '.join(missing)}, or a file. For example: "
+                f"explain needs {', '.join(missing)}, or a question in SQL. For example: "
                 "skyband explain --k 10 --by delay --window 1000"
             )
         return TopK.from_dict({"kind": "TopK", **given})
     if given:
         twice = ", ".join(f"--{name}" for name in given).replace("--largest", "--smallest")
-        raise QueryError(f"{file} holds the whole query: leave out {twice}, or the file.")
+        what = "the sentence" if is_sql(source) else source
+        raise QueryError(f"{what} holds the whole query: leave out {twice}, or it.")
+    if is_sql(source):
+        return sql(source)
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-        return Query.from_dict(json.loads(text))
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
+        return sql(text) if is_sql(text) else Query.from_dict(json.loads(text))
     except OSError as error:
-        raise QueryError(f"{file}: {error.strerror}. Give the path of a query stored as JSON.") from None
+        raise QueryError(
+            f"{source}: {error.strerror}. Give a question in SQL, or the path of a query stored as JSON."
+        ) from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise QueryError(f"{file} is not JSON ({error}). A query is stored by json.dumps(query.to_dict()).") from None
+        raise QueryError(
+            f"{source} is not JSON ({error}), nor SQL. A query is stored by json.dumps(query.to_dict())."
+        ) from None
+
+
+@app.command()
+def sql(
+    question: Annotated[str, typer.Argument(metavar="SQL", help="docs/sql.md has the clauses.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Parquet, csv or json lines, in order.")],
+    id: Annotated[str | None, typer.Option(metavar="COLUMN", help="What labels objects. [their numbers]")] = None,
+    time: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of time windows. [the only timestamp]")] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="To show with an answer; may be repeated. [all]")
+    ] = None,
+    part: Annotated[str, typer.Option(metavar="COLUMN", help="Of PARTS: which part a row is of.")] = "part",
+    value: Annotated[str, typer.Option(metavar="COLUMN", help="Of PARTS: its value.")] = "value",
+    changes: Annotated[bool, typer.Option("--changes", help="Every change, rather than the last answer.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Lines of JSON.")] = False,
+) -> None:
+    """Answer a question over files, as if their rows had just arrived.
+
+    The last answer: as a table at a terminal, as CSV in a pipe.
+
+    Example: skyband sql "SELECT * FROM f ORDER BY delay DESC LIMIT 3 WINDOW '24 hours'" flights.parquet
+    """
+    from skyband.asking import ask, show
+
+    found = ask(question, files, id=id, time=time, keep=keep, part=part, value=value, changes=changes)
+    show(found, as_json=as_json)
 
 
 def _datasets(incomplete: str) -> list[tuple[str, str]]:

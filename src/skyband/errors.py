@@ -6,7 +6,15 @@ class SkybandError(Exception):
 
 
 class QueryError(SkybandError, ValueError):
-    """The question is wrong: a value out of range, a name nobody knows, a kind no engine serves."""
+    """The question is wrong: a value out of range, a name nobody knows, a kind no engine serves.
+
+    Where a typed text is wrong at one place, `at` is that place in it, and `said` the message without the mark.
+    """
+
+    def __init__(self, message: str, text: str | None = None, at: int | None = None) -> None:
+        super().__init__(message if text is None or at is None else message + _mark(text, at))
+        self.said = message
+        self.at = at
 
 
 class BatchError(SkybandError, ValueError):
@@ -19,3 +27,10 @@ class StateError(SkybandError, ValueError):
 
 class RunError(SkybandError, RuntimeError):
     """A run could not start or did not finish: no Java, a folder of another run, a failed query."""
+
+
+def _mark(text: str, at: int) -> str:
+    """The text around `at` on a line of its own, and a mark under it."""
+    start = max(0, at - 50)
+    line = "".join(char if char.isprintable() else " " for char in text[start : at + 50])
+    return f"\n  {line}\n  {' ' * (at - start)}^"

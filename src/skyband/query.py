@@ -28,6 +28,7 @@ from skyband.checks import (
 from skyband.errors import QueryError
 from skyband.expressions import is_symmetric, parse, recognise
 from skyband.scoring import By, Global, Linear, Nearest, by_from_dict, by_to_dict
+from skyband.sentences import sentence
 from skyband.tuning import Tuning
 from skyband.windows import Last, Window, window_from_dict
 
@@ -104,6 +105,10 @@ class Query:
             if value not in (None, []):
                 data[field.name] = value
         return data
+
+    def to_sql(self, stream: str = "stream") -> str:
+        """The question as a sentence, which `sb.sql` reads back; a scoring by a Python function cannot be said."""
+        return sentence(self, stream)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], call: Callable[..., Any] | None = None) -> Self:

@@ -297,7 +297,7 @@ def _not_allowed(text: str, token: Any, why: str = "is not allowed in an express
     hint = f" Did you mean {instead}?" if instead else ""
     if source.lower() in _REFUSED or (token.token_type.name == "VAR" and not source.isidentifier()):
         hint += f" If it is a column, put it in backticks: `{source}`."
-    return QueryError(f"{_shown(text)}: {source} {why}. {_ALLOWED}{hint}{_mark(text, token.start)}")
+    return QueryError(f"{_shown(text)}: {source} {why}. {_ALLOWED}{hint}", text, token.start)
 
 
 def _empty(text: object) -> QueryError:
@@ -306,7 +306,7 @@ def _empty(text: object) -> QueryError:
 
 def _broken(text: str, at: int) -> QueryError:
     why = "this is no expression: an operand, argument or bracket is missing, or one too many, at the mark."
-    return QueryError(f"{_shown(text)}: {why}{_mark(text, at)}")
+    return QueryError(f"{_shown(text)}: {why}", text, at)
 
 
 def _too_deep(text: str) -> QueryError:
@@ -318,10 +318,3 @@ def _too_deep(text: str) -> QueryError:
 
 def _shown(text: str) -> str:
     return f'"{text}"' if len(text) <= 120 else f'"{text[:117]}..."'
-
-
-def _mark(text: str, at: int) -> str:
-    """The text around `at` on a line of its own, and a mark under it."""
-    start = max(0, at - 50)
-    line = "".join(char if char.isprintable() else " " for char in text[start : at + 50])
-    return f"\n  {line}\n  {' ' * (at - start)}^"

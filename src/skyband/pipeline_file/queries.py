@@ -1,4 +1,4 @@
-"""[queries.NAME]: every key is an argument of the query's kind."""
+"""[queries.NAME]: every key is an argument of the query's kind. Or [queries] NAME = "SELECT ...": the same in SQL."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from skyband.errors import QueryError
 from skyband.pipeline_file.table import Table, near
 from skyband.query import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.scoring import by_from_dict
+from skyband.sql import culprit, sql
 from skyband.windows import Last, UntilDeleted, Window
 
 _KINDS: dict[str, type[Query]] = {
@@ -20,11 +21,21 @@ _KINDS: dict[str, type[Query]] = {
 def read_queries(table: Table) -> dict[str, Query]:
     made = {}
     for name in table.data:
-        if (query := _query(table.table(name))) is not None:
+        query = _sentence(table, name) if isinstance(table.data[name], str) else _query(table.table(name))
+        if query is not None:
             made[name] = query
     if not table.data:
         table.mistakes.append('queries: ask at least one, such as [queries.late] k = 10, by = "delay", window = 1000.')
     return made
+
+
+def _sentence(table: Table, name: str) -> Query | None:
+    """A query in SQL, in place of a table."""
+    try:
+        return sql(str(table.raw(name)))
+    except QueryError as error:
+        table.mistake(name, str(error))
+        return None
 
 
 def _query(table: Table) -> Query | None:
@@ -50,25 +61,9 @@ def _query(table: Table) -> Query | None:
     try:
         return kind(**values)
     except QueryError as error:
-        culprit = _culprit(kind, values)
-        table.mistakes.append(f"{table.path(culprit) if culprit else table.name}: {error}")
+        key = culprit(kind, values)
+        table.mistakes.append(f"{table.path(key) if key else table.name}: {error}")
         return None
-
-
-def _culprit(kind: type[Query], values: dict[str, Any]) -> str | None:
-    """The key without whose value the query would be good."""
-    by = "abs(a.x - b.x)" if kind is TopKPairs else "x"
-    good = {"k": 1, "by": by, "window": Last(1), "threshold": 1.0, "parts": ["p"]}
-    for key in values:
-        tried = {name: value for name, value in values.items() if name != key}
-        if key in good:
-            tried[key] = good[key]
-        try:
-            kind(**tried)
-        except (QueryError, TypeError):
-            continue
-        return key
-    return None
 
 
 _EXAMPLES = {
