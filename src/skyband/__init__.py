@@ -7,6 +7,7 @@
 [{'rank': 1, 'id': 'B', 'score': 30.0}, {'rank': 2, 'id': 'C', 'score': 20.0}]
 """
 
+from skyband import plot
 from skyband.errors import BatchError, QueryError, SkybandError, StateError
 from skyband.explain import Explanation, explain
 from skyband.monitor import Monitor
@@ -37,5 +38,6 @@ __all__ = [
     "TopKUncertain",
     "UntilDeleted",
     "explain",
+    "plot",
     "sql",
 ]

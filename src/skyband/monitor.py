@@ -21,6 +21,7 @@ from skyband.pushes import BEGINNING, Push, what_rows_do
 from skyband.query import Query
 from skyband.roster import Roster
 from skyband.scores import Judged, Scored
+from skyband.showing import monitor_html
 from skyband.standing import Standing, asked_of
 from skyband.state import Seen, State
 from skyband.storing import load, save
@@ -388,6 +389,9 @@ class Monitor(Roster):
 
     def __repr__(self) -> str:
         return f"Monitor({self.queries!r})"
+
+    def _repr_html_(self) -> str:
+        return monitor_html(self)
 
 
 def _any(judged: Iterable[Judged], rows: int) -> Bools:

@@ -29,6 +29,7 @@ from skyband.errors import QueryError
 from skyband.expressions import is_symmetric, parse, recognise
 from skyband.scoring import By, Global, Linear, Nearest, by_from_dict, by_to_dict
 from skyband.sentences import sentence
+from skyband.showing import query_html
 from skyband.tuning import Tuning
 from skyband.windows import Last, Window, window_from_dict
 
@@ -109,6 +110,10 @@ class Query:
     def to_sql(self, stream: str = "stream") -> str:
         """The question as a sentence, which `sb.sql` reads back; a scoring by a Python function cannot be said."""
         return sentence(self, stream)
+
+    def _repr_html_(self) -> str:
+        """In a notebook."""
+        return query_html(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], call: Callable[..., Any] | None = None) -> Self:
