@@ -19,6 +19,7 @@ demo: .venv/ready ## replay a year of New York flights through Spark, watch the 
 	@$(BIN)/skyband demo --spark
 
 test: .venv/ready ## all tests and doctests
+	@$(BIN)/python -m tests.warm
 	@$(BIN)/python -m pytest -n 2 -q
 
 mutants: .venv/ready ## break the engines in every known way: the tests must notice
