@@ -1,9 +1,10 @@
 # Each target sets up what it needs from nothing: Python 3.11, Java 17 (for Spark) and the package registries.
 PYTHON ?= python3
 BIN := .venv/bin
+SHELL := bash
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test mutants check bench lock clean
+.PHONY: help demo test mutants check docs bench lock clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -25,11 +26,16 @@ test: .venv/ready ## all tests and doctests
 mutants: .venv/ready ## break the engines in every known way: the tests must notice
 	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/test_mutants.py
 
-check: .venv/ready ## lint, format, types, layers
+docs: .venv/ready ## the documentation as a site, out/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build 2>&1 | grep -v "^INFO"; exit $${PIPESTATUS[0]}
+	@echo "out/site/index.html"
+
+check: .venv/ready ## lint, format, types, layers, documentation
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(MAKE) --no-print-directory docs
 
 bench: .venv/ready ## run the experiments, draw the figures
 	@$(BIN)/python -m benchmarks.run
