@@ -4,7 +4,7 @@ BIN := .venv/bin
 SHELL := bash
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test mutants check docs bench lock clean
+.PHONY: help demo test kafka mutants check docs bench lock clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -20,8 +20,14 @@ demo: .venv/ready ## replay a year of New York flights through Spark, watch the 
 	@$(BIN)/skyband demo --spark
 
 test: .venv/ready ## all tests and doctests
-	@$(BIN)/python -m tests.warm
+	@($(MAKE) --silent kafka || echo "Without its jars the tests of Kafka skip.") & $(BIN)/python -m tests.warm; wait
 	@$(BIN)/python -m pytest -n 2 -q
+
+kafka: .kafka/ready ## fetch a Kafka broker and Spark's connector (pinned, 54 MB) for the tests
+
+.kafka/ready: tests/broker/jars.lock | .venv/ready
+	@$(BIN)/python tests/broker/fetch.py .kafka
+	@touch $@
 
 mutants: .venv/ready ## break the engines in every known way: the tests must notice
 	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/test_mutants.py
@@ -47,4 +53,4 @@ lock: .venv/ready ## pin the newest versions that fit
 	@echo "uv==$$($(BIN)/uv --version | cut -d' ' -f2)" >> constraints.txt
 
 clean: ## remove what can be made again
-	rm -rf .venv out/demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .kafka out/demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -131,6 +131,16 @@ CSV = {
 KAFKA = {"format": "kafka", "schema": CSV["schema"], "options": {"subscribe": "t", "kafka.bootstrap.servers": "h:1"}}
 
 
+def test_kafka_orders_and_labels_by_the_coordinates_of_messages() -> None:
+    source = {**KAFKA, "schema": {"t": "timestamp", "delay": "double", "origin": "string"}}
+    made = pipeline_of(good(source=source, stream={"time": "t", "keep": "kafka_key"}, queries__near=None))
+    assert made.stream["id"] == "kafka_id"
+    assert made.stream["order"] == ("kafka_timestamp", "kafka_partition", "kafka_offset")
+    assert made.source.schema == "`t` timestamp, `delay` double, `origin` string"
+    made = pipeline_of(good(source=KAFKA, stream__order="flight", queries__late__window=9, queries__late__per=None))
+    assert (made.stream["id"], made.stream["order"]) == ("flight", ("flight",))
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -171,6 +181,24 @@ KAFKA = {"format": "kafka", "schema": CSV["schema"], "options": {"subscribe": "t
         ({"source": {**CSV, "options": {"sep": [","]}}}, "source.options.sep: is a text, a number, true or false"),
         ({"source": {**KAFKA, "options": {}}}, "source.options: 'kafka.bootstrap.servers' is missing"),
         ({"source": {**KAFKA, "options": {}}}, "source.options: say which topics"),
+        ({"source": {**KAFKA, "schema": {"kafka_key": "int"}}}, "schema.kafka_key: is what the message's own key is"),
+        ({"source": {**KAFKA, "dead_letters": {"topic": "u", "path": "v"}}}, "dead_letters: name a topic or a folder"),
+        ({"source": {**KAFKA, "dead_letters": {"topic": "t"}}}, "dead_letters.topic: 't' is what is read"),
+        (
+            {"source": {**KAFKA, "dead_letters": {"topic": "u"}}, "run__checkpoint": None, "sink": {"format": "noop"}},
+            "run.checkpoint: is missing: dead letters are kept once",
+        ),
+        ({"source__dead_letters": {"topic": "u"}}, "source.dead_letters: is for kafka"),
+        ({"sink": {"format": "kafka"}}, "sink.topic: is missing. Name the topic to write."),
+        ({"sink": {"format": "kafka", "topic": "t"}}, "sink.options: 'kafka.bootstrap.servers' is missing"),
+        ({"sink": {"format": "kafka", "topic": "t"}, "run__checkpoint": None}, "run.checkpoint: is missing"),
+        (
+            {"source": {**KAFKA, "dead_letters": {"topic": "u"}}, "sink": {"format": "kafka", "topic": "u"}},
+            "source.dead_letters.topic: 'u' is sink.topic",
+        ),
+        ({"sink": {"format": "kafka", "topic": "t", "options": {"topic": "u"}}}, "sink.options.topic: say sink.topic"),
+        ({"sink": {"format": "kafka", "topic": "t"}, "output": "answers"}, "'kafka' takes changes"),
+        ({"sink__topic": "t"}, "sink.topic: is for kafka."),
         # queries
         ({"queries": {}}, "queries: ask at least one"),
         ({"queries__late": 5}, "queries.late is a table, [queries.late]; got 5."),

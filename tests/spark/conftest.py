@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import skyband.spark as sbs
+from broker.server import connector
 from spark.quick import SETTINGS
 
 
@@ -22,7 +23,7 @@ def java() -> None:
 @pytest.fixture(scope="session")
 def spark(java: None) -> Iterator[SparkSession]:
     """Two cores, and a task may fail once; in a zone whose clocks change within `test_pipeline.flights`."""
-    session = sbs.session("local[2,2]", **SETTINGS, **{"spark.sql.session.timeZone": "America/New_York"})
+    session = sbs.session("local[2,2]", **SETTINGS, **connector(), **{"spark.sql.session.timeZone": "America/New_York"})
     yield session
     session.stop()
 

@@ -155,10 +155,6 @@ def test_a_row_that_fails_the_run_is_named(spark: SparkSession, tmp_path: Path) 
     made["stream"] = {"id": "j"}
     with pytest.raises(QueryError, match="no column 'j'"):  # only the files say which columns there are
         run(pipeline_of(made), spark=spark)
-    options = {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}
-    made["source"] = {"format": "kafka", "schema": {"j": "int", "x": "double"}, "options": options}
-    with pytest.raises(RunError, match=r"a package of its own.*spark-sql-kafka-0-10_2.13:4\."):
-        run(pipeline_of(made), spark=spark)
 
 
 # ---- the command

@@ -16,9 +16,19 @@ from skyband.pipeline_file.queries import read_queries
 from skyband.pipeline_file.sources import read_source
 from skyband.pipeline_file.stream import read_stream
 from skyband.pipeline_file.table import Table
-from skyband.pipeline_file.values import NOW, Pipeline, Run, Sink, Source, local
+from skyband.pipeline_file.values import NOW, DeadLetters, Pipeline, Run, Sink, Source, local
 
-__all__ = ["NOW", "Pipeline", "Run", "Sink", "Source", "local", "pipeline_of", "read_pipeline"]
+__all__ = [
+    "NOW",
+    "DeadLetters",
+    "Pipeline",
+    "Run",
+    "Sink",
+    "Source",
+    "local",
+    "pipeline_of",
+    "read_pipeline",
+]
 
 
 def read_pipeline(file: str | Path) -> Pipeline:
@@ -54,13 +64,19 @@ def pipeline_of(data: Mapping[str, Any], name: str = "the pipeline") -> Pipeline
 
 def _together(top: Table, source: Source, sink: Sink, run: Run) -> None:
     """What is wrong only between tables."""
-    if sink.format in ("parquet", "json", "upsert") and run.checkpoint is None:
+    if sink.format in ("parquet", "json", "upsert", "kafka") and run.checkpoint is None:
         top.mistake(
             "run.checkpoint", f"is missing: the sink {sink.format} goes on where it stopped. Name a folder for it."
         )
     if sink.format == "memory" and run.checkpoint is not None:
         top.mistake("run.checkpoint", "the sink memory forgets, so nothing can resume. Leave it out.")
+    dead = source.dead_letters
+    if dead is not None and run.checkpoint is None:
+        top.mistake("run.checkpoint", "is missing: dead letters are kept once each. Name a folder for it.")
+    if dead is not None and dead.topic is not None and dead.topic == sink.topic:
+        top.mistake("source.dead_letters.topic", f"{dead.topic!r} is sink.topic. Name another topic.")
     folders = {"source.path": source.path, "sink.path": sink.path, "run.checkpoint": run.checkpoint}
+    folders["source.dead_letters.path"] = None if dead is None else dead.path
     places = {key: Path(path).resolve() for key, path in folders.items() if path is not None and local(path)}
     for key, place in places.items():
         for other, below in places.items():

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 
+from skyband.pipeline_file.sources import BROKERS
 from skyband.pipeline_file.table import Table, near
 from skyband.pipeline_file.values import NOW, Run, Sink, local
 
-SINKS = ("console", "parquet", "json", "upsert", "memory", "noop")
+SINKS = ("console", "parquet", "json", "upsert", "kafka", "memory", "noop")
 
 
 def read_sink(table: Table, output: str) -> Sink:
     format_ = table.one_of("format", SINKS, needed=f"Use one of {', '.join(SINKS)}.")
-    path = name = None
+    path = name = topic = None
     options: dict[str, str] = {}
     if format_ in ("parquet", "json", "upsert"):
         path = table.text("path", needed="Name the folder to write.")
@@ -25,16 +26,25 @@ def read_sink(table: Table, output: str) -> Sink:
             table.mistake("format", "'upsert' makes the answer itself, out of changes. Leave out output = \"answers\".")
         if path is not None and not local(path):
             table.mistake("path", f"{path!r} is not a local folder, whose files can be replaced in one step. Use one.")
+    if format_ == "kafka":
+        topic, options = table.text("topic", needed="Name the topic to write."), table.settings("options")
+        if BROKERS not in options:
+            table.mistake("options", f'{BROKERS!r} is missing, such as "localhost:9092".')
+        if "topic" in options:
+            table.mistake("options.topic", "say sink.topic instead.")
+        if output == "answers":
+            table.mistake("format", "'kafka' takes changes: compacted, they are the answer. Leave out output.")
     if format_ == "memory":
         name = table.text("name", "skyband")
     if format_ is not None:
         elsewhere = {
             "path": "is for parquet, json and upsert.",
-            "options": "is for parquet and json.",
+            "options": "is for parquet, json and kafka.",
+            "topic": "is for kafka.",
             "name": "is for memory.",
         }
         table.end({key: f"{why} The format is {format_!r}." for key, why in elsewhere.items() if not table.asked(key)})
-    return Sink(format_ or "none", path, options, name)
+    return Sink(format_ or "none", path, options, name, topic)
 
 
 def read_run(table: Table) -> Run:

@@ -14,8 +14,9 @@ from skyband.datasets import endless, generators
 from skyband.datasets.streams import STREAMS
 from skyband.errors import QueryError
 from skyband.pipeline_file.table import Table, near
-from skyband.pipeline_file.values import FILES, NOW, Run, Source, local
+from skyband.pipeline_file.values import COORDINATES, FILES, NOW, DeadLetters, Run, Source, local
 
+BROKERS = "kafka.bootstrap.servers"
 SOURCES = (*FILES, "rate", "synthetic", "kafka")
 INTEGERS = ("byte", "tinyint", "short", "smallint", "int", "integer", "long", "bigint")
 TIMES = ("timestamp", "timestamp_ntz", "timestamp_ltz")
@@ -29,11 +30,7 @@ def read_source(table: Table, run: Run) -> Source:
     if format_ in FILES:
         source = _files(table, format_)
     elif format_ == "kafka":
-        source = Source(format_, columns=_schema(table, needed=True), options=table.settings("options"))
-        if missing := {"kafka.bootstrap.servers"} - source.options.keys():
-            table.mistake("options", f'{missing.pop()!r} is missing, such as "localhost:9092".')
-        if not source.options.keys() & {"subscribe", "subscribePattern", "assign"}:
-            table.mistake("options", 'say which topics, such as subscribe = "flights".')
+        source = _kafka(table)
     elif format_ == "rate":
         source = Source(
             format_,
@@ -54,9 +51,29 @@ def read_source(table: Table, run: Run) -> Source:
         "seed": "is for synthetic.",
         "rows": "is for synthetic.",
         "rows_per_trigger": "is for synthetic.",
+        "dead_letters": "is for kafka.",
     }
     table.end({key: f"{why} The format is {format_!r}." for key, why in elsewhere.items() if not table.asked(key)})
     return source
+
+
+def _kafka(table: Table) -> Source:
+    columns, options = _schema(table, needed=True), table.settings("options")
+    if BROKERS not in options:
+        table.mistake("options", f'{BROKERS!r} is missing, such as "localhost:9092".')
+    if not options.keys() & {"subscribe", "subscribePattern", "assign"}:
+        table.mistake("options", 'say which topics, such as subscribe = "flights".')
+    for name in (columns or {}).keys() & COORDINATES.keys():
+        table.mistake(f"schema.{name}", f"is what the message's own {name[6:]} is called. Rename the field.")
+    letters = table.table("dead_letters")
+    dead = DeadLetters(letters.text("topic"), letters.text("path"))
+    letters.end()
+    if letters.data and (dead.topic is None) == (dead.path is None):
+        table.mistake("dead_letters", 'name a topic or a folder, such as dead_letters = { path = "out/malformed" }.')
+    if dead.topic is not None and dead.topic in options.get("subscribe", "").split(","):
+        table.mistake("dead_letters.topic", f"{dead.topic!r} is what is read. Name another topic.")
+    known = None if columns is None else columns | COORDINATES
+    return Source("kafka", columns=known, options=options, dead_letters=dead if letters.data else None)
 
 
 def _files(table: Table, format_: str) -> Source:

@@ -18,8 +18,10 @@ _DAY = 86400 * 10**9
 
 
 def read_stream(table: Table, queries: dict[str, Query], source: Source, sink: Sink) -> dict[str, Any]:
+    id_ = "kafka_id" if source.format == "kafka" else None
+    needed = "" if id_ else 'Name the column that labels objects, such as id = "flight".'
     given: dict[str, Any] = {
-        "id": table.text("id", needed='Name the column that labels objects, such as id = "flight".'),
+        "id": table.text("id", id_, needed=needed),
         **{key: table.text(key) for key in ("time", "part", "value", "op")},
         **{key: table.names(key) for key in ("order", "keep")},
         "emit": table.one_of("emit", ("arrival", "batch")),
@@ -33,6 +35,8 @@ def read_stream(table: Table, queries: dict[str, Query], source: Source, sink: S
     for key in ("watermark", "forget"):
         if key in stream:
             table.milliseconds(key, stream[key])
+    if source.format == "kafka":
+        stream.setdefault("order", ("kafka_timestamp", "kafka_partition", "kafka_offset"))
     if sink.format == "upsert":
         stream.setdefault("emit", "batch")
     _columns(table, stream, queries, source)

@@ -11,6 +11,23 @@ from skyband.query import Query
 
 FILES = ("parquet", "csv", "json")
 NOW = "availableNow"
+# of a Kafka message: columns beside those of its JSON; `kafka_id` is "topic-partition-offset"
+COORDINATES = {
+    "kafka_timestamp": "timestamp",
+    "kafka_topic": "string",
+    "kafka_partition": "int",
+    "kafka_offset": "bigint",
+    "kafka_key": "string",
+    "kafka_id": "string",
+}
+
+
+@dataclass(frozen=True)
+class DeadLetters:
+    """Where messages go that cannot be read: one of the two."""
+
+    topic: str | None
+    path: str | None
 
 
 @dataclass(frozen=True)
@@ -28,13 +45,22 @@ class Source:
     rows: int | None = None
     rows_per_trigger: int | None = None
     rows_per_second: int | None = None  # rate, too
+    dead_letters: DeadLetters | None = None  # kafka
 
     @property
     def schema(self) -> str | None:
         """The columns in Spark's DDL."""
-        if self.columns is None:
+        columns = self.payload
+        if columns is None:
             return None
-        return ", ".join(f"`{name.replace('`', '``')}` {type_}" for name, type_ in self.columns.items())
+        return ", ".join(f"`{name.replace('`', '``')}` {type_}" for name, type_ in columns.items())
+
+    @property
+    def payload(self) -> dict[str, str] | None:
+        """The columns that the source is asked for; Kafka's own come without."""
+        if self.columns is None or self.format != "kafka":
+            return self.columns
+        return {name: type_ for name, type_ in self.columns.items() if name not in COORDINATES}
 
 
 @dataclass(frozen=True)
@@ -45,6 +71,7 @@ class Sink:
     path: str | None
     options: dict[str, str]
     name: str | None
+    topic: str | None = None  # kafka
 
 
 @dataclass(frozen=True)

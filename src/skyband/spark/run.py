@@ -27,6 +27,7 @@ from skyband.checks import RESERVED
 from skyband.errors import RunError, SkybandError
 from skyband.pipeline_file import NOW, Pipeline, local
 from skyband.spark.java import require_java
+from skyband.spark.kafka import KafkaSink, send_dead_letters
 from skyband.spark.pipeline import answers, monitor
 from skyband.spark.session import session
 from skyband.spark.sinks import Spout, open_sink
@@ -67,18 +68,24 @@ def _run(pipeline: Pipeline, spark: SparkSession) -> int:
         caught: list[int] = []
         try:
             out, order = _output(pipeline, read(spark, pipeline.source))
-            sink = open_sink(pipeline, order)
+            sink = KafkaSink(pipeline) if pipeline.sink.format == "kafka" else open_sink(pipeline, order)
             if not resumed and local(checkpoint):
                 sink.refuse_another_run()
             if done is not None and done >= 0:
                 _talk(f"going on after batch {done} of the checkpoint {checkpoint}")
             with _signals(caught):
                 query = sink.start(out, _writer(pipeline, out, checkpoint))
+                letters = None
                 try:
+                    letters = send_dead_letters(spark, pipeline, checkpoint)
                     with _report(pipeline, sink, resumed=resumed) as report:
-                        told = _follow(query, report, caught)
+                        told = _follow(query, letters, report, caught)
+                    if letters is not None and not caught:
+                        letters.awaitTermination()
                 finally:
                     query.stop()
+                    if letters is not None:
+                        letters.stop()
         except (PySparkException, Py4JError, ConnectionError) as error:
             if caught and not isinstance(error, PySparkException):
                 _talk("stopped, and Spark with it, by the same signal; the checkpoint holds all triggers that ended.")
@@ -137,7 +144,7 @@ def _report(pipeline: Pipeline, sink: Spout, *, resumed: bool) -> Report:
     return Screen(pipeline, sink, resumed=resumed) if sys.stdout.isatty() else Lines(pipeline, sink)
 
 
-def _follow(query: StreamingQuery, report: Report, caught: list[int]) -> int:
+def _follow(query: StreamingQuery, letters: StreamingQuery | None, report: Report, caught: list[int]) -> int:
     """Report trigger after trigger; the number of triggers when it is over."""
     seen, told, waiting = -1, 0, False
     while True:
@@ -151,6 +158,8 @@ def _follow(query: StreamingQuery, report: Report, caught: list[int]) -> int:
             seen, told = trigger.batch, told + 1
         if over:
             return told
+        if letters is not None and letters.exception() is not None:
+            letters.awaitTermination()  # raises it
         if caught:
             idle = not query.status["isTriggerActive"]
             if len(caught) > 1 or idle or (waiting and fresh):

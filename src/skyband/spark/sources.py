@@ -7,17 +7,15 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pyspark
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.functions import col, from_json
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from skyband.datasets import endless
 from skyband.errors import RunError
 from skyband.pipeline_file import Source
+from skyband.spark.kafka import read_kafka
 
 _CHUNK = 1 << 14  # rows of an Arrow batch
 _MOST = 100_000  # rows of a trigger where nothing else is said: the stream itself would never end
@@ -27,11 +25,11 @@ def read(spark: SparkSession, source: Source) -> DataFrame:
     """The stream of a [source] table."""
     if source.format == "synthetic":
         return _synthetic(spark, source)
+    if source.format == "kafka":
+        return read_kafka(spark, source)
     reader = spark.readStream.format(source.format)
     if source.format == "rate":
         return reader.options(**{"rowsPerSecond": str(source.rows_per_second or 1), **source.options}).load()
-    if source.format == "kafka":
-        return _kafka(reader.options(**source.options), source)
     options = dict(source.options)
     if source.format == "csv":
         # Spark would skip a header and take columns by their place; so that a wrong place is an error:
@@ -40,22 +38,6 @@ def read(spark: SparkSession, source: Source) -> DataFrame:
         options["maxFilesPerTrigger"] = str(source.files_per_trigger)
     schema = source.schema if source.schema is not None else _schema_of_files(spark, source)
     return reader.schema(schema).options(**options).load(source.path)
-
-
-def _kafka(reader: DataStreamReader, source: Source) -> DataFrame:
-    """The JSON in the messages' values. Not tested yet against a broker."""
-    assert source.schema is not None
-    try:
-        messages = reader.load()
-    except AnalysisException as error:
-        if "KAFKA_DATA_SOURCE_NOT_ENABLED" not in str(error):
-            raise
-        package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
-        raise RunError(
-            "source.format: Spark has Kafka in a package of its own. Write in [run.spark]: "
-            f'"spark.jars.packages" = "{package}".'
-        ) from None
-    return messages.select(from_json(col("value").cast("string"), source.schema).alias("row")).select("row.*")
 
 
 def _schema_of_files(spark: SparkSession, source: Source) -> Any:

@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 
 from skyband.pipeline_file import Pipeline
 from skyband.spark.answer_file import answer_after
+from skyband.spark.kafka import malformed
 from skyband.spark.sinks import Spout
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-METRICS = ("arrivals", "late", "rejected", "groups", "objects", "bytes")
+METRICS = ("arrivals", "late", "rejected", "malformed", "groups", "objects", "bytes")
 _FRAME = 0.25  # seconds between two pictures
 
 
@@ -43,6 +44,8 @@ class Trigger:
         rows = int(progress["numInputRows"])
         told = (progress["observedMetrics"] or {}).get("skyband")
         found = {} if told is None else told.asDict()
+        if (unread := malformed(progress)) is not None:
+            found["malformed"] = unread
         metrics = {name: int(found[name]) for name in METRICS if found.get(name) is not None}
         state = sum(int(part["memoryUsedBytes"]) for part in progress["stateOperators"])
         return cls(int(progress["batchId"]), rows, round(1000 * rows / max(took, 1), 1), took, metrics, state)
@@ -162,8 +165,9 @@ class Screen:
         if not last.metrics:
             return Text(f"state {_size(last.state)} in memory", "dim")
         told = dict.fromkeys(METRICS, 0) | last.metrics
+        unread = f", malformed in this trigger {told['malformed']:,}" if "malformed" in last.metrics else ""
         kept = f"kept {told['objects']:,} objects of {told['groups']:,} groups, {_size(told['bytes'])}"
-        return Text(f"{kept}; late {told['late']:,}, rejected {told['rejected']:,}", "dim")
+        return Text(f"{kept}; late {told['late']:,}, rejected {told['rejected']:,}{unread}", "dim")
 
     def _answers(self) -> list[RenderableType]:
         """As many rows of each query as fit: of every group the best, the groups that changed last first."""

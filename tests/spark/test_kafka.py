@@ -1,0 +1,299 @@
+"""`skyband run` between topics of a real broker: produced by a Kafka client, killed in the middle, read back, compared
+with the oracle.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+import skyband as sb
+from broker.server import broker, connector, require_kafka
+from contract.streams import Row, same_rows
+from skyband.errors import RunError
+from skyband.kafka import Reader, change_of, current
+from skyband.oracle import Oracle
+from skyband.pipeline_file import pipeline_of
+from skyband.spark.kafka import require_connector
+from skyband.spark.run import run
+from spark.quick import SETTINGS
+from spark.test_run import toml
+
+QUERIES = {
+    "hour": sb.TopK(2, by="delay", window=sb.Last("1 hour"), per="origin"),
+    "all": sb.TopK(3, by="delay", window=sb.Last(40)),
+}
+START = datetime(2013, 7, 1, tzinfo=UTC)
+SCHEMA = {"origin": "string", "time": "timestamp", "delay": "double"}
+BAD = {
+    b'{"origin": "JFK", "delay"': "not a JSON object",
+    b'{"origin": "JFK", "time": "2013-07-01T00:00:00Z", "delay": "late"}': "delay is not double",
+    b"[1, 2]": "not a JSON object",
+    b"": "an empty value",
+    b'{"origin": "\xff"}': "not UTF-8",
+    None: "no value",
+}
+
+
+@pytest.fixture(scope="module")
+def address(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    require_kafka()
+    with broker(tmp_path_factory.mktemp("broker")) as found:
+        yield found
+
+
+def create(address: str, *names: str, **settings: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=address)
+    try:
+        admin.create_topics([NewTopic(name, 2, 1, topic_configs=settings) for name in names])
+    finally:
+        admin.close()
+
+
+def produce(address: str, topic: str, values: Iterable[bytes | None], start: int = 0) -> None:
+    """One message a minute, to either partition."""
+    dice = random.Random(start)  # noqa: S311
+    producer = KafkaProducer(bootstrap_servers=address)
+    try:
+        for number, value in enumerate(values, start):
+            at = START + timedelta(minutes=number)
+            milliseconds = int(at.timestamp() * 1000)
+            producer.send(topic, value, key=b"%d" % number, partition=dice.randrange(2), timestamp_ms=milliseconds)
+        producer.flush()
+    finally:
+        producer.close()
+
+
+def consume(address: str, topic: str) -> list[Any]:
+    """All messages of a topic, those of a partition in order."""
+    consumer = KafkaConsumer(topic, bootstrap_servers=address, auto_offset_reset="earliest", group_id=None)
+    try:
+        consumer.poll(timeout_ms=1000, max_records=1)
+        places = consumer.assignment()
+        consumer.seek_to_beginning()
+        ends = consumer.end_offsets(places)
+        found: list[Any] = []
+        while any(consumer.position(place) < ends[place] for place in places):
+            for records in consumer.poll(timeout_ms=200).values():
+                found += records
+        return found
+    finally:
+        consumer.close()
+
+
+def compact(address: str, topic: str, count: int) -> list[Any]:
+    """Let the broker compact a topic of so many messages; what is left of them."""
+    admin = KafkaAdminClient(bootstrap_servers=address)
+    try:
+        settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001"}
+        admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs=settings)])
+    finally:
+        admin.close()
+    deadline = time.monotonic() + 30
+    left = consume(address, topic)
+    while len(left) == count and time.monotonic() < deadline:
+        time.sleep(0.2)
+        left = consume(address, topic)
+    return left
+
+
+def flight(dice: random.Random, number: int) -> bytes:
+    """The `time` of some is behind that of others before: late rows."""
+    minutes = number - dice.choice([0, 0, 0, 5, 90])
+    row = {
+        "origin": dice.choice(["JFK", "LGA", None]),
+        "time": (START + timedelta(minutes=minutes)).isoformat(),
+        "delay": dice.choice([None, *map(float, range(-10, 60))]),
+    }
+    return json.dumps(row).encode()
+
+
+def data(folder: Path, address: str, sink: dict[str, Any], topic: str, **source: Any) -> dict[str, Any]:
+    servers = {"kafka.bootstrap.servers": address}
+    if sink["format"] == "kafka":
+        sink = {**sink, "options": servers}
+    return {
+        "source": {
+            "format": "kafka",
+            "schema": SCHEMA,
+            "options": {**servers, "subscribe": topic, "maxOffsetsPerTrigger": 200},
+            **source,
+        },
+        "queries": {
+            "hour": {"k": 2, "by": "delay", "window": "1 hour", "per": "origin"},
+            "all": {"k": 3, "by": "delay", "window": 40},
+        },
+        "stream": {"time": "time", "shards": 2},
+        "sink": sink,
+        "run": {
+            "checkpoint": str(folder / "checkpoint"),
+            "trigger": "availableNow",
+            "spark": {**SETTINGS, **connector()},
+            "master": "local[2]",
+        },
+    }
+
+
+def triggers(folder: Path, messages: list[Any]) -> list[list[Row]]:
+    """The good messages of each trigger, by the checkpoint's own word, in order of arrival."""
+    rows = {}
+    for message in messages:
+        if message.value in BAD:
+            continue
+        row = json.loads(message.value)
+        row["time"] = datetime.fromisoformat(row["time"])
+        row["order"] = (message.timestamp, message.partition, message.offset)
+        row["kafka_id"] = f"{message.topic}-{message.partition}-{message.offset}"
+        rows[message.partition, message.offset] = row
+    found, before = [], {0: 0, 1: 0}
+    for number in range(len(list((folder / "checkpoint" / "offsets").glob("[0-9]*")))):
+        told = (folder / "checkpoint" / "offsets" / str(number)).read_text().splitlines()[-1]
+        (ends,) = json.loads(told).values()
+        now = {int(partition): end for partition, end in ends.items()}
+        fresh = [
+            rows[partition, offset]
+            for partition, end in now.items()
+            for offset in range(before[partition], end)
+            if (partition, offset) in rows
+        ]
+        found.append(sorted(fresh, key=lambda row: row["order"]))
+        before = now
+    return found
+
+
+def net(changes: Iterable[Row], query: str) -> Counter[tuple[Any, ...]]:
+    total: Counter[tuple[Any, ...]] = Counter()
+    for row in changes:
+        if row["query"] == query:
+            total[row.get("origin"), row["id"], row["score"]] += row["diff"]
+    return Counter({key: count for key, count in total.items() if count})
+
+
+def kill_after(folder: Path, made: dict[str, Any], lines: int) -> None:
+    """The command in a process of its own, which is killed with its JVM when so many triggers have been told."""
+    made = {**made, "run": {**made["run"], "spark": {**made["run"]["spark"], "spark.local.dir": str(folder / "local")}}}
+    (folder / "run.toml").write_text(toml(made))
+    command = [sys.executable, "-c", "from skyband.cli import app; app()", "run", "run.toml"]
+    with subprocess.Popen(command, cwd=folder, stdout=-1, stderr=-1, text=True, start_new_session=True) as driver:
+        assert driver.stdout is not None and driver.stderr is not None
+        try:
+            for _ in range(lines):
+                assert driver.stdout.readline(), driver.stderr.read()
+        finally:
+            os.killpg(driver.pid, signal.SIGKILL)
+
+
+def test_kill_9_in_the_middle_and_nothing_is_lost_doubled_or_wrong(
+    address: str, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create(address, "flights", "dead")
+    create(address, "answers", **{"segment.ms": "200"})
+    dice = random.Random(3)  # noqa: S311
+    stream: list[bytes | None] = [flight(dice, number) for number in range(600)]
+    for place, bad in zip(range(60, 600, 37), list(BAD) * 3, strict=False):
+        stream.insert(place, bad)
+    produce(address, "flights", stream[:450])
+    made = data(tmp_path, address, {"format": "kafka", "topic": "answers"}, "flights", dead_letters={"topic": "dead"})
+    kill_after(tmp_path, made, 2)
+    produce(address, "flights", stream[450:], 450)
+    assert run(pipeline_of(made), spark=spark) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    last = told[-1]["batch"]
+    for name in (f"{last}", f".{last}.crc"):  # as if the driver had died between the sink and the checkpoint
+        (tmp_path / "checkpoint" / "commits" / name).unlink()
+    assert run(pipeline_of(made), spark=spark) == 0
+    assert [json.loads(line)["batch"] for line in capsys.readouterr().out.splitlines()] == [last]
+
+    messages = consume(address, "answers")
+    reader, again = Reader(), Reader()
+    fresh = [message for message in messages if reader.new(message)]
+    assert len(fresh) < len(messages)  # the last trigger came twice
+    assert [change_of(message) for message in fresh] == list(again.changes(messages))
+    batches = triggers(tmp_path, consume(address, "flights"))
+    oracle = Oracle(QUERIES, id="kafka_id", time="time")
+    for number, rows in enumerate(batches):
+        expected = oracle.push(rows)
+        mine = [m for m in fresh if int(dict(m.headers)["trigger"].split()[1]) == number]
+        found = [change_of(message) for message in mine]
+        for query in QUERIES:
+            assert net(found, query) == net(expected, query), (number, query)
+        # of count windows every change, each key's in order
+        keys = {change["id"] for change in found}
+        for key in keys:
+            steps = [(c["at"], c["score"], c["diff"]) for c in found if c["query"] == "all" and c["id"] == key]
+            wanted = [(c["at"], c["score"], c["diff"]) for c in expected if c["query"] == "all" and c["id"] == key]
+            assert steps == wanted, key
+    assert sum(len(rows) for rows in batches) == 600
+
+    def answers(rows: list[Row]) -> None:
+        for name in QUERIES:
+            found = [
+                {"origin": r.get("origin"), "id": r["id"], "score": r["score"]} for r in rows if r["query"] == name
+            ]
+            wanted = [{"origin": r.get("origin"), "id": r["id"], "score": r["score"]} for r in oracle.answer(name)]
+            same_rows(found, wanted, f"the current answer of {name}")
+
+    answers(current(messages))
+    kept = compact(address, "answers", len(messages))
+    assert len(kept) < len(messages)
+    answers(current(kept))
+    letters = consume(address, "dead")
+    put = Counter(value for value in stream if value in BAD)
+    assert {letter.value for letter in letters} == set(put)
+    for letter in letters:
+        headers = dict(letter.headers)
+        assert headers["reason"].decode() == BAD[letter.value]
+        assert headers["topic"] == b"flights"
+    places = Counter((dict(m.headers)["partition"], dict(m.headers)["offset"]) for m in letters)
+    assert len(places) == put.total()
+
+
+def test_dead_letters_in_a_folder_and_the_answer_in_a_file(
+    address: str, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create(address, "more")
+    dice = random.Random(4)  # noqa: S311
+    produce(address, "more", [*(flight(dice, number) for number in range(60)), *BAD])
+    sink = {"format": "upsert", "path": str(tmp_path / "answer")}
+    made = data(tmp_path, address, sink, "more", dead_letters={"path": str(tmp_path / "dead")})
+    assert run(pipeline_of(made), spark=spark) == 0
+    (told,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (told["rows"], told["malformed"]) == (66, 6)
+    found = spark.read.parquet(str(tmp_path / "dead")).collect()
+    assert Counter((None if row["value"] is None else bytes(row["value"]), row["reason"]) for row in found) == Counter(
+        BAD.items()
+    )
+    assert sorted((row["partition"], row["offset"]) for row in found) == sorted(
+        (m.partition, m.offset) for m in consume(address, "more") if m.value in BAD
+    )
+    oracle = Oracle(QUERIES, id="kafka_id", time="time")
+    (rows,) = triggers(tmp_path, consume(address, "more"))
+    oracle.push(rows)
+    answer = spark.read.parquet(str(tmp_path / "answer")).collect()
+    for name in QUERIES:
+        mine = {(row["origin"], row["rank"], row["id"]) for row in answer if row["query"] == name}
+        assert mine == {(row.get("origin"), row["rank"], row["id"]) for row in oracle.answer(name)}
+
+
+def test_a_session_without_the_connector_is_told_which_package() -> None:
+    spark = MagicMock()
+    spark.read.format().options().load.side_effect = AnalysisException("[KAFKA_DATA_SOURCE_NOT_ENABLED] ...")
+    with pytest.raises(RunError, match=r"^sink.format: .* a package of its own.*spark-sql-kafka-0-10_2.13:4\."):
+        require_connector(spark, "sink.format")
