@@ -231,6 +231,55 @@ def sql(
     show(found, as_json=as_json)
 
 
+@app.command()
+def serve(
+    stream: Annotated[
+        str | None,
+        typer.Argument(metavar="STREAM", help="A file, a folder, - (stdin), a dataset, or a Spark pipeline's output."),
+    ] = None,
+    query: Annotated[
+        list[str] | None, typer.Option("--query", "-q", metavar="[NAME=]SQL", help="To begin with; may be repeated.")
+    ] = None,
+    id: Annotated[str | None, typer.Option(metavar="COLUMN", help="What labels objects. [their numbers]")] = None,
+    time: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of times. [the only timestamp]")] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="To show with an answer; may be repeated.")
+    ] = None,
+    rate: Annotated[float, typer.Option(min=0, metavar="N", help="Rows a second; 0: as fast as can be.")] = 2000,
+    root: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Below which streams may be chosen on the page.")
+    ] = Path(),
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Any but loopback needs a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0: any that is free.")] = 8710,
+    token: Annotated[
+        str | None, typer.Option(metavar="TEXT", envvar="SKYBAND_TOKEN", help="Whoever asks must know it.")
+    ] = None,
+) -> None:
+    """Watch a stream on a live page; add, change and drop questions while it runs.
+
+    Example: skyband serve flights_like -q "SELECT * FROM f ORDER BY delay DESC LIMIT 10 WINDOW '6 hours'"
+    """
+    from skyband.dashboard import serve as serving
+    from skyband.sql import is_sql, sql
+
+    asked = {}
+    for number, text in enumerate(query or ()):
+        name, _, sentence = (f"q{number}", "", text) if is_sql(text) else text.partition("=")
+        asked[name] = sql(sentence)
+    if asked and stream is None:
+        raise QueryError("--query asks about a stream: name it, such as: skyband serve flights_like --query ...")
+    if not root.is_dir():
+        raise QueryError(f"--root {root}: there is no such folder.")
+    chosen = None
+    if stream is not None:
+        inside = Path(stream)
+        if inside.exists() and not (root / stream).exists():  # a path from here rather than from the root
+            root, stream = inside.resolve().parent, inside.resolve().name
+        chosen = {"stream": stream, "id": id, "time": time, "keep": keep or [], "rate": rate or None}
+    pipe = sys.stdin.buffer if stream == "-" else None
+    serving(chosen, asked, root=root, host=host, port=port, token=token, pipe=pipe)
+
+
 def _datasets(incomplete: str) -> list[tuple[str, str]]:
     from skyband.datasets import describe
 

@@ -150,7 +150,7 @@ class _Reader(Cursor):
 
     def near(self, word: Word) -> str:
         clauses = [clause for clause in CLAUSES if clause not in ("SELECT", "FROM", "BY")]
-        close = get_close_matches(word.upper, clauses, 1, 0.7)
+        close = get_close_matches(word.upper, [*clauses, "DESC", "ASC"], 1, 0.7)
         return f". Did you mean {close[0]}?" if close else f". Clauses: {', '.join(clauses)}"
 
     def kind(self) -> type[Query]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import zip_longest
 from math import isfinite
 from typing import Any
@@ -106,7 +107,7 @@ class Expression:
 
 
 def parse(text: str, *, members: tuple[str, ...] = ()) -> Expression:
-    """Reads `text`. With `members` (pairs: "a" and "b") every column names its member, as in a.x."""
+    """Reads `text`, once. With `members` (pairs: "a" and "b") every column names its member, as in a.x."""
     if not isinstance(text, str) or not text.strip():
         raise _empty(text)
     if len(text) > MAX_LENGTH:
@@ -114,6 +115,11 @@ def parse(text: str, *, members: tuple[str, ...] = ()) -> Expression:
             f"{_shown(text)}: {len(text):,} characters are too long for an expression; the limit is "
             f"{MAX_LENGTH:,}. Compute a column before pushing, or score by a callable."
         )
+    return _parsed(text, members)
+
+
+@lru_cache(maxsize=4096)  # a push asks for every scoring again
+def _parsed(text: str, members: tuple[str, ...]) -> Expression:
     plain = text.isidentifier() and text.lower() not in _WORDS | _REFUSED
     try:
         tree = _column(text, [text], members) if plain else _read(text, members)

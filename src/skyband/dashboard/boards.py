@@ -1,0 +1,407 @@
+"""What is shown: standing queries over a stream (a Monitor), or the answers that a Spark pipeline writes.
+
+A board belongs to one thread. All it says is ready for JSON.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from datetime import time as clock_time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skyband.batch import from_times, times
+from skyband.columns import plain as plain_column
+from skyband.dashboard import limits
+from skyband.errors import BatchError, QueryError
+from skyband.expressions import parse
+from skyband.monitor import Monitor
+from skyband.pipeline_file.table import near
+from skyband.query import Query
+from skyband.views import plane_of, points_of
+from skyband.windows import Last
+
+_PACE = 600  # pushes of which time and arrivals are known
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: no infinities, no integers that JavaScript would round."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < 2**53 else str(value)
+    if isinstance(value, datetime | date | clock_time):
+        return value.isoformat(" ") if isinstance(value, datetime) else value.isoformat()
+    if isinstance(value, timedelta):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def rows_of(table: Any) -> list[list[Any]]:
+    """The rows of a table."""
+    return [
+        [plain(value) for value in row] for row in zip(*(column.to_pylist() for column in table.columns), strict=True)
+    ]
+
+
+class MonitorBoard:
+    """Standing queries over a stream."""
+
+    fixed = False  # can queries be added, changed and dropped?
+
+    def __init__(self, monitor: Monitor, columns: Sequence[str] | None = None) -> None:
+        self.monitor = monitor
+        self.columns = columns  # of the stream, where they are known
+        self.changed: dict[str, int] = dict.fromkeys(monitor.queries, 0)  # changes so far
+        self._summaries: dict[str, dict[str, Any]] = {}
+        self._stale: set[str] = set(monitor.queries)
+        self._pace: list[tuple[int, int]] = []  # (clock, arrivals) after pushes, for the size of time windows
+        self._rest: dict[tuple[str, int | None], deque[tuple[int, float]]] = {}
+        self._passed: dict[tuple[str, int | None], int] = {}  # rows that could be drawn, of those that are watched
+
+    # --- questions
+
+    def add(self, name: str, query: Query) -> None:
+        check(name, query, self.columns)
+        if name not in self.monitor.queries and len(self.monitor.queries) >= limits.QUERIES:
+            raise QueryError(f"{limits.QUERIES} queries stand already, the most that one server takes. Drop one first.")
+        self.monitor.add(name, query)
+        self.changed[name] = 0
+        self._stale.add(name)
+
+    def replace(self, name: str, query: Query) -> Any:
+        check(name, query, self.columns)
+        changes = self.monitor.replace(name, query)
+        self.changed[name] += changes.num_rows
+        self._stale.add(name)
+        self._forget(name)
+        return changes
+
+    def drop(self, name: str) -> None:
+        self.monitor.drop(name)
+        del self.changed[name]
+        self._summaries.pop(name, None)
+        self._stale.discard(name)
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        self._rest = {what: points for what, points in self._rest.items() if what[0] != name}
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.monitor.queries)
+
+    # --- the stream
+
+    def push(self, table: Any, watched: set[tuple[str, int | None]]) -> Any:
+        """Rows have come; `watched`: (query, group) whose plane is looked at."""
+        changes = self.monitor.push(table)
+        if changes.num_rows:
+            counts = pc.value_counts(changes["query"].combine_chunks())
+            for entry in counts.to_pylist():
+                self.changed[entry["values"]] += entry["counts"]
+        self._stale |= self.changed.keys()
+        state = self.monitor.state
+        if not self._pace and state.options.time is not None and state.counters["arrivals"]:
+            self._pace.append((int(times(plain_column(table[state.options.time]), 0)[0].min()), 0))
+        self._pace.append((state.clock, state.counters["arrivals"]))
+        if len(self._pace) > _PACE:  # every second of the older half
+            self._pace = self._pace[: _PACE // 2 : 2] + self._pace[_PACE // 2 :]
+        self._rest = {what: points for what, points in self._rest.items() if what in watched}
+        self._passed = {what: passed for what, passed in self._passed.items() if what in watched}
+        for what in watched:
+            if what[0] in self.changed:
+                self._sample(what, table)
+        return changes
+
+    def _sample(self, what: tuple[str, int | None], table: Any) -> None:
+        """A few of these rows, for the rest of the window, which the Monitor does not keep."""
+        query, key = self.monitor.queries[what[0]], self._key(*what)
+        if getattr(query, "by", None) is None or query.kind == "TopKPairs" or (query.per_columns and key is None):
+            return
+        for column, value in zip(query.per_columns, key or (), strict=True):
+            table = table.filter(pc.is_null(table[column]) if value is None else pc.equal(table[column], value))
+        timed = isinstance(query.window, Last) and query.window.timed
+        time = self.monitor.state.options.time if timed else None
+        if not table.num_rows:
+            return
+        stamps, scores = points_of(query, table, time)
+        if time is None:
+            stamps = stamps + (plane_of(self.monitor, what[0], key=key).now - table.num_rows + 1)
+        home = self.monitor.state.homes[what[0]]
+        size = self._in_window(query, home, int(home.counts.max(initial=0))) // max(home.groups.total, 1)
+        step = max(1, size // limits.POINTS)  # so that they are spread over the window
+        phase = self._passed.get(what, 0)
+        self._passed[what] = phase + len(stamps)
+        chosen = slice(-phase % step, None, step)
+        points = self._rest.setdefault(what, deque(maxlen=limits.POINTS))
+        points.extend(zip(stamps[chosen].tolist(), scores[chosen].tolist(), strict=True))
+
+    # --- what is shown
+
+    def head(self) -> dict[str, Any]:
+        counted = self.monitor.state.counters
+        return {name: counted[name] for name in ("arrivals", "late", "rejected")} | {"clock": self._clock()}
+
+    def _clock(self) -> str | None:
+        state = self.monitor.state
+        type_ = state.types.get(state.options.time) if state.options.time else None
+        if type_ is None or not counted_time(state.clock):
+            return None
+        return str(plain(from_times(np.array([state.clock]), type_)[0].as_py()))
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """Of every query: what it asks, what it keeps, who is best. Only those that may have changed are made anew."""
+        for name in self._stale:
+            self._summaries[name] = self._summary(name)
+        self._stale = set()
+        return [self._summaries[name] for name in self.names]
+
+    def _summary(self, name: str) -> dict[str, Any]:
+        query, home = self.monitor.queries[name], self.monitor.state.homes[name]
+        own = home.stats(name)
+        return {
+            "name": name,
+            "kind": query.kind,
+            "sql": said(query),
+            "algorithm": own["algorithm"],
+            "kept": own["objects"],
+            "window": self._in_window(query, home, own["arrivals"]),
+            "arrivals": own["arrivals"],
+            "late": own["late"],
+            "rejected": sum(own["rejected"].values()),
+            "changes": self.changed[name],
+            "groups": home.groups.total if query.per_columns else None,
+        }
+
+    def _in_window(self, query: Query, home: Any, arrived: int) -> int:
+        """Objects in the window, all groups; of time windows about."""
+        window = query.window
+        if not isinstance(window, Last):
+            return arrived
+        if window.count is not None:
+            return int(np.minimum(home.counts[0], window.count).sum())
+        if not self._pace:
+            return 0
+        gone = self._pace[-1][0] - window.length(self.monitor.state.unit)
+        place = bisect_right(self._pace, gone, key=lambda point: point[0])
+        if not place:
+            return arrived
+        (since, before), (until, after) = self._pace[place - 1], self._pace[min(place, len(self._pace) - 1)]
+        left = before + (after - before) * (gone - since) // max(until - since, 1)
+        return max(0, min(self._pace[-1][1] - left, arrived))
+
+    def answer(self, name: str, key: tuple[Any, ...] | None, rows: int) -> dict[str, Any]:
+        table = self.monitor.answer(name, key=key)
+        return {"columns": table.column_names, "rows": rows_of(table.slice(0, rows)), "total": table.num_rows}
+
+    def detail(self, name: str, group: int | None) -> dict[str, Any]:
+        """One query: its answer and its plane, in one group (None: the one with most arrivals)."""
+        query = self.monitor.queries[name]
+        if query.per_columns and group is None and self.monitor.state.homes[name].groups.total:
+            group = int(self.monitor.state.homes[name].counts[0][: limits.GROUPS].argmax())
+        key = self._key(name, group)
+        return {
+            "name": name,
+            "group": group,
+            "groups": plain(self._groups(name)),
+            "per": list(query.per_columns),
+            "answer": self.answer(name, key, limits.ROWS),
+            "plane": self._plane(name, group, key),
+        }
+
+    def _key(self, name: str, group: int | None) -> tuple[Any, ...] | None:
+        """The values of the `per` columns of a group, by its number."""
+        groups = self.monitor.state.homes[name].groups
+        if group is None or not groups.names or not groups.columns or not 0 <= group < groups.total:
+            return None
+        return tuple(column.take(np.array([group])).to_pylist()[0] for column in groups.columns)
+
+    def _groups(self, name: str) -> list[tuple[Any, ...]]:
+        groups = self.monitor.state.homes[name].groups
+        if not groups.names or not groups.columns:
+            return []
+        first = np.arange(min(limits.GROUPS, groups.total))
+        return list(zip(*(column.take(first).to_pylist() for column in groups.columns), strict=True))
+
+    def _plane(self, name: str, group: int | None, key: tuple[Any, ...] | None) -> dict[str, Any]:
+        query = self.monitor.queries[name]
+        empty: dict[str, Any] = {
+            "points": [],
+            "rest": [],
+            "span": None,
+            "from": None,
+            "to": None,
+            "descending": query.descending,
+        }
+        if query.per_columns and key is None:
+            return empty
+        seen = plane_of(self.monitor, name, key=key)
+        if not len(seen.stamps):
+            return empty
+        rest = [point for point in self._rest.get((name, group), ()) if seen.begin is None or point[0] > seen.begin]
+        oldest = seen.begin if seen.begin is not None else int(seen.stamps.min())
+        order = np.argsort(np.where(seen.rank > 0, seen.rank, 2**31), kind="stable")[: limits.POINTS]
+        points = zip(seen.stamps[order], seen.scores[order], seen.rank[order], strict=True)
+        first, last = _listed(seen.times(np.array([oldest, seen.now])))
+        return empty | {
+            "points": [[int(stamp - seen.now), plain(float(score)), int(rank)] for stamp, score, rank in points],
+            "rest": [[int(stamp - seen.now), plain(score)] for stamp, score in rest],
+            "span": seen.now - oldest,
+            "from": plain(first),
+            "to": plain(last),
+        }
+
+
+def counted_time(clock: int) -> bool:
+    """Has any time been seen?"""
+    return clock > -(2**61)
+
+
+def _listed(values: Any) -> list[Any]:
+    listed: list[Any] = values.tolist() if isinstance(values, np.ndarray) else values.to_pylist()
+    return listed
+
+
+@lru_cache(maxsize=2 * limits.QUERIES)
+def said(query: Query) -> str:
+    """The query in SQL; one that scores by a Python function cannot be said."""
+    try:
+        return query.to_sql()
+    except QueryError:
+        return repr(query)
+
+
+def check(name: str, query: Query, columns: Sequence[str] | None = None) -> None:
+    """What a server that others may reach does not take, and what the stream cannot answer."""
+    if not isinstance(name, str) or not name or len(name) > limits.NAME or not name.isprintable():
+        raise QueryError(f"a query's name has 1 to {limits.NAME} printable characters; got {str(name)[:50]!r}.")
+    if getattr(query, "k", 0) > limits.K:
+        raise QueryError(f"k={query.k:,}: this server takes k up to {limits.K:,}.")  # type: ignore[attr-defined]
+    for column in () if columns is None else needed(query):
+        if column not in columns:  # type: ignore[operator]
+            raise QueryError(f"the stream has no column {column!r}. {near(column, columns or (), 'It has')}")
+
+
+def needed(query: Query) -> set[str]:
+    """The columns that a query reads."""
+    found = {*query.per_columns}
+    for field in ("by", "where"):
+        asked = getattr(query, field, None)
+        if isinstance(asked, str):
+            pairs = field == "by" and query.kind == "TopKPairs"
+            names = parse(asked, members=("a", "b") if pairs else ()).columns
+            found |= {one[2:] if pairs else one for one in names}
+        else:
+            found |= {*getattr(asked, "columns", ())}
+    return found | {getattr(query, field) for field in ("probability", "group") if getattr(query, field, None)}
+
+
+class AnswersBoard:
+    """The folder that `skyband run` writes with the sink upsert: its answer, as it changes."""
+
+    fixed = True
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "answer.parquet"
+        self.changed: dict[str, int] = {}
+        self._table: Any = None
+        self._stamp: tuple[int, int] | None = None
+        self.look()
+
+    def look(self) -> bool:
+        """Is there a newer answer?"""
+        try:
+            found = self.path.stat()
+            stamp = (found.st_mtime_ns, found.st_ino)
+            if stamp == self._stamp:
+                return False
+            from pyarrow import parquet
+
+            table = parquet.ParquetFile(self.path).read()
+        except (OSError, pa.ArrowException) as error:
+            raise BatchError(f"{self.path.parent.name}: {self.path.name} cannot be read ({error}).") from None
+        if not {"query", "rank", "score"} <= set(table.column_names):
+            raise BatchError(f"{self.path.parent.name}: {self.path.name} is not an answer of skyband run.")
+        self._table, self._stamp = table, stamp
+        for name in table["query"].unique().to_pylist():
+            self.changed[name] = self.changed.get(name, 0) + 1
+        return True
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.changed)
+
+    def add(self, name: str, query: Query) -> None:
+        raise QueryError("these queries stand in a Spark pipeline: change them in its file, and start it again.")
+
+    replace = add
+
+    def drop(self, name: str) -> None:
+        self.add(name, Query())
+
+    def head(self) -> dict[str, Any]:
+        return {"arrivals": None, "late": None, "rejected": {}, "clock": None}
+
+    def summaries(self) -> list[dict[str, Any]]:
+        empty = {"kind": "Spark", "algorithm": None, "kept": None, "window": None, "arrivals": None, "late": None}
+        return [
+            {"name": name, "sql": "answer of a Spark pipeline", **empty, "rejected": None, "changes": n, "groups": None}
+            for name, n in self.changed.items()
+        ]
+
+    def _of(self, name: str) -> Any:
+        if name not in self.changed:
+            raise QueryError(f"no query called {name!r} is in the answer. There are: {', '.join(self.names)}.")
+        table = self._table.filter(pc.equal(self._table["query"].cast(pa.string()), name)).drop_columns(["query"])
+        used = [column for column in table.column_names if table[column].null_count < max(table.num_rows, 1)]
+        return table.select(used)
+
+    def answer(self, name: str, key: tuple[Any, ...] | None, rows: int) -> dict[str, Any]:
+        table = self._of(name)
+        hidden = [column for column in table.column_names if column.startswith("skyband ")]
+        table = table.drop_columns(hidden)
+        return {"columns": table.column_names, "rows": rows_of(table.slice(0, rows)), "total": table.num_rows}
+
+    def detail(self, name: str, group: int | None) -> dict[str, Any]:
+        return {
+            "name": name,
+            "group": None,
+            "groups": [],
+            "per": [],
+            "answer": self.answer(name, None, limits.ROWS),
+            "plane": self._plane(self._of(name)),
+        }
+
+    def _plane(self, table: Any) -> dict[str, Any]:
+        empty: dict[str, Any] = {"points": [], "rest": [], "span": None, "from": None, "to": None, "descending": True}
+        if "time" not in table.column_names or not table.num_rows:
+            return empty
+        times = table["time"].combine_chunks()
+        stamps = times.cast(pa.int64()) if not pa.types.is_date(times.type) else times.cast(pa.int32()).cast(pa.int64())
+        numbers, now = np.asarray(stamps), pc.max(times)
+        first = pc.min(times)
+        points = zip(numbers, table["score"].to_pylist(), table["rank"].to_pylist(), strict=True)
+        last = int(numbers.max())
+        shown = [[int(stamp) - last, plain(score), rank] for stamp, score, rank in points][: limits.POINTS]
+        return empty | {
+            "points": shown,
+            "span": int(last - numbers.min()),
+            "from": plain(first.as_py()),
+            "to": plain(now.as_py()),
+        }

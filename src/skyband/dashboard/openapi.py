@@ -1,0 +1,159 @@
+"""The API, described for programs (OpenAPI 3.1) and for the page /docs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skyband.dashboard import limits
+
+_QUESTION = {
+    "type": "object",
+    "properties": {
+        "sql": {"type": "string", "examples": ["SELECT * FROM s ORDER BY x DESC LIMIT 10 WINDOW 1000 ROWS"]},
+        "query": {"type": "object", "description": "In place of sql: as Query.to_dict() gives it."},
+    },
+}
+_NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string", "maxLength": limits.NAME}}
+
+
+def _json(description: str, schema: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"description": description, "content": {"application/json": {"schema": schema or {"type": "object"}}}}
+
+
+def _events(description: str) -> dict[str, Any]:
+    return {"description": description, "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+
+
+def _operation(
+    about: str, answer: dict[str, Any], *, status: str = "200", body: Any = None, parameters: Any = ()
+) -> dict[str, Any]:
+    wrong = {"$ref": "#/components/schemas/Error"}
+    made: dict[str, Any] = {
+        "summary": about,
+        "responses": {status: answer, "4XX": _json("What is wrong, and what instead.", wrong)},
+    }
+    if body is not None:
+        made["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    if parameters:
+        made["parameters"] = list(parameters)
+    return made
+
+
+def _asked(name: str, type_: str, about: str) -> dict[str, Any]:
+    return {"name": name, "in": "query", "required": False, "schema": {"type": type_}, "description": about}
+
+
+def described() -> dict[str, Any]:
+    """The whole document."""
+    from skyband import __version__
+
+    summary = {"$ref": "#/components/schemas/Summary"}
+    roles = {
+        "id": {"type": "string"},
+        "time": {"type": "string"},
+        "keep": {"type": "array", "items": {"type": "string"}},
+    }
+    pace = {
+        "rate": {"type": ["number", "null"], "description": "Rows a second; null: as fast as can be."},
+        "paused": {"type": "boolean"},
+    }
+    stream = {"type": "object", "required": ["stream"], "properties": {"stream": {"type": "string"}, **roles, **pace}}
+    named = {**_QUESTION, "required": ["name"], "properties": {"name": {"type": "string"}, **_QUESTION["properties"]}}  # type: ignore[dict-item]
+    keep = _asked("queries", "string", '"keep": the standing queries stay, and start anew.')
+    key = _asked("key", "string", 'The group as JSON, such as "EWR" or ["EWR", 3]; left out: all groups.')
+    rows = _asked("rows", "integer", f"At most so many rows, up to {limits.API_ROWS:,}.")
+    watch = _asked("watch", "string", "A query whose answer and plane come with each frame.")
+    group = _asked("group", "integer", "Which of its groups, by its place in the list of them.")
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "skyband",
+            "version": __version__,
+            "description": "Standing top-k queries over one stream. "
+            f"Limits: {limits.QUERIES} queries, k up to {limits.K:,}, {limits.BODY:,} bytes a request, "
+            f"{limits.CLIENTS} listeners.",
+        },
+        "paths": {
+            "/api/state": {"get": _operation("The stream and all queries now.", _json("As in a frame."))},
+            "/api/streams": {
+                "get": _operation("What there is to watch.", _json("Names and kinds.", {"type": "array"})),
+            },
+            "/api/stream": {
+                "put": _operation("Watch another stream.", _json("The new state."), body=stream, parameters=[keep]),
+                "patch": _operation(
+                    "Pause, go on, change the pace.",
+                    _json("The new state."),
+                    body={"type": "object", "properties": pace},
+                ),
+            },
+            "/api/check": {
+                "post": _operation("Is this a question, and how would it be answered?", _json("It."), body=_QUESTION),
+            },
+            "/api/queries": {
+                "get": _operation("The standing queries.", _json("Summaries.", {"type": "array", "items": summary})),
+                "post": _operation("Add a standing query.", _json("It stands.", summary), status="201", body=named),
+            },
+            "/api/queries/{name}": {
+                "parameters": [_NAME],
+                "get": _operation("One standing query.", _json("Its summary and value.", summary)),
+                "put": _operation(
+                    "Ask another question under the same name.", _json("It stands.", summary), body=_QUESTION
+                ),
+                "delete": _operation("Drop a standing query.", {"description": "It is gone."}, status="204"),
+            },
+            "/api/queries/{name}/answer": {
+                "parameters": [_NAME],
+                "get": _operation(
+                    "Its answer now, best first.", _json("columns, rows, total."), parameters=[key, rows]
+                ),
+            },
+            "/api/queries/{name}/changes": {
+                "parameters": [_NAME],
+                "get": _operation(
+                    "Subscribe to its changes: events `changes` (rows as Monitor.push gives them); `missed` after a "
+                    "listener was too slow; `beat` every second when there is nothing.",
+                    _events("Server-sent events, without end."),
+                ),
+            },
+            "/api/events": {
+                "get": _operation(
+                    f"Subscribe to frames of the whole state, up to {limits.RATE} a second; the newest wins.",
+                    _events("Events `frame` and `beat`."),
+                    parameters=[watch, group],
+                ),
+            },
+        },
+        "components": {
+            "schemas": {
+                "Error": {
+                    "type": "object",
+                    "properties": {
+                        "error": {
+                            "type": "object",
+                            "required": ["message"],
+                            "properties": {
+                                "message": {"type": "string"},
+                                "at": {"type": "integer", "description": "Where in the sentence."},
+                            },
+                        }
+                    },
+                },
+                "Summary": {
+                    "type": "object",
+                    "properties": {
+                        "name": {"type": "string"},
+                        "kind": {"type": "string"},
+                        "sql": {"type": "string"},
+                        "algorithm": {"type": ["string", "null"]},
+                        "kept": {"type": ["integer", "null"], "description": "Objects kept."},
+                        "window": {"type": ["integer", "null"], "description": "Objects in the window (time: about)."},
+                        "arrivals": {"type": ["integer", "null"]},
+                        "late": {"type": ["integer", "null"]},
+                        "rejected": {"type": ["integer", "null"]},
+                        "changes": {"type": "integer", "description": "Changes of the answer so far."},
+                        "groups": {"type": ["integer", "null"]},
+                    },
+                },
+            }
+        },
+    }

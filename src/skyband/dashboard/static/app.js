@@ -1,0 +1,383 @@
+"use strict";
+const $ = (id) => document.getElementById(id);
+const said = (number) => (number === null || number === undefined ? "–" : typeof number === "number" ? number.toLocaleString("en") : String(number));
+let head = null, detail = null, chosen = null, group = null, source = null, heard = 0, framed = 0, waiting = false;
+let ranks = new Map(), gone = [], shownOf = "", editing = null, suggested = "";
+
+// --- the connection: server-sent events; the newest frame is drawn, those between are not
+
+function connect() {
+  if (source) source.close();
+  const asked = chosen === null ? "" : "?watch=" + encodeURIComponent(chosen) + (group === null ? "" : "&group=" + group);
+  source = new EventSource("/api/events" + asked);
+  source.addEventListener("frame", (event) => {
+    heard = framed = performance.now();
+    const frame = JSON.parse(event.data);
+    head = frame.head;
+    detail = frame.detail;
+    state("live");
+    if (!waiting) { waiting = true; requestAnimationFrame(draw); }
+  });
+  source.addEventListener("beat", () => { heard = performance.now(); state("live"); });
+  source.onerror = () => {
+    state("gone");
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => { if (source.readyState === EventSource.CLOSED) connect(); }, 2000);
+  };
+}
+
+function state(now) {
+  const pill = $("link");
+  const words = { live: "live", gone: "disconnected" };
+  if (pill.textContent !== words[now]) {
+    pill.textContent = words[now];
+    pill.className = "pill " + now;
+    document.querySelector("main").classList.toggle("stale", now === "gone");
+    $("lost").hidden = now === "live";
+    $("lost").textContent = now === "live" ? "" : "The connection is lost. What you see is the last that was known; trying again …";
+  }
+}
+
+setInterval(() => {
+  const stream = head && head.stream, quiet = performance.now() - framed;
+  if (source && heard && performance.now() - heard > 6000) state("gone");
+  const running = stream && !stream.paused && !stream.ended && !stream.error && stream.speed > 0;
+  $("busy").hidden = !(running && quiet > 3000 && $("link").className.includes("live"));
+  $("busy").textContent = $("busy").hidden ? "" : "No news for " + Math.round(quiet / 1000) + " s: busy. The first use of an engine compiles it, once.";
+}, 1000);
+
+async function api(method, path, body) {
+  const options = { method, headers: {} };
+  if (body !== undefined) { options.body = JSON.stringify(body); options.headers["Content-Type"] = "application/json"; }
+  let response;
+  try { response = await fetch(path, options); } catch (error) { throw new Error("The server cannot be reached."); }
+  const text = await response.text();
+  const told = text ? JSON.parse(text) : null;
+  if (!response.ok) throw new Error(told && told.error ? told.error.message : "The server says " + response.status + ".");
+  return told;
+}
+
+// --- drawing
+
+function set(id, text) { const node = $(id); if (node.textContent !== text) node.textContent = text; }
+
+function draw() {
+  waiting = false;
+  if (!head) return;
+  drawStream(head.stream);
+  drawList(head.queries);
+  drawDetail();
+}
+
+function drawStream(stream) {
+  $("counts").hidden = !stream;
+  $("controls").hidden = !stream || !stream.paced;
+  if (!stream) {
+    set("stream-name", "None is chosen.");
+    if (!$("choosing").dataset.opened) { $("choosing").open = true; $("choosing").dataset.opened = "yes"; }
+    return;
+  }
+  const roles = stream.roles, labels = [];
+  if (roles.id) labels.push("labelled by " + roles.id);
+  if (roles.time) labels.push("time is " + roles.time);
+  const what = stream.error ? "stopped by an error" : stream.ended ? "ended" : stream.paused ? "paused" : stream.fixed ? "a Spark pipeline's answers" : "running";
+  set("stream-name", stream.title + (labels.length ? " (" + labels.join(", ") + ")" : "") + ": " + what);
+  $("stream-error").hidden = !stream.error;
+  set("stream-error", stream.error || "");
+  set("speed", said(Math.round(stream.speed)));
+  set("arrivals", said(stream.arrivals));
+  set("late", said(stream.late));
+  const reasons = Object.entries(stream.rejected || {});
+  set("rejected", said(reasons.reduce((sum, entry) => sum + entry[1], 0)));
+  $("reasons").hidden = !reasons.length;
+  set("reasons", reasons.map(([why, count]) => why + ": " + said(count)).join("; "));
+  set("clock", stream.clock === null ? "none" : shortTime(stream.clock));
+  set("pause", stream.paused ? "Go on" : "Pause");
+  const pace = stream.rate === null ? "" : String(stream.rate);
+  if (document.activeElement !== $("pace") && $("pace").value !== pace) {
+    if (![...$("pace").options].some((option) => option.value === pace)) $("pace").add(new Option(said(stream.rate) + " rows a second", pace));
+    $("pace").value = pace;
+  }
+  drawExamples(stream);
+}
+
+function drawExamples(stream) {
+  const columns = stream.columns || [];
+  const key = JSON.stringify([columns, stream.roles]);
+  if (key === suggested) return;
+  suggested = key;
+  const numbers = columns.filter(([name, type]) => /^(u?int|float|double|decimal)/.test(type) && name !== stream.roles.time && name !== stream.roles.id).map((column) => quote(column[0]));
+  const words = columns.filter(([, type]) => /string/.test(type)).map((column) => quote(column[0])).filter((name) => name !== stream.roles.id);
+  const examples = [];
+  if (numbers.length) {
+    const by = numbers[numbers.length - 1], over = stream.roles.time ? "WINDOW '1 hour'" : "WINDOW 1000 ROWS";
+    examples.push(["best", "SELECT * FROM s ORDER BY " + by + " DESC LIMIT 10 WINDOW 1000 ROWS"]);
+    if (words.length) examples.push(["best per " + words[0], "SELECT * FROM s ORDER BY " + by + " DESC LIMIT 5 PER " + words[0] + " " + over]);
+    if (numbers.length > 1) examples.push(["both", "SELECT * FROM s ORDER BY 0.5*" + numbers[0] + " + 0.5*" + numbers[1] + " DESC LIMIT 10 " + over]);
+  }
+  const place = $("examples");
+  place.replaceChildren("Columns: " + columns.map(([name, type]) => name + " (" + type + ")").join(", ") + ". ");
+  if (examples.length) place.append("Try: ");
+  for (const [name, text] of examples) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = name;
+    button.addEventListener("click", () => { edit(null); $("ask-name").value = free(name); $("ask-sql").value = text; });
+    place.append(button, " ");
+  }
+  place.hidden = !columns.length;
+}
+
+function quote(name) { return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? name : "`" + name.replaceAll("`", "``") + "`"; }
+function free(name) {
+  const taken = new Set((head ? head.queries : []).map((one) => one.name));
+  let found = name;
+  for (let n = 2; taken.has(found); n++) found = name + " " + n;
+  return found;
+}
+
+const entries = new Map();
+function drawList(queries) {
+  const list = $("list");
+  set("queries-count", queries.length ? "(" + queries.length + ")" : "");
+  const fixed = head.stream && head.stream.fixed;
+  $("no-queries").hidden = queries.length > 0 || !head.stream;
+  $("asking").hidden = !head.stream || fixed;
+  if (!queries.length && head.stream && !$("asking").dataset.opened) { $("asking").open = true; $("asking").dataset.opened = "yes"; }
+  const names = new Set(queries.map((one) => one.name));
+  for (const [name, entry] of entries) if (!names.has(name)) { entry.item.remove(); entries.delete(name); }
+  for (const one of queries) {
+    let entry = entries.get(one.name);
+    if (!entry) { entry = makeEntry(one.name); entries.set(one.name, entry); list.append(entry.item); }
+    fill(entry.asked, one.sql);
+    fill(entry.number, (one.kept === null ? "" : said(one.kept) + " kept, ") + said(one.changes) + " changes");
+    entry.number.classList.toggle("beat", entry.changes !== undefined && entry.changes !== one.changes);
+    entry.changes = one.changes;
+    const current = String(one.name === chosen);
+    if (entry.button.getAttribute("aria-current") !== current) entry.button.setAttribute("aria-current", current);
+  }
+  if (queries.length && !names.has(chosen)) choose(queries[0].name);
+  if (!queries.length && chosen !== null) choose(null);
+}
+
+function fill(node, text) { if (node.textContent !== text) node.textContent = text; }
+
+function makeEntry(name) {
+  const item = document.createElement("li"), button = document.createElement("button");
+  button.type = "button";
+  const parts = {};
+  for (const part of ["name", "number", "asked"]) { parts[part] = document.createElement("span"); parts[part].className = part; button.append(parts[part]); }
+  parts.name.textContent = name;
+  button.addEventListener("click", () => choose(name));
+  item.append(button);
+  return { item, button, ...parts };
+}
+
+function choose(name, which = null) {
+  chosen = name;
+  group = which;
+  detail = null;
+  ranks = new Map();
+  gone = [];
+  connect();
+  if (head) { drawList(head.queries); drawDetail(); }
+}
+
+function drawDetail() {
+  const own = head.queries.find((one) => one.name === chosen);
+  $("detail").hidden = !own;
+  $("nothing").hidden = Boolean(own);
+  if (!own) {
+    set("shown-title", "Answer");
+    set("nothing", !head.stream ? "Choose a stream, ask a question, and its answer shows here." : "Ask a question, and its answer shows here.");
+    return;
+  }
+  set("shown-title", own.name);
+  set("shown-sql", own.sql);
+  const fixed = head.stream && head.stream.fixed;
+  $("change").hidden = $("drop").hidden = Boolean(fixed);
+  set("kept", own.kept === null ? "–" : said(own.kept) + " of " + said(own.window));
+  $("kept-bar").style.width = own.kept === null || !own.window ? "0" : Math.min(100, (100 * own.kept) / own.window) + "%";
+  set("changes", said(own.changes));
+  set("own-arrivals", said(own.arrivals));
+  set("own-late", said(own.late));
+  set("own-rejected", said(own.rejected));
+  set("algorithm", own.algorithm || "–");
+  if (!detail || detail.name !== chosen) { set("total", "loading …"); return; }
+  if (group === null && detail.group !== null && detail.group !== undefined) { group = detail.group; connect(); }
+  if (detail.error || detail.gone) { set("total", detail.error || "It has been dropped."); return; }
+  drawGroups();
+  drawPlane($("plane"), detail.plane);
+  const top = detail.plane.points.filter((point) => point[2]).length;
+  $("plane").setAttribute("aria-label", "The score-time plane: " + top + " in the answer, " + (detail.plane.points.length - top) + " in the skyband");
+  drawAnswer(detail.answer);
+}
+
+function drawGroups() {
+  const groups = detail.groups, select = $("group");
+  $("group-label").hidden = groups.length < 2;
+  if (select.options.length !== groups.length) {
+    select.replaceChildren(...groups.map((values, place) => new Option(values.map((value) => (value === null ? "null" : value)).join(", "), place)));
+  }
+  const at = String(detail.group || 0);
+  if (document.activeElement !== select && select.value !== at) select.value = at;
+}
+
+// Movements are shown for three seconds: a row that has entered, risen or fallen.
+function drawAnswer(answer) {
+  const now = performance.now(), columns = answer.columns, of = chosen + " " + detail.group + " " + columns.join();
+  if (of !== shownOf) {
+    shownOf = of;
+    ranks = new Map();
+    gone = [];
+    $("head").replaceChildren(...["", ...columns].map((name) => {
+      const cell = document.createElement(name ? "th" : "td");
+      cell.textContent = name;
+      if (name) cell.scope = "col";
+      if (name === "score" || name === "rank" || name === "probability") cell.className = "n";
+      return cell;
+    }));
+    $("rows").replaceChildren();
+  }
+  set("total", answer.total > answer.rows.length ? "(the first " + answer.rows.length + " of " + said(answer.total) + ")" : "");
+  $("nobody").hidden = answer.rows.length > 0;
+  const label = columns.map((name, place) => (/^id(_[ab])?$/.test(name) || (detail.per || []).includes(name) ? place : -1)).filter((place) => place >= 0);
+  const times = columns.indexOf("time"), next = new Map(), fresh = ranks.size > 0;
+  answer.rows.forEach((row, place) => {
+    const who = label.map((at) => row[at]).join("\u0000") + (times >= 0 ? "\u0000" + row[times] : "");
+    const before = ranks.get(who);
+    const moved = before === undefined ? (fresh ? "new" : "") : before.place === place ? before.moved : place < before.place ? "up" : "down";
+    const at = before !== undefined && before.place === place ? before.at : now;
+    const by = before === undefined || before.place === place ? (before ? before.by : 0) : Math.abs(place - before.place);
+    next.set(who, { place, moved, at, by, text: row });
+  });
+  for (const [who, before] of ranks) if (!next.has(who)) gone.unshift(label.map((at) => before.text[at]).join(", "));
+  gone = gone.slice(0, 8);
+  ranks = next;
+  const body = $("rows");
+  while (body.rows.length > answer.rows.length) body.deleteRow(-1);
+  while (body.rows.length < answer.rows.length) {
+    const line = body.insertRow();
+    for (let n = 0; n <= columns.length; n++) line.insertCell();
+    line.cells[0].className = "move";
+  }
+  const marks = [...next.values()];
+  answer.rows.forEach((row, place) => {
+    const cells = body.rows[place].cells, mark = marks[place], live = mark && now - mark.at < 3000 ? mark : { moved: "", by: 0 };
+    fill(cells[0], live.moved === "new" ? "new" : live.moved === "up" ? "▲ " + live.by : live.moved === "down" ? "▼ " + live.by : "");
+    const kind = "move " + live.moved;
+    if (cells[0].className !== kind) cells[0].className = kind;
+    row.forEach((value, n) => {
+      fill(cells[n + 1], value === null ? "" : typeof value === "number" ? (columns[n] === "score" || columns[n] === "probability" ? short(value) : String(value)) : shortTime(value));
+      const side = typeof value === "number" ? "n" : "";
+      if (cells[n + 1].className !== side) cells[n + 1].className = side;
+    });
+  });
+  set("left", gone.length ? "Left lately: " + gone.join("; ") : "");
+}
+
+// --- what one can do
+
+function show(id, error) { $(id).hidden = !error; $(id).textContent = error ? error.message : ""; }
+
+$("pause").addEventListener("click", () => api("PATCH", "/api/stream", { paused: !head.stream.paused }).catch((error) => alertStream(error)));
+$("pace").addEventListener("change", () => api("PATCH", "/api/stream", { rate: $("pace").value ? Number($("pace").value) : null }).catch((error) => alertStream(error)));
+function alertStream(error) { show("stream-error", error); }
+
+$("choosing").addEventListener("toggle", loadStreams);
+async function loadStreams() {
+  if (!$("choosing").open) return;
+  try {
+    const found = await api("GET", "/api/streams");
+    const before = $("choice").value;
+    $("choice").replaceChildren(...found.map((one) => new Option((one.name === "-" ? "stdin" : one.name) + " (" + one.kind + ")", one.name)));
+    if (before) $("choice").value = before;
+    show("choose-error", null);
+  } catch (error) { show("choose-error", error); }
+}
+
+$("choose").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = new FormData(event.target), keep = form.get("keep").split(",").map((name) => name.trim()).filter(Boolean);
+  const body = { stream: form.get("stream"), id: form.get("id").trim() || null, time: form.get("time").trim() || null, keep, rate: 2000 };
+  try {
+    await api("PUT", "/api/stream", body);
+    show("choose-error", null);
+    $("choosing").open = false;
+    delete $("asking").dataset.opened;
+    choose(null);
+  } catch (error) { show("choose-error", error); }
+});
+
+function edit(name) {
+  editing = name;
+  $("asking").open = true;
+  $("ask-name").readOnly = name !== null;
+  $("ask").querySelector("[type=submit]").textContent = name === null ? "Ask" : "Change " + name;
+  if (name !== null) { $("ask-name").value = name; $("ask-sql").value = head.queries.find((one) => one.name === name).sql; }
+  show("ask-error", null);
+  $("ask-told").hidden = true;
+  $("ask-sql").focus();
+}
+
+$("ask").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const name = $("ask-name").value.trim(), sql = $("ask-sql").value;
+  try {
+    if (editing === null) await api("POST", "/api/queries", { name, sql });
+    else await api("PUT", "/api/queries/" + encodeURIComponent(editing), { sql });
+    show("ask-error", null);
+    $("ask-told").hidden = true;
+    editing = null;
+    $("ask-name").readOnly = false;
+    $("ask").querySelector("[type=submit]").textContent = "Ask";
+    $("ask").reset();
+    $("asking").open = false;
+    choose(name);
+    $("shown").focus();
+  } catch (error) { show("ask-error", error); }
+});
+
+$("check").addEventListener("click", async () => {
+  try {
+    const told = await api("POST", "/api/check", { sql: $("ask-sql").value });
+    $("ask-told").textContent = told.explain;
+    $("ask-told").hidden = false;
+    show("ask-error", null);
+  } catch (error) { show("ask-error", error); $("ask-told").hidden = true; }
+});
+
+$("change").addEventListener("click", () => edit(chosen));
+$("drop").addEventListener("click", async () => {
+  try { await api("DELETE", "/api/queries/" + encodeURIComponent(chosen)); choose(null); $("queries-title").scrollIntoView({ block: "nearest" }); }
+  catch (error) { alertStream(error); }
+});
+$("group").addEventListener("change", () => choose(chosen, Number($("group").value)));
+window.addEventListener("resize", () => { if (head) drawDetail(); });
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+  if (event.key === "Escape" && typing) event.target.blur();
+  if (typing) return;
+  if (event.key === "/" && head && head.stream && !head.stream.fixed) { event.preventDefault(); edit(null); }
+  if (event.key === "p" && !$("controls").hidden) $("pause").click();
+  if ((event.key === "ArrowDown" || event.key === "ArrowUp") && $("list").contains(event.target)) {
+    event.preventDefault();
+    const names = head.queries.map((one) => one.name), at = names.indexOf(chosen) + (event.key === "ArrowDown" ? 1 : -1);
+    if (at >= 0 && at < names.length) { choose(names[at]); entries.get(names[at]).button.focus(); }
+  }
+});
+
+const themes = ["system", "light", "dark"];
+function theme(name) {
+  if (name === "system") delete document.documentElement.dataset.theme; else document.documentElement.dataset.theme = name;
+  $("theme").textContent = "theme: " + name;
+  try { localStorage.setItem("skyband theme", name); } catch (error) { /* private mode: not kept */ }
+  if (head) drawDetail();
+}
+$("theme").addEventListener("click", () => theme(themes[(themes.indexOf(document.documentElement.dataset.theme || "system") + 1) % 3]));
+let kept = "system";
+try { kept = localStorage.getItem("skyband theme") || "system"; } catch (error) { /* as above */ }
+theme(themes.includes(kept) ? kept : "system");
+connect();
+loadStreams();

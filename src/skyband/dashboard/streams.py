@@ -1,0 +1,239 @@
+"""Where rows come from: each stream hands out tables of at most so many rows, and never waits for them."""
+
+from __future__ import annotations
+
+import io
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import pyarrow as pa
+
+from skyband.datasets.streams import STREAMS, endless
+from skyband.errors import BatchError, QueryError
+from skyband.files import ENDINGS, format_of, schema, tables
+
+_DEPTH, _OFFERED = 3, 200
+
+
+class Stream(Protocol):
+    title: str
+    paced: bool  # rows come at our pace; False: at the pace of somebody else
+    ended: bool
+
+    @property
+    def columns(self) -> Any:
+        """Its schema, or None while nothing is known."""
+
+    def read(self, rows: int) -> Any:
+        """The next rows; None: there are none now."""
+
+    def close(self) -> None: ...
+
+
+class Replay:
+    """A file, or several in order: from the first row to the last."""
+
+    paced = True
+
+    def __init__(self, paths: list[Path], title: str) -> None:
+        self.title = title
+        self.ended = False
+        self.columns = schema(paths[0])
+        self._tables: Iterator[Any] = (table for path in paths for table in tables(path))
+        self._rest: Any = None
+
+    def read(self, rows: int) -> Any:
+        if self._rest is None or not self._rest.num_rows:
+            self._rest = next(self._tables, None)
+        if self._rest is None:
+            self.ended = True
+            return None
+        taken, self._rest = self._rest.slice(0, rows), self._rest.slice(rows)
+        return taken
+
+    def close(self) -> None:
+        self._tables = iter(())
+
+
+class Folder:
+    """A folder: the files that are in it, by name, and those that come; each is read once, when it is whole.
+
+    A file that is being written should have another ending, or a name that begins with a dot or an underscore.
+    """
+
+    paced = True
+
+    def __init__(self, folder: Path, title: str) -> None:
+        self.title, self.folder = title, folder
+        self.ended = False
+        self.columns: Any = None
+        self._seen: set[str] = set()
+        self._replay: Replay | None = None
+        self._looked = 0.0
+        self._look()
+
+    def _look(self) -> None:
+        names = sorted(path.name for path in self.folder.iterdir() if _offered(path) and path.is_file())
+        fresh = [name for name in names if name not in self._seen]
+        if fresh:
+            path = self.folder / fresh[0]
+            self._seen.add(fresh[0])
+            if path.stat().st_size:
+                self._replay = Replay([path], self.title)
+                self.columns = self._replay.columns
+
+    def read(self, rows: int) -> Any:
+        if self._replay is None and time.monotonic() - self._looked > 0.2:
+            self._looked = time.monotonic()
+            self._look()
+        if self._replay is None:
+            return None
+        table = self._replay.read(rows)
+        if table is None:
+            self._replay, self._looked = None, 0.0
+        return table
+
+    def close(self) -> None:
+        self._replay = None
+
+
+class Endless:
+    """A generator of `skyband datasets`, which never ends."""
+
+    paced = True
+
+    def __init__(self, name: str, seed: int = 0) -> None:
+        self.title = f"{name} (made up)"
+        self.ended = False
+        self.name, self.seed, self.at = name, seed, 0
+        self.columns = endless(name, 0, 1, seed=seed).schema
+
+    def read(self, rows: int) -> Any:
+        table = endless(self.name, self.at, self.at + rows, seed=self.seed)
+        self.at += rows
+        return table
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Lines:
+    """Lines of JSON, or CSV with a header, as they come through a pipe."""
+
+    paced = False
+
+    def __init__(self, pipe: BinaryIO, title: str = "stdin") -> None:
+        self.title = title
+        self.ended = False
+        self.columns: Any = None
+        self._header = b""
+        self._queue: queue.Queue[bytes | None] = queue.Queue(20_000)  # the writer waits when it is full
+        self._reader = threading.Thread(target=self._listen, args=(pipe,), daemon=True, name="skyband stdin")
+        self._reader.start()
+
+    def _listen(self, pipe: BinaryIO) -> None:
+        for line in pipe:
+            if line.strip():
+                self._queue.put(line)
+        self._queue.put(None)
+
+    def read(self, rows: int) -> Any:
+        lines: list[bytes] = []
+        try:
+            while len(lines) < rows:
+                line = self._queue.get_nowait()
+                if line is None:
+                    self.ended = True
+                    break
+                lines.append(line)
+        except queue.Empty:
+            pass
+        return self._table(lines) if lines else None
+
+    def _table(self, lines: list[bytes]) -> Any:
+        try:
+            if self.columns is None and not self._header and not lines[0].lstrip().startswith(b"{"):
+                self._header = lines.pop(0)
+                if not lines:
+                    return None
+            table = self._csv(lines) if self._header else self._json(lines)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            raise BatchError(f"{self.title}: {error}. Write lines of JSON, or CSV with a header.") from None
+        self.columns = table.schema if self.columns is None else self.columns
+        return table
+
+    def _csv(self, lines: list[bytes]) -> Any:
+        from pyarrow import csv
+
+        types = None if self.columns is None else {field.name: field.type for field in self.columns}
+        data = io.BytesIO(self._header + b"".join(lines))
+        return csv.read_csv(data, convert_options=csv.ConvertOptions(column_types=types))
+
+    def _json(self, lines: list[bytes]) -> Any:
+        from pyarrow import json
+
+        options = None if self.columns is None else json.ParseOptions(explicit_schema=self.columns)
+        return json.read_json(io.BytesIO(b"".join(lines)), parse_options=options)
+
+    def close(self) -> None:
+        """The reader ends with its pipe."""
+
+
+def _offered(path: Path) -> bool:
+    return not path.name.startswith((".", "_")) and (
+        path.suffix.lower() in ENDINGS or (path.suffix == ".gz" and path.with_suffix("").suffix.lower() in ENDINGS)
+    )
+
+
+def inside(root: Path, path: str) -> Path:
+    """A path below the root that may be looked at."""
+    base = root.resolve()
+    found = (base / path).resolve()
+    if not found.is_relative_to(base):
+        raise QueryError(f"{path!r} lies outside of {base.name!r}, the folder that is served. Start with --root.")
+    if not found.exists():
+        raise QueryError(f"{path!r}: there is no such file or folder in {base.name!r}.")
+    return found
+
+
+def open_stream(root: Path, given: str, pipe: BinaryIO | None = None) -> Stream:
+    """The stream of a name: `-` (stdin), a generator, a file or a folder below the root."""
+    if given == "-":
+        if pipe is None:
+            raise QueryError("stdin is read once, by: skyband serve -")
+        return Lines(pipe)
+    if given in STREAMS:
+        return Endless(given)
+    path = inside(root, given)
+    if path.is_dir():
+        return Folder(path, given)
+    format_of(path)
+    return Replay([path], given)
+
+
+def offered(root: Path) -> list[dict[str, str]]:
+    """What there is to choose: files and folders below the root, and generators."""
+    found: list[dict[str, str]] = []
+    base = root.resolve()
+
+    def walk(folder: Path, depth: int) -> None:
+        try:
+            inner = sorted(folder.iterdir())
+        except OSError:
+            return
+        files = [path for path in inner if path.is_file() and _offered(path)]
+        if (folder / "answer.parquet").is_file():
+            found.append({"name": str(folder.relative_to(base)), "kind": "answers"})
+        elif files and folder != base:
+            found.append({"name": str(folder.relative_to(base)), "kind": "folder"})
+        found.extend({"name": str(path.relative_to(base)), "kind": "file"} for path in files)
+        for path in inner:
+            if depth and path.is_dir() and not path.name.startswith((".", "_")) and len(found) < _OFFERED:
+                walk(path, depth - 1)
+
+    walk(base, _DEPTH)
+    return found[:_OFFERED] + [{"name": name, "kind": "made up"} for name in STREAMS]

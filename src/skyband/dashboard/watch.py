@@ -1,0 +1,368 @@
+"""The thread that owns a board: it reads the stream at its pace, does what it is asked between two pushes, and
+publishes frames, at most `limits.RATE` a second. A frame replaces the one before: who is slow sees the newest.
+
+Memory does not grow with the stream: what is kept is the Monitor's state and a few bounded samples.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from skyband.dashboard import limits
+from skyband.dashboard.boards import AnswersBoard, MonitorBoard, plain
+from skyband.dashboard.streams import Stream, inside, open_stream
+from skyband.errors import QueryError, SkybandError
+from skyband.files import only_time
+from skyband.monitor import Monitor
+from skyband.query import Query
+
+Board = MonitorBoard | AnswersBoard
+Watched = tuple[str, int | None]  # a query, and which of its groups
+_HISTORY = 120  # samples of throughput and objects kept
+_PATIENCE = 60.0  # seconds that a request waits for the thread (kernels may compile)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What is shown at one moment, as JSON: the same head for all, and the details that somebody looks at."""
+
+    number: int
+    head: bytes
+    details: dict[Watched, bytes]
+
+
+@dataclass
+class Told:
+    """A program that listens to the changes of a query. `push` is called by the watch's thread."""
+
+    query: str
+    push: Callable[[list[dict[str, Any]]], None]
+
+
+@dataclass
+class _State:
+    """What the thread alone touches."""
+
+    stream: Stream | None = None
+    board: Board | None = None
+    chosen: dict[str, Any] = field(default_factory=dict)
+    paused: bool = False
+    rate: float | None = None  # rows a second; None: as fast as can be
+    owed: float = 0.0  # rows that may be read now
+    last: float = 0.0
+    error: str | None = None
+    ended: bool = False
+    rows: int = 0
+    waiting: Any = None  # rows that could not be taken
+    recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=100))
+    history: deque[tuple[float, int | None]] = field(default_factory=lambda: deque(maxlen=_HISTORY))
+    sampled: float = 0.0
+    number: int = 0
+    dirty: bool = True
+    framed: float = 0.0
+
+
+class Watch:
+    """Start it, ask it (`call`), listen to it (`listen`), stop it."""
+
+    def __init__(self, root: Path, pipe: BinaryIO | None = None) -> None:
+        self.root, self.pipe = root, pipe
+        self.frame = Frame(0, b"{}", {})
+        self._now = _State()
+        self._asked: queue.Queue[tuple[Callable[[], Any], Future[Any]]] = queue.Queue(1000)
+        self._wake: list[Callable[[], None]] = []  # called after each frame
+        self._watched: dict[object, Watched] = {}
+        self._told: list[Told] = []
+        self._lock = threading.Lock()  # of the three above
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, daemon=True, name="skyband watch")
+
+    # --- from any thread
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._thread.join(10)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Let the thread do something; returns or raises what it does."""
+        future: Future[Any] = Future()
+        try:
+            self._asked.put_nowait((lambda: function(*arguments), future))
+        except queue.Full:
+            raise QueryError("too many requests are waiting. Try again in a moment.") from None
+        try:
+            return future.result(_PATIENCE)
+        except TimeoutError:
+            future.cancel()
+            raise QueryError("the stream is busy (the first use of an engine compiles it). Try again.") from None
+
+    def listen(self, wake: Callable[[], None], watched: Watched | None = None) -> object:
+        """Call `wake` after each frame, which has the detail of `watched`; returns what `leave` takes."""
+        with self._lock:
+            if len(self._wake) >= limits.CLIENTS:
+                raise QueryError(f"{limits.CLIENTS} listen already, the most that one server takes.")
+            self._wake.append(wake)
+            if watched is not None:
+                self._watched[wake] = watched
+        self._now.dirty = True
+        return wake
+
+    def leave(self, handle: object) -> None:
+        with self._lock:
+            self._wake = [wake for wake in self._wake if wake is not handle]
+            self._watched.pop(handle, None)
+
+    def tell(self, told: Told) -> None:
+        with self._lock:
+            if len(self._told) >= limits.CLIENTS:
+                raise QueryError(f"{limits.CLIENTS} programs listen already, the most that one server takes.")
+            self._told.append(told)
+
+    def untell(self, told: Told) -> None:
+        with self._lock:
+            self._told = [one for one in self._told if one is not told]
+
+    @property
+    def watched(self) -> set[Watched]:
+        with self._lock:
+            return set(self._watched.values())
+
+    # --- on the thread: what one may ask, through `call`
+
+    def choose(self, given: dict[str, Any], queries: dict[str, Query]) -> None:
+        """Another stream, with these queries. On an error everything stays as it was."""
+        name, now = given["stream"], self._now
+        if name not in ("-",) and (self.root / name / "answer.parquet").is_file():
+            board: Board = AnswersBoard(inside(self.root, name))
+            stream = None
+        else:
+            stream = open_stream(self.root, name, self.pipe)
+            columns = None if stream.columns is None else stream.columns.names
+            board = MonitorBoard(Monitor({}, **self._roles(given, stream.columns)), columns)
+            for query_name, query in queries.items():
+                board.add(query_name, query)
+        if now.stream is not None:
+            now.stream.close()
+        if name == "-":
+            self.pipe = None
+        fresh = _State(stream, board, dict(given), given.get("paused", False), given.get("rate"), number=now.number)
+        fresh.last = time.monotonic()
+        self._now = fresh
+
+    def _roles(self, given: dict[str, Any], columns: Any) -> dict[str, Any]:
+        """The columns' roles; time is the only column of times unless it is named."""
+        roles = {role: given.get(role) for role in ("id", "time")} | {"keep": given.get("keep") or ()}
+        if columns is None:
+            return roles
+        if roles["time"] is None:
+            roles["time"] = given["time"] = only_time(columns)
+        for role in ("id", "time"):
+            if roles[role] is not None and roles[role] not in columns.names:
+                raise QueryError(
+                    f"{role}: the stream has no column {roles[role]!r}. It has: {', '.join(columns.names)}."
+                )
+        return roles
+
+    def control(self, *, paused: bool | None = None, rate: float | str | None = "") -> None:
+        if paused is not None:
+            self._now.paused = paused
+        if not isinstance(rate, str):
+            self._now.rate = rate
+        self._now.owed, self._now.last, self._now.dirty = 0.0, time.monotonic(), True
+
+    def board(self) -> Board:
+        if self._now.board is None:
+            raise QueryError("no stream is chosen yet. Choose one first: PUT /api/stream.")
+        return self._now.board
+
+    def add(self, name: str, query: Query) -> None:
+        self.board().add(name, query)
+        self._again()
+
+    def replace(self, name: str, query: Query) -> None:
+        self.board().replace(name, query)
+        self._again()
+
+    def drop(self, name: str) -> None:
+        self.board().drop(name)
+        self._again()
+
+    def _again(self) -> None:
+        """After the questions have changed, rows that could not be taken may be."""
+        self._now.error, self._now.dirty = None, True
+
+    def look(self) -> dict[str, Any]:
+        """All that a page shows but for details."""
+        now = self._now
+        found: dict[str, Any] = {"stream": None, "queries": []}
+        if now.board is not None:
+            found["stream"] = self._stream()
+            found["queries"] = now.board.summaries()
+        return found
+
+    def _stream(self) -> dict[str, Any]:
+        now, board = self._now, self.board()
+        columns = now.stream.columns if now.stream is not None else None
+        return {
+            "name": now.chosen["stream"],
+            "title": now.stream.title if now.stream is not None else now.chosen["stream"],
+            "roles": {role: now.chosen.get(role) for role in ("id", "time", "keep")},
+            "columns": None if columns is None else [[one.name, str(one.type)] for one in columns],
+            "fixed": board.fixed,
+            "paced": now.stream is not None and now.stream.paced,
+            "paused": now.paused,
+            "rate": now.rate,
+            "ended": now.ended,
+            "error": now.error,
+            "rows": now.rows,
+            "speed": self._speed(),
+            "history": [plain(list(sample)) for sample in now.history],
+            **board.head(),
+        }
+
+    def _speed(self) -> float:
+        """Rows a second, lately."""
+        recent, at = self._now.recent, time.monotonic()
+        first = next((point for point in recent if at - point[0] < 2.0), None)
+        if first is None or self._now.paused or self._now.ended:
+            return 0.0
+        return round((self._now.rows - first[1]) / max(at - first[0], 0.05), 1)
+
+    # --- the thread
+
+    def _run(self) -> None:
+        while not self._stopping:
+            idle = not self._step()
+            self._frame()
+            try:
+                function, future = self._asked.get(timeout=0.02 if idle else 0.0001)
+            except queue.Empty:
+                continue
+            self._do(function, future)
+            while not self._asked.empty():
+                self._do(*self._asked.get_nowait())
+            self._frame(at_once=True)
+
+    def _do(self, function: Callable[[], Any], future: Future[Any]) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(function())
+        except Exception as error:  # to whoever asked
+            future.set_exception(error)
+
+    def _step(self) -> bool:
+        """Read and push once; False: there is nothing to do now."""
+        now = self._now
+        if now.board is None or now.paused or now.ended or now.error is not None:
+            return False
+        try:
+            if isinstance(now.board, AnswersBoard):
+                return self._follow(now.board)
+            assert now.stream is not None
+            table, now.waiting = now.waiting, None
+            if table is None and (rows := self._allowed(now.stream)):
+                table = now.stream.read(rows)
+            if table is None:
+                now.ended = now.stream.ended
+                now.dirty |= now.ended
+                return False
+            now.waiting = table
+            changes = now.board.push(table, self.watched)
+            now.waiting = None
+        except SkybandError as error:
+            now.error, now.dirty = str(error), True
+            return False
+        except Exception as error:  # a bug must show itself on the page, and leave the server there
+            now.error, now.dirty = f"{type(error).__name__}: {error}", True
+            return False
+        now.rows += table.num_rows
+        now.owed = max(0.0, now.owed - table.num_rows)
+        now.dirty = True
+        at = time.monotonic()
+        if not now.recent or at - now.recent[-1][0] > 0.03:
+            now.recent.append((at, now.rows))
+        self._share(changes)
+        return True
+
+    def _follow(self, board: AnswersBoard) -> bool:
+        at = time.monotonic()
+        if at - self._now.last < 0.25:
+            return False
+        self._now.last = at
+        self._now.dirty |= board.look()
+        return False
+
+    def _allowed(self, stream: Stream) -> int:
+        """How many rows may be read now."""
+        now, at = self._now, time.monotonic()
+        if now.rate is None or not stream.paced:
+            return limits.BATCH
+        now.owed = min(now.owed + (at - now.last) * now.rate, max(1.0, now.rate / 2))
+        now.last = at
+        if now.owed < 1 or (now.owed < now.rate / 40 and now.rate > 40):  # some 40 pushes a second
+            return 0
+        return min(int(now.owed), limits.BATCH)
+
+    def _share(self, changes: Any) -> None:
+        with self._lock:
+            told = list(self._told)
+        if not told or not changes.num_rows:
+            return
+        rows: dict[str, list[dict[str, Any]]] = {}
+        wanted = {one.query for one in told}
+        for row in changes.to_pylist():
+            if row["query"] in wanted:
+                rows.setdefault(row["query"], []).append(plain(row))
+        for one in told:
+            if one.query in rows:
+                one.push(rows[one.query])
+
+    def _frame(self, *, at_once: bool = False) -> None:
+        now, at = self._now, time.monotonic()
+        if at - now.sampled > 1.0 and now.board is not None:
+            now.sampled = at
+            kept = [one["kept"] for one in now.board.summaries()]
+            now.history.append((self._speed(), None if None in kept else sum(kept)))
+            now.dirty = True
+        if not now.dirty or (not at_once and at - now.framed < 1 / limits.RATE):
+            return
+        with self._lock:
+            wake, watched = list(self._wake), set(self._watched.values())
+        if not wake:
+            return
+        now.dirty, now.framed = False, at
+        now.number += 1
+        try:
+            head = self.look()
+            details = {what: _json(self._detail(what)) for what in watched}
+            self.frame = Frame(now.number, _json(head), details)
+        except SkybandError as error:
+            now.error = str(error)
+        for call in wake:
+            call()
+
+    def _detail(self, what: Watched) -> dict[str, Any]:
+        board, (name, group) = self._now.board, what
+        if board is None or name not in board.names:
+            return {"name": name, "gone": True}
+        try:
+            return board.detail(name, group)
+        except SkybandError as error:
+            return {"name": name, "error": str(error)}
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()

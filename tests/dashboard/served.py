@@ -1,0 +1,98 @@
+"""A server in this process, on loopback and a free port; and a client that knows JSON and server-sent events."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import uvicorn
+
+from dashboard.browser import wait
+from skyband.dashboard.app import make_app
+from skyband.dashboard.watch import Watch
+
+
+class Client:
+    def __init__(self, port: int, headers: dict[str, str] | None = None) -> None:
+        self.port, self.headers = port, headers or {}
+
+    def send(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        """The status, and what was told."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=70)
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        given = self.headers | {name.replace("_", "-"): value for name, value in headers.items()}
+        if data is not None:
+            given = {"Content-Type": "application/json"} | given
+        connection.request(method, path, data, given)
+        response = connection.getresponse()
+        text = response.read()
+        connection.close()
+        kind = response.getheader("content-type", "")
+        return response.status, json.loads(text) if "json" in kind else text
+
+    def get(self, path: str, **headers: str) -> Any:
+        status, told = self.send("GET", path, **headers)
+        assert status == 200, told
+        return told
+
+    def wrong(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, str]:
+        """The status and the message of an error."""
+        status, told = self.send(method, path, body, **headers)
+        assert status >= 400, told
+        return status, told["error"]["message"]
+
+    @contextmanager
+    def events(self, path: str) -> Iterator[Iterator[tuple[str, Any]]]:
+        """Events as (name, data), until the block ends."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.request("GET", path, headers=self.headers)
+        response = connection.getresponse()
+        assert response.status == 200, response.read()
+        try:
+            yield _events(response)
+        finally:
+            connection.close()
+            response.close()
+
+
+def _events(response: HTTPResponse) -> Iterator[tuple[str, Any]]:
+    name = ""
+    while line := response.readline().decode().rstrip("\n"):
+        if line.startswith("event: "):
+            name = line[7:]
+        if line.startswith("data: "):
+            yield name, json.loads(line[6:])
+        if line.startswith(("data: ", "retry: ")):
+            response.readline()  # the empty line
+
+
+@contextmanager
+def served(
+    root: Path, token: str | None = None, pipe: BinaryIO | None = None, port: int = 0
+) -> Iterator[tuple[Client, Watch]]:
+    """A running server over the files of a folder."""
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind(("127.0.0.1", port))
+    watch = Watch(root, pipe)
+    watch.start()
+    config = uvicorn.Config(
+        make_app(watch, token), log_level="warning", timeout_graceful_shutdown=1, lifespan="off", ws="none"
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        wait(lambda: server.started)
+        yield Client(listening.getsockname()[1]), watch
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        watch.stop()
+        listening.close()

@@ -1,0 +1,494 @@
+"""The server by its API: the same answers as a Monitor, clear errors, limits, the newest frame for the slow."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+import skyband as sb
+from dashboard.browser import wait
+from dashboard.served import Client, served
+from skyband.cli import app
+from skyband.dashboard import limits
+from skyband.dashboard.boards import MonitorBoard, plain
+from skyband.dashboard.watch import Watch
+
+ROWS = 5_000
+LATE = "SELECT * FROM f ORDER BY delay DESC LIMIT 3 PER origin WINDOW '10 minutes'"
+LAST = "SELECT * FROM f ORDER BY delay LIMIT 4 WINDOW 500 ROWS"
+
+
+def table(rows: int = ROWS, seed: int = 1) -> Any:
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "flight": np.arange(rows),
+            "due": pa.array(np.arange(rows), pa.timestamp("s")),
+            "origin": rng.choice(["EWR", "JFK", "LGA"], rows),
+            "delay": rng.integers(-10, 300, rows).astype(float),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("served")
+    parquet.write_table(table(), folder / "flights.parquet")
+    (folder / "days").mkdir()
+    parquet.write_table(table(100), folder / "days" / "1.parquet")
+    (folder / "notes.txt").write_text("nothing")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(root: Path) -> Iterator[tuple[Client, Watch]]:
+    with served(root) as both:
+        yield both
+
+
+@pytest.fixture
+def client(server: tuple[Client, Watch]) -> Client:
+    return server[0]
+
+
+def watch_file(client: Client, **more: Any) -> None:
+    body = {"stream": "flights.parquet", "id": "flight", "keep": ["due"], "rate": None, **more}
+    status, told = client.send("PUT", "/api/stream", body)
+    assert status == 200, told
+
+
+def ask(client: Client, name: str, sentence: str) -> Any:
+    status, told = client.send("POST", "/api/queries", {"name": name, "sql": sentence})
+    assert status == 201, told
+    return told
+
+
+def ended(client: Client) -> Any:
+    return wait(lambda: (s := client.get("/api/state"))["stream"]["ended"] and s, 60)
+
+
+def test_before_anything_is_chosen(root: Path) -> None:
+    with served(root) as (client, _):
+        assert client.get("/api/state") == {"stream": None, "queries": []}
+        offered = client.get("/api/streams")
+        assert offered[:3] == [
+            {"name": "flights.parquet", "kind": "file"},
+            {"name": "days", "kind": "folder"},
+            {"name": "days/1.parquet", "kind": "file"},
+        ]
+        assert {"name": "flights_like", "kind": "made up"} in offered
+        status, message = client.wrong("POST", "/api/queries", {"name": "x", "sql": LAST})
+        assert (status, "no stream is chosen yet" in message) == (400, True)
+        with client.events("/api/events") as events:
+            assert next(events) == ("frame", {"head": {"stream": None, "queries": []}, "detail": None})
+
+
+def test_answers_and_counts_are_a_monitors(client: Client) -> None:
+    watch_file(client, paused=True)
+    ask(client, "late", LATE)
+    assert ask(client, "last", LAST)["query"]["k"] == 4
+    client.send("PATCH", "/api/stream", {"paused": False})
+    state = ended(client)
+    monitor = sb.Monitor({"late": sb.sql(LATE), "last": sb.sql(LAST)}, id="flight", time="due", keep="due")
+    changes = monitor.push(table())
+    for name in ("late", "last"):
+        told, answer = client.get(f"/api/queries/{name}/answer"), monitor.answer(name)
+        assert told["columns"] == answer.column_names
+        assert told["rows"] == [[plain(value) for value in row.values()] for row in answer.to_pylist()]
+        own = next(one for one in state["queries"] if one["name"] == name)
+        assert own["changes"] == sum(row["query"] == name for row in changes.to_pylist())
+        assert own["arrivals"] == ROWS and own["rejected"] == own["late"] == 0
+    assert (state["stream"]["arrivals"], state["stream"]["clock"]) == (ROWS, "1970-01-01 01:23:19")
+    windows = {one["name"]: one["window"] for one in state["queries"]}
+    assert windows["last"] == 500 and windows["late"] == pytest.approx(600, rel=0.2)
+    one = client.get("/api/queries/late/answer?key=%22EWR%22&rows=2")
+    assert [row[0] for row in one["rows"]] == ["EWR", "EWR"] and one["total"] == 3
+
+
+def test_the_detail_of_a_frame(client: Client) -> None:
+    watch_file(client, paused=True)
+    ask(client, "late", LATE)
+    with client.events("/api/events?watch=late") as events:
+        first = next(data for name, data in events if name == "frame")
+        assert first["detail"]["answer"]["rows"] == [] and first["detail"]["plane"]["points"] == []
+    with client.events("/api/events?watch=late&group=1") as events:
+        client.send("PATCH", "/api/stream", {"paused": False})
+        for name, data in events:
+            if name == "frame" and data["head"]["stream"]["ended"]:
+                break
+    detail = data["detail"]
+    assert detail["group"] == 1 and len(detail["groups"]) == 3 and detail["per"] == ["origin"]
+    key = detail["groups"][1][0]
+    assert [row[0] for row in detail["answer"]["rows"]] == [key] * 3
+    plane = detail["plane"]
+    top = [point for point in plane["points"] if point[2]]
+    assert [point[2] for point in top] == [1, 2, 3]
+    place = detail["answer"]["columns"].index("score")
+    assert [point[1] for point in top] == [row[place] for row in detail["answer"]["rows"]]
+    assert plane["span"] == 600_000 and all(-600_000 < point[0] <= 0 for point in plane["points"] + plane["rest"])
+    assert plane["to"] == "1970-01-01 01:23:19" and len(plane["rest"]) > 10
+
+
+def test_changes_for_programs(client: Client) -> None:
+    watch_file(client, paused=True)
+    ask(client, "late", LATE)
+    monitor = sb.Monitor({"late": sb.sql(LATE)}, id="flight", time="due", keep="due")
+    expected = [plain(row) for row in monitor.push(table()).to_pylist()]
+    got: list[Any] = []
+    with client.events("/api/queries/late/changes") as events:
+        client.send("PATCH", "/api/stream", {"paused": False})
+        for name, data in events:
+            got += data if name == "changes" else []
+            if len(got) >= len(expected):
+                break
+    assert got == expected
+
+
+def test_change_and_drop_while_it_runs(client: Client) -> None:
+    watch_file(client, rate=500)
+    ask(client, "best", "SELECT * FROM f ORDER BY delay DESC LIMIT 5 WINDOW 300 ROWS")
+    wait(lambda: client.get("/api/queries/best/answer")["total"] == 5)
+    status, told = client.send(
+        "PUT", "/api/queries/best", {"sql": "SELECT * FROM f ORDER BY delay DESC LIMIT 2 WINDOW 300 ROWS"}
+    )
+    assert status == 200 and told["query"]["k"] == 2
+    assert client.get("/api/queries/best/answer")["total"] == 2  # the state was kept
+    assert client.send("DELETE", "/api/queries/best")[0] == 204
+    assert client.get("/api/queries") == []
+    assert client.wrong("GET", "/api/queries/best")[0] == 404
+    status, told = client.send("POST", "/api/queries", {"name": "by value", "query": sb.sql(LAST).to_dict()})
+    assert status == 201 and told["sql"] == sb.sql(LAST).to_sql()
+    assert client.get("/api/queries/by%20value")["name"] == "by value"
+
+
+def test_another_stream_with_the_same_queries(client: Client) -> None:
+    watch_file(client, paused=True)
+    ask(client, "last", LAST)
+    status, told = client.send("PUT", "/api/stream?queries=keep", {"stream": "days/1.parquet", "rate": None})
+    assert status == 200 and [one["name"] for one in told["queries"]] == ["last"]
+    assert ended(client)["stream"]["arrivals"] == 100
+    client.wrong("PUT", "/api/stream", {"stream": "nowhere.parquet"})
+    assert client.get("/api/state")["stream"]["arrivals"] == 100  # an error changes nothing
+
+
+def test_how_it_would_be_answered(client: Client) -> None:
+    status, told = client.send("POST", "/api/check", {"sql": LAST})
+    assert status == 200 and told["query"] == sb.sql(LAST).to_dict() and "BLOCK" in told["explain"]
+
+
+WRONG: list[tuple[str, str, Any, int, str]] = [
+    (
+        "POST",
+        "/api/queries",
+        {"name": "x", "sql": "SELECT * FROM f ORDER BY delay DESC LIMT 3"},
+        400,
+        "Did you mean LIMIT",
+    ),
+    ("POST", "/api/queries", {"name": "", "sql": LAST}, 400, "a query's name has 1 to 100"),
+    ("POST", "/api/queries", {"name": "x" * 101, "sql": LAST}, 400, "a query's name has 1 to 100"),
+    ("POST", "/api/queries", {"name": "x"}, 400, 'one of "sql"'),
+    ("POST", "/api/queries", {"name": "x", "sql": LAST, "query": {}}, 400, 'one of "sql"'),
+    ("POST", "/api/queries", {"name": "x", "query": {"kind": "TopK", "k": 1}}, 400, "missing"),
+    (
+        "POST",
+        "/api/queries",
+        {"name": "x", "query": {"kind": "TopK", "by": {"callable": "os.system"}}},
+        400,
+        "never stored",
+    ),
+    ("POST", "/api/queries", {"name": "x", "sql": LAST.replace("4", "10001")}, 400, "k up to 10,000"),
+    ("POST", "/api/queries", {"name": "x", "sql": LAST.replace("delay", "dely")}, 400, "Did you mean 'delay'"),
+    ("POST", "/api/queries", {"name": "x", "sql": LATE.replace("origin", "orig in")}, 400, "no clause begins"),
+    ("POST", "/api/queries", {"name": "x", "sql": LATE.replace("PER origin", "PER carrier")}, 400, "'carrier'"),
+    ("POST", "/api/queries", {"name": 5, "sql": LAST}, 400, "'name' is a text"),
+    ("POST", "/api/queries", [], 400, "a JSON object"),
+    ("POST", "/api/queries", {"name": "x", "sql": LAST, "what": 1}, 400, "'what' is not expected"),
+    ("POST", "/api/queries", b"{", 400, "not JSON"),
+    ("POST", "/api/queries", b"[" * 60_000, 400, "not JSON"),
+    ("POST", "/api/queries", b" " * (limits.BODY + 1), 413, "at most 65,536 bytes"),
+    ("PUT", "/api/queries/none", {"sql": LAST}, 404, "no query called 'none'"),
+    ("DELETE", "/api/queries/none", None, 404, "no query called 'none'"),
+    ("GET", "/api/queries/none/changes", None, 404, "no query called 'none'"),
+    ("GET", "/api/queries/last/answer?rows=many", None, 400, "rows is a whole number"),
+    ("GET", "/api/queries/last/answer?rows=99999", None, 400, "up to 10,000"),
+    ("GET", "/api/queries/last/answer?key=EWR", None, 400, "not JSON"),
+    ("GET", "/api/queries/last/answer?key=1", None, 400, "0 `per` columns"),
+    ("GET", "/api/events?watch=last&group=x", None, 400, "group is a whole number"),
+    ("PUT", "/api/stream", {}, 400, '"stream" is missing'),
+    ("PUT", "/api/stream", {"stream": "../secret.parquet"}, 400, "lies outside"),
+    ("PUT", "/api/stream", {"stream": "/etc/passwd"}, 400, "lies outside"),
+    ("PUT", "/api/stream", {"stream": "notes.txt"}, 400, "the ending says the format"),
+    ("PUT", "/api/stream", {"stream": "-"}, 400, "skyband serve -"),
+    ("PUT", "/api/stream", {"stream": "flights.parquet", "id": "fligt"}, 400, "no column 'fligt'"),
+    ("PUT", "/api/stream", {"stream": "flights.parquet", "keep": [1]}, 400, "list of column names"),
+    ("PATCH", "/api/stream", {"rate": -1}, 400, "rows a second"),
+    ("PATCH", "/api/stream", {"rate": True}, 400, "'rate' is a number"),
+    ("PATCH", "/api/stream", {"paused": 1}, 400, "'paused' is a true or false"),
+    ("GET", "/nowhere", None, 404, "nothing here"),
+    ("PUT", "/api/state", {}, 405, "not possible here"),
+]
+
+
+@pytest.fixture(scope="module")
+def standing(server: tuple[Client, Watch]) -> Client:
+    watch_file(server[0], paused=True)
+    ask(server[0], "last", LAST)
+    return server[0]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status", "said"), WRONG)
+def test_errors(standing: Client, method: str, path: str, body: Any, status: int, said: str) -> None:
+    if not any(one["name"] == "last" for one in standing.get("/api/queries")):
+        watch_file(standing, paused=True)
+        ask(standing, "last", LAST)
+    got, told = standing.send(method, path, body)
+    assert got == status, told
+    assert said in told["error"]["message"]
+
+
+def test_an_error_says_where(client: Client) -> None:
+    _, told = client.send("POST", "/api/check", {"sql": "SELECT * FROM s WHERE log(x) > 1"})
+    assert told["error"]["at"] == 22
+
+
+def test_a_question_that_the_stream_cannot_answer(client: Client) -> None:
+    """Of no column: refused. Of a column of words: the stream waits until the question is changed, and goes on."""
+    watch_file(client, paused=True)
+    status, message = client.wrong("POST", "/api/queries", {"name": "x", "sql": LAST.replace("delay", "dely")})
+    assert status == 400 and "no column 'dely'. Did you mean 'delay'?" in message
+    ask(client, "x", LAST.replace("delay", "origin"))
+    client.send("PATCH", "/api/stream", {"paused": False})
+    assert "origin" in wait(lambda: client.get("/api/state")["stream"]["error"])
+    client.send("PUT", "/api/queries/x", {"sql": LAST})
+    assert ended(client)["stream"]["arrivals"] == ROWS
+
+
+def test_who_may_ask(client: Client) -> None:
+    assert client.wrong("GET", "/api/state", Host="evil.example")[0] == 403
+    assert client.wrong("GET", "/api/state", Host="")[0] == 403
+    assert client.get("/api/state", Host="localhost:1")["stream"]
+    assert client.wrong("POST", "/api/check", {"sql": LAST}, Origin="http://evil.example")[0] == 403
+    assert client.wrong("DELETE", "/api/queries/last", Origin="http://evil.example")[0] == 403
+    status, message = client.wrong("POST", "/api/check", {"sql": LAST}, Content_Type="text/plain")
+    assert (status, "send JSON" in message) == (415, True)
+
+
+def test_a_token(root: Path) -> None:
+    with served(root, "open sesame") as (client, _):
+        for path in ("/", "/api/state", "/api/events", "/static/app.js", "/openapi.json"):
+            assert client.wrong("GET", path)[0] == 401
+        assert client.wrong("GET", "/api/state", Authorization="Bearer open")[0] == 401
+        assert client.get("/api/state", Authorization="Bearer open sesame", Host="any.example") == {
+            "stream": None,
+            "queries": [],
+        }
+        assert client.get("/api/state", Cookie='skyband_token="open sesame"')["stream"] is None
+        status, _ = client.send("GET", "/?token=open%20sesame")
+        assert status == 303
+
+
+def test_other_addresses_need_a_token() -> None:
+    run = CliRunner().invoke
+    result = run(app, ["serve", "--host", "0.0.0.0", "--port", "0"])  # noqa: S104
+    assert result.exit_code == 2 and "needs a token" in result.stderr
+    result = run(app, ["serve", "--token", "short"])
+    assert result.exit_code == 2 and "at least 8 characters" in result.stderr
+    result = run(app, ["serve", "--query", LAST])
+    assert result.exit_code == 2 and "name it" in result.stderr
+    result = run(app, ["serve", "nothing.parquet", "--port", "0"])
+    assert result.exit_code == 2 and "no such file" in result.stderr
+
+
+def test_limits(client: Client, server: tuple[Client, Watch], monkeypatch: pytest.MonkeyPatch) -> None:
+    watch_file(client, paused=True)
+    monkeypatch.setattr(limits, "QUERIES", 3)
+    for n in range(3):
+        ask(client, f"q{n}", LAST)
+    status, message = client.wrong("POST", "/api/queries", {"name": "one more", "sql": LAST})
+    assert (status, "3 queries stand already" in message) == (400, True)
+    monkeypatch.setattr(limits, "CLIENTS", 2)
+    handles = [server[1].listen(lambda: None) for _ in range(2)]
+    assert "2 listen already" in client.wrong("GET", "/api/events")[1]
+    for handle in handles:
+        server[1].leave(handle)
+    client.send("DELETE", "/api/queries/q0")
+
+
+def test_the_newest_wins(client: Client) -> None:
+    """Who reads slowly misses frames, and then sees the latest; the server holds nothing for him."""
+    client.send("PUT", "/api/stream", {"stream": "uniform", "rate": 5000})
+    ask(client, "best", "SELECT * FROM f ORDER BY x1 DESC LIMIT 5 WINDOW 300 ROWS")
+    wait(lambda: client.get("/api/state")["stream"]["arrivals"] > 1000, 60)
+    with client.events("/api/events?watch=best") as events:
+        seen = [data for name, data in (next(events) for _ in range(10)) if name == "frame"]
+        rows = [data["head"]["stream"]["rows"] for data in seen]
+        assert rows == sorted(rows) and rows[-1] > rows[0]
+    client.send("PATCH", "/api/stream", {"paused": True})
+    rows = client.get("/api/state")["stream"]["rows"]
+    with client.events("/api/events") as events:
+        assert next(events)[1]["head"]["stream"]["rows"] == rows
+
+
+def test_a_hundred_queries_are_drawn_twenty_times_a_second(server: tuple[Client, Watch]) -> None:
+    """By CPU time, since the machine may be busy: a push and a frame take less than a twentieth of a second."""
+    client, watch = server
+    client.send("PUT", "/api/stream", {"stream": "uniform", "paused": True})
+    for n in range(100):
+        ask(client, f"q{n}", sb.TopK(n % 9 + 1, by=f"{n / 100}*x1 + x2", window=sb.Last(1000)).to_sql())
+
+    def cost() -> float:
+        """On the thread itself: pushes of 100 rows, each with a frame."""
+        board, stream = watch.board(), watch._now.stream
+        assert isinstance(board, MonitorBoard) and stream is not None
+        best = float("inf")
+        for _ in range(8):
+            begin = time.thread_time()
+            board.push(stream.read(100), {("q0", None)})
+            json.dumps([watch.look(), board.detail("q0", None)])
+            best = min(best, time.thread_time() - begin)
+        return best
+
+    assert watch.call(cost) < 0.05
+
+
+def test_memory_is_bounded() -> None:
+    monitor = sb.Monitor({"q": sb.TopK(3, by="x", window=sb.Last("1 second"))}, time="t")
+    board = MonitorBoard(monitor)
+    for n in range(700):
+        rows = {"x": [1.0, 2.0], "t": pa.array([2 * n, 2 * n + 1], pa.timestamp("ms"))}
+        board.push(pa.table(rows), {("q", None)})
+    assert len(board._pace) <= 600 and len(board._rest[("q", None)]) == limits.POINTS
+    assert board.summaries()[0]["window"] == pytest.approx(1000, abs=5)  # a second of milliseconds
+
+
+# --- streams
+
+
+def test_a_folder_into_which_files_come(client: Client, root: Path) -> None:
+    folder = root / "coming"
+    folder.mkdir()
+    parquet.write_table(table(10), folder / "b.parquet")
+    (folder / "_half.parquet").write_text("being written")
+    client.send("PUT", "/api/stream", {"stream": "coming", "id": "flight", "rate": None})
+    ask(client, "last", LAST)
+    parquet.write_table(table(20), folder / "a.parquet.tmp")
+    wait(lambda: client.get("/api/state")["stream"]["rows"] == 10)
+    (folder / "a.parquet.tmp").rename(folder / "c.parquet")
+    state = wait(lambda: (s := client.get("/api/state"))["stream"]["rows"] == 30 and s)
+    assert not state["stream"]["ended"] and state["stream"]["error"] is None
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("csv", [False, True])
+def test_stdin(root: Path, csv: bool) -> None:
+    out, into = os.pipe()
+    with (
+        os.fdopen(out, "rb") as pipe,
+        os.fdopen(into, "wb", buffering=0) as writer,
+        served(root, pipe=pipe) as (client, _),
+    ):
+        assert client.get("/api/streams")[0] == {"name": "-", "kind": "stdin"}
+        client.send("PUT", "/api/stream", {"stream": "-", "id": "i"})
+        ask(client, "best", "SELECT * FROM s ORDER BY x DESC LIMIT 2 WINDOW 3 ROWS")
+        lines = [f"{i},{x}" if csv else json.dumps({"i": i, "x": x}) for i, x in enumerate([5.5, 9.5, 1.5, 2.5, 3.0])]
+        writer.write("\n".join((["i,x"] if csv else []) + lines[:3]).encode() + b"\n")
+        wait(lambda: client.get("/api/state")["stream"]["rows"] == 3, 60)
+        assert [row[1:] for row in client.get("/api/queries/best/answer")["rows"]] == [[1, 9.5], [0, 5.5]]
+        writer.write("\n".join(lines[3:]).encode() + b"\n")
+        writer.close()
+        state = ended(client)
+        assert state["stream"]["arrivals"] == 5
+        assert [row[1:] for row in client.get("/api/queries/best/answer")["rows"]] == [[4, 3.0], [3, 2.5]]
+
+
+def test_stdin_that_is_no_data(root: Path) -> None:
+    out, into = os.pipe()
+    with (
+        os.fdopen(out, "rb") as pipe,
+        os.fdopen(into, "wb", buffering=0) as writer,
+        served(root, pipe=pipe) as (client, _),
+    ):
+        client.send("PUT", "/api/stream", {"stream": "-"})
+        writer.write(b'{"x": 1}\n{"x": \n')
+        assert "lines of JSON" in wait(lambda: client.get("/api/state")["stream"]["error"])
+
+
+def test_the_answers_of_a_spark_pipeline(client: Client, root: Path) -> None:
+    folder = root / "out"
+    folder.mkdir()
+
+    def write(scores: list[float]) -> None:
+        rows = len(scores)
+        answer = pa.table(
+            {
+                "query": ["late"] * rows,
+                "origin": ["EWR"] * rows,
+                "rank": list(range(1, rows + 1)),
+                "id": list(range(rows)),
+                "time": pa.array(range(rows), pa.timestamp("us")),
+                "score": scores,
+            }
+        )
+        parquet.write_table(answer, folder / "new")
+        (folder / "new").rename(folder / "answer.parquet")
+
+    write([9.0, 8.0])
+    assert {"name": "out", "kind": "answers"} in client.get("/api/streams")
+    status, told = client.send("PUT", "/api/stream", {"stream": "out"})
+    assert status == 200 and told["stream"]["fixed"] and [one["name"] for one in told["queries"]] == ["late"]
+    assert client.get("/api/queries/late/answer")["rows"][0] == ["EWR", 1, 0, "1970-01-01 00:00:00", 9.0]
+    with client.events("/api/events?watch=late") as events:
+        plane = next(events)[1]["detail"]["plane"]
+        assert plane["points"] == [[-1, 9.0, 1], [0, 8.0, 2]] and plane["span"] == 1
+        write([9.5])
+        assert next(data for name, data in events if name == "frame" and data["detail"]["answer"]["total"] == 1)
+    assert "stand in a Spark pipeline" in client.wrong("POST", "/api/queries", {"name": "x", "sql": LAST})[1]
+    (folder / "answer.parquet").write_text("broken")
+    assert "cannot be read" in wait(lambda: client.get("/api/state")["stream"]["error"])
+    shutil.rmtree(folder)
+
+
+# --- the rest
+
+
+def test_the_description_fits_the_server(client: Client, server: tuple[Client, Watch]) -> None:
+    told = client.get("/openapi.json")
+    assert told["openapi"] == "3.1.0" and told["info"]["version"] == sb.__version__
+    for path, operations in told["paths"].items():
+        for verb in operations.keys() - {"parameters"}:
+            status, answer = (
+                client.send(verb.upper(), path.replace("{name}", "none"), None if verb == "get" else {})
+                if ("events" not in path)
+                else (200, None)
+            )
+            assert status != 405 and not (status == 404 and "nothing here" in str(answer)), (verb, path)
+
+
+def test_the_page_needs_nothing_from_elsewhere(client: Client) -> None:
+    page = client.get("/").decode()
+    for name in ("style.css", "app.js", "plane.js", "api.js", "icon.svg"):
+        text = client.get(f"/static/{name}").decode()
+        page += text
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "innerHTML" not in page and "eval(" not in page and " style=" not in page and "<script>" not in page
+    status, _ = client.send("GET", "/static/../app.py")
+    assert status == 404
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(float("inf"), "inf"), (2**60, str(2**60)), (b"\x01", "01"), ([1, None], [1, None]), (True, True), (2.5, 2.5)],
+)
+def test_values_as_json(value: Any, told: Any) -> None:
+    assert plain(value) == told
