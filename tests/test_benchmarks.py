@@ -62,46 +62,45 @@ def mended(folder: Path, old: str, new: str) -> None:
 # ---- the whole path
 
 
-def test_every_experiment_runs_stores_and_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", HERE)
+def test_every_experiment_runs_stores_and_plots(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results, figures = tmp_path / "results", tmp_path / "figures"
-    assert run.main([*HERE, "--quick", "--results", str(results)]) == 0
+    experiment, cells = load(name), load(name, quick=True).cells
+    assert run.main([name, "--quick", "--results", str(results)]) == 0
     said = capsys.readouterr()
-    assert "goals met" in said.out
-    assert "Quick sizes" in said.out
-    lines = [line for line in said.err.splitlines() if not line.startswith("skyband: compiling")]
-    assert len(lines) == sum(len(load(name, quick=True).cells) for name in HERE)
+    told = [line for line in said.err.splitlines() if not line.startswith("skyband: compiling")]
+    assert len(told) == len(cells)
 
-    for name in HERE:
-        lines = (results / f"{name}.jsonl").read_text().splitlines()
-        rows = [json.loads(line) for line in lines]
-        cells = load(name, quick=True).cells
-        measured = {row["number"] for row in rows}  # cells with real data are skipped where there are none
-        assert measured == {number for number, cell in enumerate(cells) if not _lacks(cell)}
-        assert len(rows) == sum(len(cells[number].entrants) for number in measured)
-        for row in rows:
-            assert row["right"] is True
-            assert row["quick"] is True
-            assert len(row["seconds"]) == cells[row["number"]].repeats
-            assert all(seconds > 0 for seconds in row["seconds"])
-            assert all(len(values) == len(row["seconds"]) for values in row["counters"].values())
-            assert set(row["versions"]) == {"python", "numpy", "numba", "pyarrow", "pyspark", "skyband"}
-            assert set(row["machine"]) == {"cpu", "cores", "memory_gib"}
-            assert row["seed"] == load(name).seed
-            assert row["commit"]
-            assert isinstance(row["dirty"], bool)
-            if row["call"] == "skyband_push":
-                assert set(row["counters"]) == {"rows", "changes", "objects", "bytes"}
-        text = "\n".join(lines)
-        assert str(ROOT) not in text
-        assert str(Path.home()) not in text
-        assert not platform.node() or f'"{platform.node()}"' not in text
+    lines = (results / f"{name}.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    measured = {row["number"] for row in rows}  # cells with real data are skipped where there are none
+    assert measured == {number for number, cell in enumerate(cells) if not _lacks(cell)}
+    assert len(rows) == sum(len(cells[number].entrants) for number in measured)
+    for row in rows:
+        assert row["right"] is True
+        assert row["quick"] is True
+        assert len(row["seconds"]) == cells[row["number"]].repeats
+        assert all(seconds > 0 for seconds in row["seconds"])
+        assert all(len(values) == len(row["seconds"]) for values in row["counters"].values())
+        assert set(row["versions"]) == {"python", "numpy", "numba", "pyarrow", "pyspark", "skyband"}
+        assert set(row["machine"]) == {"cpu", "cores", "memory_gib"}
+        assert row["seed"] == experiment.seed
+        assert row["commit"]
+        assert isinstance(row["dirty"], bool)
+        if row["call"] == "skyband_push":
+            assert set(row["counters"]) == {"rows", "changes", "objects", "bytes"}
+    text = "\n".join(lines)
+    assert str(ROOT) not in text
+    assert str(Path.home()) not in text
+    assert not platform.node() or f'"{platform.node()}"' not in text
 
-    assert plot.main([*HERE, "--results", str(results), "--figures", str(figures)]) == 0
-    for name in HERE:
-        if load(name).figure is not None:
-            assert (figures / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-        if load(name).goals:
-            assert "| goal |" in (figures / f"{name}.md").read_text()
+    assert plot.main([name, "--results", str(results), "--figures", str(figures)]) == 0
+    if experiment.figure is not None:
+        assert (figures / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    if experiment.goals:
+        assert "goals met" in said.out
+        assert "Quick sizes" in said.out
+        assert "| goal |" in (figures / f"{name}.md").read_text()
 
 
 def _lacks(cell: Cell) -> bool:
