@@ -4,7 +4,7 @@ BIN := .venv/bin
 SHELL := bash
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test kafka mutants check docs bench lock clean
+.PHONY: help demo test kafka mutants axe check docs bench lock clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -35,6 +35,13 @@ mutants: .venv/ready ## break the engines in every known way: the tests must not
 docs: .venv/ready ## the documentation as a site, out/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build 2>&1 | grep -v "^INFO"; exit $${PIPESTATUS[0]}
 	@echo "out/site/index.html"
+
+build/axe.min.js:
+	@mkdir -p build
+	@cd build && tar -xzf "$$(npm pack --silent axe-core)" package/axe.min.js && mv package/axe.min.js . && rm -r package *.tgz
+
+axe: .venv/ready build/axe.min.js ## the page in Chromium, with axe-core's accessibility checks (needs npm)
+	@$(BIN)/python -m pytest -q tests/dashboard/test_page.py
 
 check: .venv/ready ## lint, format, types, layers, documentation
 	@$(BIN)/ruff check .

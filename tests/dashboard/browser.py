@@ -32,8 +32,8 @@ class Browser:
     def __init__(self, folder: Path, width: int = 1200, height: int = 900, *, dark: bool = False) -> None:
         assert CHROMIUM and DRIVER
         self.port = free_port()
-        log = (folder / "chromedriver.log").open("w")
-        self.process = subprocess.Popen([DRIVER, f"--port={self.port}"], stdout=log, stderr=log)
+        with (folder / "chromedriver.log").open("w") as log:
+            self.process = subprocess.Popen([DRIVER, f"--port={self.port}"], stdout=log, stderr=log)
         arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
         arguments += [f"--user-data-dir={folder / 'profile'}", f"--window-size={width},{height}"]
         if dark:

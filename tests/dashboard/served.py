@@ -11,10 +11,8 @@ from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import uvicorn
-
 from dashboard.browser import wait
-from skyband.dashboard.app import make_app
+from skyband.dashboard.server import make_server
 from skyband.dashboard.watch import Watch
 
 
@@ -82,10 +80,7 @@ def served(
     listening.bind(("127.0.0.1", port))
     watch = Watch(root, pipe)
     watch.start()
-    config = uvicorn.Config(
-        make_app(watch, token), log_level="warning", timeout_graceful_shutdown=1, lifespan="off", ws="none"
-    )
-    server = uvicorn.Server(config)
+    server = make_server(watch, token)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:

@@ -272,6 +272,8 @@ class _Api:
                 except TimeoutError:
                     yield b"event: beat\ndata: {}\n\n"
                     continue
+                if self.watch.closing:
+                    return
                 fresh.clear()
                 frame = self.watch.frame
                 detail = frame.details.get(watched, b"null") if watched is not None else b"null"
@@ -305,6 +307,8 @@ class _Api:
                 except TimeoutError:
                     yield b"event: beat\ndata: {}\n\n"
                     continue
+                if self.watch.closing:
+                    return
                 yield b"event: changes\ndata: " + json.dumps(rows, ensure_ascii=False).encode() + b"\n\n"
                 if missed[0] and waiting.empty():
                     yield b'event: missed\ndata: {"rows":%d}\n\n' % missed[0]

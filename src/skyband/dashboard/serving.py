@@ -38,9 +38,7 @@ def serve(
     if token is not None and len(token) < 8:
         raise QueryError("a token has at least 8 characters.")
     try:
-        import uvicorn
-
-        from skyband.dashboard.app import make_app
+        from skyband.dashboard.server import make_server
         from skyband.dashboard.watch import Watch
     except ImportError as error:
         raise SkybandError(
@@ -61,10 +59,7 @@ def serve(
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/" + ("" if token is None else "?token=...")
         print(f"skyband: watching at {address} (Ctrl-C stops)", file=sys.stderr, flush=True)
-        config = uvicorn.Config(
-            make_app(watch, token), log_level="warning", timeout_graceful_shutdown=1, lifespan="off", ws="none"
-        )
-        uvicorn.Server(config).run(sockets=[listening])
+        make_server(watch, token).run(sockets=[listening])
     finally:
         watch.stop()
         listening.close()

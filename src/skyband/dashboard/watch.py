@@ -84,6 +84,7 @@ class Watch:
         self._told: list[Told] = []
         self._lock = threading.Lock()  # of the three above
         self._stopping = False
+        self.closing = False  # listeners are to go
         self._thread = threading.Thread(target=self._run, daemon=True, name="skyband watch")
 
     # --- from any thread
@@ -94,6 +95,16 @@ class Watch:
     def stop(self) -> None:
         self._stopping = True
         self._thread.join(10)
+
+    def close(self) -> None:
+        """Tell everybody who listens that it is over."""
+        self.closing = True
+        with self._lock:
+            wake, told = list(self._wake), list(self._told)
+        for call in wake:
+            call()
+        for one in told:
+            one.push([])
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Let the thread do something; returns or raises what it does."""

@@ -140,7 +140,8 @@ function drawList(queries) {
   const list = $("list");
   set("queries-count", queries.length ? "(" + queries.length + ")" : "");
   const fixed = head.stream && head.stream.fixed;
-  $("no-queries").hidden = queries.length > 0 || !head.stream;
+  $("no-queries").hidden = queries.length > 0;
+  set("no-queries", head.stream ? "No question stands yet. Ask one:" : "Choose a stream first; then ask what you like.");
   $("asking").hidden = !head.stream || fixed;
   if (!queries.length && head.stream && !$("asking").dataset.opened) { $("asking").open = true; $("asking").dataset.opened = "yes"; }
   const names = new Set(queries.map((one) => one.name));
