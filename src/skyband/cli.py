@@ -245,6 +245,8 @@ def serve(
     keep: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="To show with an answer; may be repeated.")
     ] = None,
+    part: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of PARTS: which part a row is of.")] = None,
+    value: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of PARTS: its value.")] = None,
     rate: Annotated[float, typer.Option(min=0, metavar="N", help="Rows a second; 0: as fast as can be.")] = 2000,
     root: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Below which streams may be chosen on the page.")
@@ -270,12 +272,13 @@ def serve(
         raise QueryError("--query asks about a stream: name it, such as: skyband serve flights_like --query ...")
     if not root.is_dir():
         raise QueryError(f"--root {root}: there is no such folder.")
-    chosen = None
+    chosen: dict[str, Any] | None = None
     if stream is not None:
         inside = Path(stream)
         if inside.exists() and not (root / stream).exists():  # a path from here rather than from the root
             root, stream = inside.resolve().parent, inside.resolve().name
-        chosen = {"stream": stream, "id": id, "time": time, "keep": keep or [], "rate": rate or None}
+        chosen = {"stream": stream, "id": id, "time": time, "part": part, "value": value, "keep": keep or []}
+        chosen["rate"] = rate or None
     pipe = sys.stdin.buffer if stream == "-" else None
     serving(chosen, asked, root=root, host=host, port=port, token=token, pipe=pipe)
 

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.batch import Batch, from_times, times, to_table
+from skyband.engines.contract import Ranked
 from skyband.errors import QueryError
 from skyband.monitor import Monitor
-from skyband.query import Query, TopK
+from skyband.query import Query, TopK, TopKPairs
 from skyband.scores import matches, score
 from skyband.scoring import Nearest
 from skyband.standing import Standing, asked_of
@@ -69,17 +70,23 @@ def plane_of(monitor: Monitor, name: str | None = None, *, key: Any = None) -> P
     asked, place, group = asked_of(query, state.unit), list(home.queries).index(name), np.array([code])
     answer = home.engine.answer(place, asked, home.now(state.clock), group)
     kept = answer
-    if isinstance(query, TopK):  # every object that is kept is the answer to a larger k
+    if isinstance(query, TopK | TopKPairs):  # all that is kept is the answer to a larger k
         kept = home.engine.answer(place, replace(asked, k=_ALL), home.now(state.clock), group)
-    ranks = dict(zip(answer.serial.tolist(), answer.rank.tolist(), strict=True))
+    ranks = dict(zip(_names(answer), answer.rank.tolist(), strict=True))
     return replace(
         empty,
         stamps=kept.stamp if kept.mate_stamp is None else kept.mate_stamp,
         scores=home.reported(kept.key),
-        rank=answer.rank if kept is answer else np.array([ranks.get(s, 0) for s in kept.serial.tolist()], np.int64),
+        rank=answer.rank if kept is answer else np.array([ranks.get(one, 0) for one in _names(kept)], np.int64),
         now=now,
         length=asked.length if isinstance(window, Last) else None,
     )
+
+
+def _names(ranked: Ranked) -> list[tuple[int, int]]:
+    """What tells objects, or pairs, apart."""
+    mates = ranked.serial if ranked.mate is None else ranked.mate
+    return list(zip(ranked.serial.tolist(), mates.tolist(), strict=True))
 
 
 def _group(home: Standing, query: Query, key: Any) -> tuple[int | None, tuple[Any, ...]]:

@@ -179,9 +179,8 @@ class _Api:
         return JSONResponse(found)
 
     async def choose(self, request: Request) -> Response:
-        body = await _body(
-            request, {"stream": str, "id": str, "time": str, "keep": list, "rate": float, "paused": bool}
-        )
+        roles = dict.fromkeys(("stream", "id", "time", "part", "value"), str)
+        body = await _body(request, {**roles, "keep": list, "rate": float, "paused": bool})
         if not body.get("stream"):
             raise QueryError('"stream" is missing: what to watch. GET /api/streams lists what there is.')
         queries = await self._do(self._standing) if request.query_params.get("queries") == "keep" else {}

@@ -48,11 +48,8 @@ def described() -> dict[str, Any]:
     from skyband import __version__
 
     summary = {"$ref": "#/components/schemas/Summary"}
-    roles = {
-        "id": {"type": "string"},
-        "time": {"type": "string"},
-        "keep": {"type": "array", "items": {"type": "string"}},
-    }
+    roles: dict[str, Any] = {role: {"type": "string"} for role in ("id", "time", "part", "value")}
+    roles["keep"] = {"type": "array", "items": {"type": "string"}}
     pace = {
         "rate": {"type": ["number", "null"], "description": "Rows a second; null: as fast as can be."},
         "paused": {"type": "boolean"},

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from skyband.dashboard import limits
-from skyband.dashboard.boards import AnswersBoard, MonitorBoard, plain
+from skyband.dashboard.boards import MonitorBoard, plain
+from skyband.dashboard.followed import AnswersBoard
 from skyband.dashboard.streams import Stream, inside, open_stream
 from skyband.errors import QueryError, SkybandError
 from skyband.files import only_time
@@ -175,6 +176,7 @@ class Watch:
     def _roles(self, given: dict[str, Any], columns: Any) -> dict[str, Any]:
         """The columns' roles; time is the only column of times unless it is named."""
         roles = {role: given.get(role) for role in ("id", "time")} | {"keep": given.get("keep") or ()}
+        roles |= {role: given[role] for role in ("part", "value") if given.get(role)}
         if columns is None:
             return roles
         if roles["time"] is None:
@@ -229,7 +231,7 @@ class Watch:
         return {
             "name": now.chosen["stream"],
             "title": now.stream.title if now.stream is not None else now.chosen["stream"],
-            "roles": {role: now.chosen.get(role) for role in ("id", "time", "keep")},
+            "roles": {role: now.chosen.get(role) for role in ("id", "time", "keep", "part", "value")},
             "columns": None if columns is None else [[one.name, str(one.type)] for one in columns],
             "fixed": board.fixed,
             "paced": now.stream is not None and now.stream.paced,

@@ -299,7 +299,8 @@ async function loadStreams() {
 $("choose").addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = new FormData(event.target), keep = form.get("keep").split(",").map((name) => name.trim()).filter(Boolean);
-  const body = { stream: form.get("stream"), id: form.get("id").trim() || null, time: form.get("time").trim() || null, keep, rate: 2000 };
+  const body = { stream: form.get("stream"), keep, rate: 2000 };
+  for (const role of ["id", "time", "part", "value"]) body[role] = form.get(role).trim() || null;
   try {
     await api("PUT", "/api/stream", body);
     show("choose-error", null);
