@@ -99,6 +99,10 @@ def demo(
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="Source, queries, sink: docs/run.md has the keys.")],
     check: Annotated[bool, typer.Option("--check", help="Only say whether the file is good.")] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="PORT", help="Serve OpenMetrics at http://127.0.0.1:PORT/metrics (or HOST:PORT)."),
+    ] = None,
 ) -> None:
     """Run a pipeline from a file on Spark.
 
@@ -117,7 +121,7 @@ def run(
         from skyband.spark.run import run as run_pipeline
     except ImportError as error:
         raise SkybandError(str(error)) from error
-    raise typer.Exit(run_pipeline(pipeline))
+    raise typer.Exit(run_pipeline(pipeline, metrics=metrics))
 
 
 def _algorithms(incomplete: str) -> list[str]:

@@ -28,6 +28,7 @@ from skyband.errors import RunError, SkybandError
 from skyband.pipeline_file import NOW, Pipeline, local
 from skyband.spark.java import require_java
 from skyband.spark.kafka import KafkaSink, send_dead_letters
+from skyband.spark.metrics import Counted, Exporter, Figures, place
 from skyband.spark.pipeline import answers, monitor
 from skyband.spark.session import session
 from skyband.spark.sinks import Spout, open_sink
@@ -37,13 +38,24 @@ from skyband.spark.view import Lines, Report, Screen, Trigger
 _POLL = 0.1  # seconds
 
 
-def run(pipeline: Pipeline, *, spark: SparkSession | None = None) -> int:
+def run(pipeline: Pipeline, *, spark: SparkSession | None = None, metrics: str | None = None) -> int:
     """Run until the source ends (availableNow), a signal, or a failure. Returns the exit code: 0, or 128 + the signal.
 
-    `spark`: a session to run in; left out, one is made by the file's [run] and stopped at the end.
+    `spark`: a session to run in; left out, one is made by the file's [run] and stopped at the end. `metrics`: a port
+    (or host:port) that serves the run's figures meanwhile.
     """
+    if metrics is None:
+        return _start(pipeline, spark, None)
+    figures = Figures()
+    host, port = place(metrics)
+    with Exporter(figures, port, host) as exporter:
+        _talk(f"metrics at http://{exporter.host}:{exporter.port}/metrics")
+        return _start(pipeline, spark, figures)
+
+
+def _start(pipeline: Pipeline, spark: SparkSession | None, figures: Figures | None) -> int:
     if spark is not None:
-        return _run(pipeline, spark)
+        return _run(pipeline, spark, figures)
     require_java()
     _talk(f"starting Spark ({pipeline.run.master}) ...")
     try:
@@ -51,7 +63,7 @@ def run(pipeline: Pipeline, *, spark: SparkSession | None = None) -> int:
             with _quiet(log):
                 made = _session(pipeline)
             try:
-                return _run(pipeline, made)
+                return _run(pipeline, made, figures)
             finally:
                 with suppress(Py4JError, ConnectionError):  # a signal to the whole group has ended Spark, too
                     made.stop()
@@ -60,7 +72,7 @@ def run(pipeline: Pipeline, *, spark: SparkSession | None = None) -> int:
         return 128 + signal.SIGINT
 
 
-def _run(pipeline: Pipeline, spark: SparkSession) -> int:
+def _run(pipeline: Pipeline, spark: SparkSession, figures: Figures | None) -> int:
     with tempfile.TemporaryDirectory(prefix="skyband-") as folder:
         checkpoint = pipeline.run.checkpoint or folder
         done = _last_batch(checkpoint)
@@ -78,7 +90,7 @@ def _run(pipeline: Pipeline, spark: SparkSession) -> int:
                 letters = None
                 try:
                     letters = send_dead_letters(spark, pipeline, checkpoint)
-                    with _report(pipeline, sink, resumed=resumed) as report:
+                    with _report(pipeline, sink, figures, resumed=resumed) as report:
                         told = _follow(query, letters, report, caught)
                     if letters is not None and not caught:
                         letters.awaitTermination()
@@ -140,8 +152,9 @@ def _writer(pipeline: Pipeline, out: DataFrame, checkpoint: str) -> DataStreamWr
     return writer
 
 
-def _report(pipeline: Pipeline, sink: Spout, *, resumed: bool) -> Report:
-    return Screen(pipeline, sink, resumed=resumed) if sys.stdout.isatty() else Lines(pipeline, sink)
+def _report(pipeline: Pipeline, sink: Spout, figures: Figures | None, *, resumed: bool) -> Report:
+    seen: Report = Screen(pipeline, sink, resumed=resumed) if sys.stdout.isatty() else Lines(pipeline, sink)
+    return seen if figures is None else Counted(seen, figures, pipeline.name)
 
 
 def _follow(query: StreamingQuery, letters: StreamingQuery | None, report: Report, caught: list[int]) -> int:
