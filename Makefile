@@ -4,10 +4,10 @@ BIN := .venv/bin
 SHELL := bash
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test kafka mutants axe check docs bench lock clean
+.PHONY: help demo test kafka cluster-test mutants axe check docs bench lock clean
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
 .venv/ready: pyproject.toml constraints.txt
 	@echo "Setting up .venv (a minute or two, once) ..."
@@ -28,6 +28,9 @@ kafka: .kafka/ready ## fetch a Kafka broker and Spark's connector (pinned, 54 MB
 .kafka/ready: tests/broker/jars.lock | .venv/ready
 	@$(BIN)/python tests/broker/fetch.py .kafka
 	@touch $@
+
+cluster-test: .venv/ready ## a Spark cluster of processes, and one of them killed in mid-run (minutes)
+	@SKYBAND_CLUSTER=1 $(BIN)/python -m pytest -q -n 0 tests/spark/test_cluster.py
 
 mutants: .venv/ready ## break the engines in every known way: the tests must notice
 	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/test_mutants.py

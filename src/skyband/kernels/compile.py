@@ -13,13 +13,24 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+from skyband.errors import StateError
+
 F = TypeVar("F", bound=Callable[..., Any])
 _FLAGS: dict[str, Any] = {"fastmath": False, "error_model": "numpy", "nogil": True}
 
 
 def kernel(function: F) -> F:
     """Compile at the first call, keep on disk."""
-    compiled: Any = numba.njit(cache=True, **_FLAGS)(function)
+    try:
+        compiled: Any = numba.njit(cache=True, **_FLAGS)(function)
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+        raise StateError(
+            f"skyband is imported from {__file__}, where compiled kernels cannot be kept: every process would compile "
+            "them anew. Install it where it can write (or name a folder with NUMBA_CACHE_DIR); on Spark ship it "
+            "unpacked, as skyband.spark.shipping does."
+        ) from error
     return cast(F, compiled)
 
 
