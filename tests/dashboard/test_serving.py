@@ -23,6 +23,7 @@ from skyband.cli import app
 from skyband.dashboard import limits
 from skyband.dashboard.boards import MonitorBoard, plain
 from skyband.dashboard.watch import Watch
+from skyband.spark.answer_file import AnswerFile
 
 ROWS = 5_000
 LATE = "SELECT * FROM f ORDER BY delay DESC LIMIT 3 PER origin WINDOW '10 minutes'"
@@ -427,32 +428,34 @@ def test_stdin_that_is_no_data(root: Path) -> None:
 def test_the_answers_of_a_spark_pipeline(client: Client, root: Path) -> None:
     folder = root / "out"
     folder.mkdir()
+    late = sb.TopK(2, by="delay", window=sb.Last(2), per="origin")
+    monitor = sb.Monitor({"late": late}, id="flight", keep="due")  # the file has the objects' own times
+    file = AnswerFile(folder, {"late": late}, ("time", "id"))
 
-    def write(scores: list[float]) -> None:
-        rows = len(scores)
-        answer = pa.table(
-            {
-                "query": ["late"] * rows,
-                "origin": ["EWR"] * rows,
-                "rank": list(range(1, rows + 1)),
-                "id": list(range(rows)),
-                "time": pa.array(range(rows), pa.timestamp("us")),
-                "score": scores,
-            }
-        )
-        parquet.write_table(answer, folder / "new")
-        (folder / "new").rename(folder / "answer.parquet")
+    def write(batch: int, delays: list[float]) -> None:
+        due = pa.array([2 * batch, 2 * batch + 1][: len(delays)], pa.timestamp("us", "UTC"))
+        rows = {"flight": [batch * 10 + n for n in range(len(delays))], "due": due, "origin": ["EWR"] * len(delays)}
+        changes = monitor.push(rows | {"delay": delays})
+        assert file.update("run", batch, changes.rename_columns({"due": "time"}))
 
-    write([9.0, 8.0])
+    write(0, [9.0, 8.0])
     assert {"name": "out", "kind": "answers"} in client.get("/api/streams")
     status, told = client.send("PUT", "/api/stream", {"stream": "out"})
     assert status == 200 and told["stream"]["fixed"] and [one["name"] for one in told["queries"]] == ["late"]
-    assert client.get("/api/queries/late/answer")["rows"][0] == ["EWR", 1, 0, "1970-01-01 00:00:00", 9.0]
+    answer = client.get("/api/queries/late/answer")
+    assert dict(zip(answer["columns"], answer["rows"][0], strict=True)) == {
+        "origin": "EWR",
+        "rank": 1,
+        "id": 0,
+        "time": "1970-01-01 00:00:00+00:00",
+        "score": 9.0,
+    }
     with client.events("/api/events?watch=late") as events:
         plane = next(events)[1]["detail"]["plane"]
         assert plane["points"] == [[-1, 9.0, 1], [0, 8.0, 2]] and plane["span"] == 1
-        write([9.5])
-        assert next(data for name, data in events if name == "frame" and data["detail"]["answer"]["total"] == 1)
+        write(1, [9.5])
+        seen = next(data for name, data in events if name == "frame" and 9.5 in data["detail"]["answer"]["rows"][0])
+        assert [point[1] for point in seen["detail"]["plane"]["points"]] == [9.5, 8.0]
     assert "stand in a Spark pipeline" in client.wrong("POST", "/api/queries", {"name": "x", "sql": LAST})[1]
     (folder / "answer.parquet").write_text("broken")
     assert "cannot be read" in wait(lambda: client.get("/api/state")["stream"]["error"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import queue
 import threading
 import time
@@ -136,9 +137,14 @@ class Lines:
         self._reader.start()
 
     def _listen(self, pipe: BinaryIO) -> None:
-        for line in pipe:
-            if line.strip():
-                self._queue.put(line)
+        rest = b""
+        while piece := os.read(pipe.fileno(), 65_536):  # a buffered reader could not be left when Python ends
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                if line.strip():
+                    self._queue.put(line + b"\n")
+        if rest.strip():
+            self._queue.put(rest + b"\n")
         self._queue.put(None)
 
     def read(self, rows: int) -> Any:
