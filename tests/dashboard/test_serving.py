@@ -183,6 +183,11 @@ def test_another_stream_with_the_same_queries(client: Client) -> None:
     assert client.get("/api/state")["stream"]["arrivals"] == 100  # an error changes nothing
 
 
+def test_a_threshold_that_json_cannot_hold(client: Client) -> None:
+    watch_file(client, paused=True)
+    assert ask(client, "all", "SELECT * FROM f ABOVE -INFINITY BY delay WINDOW 10 ROWS")["query"]["threshold"] == "-inf"
+
+
 def test_how_it_would_be_answered(client: Client) -> None:
     status, told = client.send("POST", "/api/check", {"sql": LAST})
     assert status == 200 and told["query"] == sb.sql(LAST).to_dict() and "BLOCK" in told["explain"]
@@ -198,6 +203,7 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ),
     ("POST", "/api/queries", {"name": "", "sql": LAST}, 400, "a query's name has 1 to 100"),
     ("POST", "/api/queries", {"name": "x" * 101, "sql": LAST}, 400, "a query's name has 1 to 100"),
+    ("POST", "/api/queries", {"name": "a/b", "sql": LAST}, 400, "no slash"),
     ("POST", "/api/queries", {"name": "x"}, 400, 'one of "sql"'),
     ("POST", "/api/queries", {"name": "x", "sql": LAST, "query": {}}, 400, 'one of "sql"'),
     ("POST", "/api/queries", {"name": "x", "query": {"kind": "TopK", "k": 1}}, 400, "missing"),
@@ -459,6 +465,9 @@ def test_the_answers_of_a_spark_pipeline(client: Client, root: Path) -> None:
     assert "stand in a Spark pipeline" in client.wrong("POST", "/api/queries", {"name": "x", "sql": LAST})[1]
     (folder / "answer.parquet").write_text("broken")
     assert "cannot be read" in wait(lambda: client.get("/api/state")["stream"]["error"])
+    (folder / "answer.parquet").unlink()
+    write(0, [7.0])  # a new run
+    wait(lambda: client.get("/api/state")["stream"]["error"] is None)
     shutil.rmtree(folder)
 
 

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from skyband.dashboard import limits
+from skyband.dashboard.boards import plain
 from skyband.dashboard.openapi import described
 from skyband.dashboard.streams import offered
 from skyband.dashboard.watch import Told, Watch
@@ -204,7 +205,7 @@ class _Api:
             told = str(explain(query))
         except SkybandError as error:
             told = str(error)
-        return JSONResponse({"sql": query.to_sql(), "query": query.to_dict(), "explain": told})
+        return JSONResponse({"sql": query.to_sql(), "query": plain(query.to_dict()), "explain": told})
 
     async def queries(self, _: Request) -> Response:
         return JSONResponse((await self._do(self.watch.look))["queries"])
@@ -237,7 +238,7 @@ class _Api:
             raise Refused(404, f"no query called {name!r} is standing. Standing: {', '.join(board.names) or 'none'}.")
         found = next(one for one in board.summaries() if one["name"] == name)
         if not board.fixed:
-            found = found | {"query": board.monitor.queries[name].to_dict()}  # type: ignore[union-attr]
+            found = found | {"query": plain(board.monitor.queries[name].to_dict())}  # type: ignore[union-attr]
         return found
 
     async def answer(self, request: Request) -> Response:

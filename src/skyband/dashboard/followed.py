@@ -51,12 +51,13 @@ class AnswersBoard:
         return list(self.changed)
 
     def add(self, name: str, query: Query) -> None:
-        raise QueryError("these queries stand in a Spark pipeline: change them in its file, and start it again.")
+        raise _fixed()
 
-    replace = add
+    def replace(self, name: str, query: Query) -> None:
+        raise _fixed()
 
     def drop(self, name: str) -> None:
-        self.add(name, Query())
+        raise _fixed()
 
     def head(self) -> dict[str, Any]:
         return {"arrivals": None, "late": None, "rejected": {}, "clock": None}
@@ -108,3 +109,7 @@ class AnswersBoard:
             "from": plain(first.as_py()),
             "to": plain(now.as_py()),
         }
+
+
+def _fixed() -> QueryError:
+    return QueryError("these queries stand in a Spark pipeline: change them in its file, and start it again.")

@@ -279,11 +279,14 @@ class Watch:
     def _step(self) -> bool:
         """Read and push once; False: there is nothing to do now."""
         now = self._now
-        if now.board is None or now.paused or now.ended or now.error is not None:
+        if now.board is None or now.paused or now.ended:
+            return False
+        if isinstance(now.board, AnswersBoard):
+            self._follow(now.board)
+            return False
+        if now.error is not None:
             return False
         try:
-            if isinstance(now.board, AnswersBoard):
-                return self._follow(now.board)
             assert now.stream is not None
             table, now.waiting = now.waiting, None
             if table is None and (rows := self._allowed(now.stream)):
@@ -310,13 +313,18 @@ class Watch:
         self._share(changes)
         return True
 
-    def _follow(self, board: AnswersBoard) -> bool:
-        at = time.monotonic()
-        if at - self._now.last < 0.25:
-            return False
-        self._now.last = at
-        self._now.dirty |= board.look()
-        return False
+    def _follow(self, board: AnswersBoard) -> None:
+        """Look at the file four times a second; what cannot be read now may be later."""
+        now, at = self._now, time.monotonic()
+        if at - now.last < 0.25:
+            return
+        now.last, before = at, now.error
+        try:
+            now.dirty |= board.look()
+            now.error = None
+        except SkybandError as error:
+            now.error = str(error)
+        now.dirty |= now.error != before
 
     def _allowed(self, stream: Stream) -> int:
         """How many rows may be read now."""

@@ -2,7 +2,7 @@
 const $ = (id) => document.getElementById(id);
 const said = (number) => (number === null || number === undefined ? "–" : typeof number === "number" ? number.toLocaleString("en") : String(number));
 let head = null, detail = null, chosen = null, group = null, source = null, heard = 0, framed = 0, waiting = false;
-let ranks = new Map(), gone = [], shownOf = "", editing = null, suggested = "";
+let ranks = new Map(), gone = [], shownOf = "", editing = null, suggested = "", drawnPast = "";
 
 // --- the connection: server-sent events; the newest frame is drawn, those between are not
 
@@ -91,6 +91,13 @@ function drawStream(stream) {
   $("reasons").hidden = !reasons.length;
   set("reasons", reasons.map(([why, count]) => why + ": " + said(count)).join("; "));
   set("clock", stream.clock === null ? "none" : shortTime(stream.clock));
+  $("past").hidden = stream.history.length < 2;
+  if (!$("past").hidden && stream.history.length + stream.history.at(-1).join() !== drawnPast) {
+    drawnPast = stream.history.length + stream.history.at(-1).join();
+    drawHistory($("history"), stream.history);
+    const [pace, held] = stream.history.at(-1);
+    $("history").setAttribute("aria-label", "The last two minutes; now " + said(Math.round(pace)) + " rows a second, " + said(held) + " objects kept");
+  }
   set("pause", stream.paused ? "Go on" : "Pause");
   const pace = stream.rate === null ? "" : String(stream.rate);
   if (document.activeElement !== $("pace") && $("pace").value !== pace) {

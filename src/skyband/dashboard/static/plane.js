@@ -51,6 +51,27 @@ function drawPlane(canvas, plane) {
   pen.restore();
 }
 
+// The last two minutes: [[rows a second, objects kept]], each line from 0 to its largest.
+function drawHistory(canvas, samples) {
+  const box = canvas.getBoundingClientRect(), ratio = window.devicePixelRatio || 1;
+  const width = Math.max(50, Math.round(box.width)), height = Math.max(20, Math.round(box.height));
+  if (canvas.width !== width * ratio || canvas.height !== height * ratio) {
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+  }
+  const style = getComputedStyle(document.documentElement), pen = canvas.getContext("2d");
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  ["--top", "--band"].forEach((name, line) => {
+    const values = samples.map((sample) => sample[line]).filter((value) => value !== null), most = Math.max(...values, 1);
+    pen.strokeStyle = style.getPropertyValue(name).trim();
+    pen.lineWidth = 1.5;
+    pen.beginPath();
+    values.forEach((value, at) => pen.lineTo(width - 2 - (values.length - 1 - at) * (width / 120), height - 3 - (height - 6) * (value / most)));
+    pen.stroke();
+  });
+}
+
 function dot(pen, x, y, size) { pen.beginPath(); pen.arc(x, y, size, 0, 2 * Math.PI); pen.fill(); }
 function diamond(pen, x, y, size) {
   pen.beginPath(); pen.moveTo(x, y - size); pen.lineTo(x + size, y); pen.lineTo(x, y + size); pen.lineTo(x - size, y); pen.fill();
