@@ -261,7 +261,7 @@ def serve(
         str | None, typer.Option(metavar="TEXT", envvar="SKYBAND_TOKEN", help="Whoever asks must know it.")
     ] = None,
 ) -> None:
-    """Watch a stream on a live page; add, change and drop questions while it runs.
+    """Watch a stream on a live page, and ask it questions.
 
     Example: skyband serve flights_like -q "SELECT * FROM f ORDER BY delay DESC LIMIT 10 WINDOW '6 hours'"
     """
