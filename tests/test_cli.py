@@ -42,7 +42,7 @@ def failed(result: Result, code: int, said: str) -> None:
 # ---- help
 
 
-@pytest.mark.parametrize("command", ["", "demo", "run", "explain", "datasets", "bench"])
+@pytest.mark.parametrize("command", ["", "demo", "run", "explain", "sql", "serve", "datasets", "bench"])
 def test_help_fits_one_screen(command: str) -> None:
     result = run(*command.split(), "--help")
     lines = result.stdout.splitlines()

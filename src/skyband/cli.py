@@ -239,7 +239,7 @@ def sql(
 def serve(
     stream: Annotated[
         str | None,
-        typer.Argument(metavar="STREAM", help="A file, a folder, - (stdin), a dataset, or a Spark pipeline's output."),
+        typer.Argument(metavar="STREAM", help="A file, a folder, - (stdin), a dataset, a pipeline's output."),
     ] = None,
     query: Annotated[
         list[str] | None, typer.Option("--query", "-q", metavar="[NAME=]SQL", help="To begin with; may be repeated.")
@@ -251,19 +251,23 @@ def serve(
     ] = None,
     part: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of PARTS: which part a row is of.")] = None,
     value: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of PARTS: its value.")] = None,
-    rate: Annotated[float, typer.Option(min=0, metavar="N", help="Rows a second; 0: as fast as can be.")] = 2000,
+    rate: Annotated[
+        float, typer.Option(metavar="N", help="Rows a second; 0: all at once. [2000]", show_default=False)
+    ] = 2000,
     root: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Below which streams may be chosen on the page.")
+        Path, typer.Option(metavar="FOLDER", help="Below which streams may be chosen. [here]", show_default=False)
     ] = Path(),
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Any but loopback needs a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0: any that is free.")] = 8710,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Any but loopback needs a token. [127.0.0.1]", show_default=False)
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", help="0: any that is free. [8710]", show_default=False)] = 8710,
     token: Annotated[
         str | None, typer.Option(metavar="TEXT", envvar="SKYBAND_TOKEN", help="Whoever asks must know it.")
     ] = None,
 ) -> None:
     """Watch a stream on a live page, and ask it questions.
 
-    Example: skyband serve flights_like -q "SELECT * FROM f ORDER BY delay DESC LIMIT 10 WINDOW '6 hours'"
+    Example: skyband serve flights_like
     """
     from skyband.dashboard import serve as serving
     from skyband.sql import is_sql, sql
@@ -274,6 +278,8 @@ def serve(
         asked[name] = sql(sentence)
     if asked and stream is None:
         raise QueryError("--query asks about a stream: name it, such as: skyband serve flights_like --query ...")
+    if rate < 0 or not 0 <= port <= 65535:
+        raise QueryError(f"--rate {rate:g} --port {port}: a rate is 0 or more, a port from 0 to 65535.")
     if not root.is_dir():
         raise QueryError(f"--root {root}: there is no such folder.")
     chosen: dict[str, Any] | None = None

@@ -313,6 +313,8 @@ def test_other_addresses_need_a_token() -> None:
     assert result.exit_code == 2 and "at least 8 characters" in result.stderr
     result = run(app, ["serve", "--query", LAST])
     assert result.exit_code == 2 and "name it" in result.stderr
+    result = run(app, ["serve", "--port", "65536"])
+    assert result.exit_code == 2 and "from 0 to 65535" in result.stderr
     result = run(app, ["serve", "nothing.parquet", "--port", "0"])
     assert result.exit_code == 2 and "no such file" in result.stderr
 

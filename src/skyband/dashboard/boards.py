@@ -288,9 +288,7 @@ def said(query: Query) -> str:
 def check(name: str, query: Query, columns: Sequence[str] | None = None) -> None:
     """What a server that others may reach does not take, and what the stream cannot answer."""
     if not 0 < len(name) <= limits.NAME or not name.isprintable() or "/" in name or name in (".", ".."):
-        raise QueryError(
-            f"a query's name has 1 to {limits.NAME} printable characters, no slash; got {name[:50]!r}."
-        )
+        raise QueryError(f"a query's name has 1 to {limits.NAME} printable characters, no slash; got {name[:50]!r}.")
     if getattr(query, "k", 0) > limits.K:
         raise QueryError(f"k={query.k:,}: this server takes k up to {limits.K:,}.")  # type: ignore[attr-defined]
     for column in () if columns is None else needed(query):
