@@ -260,13 +260,19 @@ class Watch:
             idle = not self._step()
             self._frame()
             try:
-                function, future = self._asked.get(timeout=0.02 if idle else 0.0001)
+                function, future = self._asked.get(timeout=self._rest() if idle else 0.0001)
             except queue.Empty:
                 continue
             self._do(function, future)
             while not self._asked.empty():
                 self._do(*self._asked.get_nowait())
             self._frame(at_once=True)
+
+    def _rest(self) -> float:
+        """How long there is nothing to do: until the next frame, or until there may be rows."""
+        now = self._now
+        due = now.framed + 1 / limits.RATE - time.monotonic() if now.dirty and self._wake else 1.0
+        return min(0.02, max(due, 0.0001))
 
     def _do(self, function: Callable[[], Any], future: Future[Any]) -> None:
         if not future.set_running_or_notify_cancel():
@@ -364,7 +370,7 @@ class Watch:
             wake, watched = list(self._wake), set(self._watched.values())
         if not wake:
             return
-        now.dirty, now.framed = False, at
+        now.dirty, now.framed = False, min(at, max(now.framed + 1 / limits.RATE, at - 1 / limits.RATE))
         now.number += 1
         try:
             head = self.look()
