@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import re
 from pathlib import Path
@@ -302,10 +303,12 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     csv.write_csv(table, folder / "f.csv")
     lines = [json.dumps(row, default=str) for row in table.to_pylist()]
     (folder / "f.json").write_text("\n".join(lines))
+    for name in ("f.csv", "f.json"):
+        (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
     return folder
 
 
-@pytest.mark.parametrize("file", ["f.parquet", "f.csv", "f.json"])
+@pytest.mark.parametrize("file", ["f.parquet", "f.csv", "f.json", "f.csv.gz", "f.json.gz"])
 def test_over_files(flights: Path, file: str) -> None:
     code, out, err = run("sql", "SELECT * FROM f ORDER BY delay DESC LIMIT 2 WINDOW '91 seconds'", flights / file)
     assert code == 0 and "time: due" in err and "rejected: {'delay is null': 1}" in err
@@ -336,6 +339,7 @@ def test_over_files_with_columns_of_choice(flights: Path) -> None:
         ("SELECT * FROM f ORDER BY delay DESC LIMIT 2 WINDOW 5 ROWS", "none.parquet", "there is no such file"),
         ("SELECT * FROM f ORDER BY delay DESC LIMIT 2 WINDOW 5 ROWS", "f.xls", "the ending says the format"),
         ("SELECT * FROM f ORDER BY delay DESC LIMIT 2 WINDOW 5 ROWS", "bad.parquet", "cannot be read as parquet"),
+        ("SELECT * FROM f ORDER BY delay DESC LIMIT 2 WINDOW 5 ROWS", "null.json", "does not begin with a JSON object"),
         ("SELECT * FROM f ORDER BY delay DESC LIMIT 2 WINDOW SPAN 5", "f.parquet", "--time COLUMN"),
         ("SELECT * FROM f ORDER BY dely DESC LIMIT 2 WINDOW 5 ROWS", "f.parquet", "dely"),
         ("SELECT * FROM f ORDER BY delay LIMIT 2", "f.parquet", "WINDOW is missing"),
@@ -343,6 +347,7 @@ def test_over_files_with_columns_of_choice(flights: Path) -> None:
 )
 def test_what_a_file_cannot_answer(flights: Path, question: str, file: str, said: str) -> None:
     (flights / "bad.parquet").write_text("no parquet")
+    (flights / "null.json").write_text("null\n")
     code, out, err = run("sql", question, flights / file)
     assert (code, out) == (2, "")
     assert said in err

@@ -239,7 +239,7 @@ def sql(
 def serve(
     stream: Annotated[
         str | None,
-        typer.Argument(metavar="STREAM", help="A file, a folder, - (stdin), a dataset, a pipeline's output."),
+        typer.Argument(metavar="STREAM", help="A file, a folder, - (stdin), a dataset, kafka://host/topic."),
     ] = None,
     query: Annotated[
         list[str] | None, typer.Option("--query", "-q", metavar="[NAME=]SQL", help="To begin with; may be repeated.")

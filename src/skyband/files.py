@@ -54,6 +54,10 @@ def _csv(path: Path) -> Iterator[Any]:
 def _json(path: Path) -> Iterator[Any]:
     from pyarrow import json
 
+    with pa.input_stream(str(path), compression="detect") as file:
+        begin = file.read(65_536).lstrip()
+    if not begin.startswith(b"{"):  # of a lone null Arrow's reader would end the process
+        raise BatchError(f"{path} does not begin with a JSON object. Write one on each line.")
     with json.open_json(path) as reader:
         for batch in reader:
             yield pa.Table.from_batches([batch])

@@ -22,7 +22,9 @@ from dashboard.served import Client, served
 from skyband.cli import app
 from skyband.dashboard import limits
 from skyband.dashboard.boards import MonitorBoard, plain
+from skyband.dashboard.lines import Queued, Topic
 from skyband.dashboard.watch import Watch
+from skyband.errors import QueryError
 from skyband.spark.answer_file import AnswerFile
 
 ROWS = 5_000
@@ -421,16 +423,73 @@ def test_stdin(root: Path, csv: bool) -> None:
         assert [row[1:] for row in client.get("/api/queries/best/answer")["rows"]] == [[4, 3.0], [3, 2.5]]
 
 
+class Told(Queued):
+    """Lines that are there from the beginning."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        super().__init__("told")
+
+    def _lines(self) -> Iterator[bytes]:
+        for line in self.lines:
+            yield line.encode()
+
+    def all(self, rows: int) -> list[Any]:
+        wait(lambda: self._queue.qsize() == len(self.lines) + 1)
+        found: list[Any] = []
+        while not self.ended:
+            table = self.read(rows)
+            found += table.to_pylist() if table is not None else []
+        return found
+
+
+@pytest.mark.parametrize("rows", [1, 2, 100])
+def test_lines_that_do_not_fit_are_counted(rows: int) -> None:
+    """However they are cut; nulls first, whole numbers that become others, times with and without fractions."""
+    lines = [
+        '{"i": 1, "x": null, "t": "2013-07-01T06:30:00Z", "s": "a"}',
+        '{"i": 2, "x": 3, "t": "2013-07-01T06:30:00.25Z", "s": "2013"}',
+        '{"i": 3, "x": 4.5, "t": "2013-07-01T08:30:00+02:00", "s": null, "more": 1}',
+        '{"i": 4, "x": "five", "t": null, "s": "b"}',
+        "no JSON",
+        "[1, 2]",
+        "null",
+        '{"i": ' * 9_000 + "1" + "}" * 9_000,
+        '{"i": 5, "x": 6, "s": "c"}',
+    ]
+    stream = Told(lines)
+    got = stream.all(rows)
+    assert [(row["i"], row["x"]) for row in got] == [(1, None), (2, 3.0), (3, 4.5), (5, 6.0)]
+    assert [row["t"] and row["t"].isoformat() for row in got] == [
+        "2013-07-01T06:30:00+00:00",
+        "2013-07-01T06:30:00.250000+00:00",
+        "2013-07-01T06:30:00+00:00",
+        None,
+    ]
+    assert stream.rejected == {"not a line of JSON with the columns of the first": 5}
+    assert stream.columns.names == ["i", "x", "t", "s"]
+
+
 def test_stdin_that_is_no_data(root: Path) -> None:
     out, into = os.pipe()
-    with (
-        os.fdopen(out, "rb") as pipe,
-        os.fdopen(into, "wb", buffering=0) as writer,
-        served(root, pipe=pipe) as (client, _),
-    ):
-        client.send("PUT", "/api/stream", {"stream": "-"})
-        writer.write(b'{"x": 1}\n{"x": \n')
-        assert "lines of JSON" in wait(lambda: client.get("/api/state")["stream"]["error"])
+    pipe, writer = os.fdopen(out, "rb"), os.fdopen(into, "wb", buffering=0)
+    with pipe, writer, served(root, pipe=pipe) as (client, _):
+        client.send("PUT", "/api/stream", {"stream": "-", "time": "t"})
+        ask(client, "best", "SELECT * FROM s ORDER BY x DESC LIMIT 2 WINDOW '1 hour'")
+        writer.write(b'{"x": 1, "t": "2013-07-01T06:30:00"}\n{"x": \n')
+        rejected = wait(lambda: client.get("/api/state")["stream"]["rejected"])
+        assert rejected == {"not a line of JSON with the columns of the first": 1}
+        writer.write(b'{"x": 2, "t": "2013-07-01T06:31:00.5"}\n')
+        answer = wait(lambda: (a := client.get("/api/queries/best/answer"))["total"] == 2 and a)
+        assert answer["rows"][0][1:] == [1, "2013-07-01 06:31:00.500000", 2.0]
+
+
+def test_only_the_topic_of_the_command_line(client: Client) -> None:
+    message = client.wrong("PUT", "/api/stream", {"stream": "kafka://127.0.0.1:9/flights"})[1]
+    assert "named where the server is started" in message
+    for wrong in ("kafka://127.0.0.1:9", "kafka:///flights", "kafka://127.0.0.1:9/a/b"):
+        with pytest.raises(QueryError, match="names no topic"):
+            Topic(wrong)
 
 
 def test_the_answers_of_a_spark_pipeline(client: Client, root: Path) -> None:

@@ -27,7 +27,9 @@ from pyspark.sql import SparkSession
 import skyband as sb
 from broker.server import broker, connector, require_kafka
 from contract.streams import Row, same_rows
-from skyband.errors import RunError
+from skyband.dashboard.lines import Topic
+from skyband.dashboard.watch import Watch
+from skyband.errors import QueryError, RunError
 from skyband.kafka import Reader, change_of, current
 from skyband.oracle import Oracle
 from skyband.pipeline_file import pipeline_of
@@ -297,3 +299,33 @@ def test_a_session_without_the_connector_is_told_which_package() -> None:
     spark.read.format().options().load.side_effect = AnalysisException("[KAFKA_DATA_SOURCE_NOT_ENABLED] ...")
     with pytest.raises(RunError, match=r"^sink.format: .* a package of its own.*spark-sql-kafka-0-10_2.13:4\."):
         require_connector(spark, "sink.format")
+
+
+def test_a_topic_on_the_live_page(address: str, tmp_path: Path) -> None:
+    """`skyband serve kafka://...`: what is there and what comes, against a Monitor; what is no JSON is counted."""
+    create(address, "watched")
+    dice = random.Random(9)  # noqa: S311
+    first, more = ([flight(dice, number) for number in range(start, start + 60)] for start in (0, 60))
+    produce(address, "watched", [*first, b"no JSON", None])
+    url = f"kafka://{address}/watched"
+    watch = Watch(tmp_path, topic=url)
+    watch.start()
+    try:
+        watch.call(watch.choose, {"stream": url, "time": "time", "id": "time"}, {"all": QUERIES["all"]})
+        deadline = time.monotonic() + 60
+        while watch.call(watch.look)["stream"]["rows"] < 60 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        produce(address, "watched", more, start=62)
+        while watch.call(watch.look)["stream"]["rows"] < 120 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        stream = watch.call(watch.look)["stream"]
+        assert (stream["rows"], stream["error"], sum(stream["rejected"].values())) == (
+            120,
+            None,
+            2 + sum(b'"delay": null' in value for value in first + more),
+        )
+        assert watch.call(lambda: watch.board().answer("all", None, 9))["total"] == 3
+    finally:
+        watch.stop()
+    with pytest.raises(QueryError, match="there is no topic 'nothing'"):
+        Topic(f"kafka://{address}/nothing")

@@ -177,6 +177,8 @@ class _Api:
         found = await run_in_threadpool(offered, self.watch.root)
         if self.watch.pipe is not None:
             found = [{"name": "-", "kind": "stdin"}, *found]
+        if self.watch.topic is not None:
+            found = [{"name": self.watch.topic, "kind": "topic"}, *found]
         return JSONResponse(found)
 
     async def choose(self, request: Request) -> Response:

@@ -51,7 +51,8 @@ def serve(
         listening.bind((host, port))
     except OSError as error:
         raise RunError(f"{host}:{port}: {error.strerror}. Is another server there? Choose another --port.") from None
-    watch = Watch(root, pipe)
+    name = "" if chosen is None else str(chosen["stream"])
+    watch = Watch(root, pipe, name if name.startswith("kafka://") else None)
     watch.start()
     try:
         if chosen is not None:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import os
-import queue
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-import pyarrow as pa
-
+from skyband.dashboard.lines import KAFKA, Lines, Topic
 from skyband.datasets.streams import STREAMS, endless
-from skyband.errors import BatchError, QueryError
+from skyband.errors import QueryError
 from skyband.files import ENDINGS, format_of, schema, tables
 
 _DEPTH, _OFFERED = 3, 200
@@ -122,73 +117,6 @@ class Endless:
         """Nothing is held."""
 
 
-class Lines:
-    """Lines of JSON, or CSV with a header, as they come through a pipe."""
-
-    paced = False
-
-    def __init__(self, pipe: BinaryIO, title: str = "stdin") -> None:
-        self.title = title
-        self.ended = False
-        self.columns: Any = None
-        self._header = b""
-        self._queue: queue.Queue[bytes | None] = queue.Queue(20_000)  # the writer waits when it is full
-        self._reader = threading.Thread(target=self._listen, args=(pipe,), daemon=True, name="skyband stdin")
-        self._reader.start()
-
-    def _listen(self, pipe: BinaryIO) -> None:
-        rest = b""
-        while piece := os.read(pipe.fileno(), 65_536):  # a buffered reader could not be left when Python ends
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                if line.strip():
-                    self._queue.put(line + b"\n")
-        if rest.strip():
-            self._queue.put(rest + b"\n")
-        self._queue.put(None)
-
-    def read(self, rows: int) -> Any:
-        lines: list[bytes] = []
-        try:
-            while len(lines) < rows:
-                line = self._queue.get_nowait()
-                if line is None:
-                    self.ended = True
-                    break
-                lines.append(line)
-        except queue.Empty:
-            pass
-        return self._table(lines) if lines else None
-
-    def _table(self, lines: list[bytes]) -> Any:
-        try:
-            if self.columns is None and not self._header and not lines[0].lstrip().startswith(b"{"):
-                self._header = lines.pop(0)
-                if not lines:
-                    return None
-            table = self._csv(lines) if self._header else self._json(lines)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-            raise BatchError(f"{self.title}: {error}. Write lines of JSON, or CSV with a header.") from None
-        self.columns = table.schema if self.columns is None else self.columns
-        return table
-
-    def _csv(self, lines: list[bytes]) -> Any:
-        from pyarrow import csv
-
-        types = None if self.columns is None else {field.name: field.type for field in self.columns}
-        data = io.BytesIO(self._header + b"".join(lines))
-        return csv.read_csv(data, convert_options=csv.ConvertOptions(column_types=types))
-
-    def _json(self, lines: list[bytes]) -> Any:
-        from pyarrow import json
-
-        options = None if self.columns is None else json.ParseOptions(explicit_schema=self.columns)
-        return json.read_json(io.BytesIO(b"".join(lines)), parse_options=options)
-
-    def close(self) -> None:
-        """The reader ends with its pipe."""
-
-
 def _offered(path: Path) -> bool:
     return not path.name.startswith((".", "_")) and (
         path.suffix.lower() in ENDINGS or (path.suffix == ".gz" and path.with_suffix("").suffix.lower() in ENDINGS)
@@ -206,12 +134,16 @@ def inside(root: Path, path: str) -> Path:
     return found
 
 
-def open_stream(root: Path, given: str, pipe: BinaryIO | None = None) -> Stream:
-    """The stream of a name: `-` (stdin), a generator, a file or a folder below the root."""
+def open_stream(root: Path, given: str, pipe: BinaryIO | None = None, topic: str | None = None) -> Stream:
+    """The stream of a name: `-` (stdin), the topic, a generator, a file or a folder below the root."""
     if given == "-":
         if pipe is None:
             raise QueryError("stdin is read once, by: skyband serve -")
         return Lines(pipe)
+    if given.startswith(KAFKA):
+        if given != topic:  # whoever asks must not choose which hosts this one talks to
+            raise QueryError("a topic is named where the server is started: skyband serve kafka://host:9092/topic")
+        return Topic(given)
     if given in STREAMS:
         return Endless(given)
     path = inside(root, given)

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from skyband.dashboard import limits
 from skyband.dashboard.boards import MonitorBoard, plain
 from skyband.dashboard.followed import AnswersBoard
+from skyband.dashboard.lines import KAFKA
 from skyband.dashboard.streams import Stream, inside, open_stream
 from skyband.errors import QueryError, SkybandError
 from skyband.files import only_time
@@ -75,8 +76,8 @@ class _State:
 class Watch:
     """Start it, ask it (`call`), listen to it (`listen`), stop it."""
 
-    def __init__(self, root: Path, pipe: BinaryIO | None = None) -> None:
-        self.root, self.pipe = root, pipe
+    def __init__(self, root: Path, pipe: BinaryIO | None = None, topic: str | None = None) -> None:
+        self.root, self.pipe, self.topic = root, pipe, topic  # topic: the only one of Kafka that may be chosen
         self.frame = Frame(0, b"{}", {})
         self._now = _State()
         self._asked: queue.Queue[tuple[Callable[[], Any], Future[Any]]] = queue.Queue(1000)
@@ -156,11 +157,11 @@ class Watch:
     def choose(self, given: dict[str, Any], queries: dict[str, Query]) -> None:
         """Another stream, with these queries. On an error everything stays as it was."""
         name, now = given["stream"], self._now
-        if name not in ("-",) and (self.root / name / "answer.parquet").is_file():
+        if not name.startswith(("-", KAFKA)) and (self.root / name / "answer.parquet").is_file():
             board: Board = AnswersBoard(inside(self.root, name))
             stream = None
         else:
-            stream = open_stream(self.root, name, self.pipe)
+            stream = open_stream(self.root, name, self.pipe, self.topic)
             columns = None if stream.columns is None else stream.columns.names
             board = MonitorBoard(Monitor({}, **self._roles(given, stream.columns)), columns)
             for query_name, query in queries.items():
@@ -242,8 +243,13 @@ class Watch:
             "rows": now.rows,
             "speed": self._speed(),
             "history": [plain(list(sample)) for sample in now.history],
-            **board.head(),
+            **self._head(board),
         }
+
+    def _head(self, board: Board) -> dict[str, Any]:
+        """What the board has counted, and what the stream has rejected before."""
+        head, rejected = board.head(), getattr(self._now.stream, "rejected", {})
+        return head | {"rejected": {**head["rejected"], **rejected}}
 
     def _speed(self) -> float:
         """Rows a second, lately."""
