@@ -1,0 +1,248 @@
+"""The front of a window of uncertain tuples: its best ones in order of rank, all down to a level.
+
+Tuples live in order of age (`past`); the front has copies of those at or above the level, and a sweep from the newest
+to the oldest makes it anew. A sweep that drops forgets a tuple once the newer ones that rank above it are enough by
+themselves: by self-maintenance that holds for good (papers/README.md, DOM).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.kernels.compile import part
+from skyband.kernels.prefixes import ENOUGH, PASSED, floats_for, ints_for, walk
+from skyband.kernels.records import make_room, move_run
+
+Records = NDArray[Any]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+PAST = np.dtype(
+    [
+        ("key", "f8"),
+        ("p", "f8"),
+        ("stamp", "i8"),
+        ("serial", "i8"),
+        ("ticket", "i8"),  # its row of marks; -1: never told of
+    ],
+    align=True,
+)
+RUN = np.dtype([("start", "i8"), ("room", "i8"), ("head", "i8"), ("size", "i8")], align=True)
+STATE = np.dtype(
+    [
+        ("base", "i8"),  # the position of the oldest kept tuple
+        ("level", "f8"),  # all valid tuples with such a key or a better one are in the front
+        ("target", "i8"),  # how many a sweep leaves in the front
+        ("since", "i8"),  # steps since the last sweep
+        ("kept", "i8"),  # what the last sweep has left in the past
+        ("newest", "i8"),  # the largest stamp
+        ("now", "i8"),  # of the last step
+        ("due", "i8"),  # time takes nothing from the answers before this instant
+        ("open", "i8"),  # 1: within a batch that is to be reported later
+    ],
+    align=True,
+)
+
+
+@part
+def rank_of(front: Records, head: int, size: int, key: float, pos: int) -> int:
+    """How many of the front rank above."""
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) // 2
+        one = front[head + middle]
+        if one["key"] > key or (one["key"] == key and one["pos"] > pos):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@part
+def put(
+    front: Records, fronts: Records, g: int, tally: Ints, key: float, p: float, pos: int, stamp: int, serial: int
+) -> Records:
+    """One tuple more, at its rank."""
+    run = fronts[g]
+    if run["head"] == run["start"] or run["head"] + run["size"] == run["start"] + run["room"]:
+        front = make_room(front, fronts, g, tally, 1)
+    head, size = fronts[g]["head"], fronts[g]["size"]
+    at = rank_of(front, head, size, key, pos)
+    if 2 * at < size:
+        fronts[g]["head"] = head - 1
+        move_run(front, head, front, head - 1, at)
+        at += head - 1
+    else:
+        move_run(front, head + at, front, head + at + 1, size - at)
+        at += head
+    fronts[g]["size"] = size + 1
+    front[at]["key"] = key
+    front[at]["p"] = p
+    front[at]["pos"] = pos
+    front[at]["stamp"] = stamp
+    front[at]["serial"] = serial
+    return front
+
+
+@part
+def take_out(front: Records, fronts: Records, g: int, key: float, pos: int) -> None:
+    """The tuple has left the longest window."""
+    head, size = fronts[g]["head"], fronts[g]["size"]
+    at = rank_of(front, head, size, key, pos)
+    if at == size or front[head + at]["pos"] != pos:
+        return
+    if 2 * at < size:
+        fronts[g]["head"] = head + 1
+        move_run(front, head, front, head + 1, at)
+    else:
+        move_run(front, head + at + 1, front, head + at, size - at - 1)
+    fronts[g]["size"] = size - 1
+
+
+@part
+def cut(front: Records, fronts: Records, state: Records, g: int, size: int) -> None:
+    """About so many stay in the front; equal keys stay together."""
+    head, had = fronts[g]["head"], fronts[g]["size"]
+    while 0 < size < had and front[head + size - 1]["key"] == front[head + size]["key"]:
+        size += 1
+    if 0 < size < had:
+        fronts[g]["size"] = size
+        state[g]["level"] = front[head + size - 1]["key"]
+
+
+@part
+def forget(ticket: int, free: Ints, tally: Ints) -> None:
+    """A row of marks is free again."""
+    if ticket >= 0:
+        free[tally[1]] = ticket
+        tally[1] += 1
+
+
+@part
+def append(
+    past: Records,
+    pasts: Records,
+    g: int,
+    tally: Ints,
+    keys: Floats,
+    ps: Floats,
+    stamps: Ints,
+    rows: Ints,
+    serial: int,
+    begin: int,
+    end: int,
+    tickets: Ints,
+) -> Records:
+    """These arrivals become the newest of the past, all of them."""
+    run = pasts[g]
+    if run["head"] + run["size"] + end - begin > run["start"] + run["room"]:
+        past = make_room(past, pasts, g, tally, end - begin)
+    to = pasts[g]["head"] + pasts[g]["size"] - begin
+    for i in range(begin, end):
+        past[to + i]["key"] = keys[i]
+        past[to + i]["p"] = ps[i]
+        past[to + i]["stamp"] = stamps[i]
+        past[to + i]["serial"] = serial + rows[i]
+        past[to + i]["ticket"] = tickets[i - begin]
+    pasts[g]["size"] += end - begin
+    return past
+
+
+@part
+def sweep(
+    past: Records,
+    pasts: Records,
+    g: int,
+    tally: Ints,
+    front: Records,
+    fronts: Records,
+    front_tally: Ints,
+    state: Records,
+    keys: Floats,
+    ps: Floats,
+    stamps: Ints,
+    rows: Ints,
+    serial: int,
+    begin: int,
+    end: int,
+    tickets: Ints,
+    k: int,
+    meaning: int,
+    threshold: float,
+    free: Ints,
+    mark_tally: Ints,
+    drop: bool,
+) -> tuple[Records, Records]:
+    """Make the front anew, from the arrivals and the past behind them; what is dropped is gone, the rest is past."""
+    fronts[g]["size"] = 0
+    fronts[g]["head"] = fronts[g]["start"] + fronts[g]["room"] // 2
+    size = pasts[g]["size"]
+    head, last = pasts[g]["head"], state[g]["base"] + size + end - begin - 1
+    to, kept, fresh = head + size, 0, 0
+    recent = np.empty(64, np.int64)  # arrivals that stay
+    f, w, told = np.empty(0, np.float64), np.empty(0, np.int64), np.zeros(4, np.int64)
+    level, floor, depth, waiting = -np.inf, -np.inf, 0, 0
+    state[g]["level"] = level
+    for step in range(end - begin + size):
+        i = end - 1 - step
+        new = i >= begin
+        at = head + size - 1 - (step - (end - begin))
+        key = keys[i] if new else past[at]["key"]
+        if key <= floor:  # it is older than those above it
+            forget(tickets[i - begin] if new else past[at]["ticket"], free, mark_tally)
+            continue
+        pos = last - kept
+        kept += 1
+        if new:
+            if fresh == len(recent):
+                longer = np.empty(4 * fresh, np.int64)
+                for j in range(fresh):
+                    longer[j] = recent[j]
+                recent = longer
+            recent[fresh] = i
+            fresh += 1
+        else:
+            to -= 1
+            past[to] = past[at]
+        if key < state[g]["level"]:
+            continue
+        if new:
+            front = put(front, fronts, g, front_tally, key, ps[i], pos, stamps[i], serial + rows[i])
+        else:
+            one = past[to]
+            front = put(front, fronts, g, front_tally, key, one["p"], pos, one["stamp"], one["serial"])
+        waiting += 1
+        many = fronts[g]["size"]
+        if drop and 4 * waiting >= many and waiting >= 4:
+            if len(f) < floats_for(many, k) or len(w) < ints_for(many, k):
+                f, w = np.empty(floats_for(2 * many, k), np.float64), np.empty(ints_for(2 * many, k), np.int64)
+            walk(front, fronts[g]["head"], many, -1, k, meaning, threshold, depth - depth // 4, f, w, told)
+            waiting = 0
+            if told[ENOUGH]:
+                depth = told[PASSED]
+                floor = front[fronts[g]["head"] + depth - 1]["key"]
+        if many > 2 * max(state[g]["target"], depth) + 64 and (depth > 0 or not drop):
+            cut(front, fronts, state, g, max(state[g]["target"], depth))
+    for j in range(to, head + size):  # the past that stays moves up to its head
+        past[head + j - to] = past[j]
+    pasts[g]["size"] = head + size - to
+    run = pasts[g]
+    if run["head"] + run["size"] + fresh > run["start"] + run["room"]:
+        past = make_room(past, pasts, g, tally, fresh)
+    to = pasts[g]["head"] + pasts[g]["size"]
+    for j in range(fresh - 1, -1, -1):
+        i = recent[j]
+        past[to]["key"] = keys[i]
+        past[to]["p"] = ps[i]
+        past[to]["stamp"] = stamps[i]
+        past[to]["serial"] = serial + rows[i]
+        past[to]["ticket"] = tickets[i - begin]
+        to += 1
+    pasts[g]["size"] += fresh
+    state[g]["base"] = last - kept + 1
+    state[g]["since"] = 0
+    state[g]["kept"] = kept
+    return past, front
