@@ -9,9 +9,9 @@ from skyband.checks import ALGORITHMS
 from skyband.engines.contract import Engine
 from skyband.errors import QueryError
 from skyband.expressions import parse, recognise
-from skyband.query import Query
+from skyband.query import Query, TopKUncertain
 from skyband.scoring import Nearest
-from skyband.windows import UntilDeleted
+from skyband.windows import Last, UntilDeleted
 
 WINDOWED = {"TMA": "TMA", "SMA": "SMA", "TSL": "TSL", "CPM/W": "TMA", "SNN": "SMA"}  # they keep the window: by class
 _GRIDS = {name: f"skyband.engines.certain.{engine.lower()}" for name, engine in WINDOWED.items()}
@@ -19,7 +19,16 @@ _PAIRS: dict[str, str] = {}
 
 _INCOMPLETE: dict[str, str] = {}
 
-_UNCERTAIN: dict[str, str] = {}
+_UNCERTAIN: dict[str, str] = {
+    "DOM": "skyband.engines.uncertain.dom",
+    "BS": "skyband.engines.uncertain.bs",
+    "CSQ": "skyband.engines.uncertain.csq",
+    "CCSQ": "skyband.engines.uncertain.ccsq",
+    "SCSQ": "skyband.engines.uncertain.scsq",
+    "SCSQ-BUFFER": "skyband.engines.uncertain.scsq_buffer",
+}
+FEW = 1024  # tuples of a window: as many as DOM would keep, so that BS does (auto)
+GROUPED = ("BS",)  # they can tell alternatives that exclude each other
 
 _ENGINES: dict[str, dict[str, str]] = {
     "TopK": {
@@ -53,6 +62,8 @@ def choose(query: Query) -> str:
         )
     if isinstance(query.window, UntilDeleted):
         return _deletable(query, built)
+    if isinstance(query, TopKUncertain):
+        return _synopsis(query, built)
     if query.algorithm in APPROXIMATE and query.window.timed:
         exact = [name for name in built if name not in APPROXIMATE]
         raise QueryError(
@@ -88,6 +99,26 @@ def _deletable(query: Query, built: dict[str, str]) -> str:
             f"back. For UntilDeleted() use auto or one of {', '.join(able)}, which keep every object."
         )
     _check_form(query, built)
+    return query.algorithm
+
+
+def _synopsis(query: TopKUncertain, built: dict[str, str]) -> str:
+    """Which synopsis keeps the window of uncertain tuples."""
+    if query.algorithm not in ("auto", *built):
+        raise QueryError(
+            f"{query.kind}: algorithm {query.algorithm} is not built yet in this version. Use auto or {', '.join(built)}."
+        )
+    if query.group is not None:
+        if query.algorithm not in ("auto", *GROUPED):
+            raise QueryError(
+                f"{query.kind}: {query.algorithm} forgets tuples that newer ones make superfluous, and that is proved only "
+                f"for tuples that exist independently, not for alternatives by group={query.group!r}. Use auto or "
+                f"{', '.join(GROUPED)}."
+            )
+        return GROUPED[0]
+    if query.algorithm == "auto":
+        assert isinstance(query.window, Last)
+        return "BS" if query.window.count is not None and query.window.count <= FEW else "DOM"
     return query.algorithm
 
 

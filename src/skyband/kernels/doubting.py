@@ -14,16 +14,13 @@ from numpy.typing import NDArray
 
 from skyband.kernels.compile import kernel, part
 from skyband.kernels.fronts import append, cut, forget, put, sweep, take_out
-from skyband.kernels.prefixes import ENOUGH, FOUND, PASSED, UK, VALID, floats_for, ints_for, walk
+from skyband.kernels.prefixes import ENOUGH, FOUND, PASSED, SHARE, UK, VALID, new_desk, walk
 from skyband.kernels.records import make_room, reserve
 
 Records = NDArray[Any]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ANSWER = np.dtype(
-    [("key", "f8"), ("probability", "f8"), ("stamp", "i8"), ("serial", "i8"), ("rank", "i8")], align=True
-)
 VIEW = np.dtype(
     [
         ("first", "i8"),  # the position of the oldest valid tuple
@@ -54,7 +51,6 @@ TOLD = np.dtype(
 NEVER = np.iinfo(np.int64).max
 EXPIRE, ARRIVE, READ, CLOSE = 0, 1, 2, 3  # what the loop does next
 PASTS, FRONTS, ANSWERS, MARKS, CHANGES = 0, 1, 2, 3, 4  # rows of the tallies
-LEAST = 64  # tuples in a front, and in a past before it is swept
 
 
 @part
@@ -76,13 +72,13 @@ def write(
 ) -> None:
     n = tally[1]
     out[n]["key"] = one["key"]
-    out[n]["probability"] = one["probability"]
+    out[n]["probability"] = one["p"]
     out[n]["stamp"] = one["stamp"]
     out[n]["serial"] = one["serial"]
     out[n]["instant"] = instant
     out[n]["row"] = row
     out[n]["visit"] = v
-    out[n]["rank"] = one["rank"]
+    out[n]["rank"] = one["mark"]
     out[n]["query"] = q
     out[n]["diff"] = diff
     out[n]["first"] = first
@@ -113,8 +109,8 @@ def ticket_for(marks: Records, free: Ints, tally: Ints) -> tuple[Records, Ints, 
 def stays(old: Records, new: Records, meaning: int) -> int:
     """Of two answers in order: 0 if they are one, else whether the old (-1), the new (1) or both (2) come first."""
     if meaning == UK:
-        if old["rank"] != new["rank"]:
-            return -1 if old["rank"] < new["rank"] else 1
+        if old["mark"] != new["mark"]:
+            return -1 if old["mark"] < new["mark"] else 1
         return 0 if old["serial"] == new["serial"] else 2
     if old["serial"] == new["serial"]:
         return 0
@@ -152,6 +148,7 @@ def take_groups(
     drop: bool,
     meaning: int,
     block: int,
+    least: int,  # tuples in a front, and in a past before it is swept
     out: Records,
 ) -> tuple[Records, Records, Records, NDArray[np.uint64], Ints, Records]:
     past_tally, front_tally, answer_tally, mark_tally, tally = (
@@ -162,29 +159,29 @@ def take_groups(
         tallies[CHANGES],
     )
     Q = len(queries)
-    widest, K = 0, 0
+    widest, K = 0, queries[0]["k"]
     for q in range(Q):
         K = max(K, queries[q]["k"])
         if queries[q]["length"] > queries[widest]["length"]:
             widest = q
     affected = np.zeros(Q, np.bool_)
     tickets = np.full(block, -1, np.int64)  # of the arrivals of a block
-    f, w = np.empty(4096, np.float64), np.empty(4096, np.int64)
+    desk = new_desk(np.int64(64), K)
+    said, ticketed = desk.told, K < 0  # none yet; not a literal, which would be compiled for itself
     found, fresh = np.empty(64, answers.dtype), np.empty(64, np.bool_)
-    said = np.zeros(4, np.int64)
     for v in range(len(visits)):
         g, end, last = visits[v]["group"], visits[v]["end"], visits[v]["last"]
         i = b = visits[v]["begin"]
-        q, a, reading, sweeping, instant, row = 0, 0, -1, False, 0, -1
+        q, a, reading, sweeping, instant, row = 0, 0, np.int64(-1), False, np.int64(0), np.int64(-1)
         stage = EXPIRE
         while True:
             base, size = state[g]["base"], pasts[g]["size"]
             beyond = base + size  # the first position in the block
             if sweeping or i - b == block:  # --- the block joins the past
-                if sweeping or (drop and size + i - b > max(LEAST, min(16 * state[g]["kept"], 2 * state[g]["kept"] + block))):
+                if sweeping or (drop and size + i - b > max(least, min(16 * state[g]["kept"], 2 * state[g]["kept"] + block))):
                     past, front = sweep(
                         past, pasts, g, past_tally, front, fronts, front_tally, state, keys, ps, stamps, rows, serial,
-                        b, i, tickets, K, meaning, queries[0]["threshold"], free, mark_tally, drop,
+                        b, i, tickets, ticketed, K, meaning, queries[0]["threshold"], free, mark_tally, drop,
                     )  # fmt: skip
                     for o in range(Q):
                         low = views[g * Q + o]["low"]
@@ -193,24 +190,25 @@ def take_groups(
                         )
                 else:
                     past = append(past, pasts, g, past_tally, keys, ps, stamps, rows, serial, b, i, tickets)
-                for j in range(i - b):
-                    tickets[j] = -1
-                b, sweeping = i, False
+                if ticketed:
+                    for j in range(i - b):
+                        tickets[j] = -1
+                b, sweeping, ticketed = i, False, False
                 continue
             if reading >= 0:  # --- an answer is read again
                 o = reading
                 view, lane = g * Q + o, g * Q + o
                 head, many = fronts[g]["head"], fronts[g]["size"]
-                if len(f) < floats_for(many, K) or len(w) < ints_for(many, K):
-                    f = np.empty(floats_for(2 * many, K), np.float64)
-                    w = np.empty(ints_for(2 * many, K), np.int64)
+                if len(desk.at) < many:
+                    desk = new_desk(2 * many, K)
+                    said = desk.told
                 walk(
                     front, head, many, views[view]["first"], queries[o]["k"], meaning, queries[o]["threshold"],
-                    views[view]["guess"], f, w, said,
+                    views[view]["guess"], SHARE, desk,
                 )  # fmt: skip
-                if not said[ENOUGH] and state[g]["level"] > -np.inf:  # the front is used up
+                if not said[ENOUGH] and state[g]["level"] != -np.inf:  # the front is used up
                     soon = 4 * state[g]["since"] < size
-                    state[g]["target"] = max(LEAST, state[g]["target"] * 2 if soon else state[g]["target"] // 2)
+                    state[g]["target"] = max(least, state[g]["target"] * 2 if soon else state[g]["target"] // 2)
                     sweeping = True
                     continue
                 reading = -1
@@ -220,7 +218,7 @@ def take_groups(
                 if timed:
                     oldest = NEVER - queries[o]["length"]
                     for j in range(passed):
-                        if front[head + j]["pos"] >= views[view]["first"]:
+                        if front[head + j]["mark"] >= views[view]["first"]:
                             oldest = min(oldest, front[head + j]["stamp"])
                     views[view]["due"] = oldest + queries[o]["length"]
                 if quiet and stage != CLOSE:
@@ -229,18 +227,15 @@ def take_groups(
                 if n > len(found):
                     found, fresh = np.empty(2 * n, answers.dtype), np.empty(2 * n, np.bool_)
                 for j in range(n):
-                    one = front[head + w[j]]
-                    found[j]["key"] = one["key"]
-                    found[j]["probability"] = f[j]
-                    found[j]["stamp"] = one["stamp"]
-                    found[j]["serial"] = one["serial"]
-                    found[j]["rank"] = w[many + j]
+                    found[j] = front[head + desk.at[j]]
+                    found[j]["p"] = desk.chance[j]
+                    found[j]["mark"] = desk.rank[j]
                 out = reserve(out, tally, n + old)
                 at, j, was = 0, 0, lanes[lane]["head"]
                 while at < old or j < n:
                     which = 1 if at == old else -1 if j == n else stays(answers[was + at], found[j], meaning)
                     if which == -1 or which == 2:
-                        write(out, tally, answers[was + at], v, o, instant, row, -1, False)
+                        write(out, tally, answers[was + at], v, o, instant, row, np.int64(-1), bool(0))
                     if which != -1:
                         fresh[j] = which != 0
                         j += 1
@@ -248,17 +243,17 @@ def take_groups(
                         at += 1
                 for j in range(n):
                     if fresh[j]:
-                        pos = front[head + w[j]]["pos"]
-                        ticket = past[pasts[g]["head"] + pos - base]["ticket"] if pos < beyond else tickets[pos - beyond]
+                        pos = front[head + desk.at[j]]["mark"]
+                        ticket = past[pasts[g]["head"] + pos - base]["mark"] if pos < beyond else tickets[pos - beyond]
                         if ticket < 0:
                             marks, free, ticket = ticket_for(marks, free, mark_tally)
                             if pos < beyond:
-                                past[pasts[g]["head"] + pos - base]["ticket"] = ticket
+                                past[pasts[g]["head"] + pos - base]["mark"] = ticket
                             else:
-                                tickets[pos - beyond] = ticket
-                        bit = queries[o]["bit"] + max(found[j]["rank"] - 1, 0)
+                                tickets[pos - beyond], ticketed = ticket, True
+                        bit = queries[o]["bit"] + max(found[j]["mark"] - 1, 0)
                         mark = np.uint64(1) << np.uint64(bit % 64)
-                        write(out, tally, found[j], v, o, instant, row, 1, marks[ticket, bit // 64] & mark == 0)
+                        write(out, tally, found[j], v, o, instant, row, np.int64(1), marks[ticket, bit // 64] & mark == 0)
                         marks[ticket, bit // 64] |= mark
                 if n > lanes[lane]["room"]:
                     answers = make_room(answers, lanes, lane, answer_tally, n)
@@ -304,7 +299,7 @@ def take_groups(
                     at = pasts[g]["head"]
                     if past[at]["key"] >= state[g]["level"]:
                         take_out(front, fronts, g, past[at]["key"], state[g]["base"])
-                    forget(past[at]["ticket"], free, mark_tally)
+                    forget(past[at]["mark"], free, mark_tally)
                     pasts[g]["head"] += 1
                     pasts[g]["size"] -= 1
                     state[g]["base"] += 1
@@ -316,9 +311,10 @@ def take_groups(
                 if stamps[i] < newest:  # --- late: it goes to its place in time
                     if i > b:
                         past = append(past, pasts, g, past_tally, keys, ps, stamps, rows, serial, b, i, tickets)
-                        for j in range(i - b):
-                            tickets[j] = -1
-                        b = i
+                        if ticketed:
+                            for j in range(i - b):
+                                tickets[j] = -1
+                        b, ticketed = i, False
                         continue
                     past, front = slip_in(
                         past, pasts, g, past_tally, front, fronts, front_tally, state, views, Q, queries,
@@ -337,7 +333,7 @@ def take_groups(
                         front = put(
                             front, fronts, g, front_tally, keys[i], ps[i], pos, stamps[i], serial + rows[i]
                         )
-                        if fronts[g]["size"] > 8 * state[g]["target"] + 1024:
+                        if fronts[g]["size"] > 8 * state[g]["target"] + 16 * least:
                             cut(front, fronts, state, g, max(state[g]["target"], 2 * views[g * Q + widest]["guess"]))
                 state[g]["since"] += 1
                 i += 1
@@ -383,13 +379,15 @@ def take_groups(
                     reading, instant, row = a, last, -1
                     a += 1
                     continue
-            if drop and size + i - b > 4 * state[g]["kept"] + LEAST:
+            if drop and size + i - b > 4 * state[g]["kept"] + least:
                 sweeping = True
                 continue
             if i > b:
                 past = append(past, pasts, g, past_tally, keys, ps, stamps, rows, serial, b, i, tickets)
-                for j in range(i - b):
-                    tickets[j] = -1
+                if ticketed:
+                    for j in range(i - b):
+                        tickets[j] = -1
+                    ticketed = False
             state[g]["open"] = quiet and more
             state[g]["due"] = NEVER
             for o in range(Q):
@@ -420,7 +418,7 @@ def slip_in(
     """A late tuple goes to its place in order of age; those who are newer move on by one."""
     run = pasts[g]
     if run["head"] + run["size"] == run["start"] + run["room"]:
-        past = make_room(past, pasts, g, tally, 1)
+        past = make_room(past, pasts, g, tally, np.int64(1))
     head, size = pasts[g]["head"], pasts[g]["size"]
     place = first_valid(past, head, size, stamp)  # behind those of the same time
     for j in range(head + size, head + place, -1):
@@ -430,12 +428,12 @@ def slip_in(
     one["p"] = p
     one["stamp"] = stamp
     one["serial"] = serial
-    one["ticket"] = -1
+    one["mark"] = -1
     pasts[g]["size"] = size + 1
     pos = state[g]["base"] + place
     for j in range(fronts[g]["head"], fronts[g]["head"] + fronts[g]["size"]):
-        if front[j]["pos"] >= pos:
-            front[j]["pos"] += 1
+        if front[j]["mark"] >= pos:
+            front[j]["mark"] += 1
     for o in range(Q):
         view = views[g * Q + o]
         if stamp > state[g]["now"] - queries[o]["length"]:

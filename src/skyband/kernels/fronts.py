@@ -13,28 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.kernels.compile import part
-from skyband.kernels.prefixes import ENOUGH, PASSED, floats_for, ints_for, walk
+from skyband.kernels.prefixes import ENOUGH, PASSED, SHARE, new_desk, walk
 from skyband.kernels.records import make_room, move_run
 
 Records = NDArray[Any]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-PAST = np.dtype(
-    [
-        ("key", "f8"),
-        ("p", "f8"),
-        ("stamp", "i8"),
-        ("serial", "i8"),
-        ("ticket", "i8"),  # its row of marks; -1: never told of
-    ],
-    align=True,
-)
 RUN = np.dtype([("start", "i8"), ("room", "i8"), ("head", "i8"), ("size", "i8")], align=True)
 STATE = np.dtype(
     [
         ("base", "i8"),  # the position of the oldest kept tuple
-        ("level", "f8"),  # all valid tuples with such a key or a better one are in the front
+        ("level", "f8"),  # all valid tuples with such a key or a better one are in the front; NaN: there is no front
         ("target", "i8"),  # how many a sweep leaves in the front
         ("since", "i8"),  # steps since the last sweep
         ("kept", "i8"),  # what the last sweep has left in the past
@@ -54,7 +44,7 @@ def rank_of(front: Records, head: int, size: int, key: float, pos: int) -> int:
     while low < high:
         middle = (low + high) // 2
         one = front[head + middle]
-        if one["key"] > key or (one["key"] == key and one["pos"] > pos):
+        if one["key"] > key or (one["key"] == key and one["mark"] > pos):
             low = middle + 1
         else:
             high = middle
@@ -68,7 +58,7 @@ def put(
     """One tuple more, at its rank."""
     run = fronts[g]
     if run["head"] == run["start"] or run["head"] + run["size"] == run["start"] + run["room"]:
-        front = make_room(front, fronts, g, tally, 1)
+        front = make_room(front, fronts, g, tally, np.int64(1))
     head, size = fronts[g]["head"], fronts[g]["size"]
     at = rank_of(front, head, size, key, pos)
     if 2 * at < size:
@@ -81,7 +71,7 @@ def put(
     fronts[g]["size"] = size + 1
     front[at]["key"] = key
     front[at]["p"] = p
-    front[at]["pos"] = pos
+    front[at]["mark"] = pos
     front[at]["stamp"] = stamp
     front[at]["serial"] = serial
     return front
@@ -92,7 +82,7 @@ def take_out(front: Records, fronts: Records, g: int, key: float, pos: int) -> N
     """The tuple has left the longest window."""
     head, size = fronts[g]["head"], fronts[g]["size"]
     at = rank_of(front, head, size, key, pos)
-    if at == size or front[head + at]["pos"] != pos:
+    if at == size or front[head + at]["mark"] != pos:
         return
     if 2 * at < size:
         fronts[g]["head"] = head + 1
@@ -146,7 +136,7 @@ def append(
         past[to + i]["p"] = ps[i]
         past[to + i]["stamp"] = stamps[i]
         past[to + i]["serial"] = serial + rows[i]
-        past[to + i]["ticket"] = tickets[i - begin]
+        past[to + i]["mark"] = tickets[i - begin]
     pasts[g]["size"] += end - begin
     return past
 
@@ -169,6 +159,7 @@ def sweep(
     begin: int,
     end: int,
     tickets: Ints,
+    ticketed: bool,
     k: int,
     meaning: int,
     threshold: float,
@@ -181,22 +172,22 @@ def sweep(
     fronts[g]["head"] = fronts[g]["start"] + fronts[g]["room"] // 2
     size = pasts[g]["size"]
     head, last = pasts[g]["head"], state[g]["base"] + size + end - begin - 1
-    to, kept, fresh = head + size, 0, 0
+    to, kept, fresh = head + size, np.int64(0), np.int64(0)
     recent = np.empty(64, np.int64)  # arrivals that stay
-    f, w, told = np.empty(0, np.float64), np.empty(0, np.int64), np.zeros(4, np.int64)
-    level, floor, depth, waiting = -np.inf, -np.inf, 0, 0
-    state[g]["level"] = level
-    for step in range(end - begin + size):
-        i = end - 1 - step
-        new = i >= begin
-        at = head + size - 1 - (step - (end - begin))
-        key = keys[i] if new else past[at]["key"]
-        if key <= floor:  # it is older than those above it
-            forget(tickets[i - begin] if new else past[at]["ticket"], free, mark_tally)
-            continue
-        pos = last - kept
-        kept += 1
-        if new:
+    desk = new_desk(np.int64(0), k)
+    floor, depth, waiting = -np.inf, np.int64(0), 0
+    state[g]["level"] = -np.inf
+    i, at = end - 1, head + size - 1
+    while True:
+        if i >= begin:  # the arrivals, newest first; then the past. Those above are newer
+            if ticketed:
+                while i >= begin and keys[i] <= floor:
+                    forget(tickets[i - begin], free, mark_tally)
+                    i -= 1
+            else:
+                while i >= begin and keys[i] <= floor:
+                    i -= 1
+        if i >= begin:
             if fresh == len(recent):
                 longer = np.empty(4 * fresh, np.int64)
                 for j in range(fresh):
@@ -204,27 +195,37 @@ def sweep(
                 recent = longer
             recent[fresh] = i
             fresh += 1
-        else:
+            key, p, stamp, which = keys[i], ps[i], stamps[i], serial + rows[i]
+            i -= 1
+        elif at >= head:
+            key = past[at]["key"]
+            if key <= floor:
+                forget(past[at]["mark"], free, mark_tally)
+                at -= 1
+                continue
             to -= 1
             past[to] = past[at]
+            p, stamp, which = past[to]["p"], past[to]["stamp"], past[to]["serial"]
+            at -= 1
+        else:
+            break
+        pos = last - kept
+        kept += 1
         if key < state[g]["level"]:
             continue
-        if new:
-            front = put(front, fronts, g, front_tally, key, ps[i], pos, stamps[i], serial + rows[i])
-        else:
-            one = past[to]
-            front = put(front, fronts, g, front_tally, key, one["p"], pos, one["stamp"], one["serial"])
+        front = put(front, fronts, g, front_tally, key, p, pos, stamp, which)
         waiting += 1
         many = fronts[g]["size"]
         if drop and 4 * waiting >= many and waiting >= 4:
-            if len(f) < floats_for(many, k) or len(w) < ints_for(many, k):
-                f, w = np.empty(floats_for(2 * many, k), np.float64), np.empty(ints_for(2 * many, k), np.int64)
-            walk(front, fronts[g]["head"], many, -1, k, meaning, threshold, depth - depth // 4, f, w, told)
+            if len(desk.at) < many or len(desk.r) < min(k, many + 1):
+                desk = new_desk(2 * many, k)
+            first = np.int64(-1)
+            walk(front, fronts[g]["head"], many, first, k, meaning, threshold, depth - depth // 4, SHARE, desk)
             waiting = 0
-            if told[ENOUGH]:
-                depth = told[PASSED]
+            if desk.told[ENOUGH]:
+                depth = desk.told[PASSED]
                 floor = front[fronts[g]["head"] + depth - 1]["key"]
-        if many > 2 * max(state[g]["target"], depth) + 64 and (depth > 0 or not drop):
+        if many > 3 * max(state[g]["target"], depth) and (depth > 0 or not drop):
             cut(front, fronts, state, g, max(state[g]["target"], depth))
     for j in range(to, head + size):  # the past that stays moves up to its head
         past[head + j - to] = past[j]
@@ -239,7 +240,7 @@ def sweep(
         past[to]["p"] = ps[i]
         past[to]["stamp"] = stamps[i]
         past[to]["serial"] = serial + rows[i]
-        past[to]["ticket"] = tickets[i - begin]
+        past[to]["mark"] = tickets[i - begin]
         to += 1
     pasts[g]["size"] += fresh
     state[g]["base"] = last - kept + 1

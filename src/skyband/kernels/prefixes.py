@@ -8,7 +8,7 @@ O(k) a tuple.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,13 @@ Records = NDArray[Any]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-FRONT = np.dtype(
+TUPLE = np.dtype(
     [
         ("key", "f8"),
-        ("p", "f8"),
-        ("pos", "i8"),  # its age: larger is newer
+        ("p", "f8"),  # that it exists; of an answer: the answer's probability
         ("stamp", "i8"),
         ("serial", "i8"),
+        ("mark", "i8"),  # in a front: its age, larger is newer; in a past: its ticket; of an answer: the rank held
     ],
     align=True,
 )
@@ -33,12 +33,27 @@ PK, PT, UK, UT = 0, 1, 2, 3  # pk-topk, pt-k, u-kranks, u-topk
 SLACK = 1 + 1e-9  # a bound must hold by so much: sums of floats differ in their last bits
 TINY = 1e-290  # below it floats lose their relative precision: only 0 is a bound
 PASSED, VALID, ENOUGH, FOUND = 0, 1, 2, 3  # what a walk tells: entries, valid ones of them, is it enough, answers
+SHARE = 16  # a prefix may be longer than need be by one in so many
 WORD = 62  # bits of a word that are used
 
 
+class Desk(NamedTuple):
+    """What a walk works on; at the end the answer, in order of rank."""
+
+    at: Ints  # of each answer: where in the front
+    rank: Ints  # the rank held, or 0
+    chance: Floats  # its probability
+    told: Ints
+    r: Floats  # exactly j of those passed exist; u-topk: the best choice of j of them
+    best: Floats  # of each rank; or the largest chances so far
+    chances: Floats  # of each tuple passed
+    passing: Ints  # where these are
+    who: Ints  # is best at each rank; u-topk: bits of each tuple, in which choices it was taken
+
+
 @part
-def below(bound: float, value: float) -> bool:
-    """Is a value surely at least what nobody below can pass?"""
+def surely(bound: float, value: float) -> bool:
+    """Is a value at least what nobody below can pass, whatever the last bits say?"""
     return bound == 0 or (bound > TINY and value >= bound * SLACK)
 
 
@@ -47,157 +62,198 @@ def walk(
     front: Records,  # best first
     head: int,
     size: int,
-    first: int,  # older positions are outside of the window
+    first: int,  # older ones are outside of the window
     k: int,
     meaning: int,
     threshold: float,
     guess: int,  # no need to ask before so many: an earlier walk has gone so far
-    f: Floats,  # desk: see `floats_for`
-    w: Ints,  # desk: see `ints_for`
-    told: Ints,
+    share: int,  # ask again after one more in so many; 1 << 60: after each
+    desk: Desk,
 ) -> None:
-    """Fill the desk with the answer, in order of rank: w[:found] entries, w[size:] the ranks held; f[:found] chances."""
-    K = min(k, size + 1)  # more than there are cannot exist
-    r, best, chances = size, size + K + 1, size + 2 * K + 1  # places on the desk
-    passing, ranks, who = 2 * size, size, 3 * size
-    words = (K + WORD - 1) // WORD
-    for j in range(2 * K + 1):
-        f[r + j] = 0.0
-    f[r] = 1.0
-    n, i, enough, top, at = 0, 0, False, 0.0, 0
-    look = max(guess, 1 if meaning == PT else k)
-    while i < size and not enough:
-        if front[head + i]["pos"] < first:
-            i += 1
-            continue
-        p = front[head + i]["p"]
-        absent = 1.0 - p
-        w[passing + n] = i
-        m = min(K, n + 2)  # more than n cannot exist above
-        if meaning == UT:
-            if n >= k - 1:
-                chance = f[r + k - 1] * p
-                if chance > top:
-                    top, at = chance, n
-            for word in range(words):
-                w[who + n * words + word] = 0
-            for j in range(m - 1, 0, -1):
-                stay, take = f[r + j] * absent, f[r + j - 1] * p
-                if take > stay:  # of equals the one whose worst member ranks higher
-                    f[r + j] = take
-                    w[who + n * words + j // WORD] |= 1 << (j % WORD)
-                else:
-                    f[r + j] = stay
-            f[r] = f[r] * absent
-        else:
-            if meaning == UK:
-                for j in range(m):
-                    chance = p * f[r + j]
-                    if chance > f[best + j]:
-                        f[best + j] = chance
-                        w[who + j] = n
-            else:
-                chance = 0.0
-                for j in range(m):
-                    chance = chance + p * f[r + j]
-                f[chances + n] = chance
-            above = 0.0
-            for j in range(m):
-                own = f[r + j]
-                f[r + j] = above * p + own * absent
-                above = own
-        n += 1
-        i += 1
-        if n >= look:
-            enough = is_enough(f, r, best, chances, n, k, meaning, threshold, top)
-            look = n + 1 + n // 16
-    found = 0
+    r = desk.r
+    for j in range(min(k, size + 1)):  # more than there are cannot exist
+        r[j] = 0.0
+    r[0] = 1.0
     if meaning == UK:
-        for j in range(K):
-            if f[best + j] > 0:
-                f[found], w[found], w[ranks + found] = f[best + j], w[passing + w[who + j]], j + 1
-                found += 1
+        walk_ranks(front, head, size, first, k, guess, share, desk)
     elif meaning == UT:
-        if top > 0:
-            found = k
-            j = k - 1
-            f[j], w[j], w[ranks + j] = top, w[passing + at], 0
-            for t in range(at - 1, -1, -1):
-                if j and w[who + t * words + j // WORD] >> (j % WORD) & 1:
-                    j -= 1
-                    f[j], w[j], w[ranks + j] = top, w[passing + t], 0
+        walk_choices(front, head, size, first, k, guess, share, desk)
     else:
-        limit, ties = threshold, 0
-        if meaning == PK:
-            limit = kth_best(f, chances, n, min(k, n), best)
-            ties = min(k, n)
-            for t in range(n):
-                ties -= f[chances + t] > limit
+        walk_chances(front, head, size, first, k, threshold if meaning == PT else -1.0, guess, share, desk)
+
+
+@part
+def walk_chances(
+    front: Records, head: int, size: int, first: int, k: int, threshold: float, guess: int, share: int, desk: Desk
+) -> None:
+    """pk-topk and pt-k: nobody below is among the first k unless fewer than k of the prefix exist."""
+    r, chances, passing = desk.r, desk.chances, desk.passing
+    K, n, i, enough = min(k, size + 1), 0, 0, False
+    look, few, many = max(guess, 1 if threshold >= 0 else k), 0.0, 0
+    while i < size and not enough:
+        one = front[head + i]
+        if one["mark"] >= first:
+            p = one["p"]
+            absent, above, chance = 1.0 - p, 0.0, 0.0
+            for j in range(min(K, n + 2)):
+                own = r[j]
+                chance = chance + p * own
+                r[j] = above * p + own * absent
+                above = own
+            chances[n] = chance
+            passing[n] = i
+            n += 1
+            if n >= look or (n >= k and i == size - 1):
+                look = n + 1 + n // share
+                few = 0.0
+                for j in range(min(K, n + 1)):
+                    few += r[j]
+                if threshold >= 0:
+                    enough = surely(few, threshold)
+                elif few == 0 or few > TINY:
+                    few, many = few * SLACK, 0
+                    for t in range(n):
+                        many += chances[t] >= few
+                    enough = many >= k
+        i += 1
+    limit, ties = threshold, 0
+    if threshold < 0:
+        ties = min(k, n)
+        if enough and many == k:
+            limit = few
+        else:
+            limit = kth_best(chances, n, min(k, n), desk.best)
         for t in range(n):
-            chance = f[chances + t]
-            if chance > limit or (ties > 0 and chance == limit):
-                ties -= chance == limit
-                f[found], w[found], w[ranks + found] = chance, w[passing + t], 0
-                found += 1
-    told[PASSED], told[VALID], told[ENOUGH], told[FOUND] = i, n, enough, found
-
-
-@part
-def is_enough(
-    f: Floats, r: int, best: int, chances: int, n: int, k: int, meaning: int, threshold: float, top: float
-) -> bool:
-    """The stop conditions, with r after the n-th tuple (semantics.py says them in words)."""
-    if meaning != PT and n < k:
-        return False
-    if meaning == UK or meaning == UT:
-        most = 0.0
-        for j in range(k):
-            most = max(most, f[r + j])
-        return below(most, f[best + k - 1] if meaning == UK else top)
-    few = 0.0
-    for j in range(min(k, n + 1)):
-        few += f[r + j]
-    if meaning == PT:
-        return below(few, threshold)
-    if few > 0 and few <= TINY:
-        return False
-    count, few = 0, few * SLACK
+            ties -= chances[t] > limit
+    found = 0
     for t in range(n):
-        count += f[chances + t] >= few
-    return count >= k
+        chance = chances[t]
+        if chance > limit or (ties > 0 and chance == limit):
+            ties -= chance == limit
+            desk.chance[found], desk.at[found], desk.rank[found] = chance, passing[t], 0
+            found += 1
+    desk.told[PASSED], desk.told[VALID], desk.told[ENOUGH], desk.told[FOUND] = i, n, enough, found
 
 
 @part
-def kth_best(f: Floats, chances: int, n: int, k: int, best: int) -> float:
+def kth_best(chances: Floats, n: int, k: int, best: Floats) -> float:
     """The k-th largest chance: the best so far are kept in order."""
     held = 0
     for t in range(n):
-        chance = f[chances + t]
-        if held == k and chance <= f[best + k - 1]:
+        chance = chances[t]
+        if held == k and chance <= best[k - 1]:
             continue
         if held < k:
             held += 1
         j = held - 1
-        while j > 0 and f[best + j - 1] < chance:
-            f[best + j] = f[best + j - 1]
+        while j > 0 and best[j - 1] < chance:
+            best[j] = best[j - 1]
             j -= 1
-        f[best + j] = chance
-    return f[best + k - 1] if k else 0.0
+        best[j] = chance
+    return best[k - 1] if k else 0.0
 
 
 @part
-def floats_for(size: int, k: int) -> int:
-    """Answers; the distribution; the best of each rank, or the best so far; a chance for each tuple."""
-    return size + 2 * min(k, size + 1) + 2 + size
+def walk_ranks(front: Records, head: int, size: int, first: int, k: int, guess: int, share: int, desk: Desk) -> None:
+    """u-kranks: nobody below holds a rank more probably than the most probable number of those above (Eq. 9)."""
+    r, best, who, passing = desk.r, desk.best, desk.who, desk.passing
+    K, n, i, enough, look = min(k, size + 1), 0, 0, False, max(guess, k)
+    for j in range(K):
+        best[j] = 0.0
+    while i < size and not enough:
+        one = front[head + i]
+        if one["mark"] >= first:
+            p = one["p"]
+            absent, above = 1.0 - p, 0.0
+            for j in range(min(K, n + 2)):
+                own = r[j]
+                chance = p * own
+                if chance > best[j]:
+                    best[j] = chance
+                    who[j] = n
+                r[j] = above * p + own * absent
+                above = own
+            passing[n] = i
+            n += 1
+            if n >= look or (n >= k and i == size - 1):
+                look = n + 1 + n // share
+                most = 0.0
+                for j in range(k):
+                    most = max(most, r[j])
+                enough = surely(most, best[k - 1])
+        i += 1
+    found = 0
+    for j in range(K):
+        if best[j] > 0:
+            desk.chance[found], desk.at[found], desk.rank[found] = best[j], passing[who[j]], j + 1
+            found += 1
+    desk.told[PASSED], desk.told[VALID], desk.told[ENOUGH], desk.told[FOUND] = i, n, enough, found
 
 
 @part
-def ints_for(size: int, k: int) -> int:
-    """Answers, their ranks, tuples passed; then who is best at a rank, or who was chosen among how many (bits)."""
-    return 3 * size + max(size * ((min(k, size + 1) + WORD - 1) // WORD), min(k, size + 1)) + 1
+def walk_choices(front: Records, head: int, size: int, first: int, k: int, guess: int, share: int, desk: Desk) -> None:
+    """u-topk: an answer that goes further down is at most as probable as a choice of fewer than k of the prefix."""
+    r, who, passing = desk.r, desk.who, desk.passing
+    K, n, i, enough, look = min(k, size + 1), 0, 0, False, max(guess, k)
+    words, top, worst = (K + WORD - 1) // WORD, 0.0, 0
+    while i < size and not enough:
+        one = front[head + i]
+        if one["mark"] >= first:
+            p = one["p"]
+            absent = 1.0 - p
+            if n >= k - 1 and r[k - 1] * p > top:
+                top, worst = r[k - 1] * p, n
+            for word in range(words):
+                who[n * words + word] = 0
+            for j in range(min(K, n + 2) - 1, 0, -1):
+                stay, take = r[j] * absent, r[j - 1] * p
+                if take > stay:  # of equals the one whose worst member ranks higher
+                    r[j] = take
+                    who[n * words + j // WORD] |= 1 << (j % WORD)
+                else:
+                    r[j] = stay
+            r[0] = r[0] * absent
+            passing[n] = i
+            n += 1
+            if n >= look or (n >= k and i == size - 1):
+                look = n + 1 + n // share
+                most = 0.0
+                for j in range(k):
+                    most = max(most, r[j])
+                enough = surely(most, top)
+        i += 1
+    found = 0
+    if top > 0:
+        found, j = k, k - 1
+        desk.chance[j], desk.at[j], desk.rank[j] = top, passing[worst], 0
+        for t in range(worst - 1, -1, -1):
+            if j and who[t * words + j // WORD] >> (j % WORD) & 1:
+                j -= 1
+                desk.chance[j], desk.at[j], desk.rank[j] = top, passing[t], 0
+    desk.told[PASSED], desk.told[VALID], desk.told[ENOUGH], desk.told[FOUND] = i, n, enough, found
+
+
+@part
+def new_desk(size: int, k: int) -> Desk:
+    """For walks over at most so many tuples."""
+    K = min(k, size + 1)
+    bits = size * ((K + WORD - 1) // WORD)
+    return Desk(
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.float64),
+        np.zeros(4, np.int64),
+        np.empty(K, np.float64),
+        np.empty(K, np.float64),
+        np.empty(size, np.float64),
+        np.empty(size, np.int64),
+        np.empty(max(bits, K), np.int64),
+    )
 
 
 @kernel
-def walk_down(front: Records, k: int, meaning: int, threshold: float, f: Floats, w: Ints, told: Ints) -> None:
+def walk_down(front: Records, k: int, meaning: int, threshold: float) -> Desk:
     """One walk, for those who are not kernels."""
-    walk(front, 0, len(front), -1, k, meaning, threshold, 0, f, w, told)
+    desk = new_desk(np.int64(len(front)), k)
+    walk(front, np.int64(0), np.int64(len(front)), np.int64(-1), k, meaning, threshold, np.int64(0), np.int64(1 << 60), desk)
+    return desk
