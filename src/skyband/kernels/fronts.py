@@ -175,7 +175,7 @@ def sweep(
     to, kept, fresh = head + size, np.int64(0), np.int64(0)
     recent = np.empty(64, np.int64)  # arrivals that stay
     desk = new_desk(np.int64(0), k)
-    floor, depth, waiting = -np.inf, np.int64(0), 0
+    floor, depth, waiting = np.nan, np.int64(0), 0  # nobody is below NaN
     state[g]["level"] = -np.inf
     i, at = end - 1, head + size - 1
     while True:

@@ -47,6 +47,7 @@ class SegmentedQueue(Synopsis):
             self._begin()
         else:
             self._slip_in(t)
+        self._unite()
         self._merge()
         self._renew(t)
 
@@ -67,15 +68,20 @@ class SegmentedQueue(Synopsis):
 
     def _update(self, arrived: list[Tuple], first: int) -> None:
         """Tuples that belong to the suffixes of these segments: change their sets, and drop who is below from Lambda."""
-        kept = self.segments[:first]
         for segment in self.segments[first:]:
-            above = [t for t in arrived if t > segment.compact[-1]]
+            known = set(segment.compact)  # no tuple enters twice
+            above = [t for t in arrived if t > segment.compact[-1] and t not in known]
             if above:
                 one = self.compact(by_rank([*segment.compact, *above]))
                 assert one is not None, "compact sets maintain themselves (Theorem 3.2)"
                 segment.compact = one
                 segment.more = [t for t in segment.more if t > one[-1]]
-            if len(kept) > first and kept[-1].compact == segment.compact:
+
+    def _unite(self) -> None:
+        """Equal sets become one."""
+        kept: list[Segment] = []
+        for segment in self.segments:
+            if kept and kept[-1].compact == segment.compact:
                 kept[-1].more += segment.more
             else:
                 kept.append(segment)

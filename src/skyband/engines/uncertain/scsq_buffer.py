@@ -26,6 +26,7 @@ class BufferedQueue(SegmentedQueue):
     def insert(self, t: Tuple) -> None:
         if self.segments and t.age < self.segments[0].begin:
             self._slip_in(t)
+            self._unite()
             self._merge()
         else:
             self.fresh = put_in(self.fresh, t)  # line 3: B
@@ -58,23 +59,11 @@ class BufferedQueue(SegmentedQueue):
                 built.append(segment)
                 again = self.compact(by_rank([*segment.compact, *segment.more]))
                 assert again is not None
-                last = segment.more.pop()  # it begins the next segment
                 segment = Segment(again, [])
-                assert last in again, "a tuple above the lowest is in the set that begins with it"
         self.segments = [*built, segment, *self.segments]
         self._unite()
         self.fresh = by_rank(newest[1:])  # B_(i-1) stays
         self._merge()
-
-    def _unite(self) -> None:
-        """Equal sets become one."""
-        kept: list[Segment] = []
-        for segment in self.segments:
-            if kept and kept[-1].compact == segment.compact:
-                kept[-1].more += segment.more
-            else:
-                kept.append(segment)
-        self.segments = kept
 
     def _supply(self) -> set[Tuple]:
         return super()._supply() | set(self.fresh)

@@ -2,9 +2,10 @@
 
 Beyond the paper, whose tuples are independent. The window is kept whole and walked from the best tuple down, as ever, but
 a tuple's chance counts how many of the *groups* above it exist, its own left out; a group that gets a second member is
-counted anew from its place on. The stop conditions stay sufficient: a tuple below exists with at most the probability
-that none of its alternatives in the prefix does, so its chance is part of what the condition bounds. Whether they
-maintain themselves is not known, so nobody is forgotten, and synopses that forget refuse `group=`.
+counted anew from its place on. The stop conditions stay sufficient: that a tuple below exists means that none of its
+alternatives in the prefix does, so its chance is part of what the condition bounds (for u-kranks: that at most j of the
+prefix exist). Whether they maintain themselves is not known, so nobody is forgotten, and synopses that forget refuse
+`group=`.
 
 Cost: O(k) a tuple alone, O(k d) for one that has alternatives above it; O(W) to insert. Memory: O(W).
 """
@@ -15,7 +16,6 @@ from bisect import bisect_left, insort
 
 import numpy as np
 
-from skyband.engines.contract import Asked
 from skyband.engines.uncertain.queues import Queues, Synopsis, Tuple
 from skyband.engines.uncertain.semantics import Place, PkTopk, PTk, Semantics, UkRanks, UTopk
 from skyband.kernels.prefixes import TINY
@@ -53,7 +53,8 @@ class WholeWindow(Synopsis):
         for t in tuples:
             walk.add(t)
             passed += 1
-            if enough := passed >= min(meaning.k, 2) and walk.enough():
+            enough = walk.enough()
+            if enough:
                 break
         self.work += passed
         return passed, enough, walk.answer()
@@ -112,11 +113,10 @@ class Walk:
         raise NotImplementedError
 
     def surely(self, bound: float, value: float) -> bool:
-        if bound == 0 and all(self.left(at) == 0 or self.left(at) >= NEARLY for at in range(len(self.sums))):
-            return all(len(one) == 1 for one in self.members)
-        if any(self.left(at) < NEARLY for at in range(len(self.sums)) if len(self.members[at]) > 1):
+        """Can nobody below pass the value, whatever the last bits say?"""
+        if any(self.left(at) < NEARLY for at in self.places.values()):  # what is left may be passed by 1e-12
             return value >= bound * SLACK + 1e-9
-        return bound > TINY and value >= bound * SLACK
+        return bound == 0 or (bound > TINY and value >= bound * SLACK)
 
     def left(self, at: int) -> float:
         return max(0.0, 1 - self.sums[at])
@@ -154,8 +154,7 @@ class Chances(Walk):
     def enough(self) -> bool:
         exactly, k = self.rows[-1], self.k
         if isinstance(self.meaning, UkRanks):
-            best = max(holds[-1] for holds in self.holds)
-            return len(self.holds) >= k and self._every_rank() and self.surely(float(exactly.max()), float(best))
+            return len(self.holds) >= k and self._every_rank()
         few = float(exactly.sum())
         if isinstance(self.meaning, PTk):
             return self.surely(few, self.meaning.threshold)
@@ -164,8 +163,9 @@ class Chances(Walk):
         return len(chances) >= k and self.surely(few, chances[k - 1])
 
     def _every_rank(self) -> bool:
-        """With alternatives one rank no longer says it for all."""
-        most = np.maximum.accumulate(self.rows[-1])
+        """Who is below holds rank j + 1 only if at most j of the prefix exist; the most probable number says less here,
+        since a group of the prefix may still get members."""
+        most = np.cumsum(self.rows[-1])
         best = np.max(self.holds, axis=0)
         return all(self.surely(float(most[j]), float(best[j])) for j in range(self.k))
 
@@ -244,9 +244,6 @@ class Tied(Queues):
         synopsis = self.groups[group].synopsis
         assert isinstance(synopsis, WholeWindow)
         return synopsis.alternatives(name)
-
-    def longest(self) -> Asked:
-        return max(self.asked, key=lambda one: one.length)
 
 
 def _first(pair: tuple[object, Tuple]) -> object:
