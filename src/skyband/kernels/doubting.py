@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import kernel, part
-from skyband.kernels.fronts import append, cut, forget, put, sweep, take_out
-from skyband.kernels.prefixes import ENOUGH, FOUND, PASSED, SHARE, UK, VALID, new_desk, walk
+from skyband.kernels.compile import kernel, part, uncounted
+from skyband.kernels.fronts import append, cut, forget, is_full, put, sweep, take_out
+from skyband.kernels.prefixes import ENOUGH, FOUND, PASSED, SHARE, UK, VALID, Desk, new_desk, walk
 from skyband.kernels.records import make_room, reserve
 
 Records = NDArray[Any]
@@ -53,7 +53,7 @@ EXPIRE, ARRIVE, READ, CLOSE = 0, 1, 2, 3  # what the loop does next
 PASTS, FRONTS, ANSWERS, MARKS, CHANGES = 0, 1, 2, 3, 4  # rows of the tallies
 
 
-@part
+@uncounted
 def first_valid(past: Records, head: int, size: int, low: int) -> int:
     """How many tuples of a past are outside of a window: those with such a stamp or an older one."""
     begin, end = 0, size
@@ -66,7 +66,7 @@ def first_valid(past: Records, head: int, size: int, low: int) -> int:
     return begin
 
 
-@part
+@uncounted
 def write(
     out: Records, tally: Ints, one: Records, v: int, q: int, instant: int, row: int, diff: int, first: bool
 ) -> None:
@@ -86,26 +86,33 @@ def write(
 
 
 @part
-def ticket_for(marks: Records, free: Ints, tally: Ints) -> tuple[Records, Ints, int]:
-    """An empty row of marks."""
+def more_marks(marks: Records, free: Ints, tally: Ints, n: int) -> tuple[Records, Ints]:
+    """Rows of marks for so many objects more."""
+    rows = np.zeros((2 * len(marks) + n + 64, marks.shape[1]), np.uint64)
+    for i in range(len(marks)):
+        for j in range(marks.shape[1]):
+            rows[i, j] = marks[i, j]
+    places = np.empty(len(rows), np.int64)
+    for i in range(tally[1]):
+        places[i] = free[i]
+    return rows, places
+
+
+@uncounted
+def ticket_for(marks: Records, free: Ints, tally: Ints) -> int:
+    """An empty row of marks; there is one."""
     if tally[1]:
         tally[1] -= 1
         ticket = free[tally[1]]
     else:
-        if tally[0] == len(marks):
-            more = np.zeros((2 * len(marks) + 64, marks.shape[1]), np.uint64)
-            for i in range(len(marks)):
-                for j in range(marks.shape[1]):
-                    more[i, j] = marks[i, j]
-            marks, free = more, np.empty(len(more), np.int64)  # none is free
         ticket = tally[0]
         tally[0] += 1
     for j in range(marks.shape[1]):
         marks[ticket, j] = 0
-    return marks, free, ticket
+    return ticket
 
 
-@part
+@uncounted
 def stays(old: Records, new: Records, meaning: int) -> int:
     """Of two answers in order: 0 if they are one, else whether the old (-1), the new (1) or both (2) come first."""
     if meaning == UK:
@@ -119,6 +126,70 @@ def stays(old: Records, new: Records, meaning: int) -> int:
     if old["stamp"] != new["stamp"]:
         return -1 if old["stamp"] > new["stamp"] else 1
     return -1 if old["serial"] > new["serial"] else 1
+
+
+@uncounted
+def tell(
+    past: Records,
+    shift: int,  # from positions to places in the past
+    beyond: int,  # the first position in the block
+    tickets: Ints,
+    front: Records,
+    head: int,
+    desk: Desk,
+    n: int,
+    answers: Records,
+    lanes: Records,
+    lane: int,
+    found: Records,
+    fresh: NDArray[np.bool_],
+    marks: NDArray[np.uint64],
+    free: Ints,
+    mark_tally: Ints,
+    out: Records,
+    tally: Ints,
+    v: int,
+    q: int,
+    bits: int,
+    instant: int,
+    row: int,
+    meaning: int,
+) -> bool:
+    """Hold the answer on the desk against what was told, and tell the difference; whether the block got a ticket."""
+    ticketed, old, was = False, lanes[lane]["size"], lanes[lane]["head"]
+    for j in range(n):
+        found[j] = front[head + desk.at[j]]
+        found[j]["p"] = desk.chance[j]
+        found[j]["mark"] = desk.rank[j]
+    at, j = 0, 0
+    while at < old or j < n:
+        which = 1 if at == old else -1 if j == n else stays(answers[was + at], found[j], meaning)
+        if which == -1 or which == 2:
+            write(out, tally, answers[was + at], v, q, instant, row, np.int64(-1), bool(0))
+        if which != -1:
+            fresh[j] = which != 0
+            j += 1
+        if which != 1:
+            at += 1
+    for j in range(n):
+        if fresh[j]:
+            pos = front[head + desk.at[j]]["mark"]
+            ticket = past[shift + pos]["mark"] if pos < beyond else tickets[pos - beyond]
+            if ticket < 0:
+                ticket = ticket_for(marks, free, mark_tally)
+                if pos < beyond:
+                    past[shift + pos]["mark"] = ticket
+                else:
+                    tickets[pos - beyond] = ticket
+                    ticketed = True
+            bit = bits + max(found[j]["mark"] - 1, 0)
+            mark = np.uint64(1) << np.uint64(bit % 64)
+            write(out, tally, found[j], v, q, instant, row, np.int64(1), marks[ticket, bit // 64] & mark == 0)
+            marks[ticket, bit // 64] |= mark
+    lanes[lane]["head"], lanes[lane]["size"] = lanes[lane]["start"], n
+    for j in range(n):
+        answers[lanes[lane]["start"] + j] = found[j]
+    return ticketed
 
 
 @kernel
@@ -165,7 +236,7 @@ def take_groups(
         if queries[q]["length"] > queries[widest]["length"]:
             widest = q
     affected = np.zeros(Q, np.bool_)
-    tickets = np.full(block, -1, np.int64)  # of the arrivals of a block
+    tickets = np.full(min(block, len(keys)), -1, np.int64)  # of the arrivals of a block
     desk = new_desk(np.int64(64), K)
     said, ticketed = desk.told, K < 0  # none yet; not a literal, which would be compiled for itself
     found, fresh = np.empty(64, answers.dtype), np.empty(64, np.bool_)
@@ -223,43 +294,19 @@ def take_groups(
                     views[view]["due"] = oldest + queries[o]["length"]
                 if quiet and stage != CLOSE:
                     continue
-                n, old = said[FOUND], lanes[lane]["size"]
+                n = said[FOUND]
                 if n > len(found):
                     found, fresh = np.empty(2 * n, answers.dtype), np.empty(2 * n, np.bool_)
-                for j in range(n):
-                    found[j] = front[head + desk.at[j]]
-                    found[j]["p"] = desk.chance[j]
-                    found[j]["mark"] = desk.rank[j]
-                out = reserve(out, tally, n + old)
-                at, j, was = 0, 0, lanes[lane]["head"]
-                while at < old or j < n:
-                    which = 1 if at == old else -1 if j == n else stays(answers[was + at], found[j], meaning)
-                    if which == -1 or which == 2:
-                        write(out, tally, answers[was + at], v, o, instant, row, np.int64(-1), bool(0))
-                    if which != -1:
-                        fresh[j] = which != 0
-                        j += 1
-                    if which != 1:
-                        at += 1
-                for j in range(n):
-                    if fresh[j]:
-                        pos = front[head + desk.at[j]]["mark"]
-                        ticket = past[pasts[g]["head"] + pos - base]["mark"] if pos < beyond else tickets[pos - beyond]
-                        if ticket < 0:
-                            marks, free, ticket = ticket_for(marks, free, mark_tally)
-                            if pos < beyond:
-                                past[pasts[g]["head"] + pos - base]["mark"] = ticket
-                            else:
-                                tickets[pos - beyond], ticketed = ticket, True
-                        bit = queries[o]["bit"] + max(found[j]["mark"] - 1, 0)
-                        mark = np.uint64(1) << np.uint64(bit % 64)
-                        write(out, tally, found[j], v, o, instant, row, np.int64(1), marks[ticket, bit // 64] & mark == 0)
-                        marks[ticket, bit // 64] |= mark
+                if tally[1] + n + lanes[lane]["size"] > len(out):
+                    out = reserve(out, tally, n + lanes[lane]["size"])
                 if n > lanes[lane]["room"]:
                     answers = make_room(answers, lanes, lane, answer_tally, n)
-                lanes[lane]["head"], lanes[lane]["size"] = lanes[lane]["start"], n
-                for j in range(n):
-                    answers[lanes[lane]["head"] + j] = found[j]
+                if mark_tally[0] - mark_tally[1] + n > len(marks):
+                    marks, free = more_marks(marks, free, mark_tally, n)
+                ticketed |= tell(
+                    past, pasts[g]["head"] - base, beyond, tickets, front, head, desk, n, answers, lanes, lane, found,
+                    fresh, marks, free, mark_tally, out, tally, v, o, queries[o]["bit"], instant, row, meaning,
+                )  # fmt: skip
                 continue
             if stage == EXPIRE:  # --- each query lets go of what has expired
                 now = nows[i] if i < end else last
@@ -330,9 +377,9 @@ def take_groups(
                         else:
                             affected[o] |= keys[i] >= views[g * Q + o]["floor"]
                     if keys[i] >= state[g]["level"]:
-                        front = put(
-                            front, fronts, g, front_tally, keys[i], ps[i], pos, stamps[i], serial + rows[i]
-                        )
+                        if is_full(fronts, g):
+                            front = make_room(front, fronts, g, front_tally, np.int64(1))
+                        put(front, fronts, g, keys[i], ps[i], pos, stamps[i], serial + rows[i])
                         if fronts[g]["size"] > 8 * state[g]["target"] + 16 * least:
                             cut(front, fronts, state, g, max(state[g]["target"], 2 * views[g * Q + widest]["guess"]))
                 state[g]["since"] += 1
@@ -443,5 +490,7 @@ def slip_in(
             view["first"] += 1
             view["low"] = max(view["low"], stamp)
     if key >= state[g]["level"]:
-        front = put(front, fronts, g, front_tally, key, p, pos, stamp, serial)
+        if is_full(fronts, g):
+            front = make_room(front, fronts, g, front_tally, np.int64(1))
+        put(front, fronts, g, key, p, pos, stamp, serial)
     return past, front

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import part
+from skyband.kernels.compile import part, uncounted
 from skyband.kernels.prefixes import ENOUGH, PASSED, SHARE, new_desk, walk
-from skyband.kernels.records import make_room, move_run
+from skyband.kernels.records import make_room
 
 Records = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -37,7 +37,7 @@ STATE = np.dtype(
 )
 
 
-@part
+@uncounted
 def rank_of(front: Records, head: int, size: int, key: float, pos: int) -> int:
     """How many of the front rank above."""
     low, high = 0, size
@@ -51,22 +51,34 @@ def rank_of(front: Records, head: int, size: int, key: float, pos: int) -> int:
     return low
 
 
-@part
-def put(
-    front: Records, fronts: Records, g: int, tally: Ints, key: float, p: float, pos: int, stamp: int, serial: int
-) -> Records:
-    """One tuple more, at its rank."""
+@uncounted
+def is_full(fronts: Records, g: int) -> bool:
+    """Is there no free place on one of the sides?"""
     run = fronts[g]
-    if run["head"] == run["start"] or run["head"] + run["size"] == run["start"] + run["room"]:
-        front = make_room(front, fronts, g, tally, np.int64(1))
+    return run["head"] == run["start"] or run["head"] + run["size"] == run["start"] + run["room"]
+
+
+@uncounted
+def shift(records: Records, begin: int, to: int, size: int) -> None:
+    if begin < to:
+        for i in range(size - 1, -1, -1):
+            records[to + i] = records[begin + i]
+    else:
+        for i in range(size):
+            records[to + i] = records[begin + i]
+
+
+@uncounted
+def put(front: Records, fronts: Records, g: int, key: float, p: float, pos: int, stamp: int, serial: int) -> None:
+    """One tuple more, at its rank; there are free places."""
     head, size = fronts[g]["head"], fronts[g]["size"]
     at = rank_of(front, head, size, key, pos)
     if 2 * at < size:
         fronts[g]["head"] = head - 1
-        move_run(front, head, front, head - 1, at)
+        shift(front, head, head - 1, at)
         at += head - 1
     else:
-        move_run(front, head + at, front, head + at + 1, size - at)
+        shift(front, head + at, head + at + 1, size - at)
         at += head
     fronts[g]["size"] = size + 1
     front[at]["key"] = key
@@ -74,10 +86,9 @@ def put(
     front[at]["mark"] = pos
     front[at]["stamp"] = stamp
     front[at]["serial"] = serial
-    return front
 
 
-@part
+@uncounted
 def take_out(front: Records, fronts: Records, g: int, key: float, pos: int) -> None:
     """The tuple has left the longest window."""
     head, size = fronts[g]["head"], fronts[g]["size"]
@@ -86,13 +97,13 @@ def take_out(front: Records, fronts: Records, g: int, key: float, pos: int) -> N
         return
     if 2 * at < size:
         fronts[g]["head"] = head + 1
-        move_run(front, head, front, head + 1, at)
+        shift(front, head, head + 1, at)
     else:
-        move_run(front, head + at + 1, front, head + at, size - at - 1)
+        shift(front, head + at + 1, head + at, size - at - 1)
     fronts[g]["size"] = size - 1
 
 
-@part
+@uncounted
 def cut(front: Records, fronts: Records, state: Records, g: int, size: int) -> None:
     """About so many stay in the front; equal keys stay together."""
     head, had = fronts[g]["head"], fronts[g]["size"]
@@ -103,7 +114,7 @@ def cut(front: Records, fronts: Records, state: Records, g: int, size: int) -> N
         state[g]["level"] = front[head + size - 1]["key"]
 
 
-@part
+@uncounted
 def forget(ticket: int, free: Ints, tally: Ints) -> None:
     """A row of marks is free again."""
     if ticket >= 0:
@@ -213,7 +224,9 @@ def sweep(
         kept += 1
         if key < state[g]["level"]:
             continue
-        front = put(front, fronts, g, front_tally, key, p, pos, stamp, which)
+        if is_full(fronts, g):
+            front = make_room(front, fronts, g, front_tally, np.int64(1))
+        put(front, fronts, g, key, p, pos, stamp, which)
         waiting += 1
         many = fronts[g]["size"]
         if drop and 4 * waiting >= many and waiting >= 4:
@@ -225,7 +238,7 @@ def sweep(
             if desk.told[ENOUGH]:
                 depth = desk.told[PASSED]
                 floor = front[fronts[g]["head"] + depth - 1]["key"]
-        if many > 3 * max(state[g]["target"], depth) and (depth > 0 or not drop):
+        if many > 2 * max(state[g]["target"], depth) and (depth > 0 or not drop):
             cut(front, fronts, state, g, max(state[g]["target"], depth))
     for j in range(to, head + size):  # the past that stays moves up to its head
         past[head + j - to] = past[j]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import kernel, part
+from skyband.kernels.compile import kernel, part, uncounted
 
 Records = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -51,13 +51,13 @@ class Desk(NamedTuple):
     who: Ints  # is best at each rank; u-topk: bits of each tuple, in which choices it was taken
 
 
-@part
+@uncounted
 def surely(bound: float, value: float) -> bool:
     """Is a value at least what nobody below can pass, whatever the last bits say?"""
     return bound == 0 or (bound > TINY and value >= bound * SLACK)
 
 
-@part
+@uncounted
 def walk(
     front: Records,  # best first
     head: int,
@@ -82,7 +82,7 @@ def walk(
         walk_chances(front, head, size, first, k, threshold if meaning == PT else -1.0, guess, share, desk)
 
 
-@part
+@uncounted
 def walk_chances(
     front: Records, head: int, size: int, first: int, k: int, threshold: float, guess: int, share: int, desk: Desk
 ) -> None:
@@ -135,7 +135,7 @@ def walk_chances(
     desk.told[PASSED], desk.told[VALID], desk.told[ENOUGH], desk.told[FOUND] = i, n, enough, found
 
 
-@part
+@uncounted
 def kth_best(chances: Floats, n: int, k: int, best: Floats) -> float:
     """The k-th largest chance: the best so far are kept in order."""
     held = 0
@@ -153,7 +153,7 @@ def kth_best(chances: Floats, n: int, k: int, best: Floats) -> float:
     return best[k - 1] if k else 0.0
 
 
-@part
+@uncounted
 def walk_ranks(front: Records, head: int, size: int, first: int, k: int, guess: int, share: int, desk: Desk) -> None:
     """u-kranks: nobody below holds a rank more probably than the most probable number of those above (Eq. 9)."""
     r, best, who, passing = desk.r, desk.best, desk.who, desk.passing
@@ -190,7 +190,7 @@ def walk_ranks(front: Records, head: int, size: int, first: int, k: int, guess: 
     desk.told[PASSED], desk.told[VALID], desk.told[ENOUGH], desk.told[FOUND] = i, n, enough, found
 
 
-@part
+@uncounted
 def walk_choices(front: Records, head: int, size: int, first: int, k: int, guess: int, share: int, desk: Desk) -> None:
     """u-topk: an answer that goes further down is at most as probable as a choice of fewer than k of the prefix."""
     r, who, passing = desk.r, desk.who, desk.passing

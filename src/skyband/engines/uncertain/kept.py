@@ -36,7 +36,7 @@ class Kept:
 
     name = ""
     drops: ClassVar[bool] = False  # are tuples forgotten that newer ones make superfluous?
-    block: ClassVar[int] = 8192  # arrivals that are taken before they join the past
+    block: ClassVar[int] = 65536  # arrivals that are taken before they join the past
     least: ClassVar[int] = 64  # tuples in a front, and in a past before it is swept
 
     def __init__(self, asked: tuple[Asked, ...], tuning: Tuning, *, timed: bool, quiet: bool) -> None:
