@@ -3,6 +3,9 @@
 An arrival below the level of the front, and an expiry below the prefix that an answer was read from, change nothing: a
 comparison each. Otherwise the answer is read again (prefixes.py) and held against what was told. Arrivals stay in the
 batch's own arrays until a block of them is full; then they join the past, swept if the engine drops (fronts.py).
+
+`advance` does the steps and makes no arrays: when it needs room it says so, and `take_groups` calls it again. So no
+references are counted on the way (at 5 ns each, 70 a step, they were half of the time).
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.kernels.compile import kernel, part, uncounted
-from skyband.kernels.fronts import append, cut, forget, is_full, put, sweep, take_out
+from skyband.kernels.fronts import append, cut, forget, is_full, put, shift, sweep, take_out
 from skyband.kernels.prefixes import ENOUGH, FOUND, PASSED, SHARE, UK, VALID, Desk, new_desk, walk
 from skyband.kernels.records import make_room, reserve
 
@@ -51,6 +54,9 @@ TOLD = np.dtype(
 NEVER = np.iinfo(np.int64).max
 EXPIRE, ARRIVE, READ, CLOSE = 0, 1, 2, 3  # what the loop does next
 PASTS, FRONTS, ANSWERS, MARKS, CHANGES = 0, 1, 2, 3, 4  # rows of the tallies
+DONE, SWEEP, PAST_ROOM, FRONT_ROOM, ANSWER_ROOM, MARK_ROOM, CHANGE_ROOM, DESK_ROOM = 0, 1, 2, 3, 4, 5, 6, 7  # needs
+V, I, B, Q_, A, READING, STAGE, INSTANT, ROW, TICKETED, NEED, STARTED = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11  # of a loop
+PLACES = 12
 
 
 @uncounted
@@ -68,20 +74,31 @@ def first_valid(past: Records, head: int, size: int, low: int) -> int:
 
 @uncounted
 def write(
-    out: Records, tally: Ints, one: Records, v: int, q: int, instant: int, row: int, diff: int, first: bool
+    out: Records,
+    tally: Ints,
+    one: Records,
+    chance: float,
+    rank: int,
+    v: int,
+    q: int,
+    instant: int,
+    row: int,
+    diff: int,
+    first: bool,
 ) -> None:
     n = tally[1]
-    out[n]["key"] = one["key"]
-    out[n]["probability"] = one["p"]
-    out[n]["stamp"] = one["stamp"]
-    out[n]["serial"] = one["serial"]
-    out[n]["instant"] = instant
-    out[n]["row"] = row
-    out[n]["visit"] = v
-    out[n]["rank"] = one["mark"]
-    out[n]["query"] = q
-    out[n]["diff"] = diff
-    out[n]["first"] = first
+    to = out[n]
+    to["key"] = one["key"]
+    to["probability"] = chance
+    to["stamp"] = one["stamp"]
+    to["serial"] = one["serial"]
+    to["instant"] = instant
+    to["row"] = row
+    to["visit"] = v
+    to["rank"] = rank
+    to["query"] = q
+    to["diff"] = diff
+    to["first"] = first
     tally[1] = n + 1
 
 
@@ -113,13 +130,14 @@ def ticket_for(marks: Records, free: Ints, tally: Ints) -> int:
 
 
 @uncounted
-def stays(old: Records, new: Records, meaning: int) -> int:
+def order_of(old: Records, new: Records, rank: int, meaning: int) -> int:
     """Of two answers in order: 0 if they are one, else whether the old (-1), the new (1) or both (2) come first."""
+    same = old["serial"] == new["serial"]
     if meaning == UK:
-        if old["mark"] != new["mark"]:
-            return -1 if old["mark"] < new["mark"] else 1
-        return 0 if old["serial"] == new["serial"] else 2
-    if old["serial"] == new["serial"]:
+        if old["mark"] != rank:
+            return -1 if old["mark"] < rank else 1
+        return 0 if same else 2
+    if same:
         return 0
     if old["key"] != new["key"]:
         return -1 if old["key"] > new["key"] else 1
@@ -131,18 +149,15 @@ def stays(old: Records, new: Records, meaning: int) -> int:
 @uncounted
 def tell(
     past: Records,
-    shift: int,  # from positions to places in the past
+    to_place: int,  # from positions to places in the past
     beyond: int,  # the first position in the block
     tickets: Ints,
     front: Records,
     head: int,
     desk: Desk,
-    n: int,
     answers: Records,
     lanes: Records,
     lane: int,
-    found: Records,
-    fresh: NDArray[np.bool_],
     marks: NDArray[np.uint64],
     free: Ints,
     mark_tally: Ints,
@@ -156,46 +171,312 @@ def tell(
     meaning: int,
 ) -> bool:
     """Hold the answer on the desk against what was told, and tell the difference; whether the block got a ticket."""
-    ticketed, old, was = False, lanes[lane]["size"], lanes[lane]["head"]
-    for j in range(n):
-        found[j] = front[head + desk.at[j]]
-        found[j]["p"] = desk.chance[j]
-        found[j]["mark"] = desk.rank[j]
+    n, ticketed, old, was = desk.told[FOUND], False, lanes[lane]["size"], lanes[lane]["head"]
     at, j = 0, 0
     while at < old or j < n:
-        which = 1 if at == old else -1 if j == n else stays(answers[was + at], found[j], meaning)
+        which = 1
+        if j == n:
+            which = -1
+        elif at < old:
+            which = order_of(answers[was + at], front[head + desk.at[j]], desk.rank[j], meaning)
         if which == -1 or which == 2:
-            write(out, tally, answers[was + at], v, q, instant, row, np.int64(-1), bool(0))
+            one = answers[was + at]
+            write(out, tally, one, one["p"], one["mark"], v, q, instant, row, np.int64(-1), bool(0))
         if which != -1:
-            fresh[j] = which != 0
+            desk.who[j] = which != 0  # is it new
             j += 1
         if which != 1:
             at += 1
     for j in range(n):
-        if fresh[j]:
-            pos = front[head + desk.at[j]]["mark"]
-            ticket = past[shift + pos]["mark"] if pos < beyond else tickets[pos - beyond]
+        if desk.who[j]:
+            one = front[head + desk.at[j]]
+            pos, rank = one["mark"], desk.rank[j]
+            ticket = past[to_place + pos]["mark"] if pos < beyond else tickets[pos - beyond]
             if ticket < 0:
                 ticket = ticket_for(marks, free, mark_tally)
                 if pos < beyond:
-                    past[shift + pos]["mark"] = ticket
+                    past[to_place + pos]["mark"] = ticket
                 else:
                     tickets[pos - beyond] = ticket
                     ticketed = True
-            bit = bits + max(found[j]["mark"] - 1, 0)
+            bit = bits + max(rank - 1, 0)
             mark = np.uint64(1) << np.uint64(bit % 64)
-            write(out, tally, found[j], v, q, instant, row, np.int64(1), marks[ticket, bit // 64] & mark == 0)
+            new = marks[ticket, bit // 64] & mark == 0
+            write(out, tally, one, desk.chance[j], rank, v, q, instant, row, np.int64(1), new)
             marks[ticket, bit // 64] |= mark
-    lanes[lane]["head"], lanes[lane]["size"] = lanes[lane]["start"], n
+    start = lanes[lane]["start"]
+    lanes[lane]["head"], lanes[lane]["size"] = start, n
     for j in range(n):
-        answers[lanes[lane]["start"] + j] = found[j]
+        answers[start + j] = front[head + desk.at[j]]
+        answers[start + j]["p"] = desk.chance[j]
+        answers[start + j]["mark"] = desk.rank[j]
     return ticketed
+
+
+@uncounted
+def slip_in(
+    past: Records,
+    pasts: Records,
+    g: int,
+    front: Records,
+    fronts: Records,
+    state: Records,
+    views: Records,
+    queries: Records,
+    key: float,
+    p: float,
+    stamp: int,
+    serial: int,
+    affected: NDArray[np.bool_],
+) -> None:
+    """A late tuple goes to its place in order of age; those who are newer move on by one. There is room."""
+    head, size, Q = pasts[g]["head"], pasts[g]["size"], len(queries)
+    place = first_valid(past, head, size, stamp)  # behind those of the same time
+    shift(past, head + place, head + place + 1, size - place)
+    one = past[head + place]
+    one["key"] = key
+    one["p"] = p
+    one["stamp"] = stamp
+    one["serial"] = serial
+    one["mark"] = -1
+    pasts[g]["size"] = size + 1
+    pos = state[g]["base"] + place
+    for j in range(fronts[g]["head"], fronts[g]["head"] + fronts[g]["size"]):
+        if front[j]["mark"] >= pos:
+            front[j]["mark"] += 1
+    for o in range(Q):
+        view = views[g * Q + o]
+        if stamp > state[g]["now"] - queries[o]["length"]:
+            affected[o] |= key >= view["floor"]
+            view["first"] = min(view["first"], pos)
+        else:
+            view["first"] += 1
+            view["low"] = max(view["low"], stamp)
+    if key >= state[g]["level"]:
+        put(front, fronts, g, key, p, pos, stamp, serial)
+
+
+@uncounted
+def advance(
+    past: Records,
+    pasts: Records,
+    front: Records,
+    fronts: Records,
+    answers: Records,
+    lanes: Records,
+    state: Records,
+    views: Records,
+    queries: Records,
+    marks: NDArray[np.uint64],
+    free: Ints,
+    tallies: Ints,
+    keys: Floats,
+    ps: Floats,
+    stamps: Ints,
+    nows: Ints,
+    rows: Ints,
+    visits: Records,
+    serial: int,
+    timed: bool,
+    quiet: bool,
+    more: bool,
+    drop: bool,
+    meaning: int,
+    block: int,
+    least: int,
+    out: Records,
+    tickets: Ints,
+    affected: NDArray[np.bool_],
+    desk: Desk,
+    loop: Ints,
+    K: int,
+    widest: int,
+    mark_tally: Ints,
+    tally: Ints,
+) -> int:
+    """Steps, until all are done or something is needed that is not there."""
+    Q, said = len(queries), desk.told
+    v, i, b, q, a = loop[V], loop[I], loop[B], loop[Q_], loop[A]
+    reading, stage, instant, row = loop[READING], loop[STAGE], loop[INSTANT], loop[ROW]
+    ticketed, need = loop[TICKETED] != 0, DONE
+    while v < len(visits):
+        g, end, last = visits[v]["group"], visits[v]["end"], visits[v]["last"]
+        if not loop[STARTED]:
+            i = b = visits[v]["begin"]
+            q, a, reading, stage, loop[STARTED] = 0, 0, -1, EXPIRE, 1
+        base, size = state[g]["base"], pasts[g]["size"]
+        beyond = base + size  # the first position in the block
+        free_places = pasts[g]["start"] + pasts[g]["room"] - pasts[g]["head"] - size
+        if i - b == block:  # --- the block joins the past
+            if drop and size + i - b > max(least, min(16 * state[g]["kept"], 2 * state[g]["kept"] + block)):
+                need = SWEEP
+                break
+            if free_places < i - b:
+                need, loop[NEED] = PAST_ROOM, i - b
+                break
+            append(past, pasts, g, keys, ps, stamps, rows, serial, b, i, tickets, ticketed)
+            b, ticketed = i, False
+        elif reading >= 0:  # --- an answer is read again
+            view = views[g * Q + reading]
+            asked = queries[reading]
+            head, many = fronts[g]["head"], fronts[g]["size"]
+            if len(desk.at) < many:
+                need, loop[NEED] = DESK_ROOM, 2 * many
+                break
+            k, guess = asked["k"], view["guess"]
+            walk(front, head, many, view["first"], k, meaning, asked["threshold"], guess, SHARE, desk)
+            if not said[ENOUGH] and state[g]["level"] != -np.inf:  # the front is used up
+                soon = 4 * state[g]["since"] < size
+                state[g]["target"] = max(least, state[g]["target"] * 2 if soon else state[g]["target"] // 2)
+                need = SWEEP
+                break
+            passed, found, lane = said[PASSED], said[FOUND], g * Q + reading
+            view["guess"] = said[VALID] - 2 if said[ENOUGH] else 0
+            view["floor"] = front[head + passed - 1]["key"] if said[ENOUGH] else -np.inf
+            if timed:
+                oldest = NEVER - asked["length"]
+                for j in range(passed):
+                    if front[head + j]["mark"] >= view["first"]:
+                        oldest = min(oldest, front[head + j]["stamp"])
+                view["due"] = oldest + asked["length"]
+            if not quiet or stage == CLOSE:
+                if tally[1] + found + lanes[lane]["size"] > len(out):
+                    need, loop[NEED] = CHANGE_ROOM, found + lanes[lane]["size"]
+                    break
+                if found > lanes[lane]["room"]:
+                    need, loop[NEED] = ANSWER_ROOM, found
+                    break
+                if mark_tally[0] - mark_tally[1] + found > len(marks):
+                    need, loop[NEED] = MARK_ROOM, found
+                    break
+                ticketed |= tell(
+                    past, pasts[g]["head"] - base, beyond, tickets, front, head, desk, answers, lanes, lane, marks, free,
+                    mark_tally, out, tally, v, reading, asked["bit"], instant, row, meaning,
+                )  # fmt: skip
+            reading = -1
+        elif stage == EXPIRE and q < Q:  # --- each query lets go of what has expired
+            now, view, length = nows[i] if i < end else last, views[g * Q + q], queries[q]["length"]
+            first, to = view["first"], pasts[g]["head"] - base
+            if first == beyond + i - b:
+                q += 1
+                continue
+            stamp = past[to + first]["stamp"] if first < beyond else stamps[b + first - beyond]
+            if stamp + length > now:
+                q += 1
+                continue
+            state[g]["now"] = max(state[g]["now"], stamp + length)
+            hit = False
+            while first < beyond + i - b:
+                at = b + first - beyond
+                if (past[to + first]["stamp"] if first < beyond else stamps[at]) != stamp:
+                    break
+                hit |= (past[to + first]["key"] if first < beyond else keys[at]) >= view["floor"]
+                first += 1
+            view["first"], view["low"] = first, stamp
+            if hit and not quiet:
+                if not timed and stamp + length == now and i < end:
+                    affected[q] = True  # count windows: one step with the arrival
+                else:
+                    reading, instant, row = q, stamp + length, -1
+        elif stage == EXPIRE:  # --- who has left the longest window is forgotten
+            now = nows[i] if i < end else last
+            state[g]["now"] = max(state[g]["now"], now)
+            while pasts[g]["size"] and state[g]["base"] < views[g * Q + widest]["first"]:
+                at = pasts[g]["head"]
+                if past[at]["key"] >= state[g]["level"]:
+                    take_out(front, fronts, g, past[at]["key"], state[g]["base"])
+                forget(past[at]["mark"], free, mark_tally)
+                pasts[g]["head"] += 1
+                pasts[g]["size"] -= 1
+                state[g]["base"] += 1
+            stage = ARRIVE if i < end else CLOSE
+            a = 0
+        elif stage == ARRIVE:
+            late = stamps[i] < state[g]["newest"]  # --- it goes to its place in time
+            if free_places < i - b + late:
+                need, loop[NEED] = PAST_ROOM, i - b + 1
+                break
+            if is_full(fronts, g):
+                need = FRONT_ROOM
+                break
+            if late and i > b:
+                append(past, pasts, g, keys, ps, stamps, rows, serial, b, i, tickets, ticketed)
+                b, ticketed = i, False
+                continue
+            key, pos = keys[i], beyond + i - b
+            if late:
+                slip_in(
+                    past, pasts, g, front, fronts, state, views, queries, key, ps[i], stamps[i], serial + rows[i], affected
+                )
+                b = i + 1
+            else:
+                state[g]["newest"] = stamps[i]
+                for o in range(Q):  # the clock may have passed a shorter window already
+                    view = views[g * Q + o]
+                    if timed and stamps[i] + queries[o]["length"] <= nows[i]:
+                        view["first"], view["low"] = pos + 1, stamps[i]
+                    else:
+                        affected[o] |= key >= view["floor"]
+                if key >= state[g]["level"]:
+                    put(front, fronts, g, key, ps[i], pos, stamps[i], serial + rows[i])
+                    if fronts[g]["size"] > 8 * state[g]["target"] + 16 * least:
+                        cut(front, fronts, state, g, max(state[g]["target"], 2 * views[g * Q + widest]["guess"]))
+            state[g]["since"] += 1
+            i += 1
+            stage, a = READ, 0
+        elif stage == READ:
+            while a < Q and (quiet or not affected[a]):
+                affected[a] = False
+                a += 1
+            if a < Q:
+                affected[a] = False
+                reading, instant, row = a, nows[i - 1], rows[i - 1]
+                continue
+            # those who come now, are below the level and let nobody expire, change nothing
+            due, level, to = NEVER, state[g]["level"], min(end, b + block)
+            for o in range(Q):
+                first = views[g * Q + o]["first"]
+                if first == beyond + i - b:
+                    due = -NEVER
+                elif first < beyond:
+                    due = min(due, past[pasts[g]["head"] + first - base]["stamp"] + queries[o]["length"])
+                else:
+                    due = min(due, stamps[b + first - beyond] + queries[o]["length"])
+            start, newest = i, state[g]["newest"]
+            while i < to and keys[i] < level and nows[i] < due and stamps[i] >= newest:
+                newest = stamps[i]
+                i += 1
+            state[g]["newest"] = newest
+            state[g]["since"] += i - start
+            stage, q = EXPIRE, 0
+        elif quiet and not more and a < Q:  # --- the end of the visit
+            reading, instant, row = a, last, -1
+            a += 1
+        elif drop and size + i - b > 4 * state[g]["kept"] + least:
+            need = SWEEP
+            break
+        elif i > b:
+            if free_places < i - b:
+                need, loop[NEED] = PAST_ROOM, i - b
+                break
+            append(past, pasts, g, keys, ps, stamps, rows, serial, b, i, tickets, ticketed)
+            b, ticketed = i, False
+        else:
+            state[g]["open"] = quiet and more
+            state[g]["due"] = NEVER
+            for o in range(Q):
+                state[g]["due"] = min(state[g]["due"], views[g * Q + o]["due"])
+            v += 1
+            loop[STARTED] = 0
+    loop[V], loop[I], loop[B], loop[Q_], loop[A] = v, i, b, q, a
+    loop[READING], loop[STAGE], loop[INSTANT], loop[ROW], loop[TICKETED] = reading, stage, instant, row, ticketed
+    return need
 
 
 @kernel
 def take_groups(
-    past: Records,
-    pasts: Records,  # one run each of past, front, and answers by query
+    past: Records,  # with one run each of past, front, and answers by query
+    pasts: Records,
     front: Records,
     fronts: Records,
     answers: Records,
@@ -222,15 +503,10 @@ def take_groups(
     least: int,  # tuples in a front, and in a past before it is swept
     out: Records,
 ) -> tuple[Records, Records, Records, NDArray[np.uint64], Ints, Records]:
-    past_tally, front_tally, answer_tally, mark_tally, tally = (
-        tallies[PASTS],
-        tallies[FRONTS],
-        tallies[ANSWERS],
-        tallies[MARKS],
-        tallies[CHANGES],
-    )
+    past_tally, front_tally, answer_tally = tallies[PASTS], tallies[FRONTS], tallies[ANSWERS]
+    mark_tally, tally = tallies[MARKS], tallies[CHANGES]
     Q = len(queries)
-    widest, K = 0, queries[0]["k"]
+    widest, K = np.int64(0), queries[0]["k"]
     for q in range(Q):
         K = max(K, queries[q]["k"])
         if queries[q]["length"] > queries[widest]["length"]:
@@ -238,259 +514,35 @@ def take_groups(
     affected = np.zeros(Q, np.bool_)
     tickets = np.full(min(block, len(keys)), -1, np.int64)  # of the arrivals of a block
     desk = new_desk(np.int64(64), K)
-    said, ticketed = desk.told, K < 0  # none yet; not a literal, which would be compiled for itself
-    found, fresh = np.empty(64, answers.dtype), np.empty(64, np.bool_)
-    for v in range(len(visits)):
-        g, end, last = visits[v]["group"], visits[v]["end"], visits[v]["last"]
-        i = b = visits[v]["begin"]
-        q, a, reading, sweeping, instant, row = 0, 0, np.int64(-1), False, np.int64(0), np.int64(-1)
-        stage = EXPIRE
-        while True:
-            base, size = state[g]["base"], pasts[g]["size"]
-            beyond = base + size  # the first position in the block
-            if sweeping or i - b == block:  # --- the block joins the past
-                if sweeping or (drop and size + i - b > max(least, min(16 * state[g]["kept"], 2 * state[g]["kept"] + block))):
-                    past, front = sweep(
-                        past, pasts, g, past_tally, front, fronts, front_tally, state, keys, ps, stamps, rows, serial,
-                        b, i, tickets, ticketed, K, meaning, queries[0]["threshold"], free, mark_tally, drop,
-                    )  # fmt: skip
-                    for o in range(Q):
-                        low = views[g * Q + o]["low"]
-                        views[g * Q + o]["first"] = state[g]["base"] + first_valid(
-                            past, pasts[g]["head"], pasts[g]["size"], low
-                        )
-                else:
-                    past = append(past, pasts, g, past_tally, keys, ps, stamps, rows, serial, b, i, tickets)
-                if ticketed:
-                    for j in range(i - b):
-                        tickets[j] = -1
-                b, sweeping, ticketed = i, False, False
-                continue
-            if reading >= 0:  # --- an answer is read again
-                o = reading
-                view, lane = g * Q + o, g * Q + o
-                head, many = fronts[g]["head"], fronts[g]["size"]
-                if len(desk.at) < many:
-                    desk = new_desk(2 * many, K)
-                    said = desk.told
-                walk(
-                    front, head, many, views[view]["first"], queries[o]["k"], meaning, queries[o]["threshold"],
-                    views[view]["guess"], SHARE, desk,
-                )  # fmt: skip
-                if not said[ENOUGH] and state[g]["level"] != -np.inf:  # the front is used up
-                    soon = 4 * state[g]["since"] < size
-                    state[g]["target"] = max(least, state[g]["target"] * 2 if soon else state[g]["target"] // 2)
-                    sweeping = True
-                    continue
-                reading = -1
-                passed = said[PASSED]
-                views[view]["guess"] = said[VALID] - 2 if said[ENOUGH] else 0
-                views[view]["floor"] = front[head + passed - 1]["key"] if said[ENOUGH] else -np.inf
-                if timed:
-                    oldest = NEVER - queries[o]["length"]
-                    for j in range(passed):
-                        if front[head + j]["mark"] >= views[view]["first"]:
-                            oldest = min(oldest, front[head + j]["stamp"])
-                    views[view]["due"] = oldest + queries[o]["length"]
-                if quiet and stage != CLOSE:
-                    continue
-                n = said[FOUND]
-                if n > len(found):
-                    found, fresh = np.empty(2 * n, answers.dtype), np.empty(2 * n, np.bool_)
-                if tally[1] + n + lanes[lane]["size"] > len(out):
-                    out = reserve(out, tally, n + lanes[lane]["size"])
-                if n > lanes[lane]["room"]:
-                    answers = make_room(answers, lanes, lane, answer_tally, n)
-                if mark_tally[0] - mark_tally[1] + n > len(marks):
-                    marks, free = more_marks(marks, free, mark_tally, n)
-                ticketed |= tell(
-                    past, pasts[g]["head"] - base, beyond, tickets, front, head, desk, n, answers, lanes, lane, found,
-                    fresh, marks, free, mark_tally, out, tally, v, o, queries[o]["bit"], instant, row, meaning,
-                )  # fmt: skip
-                continue
-            if stage == EXPIRE:  # --- each query lets go of what has expired
-                now = nows[i] if i < end else last
-                if q < Q:
-                    view, length = g * Q + q, queries[q]["length"]
-                    first = views[view]["first"]
-                    if first == beyond + i - b:
-                        q += 1
-                        continue
-                    inside = first < beyond
-                    stamp = past[pasts[g]["head"] + first - base]["stamp"] if inside else stamps[b + first - beyond]
-                    if stamp + length > now:
-                        q += 1
-                        continue
-                    state[g]["now"] = max(state[g]["now"], stamp + length)
-                    hit = False
-                    while first < beyond + i - b:
-                        inside = first < beyond
-                        if inside:
-                            at = pasts[g]["head"] + first - base
-                            other, key = past[at]["stamp"], past[at]["key"]
-                        else:
-                            other, key = stamps[b + first - beyond], keys[b + first - beyond]
-                        if other != stamp:
-                            break
-                        hit |= key >= views[view]["floor"]
-                        first += 1
-                    views[view]["first"], views[view]["low"] = first, stamp
-                    if hit and not quiet:
-                        if not timed and stamp + length == now and i < end:
-                            affected[q] = True  # count windows: one step with the arrival
-                        else:
-                            reading, instant, row = q, stamp + length, -1
-                    continue
-                state[g]["now"] = max(state[g]["now"], now)
-                while pasts[g]["size"] and state[g]["base"] < views[g * Q + widest]["first"]:
-                    at = pasts[g]["head"]
-                    if past[at]["key"] >= state[g]["level"]:
-                        take_out(front, fronts, g, past[at]["key"], state[g]["base"])
-                    forget(past[at]["mark"], free, mark_tally)
-                    pasts[g]["head"] += 1
-                    pasts[g]["size"] -= 1
-                    state[g]["base"] += 1
-                stage = ARRIVE if i < end else CLOSE
-                a = 0
-                continue
-            if stage == ARRIVE:
-                newest = state[g]["newest"]
-                if stamps[i] < newest:  # --- late: it goes to its place in time
-                    if i > b:
-                        past = append(past, pasts, g, past_tally, keys, ps, stamps, rows, serial, b, i, tickets)
-                        if ticketed:
-                            for j in range(i - b):
-                                tickets[j] = -1
-                        b, ticketed = i, False
-                        continue
-                    past, front = slip_in(
-                        past, pasts, g, past_tally, front, fronts, front_tally, state, views, Q, queries,
-                        keys[i], ps[i], stamps[i], serial + rows[i], affected,
-                    )  # fmt: skip
-                    b = i + 1
-                else:
-                    state[g]["newest"] = stamps[i]
-                    pos = beyond + i - b
-                    for o in range(Q):  # the clock may have passed a shorter window already
-                        if timed and stamps[i] + queries[o]["length"] <= nows[i]:
-                            views[g * Q + o]["first"], views[g * Q + o]["low"] = pos + 1, stamps[i]
-                        else:
-                            affected[o] |= keys[i] >= views[g * Q + o]["floor"]
-                    if keys[i] >= state[g]["level"]:
-                        if is_full(fronts, g):
-                            front = make_room(front, fronts, g, front_tally, np.int64(1))
-                        put(front, fronts, g, keys[i], ps[i], pos, stamps[i], serial + rows[i])
-                        if fronts[g]["size"] > 8 * state[g]["target"] + 16 * least:
-                            cut(front, fronts, state, g, max(state[g]["target"], 2 * views[g * Q + widest]["guess"]))
-                state[g]["since"] += 1
-                i += 1
-                stage, a = READ, 0
-                continue
-            if stage == READ:
-                if quiet:
-                    affected[:] = False
-                while a < Q and not affected[a]:
-                    a += 1
-                if a < Q:
-                    affected[a] = False
-                    reading, instant, row = a, nows[i - 1], rows[i - 1]
-                    continue
-                stage, q = EXPIRE, 0
-                # those who come now, are below the level and let nobody expire, change nothing
-                due = NEVER
-                for o in range(Q):
-                    first = views[g * Q + o]["first"]
-                    if first == beyond + i - b:
-                        due = -NEVER
-                    else:
-                        inside = first < beyond
-                        at = pasts[g]["head"] + first - base if inside else b + first - beyond
-                        due = min(due, (past[at]["stamp"] if inside else stamps[at]) + queries[o]["length"])
-                level, to = state[g]["level"], min(end, b + block)
-                start, newest = i, state[g]["newest"]
-                if timed:
-                    while i < to and keys[i] < level and nows[i] < due and stamps[i] >= newest:
-                        newest = stamps[i]
-                        i += 1
-                else:
-                    while i < to and keys[i] < level and nows[i] < due:
-                        i += 1
-                    if i > start:
-                        newest = stamps[i - 1]
-                state[g]["newest"] = newest
-                state[g]["since"] += i - start
-                continue
-            # --- the end of the visit
-            if quiet and not more:
-                if a < Q:
-                    reading, instant, row = a, last, -1
-                    a += 1
-                    continue
-            if drop and size + i - b > 4 * state[g]["kept"] + least:
-                sweeping = True
-                continue
-            if i > b:
-                past = append(past, pasts, g, past_tally, keys, ps, stamps, rows, serial, b, i, tickets)
-                if ticketed:
-                    for j in range(i - b):
-                        tickets[j] = -1
-                    ticketed = False
-            state[g]["open"] = quiet and more
-            state[g]["due"] = NEVER
+    loop = np.zeros(PLACES, np.int64)
+    while True:
+        need = advance(
+            past, pasts, front, fronts, answers, lanes, state, views, queries, marks, free, tallies, keys, ps, stamps,
+            nows, rows, visits, serial, timed, quiet, more, drop, meaning, block, least, out, tickets, affected, desk,
+            loop, K, widest, mark_tally, tally,
+        )  # fmt: skip
+        if need == DONE:
+            return past, front, answers, marks, free, out
+        g = visits[loop[V]]["group"]
+        if need == SWEEP:
+            past, front = sweep(
+                past, pasts, g, past_tally, front, fronts, front_tally, state, keys, ps, stamps, rows, serial, loop[B],
+                loop[I], tickets, loop[TICKETED] != 0, K, meaning, queries[0]["threshold"], free, mark_tally, drop,
+            )  # fmt: skip
             for o in range(Q):
-                state[g]["due"] = min(state[g]["due"], views[g * Q + o]["due"])
-            break
-    return past, front, answers, marks, free, out
-
-
-@part
-def slip_in(
-    past: Records,
-    pasts: Records,
-    g: int,
-    tally: Ints,
-    front: Records,
-    fronts: Records,
-    front_tally: Ints,
-    state: Records,
-    views: Records,
-    Q: int,
-    queries: Records,
-    key: float,
-    p: float,
-    stamp: int,
-    serial: int,
-    affected: NDArray[np.bool_],
-) -> tuple[Records, Records]:
-    """A late tuple goes to its place in order of age; those who are newer move on by one."""
-    run = pasts[g]
-    if run["head"] + run["size"] == run["start"] + run["room"]:
-        past = make_room(past, pasts, g, tally, np.int64(1))
-    head, size = pasts[g]["head"], pasts[g]["size"]
-    place = first_valid(past, head, size, stamp)  # behind those of the same time
-    for j in range(head + size, head + place, -1):
-        past[j] = past[j - 1]
-    one = past[head + place]
-    one["key"] = key
-    one["p"] = p
-    one["stamp"] = stamp
-    one["serial"] = serial
-    one["mark"] = -1
-    pasts[g]["size"] = size + 1
-    pos = state[g]["base"] + place
-    for j in range(fronts[g]["head"], fronts[g]["head"] + fronts[g]["size"]):
-        if front[j]["mark"] >= pos:
-            front[j]["mark"] += 1
-    for o in range(Q):
-        view = views[g * Q + o]
-        if stamp > state[g]["now"] - queries[o]["length"]:
-            affected[o] |= key >= view["floor"]
-            view["first"] = min(view["first"], pos)
-        else:
-            view["first"] += 1
-            view["low"] = max(view["low"], stamp)
-    if key >= state[g]["level"]:
-        if is_full(fronts, g):
+                view = views[g * Q + o]
+                gone = first_valid(past, pasts[g]["head"], pasts[g]["size"], view["low"])
+                view["first"] = state[g]["base"] + gone
+            loop[B], loop[TICKETED] = loop[I], 0
+        elif need == PAST_ROOM:
+            past = make_room(past, pasts, g, past_tally, loop[NEED])
+        elif need == FRONT_ROOM:
             front = make_room(front, fronts, g, front_tally, np.int64(1))
-        put(front, fronts, g, key, p, pos, stamp, serial)
-    return past, front
+        elif need == ANSWER_ROOM:
+            answers = make_room(answers, lanes, g * Q + loop[READING], answer_tally, loop[NEED])
+        elif need == MARK_ROOM:
+            marks, free = more_marks(marks, free, mark_tally, loop[NEED])
+        elif need == CHANGE_ROOM:
+            out = reserve(out, tally, loop[NEED])
+        else:
+            desk = new_desk(loop[NEED], K)

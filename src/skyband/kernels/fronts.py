@@ -122,12 +122,11 @@ def forget(ticket: int, free: Ints, tally: Ints) -> None:
         tally[1] += 1
 
 
-@part
+@uncounted
 def append(
     past: Records,
     pasts: Records,
     g: int,
-    tally: Ints,
     keys: Floats,
     ps: Floats,
     stamps: Ints,
@@ -136,20 +135,20 @@ def append(
     begin: int,
     end: int,
     tickets: Ints,
-) -> Records:
-    """These arrivals become the newest of the past, all of them."""
-    run = pasts[g]
-    if run["head"] + run["size"] + end - begin > run["start"] + run["room"]:
-        past = make_room(past, pasts, g, tally, end - begin)
+    ticketed: bool,
+) -> None:
+    """These arrivals become the newest of the past, all of them; there is room. Their tickets are taken from the block."""
     to = pasts[g]["head"] + pasts[g]["size"] - begin
     for i in range(begin, end):
         past[to + i]["key"] = keys[i]
         past[to + i]["p"] = ps[i]
         past[to + i]["stamp"] = stamps[i]
         past[to + i]["serial"] = serial + rows[i]
-        past[to + i]["mark"] = tickets[i - begin]
+        past[to + i]["mark"] = tickets[i - begin] if ticketed else -1
     pasts[g]["size"] += end - begin
-    return past
+    if ticketed:
+        for j in range(end - begin):
+            tickets[j] = -1
 
 
 @part
@@ -259,4 +258,7 @@ def sweep(
     state[g]["base"] = last - kept + 1
     state[g]["since"] = 0
     state[g]["kept"] = kept
+    if ticketed:
+        for j in range(end - begin):
+            tickets[j] = -1
     return past, front
