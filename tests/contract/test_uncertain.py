@@ -17,11 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import skyband as sb
+from contract.streams import Draw, Row, cells, check, examples, same_changes, same_rows
 from skyband import Last, Monitor, TopKUncertain
 from skyband.engines.uncertain.kept import Kept
 from skyband.oracle import Oracle
-from tests.contract.streams import Draw, Row, cells, check, examples, same_changes, same_rows
 
 SYNOPSES = ("DOM", "BS", "CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER")
 MEANINGS = ("pk-topk", "pt-k", "u-kranks", "u-topk")
@@ -120,7 +119,9 @@ def scenes(draw: Draw, algorithm: str, meaning: str, taste: Taste) -> Scene:
     )
 
     def like(query: TopKUncertain, most: int | None = None) -> TopKUncertain:
-        window = query.window if taste.alternatives else _window(draw, dataclasses.replace(taste, n=most or taste.n), timed)
+        window = (
+            query.window if taste.alternatives else _window(draw, dataclasses.replace(taste, n=most or taste.n), timed)
+        )
         return dataclasses.replace(query, k=draw(st.integers(1, taste.k)), window=window)
 
     queries = {"a": first} | {name: like(first) for name in "bc"[: draw(st.integers(0, taste.queries - 1))]}
@@ -132,7 +133,8 @@ def scenes(draw: Draw, algorithm: str, meaning: str, taste: Taste) -> Scene:
         "emit": draw(st.sampled_from(taste.emit)),
         "late": draw(st.sampled_from(taste.late)),
     }
-    standing, events, clock = dict(queries), [], 0
+    standing, clock = dict(queries), 0
+    events: list[tuple[str, Any]] = []
     kinds = ["push"] * 6 + ["restore"] * 3 + ["advance"] * (options["time"] is not None)
     kinds += ["replace", "replace", "add", "drop"] * taste.edits
     for number in range(draw(st.integers(1, taste.events))):
@@ -144,7 +146,7 @@ def scenes(draw: Draw, algorithm: str, meaning: str, taste: Taste) -> Scene:
             events.append(("advance", draw(st.integers(0, 5))))
         elif kind == "replace":
             name = draw(st.sampled_from(sorted(standing)))
-            old = standing[name].window
+            old: Any = standing[name].window
             most = old.span if lateness and timed else None  # a longer one may find late rows that the shorter dropped
             standing[name] = like(standing[name], most)
             events.append(("replace", (name, standing[name])))
@@ -188,8 +190,9 @@ def play(scene: Scene) -> Monitor:
         for name, query in oracle.queries.items():
             assert isinstance(query, TopKUncertain)
             _same_answer(monitor, oracle, name, {}, where)
-            length = number % (query.window.count or query.window.span) + 1
-            window = Last(length) if query.window.count else Last(span=length)
+            own: Any = query.window
+            length = number % (own.count or own.span) + 1
+            window = Last(length) if own.count else Last(span=length)
             _same_answer(monitor, oracle, name, {"k": number % query.k + 1, "window": window}, where)
             for key in [(1,), (None,)] if query.per else []:
                 _same_answer(monitor, oracle, name, {"key": key}, where)

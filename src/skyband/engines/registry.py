@@ -106,14 +106,15 @@ def _synopsis(query: TopKUncertain, built: dict[str, str]) -> str:
     """Which synopsis keeps the window of uncertain tuples."""
     if query.algorithm not in ("auto", *built):
         raise QueryError(
-            f"{query.kind}: algorithm {query.algorithm} is not built yet in this version. Use auto or {', '.join(built)}."
+            f"{query.kind}: algorithm {query.algorithm} is not built yet in this version. "
+            f"Use auto or {', '.join(built)}."
         )
     if query.group is not None:
         if query.algorithm not in ("auto", *GROUPED):
             raise QueryError(
-                f"{query.kind}: {query.algorithm} forgets tuples that newer ones make superfluous, and that is proved only "
-                f"for tuples that exist independently, not for alternatives by group={query.group!r}. Use auto or "
-                f"{', '.join(GROUPED)}."
+                f"{query.kind}: {query.algorithm} forgets tuples that newer ones make superfluous, and that is proved "
+                f"only for tuples that exist independently, not for alternatives by group={query.group!r}. "
+                f"Use auto or {', '.join(GROUPED)}."
             )
         return GROUPED[0]
     if query.algorithm == "auto":

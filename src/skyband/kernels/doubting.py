@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import kernel, part, uncounted
+from skyband.kernels.compile import kernel, uncounted
 from skyband.kernels.fronts import append, cut, forget, is_full, put, shift, sweep, take_out
-from skyband.kernels.prefixes import ENOUGH, FOUND, PASSED, SHARE, UK, VALID, Desk, new_desk, walk
+from skyband.kernels.marks import more_marks, tell
+from skyband.kernels.prefixes import ENOUGH, FOUND, ONE, PASSED, SHARE, VALID, ZERO, Desk, new_desk, walk
 from skyband.kernels.records import make_room, reserve
 
 Records = NDArray[Any]
@@ -35,27 +36,12 @@ VIEW = np.dtype(
     align=True,
 )
 ASKED = np.dtype([("k", "i8"), ("length", "i8"), ("threshold", "f8"), ("bit", "i8")], align=True)
-TOLD = np.dtype(
-    [
-        ("key", "f8"),
-        ("probability", "f8"),
-        ("stamp", "i8"),
-        ("serial", "i8"),
-        ("instant", "i8"),
-        ("row", "i8"),  # -1: a step without an arrival of the kernel's own
-        ("visit", "i4"),
-        ("rank", "i4"),
-        ("query", "i2"),
-        ("diff", "i1"),
-        ("first", "i1"),
-    ],
-    align=True,
-)
 NEVER = np.iinfo(np.int64).max
 EXPIRE, ARRIVE, READ, CLOSE = 0, 1, 2, 3  # what the loop does next
 PASTS, FRONTS, ANSWERS, MARKS, CHANGES = 0, 1, 2, 3, 4  # rows of the tallies
 DONE, SWEEP, PAST_ROOM, FRONT_ROOM, ANSWER_ROOM, MARK_ROOM, CHANGE_ROOM, DESK_ROOM = 0, 1, 2, 3, 4, 5, 6, 7  # needs
-V, I, B, Q_, A, READING, STAGE, INSTANT, ROW, TICKETED, NEED, STARTED = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11  # of a loop
+# where a loop is: visit, arrival, first arrival of the block, query that expires, query that reads, and so on
+VISITING, ARRIVING, BLOCK, EXPIRING, ASKING, READING, STAGE, INSTANT, ROW, TICKETED, NEED, STARTED = range(12)
 PLACES = 12
 
 
@@ -70,147 +56,6 @@ def first_valid(past: Records, head: int, size: int, low: int) -> int:
         else:
             end = middle
     return begin
-
-
-@uncounted
-def write(
-    out: Records,
-    tally: Ints,
-    one: Records,
-    chance: float,
-    rank: int,
-    v: int,
-    q: int,
-    instant: int,
-    row: int,
-    diff: int,
-    first: bool,
-) -> None:
-    n = tally[1]
-    to = out[n]
-    to["key"] = one["key"]
-    to["probability"] = chance
-    to["stamp"] = one["stamp"]
-    to["serial"] = one["serial"]
-    to["instant"] = instant
-    to["row"] = row
-    to["visit"] = v
-    to["rank"] = rank
-    to["query"] = q
-    to["diff"] = diff
-    to["first"] = first
-    tally[1] = n + 1
-
-
-@part
-def more_marks(marks: Records, free: Ints, tally: Ints, n: int) -> tuple[Records, Ints]:
-    """Rows of marks for so many objects more."""
-    rows = np.zeros((2 * len(marks) + n + 64, marks.shape[1]), np.uint64)
-    for i in range(len(marks)):
-        for j in range(marks.shape[1]):
-            rows[i, j] = marks[i, j]
-    places = np.empty(len(rows), np.int64)
-    for i in range(tally[1]):
-        places[i] = free[i]
-    return rows, places
-
-
-@uncounted
-def ticket_for(marks: Records, free: Ints, tally: Ints) -> int:
-    """An empty row of marks; there is one."""
-    if tally[1]:
-        tally[1] -= 1
-        ticket = free[tally[1]]
-    else:
-        ticket = tally[0]
-        tally[0] += 1
-    for j in range(marks.shape[1]):
-        marks[ticket, j] = 0
-    return ticket
-
-
-@uncounted
-def order_of(old: Records, new: Records, rank: int, meaning: int) -> int:
-    """Of two answers in order: 0 if they are one, else whether the old (-1), the new (1) or both (2) come first."""
-    same = old["serial"] == new["serial"]
-    if meaning == UK:
-        if old["mark"] != rank:
-            return -1 if old["mark"] < rank else 1
-        return 0 if same else 2
-    if same:
-        return 0
-    if old["key"] != new["key"]:
-        return -1 if old["key"] > new["key"] else 1
-    if old["stamp"] != new["stamp"]:
-        return -1 if old["stamp"] > new["stamp"] else 1
-    return -1 if old["serial"] > new["serial"] else 1
-
-
-@uncounted
-def tell(
-    past: Records,
-    to_place: int,  # from positions to places in the past
-    beyond: int,  # the first position in the block
-    tickets: Ints,
-    front: Records,
-    head: int,
-    desk: Desk,
-    answers: Records,
-    lanes: Records,
-    lane: int,
-    marks: NDArray[np.uint64],
-    free: Ints,
-    mark_tally: Ints,
-    out: Records,
-    tally: Ints,
-    v: int,
-    q: int,
-    bits: int,
-    instant: int,
-    row: int,
-    meaning: int,
-) -> bool:
-    """Hold the answer on the desk against what was told, and tell the difference; whether the block got a ticket."""
-    n, ticketed, old, was = desk.told[FOUND], False, lanes[lane]["size"], lanes[lane]["head"]
-    at, j = 0, 0
-    while at < old or j < n:
-        which = 1
-        if j == n:
-            which = -1
-        elif at < old:
-            which = order_of(answers[was + at], front[head + desk.at[j]], desk.rank[j], meaning)
-        if which == -1 or which == 2:
-            one = answers[was + at]
-            write(out, tally, one, one["p"], one["mark"], v, q, instant, row, np.int64(-1), bool(0))
-        if which != -1:
-            desk.who[j] = which != 0  # is it new
-            j += 1
-        if which != 1:
-            at += 1
-    for j in range(n):
-        if desk.who[j]:
-            one = front[head + desk.at[j]]
-            pos, rank = one["mark"], desk.rank[j]
-            ticket = past[to_place + pos]["mark"] if pos < beyond else tickets[pos - beyond]
-            if ticket < 0:
-                ticket = ticket_for(marks, free, mark_tally)
-                if pos < beyond:
-                    past[to_place + pos]["mark"] = ticket
-                else:
-                    tickets[pos - beyond] = ticket
-                    ticketed = True
-            bit = bits + max(rank - 1, 0)
-            mark = np.uint64(1) << np.uint64(bit % 64)
-            new = marks[ticket, bit // 64] & mark == 0
-            write(out, tally, one, desk.chance[j], rank, v, q, instant, row, np.int64(1), new)
-            marks[ticket, bit // 64] |= mark
-    start = lanes[lane]["start"]
-    lanes[lane]["head"], lanes[lane]["size"] = start, n
-    for j in range(n):
-        answers[start + j] = front[head + desk.at[j]]
-        answers[start + j]["p"] = desk.chance[j]
-        answers[start + j]["mark"] = desk.rank[j]
-    return ticketed
 
 
 @uncounted
@@ -296,7 +141,7 @@ def advance(
 ) -> int:
     """Steps, until all are done or something is needed that is not there."""
     Q, said = len(queries), desk.told
-    v, i, b, q, a = loop[V], loop[I], loop[B], loop[Q_], loop[A]
+    v, i, b, q, a = loop[VISITING], loop[ARRIVING], loop[BLOCK], loop[EXPIRING], loop[ASKING]
     reading, stage, instant, row = loop[READING], loop[STAGE], loop[INSTANT], loop[ROW]
     ticketed, need = loop[TICKETED] != 0, DONE
     while v < len(visits):
@@ -350,8 +195,8 @@ def advance(
                     need, loop[NEED] = MARK_ROOM, found
                     break
                 ticketed |= tell(
-                    past, pasts[g]["head"] - base, beyond, tickets, front, head, desk, answers, lanes, lane, marks, free,
-                    mark_tally, out, tally, v, reading, asked["bit"], instant, row, meaning,
+                    past, pasts[g]["head"] - base, beyond, tickets, front, head, desk, answers, lanes, lane, marks,
+                    free, mark_tally, out, tally, v, reading, asked["bit"], instant, row, meaning,
                 )  # fmt: skip
             reading = -1
         elif stage == EXPIRE and q < Q:  # --- each query lets go of what has expired
@@ -406,7 +251,19 @@ def advance(
             key, pos = keys[i], beyond + i - b
             if late:
                 slip_in(
-                    past, pasts, g, front, fronts, state, views, queries, key, ps[i], stamps[i], serial + rows[i], affected
+                    past,
+                    pasts,
+                    g,
+                    front,
+                    fronts,
+                    state,
+                    views,
+                    queries,
+                    key,
+                    ps[i],
+                    stamps[i],
+                    serial + rows[i],
+                    affected,
                 )
                 b = i + 1
             else:
@@ -468,7 +325,7 @@ def advance(
                 state[g]["due"] = min(state[g]["due"], views[g * Q + o]["due"])
             v += 1
             loop[STARTED] = 0
-    loop[V], loop[I], loop[B], loop[Q_], loop[A] = v, i, b, q, a
+    loop[VISITING], loop[ARRIVING], loop[BLOCK], loop[EXPIRING], loop[ASKING] = v, i, b, q, a
     loop[READING], loop[STAGE], loop[INSTANT], loop[ROW], loop[TICKETED] = reading, stage, instant, row, ticketed
     return need
 
@@ -506,14 +363,14 @@ def take_groups(
     past_tally, front_tally, answer_tally = tallies[PASTS], tallies[FRONTS], tallies[ANSWERS]
     mark_tally, tally = tallies[MARKS], tallies[CHANGES]
     Q = len(queries)
-    widest, K = np.int64(0), queries[0]["k"]
+    widest, K = ZERO, queries[0]["k"]
     for q in range(Q):
         K = max(K, queries[q]["k"])
         if queries[q]["length"] > queries[widest]["length"]:
             widest = q
     affected = np.zeros(Q, np.bool_)
     tickets = np.full(min(block, len(keys)), -1, np.int64)  # of the arrivals of a block
-    desk = new_desk(np.int64(64), K)
+    desk = new_desk(ZERO + 64, K)
     loop = np.zeros(PLACES, np.int64)
     while True:
         need = advance(
@@ -523,21 +380,22 @@ def take_groups(
         )  # fmt: skip
         if need == DONE:
             return past, front, answers, marks, free, out
-        g = visits[loop[V]]["group"]
+        g = visits[loop[VISITING]]["group"]
         if need == SWEEP:
             past, front = sweep(
-                past, pasts, g, past_tally, front, fronts, front_tally, state, keys, ps, stamps, rows, serial, loop[B],
-                loop[I], tickets, loop[TICKETED] != 0, K, meaning, queries[0]["threshold"], free, mark_tally, drop,
+                past, pasts, g, past_tally, front, fronts, front_tally, state, keys, ps, stamps, rows, serial,
+                loop[BLOCK], loop[ARRIVING], tickets, loop[TICKETED] != 0, K, meaning, queries[0]["threshold"], free,
+                mark_tally, drop,
             )  # fmt: skip
             for o in range(Q):
                 view = views[g * Q + o]
                 gone = first_valid(past, pasts[g]["head"], pasts[g]["size"], view["low"])
                 view["first"] = state[g]["base"] + gone
-            loop[B], loop[TICKETED] = loop[I], 0
+            loop[BLOCK], loop[TICKETED] = loop[ARRIVING], 0
         elif need == PAST_ROOM:
             past = make_room(past, pasts, g, past_tally, loop[NEED])
         elif need == FRONT_ROOM:
-            front = make_room(front, fronts, g, front_tally, np.int64(1))
+            front = make_room(front, fronts, g, front_tally, ONE)
         elif need == ANSWER_ROOM:
             answers = make_room(answers, lanes, g * Q + loop[READING], answer_tally, loop[NEED])
         elif need == MARK_ROOM:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.kernels.compile import part, uncounted
-from skyband.kernels.prefixes import ENOUGH, PASSED, SHARE, new_desk, walk
+from skyband.kernels.prefixes import ENOUGH, LESS, ONE, PASSED, SHARE, ZERO, new_desk, walk
 from skyband.kernels.records import make_room
 
 Records = NDArray[Any]
@@ -55,7 +55,7 @@ def rank_of(front: Records, head: int, size: int, key: float, pos: int) -> int:
 def is_full(fronts: Records, g: int) -> bool:
     """Is there no free place on one of the sides?"""
     run = fronts[g]
-    return run["head"] == run["start"] or run["head"] + run["size"] == run["start"] + run["room"]
+    return bool(run["head"] == run["start"] or run["head"] + run["size"] == run["start"] + run["room"])
 
 
 @uncounted
@@ -137,7 +137,7 @@ def append(
     tickets: Ints,
     ticketed: bool,
 ) -> None:
-    """These arrivals become the newest of the past, all of them; there is room. Their tickets are taken from the block."""
+    """These arrivals become the newest of the past, all of them, with their tickets; there is room."""
     to = pasts[g]["head"] + pasts[g]["size"] - begin
     for i in range(begin, end):
         past[to + i]["key"] = keys[i]
@@ -182,10 +182,10 @@ def sweep(
     fronts[g]["head"] = fronts[g]["start"] + fronts[g]["room"] // 2
     size = pasts[g]["size"]
     head, last = pasts[g]["head"], state[g]["base"] + size + end - begin - 1
-    to, kept, fresh = head + size, np.int64(0), np.int64(0)
+    to, kept, fresh = head + size, ZERO, ZERO
     recent = np.empty(64, np.int64)  # arrivals that stay
-    desk = new_desk(np.int64(0), k)
-    floor, depth, waiting = np.nan, np.int64(0), 0  # nobody is below NaN
+    desk = new_desk(ZERO, k)
+    floor, depth, waiting = np.nan, ZERO, 0  # nobody is below NaN
     state[g]["level"] = -np.inf
     i, at = end - 1, head + size - 1
     while True:
@@ -224,15 +224,14 @@ def sweep(
         if key < state[g]["level"]:
             continue
         if is_full(fronts, g):
-            front = make_room(front, fronts, g, front_tally, np.int64(1))
+            front = make_room(front, fronts, g, front_tally, ONE)
         put(front, fronts, g, key, p, pos, stamp, which)
         waiting += 1
         many = fronts[g]["size"]
         if drop and 4 * waiting >= many and waiting >= 4:
             if len(desk.at) < many or len(desk.r) < min(k, many + 1):
                 desk = new_desk(2 * many, k)
-            first = np.int64(-1)
-            walk(front, fronts[g]["head"], many, first, k, meaning, threshold, depth - depth // 4, SHARE, desk)
+            walk(front, fronts[g]["head"], many, LESS, k, meaning, threshold, depth - depth // 4, SHARE, desk)
             waiting = 0
             if desk.told[ENOUGH]:
                 depth = desk.told[PASSED]

@@ -35,6 +35,9 @@ TINY = 1e-290  # below it floats lose their relative precision: only 0 is a boun
 PASSED, VALID, ENOUGH, FOUND = 0, 1, 2, 3  # what a walk tells: entries, valid ones of them, is it enough, answers
 SHARE = 16  # a prefix may be longer than need be by one in so many
 WORD = 62  # bits of a word that are used
+ZERO: Any = np.int64(0)  # plain numbers would be literals, for which Numba compiles a function once more each
+ONE: Any = np.int64(1)
+LESS: Any = np.int64(-1)
 
 
 class Desk(NamedTuple):
@@ -254,6 +257,6 @@ def new_desk(size: int, k: int) -> Desk:
 @kernel
 def walk_down(front: Records, k: int, meaning: int, threshold: float) -> Desk:
     """One walk, for those who are not kernels."""
-    desk = new_desk(np.int64(len(front)), k)
-    walk(front, np.int64(0), np.int64(len(front)), np.int64(-1), k, meaning, threshold, np.int64(0), np.int64(1 << 60), desk)
+    desk = new_desk(ZERO + len(front), k)
+    walk(front, ZERO, ZERO + len(front), LESS, k, meaning, threshold, ZERO, ONE << 60, desk)
     return desk

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Asked, Ints, Ranked
-from skyband.kernels.doubting import TOLD
+from skyband.kernels.marks import TOLD
 
 Records = NDArray[Any]
 
@@ -30,9 +30,7 @@ def ranked(found: Records, groups: Ints, sizes: Ints, asked: Asked) -> Ranked:
     )
 
 
-def differences(
-    old: Records, new: Records, query: int, group: int, told: set[tuple[int, int]], held: bool
-) -> Records:
+def differences(old: Records, new: Records, query: int, group: int, told: set[tuple[int, int]], held: bool) -> Records:
     """Who leaves and who enters, as changes of a step without an arrival; `told` knows who has entered before."""
 
     def identities(records: Records) -> list[tuple[int, int]]:

@@ -1,7 +1,7 @@
 """BS, the base synopsis: the window itself, and a list of its best tuples (jin2008, section 4).
 
-The window is a run in order of age, not the paper's two balanced trees; the candidate list is sorted and complete down to
-a level. When it is used up, it is made anew from the window, larger each time that this happens soon.
+The window is a run in order of age, not the paper's two balanced trees; the candidate list is sorted and complete down
+to a level. When it is used up, it is made anew from the window, larger each time that this happens soon.
 
 Cost: O(1) per tuple that stays below the list, O(k d) for each change of a prefix of d tuples, O(W) for a new list.
 Memory: O(W).

@@ -3,10 +3,13 @@
 C(S_i) has at most one tuple that C(S_(i-1)) has not, its oldest; and a tuple that has disappeared never comes back
 (Lemma 4.3), so all differences together have O(H log W) tuples.
 
-Cost: sets are restored one after the other, changed and compressed again: O(k H^2) per arrival; memory O(H (k + log W)).
+Cost: sets are restored one after the other, changed and compressed again: O(k H^2) per arrival; memory
+O(H (k + log W)).
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 from skyband.engines.uncertain.csq import CompactSetQueue
 from skyband.engines.uncertain.queues import Queues, Tuple, put_in
@@ -20,7 +23,7 @@ class CompressedQueue(CompactSetQueue):
         super().__init__(meaning)
 
     @property
-    def sets(self) -> list[list[Tuple]]:  # type: ignore[override]
+    def sets(self) -> list[list[Tuple]]:
         """Restored in one pass over the differences."""
         found = [self.first] if self.first else []
         for more, less in self.differences:
@@ -34,7 +37,7 @@ class CompressedQueue(CompactSetQueue):
     def sets(self, sets: list[list[Tuple]]) -> None:
         self.first = sets[0] if sets else []
         self.differences = []
-        for newer, older in zip(sets, sets[1:], strict=False):
+        for newer, older in pairwise(sets):
             had, has = set(newer), set(older)
             self.differences.append(([t for t in older if t not in had], had - has))
 

@@ -2,8 +2,8 @@
 
 If the newer tuples above a tuple satisfy the stop condition of the meaning (semantics.py), no answer will ever look as
 far down as that tuple: the condition is self-maintaining, and those above outlive it. What is left is exactly the union
-of the compact sets C(S_i) of all suffixes of the window, which the queues of jin2008 keep as sets (section 4): about 200
-tuples of 100,000 at k = 10, p uniform, in random order, for each of the four meanings.
+of the compact sets C(S_i) of all suffixes of the window, which the queues of jin2008 keep as sets (section 4): about
+200 tuples of 100,000 at k = 10, p uniform, in random order, for each of the four meanings.
 
 Arrivals are swept a block at a time, from the newest to the oldest: one comparison with the floor of what is enough so
 far drops most of them. The floor is found again only when a quarter more tuples are above it, so a few more are kept

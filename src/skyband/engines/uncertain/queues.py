@@ -23,7 +23,7 @@ from skyband.engines.contract import NEVER, Arrivals, Asked, Bools, Changes, Int
 from skyband.engines.uncertain.answers import differences, ranked
 from skyband.engines.uncertain.semantics import Place, Semantics, meaning_of
 from skyband.engines.uncertain.steps import Taken, changes_of, ordered, taken
-from skyband.kernels.doubting import TOLD
+from skyband.kernels.marks import TOLD
 from skyband.kernels.prefixes import TUPLE
 from skyband.tuning import Tuning
 
@@ -115,6 +115,7 @@ class Synopsis(ABC):
         kept.reverse()
         return kept
 
+    @abstractmethod
     def check(self) -> None:
         """Assert every invariant."""
 

@@ -1,4 +1,4 @@
-"""SCSQ, the segmental compact set queue: a few of the compact sets, and between them whoever may be needed (jin2008, 4.3).
+"""SCSQ, the segmental compact set queue: a few compact sets, and between them whoever may be needed (jin2008, 4.3).
 
 Each segment has a compact set C(S_l) and Lambda, tuples older than it (and newer than the next segment's) that rank
 above its lowest: C(S_j) of any suffix that begins between is within both. Only these sets and C(S_W) are updated.
@@ -6,8 +6,8 @@ above its lowest: C(S_j) of any suffix that begins between is within both. Only 
 Cost: O(log W) sets in random order, O(k H) each, per arrival; memory O(H (k + log W)).
 
 Errata: the merge of two segments adds the tuple at position l_(i+1), not 'the oldest': here, what the older set has and
-the newer has not, which is at most that. H and the invariants (6), (7) matter for cost only: H is the size of the largest
-set that is kept. Where section 4.3 says S_l u Lambda it means C(S_l) u Lambda.
+the newer has not, which is at most that. H and the invariants (6), (7) matter for cost only: H is the size of the
+largest set that is kept. Where section 4.3 says S_l u Lambda it means C(S_l) u Lambda.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SegmentedQueue(Synopsis):
         self.low = -(2**63)
 
     @property
-    def H(self) -> int:
+    def largest(self) -> int:
         return max((len(segment.compact) for segment in self.segments), default=self.meaning.k)
 
     def insert(self, t: Tuple) -> None:
@@ -67,7 +67,7 @@ class SegmentedQueue(Synopsis):
         self._update([t], older)
 
     def _update(self, arrived: list[Tuple], first: int) -> None:
-        """Tuples that belong to the suffixes of these segments: change their sets, and drop who is below from Lambda."""
+        """Tuples that belong to the suffixes of these segments change their sets; who is below leaves Lambda."""
         for segment in self.segments[first:]:
             known = set(segment.compact)  # no tuple enters twice
             above = [t for t in arrived if t > segment.compact[-1] and t not in known]
@@ -92,7 +92,7 @@ class SegmentedQueue(Synopsis):
         i = 0
         while i + 1 < len(self.segments):
             one, other = self.segments[i : i + 2]
-            if len(one.more) + len(other.more) >= self.H:
+            if len(one.more) + len(other.more) >= self.largest:
                 i += 1
                 continue
             known, floor = {*one.compact, *one.more}, one.compact[-1]

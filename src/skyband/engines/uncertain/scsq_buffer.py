@@ -7,14 +7,14 @@ Cost: O(log W) per arrival on average, and O(k H) for each change of C(S_W); mem
 counted, which has k H tuples.
 
 Errata: `B = empty` (line 8) loses tuples: those newer than the first set, which admit no compact set, stay in the
-buffer. C(S_W) is rebuilt from the oldest segment and the buffer together, without the expired. A tuple that is kept must
-not enter a set twice.
+buffer. C(S_W) is rebuilt from the oldest segment and the buffer together, without the expired. A tuple that is kept
+must not enter a set twice.
 """
 
 from __future__ import annotations
 
 from skyband.engines.uncertain.queues import Queues, Tuple, by_age, by_rank, put_in
-from skyband.engines.uncertain.scsq import SegmentedQueue, Segment
+from skyband.engines.uncertain.scsq import Segment, SegmentedQueue
 from skyband.engines.uncertain.semantics import Semantics
 
 
@@ -30,7 +30,7 @@ class BufferedQueue(SegmentedQueue):
             self._merge()
         else:
             self.fresh = put_in(self.fresh, t)  # line 3: B
-            if len(self.fresh) >= max(self.meaning.k * self.H, 2 * self.wait):
+            if len(self.fresh) >= max(self.meaning.k * self.largest, 2 * self.wait):
                 self._empty()
         self._renew(t)
 
@@ -55,7 +55,7 @@ class BufferedQueue(SegmentedQueue):
         for t in reversed(buffer[: len(buffer) - high]):
             if t > segment.compact[-1]:
                 segment.more.append(t)
-            if len(segment.more) == self.H:
+            if len(segment.more) == self.largest:
                 built.append(segment)
                 again = self.compact(by_rank([*segment.compact, *segment.more]))
                 assert again is not None

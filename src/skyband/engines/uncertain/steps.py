@@ -33,9 +33,7 @@ class Taken:
     all_visits: Records
 
 
-def taken(
-    arrivals: Arrivals, due: Ints, is_open: Bools, *, timed: bool, quiet: bool, whole: bool = False
-) -> Taken:
+def taken(arrivals: Arrivals, due: Ints, is_open: Bools, *, timed: bool, quiet: bool, whole: bool = False) -> Taken:
     """The groups with arrivals, and those from which time takes something; in the order of their codes.
 
     Those who cannot be answers are left out, unless the whole is asked for.
@@ -100,9 +98,7 @@ def ordered(
         rows = np.append(batch.all_rows, -1)[ends - 1]
         out["row"] = np.where(ends > visits["begin"][out["visit"]], rows, -1)
     elif alone.any():
-        find_rows(
-            out, visits, np.ascontiguousarray(batch.all_now), np.ascontiguousarray(batch.all_rows), not timed
-        )
+        find_rows(out, visits, np.ascontiguousarray(batch.all_now), np.ascontiguousarray(batch.all_rows), not timed)
     if len(visits) > 1 or queries > 1:
         order = np.arange(len(out))
         place = np.maximum(2 * out["row"] + 1, 0)  # -1: a group whose last arrival was in an earlier push
@@ -134,4 +130,3 @@ def changes_of(out: Records, groups: Ints, alive: Bools, held: bool) -> Changes:
         rank=out["rank"].astype(np.int64) if held else None,
         probability=np.ascontiguousarray(out["probability"]),
     )
-

@@ -1,8 +1,8 @@
 """BS for mutually exclusive readings (x-tuples): alternatives of one object, of which at most one is true.
 
-Beyond the paper, whose tuples are independent. The window is kept whole and walked from the best tuple down, as ever, but
-a tuple's chance counts how many of the *groups* above it exist, its own left out; a group that gets a second member is
-counted anew from its place on. The stop conditions stay sufficient: that a tuple below exists means that none of its
+Beyond the paper, whose tuples are independent. The window is kept whole and walked from the best tuple down, as ever,
+but a tuple's chance counts how many of the *groups* above it exist, its own left out; a group that gets a second member
+is counted anew from its place on. The stop conditions stay sufficient: that a tuple below exists means that none of its
 alternatives in the prefix does, so its chance is part of what the condition bounds (for u-kranks: that at most j of the
 prefix exist). Whether they maintain themselves is not known, so nobody is forgotten, and synopses that forget refuse
 `group=`.
@@ -13,11 +13,12 @@ Cost: O(k) a tuple alone, O(k d) for one that has alternatives above it; O(W) to
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from typing import Any
 
 import numpy as np
 
 from skyband.engines.uncertain.queues import Queues, Synopsis, Tuple
-from skyband.engines.uncertain.semantics import Place, PkTopk, PTk, Semantics, UkRanks, UTopk
+from skyband.engines.uncertain.semantics import PkTopk, Place, PTk, Semantics, UkRanks, UTopk
 from skyband.kernels.prefixes import TINY
 
 SLACK = 1 + 1e-6  # probabilities of alternatives may pass 1 by 1e-12, in each of several groups
@@ -163,8 +164,10 @@ class Chances(Walk):
         return len(chances) >= k and self.surely(few, chances[k - 1])
 
     def _every_rank(self) -> bool:
-        """Who is below holds rank j + 1 only if at most j of the prefix exist; the most probable number says less here,
-        since a group of the prefix may still get members."""
+        """Who is below holds rank j + 1 only if at most j of the prefix exist.
+
+        The most probable number of them says less here, since a group of the prefix may still get members.
+        """
         most = np.cumsum(self.rows[-1])
         best = np.max(self.holds, axis=0)
         return all(self.surely(float(most[j]), float(best[j])) for j in range(self.k))
@@ -181,8 +184,8 @@ class Chances(Walk):
         chances = self.chances()
         if isinstance(self.meaning, PTk):
             return [Place(i, 0, chance) for i, chance in enumerate(chances) if chance > self.meaning.threshold]
-        best = sorted(range(len(chances)), key=lambda i: -chances[i])[: self.k]
-        return [Place(i, 0, chances[i]) for i in sorted(best)]
+        order = sorted(range(len(chances)), key=lambda i: -chances[i])[: self.k]  # stable: ties go to the higher rank
+        return [Place(i, 0, chances[i]) for i in sorted(order)]
 
 
 class Choices(Walk):
@@ -246,7 +249,7 @@ class Tied(Queues):
         return synopsis.alternatives(name)
 
 
-def _first(pair: tuple[object, Tuple]) -> object:
+def _first(pair: tuple[Any, Tuple]) -> Any:
     return pair[0]
 
 
