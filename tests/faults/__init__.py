@@ -1,0 +1,1 @@
+"""What happens when things break: `make faults` runs 50 rounds of each, `make test` two (docs/reliability.md)."""
