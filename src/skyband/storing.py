@@ -50,7 +50,7 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]]) -> State:
         for i, groups in enumerate(state.groups.values()):
             join(state, groups, [parts[f"cell{i}"].tobytes()])
         return state
-    except (KeyError, IndexError, TypeError, ValueError, pa.ArrowException) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, pa.ArrowException) as error:
         if isinstance(error, QueryError | StateError):
             raise
         raise StateError(f"the snapshot's contents do not fit together ({error!r}). Use an intact copy.") from error
@@ -100,6 +100,9 @@ def _fields(dtype: np.dtype[Any]) -> str:
 
 def revive(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> State:
     """The inverse of `describe`; nothing is known of any group yet."""
+    _check_counts(facts["counters"])
+    if not _whole(facts["serial"]) or not (facts["clock"] is None or _whole(facts["clock"], -(2**63))):
+        raise StateError("the stored clock or row number is no number. Use an intact copy.")
     state = State(Options(**facts["options"]))
     state.types = {field.name: field.type for field in parts["types"].schema}
     state.clock, state.serial, state.counters = facts["clock"], facts["serial"], facts["counters"]
@@ -114,10 +117,42 @@ def revive(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Stat
     return state
 
 
+def _whole(value: Any, least: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**63
+
+
+def _check_counts(counters: dict[str, Any]) -> None:
+    counts = [counters["arrivals"], counters["late"], *counters["rejected"].values()]
+    if not all(map(_whole, counts)):
+        raise StateError("a stored counter is no number. Use an intact copy.")
+
+
+def _check_home(saved: dict[str, Any]) -> None:
+    """Numbers where kernels rely on numbers: their arrays tell the rest."""
+    lengths, lanes = saved["lengths"], saved["lanes"]
+    totals = [saved["arrivals"], saved["late"]]
+    fit = all(isinstance(one, list) and all(map(_whole, one)) for one in (lengths, lanes, *totals))
+    fit = (
+        fit
+        and _whole(saved["groups"])
+        and isinstance(saved["started"], bool)
+        and isinstance(saved["family"], bool)
+        and all(map(_whole, saved["rejected"].values()))
+    )
+    if fit and saved["started"]:
+        fit = len(lanes) == len(saved["queries"]) and all(len(one) == len(lengths) > 0 for one in totals)
+        fit = fit and max(lanes) < len(lengths)
+    if not fit:
+        raise StateError("what is stored of a query does not fit together. Use an intact copy.")
+
+
 def _revive_home(saved: dict[str, Any], state: State, lookup: Lookup) -> Standing:
+    _check_home(saved)
     queries = {name: lookup(name, stored) for name, stored in saved["queries"].items()}
     groups = list(state.groups.values())[saved["groups"]]
     example = next(iter(queries.values()))
+    if any(query.per_columns != groups.names for query in queries.values()):
+        raise StateError("a stored query and its groups do not fit together. Use an intact copy.")
     none, algorithm = np.empty(0, np.int64), saved["algorithm"]
     kind: Any = home_class(example, algorithm)
     more = (
@@ -190,6 +225,10 @@ def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
         layout = home.engine.snapshot(np.empty(0, np.int64))
         home.engine.restore({name: cells.join_array(next(streams), array.dtype) for name, (array, _) in layout.items()})
         serials, _ = home.engine.serials()
+        if len(serials) and not 0 <= serials.min() <= serials.max() < state.serial:
+            raise StateError("the stored state has objects that have not arrived yet. Use an intact copy.")
+        if len(serials) and home.timed and state.clock is None:
+            raise StateError("the stored state has objects and no clock. Use an intact copy.")
         rising = np.argsort(serials)
         told = {name: column(type_).take(lent(rising)) for name, type_ in home.told(state.types).items()}
         home.shelf = Shelf()

@@ -43,7 +43,7 @@ class Table:
     def raw(self, key: str, *, needed: str = "") -> Any:
         """The value as it stands, or None. `needed`: what to write when it is not there."""
         self._asked.append(key)
-        if needed and key not in self.data:
+        if needed and self.data.get(key) is None:
             self.mistake(key, f"is missing. {needed}")
         return self.data.get(key)
 
@@ -53,6 +53,9 @@ class Table:
             return default
         if not isinstance(value, str) or not value:
             self.mistake(key, f"is a text that is not empty; got {value!r}.")
+            return default
+        if "\0" in value:
+            self.mistake(key, f"holds a character that no name may have; got {value!r}.")
             return default
         return value
 
