@@ -1,0 +1,1 @@
+"""Engines of TopKPairs (shen2012): the k best pairs of the objects of a window."""

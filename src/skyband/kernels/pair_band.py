@@ -1,0 +1,221 @@
+"""The K-skyband of pairs as three parallel arrays, best first: merge, prune with the staircase, read.
+
+Reading is a walk over a priority search tree that is laid flat: the leaves are the pairs in order of rank, and over
+every FAN of them stands the newest stamp of an older member (`crest`), so that a walk for a short window passes over
+whole blocks that are out of it.
+"""
+
+from __future__ import annotations
+
+from skyband.kernels.compile import part
+from skyband.kernels.pair_records import (
+    ADDED,
+    BASE,
+    BASIC,
+    END,
+    FAN,
+    FREE,
+    NEVER,
+    SIZE,
+    STAIRS,
+    Band,
+    Ints,
+    Places,
+    Records,
+)
+
+
+@part
+def ranks_above(one: Records, i: int, other: Records, j: int) -> bool:
+    """Of equal keys the pair whose older member is newer, then the one whose newer member is newer."""
+    if one[i]["key"] != other[j]["key"]:
+        return bool(one[i]["key"] > other[j]["key"])
+    if one[i]["old"] != other[j]["old"]:
+        return bool(one[i]["old"] > other[j]["old"])
+    if one[i]["older"] != other[j]["older"]:
+        return bool(one[i]["older"] > other[j]["older"])
+    if one[i]["new"] != other[j]["new"]:
+        return bool(one[i]["new"] > other[j]["new"])
+    return bool(one[i]["newer"] > other[j]["newer"])
+
+
+@part
+def sort_slots(slots: Records, chosen: Places, size: int) -> None:
+    """Best first. A few, nearly always: then by insertion, else by a heap."""
+    if size <= 24:
+        for i in range(1, size):
+            one, j = chosen[i], i
+            while j > 0 and ranks_above(slots, one, slots, chosen[j - 1]):
+                chosen[j] = chosen[j - 1]
+                j -= 1
+            chosen[j] = one
+        return
+    for start in range(size // 2 - 1, -1, -1):
+        _sink(slots, chosen, start, size)
+    for end in range(size - 1, 0, -1):
+        chosen[0], chosen[end] = chosen[end], chosen[0]
+        _sink(slots, chosen, 0, end)
+
+
+@part
+def _sink(slots: Records, chosen: Places, i: int, size: int) -> None:
+    """The worst on top."""
+    one = chosen[i]
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and ranks_above(slots, chosen[child], slots, chosen[child + 1]):
+            child += 1
+        if not ranks_above(slots, one, slots, chosen[child]):
+            break
+        chosen[i] = chosen[child]
+        i = child
+    chosen[i] = one
+
+
+@part
+def merge(facts: Ints, band: Band, fresh: Places, size: int) -> None:
+    """Put sorted new slots into the band, from its end; no pair moves twice."""
+    read, write = facts[SIZE] - 1, facts[SIZE] + size - 1
+    facts[SIZE] += size
+    facts[ADDED] += size
+    for i in range(size - 1, -1, -1):
+        one = fresh[i]
+        key = band.slots[one]["key"]
+        while read >= 0 and (
+            band.key[read] < key
+            or (band.key[read] == key and not ranks_above(band.slots, band.slot[read], band.slots, one))
+        ):
+            band.key[write] = band.key[read]
+            band.old[write] = band.old[read]
+            band.slot[write] = band.slot[read]
+            read -= 1
+            write -= 1
+        band.key[write] = key
+        band.old[write] = band.slots[one]["old"]
+        band.slot[write] = one
+        write -= 1
+    crown(facts, band, max(read + 1, 0))
+
+
+@part
+def crown(facts: Ints, band: Band, begin: int) -> None:
+    """The crests from this entry on."""
+    size = facts[SIZE]
+    for block in range(begin // FAN, (size + FAN - 1) // FAN):
+        newest = -NEVER
+        for i in range(block * FAN, min(size, (block + 1) * FAN)):
+            newest = max(newest, band.old[i])
+        band.crest[block] = newest
+
+
+@part
+def walk(facts: Ints, band: Band, k: int, low: int, out: Places, at: int) -> int:
+    """The slots of the k best pairs whose older member is newer than `low`, best first (Alg. 2); how many there are."""
+    found, size = 0, facts[SIZE]
+    for block in range((size + FAN - 1) // FAN):
+        if band.crest[block] <= low:
+            continue  # Alg. 2, lines 9 and 10
+        for i in range(block * FAN, min(size, (block + 1) * FAN)):
+            if band.old[i] > low:
+                out[at + found] = band.slot[i]
+                found += 1
+                if found == k:
+                    return found
+    return found
+
+
+@part
+def prune(facts: Ints, band: Band, K: int, low: int, algorithm: int) -> None:
+    """Who has expired or is dominated by K pairs goes; the staircase is built on the way (Alg. 4)."""
+    size, held, kept, stairs, last = facts[SIZE], 0, 0, 0, -NEVER
+    heap = band.heap  # of the K newest ordinals, the oldest on top
+    for i in range(size):
+        slot = band.slot[i]
+        place = band.slots[slot]["place"]
+        if algorithm == BASIC:
+            dominated = band.slots[slot]["dom"] >= K
+        else:
+            dominated = held == K and heap[0] >= place  # Alg. 4, line 10
+        if dominated or band.old[i] <= low:
+            band.free[facts[FREE]] = slot
+            facts[FREE] += 1
+            continue
+        band.key[kept] = band.key[i]
+        band.old[kept] = band.old[i]
+        band.slot[kept] = slot
+        kept += 1
+        if algorithm == BASIC:
+            continue
+        if held < K:  # Alg. 4, line 6
+            _rise(heap, held, place)
+            held += 1
+        else:  # lines 14, 15
+            _replace(heap, held, place)
+        if held == K and heap[0] > last:  # lines 8, 16
+            last = heap[0]
+            band.stair_place[stairs] = last
+            band.stair_key[stairs] = band.key[i]
+            stairs += 1
+    facts[SIZE] = kept
+    facts[ADDED] = 0
+    facts[STAIRS] = thin(band, stairs, facts[BASE] + facts[END])
+    crown(facts, band, 0)
+
+
+@part
+def thin(band: Band, stairs: int, next_ordinal: int) -> int:
+    """Only steps that are a fifth of their age apart: any of them hold, and fewer make longer runs to compare."""
+    kept, age = stairs, 0
+    for i in range(stairs - 1, -1, -1):
+        mine = next_ordinal - band.stair_place[i]
+        if mine - age > age >> 2:
+            kept -= 1
+            band.stair_place[kept] = band.stair_place[i]
+            band.stair_key[kept] = band.stair_key[i]
+            age = mine
+    for i in range(kept, stairs):
+        band.stair_place[i - kept] = band.stair_place[i]
+        band.stair_key[i - kept] = band.stair_key[i]
+    return stairs - kept
+
+
+@part
+def _rise(heap: Ints, at: int, place: int) -> None:
+    while at > 0 and heap[(at - 1) >> 1] > place:
+        heap[at] = heap[(at - 1) >> 1]
+        at = (at - 1) >> 1
+    heap[at] = place
+
+
+@part
+def _replace(heap: Ints, size: int, place: int) -> None:
+    at = 0
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        if child + 1 < size and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= place:
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = place
+
+
+@part
+def count_dominators(facts: Ints, band: Band, fresh: Places, size: int) -> None:
+    """BASIC: the counters of new pairs, and of those that they dominate."""
+    slots = band.slots
+    for i in range(size):
+        slots[fresh[i]]["dom"] = -1  # new: it counts for itself, and is no more to be raised
+    for i in range(size):
+        one, above = fresh[i], True
+        for j in range(facts[SIZE]):
+            slot = band.slot[j]
+            if slot == one:
+                above = False
+            elif above:
+                slots[one]["dom"] -= slots[slot]["place"] >= slots[one]["place"]
+            elif slots[slot]["dom"] >= 0:
+                slots[slot]["dom"] += slots[slot]["place"] <= slots[one]["place"]
+    for i in range(size):
+        slots[fresh[i]]["dom"] = -1 - slots[fresh[i]]["dom"]

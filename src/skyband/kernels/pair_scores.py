@@ -1,0 +1,69 @@
+"""Scores of one object with a run of others: |a - b| or a + b for each attribute, summed or multiplied in order.
+
+By chunks that stay in the cache, in loops that LLVM turns into vector instructions: half a nanosecond a pair with three
+attributes. No term is fused or moved, so that a score is the oracle's to the last bit.
+"""
+
+from __future__ import annotations
+
+from skyband.kernels.compile import part
+from skyband.kernels.pair_records import ABSDIFF, SUM, Floats, Scoring
+
+
+@part
+def fill(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, values: Floats) -> None:
+    """The scores of the object with these values and of those from index `low` on."""
+    d = len(values)
+    j = 0
+    if d >= 3 and scoring.form == SUM and not scoring.local.any():  # the paper's s1 and s2, three terms at once
+        x, y, z = data[0, low : low + size], data[1, low : low + size], data[2, low : low + size]
+        u, v, w = values[0], values[1], values[2]
+        for i in range(size):
+            out[i] = abs(x[i] - u) + abs(y[i] - v) + abs(z[i] - w)
+        j = 3
+    while j < d:
+        row, value, absolute = data[j, low : low + size], values[j], scoring.local[j] == ABSDIFF
+        if j == 0:
+            if absolute:
+                for i in range(size):
+                    out[i] = abs(row[i] - value)
+            else:
+                for i in range(size):
+                    out[i] = row[i] + value
+        elif scoring.form == SUM:
+            if absolute:
+                for i in range(size):
+                    out[i] += abs(row[i] - value)
+            else:
+                for i in range(size):
+                    out[i] += row[i] + value
+        elif absolute:
+            for i in range(size):
+                out[i] *= abs(row[i] - value)
+        else:
+            for i in range(size):
+                out[i] *= row[i] + value
+        j += 1
+
+
+@part
+def score_one(scoring: Scoring, data: Floats, at: int, values: Floats) -> float:
+    total = local_score(scoring.local[0], data[0, at], values[0])
+    for j in range(1, len(values)):
+        term = local_score(scoring.local[j], data[j, at], values[j])
+        total = total + term if scoring.form == SUM else total * term
+    return total
+
+
+@part
+def local_score(local: int, x: float, y: float) -> float:
+    return abs(x - y) if local == ABSDIFF else x + y
+
+
+@part
+def is_wild(scoring: Scoring, values: Floats) -> bool:
+    """May this object make scores that are none?"""
+    for j in range(len(values)):
+        if not abs(values[j]) <= scoring.limit:  # NaN too
+            return True
+    return False

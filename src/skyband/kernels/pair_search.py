@@ -1,0 +1,292 @@
+"""Which new pairs of an arrival may last: by the staircase, by sorted lists within blocks of age, or by counting.
+
+All of them read only. A candidate is written to the desk as the index of the other member and the key; who is passed
+over is dominated by K pairs. Candidates come by the age of their older member, the newest first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skyband.kernels.compile import part
+from skyband.kernels.pair_records import (
+    ABSDIFF,
+    BASE,
+    BASIC,
+    BLOCKS,
+    CHUNK,
+    END,
+    FIRST_BLOCK,
+    GIVEN,
+    HEAD,
+    PRODUCT,
+    SCORED,
+    SIZE,
+    STAIRS,
+    SUM,
+    TA,
+    WILD,
+    Band,
+    Blocks,
+    Desk,
+    Floats,
+    Ints,
+    Scoring,
+    Views,
+    Window,
+)
+from skyband.kernels.pair_scores import fill, local_score, score_one
+
+SHORT = 12  # runs below this are scored one by one
+GIVE_UP = 8  # a block is scanned once an eighth of it has been looked up
+
+
+@part
+def find(
+    facts: Ints,
+    window: Window,
+    band: Band,
+    views: Views,
+    desk: Desk,
+    blocks: Blocks,
+    scoring: Scoring,
+    values: Floats,
+    given: Floats,
+    start: int,
+    wild: bool,
+    algorithm: int,
+    K: int,
+    at: int,
+    stamp: int,
+    now: int,
+) -> int:
+    """Candidates among the pairs of an object that belongs before index `at`, on the desk; how many.
+
+    wild: the object's own numbers, or given scores. The desk has room for the whole window.
+    """
+    head, end, base = facts[HEAD], facts[END], facts[BASE]
+    counting = wild or facts[WILD] > base + head
+    facts[SCORED] += end - head
+    if algorithm == BASIC:
+        return _count(facts, window, band, views, desk, scoring, values, given, start, K, at, stamp, now)
+    found, right, stair, block = 0, end, facts[STAIRS], facts[BLOCKS] - 1
+    while right > head:
+        # steps over pairs that are strictly newer than the older member; of those after a late one it is the older
+        while stair > 0 and band.stair_place[stair - 1] >= base + min(right, at):
+            stair -= 1
+        free = stair == facts[STAIRS]
+        bound = -np.inf if free else band.stair_key[stair]
+        left = max(head, band.stair_place[stair - 1] - base) if stair > 0 else head
+        if right > at:
+            left = at
+        elif algorithm == TA and not free:
+            while block >= facts[FIRST_BLOCK] and blocks.end[block] > base + right:
+                block -= 1
+            if block >= facts[FIRST_BLOCK] and blocks.end[block] < base + right:  # up to the next block
+                left = max(left, blocks.end[block] - base)
+            elif block >= facts[FIRST_BLOCK] and blocks.start[block] >= base + head:
+                left = blocks.start[block] - base
+                if blocks.sorted[block] and not wild:
+                    found = _threshold(facts, window, desk, blocks, scoring, values, left, right, bound, found)
+                    right = left
+                    continue
+        found = _scan(
+            window, views, desk, scoring, values, given, start, counting, left, right, bound, free, stamp, now, found
+        )
+        right = left
+    return found
+
+
+@part
+def _scan(
+    window: Window,
+    views: Views,
+    desk: Desk,
+    scoring: Scoring,
+    values: Floats,
+    given: Floats,
+    start: int,
+    wild: bool,
+    left: int,
+    right: int,
+    bound: float,
+    free: bool,
+    stamp: int,
+    now: int,
+    found: int,
+) -> int:
+    """Score and compare a run of objects with one threshold (free: with none), the newest chunk first."""
+    sign, buffer = scoring.sign, desk.buffer
+    while right > left:
+        size = min(CHUNK, right - left)
+        low = right - size
+        if scoring.form == GIVEN:
+            for i in range(size):
+                buffer[i] = given[start + low + i]
+        elif size < SHORT:
+            for i in range(size):
+                buffer[i] = score_one(scoring, window.data, low + i, values)
+        else:
+            fill(buffer, size, scoring, window.data, low, values)
+        hits = 0
+        for i in range(size):
+            hits += sign * buffer[i] > bound
+        if wild or free:  # without a bound a key of -inf may last
+            hits = size
+        if hits:
+            for i in range(size - 1, -1, -1):
+                key = sign * buffer[i]
+                if key > bound or (free and key == key):
+                    desk.index[found] = low + i
+                    desk.key[found] = key
+                    found += 1
+                elif key != key:
+                    _count_scoreless(views, now - min(stamp, window.stamps[low + i]))
+        right = low
+    return found
+
+
+@part
+def _count_scoreless(views: Views, age: int) -> None:
+    """A pair without a score, for every query whose window is longer than this."""
+    low, high = 0, len(views.length)
+    while low < high:
+        middle = (low + high) >> 1
+        if views.length[middle] > age:
+            high = middle
+        else:
+            low = middle + 1
+    views.scoreless[low] += 1
+
+
+@part
+def _count(
+    facts: Ints,
+    window: Window,
+    band: Band,
+    views: Views,
+    desk: Desk,
+    scoring: Scoring,
+    values: Floats,
+    given: Floats,
+    start: int,
+    K: int,
+    at: int,
+    stamp: int,
+    now: int,
+) -> int:
+    """BASIC: count the dominators of each new pair in the band (Alg. 3, line 4 without a staircase)."""
+    found = 0
+    for i in range(facts[END] - 1, facts[HEAD] - 1, -1):
+        score = given[start + i] if scoring.form == GIVEN else score_one(scoring, window.data, i, values)
+        key = scoring.sign * score
+        if key != key:
+            _count_scoreless(views, now - min(stamp, window.stamps[i]))
+            continue
+        place = facts[BASE] + min(i, at) - (i >= at)  # strictly newer than the older member: > i, or >= at
+        dominators, j = 0, 0
+        while j < facts[SIZE] and dominators < K and band.key[j] >= key:
+            dominators += band.slots[band.slot[j]]["place"] > place
+            j += 1
+        if dominators < K:
+            desk.index[found] = i
+            desk.key[found] = key
+            found += 1
+    return found
+
+
+@part
+def _threshold(
+    facts: Ints,
+    window: Window,
+    desk: Desk,
+    blocks: Blocks,
+    scoring: Scoring,
+    values: Floats,
+    begin: int,
+    end: int,
+    bound: float,
+    found: int,
+) -> int:
+    """TA within a block (Alg. 5): read the sorted lists in turn until no unseen object can pass the bound."""
+    d, first, size = len(values), found, end - begin
+    left, right = desk.left, desk.right
+    closest = scoring.sign < 0
+    for j in range(d):
+        left[j], right[j] = begin, end - 1
+        if scoring.local[j] == ABSDIFF and closest:  # from the object's own value outwards
+            low, high = begin, end
+            while low < high:
+                middle = (low + high) >> 1
+                if blocks.values[j, middle] < values[j]:
+                    low = middle + 1
+                else:
+                    high = middle
+            left[j], right[j] = low - 1, low
+        elif scoring.local[j] != ABSDIFF and scoring.form == PRODUCT and blocks.values[j, begin] + values[j] < 0.0:
+            return _plain(window, desk, scoring, values, begin, end, bound, found)  # no monotone product
+    looked = 0
+    while True:
+        total, best = 0.0, 0.0
+        for j in range(d):
+            low, high = left[j], right[j]
+            if scoring.local[j] != ABSDIFF:
+                place = low if closest else high
+            elif closest:
+                if low < begin:
+                    place = high
+                elif high == end:
+                    place = low
+                else:
+                    place = low if values[j] - blocks.values[j, low] <= blocks.values[j, high] - values[j] else high
+            else:
+                place = low if values[j] - blocks.values[j, low] >= blocks.values[j, high] - values[j] else high
+            best = local_score(scoring.local[j], blocks.values[j, place], values[j])
+            total = best if j == 0 else total + best if scoring.form == SUM else total * best
+            at = begin + blocks.places[j, place]
+            key = scoring.sign * score_one(scoring, window.data, at, values)
+            if key > bound:  # Alg. 5, line 6
+                known = False
+                for i in range(first, found):
+                    known = known or desk.index[i] == at
+                if not known:
+                    desk.index[found] = at
+                    desk.key[found] = key
+                    found += 1
+            if place == low:
+                left[j] += -1 if scoring.local[j] == ABSDIFF and closest else 1
+            else:
+                right[j] += 1 if scoring.local[j] == ABSDIFF and closest else -1
+        looked += d
+        if scoring.sign * total <= bound or looked >= d * size:  # lines 3 and 10: the unseen are no better than this
+            break
+        if looked * GIVE_UP > size + 64 * d:
+            found = _plain(window, desk, scoring, values, begin, end, bound, first)
+            break
+    facts[SCORED] += looked - size
+    for i in range(first + 1, found):  # by age again
+        place, key, at = desk.index[i], desk.key[i], i
+        while at > first and desk.index[at - 1] < place:
+            desk.index[at], desk.key[at] = desk.index[at - 1], desk.key[at - 1]
+            at -= 1
+        desk.index[at], desk.key[at] = place, key
+    return found
+
+
+@part
+def _plain(
+    window: Window, desk: Desk, scoring: Scoring, values: Floats, begin: int, end: int, bound: float, found: int
+) -> int:
+    """A block of tame numbers whose lists do not help."""
+    sign, buffer = scoring.sign, desk.buffer
+    while end > begin:
+        size = min(CHUNK, end - begin)
+        low = end - size
+        fill(buffer, size, scoring, window.data, low, values)
+        for i in range(size - 1, -1, -1):
+            if sign * buffer[i] > bound:
+                desk.index[found] = low + i
+                desk.key[found] = sign * buffer[i]
+                found += 1
+        end = low
+    return found

@@ -1,0 +1,436 @@
+"""The steps of one group: objects come and go, the band follows, and the answers of all queries are told.
+
+A step finds its candidates, marks the queries whose answer may change (a pair of theirs expires, or a candidate reaches
+their last one), reads the answers of these before and after the merge and tells the difference. What needs more room
+than there is stops before it changes anything, and goes on from there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skyband.kernels.compile import kernel, part
+from skyband.kernels.pair_band import count_dominators, merge, prune, ranks_above, sort_slots, walk
+from skyband.kernels.pair_records import (
+    ADDED,
+    BAND_FULL,
+    BASE,
+    BASIC,
+    BLOCK_FULL,
+    BLOCKS,
+    DESK_FULL,
+    DONE,
+    END,
+    FIRST_BLOCK,
+    FOUND,
+    FREE,
+    GIVEN,
+    HEAD,
+    LAST_ROW,
+    NEED,
+    NEVER,
+    OUT_FULL,
+    SAVED,
+    SIZE,
+    TA,
+    TOLDS,
+    WILD,
+    WINDOW_FULL,
+    Band,
+    Blocks,
+    Desk,
+    Floats,
+    Ints,
+    Places,
+    Records,
+    Scoring,
+    Stream,
+    Views,
+    Window,
+)
+from skyband.kernels.pair_scores import is_wild
+from skyband.kernels.pair_search import find
+
+FEW = 48  # new pairs before the band is pruned
+
+
+@kernel
+def take_pairs(
+    facts: Ints,
+    window: Window,
+    band: Band,
+    views: Views,
+    desk: Desk,
+    blocks: Blocks,
+    block_size: int,
+    scoring: Scoring,
+    algorithm: int,
+    K: int,
+    stream: Stream,
+    begin: int,
+    last: int,
+    timed: bool,
+    quiet: bool,
+    saved: Records,
+    out: Records,
+) -> tuple[int, int]:
+    """Take arrivals from `begin` on, then let time go on to `last`; returns how far it came and why it stopped."""
+    longest = views.length[-1]
+    for i in range(begin, len(stream.stamps)):
+        now, stamp = stream.now[i], stream.stamps[i]
+        if timed and not facts[FOUND]:
+            if not _expire(facts, band, views, desk, now, quiet, saved, out):
+                return i, OUT_FULL
+        comes = len(stream.eligible) == 0 or stream.eligible[i]
+        if timed and not comes:
+            facts[LAST_ROW] = stream.rows[i]
+            continue
+        while facts[HEAD] < facts[END] and window.stamps[facts[HEAD]] <= now - longest:
+            facts[HEAD] += 1
+        at, wild = facts[END], False
+        if comes:
+            if facts[END] == len(window.stamps):
+                return i, WINDOW_FULL
+            if algorithm == TA and not _has_open_block(facts, blocks, block_size):
+                return i, BLOCK_FULL
+            if facts[END] - facts[HEAD] > len(desk.index):
+                return i, DESK_FULL
+            while at > facts[HEAD] and window.stamps[at - 1] > stamp:
+                at -= 1
+            values = stream.values[:, i]
+            wild = stream.wild if scoring.form == GIVEN else is_wild(scoring, values)
+            if not facts[FOUND]:
+                start = stream.starts[i] if scoring.form == GIVEN else 0
+                facts[FOUND] = 1 + find(
+                    facts,
+                    window,
+                    band,
+                    views,
+                    desk,
+                    blocks,
+                    scoring,
+                    values,
+                    stream.given,
+                    start,
+                    wild,
+                    algorithm,
+                    K,
+                    at,
+                    stamp,
+                    now,
+                )
+        found = facts[FOUND] - 1 if comes else 0
+        affected, pairs = _mark(facts, window, views, desk, found, at, stamp, now, timed)
+        facts[NEED] = facts[SIZE] + found
+        if facts[NEED] > len(band.key):
+            return i, BAND_FULL
+        facts[NEED] = 2 * pairs + len(views.k)
+        if facts[NEED] > len(desk.before) or facts[NEED] > len(out) - facts[TOLDS] or (
+            quiet and facts[NEED] > len(saved) - facts[SAVED]
+        ):
+            return i, OUT_FULL
+        _save(facts, band, views, desk, affected, quiet, saved)
+        if comes:
+            fresh = _draft(facts, window, band, desk, found, at, stamp, stream.serial + stream.rows[i])
+            _insert(facts, window, band, blocks, algorithm, at, stamp, stream.serial + stream.rows[i])
+            for j in range(len(window.data)):
+                window.data[j, at] = stream.values[j, i]
+            if wild and scoring.form != GIVEN:
+                facts[WILD] = max(facts[WILD], facts[BASE] + at + 1)
+            sort_slots(band.slots, fresh, found)
+            merge(facts, band, fresh, found)
+            if algorithm == BASIC:
+                count_dominators(facts, band, fresh, found)
+        facts[FOUND] = 0
+        facts[LAST_ROW] = stream.rows[i]
+        if not quiet:
+            for j in range(affected):
+                view = desk.affected[j]
+                first = desk.ends[j - 1] if j else 0
+                _tell(facts, band, views, desk, view, first, desk.ends[j], now, now, stream.rows[i], 0, out)
+        if facts[ADDED] > max(FEW, facts[SIZE] >> 2):
+            prune(facts, band, K, now - longest, algorithm)
+    if timed and not _expire(facts, band, views, desk, last, quiet, saved, out):
+        return len(stream.stamps), OUT_FULL
+    return len(stream.stamps), DONE
+
+
+@part
+def _mark(
+    facts: Ints,
+    window: Window,
+    views: Views,
+    desk: Desk,
+    found: int,
+    at: int,
+    stamp: int,
+    now: int,
+    timed: bool,
+) -> tuple[int, int]:
+    """The queries whose answer may change, and how many pairs their answers can have."""
+    affected, pairs, seen, best, size = 0, 0, 0, -np.inf, facts[SIZE] + found
+    for view in range(len(views.k)):
+        while seen < found:
+            index = desk.index[seen]
+            if now - (window.stamps[index] if index < at else stamp) >= views.length[view]:
+                break
+            best = max(best, desk.key[seen])
+            seen += 1
+        if (not timed and views.due[view] <= now) or (seen > 0 and best >= views.kth[view]):
+            if not views.touched[view]:
+                desk.affected[affected] = view
+                affected += 1
+                pairs += min(views.k[view], size)
+    return affected, pairs
+
+
+@part
+def _save(facts: Ints, band: Band, views: Views, desk: Desk, affected: int, quiet: bool, saved: Records) -> None:
+    """The answers before the step: as slots, or for a quiet batch as records for its end."""
+    size = 0
+    for j in range(affected):
+        view = desk.affected[j]
+        if quiet:
+            _touch(facts, band, views, desk, view, saved)
+        else:
+            size += _answer_before(facts, band, views, view, desk.before, size)
+            desk.ends[j] = size
+
+
+@part
+def _answer_before(facts: Ints, band: Band, views: Views, view: int, out: Places, at: int) -> int:
+    """The present answer of a query: older members that go at `due` are the oldest that it has."""
+    if views.due[view] == NEVER:
+        return 0
+    return walk(facts, band, views.k[view], views.due[view] - views.length[view] - 1, out, at)
+
+
+@part
+def _touch(facts: Ints, band: Band, views: Views, desk: Desk, view: int, saved: Records) -> None:
+    """Keep what the query has told, and look at it again when the batch ends."""
+    views.at[view] = facts[SAVED]
+    views.held[view] = _answer_before(facts, band, views, view, desk.before, 0)
+    for i in range(views.held[view]):
+        saved[facts[SAVED]] = band.slots[desk.before[i]]
+        facts[SAVED] += 1
+    views.touched[view] = 1
+    views.due[view] = NEVER
+    views.kth[view] = np.inf
+
+
+@part
+def _draft(
+    facts: Ints, window: Window, band: Band, desk: Desk, found: int, at: int, stamp: int, serial: int
+) -> Places:
+    """Slots for the candidates. Places are those of after the insertion."""
+    for i in range(found):
+        facts[FREE] -= 1
+        slot = band.free[facts[FREE]]
+        index = desk.index[i]
+        one = band.slots[slot]
+        one["key"] = desk.key[i]
+        if index < at:
+            one["old"], one["older"], one["place"] = window.stamps[index], window.serials[index], facts[BASE] + index
+            one["new"], one["newer"] = stamp, serial
+        else:
+            one["old"], one["older"], one["place"] = stamp, serial, facts[BASE] + at
+            one["new"], one["newer"] = window.stamps[index], window.serials[index]
+        one["dom"] = 0
+        for j in range(band.bits.shape[1]):
+            band.bits[slot, j] = 0
+        desk.slot[i] = slot
+    return desk.slot
+
+
+@part
+def _insert(
+    facts: Ints, window: Window, band: Band, blocks: Blocks, algorithm: int, at: int, stamp: int, serial: int
+) -> None:
+    """A place for the object; a late one moves those after it, and what is known by their ordinals."""
+    end = facts[END]
+    if at < end:
+        for i in range(end, at, -1):
+            window.stamps[i] = window.stamps[i - 1]
+            window.serials[i] = window.serials[i - 1]
+            for j in range(len(window.data)):
+                window.data[j, i] = window.data[j, i - 1]
+                if algorithm == TA:
+                    blocks.values[j, i] = blocks.values[j, i - 1]
+                    blocks.places[j, i] = blocks.places[j, i - 1]
+        late = facts[BASE] + at
+        for i in range(facts[SIZE]):
+            one = band.slots[band.slot[i]]
+            one["place"] += one["place"] >= late
+        for i in range(len(band.stair_place)):
+            band.stair_place[i] += band.stair_place[i] >= late
+        facts[WILD] += facts[WILD] > late
+    window.stamps[at] = stamp
+    window.serials[at] = serial
+    facts[END] = end + 1
+    if algorithm == TA:
+        block = facts[BLOCKS] - 1
+        while block > facts[FIRST_BLOCK] and blocks.start[block] > facts[BASE] + at:
+            blocks.start[block] += 1
+            blocks.end[block] += 1
+            block -= 1
+        blocks.end[block] += 1
+        blocks.sorted[block] = 0
+
+
+@part
+def _has_open_block(facts: Ints, blocks: Blocks, block_size: int) -> bool:
+    while facts[FIRST_BLOCK] < facts[BLOCKS] and blocks.end[facts[FIRST_BLOCK]] <= facts[BASE] + facts[HEAD]:
+        facts[FIRST_BLOCK] += 1
+    if facts[FIRST_BLOCK] == facts[BLOCKS]:
+        return False
+    newest = facts[BLOCKS] - 1
+    return bool(blocks.end[newest] - blocks.start[newest] < block_size)
+
+
+@part
+def _tell(
+    facts: Ints,
+    band: Band,
+    views: Views,
+    desk: Desk,
+    view: int,
+    first: int,
+    end: int,
+    now: int,
+    instant: int,
+    row: int,
+    alone: int,
+    out: Records,
+) -> None:
+    """How an answer differs from what it was; the slots of before are before[first:end]."""
+    size = _look(facts, band, views, view, now, desk.after)
+    _differ(facts, band, band.slots, desk.before, first, end, desk.after, size, view, -1, instant, row, alone, out)
+    _differ(facts, band, band.slots, desk.before, first, end, desk.after, size, view, 1, instant, row, alone, out)
+
+
+@part
+def _look(facts: Ints, band: Band, views: Views, view: int, now: int, out: Places) -> int:
+    """The answer of a query as it is now, with its last key and the moment when it loses a pair."""
+    size = walk(facts, band, views.k[view], now - views.length[view], out, 0)
+    oldest = NEVER
+    for i in range(size):
+        oldest = min(oldest, band.slots[out[i]]["old"])
+    views.due[view] = oldest + views.length[view] if size else NEVER
+    views.kth[view] = band.slots[out[size - 1]]["key"] if size == views.k[view] else -np.inf
+    return size
+
+
+@part
+def _differ(
+    facts: Ints,
+    band: Band,
+    was: Records,
+    before: Places,
+    first: int,
+    end: int,
+    after: Places,
+    size: int,
+    view: int,
+    diff: int,
+    instant: int,
+    row: int,
+    alone: int,
+    out: Records,
+) -> None:
+    """Both answers are by rank: who is in the first only leaves (-1), who is in the second only enters (+1)."""
+    i, j, slots = first, 0, band.slots
+    while i < end or j < size:
+        if i < end and j < size and _is_same(was, before[i], slots, after[j]):
+            i += 1
+            j += 1
+        elif j == size or (i < end and ranks_above(was, before[i], slots, after[j])):
+            if diff < 0:
+                _write(facts, was, before[i], view, diff, 0, instant, row, alone, out)
+            i += 1
+        else:
+            if diff > 0:
+                word, bit = view >> 6, np.uint64(1) << np.uint64(view & 63)
+                new = band.bits[after[j], word] & bit == 0
+                band.bits[after[j], word] |= bit
+                _write(facts, slots, after[j], view, diff, new, instant, row, alone, out)
+            j += 1
+
+
+@part
+def _is_same(one: Records, i: int, other: Records, j: int) -> bool:
+    return bool(one[i]["newer"] == other[j]["newer"] and one[i]["older"] == other[j]["older"])
+
+
+@part
+def _write(
+    facts: Ints, slots: Records, slot: int, view: int, diff: int, new: int, instant: int, row: int, alone: int, out: Records
+) -> None:
+    told = out[facts[TOLDS]]
+    facts[TOLDS] += 1
+    told["key"], told["old"], told["older"] = slots[slot]["key"], slots[slot]["old"], slots[slot]["older"]
+    told["new"], told["newer"] = slots[slot]["new"], slots[slot]["newer"]
+    told["instant"], told["row"], told["query"] = instant, row, view
+    told["diff"], told["first"], told["alone"] = diff, new, alone
+
+
+@part
+def _expire(
+    facts: Ints, band: Band, views: Views, desk: Desk, to: int, quiet: bool, saved: Records, out: Records
+) -> bool:
+    """Time windows: each instant at which an answer loses pairs is a step of its own. False: no room."""
+    for view in range(len(views.k)):
+        while views.due[view] <= to:
+            facts[NEED] = 2 * min(views.k[view], facts[SIZE]) + len(views.k)
+            if facts[NEED] > len(desk.before) or facts[NEED] > len(out) - facts[TOLDS] or (
+                quiet and facts[NEED] > len(saved) - facts[SAVED]
+            ):
+                return False
+            if quiet:
+                _touch(facts, band, views, desk, view, saved)
+                break
+            instant = views.due[view]
+            size = _answer_before(facts, band, views, view, desk.before, 0)
+            _tell(facts, band, views, desk, view, 0, size, instant, instant, facts[LAST_ROW], 1, out)
+    return True
+
+
+@kernel
+def close_batch(
+    facts: Ints,
+    band: Band,
+    views: Views,
+    desk: Desk,
+    saved: Records,
+    order: Places,  # 0, 1, 2, ...
+    now: int,
+    instant: int,
+    row: int,
+    out: Records,
+) -> None:
+    """A quiet batch ends: what it has changed in all, for the queries that it touched."""
+    for view in range(len(views.k)):
+        if views.touched[view]:
+            first, end = views.at[view], views.at[view] + views.held[view]
+            size = _look(facts, band, views, view, now, desk.after)
+            for diff in (-1, 1):
+                _differ(facts, band, saved, order, first, end, desk.after, size, view, diff, instant, row, 0, out)
+            views.touched[view] = 0
+    facts[SAVED] = 0
+
+
+@kernel
+def read_pairs(facts: Ints, band: Band, k: int, low: int, out: Places) -> int:
+    """The slots of an answer."""
+    return walk(facts, band, k, low, out, 0)
+
+
+@kernel
+def prune_pairs(facts: Ints, band: Band, K: int, low: int, algorithm: int) -> None:
+    prune(facts, band, K, low, algorithm)
+
+
+@kernel
+def look_again(facts: Ints, band: Band, views: Views, after: Places, now: int) -> None:
+    """Other queries over the same band: where each of them stands."""
+    for view in range(len(views.k)):
+        _look(facts, band, views, view, now, after)
