@@ -80,7 +80,9 @@ def find(
         if right > at:
             left = at
         elif algorithm == TA and not free:
-            while block >= facts[FIRST_BLOCK] and blocks.end[block] > base + right:
+            while block >= facts[FIRST_BLOCK] and (
+                blocks.end[block] > base + right or blocks.start[block] == blocks.end[block]
+            ):
                 block -= 1
             if block >= facts[FIRST_BLOCK] and blocks.end[block] < base + right:  # up to the next block
                 left = max(left, blocks.end[block] - base)

@@ -279,7 +279,7 @@ def _insert(
 
 @part
 def _has_open_block(facts: Ints, blocks: Blocks, block_size: int) -> bool:
-    while facts[FIRST_BLOCK] < facts[BLOCKS] and blocks.end[facts[FIRST_BLOCK]] <= facts[BASE] + facts[HEAD]:
+    while facts[FIRST_BLOCK] < facts[BLOCKS] - 1 and blocks.end[facts[FIRST_BLOCK]] <= facts[BASE] + facts[HEAD]:
         facts[FIRST_BLOCK] += 1
     if facts[FIRST_BLOCK] == facts[BLOCKS]:
         return False
