@@ -83,7 +83,7 @@ class Monitor(Roster):
         clock = self._clock(seen.types)
         goal = clock if to is None else max(clock, self._moment(to, seen.types))
         if any(home.judges_again for home in seen.standing):
-            seen = self._judge_again(given, seen, clock)
+            seen = self._judge_again(given, seen, clock, goal, more)
         self.raise_invalid(seen.judged, "row {}".format)
 
         self.state.types = seen.types  # from here on nothing fails
@@ -107,7 +107,7 @@ class Monitor(Roster):
         serial = self.state.serial
         return Push(given, serial, seen.told, seen.moments, clocks, goal, more, seen.deletes, seen.inputs)
 
-    def _judge_again(self, given: Batch, seen: Seen, clock: int) -> Seen:
+    def _judge_again(self, given: Batch, seen: Seen, clock: int, goal: int, more: bool) -> Seen:
         """Rows that are rejected because of earlier ones.
 
         A row that all reject moves no clock, and the clock tells which earlier rows are still valid: judge until
@@ -116,7 +116,7 @@ class Monitor(Roster):
         codes, alone = self._codes(given, seen), seen.judged
         unit = None if seen.moments is None else time_unit(seen.told["time"].type)
         while True:
-            push = self._push(given, seen, clock, clock)
+            push = self._push(given, seen, clock, goal, more)
             judged = [
                 home.judge_again(push, one, codes[id(home.groups)], unit) if home.judges_again else one
                 for home, one in zip(seen.standing, alone, strict=True)

@@ -6,7 +6,7 @@ Each kind of query has a home of its own, a subclass: keeping.py, pairing.py, co
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -157,6 +157,13 @@ class Standing(Reporting):
         """Columns of the batch that are kept with each object, for scorings of pairs; None: those kept so far."""
         return ()
 
+    def own(self) -> dict[str, Any]:
+        """Facts for a snapshot that only this kind of home has."""
+        return {}
+
+    def recall(self, own: dict[str, Any]) -> None:
+        """Facts from a snapshot."""
+
     def settle_in(self) -> None:
         """The engine and the shelf have come back from a snapshot."""
 
@@ -216,6 +223,37 @@ class Standing(Reporting):
 
         Returns the changes as columns, which rows have arrived, and which were too late for one of the queries.
         """
+        coming = self._coming(push, judged, codes)
+        arrivals, numbers, here, before = coming.arrivals, coming.numbers, coming.here, coming.before
+        self.counts, self.late, self.arrivals = coming.counts, self.late + coming.late, self.arrivals + coming.came
+        arrived = np.zeros(push.batch.rows, np.bool_)
+        came = slice(None) if push.deletes is None else ~push.deletes[here]
+        arrived[arrivals.rows[came]] = True
+        changes = self._run(arrivals, push)
+        inputs = {_input(name): push.inputs[name] for name in self.reads(None) if name in push.inputs}
+        told = push.columns | inputs
+        if self.options.id is None and self.timed:  # count windows: the stamp is the number
+            told |= {f"number{w}": lent(numbers[w]) for w in range(len(self.lengths))}
+        if push.times is not None and not self.timed:
+            self.moments = wider(self.moments, self.groups.total, BEGINNING)
+            self.moments[arrivals.groups[came]] = push.times[here][came]
+            if self.deletable and (push.deletes is not None or len(self.stepped)):
+                self.stepped = wider(self.stepped, self.groups.total, BEGINNING)
+                self.stepped[arrivals.groups] = moments(push)[here]
+        columns = self._columns(changes, push, told, numbers, before)
+        if not push.more:
+            self.stepped = np.empty(0, np.int64)
+        kept = np.flatnonzero(changes.alive)
+        if told:
+            self.shelf.add(push.serial + kept, {name: column.take(lent(kept)) for name, column in told.items()})
+        assert self.engine is not None
+        if len(self.shelf) > 1024 + 2 * int(self.engine.kept.sum()):
+            self.shelf.sweep(self._live())
+        return columns, arrived, coming.too_late
+
+    def _coming(self, push: Push, judged: Judged, codes: Ints) -> Coming:
+        """The accepted rows as arrivals with numbers. Changes nothing."""
+        late = np.zeros(len(self.lengths), np.int64)
         rows = np.flatnonzero(judged.accepted)
         too_late = np.zeros(push.batch.rows, np.bool_)
         counted = [np.ones(len(rows), np.bool_) for _ in self.lengths]
@@ -226,21 +264,17 @@ class Standing(Reporting):
             timely = ages < max(limits)
             counted = [(ages < limit)[timely] for limit in limits]
             too_late[rows[ages >= min(limits)]] = True
-            self.late += [int((ages >= limit).sum()) for limit in limits]
+            late += [int((ages >= limit).sum()) for limit in limits]
             rows = rows[timely]
         here = slice(None) if len(rows) == push.batch.rows else rows  # a slice copies nothing
         if push.deletes is not None:
             counted = [~push.deletes[here]]
         groups = codes[here]
-        before = self.counts = wider(self.counts, self.groups.total)
+        before = wider(self.counts, self.groups.total)
         numbers = np.empty((len(self.lengths), push.batch.rows), np.int64)
-        self.counts = before.copy()
+        counts = before.copy()
         for lane, which in enumerate(counted):
-            numbers[lane, here] = _number(groups, self.counts[lane], which)
-            self.arrivals[lane] += int(which.sum())
-        arrived = np.zeros(push.batch.rows, np.bool_)
-        arrived[here] = True if push.deletes is None else counted[0]
-
+            numbers[lane, here] = _number(groups, counts[lane], which)
         arrivals = Arrivals(
             rows=rows,
             groups=groups,
@@ -257,27 +291,8 @@ class Standing(Reporting):
             more=push.more,
             **self._more(push, judged, rows),
         )
-        changes = self._run(arrivals, push)
-        told = push.columns | {_input(name): push.inputs[name] for name in self.reads(None)}
-        if self.options.id is None and self.timed:  # count windows: the stamp is the number
-            told |= {f"number{w}": lent(numbers[w]) for w in range(len(self.lengths))}
-        if push.times is not None and not self.timed:
-            self.moments = wider(self.moments, self.groups.total, BEGINNING)
-            came = slice(None) if push.deletes is None else counted[0]
-            self.moments[groups[came]] = push.times[here][came]
-            if self.deletable and (push.deletes is not None or len(self.stepped)):
-                self.stepped = wider(self.stepped, self.groups.total, BEGINNING)
-                self.stepped[groups] = moments(push)[here]
-        columns = self._columns(changes, push, told, numbers, before)
-        if not push.more:
-            self.stepped = np.empty(0, np.int64)
-        kept = np.flatnonzero(changes.alive)
-        if told:
-            self.shelf.add(push.serial + kept, {name: column.take(lent(kept)) for name, column in told.items()})
-        assert self.engine is not None
-        if len(self.shelf) > 1024 + 2 * int(self.engine.kept.sum()):
-            self.shelf.sweep(self._live())
-        return columns, arrived, too_late
+        came = np.array([int(which.sum()) for which in counted], np.int64)
+        return Coming(arrivals, numbers, here, before, counts, came, late, too_late)
 
     def _run(self, arrivals: Arrivals, push: Push) -> Changes:
         assert self.engine is not None
@@ -381,6 +396,20 @@ class Standing(Reporting):
             "late": int(self.late[lane]),
             "rejected": dict(self.rejected),
         }
+
+
+@dataclass(frozen=True)
+class Coming:
+    """A batch as an engine will see it, and what it does to the home's numbers."""
+
+    arrivals: Arrivals
+    numbers: Ints  # by lane and row of the batch
+    here: Any  # the rows that arrive
+    before: Ints  # the next numbers, by lane and group: before the batch, and after it
+    counts: Ints
+    came: Ints  # how many arrive, by lane
+    late: Ints
+    too_late: Bools  # rows that are too late for one of the queries
 
 
 def length_of(query: Query, unit: int | None) -> int:

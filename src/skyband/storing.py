@@ -90,6 +90,7 @@ def _describe_home(home: Standing, groups: int) -> dict[str, Any]:
         "arrivals": home.arrivals.tolist(),
         "late": home.late.tolist(),
         "rejected": home.rejected,
+        "own": home.own(),
     }
 
 
@@ -162,6 +163,7 @@ def _revive_home(saved: dict[str, Any], state: State, lookup: Lookup) -> Standin
     )
     home: Standing = kind(example, groups, state.options, none, **more)
     home.queries, home.algorithm = queries, algorithm
+    home.recall(saved["own"])
     if saved["started"]:
         home.start(state.unit)
         if _describe_home(home, 0)["arrays"] != saved["arrays"]:

@@ -130,7 +130,7 @@ def _smaller(query: Any, data: st.DataObject) -> Any:
 @pytest.mark.parametrize("kind", [*KINDS, "deleted"])
 def test_anything_in_any_order(kind: str) -> None:
     machine = type("Machine_" + kind, (Machine,), {"kind": kind})
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         machine,
         settings=settings(
             max_examples=max(1, 6 * FUZZ),

@@ -8,14 +8,19 @@ from typing import Any
 from skyband.checks import ALGORITHMS
 from skyband.engines.contract import Engine
 from skyband.errors import QueryError
-from skyband.expressions import parse, recognise
+from skyband.expressions import as_locals, parse, recognise
 from skyband.query import Query, TopKUncertain
-from skyband.scoring import Nearest
+from skyband.scoring import Global, Nearest
 from skyband.windows import Last, UntilDeleted
 
 WINDOWED = {"TMA": "TMA", "SMA": "SMA", "TSL": "TSL", "CPM/W": "TMA", "SNN": "SMA"}  # they keep the window: by class
 _GRIDS = {name: f"skyband.engines.certain.{engine.lower()}" for name, engine in WINDOWED.items()}
-_PAIRS: dict[str, str] = {}
+_PAIRS: dict[str, str] = {
+    "SCASE": "skyband.engines.pairs.scase",
+    "TA": "skyband.engines.pairs.ta",
+    "BASIC": "skyband.engines.pairs.basic",
+    "NAIVE": "skyband.engines.pairs.naive",
+}
 
 _INCOMPLETE: dict[str, str] = {}
 
@@ -75,6 +80,8 @@ def choose(query: Query) -> str:
             f"{query.kind}: ADAPTIVE tests the order of one stream, and per={list(query.per_columns)} makes many. "
             f"Use BLOCK, which is exact for any order, or another of {', '.join(built)}."
         )
+    if query.kind == "TopKPairs":
+        _check_pairs(query)
     if query.algorithm == "auto":
         return next(iter(built))
     if query.algorithm not in built:
@@ -144,6 +151,20 @@ def _check_form(query: Query, built: dict[str, str]) -> None:
             f"{query.kind}: {query.algorithm} cannot look into a Python function to bound it. Use Linear, Product, "
             f"Quadratic, Nearest or an expression, or one of {', '.join(others)}."
         )
+
+
+def _check_pairs(query: Query) -> None:
+    """Sorted lists need local functions; the band lays out places for the largest k."""
+    by: Any = query.by  # type: ignore[attr-defined]
+    local = isinstance(by, Global) or (isinstance(by, str) and as_locals(parse(by, members=("a", "b"))) is not None)
+    if query.algorithm == "TA" and not local:
+        raise QueryError(
+            f"{query.kind}: TA reads sorted lists of attributes, and {by!r} is no sum or product of |a.x - b.x| and "
+            'a.x + b.x. Use sb.Global({"x": "absdiff", ...}), or one of SCASE, BASIC, NAIVE.'
+        )
+    k, n = query.k, query.window.count  # type: ignore[attr-defined]
+    if min(k, k if n is None else n * n) > MOST_K:
+        raise QueryError(f"{query.kind}(k={k:,}): there are places for at most {MOST_K:,} pairs. Use a smaller k.")
 
 
 def _check_k(query: Query) -> None:

@@ -12,7 +12,7 @@ power go through the C library row by row, 70 to 100 ns a row (`evaluation` says
 
 from skyband.expressions.parsing import Expression, parse
 from skyband.expressions.recognition import Form, is_symmetric, recognise
-from skyband.expressions.shapes import as_sum, ranges
+from skyband.expressions.shapes import as_locals, as_sum, ranges
 from skyband.expressions.tree import Operand
 
-__all__ = ["Expression", "Form", "Operand", "as_sum", "is_symmetric", "parse", "ranges", "recognise"]
+__all__ = ["Expression", "Form", "Operand", "as_locals", "as_sum", "is_symmetric", "parse", "ranges", "recognise"]

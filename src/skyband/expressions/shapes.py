@@ -54,6 +54,32 @@ def _number(node: Node) -> float | None:
     return float(value) if number and isfinite(value) else None  # type: ignore[arg-type]
 
 
+def as_locals(expression: Expression) -> tuple[tuple[tuple[str, str], ...], str] | None:
+    """The local functions of a score of pairs, |a.x - b.x| ("absdiff") or a.x + b.x ("sum"), and how they combine.
+
+    Only what is typed as they are computed: one after another, all summed or all multiplied.
+    """
+    tree = expression.tree
+    for op, combine in (("+", "sum"), ("*", "product")):
+        terms: list[tuple[str, str]] = []
+        node = tree
+        while node.op == op and _local(node) is None and (last := _local(node.args[1])) is not None:
+            terms.append(last)
+            node = node.args[0]
+        first = _local(node)
+        if first is not None:
+            return (first, *reversed(terms)), combine
+    return None
+
+
+def _local(node: Node) -> tuple[str, str] | None:
+    inner = node.args[0] if node.op == "abs" else node
+    if inner.op != ("-" if node.op == "abs" else "+") or any(arg.op != "column" for arg in inner.args):
+        return None
+    (one, x), (other, y) = (str(arg.value).split(".", 1) for arg in inner.args)
+    return (x, "absdiff" if node.op == "abs" else "sum") if x == y and one != other else None
+
+
 def ranges(expression: Expression) -> tuple[Box, bool]:
     """The ranges of columns that a condition demands (ends included), and whether that is all it demands."""
     box: Box = {}
