@@ -135,7 +135,7 @@ def prune(facts: Ints, band: Band, K: int, low: int, algorithm: int) -> None:
         if algorithm == BASIC:
             dominated = band.slots[slot]["dom"] >= K
         else:
-            dominated = held == K and heap[0] >= place  # Alg. 4, line 10
+            dominated = algorithm < BASIC and held == K and heap[0] >= place  # Alg. 4, line 10
         if dominated or band.old[i] <= low:
             band.free[facts[FREE]] = slot
             facts[FREE] += 1
@@ -144,7 +144,7 @@ def prune(facts: Ints, band: Band, K: int, low: int, algorithm: int) -> None:
         band.old[kept] = band.old[i]
         band.slot[kept] = slot
         kept += 1
-        if algorithm == BASIC:
+        if algorithm >= BASIC:
             continue
         if held < K:  # Alg. 4, line 6
             _rise(heap, held, place)

@@ -58,7 +58,7 @@ DONE, WINDOW_FULL, BAND_FULL, DESK_FULL, OUT_FULL, BLOCK_FULL = range(6)
 SUM, PRODUCT, GIVEN = 0, 1, 2
 ABSDIFF, PLUS = 0, 1
 # how new pairs are judged
-SCASE, TA, BASIC = 0, 1, 2
+SCASE, TA, BASIC, NAIVE, WHOLE = 0, 1, 2, 3, 4  # the last two prune nothing
 
 
 class Window(NamedTuple):

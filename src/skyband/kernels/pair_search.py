@@ -143,13 +143,13 @@ def _scan(
                     desk.key[found] = key
                     found += 1
                 elif key != key:
-                    _count_scoreless(views, now - min(stamp, window.stamps[low + i]))
+                    count_scoreless(views, now - min(stamp, window.stamps[low + i]))
         right = low
     return found
 
 
 @part
-def _count_scoreless(views: Views, age: int) -> None:
+def count_scoreless(views: Views, age: int) -> None:
     """A pair without a score, for every query whose window is longer than this."""
     low, high = 0, len(views.length)
     while low < high:
@@ -183,7 +183,7 @@ def _count(
         score = given[start + i] if scoring.form == GIVEN else score_one(scoring, window.data, i, values)
         key = scoring.sign * score
         if key != key:
-            _count_scoreless(views, now - min(stamp, window.stamps[i]))
+            count_scoreless(views, now - min(stamp, window.stamps[i]))
             continue
         place = facts[BASE] + min(i, at) - (i >= at)  # strictly newer than the older member: > i, or >= at
         dominators, j = 0, 0

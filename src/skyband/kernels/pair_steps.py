@@ -147,7 +147,7 @@ def take_pairs(
             for j in range(affected):
                 view = desk.affected[j]
                 first = desk.ends[j - 1] if j else 0
-                _tell(facts, band, views, desk, view, first, desk.ends[j], now, now, stream.rows[i], 0, out)
+                tell_view(facts, band, views, desk, view, first, desk.ends[j], now, now, stream.rows[i], 0, out)
         if facts[ADDED] > max(FEW, facts[SIZE] >> 2):
             prune(facts, band, K, now - longest, algorithm)
     if timed and not _expire(facts, band, views, desk, last, quiet, saved, out):
@@ -191,14 +191,14 @@ def _save(facts: Ints, band: Band, views: Views, desk: Desk, affected: int, quie
     for j in range(affected):
         view = desk.affected[j]
         if quiet:
-            _touch(facts, band, views, desk, view, saved)
+            touch(facts, band, views, desk, view, saved)
         else:
-            size += _answer_before(facts, band, views, view, desk.before, size)
+            size += tell_before(facts, band, views, view, desk.before, size)
             desk.ends[j] = size
 
 
 @part
-def _answer_before(facts: Ints, band: Band, views: Views, view: int, out: Places, at: int) -> int:
+def tell_before(facts: Ints, band: Band, views: Views, view: int, out: Places, at: int) -> int:
     """The present answer of a query: older members that go at `due` are the oldest that it has."""
     if views.due[view] == NEVER:
         return 0
@@ -206,10 +206,10 @@ def _answer_before(facts: Ints, band: Band, views: Views, view: int, out: Places
 
 
 @part
-def _touch(facts: Ints, band: Band, views: Views, desk: Desk, view: int, saved: Records) -> None:
+def touch(facts: Ints, band: Band, views: Views, desk: Desk, view: int, saved: Records) -> None:
     """Keep what the query has told, and look at it again when the batch ends."""
     views.at[view] = facts[SAVED]
-    views.held[view] = _answer_before(facts, band, views, view, desk.before, 0)
+    views.held[view] = tell_before(facts, band, views, view, desk.before, 0)
     for i in range(views.held[view]):
         saved[facts[SAVED]] = band.slots[desk.before[i]]
         facts[SAVED] += 1
@@ -288,7 +288,7 @@ def _has_open_block(facts: Ints, blocks: Blocks, block_size: int) -> bool:
 
 
 @part
-def _tell(
+def tell_view(
     facts: Ints,
     band: Band,
     views: Views,
@@ -303,13 +303,13 @@ def _tell(
     out: Records,
 ) -> None:
     """How an answer differs from what it was; the slots of before are before[first:end]."""
-    size = _look(facts, band, views, view, now, desk.after)
-    _differ(facts, band, band.slots, desk.before, first, end, desk.after, size, view, -1, instant, row, alone, out)
-    _differ(facts, band, band.slots, desk.before, first, end, desk.after, size, view, 1, instant, row, alone, out)
+    size = look(facts, band, views, view, now, desk.after)
+    differ(facts, band, band.slots, desk.before, first, end, desk.after, size, view, -1, instant, row, alone, out)
+    differ(facts, band, band.slots, desk.before, first, end, desk.after, size, view, 1, instant, row, alone, out)
 
 
 @part
-def _look(facts: Ints, band: Band, views: Views, view: int, now: int, out: Places) -> int:
+def look(facts: Ints, band: Band, views: Views, view: int, now: int, out: Places) -> int:
     """The answer of a query as it is now, with its last key and the moment when it loses a pair."""
     size = walk(facts, band, views.k[view], now - views.length[view], out, 0)
     oldest = NEVER
@@ -321,7 +321,7 @@ def _look(facts: Ints, band: Band, views: Views, view: int, now: int, out: Place
 
 
 @part
-def _differ(
+def differ(
     facts: Ints,
     band: Band,
     was: Records,
@@ -386,11 +386,11 @@ def _expire(
             ):
                 return False
             if quiet:
-                _touch(facts, band, views, desk, view, saved)
+                touch(facts, band, views, desk, view, saved)
                 break
             instant = views.due[view]
-            size = _answer_before(facts, band, views, view, desk.before, 0)
-            _tell(facts, band, views, desk, view, 0, size, instant, instant, facts[LAST_ROW], 1, out)
+            size = tell_before(facts, band, views, view, desk.before, 0)
+            tell_view(facts, band, views, desk, view, 0, size, instant, instant, facts[LAST_ROW], 1, out)
     return True
 
 
@@ -411,9 +411,9 @@ def close_batch(
     for view in range(len(views.k)):
         if views.touched[view]:
             first, end = views.at[view], views.at[view] + views.held[view]
-            size = _look(facts, band, views, view, now, desk.after)
+            size = look(facts, band, views, view, now, desk.after)
             for diff in (-1, 1):
-                _differ(facts, band, saved, order, first, end, desk.after, size, view, diff, instant, row, 0, out)
+                differ(facts, band, saved, order, first, end, desk.after, size, view, diff, instant, row, 0, out)
             views.touched[view] = 0
     facts[SAVED] = 0
 
@@ -433,4 +433,4 @@ def prune_pairs(facts: Ints, band: Band, K: int, low: int, algorithm: int) -> No
 def look_again(facts: Ints, band: Band, views: Views, after: Places, now: int) -> None:
     """Other queries over the same band: where each of them stands."""
     for view in range(len(views.k)):
-        _look(facts, band, views, view, now, after)
+        look(facts, band, views, view, now, after)

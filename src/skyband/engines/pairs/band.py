@@ -30,6 +30,7 @@ from skyband.kernels.pair_records import (
     GIVEN,
     HEAD,
     LAST_ROW,
+    NAIVE,
     NEED,
     NEVER,
     SAVED,
@@ -213,8 +214,8 @@ class Pairs:
             )
         elif why != DONE:
             self._make_out(int(store.facts[TOLDS]), need)
-            if self.quiet:
-                store.grow_saved(len(store.saved) + need)
+            if self.quiet or self.algorithm == NAIVE:
+                store.grow_saved(int(store.facts[SAVED]) + need)
 
     def _make_out(self, told: int, need: int) -> None:
         if told + need > len(self.out):

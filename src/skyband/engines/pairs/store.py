@@ -131,7 +131,8 @@ class Store:
         )
 
     def grow_saved(self, need: int) -> None:
-        self.saved = _moved(self.saved, 0, len(self.saved), max(need, 2 * len(self.saved)))
+        if need > len(self.saved):
+            self.saved = _moved(self.saved, 0, len(self.saved), max(need, 2 * len(self.saved)))
 
     # --- TA
 
