@@ -249,7 +249,7 @@ def test_rate_on_integer_times() -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        sb.TopKPairs(1, "abs(a.x - b.x)", sb.Last(9)),
+        sb.TopKPairs(1, "abs(a.x - b.x) / 2", sb.Last(9), algorithm="TA"),
         sb.TopK(1, "x", sb.UntilDeleted(), algorithm="SA"),
         sb.TopK(1, "x*y", sb.Last(9), algorithm="TMA"),
         sb.TopK(1, "x", sb.Last("1 hour"), algorithm="PA"),
@@ -263,6 +263,20 @@ def test_refuses_what_a_monitor_refuses(query: Any) -> None:
         with pytest.raises(sb.QueryError) as monitored:
             sb.Monitor(query)
         assert str(explained.value) == str(monitored.value)
+
+
+@pytest.mark.parametrize(("algorithm", "pairs"), [("SCASE", 244.1), ("TA", 244.1), ("NAIVE", 40_000.0)])
+def test_pairs_say_how_many_are_kept(algorithm: str, pairs: float) -> None:
+    said = explain(sb.TopKPairs(20, sb.Global({"x": "absdiff"}), sb.Last(2000), algorithm=algorithm))
+    assert said.algorithm == algorithm and said.objects == 2000 and said.error == "exact" and said.form == "global"
+    assert f"about {pairs:,.1f}" in " ".join(said.why)
+
+
+def test_pairs_of_a_time_window_need_to_know_how_many_come() -> None:
+    query = sb.TopKPairs(5, "abs(a.x - b.x) / abs(a.y - b.y)", sb.Last("1 minute"), per="g")
+    assert explain(query).objects is None
+    said = explain(query, rate=10, groups=6)
+    assert said.objects == 100 and said.form == "typed" and "NumPy" in str(said)
 
 
 def test_neither_numba_nor_pyspark_is_loaded() -> None:

@@ -16,9 +16,10 @@ from typing import Any, cast
 from skyband.engines.certain import odds
 from skyband.engines.registry import MANY, WINDOWED, choose
 from skyband.errors import QueryError
+from skyband.explain_pairs import explain_pairs
 from skyband.expressions import Form, parse, recognise
 from skyband.families import auto_key, family_key, plain_scoring
-from skyband.query import Query, TopK
+from skyband.query import Query, TopK, TopKPairs
 from skyband.scoring import Linear, Nearest
 from skyband.windows import UntilDeleted, Window
 
@@ -99,6 +100,8 @@ def explain(query: Query, **expected: float) -> Explanation:
         raise QueryError(f"explain: {', '.join(sorted(unknown))} is unknown. It knows {known}.")
     for name, number in expected.items():
         _positive(name, number)
+    if isinstance(query, TopKPairs):
+        return _explain_pairs(query, expected)
     asked = cast(TopK, query)  # or Above: what they share
     algorithm, chosen = _chosen(asked, int(expected.get("queries", 1)))
     form, said, notes = _form(asked)
@@ -115,6 +118,18 @@ def explain(query: Query, **expected: float) -> Explanation:
         form,
         (*doubts, *kept.notes, *notes),
     )
+
+
+def _explain_pairs(query: TopKPairs, expected: dict[str, float]) -> Explanation:
+    algorithm = choose(query)
+    chosen = "what auto takes: any scoring, and one pass over the window an arrival"
+    groups = expected.get("groups", 1) if query.per_columns else 1
+    n, doubts = _arrivals(query, query.window, expected, groups)
+    objects, size, why, form = explain_pairs(query, n, groups)
+    first = f"{algorithm} is {chosen if query.algorithm == 'auto' else 'asked for by name'}."
+    shared = "All queries with this scoring share one window and one skyband, of the largest k and the longest window."
+    notes = (*doubts, shared, "Columns named in keep= come on top of the bytes, twice in changes: of both members.")
+    return Explanation(query, algorithm, (first, *why), objects, size, "exact", form, notes)
 
 
 def _chosen(query: TopK, queries: int) -> tuple[str, str]:
@@ -299,7 +314,7 @@ _MODELS: dict[str, Callable[[TopK, int | None], _Kept]] = {
 # --- what is asked, and what is expected
 
 
-def _arrivals(query: TopK, window: Window, expected: dict[str, float], groups: float) -> tuple[int | None, list[str]]:
+def _arrivals(query: Query, window: Window, expected: dict[str, float], groups: float) -> tuple[int | None, list[str]]:
     """Arrivals in the window of one group; and what should be said about that."""
     rows, rate = expected.get("rows"), expected.get("rate")
     notes = []

@@ -121,6 +121,8 @@ class Pairing(Standing):
 
     def judge_again(self, push: Push, judged: Judged, codes: Ints, unit: int | None) -> Judged:
         """Let a twin of the engine take the batch: if the function fails, nothing has changed."""
+        if not judged.accepted.any():
+            return judged
         twin = copy(self)
         if twin.engine is None:
             twin.start(unit)
@@ -148,7 +150,9 @@ class Pairing(Standing):
 
     def _more(self, push: Push, judged: Judged, rows: Ints) -> dict[str, Any]:
         if self.form is not None:
-            values = [push.batch.numbers(name).values[rows] if push.batch.rows else np.empty(0) for name in self.columns]
+            values = [
+                push.batch.numbers(name).values[rows] if push.batch.rows else np.empty(0) for name in self.columns
+            ]
             return {"attributes": tuple(values)}
         if not len(rows):
             return {"columns": {}}

@@ -162,7 +162,7 @@ def _check_pairs(query: Query) -> None:
             f"{query.kind}: TA reads sorted lists of attributes, and {by!r} is no sum or product of |a.x - b.x| and "
             'a.x + b.x. Use sb.Global({"x": "absdiff", ...}), or one of SCASE, BASIC, NAIVE.'
         )
-    k, n = query.k, query.window.count  # type: ignore[attr-defined]
+    k, n = query.k, getattr(query.window, "count", None)  # type: ignore[attr-defined]
     if min(k, k if n is None else n * n) > MOST_K:
         raise QueryError(f"{query.kind}(k={k:,}): there are places for at most {MOST_K:,} pairs. Use a smaller k.")
 

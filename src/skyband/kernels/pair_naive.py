@@ -108,7 +108,7 @@ def _has_room(
     facts[NEED] = live * min(K, live)
     if facts[NEED] > len(band.key):
         return BAND_FULL
-    if live > len(desk.index):
+    if live > len(desk.other):
         return DESK_FULL
     facts[NEED] = 0
     for view in range(len(views.k)):
@@ -231,14 +231,14 @@ def _refill(
                 continue
             at = found if found < K else K - 1
             while at > 0 and desk.key[at - 1] < key:
-                desk.key[at], desk.index[at] = desk.key[at - 1], desk.index[at - 1]
+                desk.key[at], desk.other[at] = desk.key[at - 1], desk.other[at - 1]
                 at -= 1
-            desk.key[at], desk.index[at] = key, low + i
+            desk.key[at], desk.other[at] = key, low + i
             found = min(K, found + 1)
         right = low
     fresh = 0
     for i in range(found):
-        place, known = facts[BASE] + desk.index[i], False
+        place, known = facts[BASE] + desk.other[i], False
         for at in range(K):
             if lists[owner, at] >= 0 and band.slots[lists[owner, at]]["place"] == place:
                 known = True
@@ -246,7 +246,7 @@ def _refill(
             at = 0
             while lists[owner, at] >= 0:
                 at += 1
-            slot = _make(facts, window, band, desk.index[i], owner, desk.key[i])
+            slot = _make(facts, window, band, desk.other[i], owner, desk.key[i])
             lists[owner, at] = slot
             desk.slot[fresh] = slot
             fresh += 1
@@ -268,7 +268,7 @@ def _make(facts: Ints, window: Window, band: Band, older: int, newer: int, key: 
     one["place"], one["dom"] = facts[BASE] + older, facts[BASE] + newer
     for j in range(band.bits.shape[1]):
         band.bits[slot, j] = 0
-    return slot
+    return int(slot)
 
 
 @part

@@ -50,7 +50,9 @@ CHUNK = 512  # scores are computed and compared so many at a time
 FAN = 16  # of the flat search tree
 
 # facts: the numbers of one group
-HEAD, END, BASE, SIZE, FREE, STAIRS, ADDED, WILD, TOLDS, NEED, SAVED, FIRST_BLOCK, BLOCKS, SCORED, LAST_ROW, FOUND = range(16)
+HEAD, END, BASE, SIZE, FREE, STAIRS, ADDED, WILD, TOLDS, NEED, SAVED, FIRST_BLOCK, BLOCKS, SCORED, LAST_ROW, FOUND = (
+    range(16)
+)
 FACTS = 16
 # why a kernel stops before it is through
 DONE, WINDOW_FULL, BAND_FULL, DESK_FULL, OUT_FULL, BLOCK_FULL = range(6)
@@ -75,7 +77,9 @@ class Band(NamedTuple):
     slots: Records
     bits: NDArray[np.uint64]  # per slot: which queries have told of it
     free: Places  # slots that nobody has
-    stair_place: Ints  # rising: an object below this ordinal needs a key above `stair_key` to make a new pair that lasts
+    stair_place: (
+        Ints  # rising: an object below this ordinal needs a key above `stair_key` to make a new pair that lasts
+    )
     stair_key: Floats
     heap: Ints
 
@@ -97,7 +101,7 @@ class Desk(NamedTuple):
     """Room to work, shared by all groups."""
 
     buffer: Floats  # scores of a chunk
-    index: Ints  # candidates: the index of the other member
+    other: Ints  # candidates: the index of the other member
     key: Floats
     slot: Places
     affected: Places
@@ -134,6 +138,6 @@ class Stream(NamedTuple):
     eligible: NDArray[np.bool_]  # empty: all are
     values: Floats  # one row for each attribute; GIVEN: none
     given: Floats  # GIVEN: scores with all objects of the window, one arrival after another
-    starts: Ints  # GIVEN: of each arrival's, as if the window's arrays began there
+    begins: Ints  # GIVEN: of each arrival's, as if the window's arrays began there
     wild: bool  # GIVEN: some of them are none
     serial: int  # of row 0

@@ -63,7 +63,4 @@ def local_score(local: int, x: float, y: float) -> float:
 @part
 def is_wild(scoring: Scoring, values: Floats) -> bool:
     """May this object make scores that are none?"""
-    for j in range(len(values)):
-        if not abs(values[j]) <= scoring.limit:  # NaN too
-            return True
-    return False
+    return any(not abs(values[j]) <= scoring.limit for j in range(len(values)))

@@ -139,7 +139,7 @@ def _scan(
             for i in range(size - 1, -1, -1):
                 key = sign * buffer[i]
                 if key > bound or (free and key == key):
-                    desk.index[found] = low + i
+                    desk.other[found] = low + i
                     desk.key[found] = key
                     found += 1
                 elif key != key:
@@ -191,7 +191,7 @@ def _count(
             dominators += band.slots[band.slot[j]]["place"] > place
             j += 1
         if dominators < K:
-            desk.index[found] = i
+            desk.other[found] = i
             desk.key[found] = key
             found += 1
     return found
@@ -250,9 +250,9 @@ def _threshold(
             if key > bound:  # Alg. 5, line 6
                 known = False
                 for i in range(first, found):
-                    known = known or desk.index[i] == at
+                    known = known or desk.other[i] == at
                 if not known:
-                    desk.index[found] = at
+                    desk.other[found] = at
                     desk.key[found] = key
                     found += 1
             if place == low:
@@ -267,11 +267,11 @@ def _threshold(
             break
     facts[SCORED] += looked - size
     for i in range(first + 1, found):  # by age again
-        place, key, at = desk.index[i], desk.key[i], i
-        while at > first and desk.index[at - 1] < place:
-            desk.index[at], desk.key[at] = desk.index[at - 1], desk.key[at - 1]
+        place, key, at = desk.other[i], desk.key[i], i
+        while at > first and desk.other[at - 1] < place:
+            desk.other[at], desk.key[at] = desk.other[at - 1], desk.key[at - 1]
             at -= 1
-        desk.index[at], desk.key[at] = place, key
+        desk.other[at], desk.key[at] = place, key
     return found
 
 
@@ -287,7 +287,7 @@ def _plain(
         fill(buffer, size, scoring, window.data, low, values)
         for i in range(size - 1, -1, -1):
             if sign * buffer[i] > bound:
-                desk.index[found] = low + i
+                desk.other[found] = low + i
                 desk.key[found] = sign * buffer[i]
                 found += 1
         end = low

@@ -39,7 +39,6 @@ from skyband.kernels.pair_records import (
     Band,
     Blocks,
     Desk,
-    Floats,
     Ints,
     Places,
     Records,
@@ -78,9 +77,8 @@ def take_pairs(
     longest = views.length[-1]
     for i in range(begin, len(stream.stamps)):
         now, stamp = stream.now[i], stream.stamps[i]
-        if timed and not facts[FOUND]:
-            if not _expire(facts, band, views, desk, now, quiet, saved, out):
-                return i, OUT_FULL
+        if timed and not facts[FOUND] and not _expire(facts, band, views, desk, now, quiet, saved, out):
+            return i, OUT_FULL
         comes = len(stream.eligible) == 0 or stream.eligible[i]
         if timed and not comes:
             facts[LAST_ROW] = stream.rows[i]
@@ -93,14 +91,14 @@ def take_pairs(
                 return i, WINDOW_FULL
             if algorithm == TA and not _has_open_block(facts, blocks, block_size):
                 return i, BLOCK_FULL
-            if facts[END] - facts[HEAD] > len(desk.index):
+            if facts[END] - facts[HEAD] > len(desk.other):
                 return i, DESK_FULL
             while at > facts[HEAD] and window.stamps[at - 1] > stamp:
                 at -= 1
             values = stream.values[:, i]
             wild = stream.wild if scoring.form == GIVEN else is_wild(scoring, values)
             if not facts[FOUND]:
-                start = stream.starts[i] if scoring.form == GIVEN else 0
+                start = stream.begins[i] if scoring.form == GIVEN else 0
                 facts[FOUND] = 1 + find(
                     facts,
                     window,
@@ -125,8 +123,10 @@ def take_pairs(
         if facts[NEED] > len(band.key):
             return i, BAND_FULL
         facts[NEED] = 2 * pairs + len(views.k)
-        if facts[NEED] > len(desk.before) or facts[NEED] > len(out) - facts[TOLDS] or (
-            quiet and facts[NEED] > len(saved) - facts[SAVED]
+        if (
+            facts[NEED] > len(desk.before)
+            or facts[NEED] > len(out) - facts[TOLDS]
+            or (quiet and facts[NEED] > len(saved) - facts[SAVED])
         ):
             return i, OUT_FULL
         _save(facts, band, views, desk, affected, quiet, saved)
@@ -171,16 +171,16 @@ def _mark(
     affected, pairs, seen, best, size = 0, 0, 0, -np.inf, facts[SIZE] + found
     for view in range(len(views.k)):
         while seen < found:
-            index = desk.index[seen]
+            index = desk.other[seen]
             if now - (window.stamps[index] if index < at else stamp) >= views.length[view]:
                 break
             best = max(best, desk.key[seen])
             seen += 1
-        if (not timed and views.due[view] <= now) or (seen > 0 and best >= views.kth[view]):
-            if not views.touched[view]:
-                desk.affected[affected] = view
-                affected += 1
-                pairs += min(views.k[view], size)
+        moved = (not timed and views.due[view] <= now) or (seen > 0 and best >= views.kth[view])
+        if moved and not views.touched[view]:
+            desk.affected[affected] = view
+            affected += 1
+            pairs += min(views.k[view], size)
     return affected, pairs
 
 
@@ -219,14 +219,12 @@ def touch(facts: Ints, band: Band, views: Views, desk: Desk, view: int, saved: R
 
 
 @part
-def _draft(
-    facts: Ints, window: Window, band: Band, desk: Desk, found: int, at: int, stamp: int, serial: int
-) -> Places:
+def _draft(facts: Ints, window: Window, band: Band, desk: Desk, found: int, at: int, stamp: int, serial: int) -> Places:
     """Slots for the candidates. Places are those of after the insertion."""
     for i in range(found):
         facts[FREE] -= 1
         slot = band.free[facts[FREE]]
-        index = desk.index[i]
+        index = desk.other[i]
         one = band.slots[slot]
         one["key"] = desk.key[i]
         if index < at:
@@ -363,7 +361,16 @@ def _is_same(one: Records, i: int, other: Records, j: int) -> bool:
 
 @part
 def _write(
-    facts: Ints, slots: Records, slot: int, view: int, diff: int, new: int, instant: int, row: int, alone: int, out: Records
+    facts: Ints,
+    slots: Records,
+    slot: int,
+    view: int,
+    diff: int,
+    new: int,
+    instant: int,
+    row: int,
+    alone: int,
+    out: Records,
 ) -> None:
     told = out[facts[TOLDS]]
     facts[TOLDS] += 1
@@ -381,8 +388,10 @@ def _expire(
     for view in range(len(views.k)):
         while views.due[view] <= to:
             facts[NEED] = 2 * min(views.k[view], facts[SIZE]) + len(views.k)
-            if facts[NEED] > len(desk.before) or facts[NEED] > len(out) - facts[TOLDS] or (
-                quiet and facts[NEED] > len(saved) - facts[SAVED]
+            if (
+                facts[NEED] > len(desk.before)
+                or facts[NEED] > len(out) - facts[TOLDS]
+                or (quiet and facts[NEED] > len(saved) - facts[SAVED])
             ):
                 return False
             if quiet:

@@ -61,6 +61,7 @@ class Pairs:
 
     name = ""
     algorithm = SCASE
+    least_block = 512  # TA: objects that have sorted lists of their own
 
     def __init__(
         self,
@@ -71,12 +72,10 @@ class Pairs:
         quiet: bool,
         scoring: Scoring,
         scores: Callable[[Columns, Columns], Floats] | None = None,
-        block: int = 0,
     ) -> None:
         self.timed, self.quiet, self.scoring, self.scores = timed, quiet, scoring, scores
         self.clock = -NEVER
         self.stores: list[Store] = []
-        self.block = block  # TA: objects that have sorted lists of their own; 0: by the window
         self.scoreless: Ints = np.zeros(len(asked), np.int64)  # pairs without a score, of the last batch
         self.out = np.empty(256, TOLD)
         self._ask(asked)
@@ -159,7 +158,7 @@ class Pairs:
             eligible=eligible,
             values=np.ascontiguousarray(data[:, mine]),
             given=np.empty(0),
-            starts=np.empty(0, np.int64),
+            begins=np.empty(0, np.int64),
             wild=False,
             serial=arrivals.serial,
         )
@@ -178,7 +177,7 @@ class Pairs:
     def _run(self, store: Store, stream: Stream, last: int) -> None:
         begin, why = 0, WINDOW_FULL
         while why != DONE:
-            begin, why = take_pairs(  # type: ignore[call-arg]
+            begin, why = take_pairs(
                 store.facts,
                 store.window,
                 store.band,
@@ -210,7 +209,7 @@ class Pairs:
         elif why == DESK_FULL:
             room = 2 * (int(store.facts[END] - store.facts[HEAD]) + 1)
             self.desk = self.desk._replace(
-                index=np.empty(room, np.int64), key=np.empty(room), slot=np.empty(room, np.int32)
+                other=np.empty(room, np.int64), key=np.empty(room), slot=np.empty(room, np.int32)
             )
         elif why != DONE:
             self._make_out(int(store.facts[TOLDS]), need)
@@ -226,7 +225,7 @@ class Pairs:
             self.desk = self.desk._replace(before=np.empty(2 * need, np.int32), after=np.empty(2 * need, np.int32))
 
     def _block_size(self) -> int:
-        return self.block or int(np.clip(0 if self.timed else self.length[-1] // 32, 512, 4096))
+        return int(np.clip(0 if self.timed else self.length[-1] // 32, self.least_block, 8 * self.least_block))
 
     # --- scores that no kernel computes
 
@@ -255,11 +254,11 @@ class Pairs:
                 eligible=stream.eligible[begin:end] if len(stream.eligible) else stream.eligible,
                 values=np.empty((0, end - begin)),
                 given=given,
-                starts=np.zeros(end - begin, np.int64),
+                begins=np.zeros(end - begin, np.int64),
                 wild=bool(np.isnan(given).any()),
                 serial=stream.serial,
             )
-            part.starts[comes - begin] = starts
+            part.begins[comes - begin] = starts
             self._run(store, part, int(part.now[-1]))
             if place < at:  # a late one
                 for column in store.columns.values():
@@ -375,7 +374,9 @@ class Pairs:
     def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
         if len(now):
             self._store(len(now) - 1)
-        before = [[self._read(store, self.asked[heir], int(now[g])) for heir in heirs] for g, store in enumerate(self.stores)]
+        before = [
+            [self._read(store, self.asked[heir], int(now[g])) for heir in heirs] for g, store in enumerate(self.stores)
+        ]
         place = np.empty(len(self.asked), np.int64)
         place[self.order] = np.arange(len(self.asked))
         old = place[heirs]

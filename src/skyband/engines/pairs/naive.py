@@ -43,7 +43,7 @@ class Listed(Pairs):
     def _run(self, store: Store, stream: Stream, last: int) -> None:
         begin, why = 0, DONE
         while True:
-            begin, why = take_naive(  # type: ignore[call-arg]
+            begin, why = take_naive(
                 store.facts,
                 store.window,
                 store.band,
@@ -96,10 +96,10 @@ class Listed(Pairs):
             store.fill_band(store.pairs[:0], store.band.bits[:0])
             if live * min(K, live) > len(store.band.key):
                 store.grow_band(live * min(K, live))
-            if max(live, K) > len(self.desk.index):
+            if max(live, K) > len(self.desk.other):
                 room = max(live, K)
                 self.desk = self.desk._replace(
-                    index=np.empty(room, np.int64), key=np.empty(room), slot=np.empty(room, np.int32)
+                    other=np.empty(room, np.int64), key=np.empty(room), slot=np.empty(room, np.int32)
                 )
             fill_lists(
                 store.facts, store.window, store.band, store.views, self.desk, self._lists(store), self.scoring, K
@@ -155,9 +155,7 @@ class NAIVE:
 
     def _machine(self, asked: tuple[Asked, ...]) -> Pairs:
         kind = Listed if self._scores is None else Whole
-        return kind(
-            asked, self.tuning, timed=self.timed, quiet=self.quiet, scoring=self.scoring, scores=self._scores
-        )
+        return kind(asked, self.tuning, timed=self.timed, quiet=self.quiet, scoring=self.scoring, scores=self._scores)
 
     @property
     def scores(self) -> Callable[[Columns, Columns], Floats] | None:

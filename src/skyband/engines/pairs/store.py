@@ -215,7 +215,7 @@ def empty_desk(queries: int, width: int) -> Desk:
     """Room to work for so many queries."""
     return Desk(
         buffer=np.empty(CHUNK),
-        index=np.empty(SMALLEST, np.int64),
+        other=np.empty(SMALLEST, np.int64),
         key=np.empty(SMALLEST),
         slot=np.empty(SMALLEST, np.int32),
         affected=np.empty(queries, np.int32),
