@@ -22,7 +22,9 @@ _PAIRS: dict[str, str] = {
     "NAIVE": "skyband.engines.pairs.naive",
 }
 
-_INCOMPLETE: dict[str, str] = {}
+_INCOMPLETE: dict[str, str] = {
+    name: f"skyband.engines.incomplete.{name.lower()}" for name in ("SWEEP",)
+}
 
 _UNCERTAIN: dict[str, str] = {
     "DOM": "skyband.engines.uncertain.dom",

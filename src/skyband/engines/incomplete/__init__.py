@@ -1,0 +1,1 @@
+"""Engines for objects whose parts arrive in separate rows: TopKIncomplete."""

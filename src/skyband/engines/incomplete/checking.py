@@ -1,0 +1,96 @@
+"""The invariants of engines of incomplete streams, from the rows up (tests call it)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skyband.kernels import pieces
+
+if TYPE_CHECKING:
+    from skyband.engines.incomplete.parts import Parts
+
+
+def check_parts(engine: Parts) -> None:
+    V, rows, things, sights = len(engine.views), engine.rows, engine.things, engine.sights
+    live, total, seen = np.flatnonzero(things["group"] >= 0), 0, 0
+    assert engine.facts[pieces.THINGS] == len(live), "objects are counted"
+    assert len({(int(t["group"]), int(t["name"])) for t in things[live]}) == len(live), "an id is one object"
+    assert not engine.facts[pieces.TOUCHED] and not things["mark"][live].any(), "no step is open"
+    for g, pack in enumerate(engine.packs):
+        start, room, head, size = (int(pack[name]) for name in ("start", "room", "head", "size"))
+        assert start <= head and head + size <= start + room, "a run lies in its group's place"
+        places = engine.order[head : head + size]
+        run = rows[places]
+        assert (np.lexsort((run["serial"], run["stamp"])) == np.arange(size)).all(), "the oldest first"
+        dead = run["object"] < 0
+        assert dead.sum() == pack["dead"]
+        total += int(size - dead.sum())
+        chains: dict[int, list[int]] = {}
+        for place in places[~dead]:
+            chains.setdefault(int(rows["object"][place]), []).append(int(place))
+        seen += len(chains)
+        for o, chain in chains.items():
+            assert things["group"][o] == g and things["rows"][o] == len(chain), "rows of an object are counted"
+            found, place = [], int(things["oldest"][o])
+            while place >= 0:
+                found.append(place)
+                place = int(rows["newer"][place])
+            assert found == chain and things["newest"][o] == chain[-1], "a chain is the object's rows in order"
+        for v, view in enumerate(engine.views):
+            _check_view(engine, g, v, view, chains)
+    assert total == engine.facts[pieces.LIVE], "rows are counted"
+    assert seen == len(live), "every object has rows"
+    inside = sights["inside"].reshape(-1, V)[live]
+    assert (inside & ~sights["shown"].reshape(-1, V)[live] == 0).all(), "who is inside has been shown"
+
+
+def _check_view(engine: Parts, g: int, v: int, view: np.void, chains: dict[int, list[int]]) -> None:
+    """The scores of a group in one view, and its front."""
+    V, rows, sights = len(engine.views), engine.rows, engine.sights
+    front, pack = engine.fronts[g * V + v], engine.packs[g]
+    bound = int(pack["now"]) - int(view["length"])
+    run = rows[engine.order[pack["head"] : pack["head"] + pack["size"]]]
+    assert front["edge"] == (run["stamp"] <= bound).sum(), "the edge parts what has expired"
+    assert v < V - 1 or front["edge"] == 0, "what no view sees is gone"
+    ranked = []
+    for o, chain in chains.items():
+        valid = [place for place in chain if rows["stamp"][place] > bound]
+        sight = sights[o * V + v]
+        assert sight["count"] == len(valid)
+        if valid:
+            values = [_value(engine, valid, part) for part in range(engine.d)]
+            at = (o * V + v) * engine.d
+            assert values == engine.values[at : at + engine.d].tolist(), "values follow from rows"
+            if not np.isnan(sight["score"]):
+                newest = rows[chain[-1]]
+                ranked.append((float(sight["score"]), int(newest["stamp"]), int(newest["serial"]), o))
+        else:
+            assert not sight["shown"], "who has no valid row is new again"
+    ranked.sort(reverse=True)
+    size = int(front["size"])
+    best = engine.lists[front["start"] : front["start"] + size].tolist()
+    assert best == [o for *_, o in ranked[:size]], "a front has the best, in order"
+    floor = (float(front["score"]), int(front["stamp"]), int(front["serial"]))
+    assert all(one[:3] >= floor for one in ranked[:size]), "they are above the floor"
+    assert all(one[:3] < floor for one in ranked[size:]), "and nobody else is"
+    assert size >= view["k"] or front["stamp"] == pieces.NOWHERE, "a front is long enough, or has all"
+    for q, query in enumerate(engine.queries):
+        if query["view"] == v:
+            members = [o for o in chains if sights["inside"][o * V + v] >> np.uint32(q) & 1]
+            assert sorted(members) == sorted(best[: query["k"]]), "the first k are the answer"
+
+
+def _value(engine: Parts, valid: list[int], part: int) -> float:
+    values = [float(engine.rows["value"][place]) for place in valid if engine.rows["part"][place] == part]
+    if not values:
+        return float(engine.recipe.lows[part])
+    if engine.repeat == pieces.MOST:
+        return max(values)
+    if engine.repeat == pieces.TOTAL:
+        total = values[0]
+        for value in values[1:]:
+            total += value
+        return total
+    return values[-1]

@@ -1,0 +1,594 @@
+"""What engines of incomplete streams have in common: rows put together to objects, by group and by length of window.
+
+An engine says what is dropped of what is kept (`rule`); the rest is the same for all (kernels/assembling.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.engines.certain.arena import recast
+from skyband.engines.certain.bands import Bands, _slices
+from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints, Ranked
+from skyband.engines.incomplete.register import Register
+from skyband.errors import StateError
+from skyband.kernels import pieces
+from skyband.kernels.assembling import (
+    DONE,
+    GROWN,
+    KEEP,
+    LISTS,
+    ORDER,
+    OUT,
+    Columns,
+    flush,
+    rebuild,
+    survey,
+    take_pieces,
+)
+from skyband.kernels.combine import Recipe
+from skyband.kernels.pieces import ASKED, FACTS, FRONT, PACK, PIECE, ROW, SIGHT, THING, VIEW, Store
+from skyband.kernels.records import BITS, CHANGE, NEVER
+from skyband.kernels.register import ENTRY
+from skyband.kernels.routing import stable_order
+from skyband.kernels.sweeping import Bench
+from skyband.tuning import Tuning
+
+Records = NDArray[Any]
+REPEATS = {None: pieces.ONCE, "last": pieces.LAST, "max": pieces.MOST, "sum": pieces.TOTAL}
+SMALLEST = 64  # rows and objects that there is room for at first
+NOWHERE = pieces.NOWHERE
+BEGINNING = -(2**62)
+
+
+class Parts:
+    """The objects of every group, for up to 32 queries at once."""
+
+    name = ""
+    rule = KEEP  # with `repeat` nothing else can be done: a part may always come back with its highest value
+
+    def __init__(
+        self,
+        asked: tuple[Asked, ...],
+        tuning: Tuning,
+        *,
+        timed: bool,
+        quiet: bool,
+        recipe: Recipe,
+        repeat: str | None,
+        register: Register | None = None,
+    ) -> None:
+        self.tuning, self.timed, self.quiet = tuning, timed, quiet
+        self.recipe, self.repeat = recipe, REPEATS[repeat]
+        self.register = register
+        self.d = len(recipe.lows)
+        self.held = np.empty(0, CHANGE)  # nothing waits: a quiet batch is compared when it ends
+        self.facts = np.zeros(FACTS, np.int64)
+        self._set_queries(asked)
+        self._empty()
+
+    def _set_queries(self, asked: tuple[Asked, ...]) -> None:
+        lengths = sorted({one.length for one in asked})
+        self.views = np.zeros(len(lengths), VIEW)
+        self.views["length"] = lengths
+        self.queries = np.zeros(len(asked), ASKED)
+        self.queries["k"] = [one.k for one in asked]
+        self.queries["view"] = [lengths.index(one.length) for one in asked]
+        np.maximum.at(self.views["k"], self.queries["view"], self.queries["k"])
+        self.views["most"] = self.views["k"] + np.maximum(self.views["k"], 16)
+
+    def _empty(self) -> None:
+        V = len(self.views)
+        self.facts[:] = 0
+        self.facts[pieces.FREE_ROW] = self.facts[pieces.FREE_THING] = -1
+        self.rows, self.things = np.zeros(0, ROW), np.zeros(0, THING)
+        self.sights, self.values = np.zeros(0, SIGHT), np.zeros(0)
+        self.table = np.full(4, -1, np.int32)
+        self.order, self.lists = np.zeros(0, np.int32), np.zeros(0, np.int32)
+        self.packs, self.fronts = np.zeros(0, PACK), np.zeros(0, FRONT)
+        self.touched, self.waiting = np.zeros(0, np.int32), np.zeros(0, np.int32)
+        self._set_bench()
+        self._more_room(SMALLEST, SMALLEST)
+        assert len(self.sights) == V * len(self.things)
+
+    def _set_bench(self) -> None:
+        """What a sweep works with; by object."""
+        size = len(self.things) if self.rule != KEEP else 0
+        self.bench = Bench(
+            np.zeros(size * self.d),
+            np.zeros(size * self.d),
+            np.zeros(size),
+            np.zeros(size, np.bool_),
+            np.zeros(int(self.views["k"].max())),
+        )
+
+    @property
+    def groups(self) -> Records:
+        return self.packs
+
+    @property
+    def store(self) -> Store:
+        return Store(
+            self.rows,
+            self.things,
+            self.sights,
+            self.values,
+            self.table,
+            self.order,
+            self.packs,
+            self.fronts,
+            self.lists,
+            self.touched,
+            self.waiting,
+            self.facts,
+        )
+
+    # --- room
+
+    def _more_room(self, rows: int, things: int) -> None:
+        """So many more places for rows and for objects."""
+        V, old = len(self.views), len(self.rows)
+        more = np.zeros(rows, ROW)
+        more["object"] = -1
+        more["older"] = np.arange(old + 1, old + rows + 1)
+        if rows:
+            more["older"][-1] = self.facts[pieces.FREE_ROW]
+            self.facts[pieces.FREE_ROW] = old
+        self.rows = np.concatenate([self.rows, more])
+        old = len(self.things)
+        new = np.zeros(things, THING)
+        new["group"] = -1
+        new["oldest"] = np.arange(old + 1, old + things + 1)
+        if things:
+            new["oldest"][-1] = self.facts[pieces.FREE_THING]
+            self.facts[pieces.FREE_THING] = old
+        self.things = np.concatenate([self.things, new])
+        self.sights = np.concatenate([self.sights, np.zeros(V * things, SIGHT)])
+        self.values = np.concatenate([self.values, np.zeros(V * things * self.d)])
+        self.touched = np.zeros(len(self.things), np.int32)
+        self.waiting = np.concatenate([self.waiting, np.zeros(things, np.int32)])
+        if 2 * len(self.things) > len(self.table) - 4:
+            size = len(self.table)
+            while 2 * len(self.things) > size - 4:
+                size *= 2
+            self._index(2 * size)
+        self._set_bench()
+
+    def _index(self, size: int) -> None:
+        """The table of objects anew."""
+        from skyband.kernels.assembling import index_things
+
+        self.table = np.full(size, -1, np.int32)
+        index_things(self.table, self.things)
+
+    def _make_room(self, reason: int, out: Records) -> Records:
+        """The kernel has stopped for want of room."""
+        if reason == OUT:
+            return np.concatenate([out, np.empty(len(out) + self._margin, CHANGE)])
+        if reason == LISTS:
+            self._pack_lists()
+        elif reason == ORDER:
+            self._widen_order()
+        else:
+            rows = 0 if self.facts[pieces.FREE_ROW] >= 0 else max(SMALLEST, len(self.rows) // 2)
+            things = 0 if self.facts[pieces.FREE_THING] >= 0 else max(SMALLEST, len(self.things) // 2)
+            self._more_room(rows, things)
+        return out
+
+    @property
+    def _margin(self) -> int:
+        return int((2 * self.queries["k"] + 2).sum())
+
+    def _pack_lists(self) -> None:
+        """Fronts one after another, each with room for twice of what it holds, and as much again at the end."""
+        sizes = self.fronts["size"]
+        rooms = np.where(self.fronts["room"] > 0, np.maximum(4, 2 * sizes), 0)
+        starts = np.cumsum(rooms) - rooms
+        used = int(rooms.sum())
+        lists = np.zeros(2 * used + int((16 * (self.views["most"] + 8) * len(self.views)).max()), np.int32)
+        ends = np.cumsum(sizes)
+        within = np.arange(sizes.sum()) - np.repeat(ends - sizes, sizes)
+        lists[np.repeat(starts, sizes) + within] = self.lists[np.repeat(self.fronts["start"], sizes) + within]
+        self.lists, self.fronts["start"], self.fronts["room"] = lists, starts, rooms
+        self.facts[pieces.LISTED] = used
+
+    def _widen_order(self) -> None:
+        """Every group's run with room to grow; the one that is full doubles."""
+        sizes, full = self.packs["size"], self.packs["head"] + self.packs["size"] == (
+            self.packs["start"] + self.packs["room"]
+        )
+        rooms = np.where(full, np.maximum(8, 2 * sizes), np.maximum(self.packs["room"], sizes))
+        self._lay_order(rooms)
+
+    def _lay_order(self, rooms: Ints) -> None:
+        sizes = self.packs["size"]
+        starts, ends = np.cumsum(rooms) - rooms, np.cumsum(sizes)
+        order = np.zeros(int(rooms.sum()), np.int32)
+        within = np.arange(sizes.sum()) - np.repeat(ends - sizes, sizes)
+        order[np.repeat(starts, sizes) + within] = self.order[np.repeat(self.packs["head"], sizes) + within]
+        self.order = order
+        self.packs["start"] = self.packs["head"] = starts
+        self.packs["room"] = rooms
+
+    def _grow(self, total: int) -> None:
+        more = total - len(self.packs)
+        if more <= 0:
+            return
+        packs = np.zeros(more, PACK)
+        packs["due"], packs["limit"] = NEVER, self._first_limit
+        packs["start"] = packs["head"] = len(self.order)
+        packs["now"] = BEGINNING
+        self.packs = np.concatenate([self.packs, packs])
+        self.fronts = np.concatenate([self.fronts, _fronts(more * len(self.views))])
+
+    @property
+    def _first_limit(self) -> int:
+        return 32
+
+    # --- the stream
+
+    @staticmethod
+    def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
+        """Every row can matter: the other parts of its object may be anywhere."""
+        return np.ones(len(arrivals.rows), np.bool_)
+
+    _visits = Bands._visits
+    _ordered = Bands._ordered
+
+    def take(self, arrivals: Arrivals) -> Changes:
+        assert arrivals.names is not None and arrivals.parts is not None
+        self._grow(arrivals.total)
+        given = (arrivals.names, arrivals.parts, arrivals.keys, arrivals.stamps, arrivals.now, arrivals.rows)
+        groups = arrivals.groups
+        if arrivals.total > 1:
+            order = stable_order(groups, arrivals.total)
+            given, groups = tuple(column[order] for column in given), groups[order]  # type: ignore[assignment]
+        columns = Columns(*(np.ascontiguousarray(column) for column in given))
+        visits = self._visits(groups, columns.now, arrivals)
+        alive = np.zeros(arrivals.size, np.bool_)
+        out = self._run(columns, visits, alive, arrivals)
+        taken = _Taken(columns.now, columns.rows)
+        return self._ordered(out, visits, taken, arrivals, alive)  # type: ignore[arg-type]
+
+    def _run(self, columns: Columns, visits: Records, alive: Bools, arrivals: Arrivals) -> Records:
+        out, step = np.empty(64 + self._margin, CHANGE), np.zeros(1, CHANGE)
+        self.facts[[pieces.WRITTEN, pieces.VISIT, pieces.ARRIVAL]] = 0
+        while True:
+            reason = take_pieces(
+                self.store,
+                self.recipe,
+                self.bench,
+                self.views,
+                self.queries,
+                columns,
+                visits,
+                alive,
+                arrivals.serial,
+                not self.timed,
+                self.quiet,
+                arrivals.more,
+                self.repeat,
+                self.rule if self.repeat == pieces.ONCE else KEEP,
+                out,
+                step,
+            )
+            if reason == DONE:
+                break
+            if reason == GROWN:
+                self._prune(int(visits["group"][self.facts[pieces.VISIT]]), alive, arrivals.serial)
+            else:
+                out = self._make_room(reason, out)
+        if self.quiet and not arrivals.more:
+            self.facts[pieces.VISIT] = 0
+            seats = np.zeros(len(self.packs), np.int64)
+            seats[visits["group"]] = np.arange(len(visits))
+            while (reason := flush(self.store, self.queries, visits, seats, out, step)) != DONE:
+                out = self._make_room(reason, out)
+            out = out[: self.facts[pieces.WRITTEN]]
+            return out[np.argsort(out["visit"], kind="stable")]
+        return out[: self.facts[pieces.WRITTEN]]
+
+    def _prune(self, group: int, alive: Bools, serial: int) -> None:
+        """A group has grown past its limit, and the rule is to ask."""
+        raise NotImplementedError
+
+    # --- answers
+
+    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+        chosen = np.arange(len(self.packs)) if groups is None else groups
+        chosen = chosen[chosen < len(self.packs)]
+        view = int(self.queries["view"][query])
+        if asked.length == self.views["length"][view]:
+            return self._front(view, asked.k, chosen)
+        return self._survey(asked, now, chosen)
+
+    def _front(self, view: int, k: int, groups: Ints) -> Ranked:
+        V = len(self.views)
+        fronts = self.fronts[groups * V + view]
+        sizes = np.minimum(fronts["size"], k)
+        ends = np.cumsum(sizes)
+        within = np.arange(sizes.sum()) - np.repeat(ends - sizes, sizes)
+        things = self.lists[np.repeat(fronts["start"], sizes) + within]
+        newest = self.rows[self.things["newest"][things]]
+        return Ranked(
+            group=np.repeat(groups, sizes),
+            rank=within + 1,
+            stamp=newest["stamp"],
+            serial=newest["serial"],
+            key=self.sights["score"][things.astype(np.int64) * V + view],
+        )
+
+    def _survey(self, asked: Asked, now: Ints, groups: Ints) -> Ranked:
+        """From all rows that are kept, for a shorter window."""
+        found = np.empty(int(self.packs["size"][groups].sum()), CHANGE)
+        bounds = now[groups] - asked.length
+        size = survey(self.store, self.recipe, groups, bounds, self.repeat, np.empty(self.d), found)
+        found = found[:size]
+        found = found[~np.isnan(found["key"])]
+        order = np.lexsort((-found["serial"], -found["stamp"], -found["key"], found["visit"]))
+        found = found[order]
+        rank = np.arange(1, len(found) + 1) - np.searchsorted(found["visit"], found["visit"])
+        found, rank = found[rank <= asked.k], rank[rank <= asked.k]
+        return Ranked(
+            group=found["visit"].astype(np.int64),
+            rank=rank,
+            stamp=found["stamp"],
+            serial=found["serial"],
+            key=found["key"],
+        )
+
+    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
+        self._grow(len(now))
+        V, size = len(self.views), len(self.things)
+        sights = self.sights.reshape(size, V)
+        live = self.things["group"] >= 0
+        old = []  # per new query: who was in its answer, as last shown, and who had been shown
+        for heir in heirs:
+            mine = sights[:, self.queries["view"][heir]]
+            inside = np.flatnonzero(live & ((mine["inside"] & BITS[heir]) != 0))
+            shown = live & ((mine["shown"] & BITS[heir]) != 0)
+            old.append((inside, self.things["group"][inside].astype(np.int64), mine[inside], shown))
+        self._set_queries(asked)
+        fresh = np.zeros((size, len(self.views)), SIGHT)
+        for j, (_, _, _, shown) in enumerate(old):
+            fresh["shown"][shown, self.queries["view"][j]] |= BITS[j]
+        self.sights = fresh.reshape(-1)
+        self.values = np.zeros(len(self.sights) * self.d)
+        self._set_bench()
+        if self.register is not None:
+            self.register.shorten(int(self.views["length"].max()))
+        self._rebuild(now)
+        told = []
+        for j, (was, where, shown, _) in enumerate(old):
+            told += self._difference(j, was, where, shown)
+        return _changes(told)
+
+    def _difference(self, query: int, was: Ints, where: Ints, shown: Records) -> list[tuple[Any, ...]]:
+        """Who leaves and who enters the answer of a query, which is set."""
+        V, view, told = len(self.views), int(self.queries["view"][query]), []
+        for group in range(len(self.packs)):
+            front = self.fronts[group * V + view]
+            size = min(int(front["size"]), int(self.queries["k"][query]))
+            best = self.lists[front["start"] : front["start"] + size].astype(np.int64)
+            for place in np.flatnonzero(where == group):
+                if was[place] not in best:
+                    one = shown[place]
+                    told.append((query, group, int(one["stamp"]), int(one["serial"]), float(one["told"]), -1, False))
+            for thing in best:
+                sight = thing * V + view
+                row = self.rows[self.things["newest"][thing]]
+                first = not self.sights["shown"][sight] & BITS[query]
+                if thing not in was:
+                    score = float(self.sights["score"][sight])
+                    told.append((query, group, int(row["stamp"]), int(row["serial"]), score, 1, bool(first)))
+                self.sights["inside"][sight] |= BITS[query]
+                self.sights["shown"][sight] |= BITS[query]
+                for name, value in (("told", self.sights["score"][sight]), ("stamp", row["stamp"])):
+                    self.sights[name][sight] = value
+                self.sights["serial"][sight] = row["serial"]
+        return told
+
+    def _rebuild(self, now: Ints) -> None:
+        """Everything that follows from the rows and their order."""
+        self._squeeze()
+        V = len(self.views)
+        self.fronts = _fronts(V * len(self.packs))
+        self.facts[pieces.LISTED] = 0
+        most, sizes = 8 * (int(self.views["most"].max()) + 8), self.packs["size"]
+        self.lists = np.zeros(V * int(np.minimum(most, 8 * sizes + 32).sum()), np.int32)
+        bounds = (now[: len(self.packs), None] - self.views["length"][None, :]).reshape(-1)
+        rebuild(
+            self.store,
+            self.recipe,
+            self.views,
+            self.queries,
+            bounds,
+            self.repeat,
+            np.empty(self._margin, CHANGE),
+            np.zeros(1, CHANGE),
+        )
+        self._pack_lists()
+
+    def _squeeze(self) -> None:
+        """Orders without their dead, whose places are free."""
+        places, sizes = self._places(np.arange(len(self.packs)))
+        dead = self.rows["object"][places] < 0
+        for place in places[dead]:
+            self.rows["older"][place] = self.facts[pieces.FREE_ROW]
+            self.facts[pieces.FREE_ROW] = place
+        keys = np.repeat(np.arange(len(sizes)), sizes)
+        self.order = places[~dead].astype(np.int32)
+        self.packs["size"] = np.bincount(keys[~dead], minlength=len(sizes))
+        self.packs["start"] = self.packs["head"] = np.cumsum(self.packs["size"]) - self.packs["size"]
+        self.packs["room"] = self.packs["size"]
+        self.packs["dead"] = 0
+
+    # --- what is kept
+
+    def _places(self, groups: Ints) -> tuple[Ints, Ints]:
+        """Places of the rows in the order of these groups, the dead among them, and how many of each group."""
+        sizes = self.packs["size"][groups]
+        ends = np.cumsum(sizes)
+        within = np.arange(sizes.sum()) - np.repeat(ends - sizes, sizes)
+        return self.order[np.repeat(self.packs["head"][groups], sizes) + within].astype(np.int64), sizes
+
+    def _live(self, groups: Ints) -> tuple[Records, Ints]:
+        """The rows of these groups, the oldest first, and how many of each."""
+        places, sizes = self._places(groups)
+        rows = self.rows[places]
+        alive = rows["object"] >= 0
+        return rows[alive], np.bincount(np.repeat(np.arange(len(sizes)), sizes)[alive], minlength=len(sizes))
+
+    def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
+        rows, sizes = self._live(np.arange(len(self.packs)) if groups is None else groups)
+        return rows["serial"].copy(), sizes
+
+    def shown(self) -> Ints:
+        """The rows that answers show, whether or not they are kept: a quiet batch may be open."""
+        inside = (self.sights["inside"] != 0) & (np.repeat(self.things["group"], len(self.views)) >= 0)
+        return self.sights["serial"][inside]
+
+    @property
+    def kept(self) -> Ints:
+        return self.packs["size"] - self.packs["dead"]
+
+    @property
+    def buffer(self) -> int:
+        return 0
+
+    def size_of(self, query: int) -> int:
+        return int(self.kept.sum())
+
+    def facts_of(self) -> dict[str, Any]:
+        """More than others tell in `stats()`."""
+        return {}
+
+    @property
+    def due(self) -> Ints:
+        return self.packs["due"]
+
+    @property
+    def nbytes(self) -> int:
+        bench = sum(array.nbytes for array in self.bench)
+        register = 0 if self.register is None else self.register.nbytes
+        return sum(array.nbytes for array in self.store) + bench + register
+
+    # --- state
+
+    def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
+        assert not self.facts[pieces.WAITING] and not self.packs["open"].any(), "no batch is open"
+        V, (rows, sizes) = len(self.views), self._live(groups)
+        things, place, which = np.unique(rows["object"], return_index=True, return_inverse=True)
+        order = np.argsort(place)
+        rank = np.empty(len(things), np.int64)
+        rank[order] = np.arange(len(things))
+        things = things[order].astype(np.int64)
+        owner = np.repeat(np.arange(len(groups)), sizes)
+        counts = np.bincount(owner[place[order]], minlength=len(groups)) if len(things) else np.zeros_like(sizes)
+        packed = np.zeros(len(rows), PIECE)
+        for name in ("value", "stamp", "serial", "part"):
+            packed[name] = rows[name]
+        packed["object"] = rank[which] - np.repeat(np.cumsum(counts) - counts, sizes)
+        packs = self.packs[groups]
+        packs["size"], packs["room"], packs["start"], packs["head"], packs["dead"] = sizes, counts, 0, 0, 0
+        sights = self.sights.reshape(-1, V)[things].reshape(-1)
+        sights["score"], sights["count"] = 0, 0
+        state = {
+            "rows": (packed, sizes),
+            "names": (self.things["name"][things], counts),
+            "sights": (sights, V * counts),
+            "packs": (packs, np.ones(len(groups), np.int64)),
+        }
+        if self.register is not None:
+            entries, lots = self.register.entries(groups, self.packs["now"])
+            state |= {"register": (entries, lots), "lots": (lots, np.ones(len(groups), np.int64))}
+        return state
+
+    def restore(self, state: Mapping[str, Records]) -> None:
+        V = len(self.views)
+        rows, packs, sights = (
+            recast(state[name], dtype) for name, dtype in (("rows", PIECE), ("packs", PACK), ("sights", SIGHT))
+        )
+        names, counts, sizes = state["names"], packs["room"].copy(), packs["size"].copy()
+        offsets = np.repeat(np.cumsum(counts) - counts, sizes)
+        if not (
+            (sizes >= 0).all()
+            and (counts >= 0).all()
+            and sizes.sum() == len(rows)
+            and counts.sum() == len(names)
+            and len(sights) == V * len(names)
+            and (rows["object"] >= 0).all()
+            and (rows["object"] < np.repeat(counts, sizes)).all()
+            and (rows["part"] >= 0).all()
+            and (rows["part"] < self.d).all()
+        ):
+            raise StateError("the snapshot's objects do not fit together. Take a new snapshot from a running Monitor.")
+        self._empty()
+        self._more_room(len(rows), len(names))
+        self.facts[pieces.FREE_ROW] = _chain(self.rows["older"], len(rows))
+        self.facts[pieces.FREE_THING] = _chain(self.things["oldest"], len(names))
+        for name in ("value", "stamp", "serial", "part"):
+            self.rows[name][: len(rows)] = rows[name]
+        self.rows["object"][: len(rows)] = rows["object"] + offsets
+        self.things["name"][: len(names)] = names
+        self.things["group"][: len(names)] = np.repeat(np.arange(len(packs)), counts)
+        self.sights[: len(sights)] = sights
+        self.facts[pieces.THINGS], self.facts[pieces.LIVE] = len(names), len(rows)
+        self._index(len(self.table))
+        self.packs = packs.copy()
+        self.packs["start"] = self.packs["head"] = np.cumsum(sizes) - sizes
+        self.packs["room"] = sizes
+        self.order = np.arange(len(rows), dtype=np.int32)
+        if self.register is not None:
+            self.register.restore(recast(state["register"], ENTRY), state["lots"])
+        if len(packs):
+            self._rebuild(self.packs["now"])
+
+    def check(self) -> None:
+        """Every invariant, from the rows up."""
+        from skyband.engines.incomplete.checking import check_parts
+
+        check_parts(self)
+
+
+class _Taken(dict[str, Any]):
+    """What `Bands._ordered` reads of arrivals."""
+
+    def __init__(self, now: Ints, rows: Ints) -> None:
+        super().__init__(now=now, row=rows)
+
+
+def _fronts(size: int) -> Records:
+    fronts = np.zeros(size, FRONT)
+    fronts["score"], fronts["stamp"], fronts["serial"], fronts["low"] = -np.inf, NOWHERE, NOWHERE, NEVER
+    return fronts
+
+
+def _chain(links: Records, first: int) -> int:
+    """The free places from `first` on, one after another."""
+    links[first:] = np.arange(first + 1, len(links) + 1)
+    if first == len(links):
+        return -1
+    links[-1] = -1
+    return first
+
+
+def _changes(told: list[tuple[Any, ...]]) -> Changes:
+    columns = list(zip(*told, strict=True)) if told else [()] * 7
+    query, group, stamp, serial = (np.array(column, np.int64) for column in columns[:4])
+    return Changes(
+        query=query,
+        group=group,
+        row=np.full(len(told), -1),
+        instant=np.zeros(len(told), np.int64),
+        stamp=stamp,
+        serial=serial,
+        key=np.array(columns[4], np.float64),
+        diff=np.array(columns[5], np.int8),
+        first=np.array(columns[6], np.bool_),
+        alive=np.empty(0, np.bool_),
+    )

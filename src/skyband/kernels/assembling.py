@@ -1,0 +1,542 @@
+"""Objects put together from rows, step by step, for many groups and views at once.
+
+A count window's step is an arrival and what it pushes out; in time windows all rows of a group that leave a view at
+one instant are a step, and each arrival is one. An object that a step changes leaves the fronts it is in, and comes
+back by its new score when the step ends; then answers are compared.
+
+Cost of an arrival: one look into the table for its object, one score for it and one for the object that loses a row,
+and a comparison with the floor of the front. Fronts are touched only by the few that rank above it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skyband.kernels.combine import Recipe, combine
+from skyband.kernels.compile import kernel, part
+from skyband.kernels.leaders import above_floor, compare, compare_all, cut, pull, put, refill, remember, tell
+from skyband.kernels.pieces import (
+    ARRIVAL,
+    FREE_ROW,
+    FREE_THING,
+    LAST,
+    LISTED,
+    LIVE,
+    MOST,
+    NOWHERE,
+    ONCE,
+    THINGS,
+    TOUCHED,
+    VISIT,
+    WAITING,
+    WRITTEN,
+    Records,
+    Store,
+    assess,
+    first_valid,
+    forget_thing,
+    link,
+    make_thing,
+    place_of,
+    release,
+    unlink,
+    value_of,
+)
+from skyband.kernels.records import BITS, NEVER
+from skyband.kernels.sweeping import Bench, sweep
+
+KEEP, SWEEP, ASK = range(3)  # what is done when a group has grown: nothing, a sweep, the caller is asked
+DONE, ROWS, LISTS, ORDER, OUT, GROWN = range(6)  # why a kernel stops
+
+
+class Columns(NamedTuple):
+    """Arrivals."""
+
+    names: Records
+    parts: Records
+    values: Records
+    stamps: Records
+    now: Records
+    rows: Records
+
+
+@part
+def step_aside(store: Store, V: int, g: int, o: int) -> bool:
+    """An object that is about to change leaves the fronts it is in; whether it was in one."""
+    found = False
+    for v in range(V):
+        if above_floor(store, g * V + v, o, o * V + v):
+            pull(store, g * V + v, v, o)
+            found = True
+    return found
+
+
+@part
+def touch(store: Store, o: int) -> None:
+    store.things[o]["mark"] = 1
+    store.touched[store.facts[TOUCHED]] = o
+    store.facts[TOUCHED] += 1
+
+
+@part
+def settle(
+    store: Store, views: Records, asked: Records, g: int, quiet: bool, out: Records, step: Records
+) -> None:
+    """The step ends: who was touched finds its place again, and answers are compared."""
+    V, things, facts = len(views), store.things, store.facts
+    for t in range(facts[TOUCHED]):
+        o = store.touched[t]
+        for v in range(V):
+            if above_floor(store, g * V + v, o, o * V + v):
+                put(store, g * V + v, v, o)
+                cut(store, asked, g * V + v, v, views[v]["most"], quiet, out, step)
+    for v in range(V):
+        f = g * V + v
+        if store.fronts[f]["size"] < views[v]["k"] and store.fronts[f]["stamp"] > NOWHERE:
+            refill(store, asked, g, v, views[v]["most"], out, step)
+        if not quiet and store.fronts[f]["low"] < NEVER:
+            compare(store, asked, f, v, out, step)
+        store.fronts[f]["low"] = NEVER
+    store.packs[g]["dirty"] = 1
+    for t in range(facts[TOUCHED]):
+        o = store.touched[t]
+        things[o]["mark"] = 0
+        inside = np.uint32(0)
+        for i in range(o * V, o * V + V):
+            inside |= store.sights[i]["inside"]
+            if store.sights[i]["count"] == 0:
+                store.sights[i]["shown"] = 0  # gone and come back is new again
+            elif not quiet and store.sights[i]["inside"]:
+                remember(store, o, i)
+        if things[o]["rows"] == 0:
+            if inside == 0:
+                forget_thing(store, o)
+            elif not things[o]["waits"]:
+                things[o]["waits"] = 1
+                store.waiting[facts[WAITING]] = o
+                facts[WAITING] += 1
+    facts[TOUCHED] = 0
+
+
+@part
+def lose_row(
+    store: Store, recipe: Recipe, V: int, g: int, v: int, repeat: int, alive: Records, serial: int
+) -> None:
+    """The oldest row that view v has leaves it; the longest view's leave for good."""
+    rows, things, sights, d = store.rows, store.things, store.sights, len(recipe.lows)
+    f = g * V + v
+    r = store.order[store.packs[g]["head"] + store.fronts[f]["edge"]]
+    o = rows[r]["object"]
+    last = v == V - 1
+    if o >= 0:
+        i = o * V + v
+        if not things[o]["mark"] and (V > 1 or sights[i]["score"] >= store.fronts[f]["score"]):
+            if step_aside(store, V, g, o) or V > 1:
+                touch(store, o)
+        sights[i]["count"] -= 1
+        p = rows[r]["part"]
+        low = recipe.lows[p]
+        store.values[i * d + p] = low if repeat == LAST else value_of(rows, rows[r]["newer"], p, repeat, low)
+        sights[i]["score"] = combine(recipe, store.values, i * d)
+        if last:
+            unlink(rows, things, r)
+            store.facts[LIVE] -= 1
+        if not things[o]["mark"]:
+            if sights[i]["count"] == 0 and not sights[i]["inside"]:
+                forget_thing(store, o)
+            elif sights[i]["count"] == 0 or above_floor(store, f, o, i):  # negative values: a score may rise
+                touch(store, o)
+    elif last:
+        store.packs[g]["dead"] -= 1
+    if last:
+        release(rows, store.facts, alive, serial, r)
+        store.packs[g]["head"] += 1
+        store.packs[g]["size"] -= 1
+        for w in range(g * V, g * V + V - 1):
+            store.fronts[w]["edge"] -= 1
+    else:
+        store.fronts[f]["edge"] += 1
+
+
+@part
+def bury(store: Store, views: Records, g: int, r: int, now: int) -> None:
+    """Row r will never count again: a newer one of its part stands for it."""
+    V, o, stamp = len(views), store.rows[r]["object"], store.rows[r]["stamp"]
+    for v in range(V):
+        if stamp > now - views[v]["length"]:
+            store.sights[o * V + v]["count"] -= 1
+    unlink(store.rows, store.things, r)
+    store.packs[g]["dead"] += 1
+    store.facts[LIVE] -= 1
+
+
+@part
+def supersede(store: Store, views: Records, g: int, r: int, now: int, repeat: int) -> bool:
+    """`last` and `max`: rows that r makes superfluous are buried; False: r itself is superfluous."""
+    rows, p, value = store.rows, store.rows[r]["part"], store.rows[r]["value"]
+    other = rows[r]["newer"]
+    while other >= 0:
+        if rows[other]["part"] == p and (repeat == LAST or rows[other]["value"] >= value):
+            bury(store, views, g, r, now)
+            return False
+        other = rows[other]["newer"]
+    other = rows[r]["older"]
+    while other >= 0:
+        older = rows[other]["older"]
+        if rows[other]["part"] == p and (repeat == LAST or rows[other]["value"] <= value):
+            bury(store, views, g, other, now)
+        other = older
+    return True
+
+
+@part
+def insert(store: Store, views: Records, g: int, r: int, now: int) -> None:
+    """Row r at its place in the order: late rows are not the last."""
+    order, rows, V = store.order, store.rows, len(views)
+    head, stamp = store.packs[g]["head"], store.rows[r]["stamp"]
+    place = head + store.packs[g]["size"]
+    while place > head and rows[order[place - 1]]["stamp"] > stamp:
+        order[place] = order[place - 1]
+        place -= 1
+    order[place] = r
+    store.packs[g]["size"] += 1
+    for v in range(V):
+        store.fronts[g * V + v]["edge"] += stamp <= now - views[v]["length"]
+
+
+@part
+def arrive(
+    store: Store, recipe: Recipe, views: Records, g: int, o: int, r: int, now: int, repeat: int, joint: bool
+) -> None:
+    """The sights of an object with a new row. joint: what has expired now is still there."""
+    rows, things, V, d = store.rows, store.things, len(views), len(recipe.lows)
+    if not things[o]["mark"] and step_aside(store, V, g, o):
+        touch(store, o)
+    rows[r]["object"] = o
+    newest = link(rows, things, o, r)
+    insert(store, views, g, r, now)
+    stamp, p, value = rows[r]["stamp"], rows[r]["part"], rows[r]["value"]
+    for v in range(V):
+        if stamp > now - views[v]["length"]:
+            store.sights[o * V + v]["count"] += 1
+    store.facts[LIVE] += 1
+    if (repeat == LAST or repeat == MOST) and not supersede(store, views, g, r, now - joint, repeat):
+        return
+    for v in range(V):
+        bound, i = now - views[v]["length"], o * V + v
+        if stamp <= bound:
+            continue
+        at = i * d + p
+        if newest and repeat <= LAST:
+            store.values[at] = value
+        elif newest and repeat == MOST:
+            store.values[at] = max(store.values[at], value)
+        else:
+            store.values[at] = value_of(rows, first_valid(rows, things, o, bound), p, repeat, recipe.lows[p])
+        store.sights[i]["score"] = combine(recipe, store.values, i * d)
+        if not things[o]["mark"] and above_floor(store, g * V + v, o, i):
+            touch(store, o)
+
+
+@part
+def squeeze(store: Store, views: Records, g: int, alive: Records, serial: int) -> None:
+    """The order without its dead."""
+    order, rows, V = store.order, store.rows, len(views)
+    head, to = store.packs[g]["head"], store.packs[g]["head"]
+    for f in range(g * V, g * V + V):
+        edge, store.fronts[f]["edge"] = store.fronts[f]["edge"], 0
+        for place in range(head, head + edge):
+            store.fronts[f]["edge"] += rows[order[place]]["object"] >= 0
+    for place in range(head, head + store.packs[g]["size"]):
+        r = order[place]
+        if rows[r]["object"] < 0:
+            release(rows, store.facts, alive, serial, r)
+        else:
+            order[to] = r
+            to += 1
+    store.packs[g]["size"] = to - head
+    store.packs[g]["dead"] = 0
+
+
+@part
+def next_view(store: Store, views: Records, g: int) -> int:
+    """Which view lets go of something first; sets the group's `due`."""
+    V, due, found = len(views), NEVER, 0
+    head, size = store.packs[g]["head"], store.packs[g]["size"]
+    for v in range(V):
+        edge = store.fronts[g * V + v]["edge"]
+        if edge < size:
+            instant = store.rows[store.order[head + edge]]["stamp"] + views[v]["length"]
+            if instant < due:
+                due, found = instant, v
+    store.packs[g]["due"] = due
+    return found
+
+
+@part
+def expire(
+    store: Store,
+    recipe: Recipe,
+    views: Records,
+    asked: Records,
+    g: int,
+    until: int,
+    repeat: int,
+    alive: Records,
+    serial: int,
+    quiet: bool,
+    out: Records,
+    step: Records,
+    margin: int,
+) -> bool:
+    """What time takes, instant by instant; False: there is no room to tell it."""
+    while store.packs[g]["due"] <= until:
+        if short_of_room(store, views, g, out, margin) != DONE:
+            return False
+        v = next_view(store, views, g)
+        V, instant, f = len(views), store.packs[g]["due"], g * len(views) + v
+        if instant > until:
+            break
+        step[0]["instant"] = store.packs[g]["now"] = instant
+        step[0]["row"] = -1
+        while store.fronts[f]["edge"] < store.packs[g]["size"]:
+            r = store.order[store.packs[g]["head"] + store.fronts[f]["edge"]]
+            if store.rows[r]["stamp"] + views[v]["length"] != instant:
+                break
+            lose_row(store, recipe, V, g, v, repeat, alive, serial)
+        if store.facts[TOUCHED]:
+            settle(store, views, asked, g, quiet, out, step)
+    return True
+
+
+@part
+def short_of_room(store: Store, views: Records, g: int, out: Records, margin: int) -> int:
+    """Why the next step cannot be taken, or DONE: it can."""
+    facts, packs = store.facts, store.packs
+    if facts[FREE_ROW] < 0 or facts[FREE_THING] < 0 or 2 * facts[THINGS] >= len(store.table) - 2:
+        return ROWS
+    for v in range(len(views)):
+        if facts[LISTED] + len(views) * 8 * (views[v]["most"] + 8) > len(store.lists):
+            return LISTS
+    if facts[WRITTEN] + margin > len(out):
+        return OUT
+    if packs[g]["head"] + packs[g]["size"] == packs[g]["start"] + packs[g]["room"]:
+        if packs[g]["head"] - packs[g]["start"] <= packs[g]["room"] // 4:
+            return ORDER
+        for i in range(packs[g]["size"]):
+            store.order[packs[g]["start"] + i] = store.order[packs[g]["head"] + i]
+        packs[g]["head"] = packs[g]["start"]
+    return DONE
+
+
+@kernel
+def take_pieces(
+    store: Store,
+    recipe: Recipe,
+    bench: Bench,
+    views: Records,  # from the shortest to the longest
+    asked: Records,
+    arrivals: Columns,  # sorted by group, in order within a group
+    visits: Records,
+    alive: Records,  # per row of the batch: is it kept now
+    serial: int,  # of the batch's first row
+    joint: bool,  # count windows: an arrival and what it pushes out are one step
+    quiet: bool,
+    more: bool,
+    repeat: int,
+    rule: int,
+    out: Records,
+    step: Records,
+) -> int:
+    """Take the arrivals of each visited group, from where the last call stopped; why it stops."""
+    V, facts, rows, things, packs = len(views), store.facts, store.rows, store.things, store.packs
+    margin = 0
+    for q in range(len(asked)):
+        margin += 2 * asked[q]["k"] + 2
+    while facts[VISIT] < len(visits):
+        visit = facts[VISIT]
+        g, end, last = visits[visit]["group"], visits[visit]["end"], visits[visit]["last"]
+        a = max(visits[visit]["begin"], facts[ARRIVAL])
+        step[0]["visit"] = visit
+        while a < end:
+            facts[ARRIVAL] = a
+            reason = short_of_room(store, views, g, out, margin)
+            if reason != DONE:
+                return reason
+            now = arrivals.now[a]
+            if not joint and packs[g]["due"] <= now:
+                if not expire(
+                    store, recipe, views, asked, g, now, repeat, alive, serial, quiet, out, step, margin
+                ):
+                    return short_of_room(store, views, g, out, margin)
+                reason = short_of_room(store, views, g, out, margin)
+                if reason != DONE:
+                    return reason
+            name = arrivals.names[a]
+            place = place_of(store.table, things, name, g)
+            o = store.table[place]
+            if o < 0:
+                o = make_thing(store, place, name, g, recipe.lows)
+            r = facts[FREE_ROW]
+            facts[FREE_ROW] = rows[r]["older"]
+            rows[r]["value"] = arrivals.values[a]
+            rows[r]["stamp"] = arrivals.stamps[a]
+            rows[r]["serial"] = serial + arrivals.rows[a]
+            rows[r]["part"] = arrivals.parts[a]
+            alive[arrivals.rows[a]] = True
+            step[0]["instant"] = packs[g]["now"] = now
+            step[0]["row"] = arrivals.rows[a]
+            arrive(store, recipe, views, g, o, r, now, repeat, joint)
+            packs[g]["seen"] += 1
+            if joint:
+                for v in range(V):
+                    bound, f = now - views[v]["length"], g * V + v
+                    while rows[store.order[packs[g]["head"] + store.fronts[f]["edge"]]]["stamp"] <= bound:
+                        lose_row(store, recipe, V, g, v, repeat, alive, serial)
+            else:
+                next_view(store, views, g)
+            if facts[TOUCHED]:
+                settle(store, views, asked, g, quiet, out, step)
+            a += 1
+            if packs[g]["size"] - packs[g]["dead"] > packs[g]["limit"]:
+                if rule == SWEEP:
+                    sweep(store, recipe, bench, g, alive, serial)
+                    packs[g]["limit"] = max(32, packs[g]["size"] + packs[g]["size"] // 10)
+                elif rule == ASK:
+                    facts[ARRIVAL] = a
+                    return GROWN
+            if packs[g]["dead"] > 16 + packs[g]["size"] // 4:
+                squeeze(store, views, g, alive, serial)
+        facts[ARRIVAL] = end
+        if not joint and not expire(
+            store, recipe, views, asked, g, last, repeat, alive, serial, quiet, out, step, margin
+        ):
+            return short_of_room(store, views, g, out, margin)
+        packs[g]["open"] = quiet and more
+        facts[VISIT] += 1
+        facts[ARRIVAL] = 0
+    return DONE
+
+
+@kernel
+def flush(store: Store, asked: Records, visits: Records, seats: Records, out: Records, step: Records) -> int:
+    """A quiet batch ends: how answers differ from those it began with. seats: by group, its visit."""
+    V, facts = len(store.fronts) // len(store.packs), store.facts
+    margin = 0
+    for q in range(len(asked)):
+        margin += 2 * asked[q]["k"] + 2
+    step[0]["row"] = -1
+    while facts[WAITING]:  # objects that have no row any more
+        if facts[WRITTEN] + margin > len(out):
+            return OUT
+        facts[WAITING] -= 1
+        o = store.waiting[facts[WAITING]]
+        store.things[o]["waits"] = 0
+        if store.things[o]["rows"]:
+            continue
+        visit = seats[store.things[o]["group"]]
+        step[0]["visit"] = visit
+        step[0]["instant"] = visits[visit]["last"]
+        for q in range(len(asked)):
+            i = o * V + asked[q]["view"]
+            if store.sights[i]["inside"] & BITS[q]:
+                tell(store, o, i, q, -1, out, step, True)
+        forget_thing(store, o)
+    while facts[VISIT] < len(visits):
+        if facts[WRITTEN] + margin > len(out):
+            return OUT
+        g = visits[facts[VISIT]]["group"]
+        step[0]["visit"] = facts[VISIT]
+        step[0]["instant"] = visits[facts[VISIT]]["last"]
+        if store.packs[g]["dirty"]:
+            compare_all(store, asked, g, out, step)
+        store.packs[g]["dirty"] = 0
+        facts[VISIT] += 1
+    return DONE
+
+
+@kernel
+def index_things(table: Records, things: Records) -> None:
+    """Fill an empty table."""
+    for o in range(len(things)):
+        if things[o]["group"] >= 0:
+            table[place_of(table, things, things[o]["name"], things[o]["group"])] = o
+
+
+@kernel
+def rebuild(
+    store: Store,
+    recipe: Recipe,
+    views: Records,
+    asked: Records,
+    bounds: Records,  # by group and view: what is not newer has expired
+    repeat: int,
+    out: Records,
+    step: Records,
+) -> None:
+    """Chains, sights and fronts of all groups, from the order and its rows."""
+    V, rows, things = len(views), store.rows, store.things
+    for g in range(len(store.packs)):
+        head, size = store.packs[g]["head"], store.packs[g]["size"]
+        for place in range(head, head + size):
+            o = rows[store.order[place]]["object"]
+            things[o]["oldest"] = things[o]["newest"] = -1
+            things[o]["rows"] = 0
+        for place in range(head, head + size):
+            link(rows, things, rows[store.order[place]]["object"], store.order[place])
+        for f in range(g * V, g * V + V):
+            edge = 0
+            while edge < size and rows[store.order[head + edge]]["stamp"] <= bounds[f]:
+                edge += 1
+            store.fronts[f]["edge"] = edge
+        for place in range(head, head + size):
+            r = store.order[place]
+            o = rows[r]["object"]
+            for v in range(V if things[o]["newest"] == r else 0):
+                assess(store, recipe, o, v, bounds[g * V + v], repeat)
+                if store.sights[o * V + v]["count"] == 0:
+                    store.sights[o * V + v]["shown"] = 0
+        for v in range(V):
+            refill(store, asked, g, v, views[v]["most"], out, step)
+            store.fronts[g * V + v]["low"] = NEVER
+        for _ in range(store.fronts[g * V + V - 1]["edge"]):  # older than any view
+            r = store.order[store.packs[g]["head"]]
+            o = rows[r]["object"]
+            unlink(rows, things, r)
+            rows[r]["older"] = store.facts[FREE_ROW]
+            store.facts[FREE_ROW] = r
+            store.packs[g]["head"] += 1
+            store.packs[g]["size"] -= 1
+            store.facts[LIVE] -= 1
+            if things[o]["rows"] == 0:
+                forget_thing(store, o)
+        for f in range(g * V, g * V + V):
+            store.fronts[f]["edge"] -= store.fronts[g * V + V - 1]["edge"] if f < g * V + V - 1 else 0
+        store.fronts[g * V + V - 1]["edge"] = 0
+        next_view(store, views, g)
+
+
+@kernel
+def survey(
+    store: Store, recipe: Recipe, groups: Records, bounds: Records, repeat: int, values: Records, found: Records
+) -> int:
+    """The objects of these groups with rows newer than the bounds, their scores and newest rows; how many there are."""
+    rows, n = store.rows, 0
+    for j in range(len(groups)):
+        head = store.packs[groups[j]]["head"]
+        for place in range(head, head + store.packs[groups[j]]["size"]):
+            r = store.order[place]
+            o = rows[r]["object"]
+            if o < 0 or store.things[o]["newest"] != r or rows[r]["stamp"] <= bounds[j]:
+                continue
+            first = first_valid(rows, store.things, o, bounds[j])
+            for p in range(len(recipe.lows)):
+                values[p] = value_of(rows, first, p, repeat, recipe.lows[p])
+            found[n]["key"] = combine(recipe, values, 0)
+            found[n]["stamp"] = rows[r]["stamp"]
+            found[n]["serial"] = rows[r]["serial"]
+            found[n]["visit"] = groups[j]
+            n += 1
+    return n

@@ -1,0 +1,200 @@
+"""Engines of incomplete streams against the oracle: one suite for those that are exact."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skyband import Last, Linear, Monitor, TopKIncomplete
+from skyband.oracle import Oracle
+
+from .streams import (
+    CLOCKWORKS,
+    Add,
+    Advance,
+    Clockwork,
+    Drop,
+    Push,
+    Replace,
+    Restore,
+    Scene,
+    _shorter,
+    cells,
+    examples,
+    same_changes,
+    same_rows,
+)
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+EXACT = ("SWEEP", "EAA", "SLA")
+UNIT = ("a", "b", "c")
+WIDE = {"a": (0, 4), "b": (-2, 3), "c": (1, 2.5)}
+COMBINES: list[Any] = [
+    "sum",
+    "sum",
+    "mean",
+    "min",
+    "max",
+    Linear({"b": 2, "a": 0.5}),
+    "a + 2*b + exp(c)",
+    "greatest(a, b - 1) + least(b, c)*0.5",
+    "ln(a) + power(b, 3)",
+    "sqrt(b) + c",
+]
+TYPES = {
+    "i": pa.string(),
+    "part": pa.string(),
+    "value": pa.float64(),
+    "z": pa.string(),
+    "g": pa.int64(),
+    "h": pa.string(),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts(Scene):
+    def table(self, rows: Any) -> Any:
+        types = {**TYPES, "t": self.clockwork.type}
+        return pa.table({name: pa.array([row[name] for row in rows], type_) for name, type_ in types.items()})
+
+
+@st.composite
+def scenes(draw: Draw, algorithm: str, rows: int = 14, events: int = 7) -> Parts:
+    clockwork = CLOCKWORKS[draw(st.sampled_from(["int64", "int64", "us", "date32"]))]
+    timed, per = draw(st.booleans()), draw(st.sampled_from([None, None, "g", ("g", "h")]))
+    repeat = draw(st.sampled_from([None, None, "last", "max", "sum"]))
+    wide = draw(st.booleans())
+    asked = {
+        "parts": WIDE if wide else UNIT,
+        "combine": draw(st.sampled_from(COMBINES)),
+        "repeat": repeat,
+        "per": per,
+        "algorithm": algorithm,
+    }
+    first = _window(draw, timed, clockwork)
+    queries = {}
+    for name in ("p", "q", "r")[: draw(st.integers(1, 3))]:
+        window = first if repeat is None or draw(st.booleans()) else _window(draw, timed, clockwork)
+        queries[name] = TopKIncomplete(draw(st.integers(1, 4)), window=window, **asked)
+    options = {
+        "id": "i",
+        "time": "t" if timed or draw(st.booleans()) else None,
+        "keep": draw(st.sampled_from([(), ("z",)])),
+        "emit": draw(st.sampled_from(["arrival", "arrival", "batch"])),
+        "late": draw(st.sampled_from(["accept", "accept", "drop"])),
+    }
+    lateness = draw(st.sampled_from([0, 0, 3, 8]))
+    kinds = ["push"] * 6 + ["restore"] * 2 + ["advance"] * (options["time"] is not None) + ["replace", "add", "drop"]
+    standing, happened, clock = dict(queries), list[Any](), 0
+    for number in range(draw(st.integers(1, events))):
+        kind = draw(st.sampled_from(kinds)) if number else "push"
+        if kind == "push":
+            pushed, clock = _rows(draw, draw(st.integers(0, rows)), clock, lateness, clockwork, wide)
+            happened.append(Push(pushed))
+        elif kind == "restore":
+            happened.append(Restore())
+        elif kind == "advance":
+            by = draw(st.integers(0, 5))
+            clock += by
+            happened.append(Advance(by))
+        elif kind == "replace":
+            name = draw(st.sampled_from(sorted(standing)))
+            standing[name] = _other(draw, standing, name, clockwork)
+            happened.append(Replace(name, standing[name]))
+        elif kind == "add":
+            like = standing[draw(st.sampled_from(sorted(standing)))]
+            name = f"n{number}"
+            standing[name] = dataclasses.replace(like, k=draw(st.integers(1, 4)))
+            happened.append(Add(name, standing[name]))
+        elif len(standing) > 1:
+            name = draw(st.sampled_from(sorted(standing)))
+            del standing[name]
+            happened.append(Drop(name))
+    return Parts(queries, happened, options, clockwork)
+
+
+def _other(draw: Draw, standing: dict[str, Any], name: str, clockwork: Clockwork) -> Any:
+    """The same question for less, in the cases where an engine goes on as the oracle does (docs/engines/sweep.md)."""
+    old = standing[name]
+    k = draw(st.integers(1, old.k))
+    window = old.window
+    if len(standing) == 1 and draw(st.booleans()):
+        window = _shorter(window, draw(st.integers(0, 8)))
+    return dataclasses.replace(old, k=k, window=window)
+
+
+def _window(draw: Draw, timed: bool, clockwork: Clockwork) -> Last:
+    size = draw(st.integers(1, 9))
+    return clockwork.window(size) if timed else Last(size)
+
+
+def _rows(draw: Draw, size: int, clock: int, lateness: int, clockwork: Clockwork, wide: bool) -> tuple[Any, int]:
+    values = [0.0, 1.0, 0.5, 0.5, 0.25, 0.75, 2.0, -0.0, -1.0, None, float("nan")]
+    row = st.tuples(
+        st.sampled_from([0, 0, 1, 1, 2, 5]),
+        st.integers(0, lateness),
+        st.sampled_from(["u", "v", "w", "x", "y", None] if size % 3 else ["u", "v", "w", "x", "y", "z"]),
+        st.sampled_from([*UNIT, *UNIT, *UNIT, "d", None] if size % 3 else UNIT),
+        st.sampled_from(values if size % 2 else values[:6]),
+        st.sampled_from([None, "m"]),
+        st.sampled_from([1, 1, 2, None]),
+        st.sampled_from(["m", None]),
+    )
+    rows = []
+    for step, late, i, part, value, z, g, h in draw(st.lists(row, min_size=size, max_size=size)):
+        clock += step
+        ticks = max(0, clock - late)
+        value = value + 1 if wide and value is not None else value
+        rows.append({"i": i, "t": clockwork.value(ticks), "part": part, "value": value, "z": z, "g": g, "h": h})
+    return rows, clock
+
+
+def play(scene: Parts) -> Monitor:
+    monitor, oracle = Monitor(scene.queries, **scene.options), Oracle(scene.queries, **scene.options)
+    for place, event in enumerate(scene.events):
+        where = f"event {place}, {type(event).__name__}"
+        match event:
+            case Push(rows):
+                told, expected = monitor.push(scene.table(rows)), oracle.push(rows)
+                same_changes(cells(told), expected, where, quiet=scene.quiet)
+            case Advance(by):
+                if oracle.clock is None:
+                    continue
+                to = oracle.clock + by * (scene.clockwork.tick or 1)
+                same_changes(cells(monitor.advance(to)), oracle.advance(to), where, quiet=scene.quiet)
+            case Restore():
+                monitor = Monitor.restore(monitor.snapshot())
+            case Add(name, query):
+                monitor.add(name, query)
+                oracle.add(name, query)
+            case Replace(name, query):
+                same_rows(cells(monitor.replace(name, query)), oracle.replace(name, query), where)
+            case Drop(name):
+                monitor.drop(name)
+                oracle.drop(name)
+        stats = monitor.stats()
+        assert (stats["arrivals"], stats["late"]) == (oracle.arrivals, oracle.late), where
+        assert sum(stats["rejected"].values()) == oracle.rejected.total(), where
+        monitor.check()
+        for name, query in oracle.queries.items():
+            same_rows(cells(monitor.answer(name)), oracle.answer(name), f"{where}, answer of {name}")
+            k, window = place % query.k + 1, _shorter(query.window, place)  # type: ignore[attr-defined, arg-type]
+            same_rows(
+                cells(monitor.answer(name, k=k, window=window)),
+                oracle.answer(name, k=k, window=window),
+                f"{where}, answer of {name} for k={k}, window={window}",
+            )
+    return monitor
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+@examples(60)
+@given(data=st.data())
+def test_engines_do_as_the_oracle_says(algorithm: str, data: Any) -> None:
+    play(data.draw(scenes(algorithm)))
