@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.combine import Recipe, combine
-from skyband.kernels.compile import kernel, part
+from skyband.kernels.compile import close, uncounted, uncounted_kernel
 from skyband.kernels.leaders import above_floor, compare, compare_all, cut, pull, put, refill, remember, tell
 from skyband.kernels.pieces import (
     ARRIVAL,
@@ -62,7 +62,7 @@ class Columns(NamedTuple):
     rows: Records
 
 
-@part
+@uncounted
 def step_aside(store: Store, V: int, g: int, o: int) -> bool:
     """An object that is about to change leaves the fronts it is in; whether it was in one."""
     found = False
@@ -73,14 +73,14 @@ def step_aside(store: Store, V: int, g: int, o: int) -> bool:
     return found
 
 
-@part
+@close
 def touch(store: Store, o: int) -> None:
     store.things[o]["mark"] = 1
     store.touched[store.facts[TOUCHED]] = o
     store.facts[TOUCHED] += 1
 
 
-@part
+@uncounted
 def settle(
     store: Store, views: Records, asked: Records, g: int, quiet: bool, out: Records, step: Records
 ) -> None:
@@ -120,11 +120,11 @@ def settle(
     facts[TOUCHED] = 0
 
 
-@part
+@close
 def lose_row(
-    store: Store, recipe: Recipe, V: int, g: int, v: int, repeat: int, alive: Records, serial: int
+    store: Store, recipe: Recipe, V: int, g: int, v: int, repeat: int, own: int, alive: Records, serial: int
 ) -> None:
-    """The oldest row that view v has leaves it; the longest view's leave for good."""
+    """The oldest row that view v has leaves it; the longest view's leave for good. own: who arrives in this step."""
     rows, things, sights, d = store.rows, store.things, store.sights, len(recipe.lows)
     f = g * V + v
     r = store.order[store.packs[g]["head"] + store.fronts[f]["edge"]]
@@ -138,7 +138,8 @@ def lose_row(
         sights[i]["count"] -= 1
         p = rows[r]["part"]
         low = recipe.lows[p]
-        store.values[i * d + p] = low if repeat == LAST else value_of(rows, rows[r]["newer"], p, repeat, low)
+        single = repeat == LAST or (repeat == ONCE and o != own)  # it has no other row of this part
+        store.values[i * d + p] = low if single else value_of(rows, rows[r]["newer"], p, repeat, low)
         sights[i]["score"] = combine(recipe, store.values, i * d)
         if last:
             unlink(rows, things, r)
@@ -146,8 +147,10 @@ def lose_row(
         if not things[o]["mark"]:
             if sights[i]["count"] == 0 and not sights[i]["inside"]:
                 forget_thing(store, o)
-            elif sights[i]["count"] == 0 or above_floor(store, f, o, i):  # negative values: a score may rise
+            elif sights[i]["count"] == 0:
                 touch(store, o)
+            elif sights[i]["score"] >= store.fronts[f]["score"] and above_floor(store, f, o, i):
+                touch(store, o)  # negative values: a score may rise
     elif last:
         store.packs[g]["dead"] -= 1
     if last:
@@ -160,7 +163,7 @@ def lose_row(
         store.fronts[f]["edge"] += 1
 
 
-@part
+@uncounted
 def bury(store: Store, views: Records, g: int, r: int, now: int) -> None:
     """Row r will never count again: a newer one of its part stands for it."""
     V, o, stamp = len(views), store.rows[r]["object"], store.rows[r]["stamp"]
@@ -172,7 +175,7 @@ def bury(store: Store, views: Records, g: int, r: int, now: int) -> None:
     store.facts[LIVE] -= 1
 
 
-@part
+@uncounted
 def supersede(store: Store, views: Records, g: int, r: int, now: int, repeat: int) -> bool:
     """`last` and `max`: rows that r makes superfluous are buried; False: r itself is superfluous."""
     rows, p, value = store.rows, store.rows[r]["part"], store.rows[r]["value"]
@@ -191,7 +194,7 @@ def supersede(store: Store, views: Records, g: int, r: int, now: int, repeat: in
     return True
 
 
-@part
+@close
 def insert(store: Store, views: Records, g: int, r: int, now: int) -> None:
     """Row r at its place in the order: late rows are not the last."""
     order, rows, V = store.order, store.rows, len(views)
@@ -206,14 +209,17 @@ def insert(store: Store, views: Records, g: int, r: int, now: int) -> None:
         store.fronts[g * V + v]["edge"] += stamp <= now - views[v]["length"]
 
 
-@part
+@close
 def arrive(
     store: Store, recipe: Recipe, views: Records, g: int, o: int, r: int, now: int, repeat: int, joint: bool
 ) -> None:
     """The sights of an object with a new row. joint: what has expired now is still there."""
     rows, things, V, d = store.rows, store.things, len(views), len(recipe.lows)
-    if not things[o]["mark"] and step_aside(store, V, g, o):
-        touch(store, o)
+    if not things[o]["mark"]:
+        for v in range(V):
+            if store.sights[o * V + v]["score"] >= store.fronts[g * V + v]["score"] and step_aside(store, V, g, o):
+                touch(store, o)
+                break
     rows[r]["object"] = o
     newest = link(rows, things, o, r)
     insert(store, views, g, r, now)
@@ -236,11 +242,12 @@ def arrive(
         else:
             store.values[at] = value_of(rows, first_valid(rows, things, o, bound), p, repeat, recipe.lows[p])
         store.sights[i]["score"] = combine(recipe, store.values, i * d)
-        if not things[o]["mark"] and above_floor(store, g * V + v, o, i):
-            touch(store, o)
+        if not things[o]["mark"] and store.sights[i]["score"] >= store.fronts[g * V + v]["score"]:
+            if above_floor(store, g * V + v, o, i):
+                touch(store, o)
 
 
-@part
+@uncounted
 def squeeze(store: Store, views: Records, g: int, alive: Records, serial: int) -> None:
     """The order without its dead."""
     order, rows, V = store.order, store.rows, len(views)
@@ -260,7 +267,7 @@ def squeeze(store: Store, views: Records, g: int, alive: Records, serial: int) -
     store.packs[g]["dead"] = 0
 
 
-@part
+@uncounted
 def next_view(store: Store, views: Records, g: int) -> int:
     """Which view lets go of something first; sets the group's `due`."""
     V, due, found = len(views), NEVER, 0
@@ -275,7 +282,7 @@ def next_view(store: Store, views: Records, g: int) -> int:
     return found
 
 
-@part
+@uncounted
 def expire(
     store: Store,
     recipe: Recipe,
@@ -305,13 +312,13 @@ def expire(
             r = store.order[store.packs[g]["head"] + store.fronts[f]["edge"]]
             if store.rows[r]["stamp"] + views[v]["length"] != instant:
                 break
-            lose_row(store, recipe, V, g, v, repeat, alive, serial)
+            lose_row(store, recipe, V, g, v, repeat, -1, alive, serial)
         if store.facts[TOUCHED]:
             settle(store, views, asked, g, quiet, out, step)
     return True
 
 
-@part
+@close
 def short_of_room(store: Store, views: Records, g: int, out: Records, margin: int) -> int:
     """Why the next step cannot be taken, or DONE: it can."""
     facts, packs = store.facts, store.packs
@@ -331,7 +338,7 @@ def short_of_room(store: Store, views: Records, g: int, out: Records, margin: in
     return DONE
 
 
-@kernel
+@uncounted_kernel
 def take_pieces(
     store: Store,
     recipe: Recipe,
@@ -394,7 +401,7 @@ def take_pieces(
                 for v in range(V):
                     bound, f = now - views[v]["length"], g * V + v
                     while rows[store.order[packs[g]["head"] + store.fronts[f]["edge"]]]["stamp"] <= bound:
-                        lose_row(store, recipe, V, g, v, repeat, alive, serial)
+                        lose_row(store, recipe, V, g, v, repeat, o, alive, serial)
             else:
                 next_view(store, views, g)
             if facts[TOUCHED]:
@@ -420,7 +427,7 @@ def take_pieces(
     return DONE
 
 
-@kernel
+@uncounted_kernel
 def flush(store: Store, asked: Records, visits: Records, seats: Records, out: Records, step: Records) -> int:
     """A quiet batch ends: how answers differ from those it began with. seats: by group, its visit."""
     V, facts = len(store.fronts) // len(store.packs), store.facts
@@ -457,7 +464,7 @@ def flush(store: Store, asked: Records, visits: Records, seats: Records, out: Re
     return DONE
 
 
-@kernel
+@uncounted_kernel
 def index_things(table: Records, things: Records) -> None:
     """Fill an empty table."""
     for o in range(len(things)):
@@ -465,7 +472,7 @@ def index_things(table: Records, things: Records) -> None:
             table[place_of(table, things, things[o]["name"], things[o]["group"])] = o
 
 
-@kernel
+@uncounted_kernel
 def rebuild(
     store: Store,
     recipe: Recipe,
@@ -518,7 +525,7 @@ def rebuild(
         next_view(store, views, g)
 
 
-@kernel
+@uncounted_kernel
 def survey(
     store: Store, recipe: Recipe, groups: Records, bounds: Records, repeat: int, values: Records, found: Records
 ) -> int:

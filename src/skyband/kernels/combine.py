@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import part
+from skyband.kernels.compile import close, uncounted, uncounted_kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,6 +26,10 @@ class Recipe(NamedTuple):
     form: int
     lows: Floats  # by part: what it counts as when it is not there
     highs: Floats
+    least: float  # the score of an object that has nothing
+    most: float  # and of one that has everything
+    linear: bool
+    slopes: Floats  # by part: what one unit more adds to a linear score
     places: Ints  # LINEAR: the parts, in the order of the terms
     weights: Floats
     program: Any  # PROGRAM: operation and argument, one row each
@@ -33,7 +37,7 @@ class Recipe(NamedTuple):
     stack: Floats
 
 
-@part
+@close
 def combine(recipe: Recipe, values: Floats, at: int) -> float:
     """The score of the values from `at` on."""
     d, form = len(recipe.lows), recipe.form
@@ -58,7 +62,7 @@ def combine(recipe: Recipe, values: Floats, at: int) -> float:
     return run_program(recipe.program, recipe.numbers, recipe.stack, values, at)
 
 
-@part
+@uncounted
 def run_program(program: Any, numbers: Floats, stack: Floats, values: Floats, at: int) -> float:
     top = -1
     for i in range(len(program)):
@@ -95,3 +99,9 @@ def run_program(program: Any, numbers: Floats, stack: Floats, values: Floats, at
             else:
                 stack[top] = b if b > a or (b != b and a == a) else a
     return stack[0]
+
+
+@uncounted_kernel
+def score_of(recipe: Recipe, values: Floats) -> float:
+    """The score of one object."""
+    return combine(recipe, values, 0)

@@ -57,6 +57,30 @@ def inlined(function: F) -> F:
     return cast(F, compiled)
 
 
+def uncounted(function: F) -> F:
+    """As `part`, for one that makes no arrays: without counting who refers to those it is given.
+
+    Numba counts references with atomic operations, for each array of a tuple and each call; that can cost more than
+    the work. `_nrt` is an option that Numba keeps to itself: without it the same code would only be slower.
+    """
+    bare: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    compiled: Any = numba.njit(**bare, **_FLAGS)(function)
+    return cast(F, compiled)
+
+
+def close(function: F) -> F:
+    """As `uncounted`, and always within its caller: handing over a tuple of arrays costs more than a small part does."""
+    bare: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, "forceinline": True}
+    compiled: Any = numba.njit(**bare, **_FLAGS)(function)
+    return cast(F, compiled)
+
+
+def uncounted_kernel(function: F) -> F:
+    """As `kernel`, for one that makes no arrays."""
+    compiled: Any = numba.njit(cache=True, _nrt=False, **_FLAGS)(function)
+    return cast(F, compiled)
+
+
 @contextmanager
 def announced() -> Iterator[None]:
     """Say on stderr that kernels are being compiled, if the block takes long enough to be noticed."""

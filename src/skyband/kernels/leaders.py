@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.compile import part
+from skyband.kernels.compile import uncounted
 from skyband.kernels.pieces import (
     LISTED,
     NOWHERE,
@@ -23,7 +23,7 @@ from skyband.kernels.records import BITS
 SMALLEST = 4
 
 
-@part
+@uncounted
 def above_floor(store: Store, f: int, o: int, i: int) -> bool:
     """Does object o, seen as sight i, belong into the front?"""
     fronts, score = store.fronts, store.sights[i]["score"]
@@ -37,7 +37,7 @@ def above_floor(store: Store, f: int, o: int, i: int) -> bool:
     return newest["serial"] >= fronts[f]["serial"]
 
 
-@part
+@uncounted
 def rank_in(store: Store, f: int, v: int, o: int) -> int:
     """How many of the front rank above object o."""
     V = len(store.sights) // len(store.things)
@@ -61,7 +61,7 @@ def rank_in(store: Store, f: int, v: int, o: int) -> int:
     return low - store.fronts[f]["start"]
 
 
-@part
+@uncounted
 def pull(store: Store, f: int, v: int, o: int) -> None:
     """Object o out of the front, where it is by its score."""
     place = rank_in(store, f, v, o)
@@ -72,7 +72,7 @@ def pull(store: Store, f: int, v: int, o: int) -> None:
     store.fronts[f]["low"] = min(store.fronts[f]["low"], place)
 
 
-@part
+@uncounted
 def put(store: Store, f: int, v: int, o: int) -> None:
     """Object o into the front."""
     place, fronts = rank_in(store, f, v, o), store.fronts
@@ -91,7 +91,7 @@ def put(store: Store, f: int, v: int, o: int) -> None:
     fronts[f]["low"] = min(fronts[f]["low"], place)
 
 
-@part
+@uncounted
 def cut(
     store: Store, asked: Records, f: int, v: int, most: int, quiet: bool, out: Records, step: Records
 ) -> None:
@@ -112,7 +112,7 @@ def cut(
     fronts[f]["serial"] = newest["serial"]
 
 
-@part
+@uncounted
 def refill(
     store: Store, asked: Records, g: int, v: int, most: int, out: Records, step: Records
 ) -> None:
@@ -132,15 +132,15 @@ def refill(
     store.fronts[f]["low"] = 0
 
 
-@part
+@uncounted
 def tell(store: Store, o: int, i: int, q: int, diff: int, out: Records, step: Records, was: bool) -> None:
     """Object o enters or leaves the answer of query q; `was`: as it was last shown."""
     n = store.facts[WRITTEN]
     out[n] = step[0]
     if was:
-        out[n]["key"] = store.sights[i]["told"]
-        out[n]["stamp"] = store.sights[i]["stamp"]
-        out[n]["serial"] = store.sights[i]["serial"]
+        out[n]["key"] = store.told[i]["score"]
+        out[n]["stamp"] = store.told[i]["stamp"]
+        out[n]["serial"] = store.told[i]["serial"]
     else:
         newest = store.rows[store.things[o]["newest"]]
         out[n]["key"] = store.sights[i]["score"]
@@ -157,16 +157,16 @@ def tell(store: Store, o: int, i: int, q: int, diff: int, out: Records, step: Re
     store.facts[WRITTEN] = n + 1
 
 
-@part
+@uncounted
 def remember(store: Store, o: int, i: int) -> None:
     """What is shown of an object."""
     newest = store.rows[store.things[o]["newest"]]
-    store.sights[i]["told"] = store.sights[i]["score"]
-    store.sights[i]["stamp"] = newest["stamp"]
-    store.sights[i]["serial"] = newest["serial"]
+    store.told[i]["score"] = store.sights[i]["score"]
+    store.told[i]["stamp"] = newest["stamp"]
+    store.told[i]["serial"] = newest["serial"]
 
 
-@part
+@uncounted
 def compare(store: Store, asked: Records, f: int, v: int, out: Records, step: Records) -> None:
     """How the answers differ from those before this step."""
     V = len(store.sights) // len(store.things)
@@ -190,7 +190,7 @@ def compare(store: Store, asked: Records, f: int, v: int, out: Records, step: Re
                 remember(store, o, o * V + v)
 
 
-@part
+@uncounted
 def compare_all(store: Store, asked: Records, g: int, out: Records, step: Records) -> None:
     """How the answers of a group differ from those last shown, whatever has happened since."""
     V = len(store.sights) // len(store.things)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.kernels.combine import Recipe, combine
-from skyband.kernels.compile import inlined, part
+from skyband.kernels.compile import close, inlined, uncounted
 from skyband.kernels.records import NEVER
 
 Records = NDArray[Any]
@@ -51,13 +51,10 @@ SIGHT = np.dtype(
         ("count", "i4"),  # its valid rows
         ("inside", "u4"),  # bit q: in the answer of query q
         ("shown", "u4"),  # bit q: has been in an emitted answer of q since it was there
-        ("spare", "u4"),
-        ("told", "f8"),  # score and newest row, as last shown
-        ("stamp", "i8"),
-        ("serial", "i8"),
     ],
     align=True,
 )
+TOLD = np.dtype([("score", "f8"), ("stamp", "i8"), ("serial", "i8")], align=True)  # of a sight, as last shown
 PACK = np.dtype(  # of a group
     [
         ("start", "i8"),
@@ -102,6 +99,7 @@ class Store(NamedTuple):
     rows: Records
     things: Records
     sights: Records  # thing by thing, one for each view
+    told: Records  # sight by sight; apart, since it is seldom looked at
     values: Floats  # sight by sight, one for each part
     table: Records  # of places of things; -1: free
     order: Records  # arena of the groups' runs
@@ -122,7 +120,7 @@ def home_of(name: np.int64, group: np.int64, mask: int) -> int:
     return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
 
 
-@part
+@close
 def place_of(table: Records, things: Records, name: np.int64, group: np.int64) -> int:
     """Where a thing is in the table, or belongs."""
     mask = len(table) - 1
@@ -132,7 +130,7 @@ def place_of(table: Records, things: Records, name: np.int64, group: np.int64) -
     return place
 
 
-@part
+@close
 def forget_thing(store: Store, o: int) -> None:
     """A thing without rows: out of the table, its place is free."""
     table, things = store.table, store.things
@@ -154,7 +152,7 @@ def forget_thing(store: Store, o: int) -> None:
     store.facts[THINGS] -= 1
 
 
-@part
+@close
 def make_thing(store: Store, place: int, name: np.int64, group: np.int64, lows: Floats) -> int:
     things, V, d = store.things, len(store.sights) // len(store.things), len(lows)
     o = store.facts[FREE_THING]
@@ -177,7 +175,7 @@ def make_thing(store: Store, place: int, name: np.int64, group: np.int64, lows: 
 # ---------------------------------------------------------------------------- rows, chains
 
 
-@part
+@close
 def link(rows: Records, things: Records, o: int, r: int) -> bool:
     """Row r joins its object's chain; whether it is the newest."""
     stamp = rows[r]["stamp"]
@@ -199,7 +197,7 @@ def link(rows: Records, things: Records, o: int, r: int) -> bool:
     return newest
 
 
-@part
+@close
 def unlink(rows: Records, things: Records, r: int) -> None:
     """Row r leaves its object's chain: it is dead."""
     o, older, newer = rows[r]["object"], rows[r]["older"], rows[r]["newer"]
@@ -226,7 +224,7 @@ def release(rows: Records, facts: Records, alive: Records, serial: int, r: int) 
     facts[FREE_ROW] = r
 
 
-@part
+@close
 def value_of(rows: Records, first: int, p: int, repeat: int, low: float) -> float:
     """What part p counts, from row `first` of a chain on."""
     total, found = low, False
@@ -248,7 +246,7 @@ def value_of(rows: Records, first: int, p: int, repeat: int, low: float) -> floa
 ONCE, LAST, MOST, TOTAL = range(4)  # repeats
 
 
-@part
+@uncounted
 def first_valid(rows: Records, things: Records, o: int, bound: int) -> int:
     """The oldest row of an object that is newer than the bound."""
     r = things[o]["oldest"]
@@ -257,7 +255,7 @@ def first_valid(rows: Records, things: Records, o: int, bound: int) -> int:
     return r
 
 
-@part
+@uncounted
 def assess(store: Store, recipe: Recipe, o: int, v: int, bound: int, repeat: int) -> None:
     """What an object counts in a view, all anew."""
     V, d = len(store.sights) // len(store.things), len(recipe.lows)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import inlined, kernel, part
+from skyband.kernels.compile import close, inlined, uncounted_kernel
 
 Records = NDArray[Any]
 ENTRY = np.dtype([("name", "i8"), ("stamp", "i8"), ("group", "i4"), ("part", "i4")], align=True)
@@ -29,7 +29,7 @@ def hash_of(name: np.int64, group: np.int64, part: np.int64, mask: int) -> int:
     return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
 
 
-@part
+@close
 def entry_of(table: Records, name: np.int64, group: np.int64, part: np.int64) -> int:
     mask = len(table) - 1
     place = hash_of(name, group, part, mask)
@@ -40,7 +40,7 @@ def entry_of(table: Records, name: np.int64, group: np.int64, part: np.int64) ->
     return place
 
 
-@kernel
+@uncounted_kernel
 def judge_rows(
     table: Records,
     names: Records,
@@ -53,17 +53,19 @@ def judge_rows(
     length: int,
     limit: int,  # time windows: who is so late is not judged
     begin: int,
-    room: int,  # places that may be taken
+    used: Records,  # places in use, and how many may be
     rejected: Records,  # by row
-    log: Records,  # by judged row: its place and the stamp that was there; place -1: none
+    log: Records,  # by judged row: its place and the stamp that was there; place -1: none. Empty: nothing is noted
 ) -> int:
     """Reject rows whose (id, part) has a valid row already, from row `begin` of those to be judged; where it stops."""
-    timed = len(times) > 0
+    timed, noted = len(times) > 0, len(log) > 0
     for j in range(begin, len(rows)):
-        if room == 0:
+        if used[0] >= used[1]:
             return j
         r = rows[j]
-        g, log[j, 0] = groups[r], -1
+        g = groups[r]
+        if noted:
+            log[j, 0] = -1
         if timed:
             now, stamp = max(clocks[r], times[r]), times[r]
             if now - stamp >= limit:
@@ -71,23 +73,24 @@ def judge_rows(
         else:
             now = stamp = counts[g]
         place = entry_of(table, names[r], g, parts[r])
+        was = np.iinfo(np.int64).min
         if table[place]["part"] >= 0:
-            if table[place]["stamp"] > now - length:
+            was = table[place]["stamp"]
+            if was > now - length:
                 rejected[r] = True
                 continue
-            log[j, 1] = table[place]["stamp"]
         else:
-            room -= 1
+            used[0] += 1
             table[place]["name"], table[place]["group"], table[place]["part"] = names[r], g, parts[r]
-            log[j, 1] = np.iinfo(np.int64).min
-        log[j, 0] = place
+        if noted:
+            log[j, 0], log[j, 1] = place, was
         table[place]["stamp"] = stamp
         if not timed:
             counts[g] += 1
     return len(rows)
 
 
-@kernel
+@uncounted_kernel
 def undo(table: Records, log: Records) -> None:
     """As if the rows had never been judged; new entries stay, and count as expired."""
     for j in range(len(log) - 1, -1, -1):
@@ -95,7 +98,7 @@ def undo(table: Records, log: Records) -> None:
             table[log[j, 0]]["stamp"] = log[j, 1]
 
 
-@kernel
+@uncounted_kernel
 def lay_out(old: Records, bounds: Records, table: Records) -> int:
     """The entries that have not expired, in an empty table; bounds: by group; how many there are."""
     used = 0

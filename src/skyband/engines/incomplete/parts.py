@@ -31,11 +31,11 @@ from skyband.kernels.assembling import (
     take_pieces,
 )
 from skyband.kernels.combine import Recipe
-from skyband.kernels.pieces import ASKED, FACTS, FRONT, PACK, PIECE, ROW, SIGHT, THING, VIEW, Store
+from skyband.kernels.pieces import ASKED, FACTS, FRONT, PACK, PIECE, ROW, SIGHT, THING, TOLD, VIEW, Store
 from skyband.kernels.records import BITS, CHANGE, NEVER
 from skyband.kernels.register import ENTRY
 from skyband.kernels.routing import stable_order
-from skyband.kernels.sweeping import Bench
+from skyband.kernels.sweeping import NOTE, Bench
 from skyband.tuning import Tuning
 
 Records = NDArray[Any]
@@ -86,7 +86,7 @@ class Parts:
         self.facts[:] = 0
         self.facts[pieces.FREE_ROW] = self.facts[pieces.FREE_THING] = -1
         self.rows, self.things = np.zeros(0, ROW), np.zeros(0, THING)
-        self.sights, self.values = np.zeros(0, SIGHT), np.zeros(0)
+        self.sights, self.told, self.values = np.zeros(0, SIGHT), np.zeros(0, TOLD), np.zeros(0)
         self.table = np.full(4, -1, np.int32)
         self.order, self.lists = np.zeros(0, np.int32), np.zeros(0, np.int32)
         self.packs, self.fronts = np.zeros(0, PACK), np.zeros(0, FRONT)
@@ -98,13 +98,7 @@ class Parts:
     def _set_bench(self) -> None:
         """What a sweep works with; by object."""
         size = len(self.things) if self.rule != KEEP else 0
-        self.bench = Bench(
-            np.zeros(size * self.d),
-            np.zeros(size * self.d),
-            np.zeros(size),
-            np.zeros(size, np.bool_),
-            np.zeros(int(self.views["k"].max())),
-        )
+        self.bench = Bench(np.zeros(size, NOTE), np.zeros(2 * size * self.d), np.zeros(int(self.views["k"].max())))
 
     @property
     def groups(self) -> Records:
@@ -116,6 +110,7 @@ class Parts:
             self.rows,
             self.things,
             self.sights,
+            self.told,
             self.values,
             self.table,
             self.order,
@@ -148,6 +143,7 @@ class Parts:
             self.facts[pieces.FREE_THING] = old
         self.things = np.concatenate([self.things, new])
         self.sights = np.concatenate([self.sights, np.zeros(V * things, SIGHT)])
+        self.told = np.concatenate([self.told, np.zeros(V * things, TOLD)])
         self.values = np.concatenate([self.values, np.zeros(V * things * self.d)])
         self.touched = np.zeros(len(self.things), np.int32)
         self.waiting = np.concatenate([self.waiting, np.zeros(things, np.int32)])
@@ -344,19 +340,20 @@ class Parts:
     def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
         self._grow(len(now))
         V, size = len(self.views), len(self.things)
-        sights = self.sights.reshape(size, V)
+        sights, shown_as = self.sights.reshape(size, V), self.told.reshape(size, V)
         live = self.things["group"] >= 0
         old = []  # per new query: who was in its answer, as last shown, and who had been shown
         for heir in heirs:
             mine = sights[:, self.queries["view"][heir]]
             inside = np.flatnonzero(live & ((mine["inside"] & BITS[heir]) != 0))
             shown = live & ((mine["shown"] & BITS[heir]) != 0)
-            old.append((inside, self.things["group"][inside].astype(np.int64), mine[inside], shown))
+            as_told = shown_as[inside, self.queries["view"][heir]]
+            old.append((inside, self.things["group"][inside].astype(np.int64), as_told, shown))
         self._set_queries(asked)
         fresh = np.zeros((size, len(self.views)), SIGHT)
         for j, (_, _, _, shown) in enumerate(old):
             fresh["shown"][shown, self.queries["view"][j]] |= BITS[j]
-        self.sights = fresh.reshape(-1)
+        self.sights, self.told = fresh.reshape(-1), np.zeros(fresh.size, TOLD)
         self.values = np.zeros(len(self.sights) * self.d)
         self._set_bench()
         if self.register is not None:
@@ -377,7 +374,7 @@ class Parts:
             for place in np.flatnonzero(where == group):
                 if was[place] not in best:
                     one = shown[place]
-                    told.append((query, group, int(one["stamp"]), int(one["serial"]), float(one["told"]), -1, False))
+                    told.append((query, group, int(one["stamp"]), int(one["serial"]), float(one["score"]), -1, False))
             for thing in best:
                 sight = thing * V + view
                 row = self.rows[self.things["newest"][thing]]
@@ -387,9 +384,7 @@ class Parts:
                     told.append((query, group, int(row["stamp"]), int(row["serial"]), score, 1, bool(first)))
                 self.sights["inside"][sight] |= BITS[query]
                 self.sights["shown"][sight] |= BITS[query]
-                for name, value in (("told", self.sights["score"][sight]), ("stamp", row["stamp"])):
-                    self.sights[name][sight] = value
-                self.sights["serial"][sight] = row["serial"]
+                self.told[sight] = (self.sights["score"][sight], row["stamp"], row["serial"])
         return told
 
     def _rebuild(self, now: Ints) -> None:
@@ -450,7 +445,7 @@ class Parts:
     def shown(self) -> Ints:
         """The rows that answers show, whether or not they are kept: a quiet batch may be open."""
         inside = (self.sights["inside"] != 0) & (np.repeat(self.things["group"], len(self.views)) >= 0)
-        return self.sights["serial"][inside]
+        return self.told["serial"][inside]
 
     @property
     def kept(self) -> Ints:
@@ -496,11 +491,14 @@ class Parts:
         packs = self.packs[groups]
         packs["size"], packs["room"], packs["start"], packs["head"], packs["dead"] = sizes, counts, 0, 0, 0
         sights = self.sights.reshape(-1, V)[things].reshape(-1)
-        sights["score"], sights["count"] = 0, 0
+        sights["score"], sights["count"] = 0, 0  # they follow from the rows
+        told = self.told.reshape(-1, V)[things].reshape(-1)
+        told[sights["inside"] == 0] = 0
         state = {
             "rows": (packed, sizes),
             "names": (self.things["name"][things], counts),
             "sights": (sights, V * counts),
+            "told": (told, V * counts),
             "packs": (packs, np.ones(len(groups), np.int64)),
         }
         if self.register is not None:
@@ -510,9 +508,8 @@ class Parts:
 
     def restore(self, state: Mapping[str, Records]) -> None:
         V = len(self.views)
-        rows, packs, sights = (
-            recast(state[name], dtype) for name, dtype in (("rows", PIECE), ("packs", PACK), ("sights", SIGHT))
-        )
+        dtypes = {"rows": PIECE, "packs": PACK, "sights": SIGHT, "told": TOLD}
+        rows, packs, sights, told = (recast(state[name], dtype) for name, dtype in dtypes.items())
         names, counts, sizes = state["names"], packs["room"].copy(), packs["size"].copy()
         offsets = np.repeat(np.cumsum(counts) - counts, sizes)
         if not (
@@ -520,7 +517,7 @@ class Parts:
             and (counts >= 0).all()
             and sizes.sum() == len(rows)
             and counts.sum() == len(names)
-            and len(sights) == V * len(names)
+            and len(sights) == len(told) == V * len(names)
             and (rows["object"] >= 0).all()
             and (rows["object"] < np.repeat(counts, sizes)).all()
             and (rows["part"] >= 0).all()
@@ -536,7 +533,7 @@ class Parts:
         self.rows["object"][: len(rows)] = rows["object"] + offsets
         self.things["name"][: len(names)] = names
         self.things["group"][: len(names)] = np.repeat(np.arange(len(packs)), counts)
-        self.sights[: len(sights)] = sights
+        self.sights[: len(sights)], self.told[: len(told)] = sights, told
         self.facts[pieces.THINGS], self.facts[pieces.LIVE] = len(names), len(rows)
         self._index(len(self.table))
         self.packs = packs.copy()

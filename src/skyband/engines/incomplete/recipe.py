@@ -7,7 +7,7 @@ import numpy as np
 from skyband.expressions import parse
 from skyband.expressions.tree import Node
 from skyband.kernels import combine as forms
-from skyband.kernels.combine import Recipe
+from skyband.kernels.combine import Recipe, score_of
 from skyband.query import TopKIncomplete
 from skyband.scoring import Linear
 
@@ -38,16 +38,25 @@ def recipe_of(query: TopKIncomplete) -> Recipe:
         form = _FORMS[query.combine]
     else:
         _write(parse(query.combine).tree, names, program, numbers)
-    return Recipe(
+    slopes = np.zeros(len(names))
+    slopes[places] = weights
+    if form in (forms.SUM, forms.MEAN):
+        slopes[:] = 1.0 if form == forms.SUM else 1.0 / len(names)
+    recipe = Recipe(
         form,
         lows,
         highs,
+        0.0,
+        0.0,
+        form in (forms.SUM, forms.MEAN, forms.LINEAR),
+        slopes,
         places,
         weights,
         np.array(program, np.int64).reshape(-1, 2),
         np.array(numbers, np.float64),
         np.empty(len(program) + 1),
     )
+    return recipe._replace(least=score_of(recipe, lows), most=score_of(recipe, highs))
 
 
 def _write(node: Node, names: list[str], program: list[tuple[int, int]], numbers: list[float]) -> None:

@@ -39,11 +39,11 @@ class Register:
         self.undo()
         rejected = np.zeros(len(names), np.bool_)
         none, counts = np.empty(0, np.int64), counts.copy()
-        log = np.empty((len(rows), 2), np.int64)
+        log = np.empty((0, 2), np.int64)
         times, clocks = (none, none) if times is None or clocks is None or not self.timed else (times, clocks)
         if len(rows) * 8 < len(self.table):
             self._make_room(len(rows), self._bounds(counts, clocks, rows, 0))
-            self._log = log
+            self._log = log = np.empty((len(rows), 2), np.int64)
         else:
             self._before = self.table, self.used
             self.table = self.table.copy()
@@ -51,26 +51,24 @@ class Register:
         while done < len(rows):
             if 2 * self.used >= len(self.table):
                 self._make_room(1, self._bounds(counts, clocks, rows, done))
-            room = len(self.table) // 2 - self.used
-            ahead = min(len(rows), done + room)
-            stopped = judge_rows(
+            used = np.array([self.used, len(self.table) // 2])
+            done = judge_rows(
                 self.table,
                 names,
                 parts,
                 groups,
-                rows[:ahead],
+                rows,
                 times,
                 clocks,
                 counts,
                 self.length,
                 limit,
                 done,
-                room + 1,
+                used,
                 rejected,
                 log,
             )
-            self.used += int(((log[done:stopped, 1] == NEW) & (log[done:stopped, 0] >= 0)).sum())
-            done = stopped
+            self.used = int(used[0])
         return rejected
 
     def keep(self) -> None:
@@ -102,7 +100,7 @@ class Register:
         old, size = self.table, len(self.table)
         self.table = _empty(size)
         self.used = lay_out(old, bounds, self.table)
-        while 8 * (self.used + more) > 3 * size:
+        while 4 * (self.used + more) > size:
             size *= 2
         if size > len(self.table):
             old, self.table = self.table, _empty(size)
@@ -127,7 +125,7 @@ class Register:
         entries = entries.copy()
         entries["group"] = np.repeat(np.arange(len(sizes)), sizes)
         size = SMALLEST
-        while 8 * len(entries) > 3 * size:
+        while 4 * len(entries) > size:
             size *= 2
         self.table = _empty(size)
         self.used = lay_out(entries, np.full(len(sizes), -(2**63)), self.table)
