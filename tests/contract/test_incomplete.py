@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skyband import Last, Linear, Monitor, TopKIncomplete
+from skyband.engines.incomplete.parts import Parts as Engine
 from skyband.oracle import Oracle
 
 from .streams import (
@@ -191,6 +192,49 @@ def play(scene: Parts) -> Monitor:
                 f"{where}, answer of {name} for k={k}, window={window}",
             )
     return monitor
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps from the first rows on."""
+    monkeypatch.setattr(Engine, "least", 1)
+
+
+@st.composite
+def streams(draw: Draw, algorithm: str, repeat: str | None = None) -> Parts:
+    """One question over one longer stream in order, where many are dominated."""
+    rows = draw(
+        st.lists(
+            st.tuples(st.integers(0, 9), st.sampled_from("ab"), st.integers(0, 8), st.integers(0, 2)),
+            min_size=30,
+            max_size=90,
+        )
+    )
+    timed, clock, made = draw(st.booleans()), 0, []
+    fresh = draw(st.booleans())  # ids come and go: then few are rejected
+    for number, (i, part, value, step) in enumerate(rows):
+        clock += step
+        name = f"{i + number // 4 * fresh}"
+        made.append({"i": name, "t": clock, "part": part, "value": value / 8, "z": name, "g": None, "h": None})
+    window = Last(span=draw(st.integers(5, 40))) if timed else Last(draw(st.integers(5, 40)))
+    combine = draw(st.sampled_from(["sum", "max", "min", "power(a, 3) + b"]))
+    query = TopKIncomplete(
+        draw(st.integers(1, 3)), ["a", "b"], window, combine=combine, repeat=repeat, algorithm=algorithm
+    )
+    events: list[Any] = []
+    while made:
+        size = draw(st.integers(1, 30))
+        events.append(Push(made[:size]))
+        made = made[size:]
+        events += [Restore()] * draw(st.booleans())
+    return Parts({"p": query}, events, {"id": "i", "time": "t", "keep": ("z",)})
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+@examples(25)
+@given(data=st.data())
+def test_what_is_dominated_is_never_missed(algorithm: str, data: Any) -> None:
+    play(data.draw(streams(algorithm)))
 
 
 @pytest.mark.parametrize("algorithm", EXACT)

@@ -354,6 +354,7 @@ def take_pieces(
     more: bool,
     repeat: int,
     rule: int,
+    least: int,  # rows that a group may have without a sweep
     out: Records,
     step: Records,
 ) -> int:
@@ -410,7 +411,7 @@ def take_pieces(
             if packs[g]["size"] - packs[g]["dead"] > packs[g]["limit"]:
                 if rule == SWEEP:
                     sweep(store, recipe, bench, g, alive, serial)
-                    packs[g]["limit"] = max(32, packs[g]["size"] + packs[g]["size"] // 10)
+                    packs[g]["limit"] = max(least, packs[g]["size"] + packs[g]["size"] // 10)
                 elif rule == ASK:
                     facts[ARRIVAL] = a
                     return GROWN

@@ -49,6 +49,7 @@ class Parts:
     """The objects of every group, for up to 32 queries at once."""
 
     name = ""
+    least = 32  # rows that a group may have without a sweep
     rule = KEEP  # with `repeat` nothing else can be done: a part may always come back with its highest value
 
     def __init__(
@@ -215,15 +216,11 @@ class Parts:
         if more <= 0:
             return
         packs = np.zeros(more, PACK)
-        packs["due"], packs["limit"] = NEVER, self._first_limit
+        packs["due"], packs["limit"] = NEVER, self.least
         packs["start"] = packs["head"] = len(self.order)
         packs["now"] = BEGINNING
         self.packs = np.concatenate([self.packs, packs])
         self.fronts = np.concatenate([self.fronts, _fronts(more * len(self.views))])
-
-    @property
-    def _first_limit(self) -> int:
-        return 32
 
     # --- the stream
 
@@ -254,24 +251,7 @@ class Parts:
         out, step = np.empty(64 + self._margin, CHANGE), np.zeros(1, CHANGE)
         self.facts[[pieces.WRITTEN, pieces.VISIT, pieces.ARRIVAL]] = 0
         while True:
-            reason = take_pieces(
-                self.store,
-                self.recipe,
-                self.bench,
-                self.views,
-                self.queries,
-                columns,
-                visits,
-                alive,
-                arrivals.serial,
-                not self.timed,
-                self.quiet,
-                arrivals.more,
-                self.repeat,
-                self.rule if self.repeat == pieces.ONCE else KEEP,
-                out,
-                step,
-            )
+            reason = self._kernel(columns, visits, alive, arrivals, out, step)
             if reason == DONE:
                 break
             if reason == GROWN:
@@ -287,6 +267,28 @@ class Parts:
             out = out[: self.facts[pieces.WRITTEN]]
             return out[np.argsort(out["visit"], kind="stable")]
         return out[: self.facts[pieces.WRITTEN]]
+
+    def _kernel(self, columns: Columns, visits: Records, alive: Bools, arrivals: Arrivals, out: Any, step: Any) -> int:
+        """Take arrivals until they end, or until there is no room; why it stopped."""
+        return take_pieces(
+            self.store,
+            self.recipe,
+            self.bench,
+            self.views,
+            self.queries,
+            columns,
+            visits,
+            alive,
+            arrivals.serial,
+            not self.timed,
+            self.quiet,
+            arrivals.more,
+            self.repeat,
+            self.rule if self.repeat == pieces.ONCE else KEEP,
+            self.least,
+            out,
+            step,
+        )
 
     def _prune(self, group: int, alive: Bools, serial: int) -> None:
         """A group has grown past its limit, and the rule is to ask."""
