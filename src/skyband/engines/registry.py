@@ -23,7 +23,7 @@ _PAIRS: dict[str, str] = {
 }
 
 _INCOMPLETE: dict[str, str] = {
-    name: f"skyband.engines.incomplete.{name.lower()}" for name in ("SWEEP", "EAA")
+    name: f"skyband.engines.incomplete.{name.lower()}" for name in ("SWEEP", "EAA", "SLA")
 }
 
 _UNCERTAIN: dict[str, str] = {

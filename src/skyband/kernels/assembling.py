@@ -81,21 +81,33 @@ def touch(store: Store, o: int) -> None:
 
 
 @uncounted
-def settle(
+def put_back(
     store: Store, views: Records, asked: Records, g: int, quiet: bool, out: Records, step: Records
 ) -> None:
-    """The step ends: who was touched finds its place again, and answers are compared."""
-    V, things, facts = len(views), store.things, store.facts
-    for t in range(facts[TOUCHED]):
+    """The step ends: who was touched finds its place in the fronts again."""
+    V = len(views)
+    for t in range(store.facts[TOUCHED]):
         o = store.touched[t]
         for v in range(V):
             if above_floor(store, g * V + v, o, o * V + v):
                 put(store, g * V + v, v, o)
                 cut(store, asked, g * V + v, v, views[v]["most"], quiet, out, step)
+
+
+@close
+def is_short(store: Store, views: Records, f: int, v: int) -> bool:
+    """Has a front too few, while others are below its floor?"""
+    return store.fronts[f]["size"] < views[v]["k"] and store.fronts[f]["stamp"] > NOWHERE
+
+
+@uncounted
+def tell_step(
+    store: Store, views: Records, asked: Records, g: int, quiet: bool, out: Records, step: Records
+) -> None:
+    """How answers have changed in this step; who has no row left is forgotten."""
+    V, things, facts = len(views), store.things, store.facts
     for v in range(V):
         f = g * V + v
-        if store.fronts[f]["size"] < views[v]["k"] and store.fronts[f]["stamp"] > NOWHERE:
-            refill(store, asked, g, v, views[v]["most"], out, step)
         if not quiet and store.fronts[f]["low"] < NEVER:
             compare(store, asked, f, v, out, step)
         store.fronts[f]["low"] = NEVER
@@ -118,6 +130,18 @@ def settle(
                 store.waiting[facts[WAITING]] = o
                 facts[WAITING] += 1
     facts[TOUCHED] = 0
+
+
+@uncounted
+def settle(
+    store: Store, views: Records, asked: Records, g: int, quiet: bool, out: Records, step: Records
+) -> None:
+    """The step ends: fronts are in order again, and answers are compared."""
+    put_back(store, views, asked, g, quiet, out, step)
+    for v in range(len(views)):
+        if is_short(store, views, g * len(views) + v, v):
+            refill(store, asked, g, v, views[v]["most"], out, step)
+    tell_step(store, views, asked, g, quiet, out, step)
 
 
 @close
