@@ -287,6 +287,9 @@ class TopKIncomplete(Query):
     repeat: str | None = None
     per: str | Iterable[str] | None = None
     algorithm: str = "auto"
+    repeats: int | None = None
+    budget: int | None = None
+    seed: int = 0
 
     @property
     def descending(self) -> bool:
@@ -320,6 +323,25 @@ class TopKIncomplete(Query):
             )
         if self.repeat not in (None, "last", "max", "sum"):
             raise QueryError(f'TopKIncomplete: repeat {self.repeat!r} is unknown. Use None, "last", "max" or "sum".')
+        if self.repeats is not None:
+            if self.repeat is None or self.algorithm not in ("APPROX", "BUDGET"):
+                raise QueryError(
+                    f"TopKIncomplete(repeats={self.repeats!r}): it tells APPROX and BUDGET how often a part repeats, "
+                    'with repeat="last", "max" or "sum". The exact algorithms need no such guess: leave it out.'
+                )
+            self._set("repeats", whole_number(self.kind, "repeats", self.repeats, 1, "3"))
+        if self.budget is not None:
+            if self.algorithm != "BUDGET":
+                raise QueryError(
+                    f"TopKIncomplete(budget={self.budget!r}): only BUDGET keeps a given number of rows. Use "
+                    'algorithm="BUDGET", or leave budget out.'
+                )
+            self._set("budget", whole_number(self.kind, "budget", self.budget, self.k, str(20 * self.k)))
+        self._set("seed", whole_number(self.kind, "seed", self.seed, 0, "0"))
+
+    @property
+    def tuning(self) -> Tuning:
+        return Tuning(repeats=self.repeats, budget=self.budget, seed=self.seed)
 
 
 @dataclass(frozen=True, repr=False)

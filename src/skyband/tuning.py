@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Tuning:
-    """The parameters of pripuzic2015, Table IX, and those of engines that keep the window."""
+    """The parameters of pripuzic2015, Table IX, and those of engines that keep the window or approximate."""
 
     gamma: float = 0.2  # RA: how far a run may outgrow its skyband
     sigma: float = 1e-3  # PA: how much may be missed
@@ -16,3 +16,6 @@ class Tuning:
     index: bool | None = None  # of queries, where there are many; None: where it helps
     cells: int | None = None  # of a grid over objects; None: as many as mouratidis2006 found best
     view: int | str | None = None  # TSL: how many a view holds at most, or "dynamic"; None: as tuned there
+    repeats: int | None = None  # APPROX, BUDGET: how often one part of an object comes; None: estimated
+    budget: int | None = None  # BUDGET: how many rows are kept, those of its sample among them
+    seed: int = 0  # of sketches and samples

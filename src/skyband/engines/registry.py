@@ -23,7 +23,7 @@ _PAIRS: dict[str, str] = {
 }
 
 _INCOMPLETE: dict[str, str] = {
-    name: f"skyband.engines.incomplete.{name.lower()}" for name in ("SWEEP", "EAA", "SLA")
+    name: f"skyband.engines.incomplete.{name.lower()}" for name in ("SWEEP", "EAA", "SLA", "APPROX", "BUDGET")
 }
 
 _UNCERTAIN: dict[str, str] = {

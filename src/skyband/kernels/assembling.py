@@ -432,13 +432,14 @@ def take_pieces(
             if facts[TOUCHED]:
                 settle(store, views, asked, g, quiet, out, step)
             a += 1
-            if packs[g]["size"] - packs[g]["dead"] > packs[g]["limit"]:
-                if rule == SWEEP:
-                    sweep(store, recipe, bench, g, alive, serial)
-                    packs[g]["limit"] = max(least, packs[g]["size"] + packs[g]["size"] // 10)
-                elif rule == ASK:
-                    facts[ARRIVAL] = a
-                    return GROWN
+            if rule == SWEEP and packs[g]["size"] > packs[g]["limit"]:
+                sweep(store, recipe, bench, g, alive, serial)
+                packs[g]["limit"] = max(least, packs[g]["size"] + packs[g]["size"] // 10)
+            elif rule == ASK and (
+                packs[g]["size"] - packs[g]["dead"] > packs[g]["limit"] or packs[g]["seen"] >= packs[g]["tick"]
+            ):
+                facts[ARRIVAL] = a
+                return GROWN
             if packs[g]["dead"] > 16 + packs[g]["size"] // 4:
                 squeeze(store, views, g, alive, serial)
         facts[ARRIVAL] = end
@@ -487,6 +488,12 @@ def flush(store: Store, asked: Records, visits: Records, seats: Records, out: Re
         store.packs[g]["dirty"] = 0
         facts[VISIT] += 1
     return DONE
+
+
+@uncounted_kernel
+def squeeze_one(store: Store, views: Records, g: int, alive: Records, serial: int) -> None:
+    """The order of one group without its dead."""
+    squeeze(store, views, g, alive, serial)
 
 
 @uncounted_kernel

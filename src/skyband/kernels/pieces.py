@@ -68,6 +68,7 @@ PACK = np.dtype(  # of a group
         ("dirty", "i8"),  # 1: answers may have changed since they were shown
         ("seen", "i8"),  # arrivals
         ("now", "i8"),  # of the last step
+        ("tick", "i8"),  # the caller is asked when so many have arrived
     ],
     align=True,
 )

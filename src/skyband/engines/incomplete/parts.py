@@ -219,6 +219,7 @@ class Parts:
         packs["due"], packs["limit"] = NEVER, self.least
         packs["start"] = packs["head"] = len(self.order)
         packs["now"] = BEGINNING
+        packs["tick"] = NEVER
         self.packs = np.concatenate([self.packs, packs])
         self.fronts = np.concatenate([self.fronts, _fronts(more * len(self.views))])
 
@@ -284,11 +285,16 @@ class Parts:
             self.quiet,
             arrivals.more,
             self.repeat,
-            self.rule if self.repeat == pieces.ONCE else KEEP,
+            self._rule,
             self.least,
             out,
             step,
         )
+
+    @property
+    def _rule(self) -> int:
+        """With `repeat` nothing is dominated."""
+        return self.rule if self.repeat == pieces.ONCE else KEEP
 
     def _prune(self, group: int, alive: Bools, serial: int) -> None:
         """A group has grown past its limit, and the rule is to ask."""
@@ -393,6 +399,7 @@ class Parts:
         """Everything that follows from the rows and their order."""
         self._squeeze()
         V = len(self.views)
+        self.packs["now"] = np.maximum(self.packs["now"], now[: len(self.packs)])
         self.fronts = _fronts(V * len(self.packs))
         self.facts[pieces.LISTED] = 0
         most, sizes = 8 * (int(self.views["most"].max()) + 8), self.packs["size"]
