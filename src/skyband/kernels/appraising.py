@@ -25,6 +25,7 @@ from skyband.kernels.pieces import (
     Store,
     assess,
     forget_thing,
+    link,
     release,
     unlink,
 )
@@ -38,9 +39,8 @@ class Sheet(NamedTuple):
     current: Floats
     best: Floats  # expected
     bound: Floats  # the k-th best current score of distinct newer objects
-    share: Floats  # of the k best, as many as the row's share of the window has newer rows for: the worst of them
     parts: Records  # how many it has
-    wanted: Floats  # what the engine thinks of it; inf: it must stay
+    wanted: Floats  # what the engine thinks of it; inf: it must stay, NaN: another row leads its instance
     values: Floats  # by object and part
     counts: Records
     masks: Records  # by object: the parts of all its rows
@@ -75,21 +75,29 @@ def hoped(recipe: Recipe, sheet: Sheet, o: int, p: int, odds: Records, repeats: 
     return max(value, low + min(1.0, more) * (high - low))
 
 
+@uncounted
+def leads(store: Store, r: int) -> bool:
+    """Is row r the first of its instance? Rows of one object and stamp are one: they expire together."""
+    older = store.rows[r]["older"]
+    return older < 0 or store.rows[older]["stamp"] != store.rows[r]["stamp"]
+
+
 @uncounted_kernel
 def appraise(
     store: Store,
     recipe: Recipe,
     sheet: Sheet,
     g: int,
-    length: int,
+    K: int,
     odds: Records,
     repeats: Floats,
     repeat: int,
     scratch: Floats,
 ) -> None:
     """All of a group's rows; the dead of its order have been squeezed out."""
-    rows, d, K = store.rows, len(recipe.lows), len(sheet.top)
-    head, size, now = store.packs[g]["head"], store.packs[g]["size"], store.packs[g]["now"]
+    rows, d = store.rows, len(recipe.lows)
+    top = sheet.top[:K]
+    head, size = store.packs[g]["head"], store.packs[g]["size"]
     for i in range(size):
         o = rows[store.order[head + i]]["object"]
         sheet.masks[o] = 0
@@ -121,89 +129,141 @@ def appraise(
         current = combine(recipe, sheet.values, o * d)
         sheet.current[i], sheet.best[i], sheet.bound[i] = current, combine(recipe, scratch, 0), bound
         sheet.parts[i] = seen
-        share = (now - rows[r]["stamp"]) / length * K
-        place = full - 1 - np.int64(share)
-        sheet.share[i] = sheet.top[place] if place >= 0 else -np.inf
         sheet.wanted[i] = 0.0
         if current > bound:
-            full = raise_top(sheet.top, full, sheet.held[o], current)
+            full = raise_top(top, full, sheet.held[o], current)
             sheet.held[o] = current
-            bound = sheet.top[0] if full == K else bound
+            bound = top[0] if full == K else bound
     front = store.fronts[g]
     for place in range(front["start"], front["start"] + min(K, front["size"])):  # the answer stays
         sheet.held[store.lists[place]] = np.inf
     for i in range(size):
-        o = rows[store.order[head + i]]["object"]
-        if sheet.held[o] == np.inf or store.sights[o]["inside"]:
+        r = store.order[head + i]
+        o = rows[r]["object"]
+        if not leads(store, r):
+            sheet.wanted[i] = np.nan
+        elif store.things[o]["oldest"] == r and (sheet.held[o] == np.inf or store.sights[o]["inside"]):
             sheet.wanted[i] = np.inf
 
 
+@uncounted
+def above_score(scores: Floats, size: int, score: float) -> int:
+    """How many of these rising scores are above this one."""
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) // 2
+        if scores[middle] > score:
+            high = middle
+        else:
+            low = middle + 1
+    return size - low
+
+
 @uncounted_kernel
-def weigh(store: Store, sheet: Sheet, g: int, length: int, gains: Records, many: Records, ages: Floats, scale: float) -> None:
-    """How likely each row is to become an answer: by what objects like it have gained. gains[parts, age, ...]"""
+def weigh(
+    store: Store, sheet: Sheet, g: int, K: int, length: int, gains: Records, many: Records, ages: Floats, every: Floats
+) -> None:
+    """How likely each row is to be an answer at the end of its life: by what objects like it have gained.
+
+    gains[parts, how long ago it was seen last, ...]; every: the scores of all objects, rising. When the row expires,
+    those above it are the newer ones that are so now, and the share of a window that is still to come.
+    """
     rows, head, now = store.rows, store.packs[g]["head"], store.packs[g]["now"]
-    for i in range(store.packs[g]["size"]):
-        if sheet.wanted[i] == np.inf:
-            continue
-        r = store.order[head + i]
-        age = (now - rows[r]["stamp"]) / length
-        b = 0
-        while b + 1 < len(ages) and ages[b + 1] <= age:
-            b += 1
-        lacks = sheet.share[i] - sheet.current[i]
-        m = sheet.parts[i]
-        n = min(many[m, b], gains.shape[2])
-        if n == 0:  # nothing is known yet: the more hope, the better
-            x = (sheet.best[i] - sheet.share[i]) / scale
-            sheet.wanted[i] = 0.5 + 0.5 * x / (1.0 + abs(x)) if lacks > -np.inf else 1.0
-            continue
-        total = 0.0
-        for j in range(n):
-            x = (gains[m, b, j] - lacks) / scale
-            total += 0.5 + 0.5 * x / (1.0 + abs(x)) if lacks > -np.inf else 1.0
-        sheet.wanted[i] = total / n * (1.0 - 0.5 * age)
-
-
-@uncounted_kernel
-def follow(store: Store, sheet: Sheet, g: int) -> None:
-    """A row is wanted as much as the older ones of its object are, which need it."""
-    rows, head = store.rows, store.packs[g]["head"]
-    size = store.packs[g]["size"]
+    size, full, top = store.packs[g]["size"], 0, sheet.top
     for i in range(size):
         sheet.held[rows[store.order[head + i]]["object"]] = -np.inf
-    for i in range(size):
-        o = rows[store.order[head + i]]["object"]
-        sheet.held[o] = max(sheet.held[o], sheet.wanted[i])
-        sheet.wanted[i] = sheet.held[o]
+    for i in range(size - 1, -1, -1):
+        r = store.order[head + i]
+        o = rows[r]["object"]
+        if sheet.wanted[i] == 0.0:
+            left = 1.0 - (now - rows[r]["stamp"]) / length
+            silent = (now - rows[store.things[o]["newest"]]["stamp"]) / length
+            b = 0
+            while b + 1 < len(ages) and ages[b + 1] <= silent:
+                b += 1
+            m = sheet.parts[i]
+            n = min(many[m, b], gains.shape[2])
+            total = 0.0
+            for j in range(max(1, n)):
+                score = sheet.current[i] + gains[m, b, j] if n else sheet.best[i]
+                newer = above_score(top, full, score)
+                expected = left * above_score(every, len(every), score) + 0.25
+                total += 1.0 / (1.0 + np.exp(-1.7 * (K - 0.5 - newer - expected) / np.sqrt(expected)))
+            sheet.wanted[i] = total / max(1, n)
+        current = sheet.current[i]
+        if full < len(top) or current > top[0]:
+            full = raise_top(top, full, sheet.held[o], current)
+            sheet.held[o] = current
+
+
+@uncounted
+def add_up(store: Store, r: int) -> bool:
+    """`sum`: a row that has become part of an older instance is added to its row of the same part, if it has one."""
+    rows = store.rows
+    other = rows[r]["older"]
+    while other >= 0 and rows[other]["stamp"] == rows[r]["stamp"]:
+        if rows[other]["part"] == rows[r]["part"]:
+            rows[other]["value"] += rows[r]["value"]
+            return rows[r]["newer"] >= 0
+        other = rows[other]["older"]
+    return False
 
 
 @uncounted_kernel
-def drop_rows(
-    store: Store, recipe: Recipe, g: int, keep: Records, repeat: int, alive: Records, serial: int
-) -> None:
-    """Rows that are not to be kept go. They are in no answer, and their objects lose none that is kept."""
+def fold(store: Store, g: int, stays: Records, repeat: int, alive: Records, serial: int) -> None:
+    """Instances that are not to stay go; what they hold stays for as long as an older instance needs it.
+
+    stays: by place of the row that leads an instance. The order is to be sorted anew, and `relink` to follow.
+    """
     rows, things, order, facts = store.rows, store.things, store.order, store.facts
     head, size = store.packs[g]["head"], store.packs[g]["size"]
-    end = to = head + size
-    for i in range(size):
-        o = rows[order[head + i]]["object"]
-        if not keep[i] and not things[o]["mark"]:
+    for i in range(head, head + size):
+        o = rows[order[i]]["object"]
+        if not things[o]["mark"] and leads(store, order[i]) and not stays[order[i]]:
             if above_floor(store, g, o, o):
                 pull(store, g, 0, o)
             things[o]["mark"] = 1
             store.touched[facts[TOUCHED]] = o
             facts[TOUCHED] += 1
+    for t in range(facts[TOUCHED]):
+        r, stay, stamp, last = things[store.touched[t]]["oldest"], False, NOWHERE, NOWHERE
+        while r >= 0:
+            newer = rows[r]["newer"]
+            if rows[r]["stamp"] != last:
+                last, stay = rows[r]["stamp"], stays[r]
+                stamp = last if stay else stamp
+            if not stay:
+                if stamp > NOWHERE:
+                    rows[r]["stamp"] = stamp
+                if stamp == NOWHERE or (repeat == TOTAL and add_up(store, r)):
+                    unlink(rows, things, r)
+            r = newer
+    end = to = head + size
     for place in range(end - 1, head - 1, -1):
         r = order[place]
-        if keep[place - head]:
+        if rows[r]["object"] < 0:
+            release(rows, facts, alive, serial, r)
+        else:
             to -= 1
             order[to] = r
-        else:
-            unlink(rows, things, r)
-            release(rows, facts, alive, serial, r)
     store.packs[g]["head"] = to
     store.packs[g]["size"] = end - to
     facts[LIVE] -= to - head
+
+
+@uncounted_kernel
+def relink(store: Store, recipe: Recipe, g: int, repeat: int) -> None:
+    """After `fold`: chains, scores and fronts of those who have lost something."""
+    rows, things, facts = store.rows, store.things, store.facts
+    for t in range(facts[TOUCHED]):
+        o = store.touched[t]
+        things[o]["oldest"] = things[o]["newest"] = -1
+        things[o]["rows"] = 0
+    head = store.packs[g]["head"]
+    for place in range(head, head + store.packs[g]["size"]):
+        r = store.order[place]
+        if things[rows[r]["object"]]["mark"]:
+            link(rows, things, rows[r]["object"], r)
     for t in range(facts[TOUCHED]):
         o = store.touched[t]
         things[o]["mark"] = 0

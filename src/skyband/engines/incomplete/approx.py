@@ -61,6 +61,5 @@ class APPROX(Approximate):
         return self.lore[group]["odds"]
 
     def _choose(self, group: int, sheet: Sheet) -> Bools:
-        sheet.wanted[:] = np.maximum(sheet.wanted, ~(sheet.best < sheet.bound))
-        keep: Bools = self._followed(group, sheet) > 0
+        keep: Bools = (sheet.wanted == np.inf) | ~(np.isnan(sheet.wanted) | (sheet.best < sheet.bound))
         return keep

@@ -7,6 +7,9 @@ that of others who are missed too.
 
 Everything happens at arrivals that their number in the group decides, so the answers do not depend on how a stream is
 cut. An object that was dropped and comes back is `first` again.
+
+An item is an instance, as in the paper: an object with a stamp. An instance that goes leaves what it holds to the next
+older one of its object that stays, for as long as that lives: then it has several rows, at most one for each part.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints
 from skyband.engines.incomplete.parts import Parts, Records
 from skyband.engines.incomplete.sketches import Sketches, choose
 from skyband.kernels import pieces
-from skyband.kernels.appraising import Sheet, appraise, drop_rows, follow
+from skyband.kernels.appraising import Sheet, appraise, fold, relink
 from skyband.kernels.assembling import ASK, Columns, squeeze_one, survey
 from skyband.kernels.records import CHANGE
 from skyband.tuning import Tuning
@@ -53,7 +56,7 @@ class Approximate(Parts):
         before = len(self.packs)
         super()._grow(total)
         self.packs["tick"][before:] = self.period
-        self.packs["limit"][before:] = self._limit(0, 0)
+        self.packs["limit"][before:] = self._limit(before, 0)
         more = len(self.packs) - len(self.level)
         self.level = np.concatenate([self.level, np.full(more, COARSEST)])
         self.hits, self.misses = (np.concatenate([array, np.zeros(more, np.int64)]) for array in (self.hits, self.misses))
@@ -124,23 +127,25 @@ class Approximate(Parts):
                 self.recipe,
                 sheet,
                 group,
-                self.length,
+                self.K,
                 self._odds(group),
                 self._repeats(group),
                 self.repeat,
                 np.empty(self.d),
             )
-            keep = self._choose(group, sheet)
-            drop_rows(self.store, self.recipe, group, keep, self.repeat, alive, serial)
+            places, _ = self._places(np.array([group]))
+            stays = np.zeros(len(self.rows), np.bool_)
+            stays[places[self._choose(group, sheet)]] = True
+            shrink(self, group, stays, alive, serial)
             self.packs["limit"][group] = self._limit(group, int(self.packs["size"][group]))
 
     def _choose(self, group: int, sheet: Sheet) -> Bools:
-        """Which rows of a group stay."""
+        """Which rows that lead an instance stay."""
         raise NotImplementedError
 
     def _sheet(self, size: int) -> Sheet:
         things = len(self.things)
-        floats = [np.empty(size) for _ in range(4)]
+        floats = [np.empty(size) for _ in range(3)]
         return Sheet(
             *floats,
             parts=np.empty(size, np.int64),
@@ -149,12 +154,8 @@ class Approximate(Parts):
             counts=np.empty(things * self.d, np.int32),
             masks=np.empty(things, np.int64),
             held=np.empty(things),
-            top=np.empty(self.K),
+            top=np.empty(4 * self.K),
         )
-
-    def _followed(self, group: int, sheet: Sheet) -> Records:
-        follow(self.store, sheet, group)
-        return sheet.wanted
 
     def _odds(self, group: int) -> Records:
         """How likely the parts that an object lacks are to come."""
@@ -204,7 +205,9 @@ class Approximate(Parts):
         names = shadow.things["name"][shadow.rows["object"][places]]
         keep = np.zeros(len(names), np.bool_)
         choose(names, np.full(len(names), group), self.level, self.tuning.seed, keep)
-        drop_rows(shadow.store, self.recipe, group, keep, self.repeat, none, 2**62)
+        stays = np.zeros(len(shadow.rows), np.bool_)
+        stays[places[keep]] = True
+        shrink(shadow, group, stays, none, 2**62)
 
     def facts_of(self) -> dict[str, Any]:
         """Items of the sample, and the precision that it shows: of so many answers that were looked at."""
@@ -212,8 +215,14 @@ class Approximate(Parts):
         precision = hits / (hits + misses) if hits + misses else None
         return {"shadows": int(self.shadow.kept.sum()), "precision": precision, "looked": hits + misses}
 
+    def _instances(self, group: int | None = None) -> int:
+        """How many instances there are, in one group or in all."""
+        groups = np.arange(len(self.packs)) if group is None else np.array([group])
+        rows, _ = self._live(groups)
+        return len(np.unique(np.stack([rows["object"], rows["stamp"]]), axis=1).T) if len(rows) else 0
+
     def size_of(self, query: int) -> int:
-        return super().size_of(query) + int(self.shadow.kept.sum())
+        return self._instances() + int(self.shadow.kept.sum())
 
     @property
     def nbytes(self) -> int:
@@ -253,6 +262,15 @@ class Approximate(Parts):
     def check(self) -> None:
         super().check()
         self.shadow.check()
+
+
+def shrink(engine: Parts, group: int, stays: Bools, alive: Bools, serial: int) -> None:
+    """Keep these instances of a group, by the places of the rows that lead them."""
+    fold(engine.store, group, stays, engine.repeat, alive, serial)
+    head, size = int(engine.packs["head"][group]), int(engine.packs["size"][group])
+    run = engine.order[head : head + size]
+    run[:] = run[np.lexsort((engine.rows["serial"][run], engine.rows["stamp"][run]))]
+    relink(engine.store, engine.recipe, group, engine.repeat)
 
 
 def sketches(lore: dict[str, Records], parts: int, length: int, seed: int) -> Sketches:

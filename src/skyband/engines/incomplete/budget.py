@@ -40,11 +40,15 @@ class BUDGET(Approximate):
     def __init__(self, asked: tuple[Asked, ...], tuning: Tuning, **more: Any) -> None:
         self.budget = tuning.budget or USUAL * max(one.k for one in asked)
         super().__init__(asked, tuning, **more)
-        self.scale = 0.02 * max(1e-300, self.recipe.most - self.recipe.least)
 
-    def _limit(self, group: int, kept: int) -> int:
+    def _room(self, group: int) -> int:
+        """How many instances there may be, besides the shadows."""
         shadows = int(self.shadow.kept[group]) if group < len(self.shadow.packs) else 0
         return max(self.K, self.budget - shadows)
+
+    def _limit(self, group: int, kept: int) -> int:
+        """In rows: each one that comes is one instance more at most."""
+        return kept + max(1, self._room(group) - (self._instances(group) if kept else 0))
 
     def _most_shadows(self, group: int) -> int:
         return self.budget // 5
@@ -60,7 +64,7 @@ class BUDGET(Approximate):
         super()._look(group)
         if group < len(self.shadow.packs):
             self._learn(group)
-        self.packs["limit"][group] = min(int(self.packs["limit"][group]), self._limit(group, 0))
+        self.packs["limit"][group] = self._limit(group, int(self.packs["size"][group]))
 
     def _learn(self, group: int) -> None:
         """What instances of the sample have gained from each age to the end of their lives."""
@@ -72,13 +76,20 @@ class BUDGET(Approximate):
         lore["learnt"][0] = max(int(lore["learnt"][0]), grown)
         for one in fresh:
             mine = rows[one:][rows["object"][one:] == rows["object"][one]]
-            final = self._score(mine)
-            for b, age in enumerate(AGES):
-                then = mine[mine["stamp"] <= rows["stamp"][one] + age * self.length]
-                m = len(set(then["part"].tolist()))
-                place = int(lore["many"][m, b]) % LIVES
-                lore["gains"][m, b, place] = final - self._score(then)
-                lore["many"][m, b] += 1
+            end, final = int(rows["stamp"][one]) + self.length, self._score(mine)
+            for place, row in enumerate(mine):
+                then, until = mine[: place + 1], int(mine["stamp"][place + 1]) if place + 1 < len(mine) else end
+                m, gain = len(set(then["part"].tolist())), final - self._score(then)
+                for b, age in enumerate(AGES):
+                    if row["stamp"] + age * self.length < until:  # it was silent for so long
+                        lore["gains"][m, b, int(lore["many"][m, b]) % LIVES] = gain
+                        lore["many"][m, b] += 1
+
+    def _objects(self, group: int) -> Ints:
+        """The objects of a group, but for those without a score."""
+        places, _ = self._places(np.array([group]))
+        things = np.unique(self.rows["object"][places]).astype(np.int64)
+        return things[~np.isnan(self.sights["score"][things])]
 
     def _score(self, rows: Records) -> float:
         """Of an object that has just these rows."""
@@ -90,10 +101,10 @@ class BUDGET(Approximate):
 
     def _choose(self, group: int, sheet: Sheet) -> Bools:
         lore = self.lore.get(group) or self._new_lore()
-        weigh(self.store, sheet, group, self.length, lore["gains"], lore["many"], AGES, self.scale)
-        wanted = self._followed(group, sheet)
-        most = max(self.K, self._limit(group, 0) * 9 // 10)
-        if len(wanted) <= most:
-            return np.ones(len(wanted), np.bool_)
-        keep: Bools = wanted > np.partition(wanted, len(wanted) - most - 1)[len(wanted) - most - 1]
-        return keep | (wanted == np.inf)
+        every = np.sort(self.sights["score"][self._objects(group)])
+        weigh(self.store, sheet, group, self.K, self.length, lore["gains"], lore["many"], AGES, every)
+        wanted = np.where(np.isnan(sheet.wanted), -np.inf, sheet.wanted)
+        most = max(self.K, self._room(group) * 9 // 10)
+        bar = np.partition(wanted, -most)[-most] if len(wanted) > most else -np.inf
+        keep: Bools = (wanted >= bar) & (wanted > -np.inf)
+        return keep
