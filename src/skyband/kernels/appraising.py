@@ -33,13 +33,16 @@ from skyband.kernels.records import NEVER
 from skyband.kernels.sweeping import raise_top
 
 
+FUTURES = 24  # that are tried for each number of rows more
+
+
 class Sheet(NamedTuple):
     """What is found out of each row of a group, in its order, and what it is found with."""
 
     current: Floats
     best: Floats  # expected
     bound: Floats  # the k-th best current score of distinct newer objects
-    parts: Records  # how many it has
+    parts: Records  # how many its object has, with those of older rows
     wanted: Floats  # what the engine thinks of it; inf: it must stay, NaN: another row leads its instance
     values: Floats  # by object and part
     counts: Records
@@ -82,6 +85,18 @@ def leads(store: Store, r: int) -> bool:
     return older < 0 or store.rows[older]["stamp"] != store.rows[r]["stamp"]
 
 
+@uncounted
+def include(sheet: Sheet, at: int, value: float, repeat: int) -> None:
+    """One row older: what a part counts then."""
+    if sheet.counts[at] == 0:
+        sheet.values[at] = value
+    elif repeat == MOST:
+        sheet.values[at] = max(sheet.values[at], value)
+    elif repeat == TOTAL:
+        sheet.values[at] += value
+    sheet.counts[at] += 1
+
+
 @uncounted_kernel
 def appraise(
     store: Store,
@@ -114,18 +129,11 @@ def appraise(
             for j in range(d):
                 sheet.values[o * d + j] = recipe.lows[j]
                 sheet.counts[o * d + j] = 0
-        at = o * d + p
-        if sheet.counts[at] == 0:
-            sheet.values[at] = value
-        elif repeat == MOST:
-            sheet.values[at] = max(sheet.values[at], value)
-        elif repeat == TOTAL:
-            sheet.values[at] += value
-        sheet.counts[at] += 1
+        include(sheet, o * d + p, value, repeat)
         seen = 0
         for j in range(d):
             scratch[j] = hoped(recipe, sheet, o, j, odds, repeats, repeat)
-            seen += sheet.counts[o * d + j] > 0
+            seen += (sheet.masks[o] >> j) & 1
         current = combine(recipe, sheet.values, o * d)
         sheet.current[i], sheet.best[i], sheet.bound[i] = current, combine(recipe, scratch, 0), bound
         sheet.parts[i] = seen
@@ -159,37 +167,86 @@ def above_score(scores: Floats, size: int, score: float) -> int:
     return size - low
 
 
+@uncounted
+def imagine(
+    recipe: Recipe, sheet: Sheet, o: int, n: int, j: int, recent: Records, repeat: int, scratch: Floats
+) -> float:
+    """The score of an object with n rows more, of values that have come lately; j: which of many possible futures."""
+    d, kinds = len(recipe.lows), recent.shape[1]
+    for p in range(d):
+        scratch[p] = sheet.values[o * d + p]
+    left = n
+    for t in range(d if repeat == ONCE else n):
+        p = (t + j) % d
+        if left == 0:
+            break
+        if repeat == ONCE and (sheet.masks[o] >> p) & 1:
+            continue
+        value = recent[p, (j * (2 * t + 3) + 5 * t) % kinds]
+        fresh = sheet.counts[o * d + p] == 0
+        if repeat == TOTAL and not fresh:
+            scratch[p] += value
+        elif repeat == MOST:
+            scratch[p] = max(scratch[p], value)
+        else:
+            scratch[p] = value
+        left -= 1
+    return combine(recipe, scratch, 0)
+
+
 @uncounted_kernel
 def weigh(
-    store: Store, sheet: Sheet, g: int, K: int, length: int, gains: Records, many: Records, ages: Floats, every: Floats
+    store: Store,
+    recipe: Recipe,
+    sheet: Sheet,
+    g: int,
+    K: int,
+    length: int,
+    chances: Records,  # by parts, by how long ago the object was seen last: of so many rows more
+    ages: Floats,
+    hopes: Floats,  # by parts: after such a silence hardly any more come
+    recent: Records,  # by part: values that have come lately
+    every: Floats,  # the scores of all objects, rising
+    repeat: int,
+    scratch: Floats,
 ) -> None:
-    """How likely each row is to be an answer at the end of its life: by what objects like it have gained.
+    """How likely each instance is to be an answer at the end of its life, for the time that it must be kept.
 
-    gains[parts, how long ago it was seen last, ...]; every: the scores of all objects, rising. When the row expires,
-    those above it are the newer ones that are so now, and the share of a window that is still to come.
+    When it expires, those above it are the newer ones that are so now, and the share of a window that is still to
+    come. One that will be an answer is kept to its end, another one only until there is no more hope.
     """
-    rows, head, now = store.rows, store.packs[g]["head"], store.packs[g]["now"]
+    rows, head, now, d = store.rows, store.packs[g]["head"], store.packs[g]["now"], len(recipe.lows)
     size, full, top = store.packs[g]["size"], 0, sheet.top
     for i in range(size):
-        sheet.held[rows[store.order[head + i]]["object"]] = -np.inf
+        sheet.held[rows[store.order[head + i]]["object"]] = np.nan
     for i in range(size - 1, -1, -1):
         r = store.order[head + i]
         o = rows[r]["object"]
+        if sheet.held[o] != sheet.held[o]:
+            sheet.held[o] = -np.inf
+            for j in range(d):
+                sheet.values[o * d + j] = recipe.lows[j]
+                sheet.counts[o * d + j] = 0
+        include(sheet, o * d + rows[r]["part"], rows[r]["value"], repeat)
         if sheet.wanted[i] == 0.0:
             left = 1.0 - (now - rows[r]["stamp"]) / length
             silent = (now - rows[store.things[o]["newest"]]["stamp"]) / length
             b = 0
             while b + 1 < len(ages) and ages[b + 1] <= silent:
                 b += 1
-            m = sheet.parts[i]
-            n = min(many[m, b], gains.shape[2])
-            total = 0.0
-            for j in range(max(1, n)):
-                score = sheet.current[i] + gains[m, b, j] if n else sheet.best[i]
-                newer = above_score(top, full, score)
-                expected = left * above_score(every, len(every), score) + 0.25
-                total += 1.0 / (1.0 + np.exp(-1.7 * (K - 0.5 - newer - expected) / np.sqrt(expected)))
-            sheet.wanted[i] = total / max(1, n)
+            m, chance = sheet.parts[i], 0.0
+            for n in range(chances.shape[2]):
+                futures = 1 if n == 0 else FUTURES
+                for j in range(futures if chances[m, b, n] > 0.0 else 0):
+                    score = imagine(recipe, sheet, o, n, j, recent, repeat, scratch)
+                    newer = above_score(top, full, score)
+                    expected = left * above_score(every, len(every), score) + 0.25
+                    likely = 1.0 / (1.0 + np.exp(-1.7 * (K - 0.5 - newer - expected) / np.sqrt(expected)))
+                    chance += chances[m, b, n] / futures * likely
+            held = 1.0
+            if silent < hopes[m]:
+                held = min(1.0, max(hopes[m] - silent, hopes[m] / 3) / max(left, 1e-9) + chance)
+            sheet.wanted[i] = chance / held
         current = sheet.current[i]
         if full < len(top) or current > top[0]:
             full = raise_top(top, full, sheet.held[o], current)

@@ -44,7 +44,7 @@ class APPROX(Approximate):
             "repeats": np.ones(self.d),
         }
 
-    def _observe(self, group: int, names: Ints, parts: Ints, stamps: Ints) -> None:
+    def _observe(self, group: int, names: Ints, parts: Ints, stamps: Ints, values: Records) -> None:
         if group not in self.lore:
             self.lore[group] = self._new_lore()
         sketches(self.lore[group], self.d, self.length, self.tuning.seed).observe(names, parts, stamps)

@@ -85,7 +85,8 @@ class Approximate(Parts):
         names, groups = self._columns.names[here], self._groups[here]
         for group in np.unique(groups):
             mine = groups == group
-            self._observe(int(group), *(column[here][mine] for column in self._columns[:2]), self._columns.stamps[here][mine])
+            given = (self._columns.names, self._columns.parts, self._columns.stamps, self._columns.values)
+            self._observe(int(group), *(column[here][mine] for column in given))
         chosen = np.zeros(len(names), np.bool_)
         choose(names, groups, self.level, self.tuning.seed, chosen)
         if not chosen.any() and not self.timed:
@@ -108,7 +109,7 @@ class Approximate(Parts):
             )
         )
 
-    def _observe(self, group: int, names: Ints, parts: Ints, stamps: Ints) -> None:
+    def _observe(self, group: int, names: Ints, parts: Ints, stamps: Ints, values: Records) -> None:
         """More of a group's stream."""
 
     def _prune(self, group: int, alive: Bools, serial: int) -> None:

@@ -1,13 +1,16 @@
 """BUDGET, our own approximation: a fixed number of rows, those that are most likely to matter.
 
-Idea: the chance of an instance to become an answer depends on how many parts it has, how old it is (how long it still
-lives, and how long ago its object was seen), and how much it lacks. What objects in its place have gained in the rest
-of their lives is learnt from the shadows, whose lives are known to the end; what it lacks is measured against the
-newer objects, as many of the k best of them as its age is a share of the window, so that a change of scale is
-followed at once. When the rows are more than the budget, a tenth of them goes: those of the smallest chance.
+Idea: whether an instance will be an answer depends on how many parts its object has, on how long ago it was seen
+last, and on how long the instance still lives. How many rows more objects in its place have got is learnt from the
+shadows, whose lives are known to the end; their values are drawn from those that have come lately. The score it would
+have then is held against the others: those newer ones that are above it now, and as many more as are above it in the
+whole window, for the share of the window that is still to come. So each instance has a chance; who is still hoping is
+kept only until hope ends, so the chance counts for more. When there are more instances than the budget allows, a tenth
+of them goes: those of the smallest chance.
 
-`budget` counts all rows that are kept, the shadows among them (at most a fifth of it); 20 times k unless it is given.
-Memory is bounded by it, whatever the window. With `repeat` the same, since gains are learnt and not computed.
+`budget` counts all that is kept, the rows of the shadows among them (at most a fifth of it); 20 times k unless it is
+given. Memory is bounded by it, whatever the window: an instance has at most one row for each part. With `repeat` the
+same: rows that come again are rows more.
 
 Cost: one sweep of the budget for each tenth of it that arrives.
 """
@@ -23,12 +26,13 @@ from skyband.engines.incomplete.approximate import Approximate
 from skyband.engines.incomplete.parts import Records
 from skyband.kernels import pieces
 from skyband.kernels.appraising import Sheet, weigh
-from skyband.kernels.combine import score_of
 from skyband.tuning import Tuning
 
-AGES = np.array([0.0, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2])  # shares of the window
+AGES = np.array([0.0, 1 / 32, 1 / 16, 3 / 32, 1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2])  # shares of the window
+HOPELESS = 0.05  # when no more than so many gain, hope ends
 GROWN = 7 / 8  # the age at which a life is known
-LIVES = 48  # gains that are remembered for each number of parts and each age
+VALUES = 61  # of each part, that have come lately
+REMEMBERED = 200  # lives of the sample, for each number of parts and each silence
 USUAL = 20  # times k
 
 
@@ -53,12 +57,27 @@ class BUDGET(Approximate):
     def _most_shadows(self, group: int) -> int:
         return self.budget // 5
 
+    @property
+    def _futures(self) -> int:
+        """How many rows more are counted."""
+        return self.d if self.repeat == pieces.ONCE else max(self.d, self.tuning.repeats or 0, 8)
+
     def _new_lore(self) -> dict[str, Records]:
         return {
-            "gains": np.zeros((self.d + 1, len(AGES), LIVES)),
-            "many": np.zeros((self.d + 1, len(AGES)), np.int64),
+            "lives": np.zeros((self.d + 1, len(AGES), self._futures + 1)),
+            "recent": np.tile(self.recipe.highs[:, None], (1, VALUES)),
+            "filled": np.zeros(self.d, np.int64),
             "learnt": np.array([pieces.NOWHERE]),
         }
+
+    def _observe(self, group: int, names: Ints, parts: Ints, stamps: Ints, values: Records) -> None:
+        """The values that have come lately."""
+        lore = self.lore.setdefault(group, self._new_lore())
+        for part in range(self.d):
+            mine = values[parts == part][-VALUES:]
+            places = (int(lore["filled"][part]) + int((parts == part).sum()) - len(mine) + np.arange(len(mine))) % VALUES
+            lore["recent"][part, places] = mine
+            lore["filled"][part] += int((parts == part).sum())
 
     def _look(self, group: int) -> None:
         super()._look(group)
@@ -67,23 +86,39 @@ class BUDGET(Approximate):
         self.packs["limit"][group] = self._limit(group, int(self.packs["size"][group]))
 
     def _learn(self, group: int) -> None:
-        """What instances of the sample have gained from each age to the end of their lives."""
-        lore = self.lore.setdefault(group, self._new_lore())
+        """How many rows more objects of the sample have got, after each number of parts and each silence."""
+        lore, lives = self.lore[group], self.lore[group]["lives"]
         now = int(self.packs["now"][group])
         rows, _ = self.shadow._live(np.array([group]))
         grown = int(now - GROWN * self.length)
         fresh = np.flatnonzero((rows["stamp"] > lore["learnt"][0]) & (rows["stamp"] <= grown))
         lore["learnt"][0] = max(int(lore["learnt"][0]), grown)
         for one in fresh:
+            if rows["object"][one] in rows["object"][:one]:
+                continue  # its object has older rows
             mine = rows[one:][rows["object"][one:] == rows["object"][one]]
-            end, final = int(rows["stamp"][one]) + self.length, self._score(mine)
+            end = int(rows["stamp"][one]) + self.length
             for place, row in enumerate(mine):
-                then, until = mine[: place + 1], int(mine["stamp"][place + 1]) if place + 1 < len(mine) else end
-                m, gain = len(set(then["part"].tolist())), final - self._score(then)
+                until = int(mine["stamp"][place + 1]) if place + 1 < len(mine) else end
+                m, n = len(set(mine["part"][: place + 1].tolist())), min(len(mine) - place - 1, self._futures)
                 for b, age in enumerate(AGES):
                     if row["stamp"] + age * self.length < until:  # it was silent for so long
-                        lore["gains"][m, b, int(lore["many"][m, b]) % LIVES] = gain
-                        lore["many"][m, b] += 1
+                        lives[m, b, n] += 1
+        lives[lives.sum(axis=2) > REMEMBERED] *= 0.5  # what was long ago counts less
+
+    def _chances(self, lore: dict[str, Records]) -> Records:
+        """Of so many rows more; where little is known, all are as likely."""
+        lives = lore["lives"] + 0.05
+        m = np.arange(self.d + 1)[:, None, None]
+        if self.repeat == pieces.ONCE:  # no more than there are parts left
+            lives = np.where(np.arange(self._futures + 1)[None, None, :] <= self.d - m, lives, 0.0)
+        return lives / lives.sum(axis=2, keepdims=True)
+
+    def _hopes(self, chances: Records) -> Records:
+        """By number of parts: after such a silence hardly any more come."""
+        coming = chances[:, :, 0] < 1 - HOPELESS
+        last = len(AGES) - np.argmax(coming[:, ::-1], axis=1)  # the first age after all at which they come
+        return np.where(coming.any(axis=1), np.append(AGES, 1.0)[last], 0.0)
 
     def _objects(self, group: int) -> Ints:
         """The objects of a group, but for those without a score."""
@@ -91,18 +126,24 @@ class BUDGET(Approximate):
         things = np.unique(self.rows["object"][places]).astype(np.int64)
         return things[~np.isnan(self.sights["score"][things])]
 
-    def _score(self, rows: Records) -> float:
-        """Of an object that has just these rows."""
-        values = self.recipe.lows.copy()
-        for part in set(rows["part"].tolist()):
-            mine = rows["value"][rows["part"] == part]
-            values[part] = mine.sum() if self.repeat == pieces.TOTAL else mine.max() if self.repeat == pieces.MOST else mine[-1]
-        return score_of(self.recipe, values)
-
     def _choose(self, group: int, sheet: Sheet) -> Bools:
-        lore = self.lore.get(group) or self._new_lore()
-        every = np.sort(self.sights["score"][self._objects(group)])
-        weigh(self.store, sheet, group, self.K, self.length, lore["gains"], lore["many"], AGES, every)
+        lore = self.lore[group]
+        chances = self._chances(lore)
+        weigh(
+            self.store,
+            self.recipe,
+            sheet,
+            group,
+            self.K,
+            self.length,
+            chances,
+            AGES,
+            self._hopes(chances),
+            lore["recent"],
+            np.sort(self.sights["score"][self._objects(group)]),
+            self.repeat,
+            np.empty(self.d),
+        )
         wanted = np.where(np.isnan(sheet.wanted), -np.inf, sheet.wanted)
         most = max(self.K, self._room(group) * 9 // 10)
         bar = np.partition(wanted, -most)[-most] if len(wanted) > most else -np.inf
