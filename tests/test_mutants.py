@@ -312,7 +312,7 @@ MUTANTS: dict[str, Mutant] = {
         'if now[middle] < changes[i]["instant"]:',
         'if now[middle] <= changes[i]["instant"]:',
     ),
-    "numbers do not go on": ("standing.py", "self.counts = before.copy()", "self.counts = 0 * before"),
+    "numbers do not go on": ("standing.py", "counts = before.copy()", "counts = 0 * before"),
     "numbers of a new query do not go on": (
         "roster.py",
         "numbers[: len(most)] = np.maximum(numbers[: len(most)], most)",
