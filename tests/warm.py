@@ -22,6 +22,10 @@ DATA: dict[str, Any] = {
     "t": np.arange(ROWS),
     "x": np.linspace(0, 1, ROWS) ** 2 % 0.1,
     "y": np.linspace(0, 1, ROWS) ** 3 % 0.1,
+    "p": 0.05 + np.linspace(0, 1, ROWS) ** 2 % 0.9,
+    "id": np.arange(ROWS) % 700,
+    "part": ["n", "s", "w"] * (ROWS // 3),
+    "value": np.linspace(0, 1, ROWS) ** 3 % 1,
     EACH: np.arange(ROWS) % 4,
 }
 PIECES = [{name: column[begin:end] for name, column in DATA.items()} for begin, end in ((0, 2000), (2000, ROWS))]
@@ -72,6 +76,27 @@ def kept() -> None:
     monitor.delete([1, 2, 3])
 
 
+def pairs() -> None:
+    for algorithm in ("SCASE", "TA", "BASIC", "NAIVE"):
+        for window in STREAMS:
+            play(sb.TopKPairs(3, by=sb.Global({"x": "absdiff"}), window=window, algorithm=algorithm))
+    play(sb.TopKPairs(3, by="abs(a.x - b.x) * abs(a.y + b.y)", window=STREAMS[0]), emit="batch")
+
+
+def parts() -> None:
+    for algorithm in ("SWEEP", "EAA", "SLA", "APPROX", "BUDGET"):
+        for window in STREAMS:
+            play(sb.TopKIncomplete(3, parts=["n", "s", "w"], window=window, algorithm=algorithm), id="id")
+    play(sb.TopKIncomplete(3, parts=["n", "s", "w"], window=STREAMS[0], repeat="last"), id="id", emit="batch")
+
+
+def doubts() -> None:
+    for algorithm in ("DOM", "BS"):
+        for window in STREAMS:
+            play(sb.TopKUncertain(3, by="x", window=window, algorithm=algorithm, semantics="u-topk"))
+    play(sb.TopKUncertain(3, by="x", window=STREAMS[0], group=EACH, semantics="u-kranks"))
+
+
 #: Two columns of tasks of about the same length; what share kernels stand in one.
 TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
     [
@@ -79,6 +104,8 @@ TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
         lambda: families("BLOCK"),
         lambda: both("PA", "ADAPTIVE", windows=STREAMS[:1]),
         lambda: families("PA"),
+        pairs,
+        doubts,
     ],
     [
         lambda: both("RA", "SASF", "SARF", "SAPF", "RASF", "RARF", "RAPF"),
@@ -87,6 +114,7 @@ TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
         lambda: grids("SMA"),
         lambda: grids("TSL"),
         kept,
+        parts,
     ],
 )
 
