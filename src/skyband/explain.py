@@ -17,9 +17,10 @@ from skyband.engines.certain import odds
 from skyband.engines.registry import MANY, WINDOWED, choose
 from skyband.errors import QueryError
 from skyband.explain_pairs import explain_pairs
+from skyband.explain_uncertain import AUTO, synopsis
 from skyband.expressions import Form, parse, recognise
 from skyband.families import auto_key, family_key, plain_scoring
-from skyband.query import Query, TopK, TopKPairs
+from skyband.query import Query, TopK, TopKPairs, TopKUncertain
 from skyband.scoring import Linear, Nearest
 from skyband.windows import UntilDeleted, Window
 
@@ -33,6 +34,7 @@ _EXPECTED = {
     "rows": "arrivals in one window, all groups together",
     "rate": "arrivals per second, all groups together",
     "groups": "groups of `per`",
+    "probability": "mean probability of uncertain objects, 0.5 if not given",
     "queries": "queries that differ in their numbers, their k or the ranges of `where`",
 }
 
@@ -107,7 +109,10 @@ def explain(query: Query, **expected: float) -> Explanation:
     form, said, notes = _form(asked)
     groups = expected.get("groups", 1) if query.per_columns else 1
     n, doubts = _arrivals(asked, query.window, expected, groups)
-    kept = _MODELS[algorithm](asked, n)
+    if isinstance(query, TopKUncertain):
+        kept = _Kept(*synopsis(query, algorithm, n, expected.get("probability", 0.5)))
+    else:
+        kept = _MODELS[algorithm](asked, n)
     return Explanation(
         query,
         algorithm,
@@ -139,6 +144,8 @@ def _chosen(query: TopK, queries: int) -> tuple[str, str]:
         return algorithm, "asked for by name"
     if isinstance(query.window, UntilDeleted):
         return algorithm, "what auto takes for UntilDeleted(): it keeps every object, so a deletion may bring any back"
+    if isinstance(query, TopKUncertain):
+        return algorithm, AUTO[algorithm if query.group is None else "alternatives"]
     if query.kind == "Above":
         return algorithm, "what auto takes for thresholds: an object is held only against queries whose cells it is in"
     if queries >= MANY and auto_key(query) is not None and family_key(query) is None:

@@ -32,7 +32,6 @@ from skyband.kernels.pieces import (
 from skyband.kernels.records import NEVER
 from skyband.kernels.sweeping import raise_top
 
-
 FUTURES = 24  # that are tried for each number of rows more
 
 

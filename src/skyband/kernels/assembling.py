@@ -81,9 +81,7 @@ def touch(store: Store, o: int) -> None:
 
 
 @uncounted
-def put_back(
-    store: Store, views: Records, asked: Records, g: int, quiet: bool, out: Records, step: Records
-) -> None:
+def put_back(store: Store, views: Records, asked: Records, g: int, quiet: bool, out: Records, step: Records) -> None:
     """The step ends: who was touched finds its place in the fronts again."""
     V = len(views)
     for t in range(store.facts[TOUCHED]):
@@ -101,9 +99,7 @@ def is_short(store: Store, views: Records, f: int, v: int) -> bool:
 
 
 @uncounted
-def tell_step(
-    store: Store, views: Records, asked: Records, g: int, quiet: bool, out: Records, step: Records
-) -> None:
+def tell_step(store: Store, views: Records, asked: Records, g: int, quiet: bool, out: Records, step: Records) -> None:
     """How answers have changed in this step; who has no row left is forgotten."""
     V, things, facts = len(views), store.things, store.facts
     for v in range(V):
@@ -133,9 +129,7 @@ def tell_step(
 
 
 @uncounted
-def settle(
-    store: Store, views: Records, asked: Records, g: int, quiet: bool, out: Records, step: Records
-) -> None:
+def settle(store: Store, views: Records, asked: Records, g: int, quiet: bool, out: Records, step: Records) -> None:
     """The step ends: fronts are in order again, and answers are compared."""
     put_back(store, views, asked, g, quiet, out, step)
     for v in range(len(views)):
@@ -399,9 +393,7 @@ def take_pieces(
                 return reason
             now = arrivals.now[a]
             if not joint and packs[g]["due"] <= now:
-                if not expire(
-                    store, recipe, views, asked, g, now, repeat, alive, serial, quiet, out, step, margin
-                ):
+                if not expire(store, recipe, views, asked, g, now, repeat, alive, serial, quiet, out, step, margin):
                     return short_of_room(store, views, g, out, margin)
                 reason = short_of_room(store, views, g, out, margin)
                 if reason != DONE:

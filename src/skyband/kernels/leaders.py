@@ -92,9 +92,7 @@ def put(store: Store, f: int, v: int, o: int) -> None:
 
 
 @uncounted
-def cut(
-    store: Store, asked: Records, f: int, v: int, most: int, quiet: bool, out: Records, step: Records
-) -> None:
+def cut(store: Store, asked: Records, f: int, v: int, most: int, quiet: bool, out: Records, step: Records) -> None:
     """A front that has grown to twice its length keeps the best, and its floor rises; the others leave for sure."""
     V, fronts = len(store.sights) // len(store.things), store.fronts
     if fronts[f]["size"] < 2 * most:
@@ -113,9 +111,7 @@ def cut(
 
 
 @uncounted
-def refill(
-    store: Store, asked: Records, g: int, v: int, most: int, out: Records, step: Records
-) -> None:
+def refill(store: Store, asked: Records, g: int, v: int, most: int, out: Records, step: Records) -> None:
     """The front anew, from all objects of the group. Who is in it now is among the best, so nobody is lost."""
     V = len(store.sights) // len(store.things)
     f, head = g * V + v, store.packs[g]["head"]

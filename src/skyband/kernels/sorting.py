@@ -108,7 +108,15 @@ def list_part(store: Store, sorting: Sorted, views: Records, g: int, o: int, p: 
 
 @uncounted
 def search(
-    store: Store, recipe: Recipe, sorting: Sorted, asked: Records, g: int, V: int, v: int, most: int, out: Records,
+    store: Store,
+    recipe: Recipe,
+    sorting: Sorted,
+    asked: Records,
+    g: int,
+    V: int,
+    v: int,
+    most: int,
+    out: Records,
     step: Records,
 ) -> None:
     """TA: the front anew, from the tops of the sorted lists."""
@@ -158,7 +166,14 @@ def above(store: Store, f: int, V: int, v: int, threshold: float) -> bool:
 
 @uncounted
 def settle_sorted(
-    store: Store, recipe: Recipe, sorting: Sorted, views: Records, asked: Records, g: int, quiet: bool, out: Records,
+    store: Store,
+    recipe: Recipe,
+    sorting: Sorted,
+    views: Records,
+    asked: Records,
+    g: int,
+    quiet: bool,
+    out: Records,
     step: Records,
 ) -> None:
     V = len(views)
@@ -171,8 +186,17 @@ def settle_sorted(
 
 @uncounted
 def lose_sorted(
-    store: Store, recipe: Recipe, sorting: Sorted, views: Records, g: int, v: int, repeat: int, own: int, since: int,
-    alive: Records, serial: int,
+    store: Store,
+    recipe: Recipe,
+    sorting: Sorted,
+    views: Records,
+    g: int,
+    v: int,
+    repeat: int,
+    own: int,
+    since: int,
+    alive: Records,
+    serial: int,
 ) -> None:
     """The oldest row of a view leaves it."""
     V = len(views)

@@ -30,7 +30,6 @@ from skyband.kernels.pieces import (
 )
 from skyband.kernels.records import NEVER
 
-
 NOTE = np.dtype(  # of an object, during a sweep
     [
         ("sweep", "i8"),  # the last one that has seen it

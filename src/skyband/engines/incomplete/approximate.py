@@ -59,7 +59,9 @@ class Approximate(Parts):
         self.packs["limit"][before:] = self._limit(before, 0)
         more = len(self.packs) - len(self.level)
         self.level = np.concatenate([self.level, np.full(more, COARSEST)])
-        self.hits, self.misses = (np.concatenate([array, np.zeros(more, np.int64)]) for array in (self.hits, self.misses))
+        self.hits, self.misses = (
+            np.concatenate([array, np.zeros(more, np.int64)]) for array in (self.hits, self.misses)
+        )
 
     def _limit(self, group: int, kept: int) -> int:
         """How many rows a group may have before it is asked for."""

@@ -75,7 +75,9 @@ class BUDGET(Approximate):
         lore = self.lore.setdefault(group, self._new_lore())
         for part in range(self.d):
             mine = values[parts == part][-VALUES:]
-            places = (int(lore["filled"][part]) + int((parts == part).sum()) - len(mine) + np.arange(len(mine))) % VALUES
+            places = (
+                int(lore["filled"][part]) + int((parts == part).sum()) - len(mine) + np.arange(len(mine))
+            ) % VALUES
             lore["recent"][part, places] = mine
             lore["filled"][part] += int((parts == part).sum())
 

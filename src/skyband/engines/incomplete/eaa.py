@@ -25,7 +25,7 @@ import numpy as np
 from skyband.engines.contract import Arrivals, Bools, Ints
 from skyband.engines.incomplete.parts import Parts, Records
 from skyband.kernels import pieces
-from skyband.kernels.assembling import DONE, Columns
+from skyband.kernels.assembling import Columns
 from skyband.kernels.combine import score_of
 from skyband.kernels.counting import COUNTER, Ledger, take_counted, update_all
 

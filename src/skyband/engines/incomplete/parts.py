@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.certain.arena import recast
-from skyband.engines.certain.bands import Bands, _slices
+from skyband.engines.certain.bands import Bands
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints, Ranked
 from skyband.engines.incomplete.register import Register
 from skyband.errors import StateError
@@ -195,8 +195,9 @@ class Parts:
 
     def _widen_order(self) -> None:
         """Every group's run with room to grow; the one that is full doubles."""
-        sizes, full = self.packs["size"], self.packs["head"] + self.packs["size"] == (
-            self.packs["start"] + self.packs["room"]
+        sizes, full = (
+            self.packs["size"],
+            self.packs["head"] + self.packs["size"] == (self.packs["start"] + self.packs["room"]),
         )
         rooms = np.where(full, np.maximum(8, 2 * sizes), np.maximum(self.packs["room"], sizes))
         self._lay_order(rooms)

@@ -44,7 +44,14 @@ def choose(names: Records, groups: Records, levels: Records, seed: int, chosen: 
 
 @uncounted_kernel
 def observe(
-    bits: Records, counters: Records, rows: Records, names: Records, parts: Records, stamps: Records, width: int, seed: int
+    bits: Records,
+    counters: Records,
+    rows: Records,
+    names: Records,
+    parts: Records,
+    stamps: Records,
+    width: int,
+    seed: int,
 ) -> None:
     """Rows are seen: bits[part, map, level] by the largest stamp; counters[slice, part, depth, ...] and rows."""
     for i in range(len(names)):
