@@ -210,7 +210,7 @@ def _same_answer(monitor: Monitor, oracle: Oracle, name: str, asked: dict[str, A
 TASTES = {
     "anything": Taste(),
     "late rows": Taste(timed=(True,), late=("accept",), lateness=(4, 8), edits=False, scores=(0.0, 1.0, 2.0, 3.0, 4.0)),
-    "ties": Taste(scores=(1.0, 1.0, 2.0), chances=(0.5, 0.5, 1.0), edits=False, lateness=(0, 2)),
+    "ties": Taste(scores=(1.0, 1.0, 2.0), chances=(0.5, 0.25, 0.25, 1.0), edits=False, lateness=(0, 2)),
     "one batch": Taste(rows=40, events=1, k=2, n=12, edits=False, chances=(0.5, 0.9, 0.7, 1.0)),
     "queries come and go": Taste(rows=6, events=10, queries=3, chances=tuple(SURE)),
 }

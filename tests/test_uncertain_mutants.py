@@ -1,0 +1,174 @@
+"""Mutants of the uncertain engines: each must die of the contract suite (tests/test_mutants.py says how)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from test_mutants import Suite, copy_of_the_package, suite
+
+__all__ = ["suite"]  # the fixture
+
+STEPS, FRONTS, PREFIXES, MARKS = (f"kernels/{name}.py" for name in ("doubting", "fronts", "prefixes", "marks"))
+UNCERTAIN = "engines/uncertain/"
+CONTRACT = "tests/contract/test_uncertain.py"
+
+
+def scenes(only: str) -> tuple[str, ...]:
+    return (CONTRACT, "-k", f"equals_the_oracle and ({only})")
+
+
+DOM = scenes("DOM")
+LATE = scenes("DOM and late")
+TIES = scenes("(DOM or BS) and ties")
+GOLDEN = ("tests/test_jin.py", "-k", "enough or windows_of_400 or letter")
+QUEUES = ("tests/test_jin.py", CONTRACT, "-k", "read_literally or (SCSQ and one)")
+STORED = ("tests/test_jin.py", "-k", "comes_back")
+ALTERNATIVES = (CONTRACT, "-k", "alternatives")
+
+MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
+    "ties: the older above": (
+        FRONTS,
+        'one["key"] == key and one["mark"] > pos',
+        'one["key"] == key and one["mark"] < pos',
+        TIES,
+    ),
+    "ties in probability: the lower rank": (
+        PREFIXES,
+        "if chance > best[j]:",
+        "if chance >= best[j]:",
+        scenes("u-kranks and ties"),
+    ),
+    "ties of answers: the worse member": (PREFIXES, "if take > stay:", "if take >= stay:", scenes("u-topk and ties")),
+    "expiry: a step too late": (STEPS, "if stamp + length > now:", "if stamp + length >= now:", DOM),
+    "expiry: of the longest window only": (
+        STEPS,
+        'view["first"], view["low"] = first, stamp',
+        'view["low"] = stamp',
+        DOM,
+    ),
+    "expiry: the front keeps who has left": (
+        STEPS,
+        "                    take_out(front",
+        "                    pass  # (front",
+        DOM,
+    ),
+    "arrival: only above the floor": (
+        STEPS,
+        'affected[o] |= key >= view["floor"]\n                if key',
+        'affected[o] |= key > view["floor"]\n                if key',
+        TIES,
+    ),
+    "late: before those of its time": (
+        STEPS,
+        'if past[head + middle]["stamp"] <= low:',
+        'if past[head + middle]["stamp"] < low:',
+        LATE,
+    ),
+    "late: nobody moves on": (STEPS, 'front[j]["mark"] += 1', "pass", LATE),
+    "dominance: those a little above the floor go too": (
+        FRONTS,
+        "key <= floor:\n                forget(past",
+        "key <= floor + 1:\n                forget(past",
+        GOLDEN,
+    ),
+    "dominance: one short is enough": (PREFIXES, "enough = many >= k", "enough = many >= k - 1", GOLDEN),
+    "threshold: enough too soon": (
+        PREFIXES,
+        "enough = surely(few, threshold)",
+        "enough = surely(few * 0.5, threshold)",
+        scenes("pt-k"),
+    ),
+    "ranks: enough too soon": (
+        PREFIXES,
+        "enough = surely(most, best[k - 1])",
+        "enough = surely(most * 0.5, best[k - 1])",
+        GOLDEN,
+    ),
+    "choices: enough too soon": (PREFIXES, "enough = surely(most, top)", "enough = surely(most * 0.5, top)", GOLDEN),
+    "front: cut between equals": (FRONTS, "size += 1\n    if 0 < size < had", "break\n    if 0 < size < had", GOLDEN),
+    "front: a used up front is taken for the window": (
+        STEPS,
+        'if not said[ENOUGH] and state[g]["level"] != -np.inf:',
+        "if False:",
+        scenes("BS"),
+    ),
+    "told: everybody enters first": (MARKS, "new = marks[ticket, bit // 64] & mark == 0", "new = True", DOM),
+    "told: ranks are not told apart": (
+        MARKS,
+        "bit = bits + max(rank - 1, 0)",
+        "bit = bits",
+        scenes("u-kranks and DOM"),
+    ),
+    "told: a ticket is not given back": (
+        STEPS,
+        'forget(past[at]["mark"], free, mark_tally)\n                pasts',
+        "pasts",
+        DOM,
+    ),
+    "stored: marks are lost": (
+        UNCERTAIN + "kept.py",
+        'marks = self.marks[past["mark"][told]]',
+        'marks = 0 * self.marks[past["mark"][told]]',
+        STORED,
+    ),
+    "queue: D is not asked again": (
+        UNCERTAIN + "csq.py",
+        "while (one := self.compact(self.fresh)) is not None:  # line 4",
+        "if (one := self.compact(self.fresh)) is not None:  # line 4",
+        scenes("CSQ-pk"),
+    ),
+    "queue: one set expires at a time": (
+        UNCERTAIN + "csq.py",
+        "while sets and _oldest",
+        "if sets and _oldest",
+        scenes("CCSQ"),
+    ),
+    "segments: a merge forgets the set": (
+        UNCERTAIN + "scsq.py",
+        "for t in [*other.more, *other.compact]",
+        "for t in [*other.more]",
+        scenes("SCSQ"),
+    ),
+    "buffer: emptied": (UNCERTAIN + "scsq_buffer.py", "self.fresh = by_rank(newest[1:])", "self.fresh = []", QUEUES),
+    "alternatives: its own group counts": (
+        UNCERTAIN + "tied.py",
+        "for other in range(at + 1, last + 1):  # all but its own",
+        "for other in range(at, last + 1):",
+        ALTERNATIVES,
+    ),
+    "alternatives: a full group is no reason": ("doubting.py", "> 1 + SLACK:", "> 2 + SLACK:", ALTERNATIVES),
+    "alternatives: who fails where is not counted": (
+        UNCERTAIN + "tied.py",
+        "whole = True",
+        "whole = False",
+        ALTERNATIVES,
+    ),
+}
+
+
+def mutate(package: Path, name: str) -> None:
+    file, old, new, _ = MUTANTS[name]
+    path = package / "skyband" / file
+    text = path.read_text()
+    assert text.count(old) == 1, f"{name}: {text.count(old)} places in {file} look like {old!r}"
+    path.write_text(text.replace(old, new))
+
+
+def test_every_mutant_applies(tmp_path: Path) -> None:
+    for number, name in enumerate(MUTANTS):
+        mutate(copy_of_the_package(tmp_path / str(number)), name)
+
+
+def test_the_package_itself_passes(suite: Suite, tmp_path: Path) -> None:
+    code, written = suite(copy_of_the_package(tmp_path), scenes("DOM and (anything or late)"))
+    assert code == 0, written[-4000:]
+
+
+@pytest.mark.parametrize("name", list(MUTANTS)[:: 1 if "SKYBAND_MUTANTS" in os.environ else 8])
+def test_mutant_dies(name: str, suite: Suite, tmp_path: Path) -> None:
+    mutate(copy_of_the_package(tmp_path), name)
+    code, written = suite(tmp_path, MUTANTS[name][3])
+    assert code not in (0, 5, 99), f"{name} lives:\n{written[-4000:]}"
