@@ -22,9 +22,10 @@ from dashboard.served import Client, served
 from skyband.cli import app
 from skyband.dashboard import limits
 from skyband.dashboard.boards import MonitorBoard, plain
+from skyband.dashboard.followed import ChangesBoard, follow
 from skyband.dashboard.lines import Queued, Topic
 from skyband.dashboard.watch import Watch
-from skyband.errors import QueryError
+from skyband.errors import BatchError, QueryError
 from skyband.spark.answer_file import AnswerFile
 
 ROWS = 5_000
@@ -530,6 +531,43 @@ def test_the_answers_of_a_spark_pipeline(client: Client, root: Path) -> None:
     write(0, [7.0])  # a new run
     wait(lambda: client.get("/api/state")["stream"]["error"] is None)
     shutil.rmtree(folder)
+
+
+def test_the_changes_of_a_spark_pipeline(tmp_path: Path) -> None:
+    """Files count once Spark's log names them; every tenth log file holds all before it."""
+    late = sb.TopK(3, by="delay", window=sb.Last(20), per="origin")
+    monitor = sb.Monitor({"late": late}, id="flight", keep="due")
+    out, logged = tmp_path / "changes", []  # type: tuple[Path, list[str]]
+    (out / "_spark_metadata").mkdir(parents=True)
+    rows = table(130)
+
+    def trigger(batch: int) -> None:
+        name = f"part-{batch}.parquet"
+        parquet.write_table(monitor.push(rows.slice(10 * batch, 10)), out / name)
+        logged.append(json.dumps({"path": f"file:///elsewhere/{name}", "action": "add"}))
+        log = out / "_spark_metadata" / (f"{batch}.compact" if batch % 10 == 9 else str(batch))
+        log.write_text("\n".join(["v1", *(logged if batch % 10 == 9 else logged[-1:])]))
+
+    for batch in range(8):
+        trigger(batch)
+    board = follow(out)
+    assert isinstance(board, ChangesBoard)
+    for batch in range(8, 13):
+        trigger(batch)
+        parquet.write_table(rows, out / "part-of-no-batch.parquet")
+        if batch != 9:  # two come together, the first of them within a compact file
+            assert board.look() and not board.look()
+            told, answer = board.answer("late", None, 99), monitor.answer("late")
+            assert told["columns"] == ["origin", "rank", "id", "score", "due"]
+            assert sorted(map(str, told["rows"])) == sorted(
+                str([plain(v) for v in row.values()]) for row in answer.to_pylist()
+            )
+    again = follow(out)
+    assert again is not None and again.answer("late", None, 99) == board.answer("late", None, 99)
+    (out / "_spark_metadata" / "13").write_text("v2\n")
+    with pytest.raises(BatchError, match="cannot be read"):
+        board.look()
+    assert follow(tmp_path) is None
 
 
 # --- the rest

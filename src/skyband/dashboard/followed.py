@@ -1,9 +1,16 @@
-"""The answers that a Spark pipeline writes (the sink upsert of `skyband run`), shown like those of a Monitor."""
+"""The output folder of a Spark pipeline, shown like the answers of a Monitor.
+
+The sink upsert of `skyband run` keeps the answer itself; of the sink parquet, which appends changes, the answer is put
+together here: who has entered and not left. A file counts once Spark's log of the folder names it.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -109,6 +116,98 @@ class AnswersBoard:
             "from": plain(first.as_py()),
             "to": plain(now.as_py()),
         }
+
+
+class ChangesBoard(AnswersBoard):
+    """Changes that are appended. Nobody says which direction is best: ranks are by score, the largest first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._batch, self._files = -1, 0  # the last batch that is in, and how many files are
+        self._per: list[str] = []
+        self._in: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        super().__init__(folder)
+
+    def look(self) -> bool:
+        fresh = self._fresh()
+        for batch, names in fresh:
+            for name in names:
+                self._take(name)
+            self._batch, self._files = batch, self._files + len(names)
+        if fresh or self._table is None:
+            self._table = self._ranked()
+        return bool(fresh)
+
+    def _fresh(self) -> list[tuple[int, list[str]]]:
+        """Batches that are not in yet, and their files. A log file that is called compact lists all before it, too."""
+        try:
+            found = {int(path.stem): path for path in (self.folder / LOG).iterdir() if path.stem.isdecimal()}
+            whole = max((n for n, path in found.items() if path.suffix == ".compact" and n > self._batch), default=-1)
+            fresh = [(whole, _listed_in(found[whole])[self._files :])] if whole >= 0 else []
+            later = sorted(n for n in found if n > max(self._batch, whole))
+            return fresh + [(n, _listed_in(found[n])) for n in later[:_AT_ONCE]]
+        except (OSError, ValueError, KeyError) as error:
+            raise BatchError(f"{self.folder.name}: Spark's log {LOG} cannot be read ({error}).") from None
+
+    def _take(self, name: str) -> None:
+        from pyarrow import parquet
+
+        try:
+            table = parquet.ParquetFile(self.folder / name).read()
+        except (OSError, pa.ArrowException) as error:
+            raise BatchError(f"{self.folder.name}: {name} cannot be read ({error}).") from None
+        names = table.column_names
+        if not {"query", "at", "score", "diff"} <= set(names):
+            raise BatchError(f"{self.folder.name}: these are no changes of skyband run.")
+        self._per = names[names.index("query") + 1 : names.index("at")]
+        told = [name for name in names if name not in ("at", "diff", "first")]
+        ids = [name for name in ("id", "id_a", "id_b", "rank") if name in names]
+        for row in table.to_pylist():
+            self.changed[row["query"]] = self.changed.get(row["query"], 0) + 1
+            who = tuple(row[one] for one in ("query", *self._per, *ids))
+            there = self._in.setdefault(who, [])
+            if row["diff"] > 0:
+                there.append({name: row[name] for name in told})
+            elif there:  # one id may be in twice
+                same = [place for place, one in enumerate(there) if one["score"] == row["score"]]
+                there.pop(same[0] if same else 0)
+            if not there:
+                del self._in[who]
+
+    def _ranked(self) -> Any:
+        rows = sorted((row for rows in self._in.values() for row in rows), key=lambda row: -row["score"])
+        if not rows:
+            return pa.table({"query": [], "rank": [], "score": []})
+        last: dict[Any, int] = {}
+        for row in rows:
+            group = tuple(row[name] for name in ("query", *self._per))
+            last[group] = row["rank"] = last.get(group, 0) + 1
+        table = pa.Table.from_pylist(sorted(rows, key=_by_group(self._per)))
+        begin = ["query", *self._per, "rank"]
+        return table.select([*begin, *(name for name in table.column_names if name not in begin)])
+
+
+LOG = "_spark_metadata"
+_AT_ONCE = 50  # batches
+
+
+def _by_group(per: list[str]) -> Callable[[dict[str, Any]], Any]:
+    return lambda row: (row["query"], [str(row[name]) for name in per], row["rank"])
+
+
+def _listed_in(log: Path) -> list[str]:
+    """The files that a file of Spark's log names, by their names alone: they lie in the folder."""
+    version, *lines = log.read_text(encoding="utf-8").splitlines()
+    if version != "v1":
+        raise ValueError(f"it is of version {version}")
+    return [unquote(json.loads(line)["path"].rpartition("/")[2]) for line in lines]
+
+
+def follow(folder: Path) -> AnswersBoard | None:
+    """The board of a pipeline's output; None: the folder is none."""
+    if (folder / "answer.parquet").is_file():
+        return AnswersBoard(folder)
+    return ChangesBoard(folder) if (folder / LOG).is_dir() else None
 
 
 def _fixed() -> QueryError:

@@ -164,11 +164,12 @@ def offered(root: Path) -> list[dict[str, str]]:
         except OSError:
             return
         files = [path for path in inner if path.is_file() and _offered(path)]
-        if (folder / "answer.parquet").is_file():
+        if (folder / "answer.parquet").is_file() or (folder / "_spark_metadata").is_dir():
             found.append({"name": str(folder.relative_to(base)), "kind": "answers"})
         elif files and folder != base:
             found.append({"name": str(folder.relative_to(base)), "kind": "folder"})
-        found.extend({"name": str(path.relative_to(base)), "kind": "file"} for path in files)
+        if not (folder / "_spark_metadata").is_dir():
+            found.extend({"name": str(path.relative_to(base)), "kind": "file"} for path in files)
         for path in inner:
             if depth and path.is_dir() and not path.name.startswith((".", "_")) and len(found) < _OFFERED:
                 walk(path, depth - 1)

@@ -19,9 +19,10 @@ from typing import Any, BinaryIO
 
 from skyband.dashboard import limits
 from skyband.dashboard.boards import MonitorBoard, plain
-from skyband.dashboard.followed import AnswersBoard
+from skyband.dashboard.followed import AnswersBoard, follow
 from skyband.dashboard.lines import KAFKA
 from skyband.dashboard.streams import Stream, inside, open_stream
+from skyband.datasets.streams import STREAMS
 from skyband.errors import QueryError, SkybandError
 from skyband.files import only_time
 from skyband.monitor import Monitor
@@ -157,9 +158,11 @@ class Watch:
     def choose(self, given: dict[str, Any], queries: dict[str, Query]) -> None:
         """Another stream, with these queries. On an error everything stays as it was."""
         name, now = given["stream"], self._now
-        if not name.startswith(("-", KAFKA)) and (self.root / name / "answer.parquet").is_file():
-            board: Board = AnswersBoard(inside(self.root, name))
-            stream = None
+        outside = name.startswith(("-", KAFKA)) or name in STREAMS
+        followed = None if outside else follow(inside(self.root, name))
+        board: Board
+        if followed is not None:
+            stream, board = None, followed
         else:
             stream = open_stream(self.root, name, self.pipe, self.topic)
             columns = None if stream.columns is None else stream.columns.names
