@@ -11,6 +11,9 @@ from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+import pyarrow as pa
+
 from dashboard.browser import wait
 from skyband.dashboard.server import make_server
 from skyband.dashboard.watch import Watch
@@ -91,3 +94,38 @@ def served(
         thread.join(20)
         watch.stop()
         listening.close()
+
+
+# --- a stream of flights
+
+ROWS = 5_000
+LATE = "SELECT * FROM f ORDER BY delay DESC LIMIT 3 PER origin WINDOW '10 minutes'"
+LAST = "SELECT * FROM f ORDER BY delay LIMIT 4 WINDOW 500 ROWS"
+
+
+def table(rows: int = ROWS, seed: int = 1) -> Any:
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "flight": np.arange(rows),
+            "due": pa.array(np.arange(rows), pa.timestamp("s")),
+            "origin": rng.choice(["EWR", "JFK", "LGA"], rows),
+            "delay": rng.integers(-10, 300, rows).astype(float),
+        }
+    )
+
+
+def watch_file(client: Client, **more: Any) -> None:
+    body = {"stream": "flights.parquet", "id": "flight", "keep": ["due"], "rate": None, **more}
+    status, told = client.send("PUT", "/api/stream", body)
+    assert status == 200, told
+
+
+def ask(client: Client, name: str, sentence: str) -> Any:
+    status, told = client.send("POST", "/api/queries", {"name": name, "sql": sentence})
+    assert status == 201, told
+    return told
+
+
+def ended(client: Client) -> Any:
+    return wait(lambda: (s := client.get("/api/state"))["stream"]["ended"] and s, 60)

@@ -18,9 +18,10 @@ from starlette.routing import Route
 
 from skyband.dashboard import limits
 from skyband.dashboard.boards import plain
+from skyband.dashboard.frames import Told
 from skyband.dashboard.openapi import described
 from skyband.dashboard.streams import offered
-from skyband.dashboard.watch import Told, Watch
+from skyband.dashboard.watch import Watch
 from skyband.errors import QueryError, SkybandError
 from skyband.explain import explain
 from skyband.query import Query

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from skyband.dashboard import limits
 from skyband.dashboard.boards import MonitorBoard, plain
 from skyband.dashboard.followed import AnswersBoard, follow
+from skyband.dashboard.frames import Frame, Told, Watched
 from skyband.dashboard.lines import KAFKA
 from skyband.dashboard.streams import Stream, inside, open_stream
 from skyband.datasets.streams import STREAMS
@@ -29,26 +30,8 @@ from skyband.monitor import Monitor
 from skyband.query import Query
 
 Board = MonitorBoard | AnswersBoard
-Watched = tuple[str, int | None]  # a query, and which of its groups
 _HISTORY = 120  # samples of throughput and objects kept
 _PATIENCE = 60.0  # seconds that a request waits for the thread (kernels may compile)
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What is shown at one moment, as JSON: the same head for all, and the details that somebody looks at."""
-
-    number: int
-    head: bytes
-    details: dict[Watched, bytes]
-
-
-@dataclass
-class Told:
-    """A program that listens to the changes of a query. `push` is called by the watch's thread."""
-
-    query: str
-    push: Callable[[list[dict[str, Any]]], None]
 
 
 @dataclass
