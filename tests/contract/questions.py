@@ -110,6 +110,17 @@ queries: dict[str, st.SearchStrategy[Query]] = {
         repeat=st.sampled_from([None, "last", "max", "sum"]),
         per=pers,
         algorithm=algorithms("TopKIncomplete"),
+        seed=st.integers(0, 99),
+    )
+    | st.builds(
+        sb.TopKIncomplete,
+        st.integers(1, 9),
+        st.just(["north", "south"]),
+        windows,
+        repeat=st.just("last"),
+        algorithm=st.just("BUDGET"),
+        repeats=st.none() | st.integers(1, 9),
+        budget=st.none() | st.integers(9, 999),
     ),
     "TopKUncertain": st.builds(
         lambda semantics, threshold, **other: sb.TopKUncertain(

@@ -7,8 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
+import numpy as np
 import pyarrow as pa
 import pytest
+from matplotlib import pyplot as plt
 from typer.testing import CliRunner
 
 import skyband as sb
@@ -310,6 +313,46 @@ def test_a_hundred_queries_are_drawn_twenty_times_a_second(server: tuple[Client,
         return best
 
     assert watch.call(cost) < 0.05
+
+
+mpl.use("Agg")
+KINDS = {
+    "TopK": "SELECT * FROM s ORDER BY x DESC LIMIT 3 WINDOW 50 ROWS",
+    "Above": "SELECT * FROM s ABOVE 0.9 BY x WINDOW 50 ROWS",
+    "TopKPairs": "SELECT * FROM s a, s b ORDER BY abs(a.x - b.x) LIMIT 3 WINDOW 50 ROWS",
+    "TopKIncomplete": "SELECT * FROM s PARTS (n, s) COMBINE sum LIMIT 3 WINDOW 50 ROWS REPEAT last",
+    "TopKUncertain": "SELECT * FROM s ORDER BY x DESC LIMIT 3 WINDOW 50 ROWS WITH PROBABILITY p SEMANTICS 'u-kranks'",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_shown(kind: str) -> None:
+    """The answer on the page is the Monitor's; on the plane it is on top of what is kept."""
+    rng = np.random.default_rng(3)
+    rows = pa.table(
+        {
+            "i": rng.integers(0, 30, 200),
+            "x": rng.random(200),
+            "p": rng.random(200) / 2 + 0.25,
+            "part": rng.choice(["n", "s"], 200),
+            "value": rng.random(200),
+        }
+    )
+    monitor = sb.Monitor({}, id="i")
+    board = MonitorBoard(monitor, rows.column_names)
+    board.add("q", sb.sql(KINDS[kind]))
+    board.push(rows, {("q", None)})
+    detail, answer = board.detail("q", None), monitor.answer("q")
+    assert detail["answer"]["columns"] == answer.column_names and answer.num_rows
+    assert detail["answer"]["rows"] == [[plain(value) for value in row.values()] for row in answer.to_pylist()]
+    points = detail["plane"]["points"]
+    assert [point[1] for point in points if point[2]] == answer["score"].to_pylist()
+    assert len([point for point in points if not point[2]]) > 0 if kind in ("TopK", "TopKPairs") else True
+    assert all(-50 < point[0] <= 0 for point in points)
+    assert json.dumps(board.summaries(), allow_nan=False) and board.summaries()[0]["window"] == 50
+    assert sb.plot.plane(monitor).get_legend() is not None
+    assert "q" in monitor._repr_html_()
+    plt.close("all")
 
 
 def test_memory_is_bounded() -> None:
