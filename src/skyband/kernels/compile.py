@@ -41,16 +41,6 @@ def part(function: F) -> F:
     return cast(F, compiled)
 
 
-def uncounted(function: F) -> F:
-    """A part that neither makes arrays nor keeps them: it counts no references to them, at 5 ns each.
-
-    `_nrt` is an option that Numba does not document; without it the code is the same, only slower.
-    """
-    bare: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-    compiled: Any = numba.njit(**bare, **_FLAGS)(function)
-    return cast(F, compiled)
-
-
 def inlined(function: F) -> F:
     """A small part that is compiled into its callers, since passing many arrays costs more than its work."""
     compiled: Any = numba.njit(inline="always", **_FLAGS)(function)
