@@ -145,6 +145,25 @@ def _evenly(rows: int, minutes: int, count: int) -> NDArray[Any]:
     return np.datetime64("2024-01-01", "us") + (np.arange(rows) * (minutes * 60_000_000 / count)).astype("m8[us]")
 
 
+def doubtful(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """Scores in random, rising or falling `order`; probabilities uniform in (0, `most`] (jin2008, section 6)."""
+    rng = np.random.default_rng(seed)
+    score = rng.random(rows)
+    order = p.get("order", "random")
+    if order != "random":
+        score = np.arange(rows) * (1.0 if order == "rising" else -1.0)
+    return {"score": score, "p": p.get("most", 1.0) * (1 - rng.random(rows))}
+
+
+def sightings(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """Sightings of icebergs, drawn again and again: by days since the first one, as probable as its method is good."""
+    if not available("icebergs_2021"):
+        raise Missing("the icebergs of season 2021 are not there: set SKYBAND_DATA")
+    table = skyband.datasets.icebergs_2021()
+    drawn = np.random.default_rng(seed).integers(0, table.num_rows, rows)
+    return {"score": table["days"].to_numpy()[drawn], "p": table["p"].to_numpy()[drawn]}
+
+
 WORKLOADS: dict[str, Workload] = {
     make.__name__: make
     for make in (
@@ -157,5 +176,7 @@ WORKLOADS: dict[str, Workload] = {
         timed_points,
         points,
         scores,
+        doubtful,
+        sightings,
     )
 }
