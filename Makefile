@@ -4,7 +4,7 @@ BIN := .venv/bin
 SHELL := bash
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test kafka cluster-test mutants axe check docs bench lock clean
+.PHONY: help demo test kafka cluster-test faults soak mutants axe check docs bench lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,6 +31,12 @@ kafka: .kafka/ready ## fetch a Kafka broker and Spark's connector (pinned, 54 MB
 
 cluster-test: .venv/ready ## a Spark cluster of processes, and one of them killed in mid-run (minutes)
 	@SKYBAND_CLUSTER=1 $(BIN)/python -m pytest -q -n 0 tests/spark/test_cluster.py
+
+faults: .venv/ready ## break what can break, 50 rounds of each (an hour), and count what was lost
+	@mkdir -p out && rm -f out/faults.jsonl
+	@SKYBAND_LEDGER=$(CURDIR)/out/faults.jsonl SKYBAND_ROUNDS=$${SKYBAND_ROUNDS:-50} SKYBAND_FUZZ=20 \
+		$(BIN)/python -m pytest -q -n 0 tests/faults tests/spark/test_rounds.py tests/spark/test_disks.py
+	@PYTHONPATH=tests $(BIN)/python -m faults.ledger out/faults.jsonl
 
 mutants: .venv/ready ## break the engines in every known way: the tests must notice
 	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/test_mutants.py

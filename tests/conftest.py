@@ -6,7 +6,20 @@ from typing import Any
 
 import pytest
 
-_FILES = ("pipeline", "demo", "run", "faults", "session", "kafka", "metrics", "cluster", "disks", "spark_benchmarks")
+_FILES = (
+    "pipeline",
+    "demo",
+    "run",
+    "faults",
+    "session",
+    "kafka",
+    "metrics",
+    "cluster",
+    "disks",
+    "upgrade",
+    "rounds",
+    "spark_benchmarks",
+)
 STARTS_SPARK = tuple(f"spark/test_{name}.py" for name in _FILES)
 
 

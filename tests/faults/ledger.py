@@ -40,7 +40,7 @@ def note(told: dict[str, Any]) -> None:
 
 
 def table(file: Path) -> str:
-    told = [json.loads(text) for text in file.read_text().splitlines()]
+    told = [row for row in map(json.loads, file.read_text().splitlines()) if "what" in row]
     columns = ("what", "rounds", "changes", "lost", "doubled", "wrong")
     lines = ["| " + " | ".join(columns) + " |", "|---|" + "---:|" * (len(columns) - 1)]
     lines += ["| " + " | ".join(f"{row[c]:,}" if c != "what" else row[c] for c in columns) + " |" for row in told]

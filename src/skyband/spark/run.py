@@ -258,7 +258,7 @@ def _last_batch(checkpoint: str) -> int | None:
 
 _ADVICE = {
     "No space left on device": "Make room on the disk of run.checkpoint, sink.path and Spark's local folders",
-    "Read-only file system": "Make it writable, or copy the checkpoint and name the copy",
+    "Read-only file system": "Make it writable again (a checkpoint cannot be moved: it names its own place)",
     "Permission denied": "Let this user write to run.checkpoint and sink.path",
 }
 
