@@ -79,6 +79,21 @@ class Query:
         """`per` as it is kept: a tuple of column names, empty for one group."""
         return tuple(self.per or ())
 
+    @property
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """The columns that each argument names. What a function reads nobody knows: it has no entry."""
+        by, where = getattr(self, "by", None), getattr(self, "where", None)
+        found: dict[str, tuple[str, ...]] = {}
+        if isinstance(by, str) and self.kind == "TopKPairs":
+            found["by"] = tuple(dict.fromkeys(name[2:] for name in parse(by, members=("a", "b")).columns))
+        elif isinstance(by, str):
+            found["by"] = parse(by).columns
+        elif by is not None and not callable(by):
+            found["by"] = by.columns
+        found |= {} if where is None else {"where": parse(where).columns}
+        named = {key: getattr(self, key, None) for key in ("probability", "group")}
+        return found | {key: (name,) for key, name in named.items() if name is not None} | {"per": self.per_columns}
+
     def __repr__(self) -> str:
         """As one would type it: without what is as usual."""
         said = []

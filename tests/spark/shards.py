@@ -20,9 +20,10 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from contract.streams import Asked, Clockwork, Row, cells
 from skyband import Above, Last, Linear, Monitor, Nearest, TopK
-from skyband.changes import answer_names, change_names
+from skyband.changes import answer_names, change_names, of_pair
 from skyband.engines.registry import APPROXIMATE
 from skyband.options import Options
+from skyband.query import Query
 from skyband.spark import directory, packing, piles
 from skyband.spark.operator import Operator
 from skyband.spark.packing import REPORT, from_bytes, in_order, pack, unpack
@@ -45,6 +46,7 @@ _OURS = {
     "at": pa.int64(),
     "rank": pa.int64(),
     "score": pa.float64(),
+    "probability": pa.float64(),
     "diff": pa.int8(),
     "first": pa.bool_(),
 }
@@ -87,7 +89,7 @@ class Shards:
 
     def __init__(
         self,
-        queries: Mapping[str, Asked],
+        queries: Mapping[str, Query],
         options: dict[str, Any],
         shards: int,
         *,
@@ -110,14 +112,14 @@ class Shards:
         self.types: dict[str, Any] = {}  # of the last trigger's columns
         self.sent = 0  # rows that left the mappers
 
-    def _plan(self, queries: Mapping[str, Asked]) -> Plan:
+    def _plan(self, queries: Mapping[str, Query]) -> Plan:
         defaults = {"time": None, "part": "part", "value": "value", "keep": (), "emit": "arrival"}
         options = Options(**{**defaults, "late": "accept", "invalid": "reject", **self.options})
         assert options.id is not None
         order = self.order or tuple(name for name in (options.time, options.id) if name is not None)
         return Plan(dict(queries), options, order, self.shards, (*_TYPES, "t"), self.forget, self.watermarked)
 
-    def restart(self, queries: Mapping[str, Asked] | None = None, *, shards: int | None = None, **options: Any) -> None:
+    def restart(self, queries: Mapping[str, Query] | None = None, *, shards: int | None = None, **options: Any) -> None:
         """A new operator over the state that there is."""
         self.shards = shards or self.shards
         self.options = {**self.options, **options}
@@ -163,7 +165,9 @@ class Shards:
         asked, timed = self.plan.queries.values(), options.time is not None
         answer = ["query", *answer_names(asked, options.kept, timed)]
         names = answer if self.whole else change_names(asked, options.kept, timed)
-        known = {**types, "id": types[options.id or ""], "time": types.get(options.time or ""), **_OURS}
+        roles = {role: types[name] for role, name in options.roles.items()}
+        pairs = {end: type_ for role, type_ in roles.items() for end in of_pair(role)}
+        known = {**types, **pairs, **roles, **_OURS}
         return pa.schema([pa.field(name, known[name]) for name in names])
 
     def shards_now(self) -> list[Shard]:
@@ -208,7 +212,7 @@ def without_numbers(monitor: Monitor, changes: Any) -> list[Row]:
 
 @dataclass(frozen=True)
 class Stream:
-    queries: dict[str, Asked]
+    queries: Mapping[str, Query]
     options: dict[str, Any]
     shards: int
     triggers: list[list[Any]]  # the partitions of each, as tables

@@ -224,7 +224,7 @@ def test_deletions_are_no_arrivals_and_unknown_ids_are_counted(per: Any) -> None
     totals = [one.totals() for one in shards.shards_now()]
     assert sum(one["arrivals"] for one in totals) == monitor.stats()["arrivals"] == 20
     assert sum(one["rejected"] for one in totals) == 3
-    unknown = sum(one["unknown"] for one in totals) if per else max(one["unknown_anywhere"] for one in totals)
+    unknown = sum(one["refused"] for one in totals) if per else max(one["refused_anywhere"] for one in totals)
     assert unknown == monitor.stats()["rejected"]["unknown id"] == 13
     assert sum(one["objects"] for one in totals) == 6
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from skyband.errors import QueryError
-from skyband.expressions import parse
 from skyband.monitor import Monitor
 from skyband.options import Options, check_op
 from skyband.pipeline_file.sources import INTEGERS, TIMES
 from skyband.pipeline_file.table import Table, near
 from skyband.pipeline_file.values import Sink, Source
-from skyband.query import Query, TopKPairs
+from skyband.query import Query, TopKIncomplete
 from skyband.windows import Last
 
 _DAY = 86400 * 10**9
@@ -84,14 +83,12 @@ def _columns(table: Table, stream: dict[str, Any], queries: dict[str, Query], so
         for name in (stream[key],) if isinstance(stream.get(key), str) else stream.get(key, ()):
             look(f"stream.{key}", name)
     for name, query in queries.items():
-        for key in ("by", "where"):
-            said = getattr(query, key, None)
-            if isinstance(said, str):
-                said = parse(said, members=("a", "b") if isinstance(query, TopKPairs) else ())
-            for column in getattr(said, "columns", ()):
+        for key, named in query.reads.items():
+            for column in named:
                 look(f"queries.{name}.{key}", column)
-        for column in query.per_columns:
-            look(f"queries.{name}.per", column)
+    if any(isinstance(query, TopKIncomplete) for query in queries.values()):
+        for key in ("part", "value"):
+            look(f"stream.{key}", stream.get(key, key))
     if (type_ := columns.get(stream.get("time", ""), "").lower()) == "":
         return
     if type_ not in (*INTEGERS, *TIMES, "date"):

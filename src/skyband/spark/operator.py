@@ -23,7 +23,7 @@ from skyband.spark.plan import Plan, labels
 from skyband.spark.shard import Shard
 
 _FIGURES = (
-    *("arrivals", "late", "late_anywhere", "rejected", "unknown", "unknown_anywhere"),
+    *("arrivals", "late", "late_anywhere", "rejected", "refused", "refused_anywhere"),
     *("groups", "objects", "bytes"),
 )
 TOLD = "blob binary, " + ", ".join(f"{name} long" for name in _FIGURES)

@@ -22,7 +22,8 @@ from skyband.columns import lent, plain
 from skyband.families import crowd_key, plain_scoring, tame_for
 from skyband.groups import Groups
 from skyband.monitor import Monitor
-from skyband.spark.plan import Asked, Family, Plan, hash_groups, labels, shard_of
+from skyband.query import Above, Query, TopK
+from skyband.spark.plan import Family, Plan, hash_groups, labels, shard_of
 from skyband.state import Seen
 
 Bools = NDArray[np.bool_]
@@ -79,7 +80,7 @@ class Packer:
         self.counts: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()  # by reason
 
-    def _examiner(self, queries: dict[str, Asked], crowds: Crowds) -> Monitor:
+    def _examiner(self, queries: dict[str, Query], crowds: Crowds) -> Monitor:
         """Judges rows for these queries: by their scores, but for those that speak for a crowd."""
         examiner = Monitor(queries, **self.plan.monitor_options())
         examiner.judge_apart(but=crowds)
@@ -101,7 +102,7 @@ class Packer:
         """Rows with numbers so large that the queries of a crowd may judge them differently."""
         wild = np.zeros(table.num_rows, np.bool_)
         batch = Batch(table)
-        said = (self.plan.queries[name].by for name in self.crowds)
+        said = (getattr(self.plan.queries[name], "by", None) for name in self.crowds)
         scorings: list[Any] = [plain_scoring(by) if isinstance(by, str) else by for by in said]
         for name, most in dict.fromkeys((name, tame_for(by)) for by in scorings for name in by.columns):
             wild |= np.abs(batch.numbers(name).values) > most
@@ -153,7 +154,7 @@ class Packer:
         Of time windows, what can never be an answer is left out (kernels/lookahead.py has the proof; `Above` asks only
         for what is above). Other partitions' rows of the trigger may come between these, which only adds objects above
         and dominators. Not for crowds: to look through the rows for each query would take longer than its shard does,
-        with an index, for all.
+        with an index, for all. Pairs, parts and probabilities depend on more than the rows at hand: all are sent.
         """
         groups = Groups(family.per)
         codes: Any = None
@@ -166,7 +167,7 @@ class Packer:
             crowd = [other for name in home.queries for other in crowds.get(name, ())]
             if home.timed and crowd:
                 rows = rows if one.eligible is None else rows & one.eligible
-            elif home.timed and rows.any():
+            elif home.timed and rows.any() and isinstance(home.example, TopK | Above):
                 assert seen.moments is not None
                 if codes is None:
                     codes = groups.codes_where(seen.accepted, [seen.per[name] for name in family.per])
@@ -197,7 +198,7 @@ def _crowds(plan: Plan) -> Crowds:
     """Where very many queries differ only in the numbers of their scoring: one that speaks for the others."""
     found: dict[Any, list[str]] = {}
     for name, query in plan.queries.items():
-        key = crowd_key(query)
+        key = crowd_key(query) if isinstance(query, TopK | Above) else None
         if key is not None:
             found.setdefault(key, []).append(name)
     few = min(_FEW * plan.shards, _MOST)

@@ -29,11 +29,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from skyband.changes import answer_names, change_names
+from skyband.changes import answer_names, change_names, of_pair
 from skyband.errors import QueryError
 from skyband.monitor import Monitor
 from skyband.options import Options, check_op, named
-from skyband.query import Above, Query, TopK
+from skyband.query import Query, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.spark.operator import TOLD, Operator
 from skyband.spark.packing import PACKED, pack, reject, unpack
 from skyband.spark.plan import Plan
@@ -46,6 +46,7 @@ _OURS: dict[str, DataType] = {
     "at": LongType(),
     "rank": LongType(),
     "score": DoubleType(),
+    "probability": DoubleType(),
     "diff": ByteType(),
     "first": BooleanType(),
 }
@@ -121,15 +122,19 @@ def rejected(
     *,
     time: str | None = None,
     id: str | None = None,
+    part: str = "part",
+    value: str = "value",
     op: str | None = None,
 ) -> DataFrame:
     """The rows that `monitor` rejects, with all their columns, a `reason` and the `queries` that reject it.
 
-    id, op: for queries over `UntilDeleted()`; ids that are unknown only the running query knows.
+    id, op: for queries over `UntilDeleted()`, and id, part, value for `TopKIncomplete`. What depends on earlier rows
+    (unknown ids, second rows of a part, groups whose probabilities pass 1) only the running query knows.
     """
     check(df.sparkSession, streaming=False)
-    asked, roles = named(queries), {"time": time, "id": id, "op": op}
-    Monitor(asked, **roles)  # type: ignore[arg-type]  # says what is wrong before any job runs
+    asked = named(queries)
+    roles: dict[str, Any] = {"time": time, "id": id, "part": part, "value": value, "op": op}
+    Monitor(asked, **roles)  # says what is wrong before any job runs
     for name in ("reason", "queries"):
         if name in df.columns:
             raise QueryError(f"rejected() adds a column {name!r}, and the DataFrame has one. Rename that first.")
@@ -153,16 +158,13 @@ def _plan(
     spark = df.sparkSession
     check(spark, streaming=df.isStreaming)
     checked = Monitor(named(queries), **dataclasses.asdict(options))  # says what is wrong before any job runs
-    asked = {name: query for name, query in checked.queries.items() if isinstance(query, TopK | Above)}
+    asked = checked.queries
     check_op(options.op, asked.values())
     if options.id is None:
         raise QueryError("skyband.spark needs id=: the column that labels objects, since rows have no number here.")
     ordered = (options.time, options.id) if order is None else (order,) if isinstance(order, str) else tuple(order)
-    if options.late == "drop" and options.time is not None and ordered[:1] != (options.time,):
-        raise QueryError(
-            f'late="drop" needs an order that begins with the time column, order=({options.time!r}, ...): '
-            "else a shard cannot know which of its rows other shards' rows have made late."
-        )
+    if options.time is not None and ordered[:1] != (options.time,):
+        _check_order(options, asked)
     count = spark.sparkContext.defaultParallelism if shards is None else shards
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 10_000:
         raise QueryError(f"shards={shards!r} must be a whole number from 1 to 10,000.")
@@ -194,6 +196,24 @@ def _plan(
     return plan
 
 
+def _check_order(options: Options, queries: Mapping[str, Query]) -> None:
+    """Who cannot do with an order that does not begin with the time."""
+    wanted = f"an order that begins with the time column, order=({options.time!r}, ...)"
+    if options.late == "drop":
+        raise QueryError(
+            f'late="drop" needs {wanted}: '
+            "else a shard cannot know which of its rows other shards' rows have made late."
+        )
+    for name, query in queries.items():
+        once = isinstance(query, TopKIncomplete) and query.repeat is None
+        grouped = isinstance(query, TopKUncertain) and query.group is not None
+        if query.window.timed and (once or grouped):
+            raise QueryError(
+                f"{name}: {'repeat=None' if once else 'group='} needs {wanted}: else a shard cannot know which rows "
+                "have left the window when the next one comes."
+            )
+
+
 def _unit_of(time: str, type_: DataType) -> int | None:
     """Nanoseconds of a unit of the time column; None: integers."""
     if isinstance(type_, TimestampType | TimestampNTZType):
@@ -209,7 +229,8 @@ def _unit_of(time: str, type_: DataType) -> int | None:
 def _run(
     df: DataFrame, plan: Plan, names: list[str], watermark: str | None, metrics: str | None, *, whole: bool
 ) -> DataFrame:
-    schema = StructType([StructField(name, _type_of(name, df, plan.options)) for name in names])
+    types = _types(df, plan)
+    schema = StructType([StructField(name, types[name]) for name in names])
     first: Callable[[Iterator[Any]], Iterator[Any]] = partial(pack, plan)
     last: Callable[[Iterator[Any]], Iterator[Any]] = partial(unpack, to_arrow_schema(schema, timezone="UTC"))
     plain = [col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(plan.wanted(plan.queries))]
@@ -228,9 +249,9 @@ def _run(
 
 def _figures() -> dict[str, Column]:
     """What is told of a trigger; a family without `per` counts late rows in each of its shards."""
-    late, unknown = (greatest(total(name), largest(f"{name}_anywhere")) for name in ("late", "unknown"))
+    late, refused = (greatest(total(name), largest(f"{name}_anywhere")) for name in ("late", "refused"))
     figures = {name: total(name) for name in ("groups", "objects", "bytes")}
-    figures = {"arrivals": total("arrivals") - late, "late": late, "rejected": total("rejected") + unknown, **figures}
+    figures = {"arrivals": total("arrivals") - late, "late": late, "rejected": total("rejected") + refused, **figures}
     return {name: coalesce(figure, lit(0)) for name, figure in figures.items()}
 
 
@@ -238,9 +259,10 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _type_of(name: str, df: DataFrame, options: Options) -> DataType:
-    """The type of an output column."""
-    if name in _OURS:
-        return _OURS[name]
-    source = {"id": options.id, "time": options.time}.get(name) or name
-    return df.schema[source].dataType
+def _types(df: DataFrame, plan: Plan) -> dict[str, DataType]:
+    """Of the columns that may come out."""
+    roles, asked = plan.options.roles, plan.queries.values()
+    sources = {name: name for query in asked for name in query.per_columns} | roles
+    if any(isinstance(query, TopKPairs) for query in asked):
+        sources |= {end: source for role, source in roles.items() for end in of_pair(role)}
+    return {name: df.schema[source].dataType for name, source in sources.items()} | _OURS

@@ -11,18 +11,16 @@ import json
 import zlib
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skyband.columns import distinct, key_bits, valid_of
-from skyband.expressions import parse
 from skyband.options import Options
-from skyband.query import Above, TopK
+from skyband.query import Query, TopKIncomplete
 
 Ints = NDArray[np.int64]
-Asked: TypeAlias = TopK | Above
 Words = NDArray[np.uint64]
 
 
@@ -36,7 +34,7 @@ class Family:
 class Plan:
     """One call of `monitor`, as workers see it."""
 
-    queries: dict[str, Asked]
+    queries: dict[str, Query]
     options: Options
     order: tuple[str, ...]
     shards: int
@@ -45,8 +43,8 @@ class Plan:
     watermarked: bool = False
 
     @cached_property
-    def families(self) -> dict[Family, dict[str, Asked]]:
-        families: dict[Family, dict[str, Asked]] = {}
+    def families(self) -> dict[Family, dict[str, Query]]:
+        families: dict[Family, dict[str, Query]] = {}
         for name, query in self.queries.items():
             families.setdefault(Family(query.per_columns, query.window.timed), {})[name] = query
         return families
@@ -56,7 +54,7 @@ class Plan:
         """The shards of the queries without `per`."""
         return {name: home_of(query, self.shards) for name, query in self.queries.items() if not query.per_columns}
 
-    def members(self, family: Family, shard: int) -> dict[str, Asked]:
+    def members(self, family: Family, shard: int) -> dict[str, Query]:
         """The family's queries that a shard answers."""
         queries = self.families.get(family, {})
         if family.per:
@@ -66,21 +64,19 @@ class Plan:
     def monitor_options(self) -> dict[str, Any]:
         return asdict(self.options)
 
-    def wanted(self, queries: dict[str, Asked]) -> tuple[str, ...]:
+    def wanted(self, queries: dict[str, Query]) -> tuple[str, ...]:
         """The columns that these queries read or report, and those that order rows."""
         names = dict.fromkeys(self.order)
         for role in (self.options.id, self.options.time, self.options.op, *self.options.kept):
             if role is not None:
                 names[role] = None
         for query in queries.values():
-            names |= dict.fromkeys(query.per_columns)
-            if query.where is not None:
-                names |= dict.fromkeys(parse(query.where).columns)
-            if isinstance(query.by, str):
-                names |= dict.fromkeys(parse(query.by).columns)
-            elif hasattr(query.by, "columns"):
-                names |= dict.fromkeys(query.by.columns)
-            else:
+            reads = query.reads
+            for columns in reads.values():
+                names |= dict.fromkeys(columns)
+            if isinstance(query, TopKIncomplete):
+                names |= dict.fromkeys((self.options.part, self.options.value))
+            elif "by" not in reads:
                 names |= dict.fromkeys(self.columns)
         return tuple(names)
 
@@ -96,7 +92,7 @@ class Plan:
         return told
 
 
-def home_of(query: Asked, shards: int) -> int:
+def home_of(query: Query, shards: int) -> int:
     """The shard of a query without `per`: the same for all that can share a skyband, whatever else is asked."""
     shared = dict(query.to_dict(), k=0, window=query.window.timed)
     shared.pop("threshold", None)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from skyband.snapshot import unpack
 from skyband.spark.session import session
-from skyband.spark.shard import unknown_ids
+from skyband.spark.shard import refusals
 
 _COLUMNS = (
     "shard int, per string, window string, queries array<string>, groups long, objects long, cells long, bytes long, "
@@ -22,8 +22,8 @@ def state(path: str, *, operator: int = 0) -> DataFrame:
 
     groups, objects: how many are kept; cells, bytes: the values that hold them (the first row of a shard carries its
     index, too); late: rows that were dropped for it, as far as they reached the shard; rejected: rows by reason, which
-    shard 0 counts for all (but for unknown ids, which are counted where they are looked for). operator: which stateful
-    operator of the streaming query, if it has several.
+    shard 0 counts for all (but for what depends on earlier rows, such as unknown ids: it is counted where they are).
+    operator: which stateful operator of the streaming query, if it has several.
     """
     spark = SparkSession.getActiveSession() or session()
     stored = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", "head").load(path)
@@ -38,7 +38,6 @@ def _rows(head: bytes) -> list[tuple[Any, ...]]:
         size = len(head) if i == 0 else 0
         groups, objects, held = (parts[f"{i}.{name}"] for name in ("groups", "objects", "bytes"))
         described = facts["described"][i]
-        unknown = unknown_ids(described)
         late = max((max(home["late"]) for home in described["homes"]), default=0)
         rows.append(
             (
@@ -51,7 +50,7 @@ def _rows(head: bytes) -> list[tuple[Any, ...]]:
                 int((groups > 0).sum()),
                 int(held.sum()) + size,
                 late,
-                facts["rejected"] | ({"unknown id": unknown} if unknown else {}),
+                facts["rejected"] | refusals(described),
             )
         )
     return rows

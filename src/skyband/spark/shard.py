@@ -26,11 +26,15 @@ from skyband.spark.directory import NEVER, Directory
 from skyband.spark.forgetting import Forgetting
 from skyband.spark.packing import moment_of
 from skyband.spark.piles import Pile
-from skyband.spark.plan import Asked, Family, Plan, hash_groups
+from skyband.spark.plan import Family, Plan, hash_groups
 from skyband.state import State
 from skyband.storing import cut, describe, join, revive
 
 Ints = NDArray[np.int64]
+_BY_STATE = (
+    *("unknown id", "second row of the same part", "probabilities of a group pass 1"),  # rows
+    "pair without a score",
+)
 
 
 class Cells(Protocol):
@@ -138,7 +142,7 @@ class Shard:
         for family in [family for family in self.directories if family not in self.facts]:
             del self.directories[family]
 
-    def _begin(self, queries: dict[str, Asked], clock: Any) -> Monitor:
+    def _begin(self, queries: dict[str, Query], clock: Any) -> Monitor:
         """Queries that start empty, at the stream's clock."""
         monitor = Monitor(queries, **self.plan.monitor_options())
         if clock is not None:
@@ -214,36 +218,36 @@ class Shard:
         """What there is to tell of the shard."""
         directories = list(self.directories.values())
         late = {family: max(max(home["late"]) for home in facts["homes"]) for family, (facts, _) in self.facts.items()}
-        unknown = {family: unknown_ids(facts) for family, (facts, _) in self.facts.items()}
+        refused = {family: sum(refusals(facts).values()) for family, (facts, _) in self.facts.items()}
         return {
             "arrivals": self.counts["arrivals"],
             "late": max((count for family, count in late.items() if family.per), default=0),
             "late_anywhere": max(late.values(), default=0),  # families without `per` count a row once per shard
             "rejected": sum(self.rejected.values()),
-            "unknown": max((count for family, count in unknown.items() if family.per), default=0),
-            "unknown_anywhere": max(unknown.values(), default=0),
+            "refused": max((count for family, count in refused.items() if family.per), default=0),
+            "refused_anywhere": max(refused.values(), default=0),
             "groups": int(sum(one.groups.sum() for one in directories)),
             "objects": int(sum(one.objects.sum() for one in directories)),
             "bytes": int(sum(one.bytes.sum() for one in directories)),
         }
 
 
-def _takes_new_form(described: dict[str, Any], queries: dict[str, Asked], pile: Pile) -> bool:
+def _takes_new_form(described: dict[str, Any], queries: dict[str, Query], pile: Pile) -> bool:
     """Will what is stored of every group look different? When engines start, or a shared window cannot stay so."""
     for home in described["homes"]:
         if not home["started"] and pile.rows:
             return True
         if home.get("scored", True):
             continue
-        by = plain_scoring(queries[next(iter(home["queries"]))].by)
+        by = plain_scoring(getattr(queries[next(iter(home["queries"]))], "by", None))
         if any(judge_family(Batch(piece), by) is None for piece in pile.pieces()):
             return True
     return False
 
 
-def unknown_ids(described: dict[str, Any]) -> int:
-    """Rows that were to delete an id which was not there: only the state knows."""
-    return int(described["counters"]["rejected"].get("unknown id", 0))
+def refusals(described: dict[str, Any]) -> dict[str, int]:
+    """By reason, what only the state could reject; all else mappers have counted."""
+    return {reason: count for reason, count in described["counters"]["rejected"].items() if reason in _BY_STATE}
 
 
 def _inventory(state: State, groups: Groups, family: Family) -> tuple[NDArray[np.bool_], Ints, Ints]:
@@ -259,7 +263,7 @@ def _inventory(state: State, groups: Groups, family: Family) -> tuple[NDArray[np
     return ~dead, dues, sizes
 
 
-def _ask(monitor: Monitor, queries: dict[str, Asked]) -> None:
+def _ask(monitor: Monitor, queries: dict[str, Query]) -> None:
     """Other queries than last time: the same name and value goes on."""
     for name in monitor.queries.keys() - queries.keys():
         monitor.drop(name)
