@@ -99,7 +99,9 @@ class Shards:
         sizes: Sizes = _SIZES,
         forget: str | int | None = None,
         watermarked: bool = False,
+        columns: tuple[str, ...] = (*_TYPES, "t"),
     ) -> None:
+        self.columns = columns  # of the input
         self.sizes, self.forget, self.watermarked = sizes, forget, watermarked
         self.options, self.shards, self.order, self.whole = options, shards, order, whole
         self.random = random.Random(seed)  # noqa: S311
@@ -117,7 +119,7 @@ class Shards:
         options = Options(**{**defaults, "late": "accept", "invalid": "reject", **self.options})
         assert options.id is not None
         order = self.order or tuple(name for name in (options.time, options.id) if name is not None)
-        return Plan(dict(queries), options, order, self.shards, (*_TYPES, "t"), self.forget, self.watermarked)
+        return Plan(dict(queries), options, order, self.shards, self.columns, self.forget, self.watermarked)
 
     def restart(self, queries: Mapping[str, Query] | None = None, *, shards: int | None = None, **options: Any) -> None:
         """A new operator over the state that there is."""

@@ -10,7 +10,7 @@ from skyband.options import Options, check_op
 from skyband.pipeline_file.sources import INTEGERS, TIMES
 from skyband.pipeline_file.table import Table, near
 from skyband.pipeline_file.values import Sink, Source
-from skyband.query import Query, TopKIncomplete
+from skyband.query import Above, Query, TopK, TopKIncomplete
 from skyband.windows import Last
 
 _DAY = 86400 * 10**9
@@ -38,6 +38,12 @@ def read_stream(table: Table, queries: dict[str, Query], source: Source, sink: S
         stream.setdefault("order", ("kafka_timestamp", "kafka_partition", "kafka_offset"))
     if sink.format == "upsert":
         stream.setdefault("emit", "batch")
+        for name, query in queries.items():
+            if not isinstance(query, TopK | Above):
+                table.mistakes.append(
+                    f"queries.{name}.kind: 'upsert' puts answers of TopK and Above together, and this is {query.kind}. "
+                    'Use another sink.format, with output = "answers".'
+                )
     _columns(table, stream, queries, source)
     _standing(table, stream, queries)
     return stream

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from skyband.errors import RunError
-from skyband.query import Query
+from skyband.query import Query, TopKIncomplete, TopKUncertain
 
 FILE = "answer.parquet"
 _STAMP = b"skyband"
@@ -96,9 +96,11 @@ def answer_after(answer: Any, changes: Any, queries: dict[str, Query], order: Se
     """An answer (None: nothing yet) after some changes: `query`, `per`, `rank`, the rest; best first, group by group.
 
     Who leaves is matched with who is in by all columns, so `time` must be the object's own, not the step's. Objects of
-    one score are ranked by `order`, the newer above.
+    one score are ranked by `order`, the newer above. Of incomplete and uncertain objects, whose scores and
+    probabilities move, those are shown with which they came in; `held` is the rank that an uncertain one holds.
     """
     per = list(dict.fromkeys(name for query in queries.values() for name in query.per_columns))
+    changes = changes.rename_columns(["held" if name == "rank" else name for name in changes.column_names])
     parts = [changes.drop_columns([name for name in ("at", "first") if name in changes.column_names])]
     if answer is not None:
         before = answer.drop_columns(["rank"])
@@ -106,12 +108,25 @@ def answer_after(answer: Any, changes: Any, queries: dict[str, Query], order: Se
     table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
     table = table.append_column(_ROW, pa.array(np.arange(table.num_rows)))
     keys = [f.name for f in table.schema if f.name not in ("diff", _ROW) and not pa.types.is_nested(f.type)]
-    counted = table.group_by(keys, use_threads=False).aggregate([("diff", "sum"), (_ROW, "max")])
+    counted = _settled(table, queries).group_by(keys, use_threads=False).aggregate([("diff", "sum"), (_ROW, "max")])
     valid = np.maximum(counted.column("diff_sum").to_numpy(), 0)
     rows = np.repeat(counted.column(f"{_ROW}_max").to_numpy(), valid)  # equal objects stay as many as they are
     objects = table.take(pa.array(np.sort(rows))).drop_columns(["diff", _ROW])
     ranked = [_ranked(objects, name, query, len(per), order) for name, query in queries.items()]
     return pa.concat_tables(ranked).combine_chunks()
+
+
+def _settled(table: Any, queries: dict[str, Query]) -> Any:
+    """The changes without the numbers that move while an object stays."""
+    moving = [name for name, query in queries.items() if isinstance(query, TopKIncomplete | TopKUncertain)]
+    if not moving:
+        return table
+    moves = pc.is_in(table.column("query"), pa.array(moving, pa.string()))
+    for name in ("score", "probability"):
+        if name in table.column_names:
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, pc.if_else(moves, pa.scalar(None, pa.float64()), table.column(name)))
+    return table
 
 
 def _ranked(objects: Any, name: str, query: Query, groupings: int, order: Sequence[str]) -> Any:
@@ -120,7 +135,8 @@ def _ranked(objects: Any, name: str, query: Query, groupings: int, order: Sequen
     groups = [(column, "ascending") for column in query.per_columns]
     timed = query.window.timed and "time" in mine.column_names
     newer = [(column, "descending") for column in dict.fromkeys(["time", *order] if timed else order)]
-    mine = mine.take(pc.sort_indices(mine, sort_keys=[*groups, ("score", best), *newer]))
+    above = [("held", "ascending"), ("probability", "descending")] if isinstance(query, TopKUncertain) else []
+    mine = mine.take(pc.sort_indices(mine, sort_keys=[*groups, *above, ("score", best), *newer]))
     starts = np.zeros(mine.num_rows, np.bool_)
     starts[:1] = True
     for column in query.per_columns:
