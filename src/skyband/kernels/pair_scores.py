@@ -63,4 +63,7 @@ def local_score(local: int, x: float, y: float) -> float:
 @part
 def is_wild(scoring: Scoring, values: Floats) -> bool:
     """May this object make scores that are none?"""
-    return any(not abs(values[j]) <= scoring.limit for j in range(len(values)))
+    wild = False
+    for j in range(len(values)):
+        wild = wild or not abs(values[j]) <= scoring.limit  # NaN too
+    return wild
