@@ -82,7 +82,7 @@ class Monitor(Roster):
         seen = self.examine(given)
         clock = self._clock(seen.types)
         goal = clock if to is None else max(clock, self._moment(to, seen.types))
-        if any(home.judges_again for home in seen.standing):
+        if given.rows and any(home.judges_again for home in seen.standing):
             seen = self._judge_again(given, seen, clock, goal, more)
         self.raise_invalid(seen.judged, "row {}".format)
 
