@@ -117,6 +117,30 @@ def test_objects_that_are_deleted() -> None:
     assert made.stream["op"] == "origin"
 
 
+PAIRS = {"kind": "topkpairs", "k": 1, "by": "abs(a.delay - b.delay)", "window": 5, "where": "delay > 0"}
+
+
+def test_every_kind() -> None:
+    made = pipeline_of(
+        good(
+            queries__close=PAIRS,
+            queries__likely={"kind": "TopKUncertain", "k": 2, "by": "delay", "window": 5, "probability": "delay"},
+            queries__sum={
+                "kind": "topkincomplete",
+                "k": 2,
+                "parts": {"a": [0, 9]},
+                "window": "1 hour",
+                "combine": "max",
+            },
+            stream__part="origin",
+            stream__value="delay",
+        )
+    )
+    assert made.queries["close"] == sb.TopKPairs(1, by="abs(a.delay - b.delay)", window=sb.Last(5), where="delay > 0")
+    assert made.queries["likely"] == sb.TopKUncertain(2, by="delay", window=sb.Last(5), probability="delay")
+    assert made.queries["sum"] == sb.TopKIncomplete(2, parts={"a": (0, 9)}, window=sb.Last("1 hour"), combine="max")
+
+
 def test_upsert_asks_for_net_changes_unless_told() -> None:
     sink = {"format": "upsert", "path": "out"}
     assert pipeline_of(good(sink=sink)).stream["emit"] == "batch"
@@ -220,7 +244,22 @@ def test_kafka_orders_and_labels_by_the_coordinates_of_messages() -> None:
         ({"queries__late__window": 1.5}, "queries.late.window: 1.5 is not a window."),
         ({"queries__late__window": {"spam": 1}}, "queries.late.window: {'spam': 1} is not a window."),
         ({"queries__late__window": {"span": 9}}, "queries.late.window: Last(span=9) is a bare number"),
-        ({"queries__late": {"kind": "topkuncertain", "k": 1, "by": "delay", "window": 5}}, "queries.late: "),
+        (
+            {"queries__late": {"kind": "topkuncertain", "k": 1, "by": "delay", "window": 5}},
+            "queries.late.probability: the source has no column 'p'.",
+        ),
+        (
+            {"queries__late": {"kind": "topkincomplete", "k": 1, "parts": ["a"], "window": 5}},
+            "stream.part: the source has no column 'part'.",
+        ),
+        (
+            {"queries__late": {"kind": "topkpairs", "k": 1, "by": "abs(a.dela - b.dela)", "window": 5}},
+            "queries.late.by: the source has no column 'dela'.",
+        ),
+        (
+            {"queries__late": PAIRS, "sink": {"format": "upsert", "path": "o"}},
+            "queries.late.kind: 'upsert' puts answers of TopK and Above together, and this is TopKPairs.",
+        ),
         ({"queries__late__per": "orign"}, "queries.late.per: the source has no column 'orign'. Did you mean 'origin'?"),
         ({"queries__late__per": "score"}, "queries.late.per: TopK: per: 'score' is a column that skyband writes"),
         ({"queries__late__where": "delya > 1"}, "queries.late.where: the source has no column 'delya'."),

@@ -149,15 +149,19 @@ class Pairing(Standing):
         return {SCORELESS: count} if count else {}
 
     def _more(self, push: Push, judged: Judged, rows: Ints) -> dict[str, Any]:
+        more: dict[str, Any] = {}
+        if self.block is not None:
+            mine, shares = self.block
+            more["scored"] = (push.serial + rows) % shares == mine
         if self.form is not None:
             values = [
                 push.batch.numbers(name).values[rows] if push.batch.rows else np.empty(0) for name in self.columns
             ]
-            return {"attributes": tuple(values)}
+            return {**more, "attributes": tuple(values)}
         if not len(rows):
-            return {"columns": {}}
+            return {**more, "columns": {}}
         read = {name: push.inputs[name] for name in self.reads(None)}
-        return {"columns": {name: values[rows] for name, values in self._arrays(read).items()}}
+        return {**more, "columns": {name: values[rows] for name, values in self._arrays(read).items()}}
 
     def _arrays(self, columns: dict[str, Any]) -> Columns:
         """Arrow columns as the scoring reads them."""

@@ -38,6 +38,7 @@ class Standing(Reporting):
     keeps = False  # all of its window
     judges_again = False  # are rows rejected because of earlier rows?
     most = MOST  # queries
+    block: tuple[int, int] | None = None  # of pairs: which share of them is scored, of how many
 
     def __init__(self, query: Query, groups: Groups, options: Options, counts: Ints, *, family: bool = False) -> None:
         self.algorithm = choose(query)

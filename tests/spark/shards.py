@@ -5,6 +5,7 @@ A stream is a list of triggers, a trigger a list of partitions, a partition a ta
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -25,6 +26,7 @@ from skyband.engines.registry import APPROXIMATE
 from skyband.options import Options
 from skyband.query import Query
 from skyband.spark import directory, packing, piles
+from skyband.spark.merging import Merger
 from skyband.spark.operator import Operator
 from skyband.spark.packing import REPORT, from_bytes, in_order, pack, unpack
 from skyband.spark.plan import Plan, labels
@@ -100,8 +102,9 @@ class Shards:
         forget: str | int | None = None,
         watermarked: bool = False,
         columns: tuple[str, ...] = (*_TYPES, "t"),
+        blocks: bool | None = None,
     ) -> None:
-        self.columns = columns  # of the input
+        self.columns, self.blocks = columns, blocks  # of the input
         self.sizes, self.forget, self.watermarked = sizes, forget, watermarked
         self.options, self.shards, self.order, self.whole = options, shards, order, whole
         self.random = random.Random(seed)  # noqa: S311
@@ -111,6 +114,7 @@ class Shards:
         vars(self.tester.handle)["setWatermark"] = lambda _: (
             None
         )  # it would refuse timers behind it, which Spark fires at once
+        self.merger = TwsTester(Merger(self.plan, whole=whole))
         self.types: dict[str, Any] = {}  # of the last trigger's columns
         self.sent = 0  # rows that left the mappers
 
@@ -119,7 +123,8 @@ class Shards:
         options = Options(**{**defaults, "late": "accept", "invalid": "reject", **self.options})
         assert options.id is not None
         order = self.order or tuple(name for name in (options.time, options.id) if name is not None)
-        return Plan(dict(queries), options, order, self.shards, self.columns, self.forget, self.watermarked)
+        plan = Plan(dict(queries), options, order, self.shards, self.columns, self.forget, self.watermarked)
+        return dataclasses.replace(plan, blocks=self.blocks)
 
     def restart(self, queries: Mapping[str, Query] | None = None, *, shards: int | None = None, **options: Any) -> None:
         """A new operator over the state that there is."""
@@ -128,6 +133,8 @@ class Shards:
         self.plan = self._plan(self.plan.queries if queries is None else queries)
         self.tester.processor = Operator(self.plan, whole=self.whole)
         self.tester.processor.init(self.tester.handle)
+        self.merger.processor = Merger(self.plan, whole=self.whole)
+        self.merger.processor.init(self.merger.handle)
 
     def trigger(self, partitions: Iterable[Any]) -> list[Row]:
         """One micro-batch: the rows that come out."""
@@ -146,11 +153,14 @@ class Shards:
                 messages += batch.to_pylist()
         self.sent += sum(from_bytes(message["blob"]).num_rows for message in messages if message["family"] != REPORT)
         self.random.shuffle(messages)  # a shuffle keeps no order
-        told: list[Any] = []
+        out: list[Any] = []
         for label in dict.fromkeys(message["shard"] for message in messages):
             frame = pd.DataFrame([message for message in messages if message["shard"] == label])
-            told += self._unpacked(self.tester.testInPandas(label, frame))
-        return told
+            out.append(self.tester.testInPandas(label, frame))
+        if self.plan.blocked:
+            told = pd.concat(out)
+            out = [self.merger.testInPandas(key, told[told["merge"] == key]) for key in told["merge"].unique()]
+        return [table for frame in out for table in self._unpacked(frame)]
 
     def watermark(self, moment: int) -> list[Row]:
         """Spark's watermark moves on to so many milliseconds: the rows that come out."""

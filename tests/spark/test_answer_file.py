@@ -344,3 +344,28 @@ def test_rising_goes_on_rising_and_ids_are_row_numbers() -> None:
     assert endless("flights_like", 0, 50_000)["flight"].to_pylist() == list(range(50_000))
     with pytest.raises(QueryError, match="shuffled"):
         endless("shuffled", 0, 1)
+
+
+def test_members_whose_scores_move() -> None:
+    """What the live view shows of changes: the members are right, their numbers are those at which they came in."""
+    queries: dict[str, Query] = {
+        "sum": sb.TopKIncomplete(2, parts=["north", "south"], window=sb.Last(9), repeat="last"),
+        "likely": sb.TopKUncertain(2, by="value", window=sb.Last(9), probability="p"),
+        "ranks": sb.TopKUncertain(2, by="value", window=sb.Last(9), probability="p", semantics="u-kranks"),
+        "close": sb.TopKPairs(2, by="abs(a.value - b.value)", window=sb.Last(9)),
+    }
+    standing, rng, answer = sb.Monitor(queries, id="i", emit="batch"), np.random.default_rng(2), None
+    for batch in range(12):
+        rows = {
+            "i": rng.integers(0, 5, 4),
+            "part": np.array(["north", "south"])[rng.integers(0, 2, 4)],
+            "value": rng.random(4),
+            "p": rng.integers(1, 4, 4) / 4,
+        }
+        answer = answer_after(answer, in_utc(standing.push(rows)), queries)
+        for name in queries:
+            mine = [row for row in cells(answer) if row["query"] == name]
+            ids = ("id", "id_a", "id_b", *(["rank"] if name == "ranks" else []))
+            expected = [tuple(row.get(column) for column in ids) for row in cells(standing.answer(name))]
+            found = [tuple(row["held"] if column == "rank" else row[column] for column in ids) for row in mine]
+            assert sorted(map(repr, found)) == sorted(map(repr, expected)), f"batch {batch}, {name}"

@@ -68,6 +68,7 @@ class Arrivals:
     probabilities: Floats | None = None  # that the object exists
     parts: Ints | None = None  # which part of its object a row brings, in the query's order
     columns: Any = None  # of pairs: what the scoring reads of each arrival
+    scored: Bools | None = None  # of pairs: whose pairs with earlier arrivals are scored here; None: of all
 
     def only(self, which: Ints | slice) -> Arrivals:
         """Some of these arrivals."""

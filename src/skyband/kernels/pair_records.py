@@ -141,3 +141,4 @@ class Stream(NamedTuple):
     begins: Ints  # GIVEN: of each arrival's, as if the window's arrays began there
     wild: bool  # GIVEN: some of them are none
     serial: int  # of row 0
+    scored: NDArray[np.bool_]  # empty: all; else whose pairs with earlier arrivals are scored here

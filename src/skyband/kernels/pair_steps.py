@@ -97,6 +97,8 @@ def take_pairs(
                 at -= 1
             values = stream.values[:, i]
             wild = stream.wild if scoring.form == GIVEN else is_wild(scoring, values)
+            if not facts[FOUND] and len(stream.scored) and not stream.scored[i]:
+                facts[FOUND] = 1
             if not facts[FOUND]:
                 start = stream.begins[i] if scoring.form == GIVEN else 0
                 facts[FOUND] = 1 + find(

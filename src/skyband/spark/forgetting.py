@@ -29,7 +29,7 @@ class Forgetting:
     """Pushes to a family's Monitor, and forgets in between."""
 
     def __init__(self, monitor: Monitor, family: Family, forget: str | int | None) -> None:
-        self.monitor, self.per = monitor, family.per
+        self.monitor, self.family, self.per = monitor, family, family.per
         self.forget = None if family.timed or not family.per else forget
         self.gone: Ints = np.empty(0, np.int64)  # groups that are forgotten at the end
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -17,6 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from skyband.batch import time_unit
 from skyband.spark.directory import NEVER
 from skyband.spark.forgetting import Forgetting
+from skyband.spark.merging import BEGIN, merge_key
 from skyband.spark.packing import REPORT, from_bytes, moment_of, to_bytes
 from skyband.spark.piles import Pile
 from skyband.spark.plan import Plan, labels
@@ -27,6 +28,7 @@ _FIGURES = (
     *("groups", "objects", "bytes"),
 )
 TOLD = "blob binary, " + ", ".join(f"{name} long" for name in _FIGURES)
+TOLD_TO_MERGE = f"merge string, {TOLD}"
 _ROWS = 1 << 17  # of changes that are packed together
 
 
@@ -74,14 +76,15 @@ class Operator(StatefulProcessor):
 
     def _take(self, shard: Shard, piles: dict[int, Pile], clock: Any, told: Counter[str]) -> Iterator[pd.DataFrame]:
         """Changes, packed; then the shard's totals, less those that this trigger has told already."""
-        taken = shard.take(piles, clock)
-        for rows in self._answers(taken) if self.whole else (self._without_numbers(changes) for _, changes in taken):
+        yield from (self._row(merge_key(name), blob=BEGIN) for name in shard.beginners())
+        for merge, rows in self._tell(shard.take(piles, clock), shard.number):
             for begin in range(0, rows.num_rows, _ROWS):
-                yield _row(blob=to_bytes(rows.slice(begin, _ROWS)))
+                yield self._row(merge, blob=to_bytes(rows.slice(begin, _ROWS)))
         self.head.update((shard.head(),))
         if self.plan.watermarked and shard.clock is not None:
             self._set_timer(shard)
-        yield _row(**{name: total - told[name] for name, total in shard.totals().items()})
+        totals = {name: total - told[name] for name, total in shard.totals().items()}
+        yield self._row(str(shard.number), **totals)
 
     def _set_timer(self, shard: Shard) -> None:
         """Also behind the watermark, which rejected rows may have moved past the clock: it fires at once."""
@@ -105,19 +108,32 @@ class Operator(StatefulProcessor):
         shown = pc.if_else(pc.is_in(changes.column("query").cast(pa.string()), timed), None, changes.column("at"))
         return changes.set_column(place, pa.field("at", pa.int64()), shown.cast(pa.int64()))
 
-    def _answers(self, taken: Iterator[tuple[Forgetting, Any]]) -> Iterator[Any]:
-        """The answers, at the end, of the groups that changed and are not forgotten; query by query."""
+    def _tell(self, taken: Iterator[tuple[Forgetting, Any]], shard: int) -> Iterator[tuple[str, Any]]:
+        """Changes or answers, and by which key they are merged: of all but blocked queries they just pass."""
         for holder, told in groupby(taken, key=itemgetter(0)):
-            pieces = [changes for _, changes in told if changes.num_rows]
-            if not pieces:
-                continue
-            changes, monitor = pa.concat_tables(pieces), holder.monitor
-            for name in monitor.queries:
-                mine = changes.filter(pc.equal(changes.column("query").cast(pa.string()), name))
-                if mine.num_rows:
-                    answer = monitor.answer_among(name, mine, but=holder.gone)
-                    yield answer.add_column(0, "query", pa.array([name] * answer.num_rows, pa.string()))
+            pieces = (changes for _, changes in told if changes.num_rows)
+            if holder.family.blocks:
+                for changes in pieces:
+                    for name, mine in _by_query(changes, holder.monitor.queries):
+                        yield merge_key(name), mine
+            else:
+                rows = self._answers(holder, list(pieces)) if self.whole else map(self._without_numbers, pieces)
+                yield from ((str(shard), table) for table in rows)
+
+    def _answers(self, holder: Forgetting, pieces: list[Any]) -> Iterator[Any]:
+        """The answers, at the end, of the groups that changed and are not forgotten; query by query."""
+        monitor = holder.monitor
+        for name, mine in _by_query(pa.concat_tables(pieces), monitor.queries) if pieces else ():
+            answer = monitor.answer_among(name, mine, but=holder.gone)
+            yield answer.add_column(0, "query", pa.array([name] * answer.num_rows, pa.string()))
+
+    def _row(self, merge: str, **values: Any) -> pd.DataFrame:
+        row = {name: [values.get(name)] for name in ("blob", *_FIGURES)}
+        return pd.DataFrame({"merge": [merge], **row} if self.plan.blocked else row)
 
 
-def _row(**values: Any) -> pd.DataFrame:
-    return pd.DataFrame({name: [values.get(name)] for name in ("blob", *_FIGURES)})
+def _by_query(changes: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    for name in names:
+        mine = changes.filter(pc.equal(changes.column("query").cast(pa.string()), name))
+        if mine.num_rows:
+            yield name, mine

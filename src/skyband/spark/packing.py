@@ -135,6 +135,11 @@ class Packer:
     def _send_family(self, number: int, family: Family, table: Any, seen: Seen, crowds: Crowds) -> Iterator[Any]:
         wanted = table.select(self.wanted[number])
         needed = self._needed(family, wanted, seen, crowds)
+        if family.blocks:
+            if (rows := needed[0]).any():
+                blob = to_bytes(wanted if rows.all() else wanted.filter(lent(rows)))
+                yield _messages(list(self.labels), [number] * self.plan.shards, [blob] * self.plan.shards)
+            return
         if family.per:
             kept = np.flatnonzero(needed[0])
             slim = wanted if len(kept) == wanted.num_rows else wanted.take(lent(kept))
@@ -149,7 +154,7 @@ class Packer:
                 yield self._message(shard, number, wanted if rows.all() else wanted.filter(lent(rows)))
 
     def _needed(self, family: Family, table: Any, seen: Seen, crowds: Crowds) -> dict[int, Bools]:
-        """Which rows each shard of a family must see (0 stands for all if it has `per`).
+        """Which rows each shard of a family must see (0 stands for all if it has `per`, or all see all).
 
         Of time windows, what can never be an answer is left out (kernels/lookahead.py has the proof; `Above` asks only
         for what is above). Other partitions' rows of the trigger may come between these, which only adds objects above
@@ -161,7 +166,8 @@ class Packer:
         clocks: Any = None
         needed: dict[int, Bools] = {}
         for home, one in zip(seen.standing, seen.judged, strict=True):
-            if home.groups.names != family.per or home.timed != family.timed:
+            mine = [name for name in home.queries if name in self.plan.families[family]]
+            if not mine:
                 continue
             rows = one.accepted
             crowd = [other for name in home.queries for other in crowds.get(name, ())]
@@ -174,7 +180,8 @@ class Packer:
                     clocks = np.maximum.accumulate(seen.moments)
                 unit = time_unit(table.schema.field(self.plan.options.time).type)
                 rows = home.needed(one, codes, groups.total, seen.moments, clocks, unit)
-            for shard in {0} if family.per else {self.plan.homes[name] for name in (*home.queries, *crowd)}:
+            together = bool(family.per) or family.blocks
+            for shard in {0} if together else {self.plan.homes[name] for name in (*mine, *crowd)}:
                 needed[shard] = needed[shard] | rows if shard in needed else rows
         return needed
 

@@ -34,7 +34,8 @@ from skyband.errors import QueryError
 from skyband.monitor import Monitor
 from skyband.options import Options, check_op, named
 from skyband.query import Query, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.spark.operator import TOLD, Operator
+from skyband.spark.merging import MERGED, Merger
+from skyband.spark.operator import TOLD, TOLD_TO_MERGE, Operator
 from skyband.spark.packing import PACKED, pack, reject, unpack
 from skyband.spark.plan import Plan
 from skyband.spark.session import check
@@ -69,6 +70,7 @@ def monitor(
     watermark: str | None = None,
     shards: int | None = None,
     forget: str | int | None = None,
+    blocks: bool | None = None,
     metrics: str | None = None,
 ) -> DataFrame:
     """The changes of the answers, as a DataFrame in append mode; columns as those of `skyband.Monitor.push`.
@@ -76,13 +78,14 @@ def monitor(
     order: the columns that say in which order a trigger's rows arrive (default: time, then id). watermark: a delay, as
     "10 minutes", by which Spark's watermark follows the largest time of any row; it moves the clock on when only
     rejected rows come. shards: how many pieces of state work side by side (default: Spark's parallelism); it is part
-    of a checkpoint. forget: how long a group of a count window may be silent before it is dropped. metrics: a name
-    under which the query's progress tells arrivals, late, rejected, groups, objects and bytes (`observedMetrics`).
+    of a checkpoint. forget: how long a group of a count window may be silent before it is dropped. blocks: whether all
+    shards score pairs together where there is no `per` (default: over 50,000 arrivals and more). metrics: a name under
+    which the query's progress tells arrivals, late, rejected, groups, objects and bytes (`observedMetrics`).
     `at` is null for time windows. op: the column that tells, for queries over UntilDeleted(), whether a row is an
     "insert", an "update" or a "delete" of its id, in the row's own group. The rest is as in `skyband.Monitor`.
     """
     options = Options(id, time, part, value, keep, emit, late, invalid, op)
-    plan = _plan(df, queries, options, order, shards, forget, watermark)
+    plan = _plan(df, queries, options, order, shards, forget, watermark, blocks)
     names = change_names(plan.queries.values(), plan.options.kept, time is not None)
     return _run(df, plan, names, watermark, metrics, whole=False)
 
@@ -104,6 +107,7 @@ def answers(
     watermark: str | None = None,
     shards: int | None = None,
     forget: str | int | None = None,
+    blocks: bool | None = None,
     metrics: str | None = None,
 ) -> DataFrame:
     """After each trigger the whole answers of the groups that changed: `query`, then the columns of an answer.
@@ -111,7 +115,7 @@ def answers(
     A group whose answer has become empty has no rows; `monitor` shows its last leaving.
     """
     options = dataclasses.replace(Options(id, time, part, value, keep, emit, late, invalid, op), emit="batch")
-    plan = _plan(df, queries, options, order, shards, forget, watermark)
+    plan = _plan(df, queries, options, order, shards, forget, watermark, blocks)
     names = ["query", *answer_names(plan.queries.values(), plan.options.kept, time is not None)]
     return _run(df, plan, names, watermark, metrics, whole=True)
 
@@ -154,6 +158,7 @@ def _plan(
     shards: int | None,
     forget: str | int | None,
     watermark: str | None,
+    blocks: bool | None,
 ) -> Plan:
     spark = df.sparkSession
     check(spark, streaming=df.isStreaming)
@@ -170,7 +175,9 @@ def _plan(
         raise QueryError(f"shards={shards!r} must be a whole number from 1 to 10,000.")
     watermarked = watermark is not None and df.isStreaming
     used = tuple(name for name in ordered if name is not None)
-    plan = Plan(asked, options, used, count, tuple(df.columns), forget, watermarked)
+    if blocks is not None and not isinstance(blocks, bool):
+        raise QueryError(f"blocks={blocks!r} must be True, False or None (where it pays).")
+    plan = Plan(asked, options, used, count, tuple(df.columns), forget, watermarked, blocks)
     missing = [name for name in plan.wanted(asked) if name not in df.columns]
     if missing:
         raise QueryError(f"the DataFrame has no column {missing[0]!r}. It has: {', '.join(df.columns)}.")
@@ -241,9 +248,13 @@ def _run(
         except (PySparkException, TypeError) as error:
             raise QueryError(f'watermark={watermark!r} must be a delay that Spark reads, as "10 minutes".') from error
     mode = "EventTime" if plan.watermarked else "None"
-    told = packed.groupBy("shard").transformWithStateInPandas(Operator(plan, whole=whole), TOLD, "append", mode)
+    columns = TOLD_TO_MERGE if plan.blocked else TOLD
+    told = packed.groupBy("shard").transformWithStateInPandas(Operator(plan, whole=whole), columns, "append", mode)
     if metrics is not None:
         told = told.observe(metrics, *[figure.alias(name) for name, figure in _figures().items()])
+    if plan.blocked:
+        merger = Merger(plan, whole=whole)
+        told = told.select("merge", "blob").groupBy("merge").transformWithStateInPandas(merger, MERGED, "append", mode)
     return told.mapInArrow(last, schema)
 
 

@@ -2,7 +2,8 @@
 
 A family is the queries with one `per` and one kind of window. A shard is a piece of the state: all rows of a group go
 to one shard. A family without `per` has one group, so its shards hold queries instead; those that share a skyband stay
-together.
+together. Pairs without `per` over long windows are a family of their own: all rows go to all shards, each of which
+scores its share of the pairs (blocks.py).
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ from numpy.typing import NDArray
 
 from skyband.columns import distinct, key_bits, valid_of
 from skyband.options import Options
-from skyband.query import Query, TopKIncomplete
+from skyband.query import Query, TopKIncomplete, TopKPairs
+from skyband.windows import Last, Window
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
+LONG = 50_000  # arrivals: shorter windows of pairs are answered before a second operator has begun
 
 
 @dataclass(frozen=True)
 class Family:
     per: tuple[str, ...]
     timed: bool
+    blocks: bool = False  # all rows go to all shards
 
 
 @dataclass(frozen=True)
@@ -41,28 +45,48 @@ class Plan:
     columns: tuple[str, ...]  # all that a callable might read
     forget: str | int | None = None
     watermarked: bool = False
+    blocks: bool | None = None  # pairs by blocks; None: where they pay
 
     @cached_property
     def families(self) -> dict[Family, dict[str, Query]]:
         families: dict[Family, dict[str, Query]] = {}
         for name, query in self.queries.items():
-            families.setdefault(Family(query.per_columns, query.window.timed), {})[name] = query
+            family = Family(query.per_columns, query.window.timed, name in self.blocked)
+            families.setdefault(family, {})[name] = query
         return families
+
+    @cached_property
+    def blocked(self) -> dict[str, TopKPairs]:
+        """The queries of pairs that all shards answer together."""
+        if self.shards == 1 or self.watermarked or self.blocks is False:
+            return {}
+        pairs = {name: query for name, query in self.queries.items() if isinstance(query, TopKPairs)}
+        alone = {name: query for name, query in pairs.items() if not query.per_columns and query.algorithm != "NAIVE"}
+        return {name: query for name, query in alone.items() if self.blocks or _is_long(query.window)}
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Of blocked queries: what is told of objects, under names that cannot be a user's; ids are their numbers."""
+        return {f"skyband {role}": name for role, name in self.options.roles.items()}
 
     @cached_property
     def homes(self) -> dict[str, int]:
         """The shards of the queries without `per`."""
-        return {name: home_of(query, self.shards) for name, query in self.queries.items() if not query.per_columns}
+        alone = {name: query for name, query in self.queries.items() if name not in self.blocked}
+        return {name: home_of(query, self.shards) for name, query in alone.items() if not query.per_columns}
 
     def members(self, family: Family, shard: int) -> dict[str, Query]:
         """The family's queries that a shard answers."""
         queries = self.families.get(family, {})
-        if family.per:
+        if family.per or family.blocks:
             return queries
         return {name: query for name, query in queries.items() if self.homes[name] == shard}
 
-    def monitor_options(self) -> dict[str, Any]:
-        return asdict(self.options)
+    def monitor_options(self, family: Family | None = None) -> dict[str, Any]:
+        usual = asdict(self.options)
+        if family is None or not family.blocks:
+            return usual
+        return {**usual, "id": None, "keep": tuple(self.aliases)}
 
     def wanted(self, queries: dict[str, Query]) -> tuple[str, ...]:
         """The columns that these queries read or report, and those that order rows."""
@@ -87,9 +111,15 @@ class Plan:
         options = {**asdict(self.options), "order": self.order, "forget": self.forget}
         if self.options.op is None:
             del options["op"]  # checkpoints from before there was one are as good
+        if self.blocks is not None:
+            options["blocks"] = self.blocks
         facts = {"shards": self.shards, "options": options, "queries": queries}
         told: dict[str, Any] = json.loads(json.dumps(facts))
         return told
+
+
+def _is_long(window: Window) -> bool:
+    return isinstance(window, Last) and window.count is not None and window.count >= LONG
 
 
 def home_of(query: Query, shards: int) -> int:

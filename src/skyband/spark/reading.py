@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from skyband.snapshot import unpack
@@ -17,24 +18,35 @@ _COLUMNS = (
 )
 
 
-def state(path: str, *, operator: int = 0) -> DataFrame:
+def state(path: str, *, operator: int | None = None) -> DataFrame:
     """What the checkpoint at `path` keeps: a row for each shard and family of queries (one `per`, one kind of window).
 
     groups, objects: how many are kept; cells, bytes: the values that hold them (the first row of a shard carries its
     index, too); late: rows that were dropped for it, as far as they reached the shard; rejected: rows by reason, which
     shard 0 counts for all (but for what depends on earlier rows, such as unknown ids: it is counted where they are).
-    operator: which stateful operator of the streaming query, if it has several.
+    operator: which stateful operator of the streaming query, if it has several of its own; `monitor` has one, and a
+    second that keeps nothing to tell where there are pairs by blocks.
     """
     spark = SparkSession.getActiveSession() or session()
-    stored = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", "head").load(path)
-    rows = [row for data in stored.select("value.data").collect() for row in _rows(bytes(data[0]))]
+    heads = _heads(spark, path, 0 if operator is None else operator, alone=operator is not None)
+    rows = [row for head in heads for row in _rows(head)]
     return spark.createDataFrame(sorted(rows, key=lambda row: row[:3]), _COLUMNS)
+
+
+def _heads(spark: SparkSession, path: str, operator: int, *, alone: bool) -> list[bytes]:
+    reader = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", "head")
+    try:
+        return [bytes(data[0]) for data in reader.load(path).select("value.data").collect()]
+    except PySparkException as error:
+        if alone or "State variable head is not defined" not in str(error):
+            raise
+        return _heads(spark, path, operator + 1, alone=True)  # the first was the one that merges blocks
 
 
 def _rows(head: bytes) -> list[tuple[Any, ...]]:
     facts, parts = unpack(zlib.decompress(head))
     rows = []
-    for i, (_, per, timed) in enumerate(facts["families"]):
+    for i, (_, per, timed, *_) in enumerate(facts["families"]):
         size = len(head) if i == 0 else 0
         groups, objects, held = (parts[f"{i}.{name}"] for name in ("groups", "objects", "bytes"))
         described = facts["described"][i]

@@ -34,7 +34,7 @@ Ints = NDArray[np.int64]
 _BY_STATE = (
     *("unknown id", "second row of the same part", "probabilities of a group pass 1"),  # rows
     "pair without a score",
-)
+)  # as reasons end; some begin with a column
 
 
 class Cells(Protocol):
@@ -71,8 +71,8 @@ class Shard:
         self.counts, self.rejected = Counter(facts["counts"]), Counter(facts["rejected"])
         if "clock" in parts:
             self.clock = parts["clock"]
-        for i, (number, names, timed) in enumerate(facts["families"]):
-            family = Family(tuple(names), timed)
+        for i, (number, names, timed, *blocks) in enumerate(facts["families"]):
+            family = Family(tuple(names), timed, *blocks)
             self.numbers[family] = number
             mine = {name[len(f"{i}.") :]: part for name, part in parts.items() if name.startswith(f"{i}.")}
             self.directories[family] = Directory.of(mine)
@@ -89,7 +89,7 @@ class Shard:
             "asked": self.plan.fingerprint,
             "counts": self.counts,
             "rejected": self.rejected,
-            "families": [[self.numbers[family], list(family.per), family.timed] for family in families],
+            "families": [[self.numbers[one], list(one.per), one.timed, one.blocks] for one in families],
             "described": [self.facts[family][0] for family in families],
         }
         return zlib.compress(pack(facts, parts), 1)
@@ -123,14 +123,18 @@ class Shard:
             else:
                 stored = self._load(number, directory, touched)
                 state = None if family not in facts else self._revive(*facts[family], stored)
-            monitor = Monitor.holding(state) if state is not None else self._begin(queries, known)
+            monitor = Monitor.holding(state) if state is not None else self._begin(family, queries, known)
             if changed:
                 _ask(monitor, queries)
+            if family.blocks:
+                for home in monitor.state.standing():
+                    home.block = (self.number, self.plan.shards)
             if pile.is_long:
                 monitor.expect(pile.pieces())
             forgetting = Forgetting(monitor, family, self.plan.forget)
             waiting = None
-            for rows in pile.slices():
+            for piece in pile.slices():
+                rows = self._dressed(piece) if family.blocks else piece
                 if waiting is not None:
                     for changes in forgetting.push(waiting, None, more=True):
                         yield forgetting, changes
@@ -142,9 +146,20 @@ class Shard:
         for family in [family for family in self.directories if family not in self.facts]:
             del self.directories[family]
 
-    def _begin(self, queries: dict[str, Query], clock: Any) -> Monitor:
+    def beginners(self) -> list[str]:
+        """Blocked queries that the last trigger did not know: of an earlier one by that name nothing must be left."""
+        known = {} if self.asked is None else self.asked["queries"]
+        return [name for name in self.plan.blocked if self.asked is not None and name not in known]
+
+    def _dressed(self, rows: Any) -> Any:
+        """What is told of objects under the names that blocked queries tell it."""
+        for alias, name in self.plan.aliases.items():
+            rows = rows.append_column(alias, rows.column(name))
+        return rows
+
+    def _begin(self, family: Family, queries: dict[str, Query], clock: Any) -> Monitor:
         """Queries that start empty, at the stream's clock."""
-        monitor = Monitor(queries, **self.plan.monitor_options())
+        monitor = Monitor(queries, **self.plan.monitor_options(family))
         if clock is not None:
             monitor.push({}, to=clock.column("clock")[0])
         return monitor
@@ -224,7 +239,7 @@ class Shard:
             "late": max((count for family, count in late.items() if family.per), default=0),
             "late_anywhere": max(late.values(), default=0),  # families without `per` count a row once per shard
             "rejected": sum(self.rejected.values()),
-            "refused": max((count for family, count in refused.items() if family.per), default=0),
+            "refused": max((count for family, count in refused.items() if family.per or family.blocks), default=0),
             "refused_anywhere": max(refused.values(), default=0),
             "groups": int(sum(one.groups.sum() for one in directories)),
             "objects": int(sum(one.objects.sum() for one in directories)),
@@ -247,7 +262,8 @@ def _takes_new_form(described: dict[str, Any], queries: dict[str, Query], pile: 
 
 def refusals(described: dict[str, Any]) -> dict[str, int]:
     """By reason, what only the state could reject; all else mappers have counted."""
-    return {reason: count for reason, count in described["counters"]["rejected"].items() if reason in _BY_STATE}
+    rejected: dict[str, int] = described["counters"]["rejected"]
+    return {reason: count for reason, count in rejected.items() if reason.endswith(_BY_STATE)}
 
 
 def _inventory(state: State, groups: Groups, family: Family) -> tuple[NDArray[np.bool_], Ints, Ints]:

@@ -161,6 +161,7 @@ class Pairs:
             begins=np.empty(0, np.int64),
             wild=False,
             serial=arrivals.serial,
+            scored=np.empty(0, np.bool_) if arrivals.scored is None else arrivals.scored[mine],
         )
         if self.scores is None:
             self._run(store, stream, last)
@@ -257,6 +258,7 @@ class Pairs:
                 begins=np.zeros(end - begin, np.int64),
                 wild=bool(np.isnan(given).any()),
                 serial=stream.serial,
+                scored=stream.scored[begin:end],
             )
             part.begins[comes - begin] = starts
             self._run(store, part, int(part.now[-1]))
@@ -298,6 +300,8 @@ class Pairs:
         known = stamps[: at - head] if late else stamps
         ends = at + np.arange(len(comes))
         low = np.minimum(head + np.searchsorted(known, stream.now[comes] - self.length[-1], "right"), ends)
+        if len(stream.scored):
+            low = np.where(stream.scored[comes], low, ends)
         counts = ends - low
         begins = np.cumsum(counts) - counts
         others, new = np.arange(int(counts.sum())) - np.repeat(begins - low, counts), np.repeat(ends, counts)
