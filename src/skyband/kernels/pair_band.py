@@ -7,7 +7,7 @@ whole blocks that are out of it.
 
 from __future__ import annotations
 
-from skyband.kernels.compile import part
+from skyband.kernels.compile import uncounted
 from skyband.kernels.pair_records import (
     ADDED,
     BASE,
@@ -16,16 +16,21 @@ from skyband.kernels.pair_records import (
     FAN,
     FREE,
     NEVER,
+    PENDING,
     SIZE,
     STAIRS,
     Band,
+    Desk,
+    Floats,
     Ints,
     Places,
     Records,
 )
 
+SMALL = 64  # the K newest ordinals are kept in order
 
-@part
+
+@uncounted
 def ranks_above(one: Records, i: int, other: Records, j: int) -> bool:
     """Of equal keys the pair whose older member is newer, then the one whose newer member is newer."""
     if one[i]["key"] != other[j]["key"]:
@@ -39,16 +44,21 @@ def ranks_above(one: Records, i: int, other: Records, j: int) -> bool:
     return bool(one[i]["newer"] > other[j]["newer"])
 
 
-@part
-def sort_slots(slots: Records, chosen: Places, size: int) -> None:
-    """Best first. A few, nearly always: then by insertion, else by a heap."""
-    if size <= 24:
-        for i in range(1, size):
+@uncounted
+def sort_slots(slots: Records, chosen: Places, keys: Floats, size: int) -> None:
+    """Best first. A few, nearly always: then by insertion, else by a heap. `keys` is room for as many."""
+    if size <= 160:
+        for i in range(size):
             one, j = chosen[i], i
-            while j > 0 and ranks_above(slots, one, slots, chosen[j - 1]):
+            key = slots[one]["key"]
+            while j > 0 and (
+                keys[j - 1] < key or (keys[j - 1] == key and ranks_above(slots, one, slots, chosen[j - 1]))
+            ):
                 chosen[j] = chosen[j - 1]
+                keys[j] = keys[j - 1]
                 j -= 1
             chosen[j] = one
+            keys[j] = key
         return
     for start in range(size // 2 - 1, -1, -1):
         _sink(slots, chosen, start, size)
@@ -57,7 +67,7 @@ def sort_slots(slots: Records, chosen: Places, size: int) -> None:
         _sink(slots, chosen, 0, end)
 
 
-@part
+@uncounted
 def _sink(slots: Records, chosen: Places, i: int, size: int) -> None:
     """The worst on top."""
     one = chosen[i]
@@ -72,12 +82,25 @@ def _sink(slots: Records, chosen: Places, i: int, size: int) -> None:
     chosen[i] = one
 
 
-@part
+@uncounted
+def flush(facts: Ints, band: Band, desk: Desk) -> None:
+    """Pairs that wait behind the band take their places."""
+    size = facts[PENDING]
+    if size == 0:
+        return
+    for i in range(size):
+        desk.slot[i] = band.slot[facts[SIZE] + i]
+    facts[PENDING] = 0
+    facts[ADDED] += size
+    sort_slots(band.slots, desk.slot, desk.key, size)
+    merge(facts, band, desk.slot, size)
+
+
+@uncounted
 def merge(facts: Ints, band: Band, fresh: Places, size: int) -> None:
     """Put sorted new slots into the band, from its end; no pair moves twice."""
     read, write = facts[SIZE] - 1, facts[SIZE] + size - 1
     facts[SIZE] += size
-    facts[ADDED] += size
     for i in range(size - 1, -1, -1):
         one = fresh[i]
         key = band.slots[one]["key"]
@@ -97,7 +120,7 @@ def merge(facts: Ints, band: Band, fresh: Places, size: int) -> None:
     crown(facts, band, max(read + 1, 0))
 
 
-@part
+@uncounted
 def crown(facts: Ints, band: Band, begin: int) -> None:
     """The crests from this entry on."""
     size = facts[SIZE]
@@ -108,7 +131,7 @@ def crown(facts: Ints, band: Band, begin: int) -> None:
         band.crest[block] = newest
 
 
-@part
+@uncounted
 def walk(facts: Ints, band: Band, k: int, low: int, out: Places, at: int) -> int:
     """The slots of the k best pairs whose older member is newer than `low`, best first (Alg. 2); how many there are."""
     found, size = 0, facts[SIZE]
@@ -124,18 +147,18 @@ def walk(facts: Ints, band: Band, k: int, low: int, out: Places, at: int) -> int
     return found
 
 
-@part
+@uncounted
 def prune(facts: Ints, band: Band, K: int, low: int, algorithm: int) -> None:
     """Who has expired or is dominated by K pairs goes; the staircase is built on the way (Alg. 4)."""
     size, held, kept, stairs, last = facts[SIZE], 0, 0, 0, -NEVER
-    heap = band.heap  # of the K newest ordinals, the oldest on top
+    heap, top = band.heap, 0  # of the K newest ordinals; which of them is the oldest
     for i in range(size):
         slot = band.slot[i]
         place = band.slots[slot]["place"]
         if algorithm == BASIC:
             dominated = band.slots[slot]["dom"] >= K
         else:
-            dominated = algorithm < BASIC and held == K and heap[0] >= place  # Alg. 4, line 10
+            dominated = algorithm < BASIC and held == K and heap[top] >= place  # Alg. 4, line 10
         if dominated or band.old[i] <= low:
             band.free[facts[FREE]] = slot
             facts[FREE] += 1
@@ -146,13 +169,19 @@ def prune(facts: Ints, band: Band, K: int, low: int, algorithm: int) -> None:
         kept += 1
         if algorithm >= BASIC:
             continue
-        if held < K:  # Alg. 4, line 6
+        if K <= SMALL and held < K:
+            _first(heap, held, place)
+            held += 1
+        elif K <= SMALL:
+            _shift(heap, top, K - top, K, place)
+            top = K - top
+        elif held < K:  # Alg. 4, line 6
             _rise(heap, held, place)
             held += 1
         else:  # lines 14, 15
             _replace(heap, held, place)
-        if held == K and heap[0] > last:  # lines 8, 16
-            last = heap[0]
+        if held == K and heap[top] > last:  # lines 8, 16
+            last = heap[top]
             band.stair_place[stairs] = last
             band.stair_key[stairs] = band.key[i]
             stairs += 1
@@ -162,7 +191,7 @@ def prune(facts: Ints, band: Band, K: int, low: int, algorithm: int) -> None:
     crown(facts, band, 0)
 
 
-@part
+@uncounted
 def thin(band: Band, stairs: int, next_ordinal: int) -> int:
     """Only steps that are a fifth of their age apart: any of them hold, and fewer make longer runs to compare."""
     kept, age = stairs, 0
@@ -179,7 +208,26 @@ def thin(band: Band, stairs: int, next_ordinal: int) -> int:
     return stairs - kept
 
 
-@part
+@uncounted
+def _first(newest: Ints, held: int, place: int) -> None:
+    """One of the first K ordinals, in order, the oldest first."""
+    at = held
+    while at > 0 and newest[at - 1] > place:
+        newest[at] = newest[at - 1]
+        at -= 1
+    newest[at] = place
+
+
+@uncounted
+def _shift(newest: Ints, begin: int, to: int, K: int, place: int) -> None:
+    """The oldest of K ordinals in order goes, this one comes; from one half to the other, in vector instructions."""
+    here, later, there = newest[begin : begin + K - 1], newest[begin + 1 : begin + K], newest[to : to + K - 1]
+    for i in range(K - 1):
+        there[i] = min(later[i], max(here[i], place))
+    newest[to + K - 1] = max(newest[begin + K - 1], place)
+
+
+@uncounted
 def _rise(heap: Ints, at: int, place: int) -> None:
     while at > 0 and heap[(at - 1) >> 1] > place:
         heap[at] = heap[(at - 1) >> 1]
@@ -187,7 +235,7 @@ def _rise(heap: Ints, at: int, place: int) -> None:
     heap[at] = place
 
 
-@part
+@uncounted
 def _replace(heap: Ints, size: int, place: int) -> None:
     at = 0
     while 2 * at + 1 < size:
@@ -201,7 +249,7 @@ def _replace(heap: Ints, size: int, place: int) -> None:
     heap[at] = place
 
 
-@part
+@uncounted
 def count_dominators(facts: Ints, band: Band, fresh: Places, size: int) -> None:
     """BASIC: the counters of new pairs, and of those that they dominate."""
     slots = band.slots

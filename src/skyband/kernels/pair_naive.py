@@ -6,10 +6,9 @@ older than it. O(K n) pairs are moved with each arrival, and O(n log n) scores a
 
 from __future__ import annotations
 
-from skyband.kernels.compile import kernel, part
+from skyband.kernels.compile import kernel, uncounted
 from skyband.kernels.pair_band import crown, merge, sort_slots
 from skyband.kernels.pair_records import (
-    ADDED,
     BAND_FULL,
     BASE,
     CHUNK,
@@ -98,7 +97,7 @@ def take_naive(
     return len(stream.stamps), DONE
 
 
-@part
+@uncounted
 def _has_room(
     facts: Ints, window: Window, band: Band, views: Views, desk: Desk, K: int, saved: Records, out: Records
 ) -> int:
@@ -119,7 +118,7 @@ def _has_room(
     return DONE
 
 
-@part
+@uncounted
 def _before(facts: Ints, band: Band, views: Views, desk: Desk, quiet: bool, saved: Records) -> None:
     size = 0
     for view in range(len(views.k)):
@@ -135,7 +134,7 @@ def _before(facts: Ints, band: Band, views: Views, desk: Desk, quiet: bool, save
             desk.ends[view] = size
 
 
-@part
+@uncounted
 def _after(
     facts: Ints,
     band: Band,
@@ -157,7 +156,7 @@ def _after(
             differ(facts, band, saved, desk.before, first, end, desk.after, size, view, diff, now, row, alone, out)
 
 
-@part
+@uncounted
 def _leave(
     facts: Ints,
     window: Window,
@@ -199,7 +198,7 @@ def _leave(
             _refill(facts, window, band, views, desk, lists, scoring, K, owner, now, False)
 
 
-@part
+@uncounted
 def _refill(
     facts: Ints,
     window: Window,
@@ -253,12 +252,11 @@ def _refill(
     for at in range(K):
         if lists[owner, at] == -2:
             lists[owner, at] = -1
-    sort_slots(band.slots, desk.slot, fresh)
+    sort_slots(band.slots, desk.slot, desk.key, fresh)
     merge(facts, band, desk.slot, fresh)
-    facts[ADDED] = 0
 
 
-@part
+@uncounted
 def _make(facts: Ints, window: Window, band: Band, older: int, newer: int, key: float) -> int:
     facts[FREE] -= 1
     slot = band.free[facts[FREE]]
@@ -271,7 +269,7 @@ def _make(facts: Ints, window: Window, band: Band, older: int, newer: int, key: 
     return int(slot)
 
 
-@part
+@uncounted
 def _arrive(
     facts: Ints,
     window: Window,
@@ -310,7 +308,7 @@ def _arrive(
         _offer(facts, window, band, views, desk, lists, scoring, K, at, newer, stream.now[i])
 
 
-@part
+@uncounted
 def _offer(
     facts: Ints,
     window: Window,
@@ -354,10 +352,9 @@ def _offer(
     lists[newer, at] = _make(facts, window, band, older, newer, key)
     desk.slot[0] = lists[newer, at]
     merge(facts, band, desk.slot, 1)
-    facts[ADDED] = 0
 
 
-@part
+@uncounted
 def _is_worse(band: Band, one: int, other: int) -> bool:
     if band.slots[one]["key"] != band.slots[other]["key"]:
         return bool(band.slots[one]["key"] < band.slots[other]["key"])

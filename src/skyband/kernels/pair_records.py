@@ -3,6 +3,7 @@
 An object has an *ordinal*: its place in the order of age, counted from the first object that there was. The window is
 the slice [head, end) of arrays whose entry 0 has the ordinal `base`. A pair that is kept has a *slot* for as long as it
 is; the band is three parallel arrays, best first, of which only the key, the older member's stamp and the slot move.
+New pairs that reach no answer wait behind it, in no order, until somebody looks.
 """
 
 from __future__ import annotations
@@ -50,10 +51,9 @@ CHUNK = 512  # scores are computed and compared so many at a time
 FAN = 16  # of the flat search tree
 
 # facts: the numbers of one group
-HEAD, END, BASE, SIZE, FREE, STAIRS, ADDED, WILD, TOLDS, NEED, SAVED, FIRST_BLOCK, BLOCKS, SCORED, LAST_ROW, FOUND = (
-    range(16)
-)
-FACTS = 16
+HEAD, END, BASE, SIZE, FREE, STAIRS, ADDED, WILD, TOLDS, NEED = range(10)
+SAVED, FIRST_BLOCK, BLOCKS, SCORED, LAST_ROW, FOUND, PENDING, TICK = range(10, 18)
+FACTS = 18
 # why a kernel stops before it is through
 DONE, WINDOW_FULL, BAND_FULL, DESK_FULL, OUT_FULL, BLOCK_FULL = range(6)
 # how pairs are scored
@@ -82,6 +82,7 @@ class Band(NamedTuple):
     )
     stair_key: Floats
     heap: Ints
+    marks: Ints  # per slot: in which comparison it was seen
 
 
 class Views(NamedTuple):
@@ -118,7 +119,7 @@ class Blocks(NamedTuple):
     start: Ints  # ordinals
     end: Ints
     sorted: NDArray[np.int8]  # 1: its lists are in order and its numbers tame
-    values: Floats  # as the window's data, but each block of a row sorted
+    values: Floats  # as the window's data, but each block of a row sorted; or all rows in the order of the first
     places: NDArray[np.int32]  # and where in the block each value comes from
 
 

@@ -6,11 +6,11 @@ attributes. No term is fused or moved, so that a score is the oracle's to the la
 
 from __future__ import annotations
 
-from skyband.kernels.compile import part
+from skyband.kernels.compile import uncounted
 from skyband.kernels.pair_records import ABSDIFF, SUM, Floats, Scoring
 
 
-@part
+@uncounted
 def fill(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, values: Floats) -> None:
     """The scores of the object with these values and of those from index `low` on."""
     d = len(values)
@@ -46,7 +46,25 @@ def fill(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, value
         j += 1
 
 
-@part
+@uncounted
+def reaches(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, values: Floats, bound: float) -> bool:
+    """Does any of these pairs pass the bound? If so, `out` has their scores."""
+    passes, sign = False, scoring.sign
+    if len(values) == 3 and scoring.form == SUM and not scoring.local.any():  # without a store
+        x, y, z = data[0, low : low + size], data[1, low : low + size], data[2, low : low + size]
+        u, v, w = values[0], values[1], values[2]
+        for i in range(size):
+            passes |= sign * (abs(x[i] - u) + abs(y[i] - v) + abs(z[i] - w)) > bound
+        if passes:
+            fill(out, size, scoring, data, low, values)
+        return passes
+    fill(out, size, scoring, data, low, values)
+    for i in range(size):
+        passes |= sign * out[i] > bound
+    return passes
+
+
+@uncounted
 def score_one(scoring: Scoring, data: Floats, at: int, values: Floats) -> float:
     total = local_score(scoring.local[0], data[0, at], values[0])
     for j in range(1, len(values)):
@@ -55,12 +73,18 @@ def score_one(scoring: Scoring, data: Floats, at: int, values: Floats) -> float:
     return total
 
 
-@part
+@uncounted
 def local_score(local: int, x: float, y: float) -> float:
     return abs(x - y) if local == ABSDIFF else x + y
 
 
-@part
+@uncounted
+def is_near(scoring: Scoring) -> bool:
+    """A sum of distances of which the smallest is best?"""
+    return scoring.form == SUM and scoring.sign < 0 and not scoring.local.any()
+
+
+@uncounted
 def is_wild(scoring: Scoring, values: Floats) -> bool:
     """May this object make scores that are none?"""
     wild = False

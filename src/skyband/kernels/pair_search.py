@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.compile import part
+from skyband.kernels.compile import uncounted
 from skyband.kernels.pair_records import (
     ABSDIFF,
     BASE,
@@ -35,13 +35,12 @@ from skyband.kernels.pair_records import (
     Views,
     Window,
 )
-from skyband.kernels.pair_scores import fill, local_score, score_one
+from skyband.kernels.pair_scores import fill, is_near, local_score, reaches, score_one
 
-SHORT = 12  # runs below this are scored one by one
 GIVE_UP = 8  # a block is scanned once an eighth of it has been looked up
 
 
-@part
+@uncounted
 def find(
     facts: Ints,
     window: Window,
@@ -70,85 +69,66 @@ def find(
     if algorithm == BASIC:
         return _count(facts, window, band, views, desk, scoring, values, given, start, K, at, stamp, now)
     found, right, stair, block = 0, end, facts[STAIRS], facts[BLOCKS] - 1
+    data, stamps, buffer, sign = window.data, window.stamps, desk.buffer, scoring.sign
+    others, keys, places, steps = desk.other, desk.key, band.stair_place, band.stair_key
     while right > head:
-        # steps over pairs that are strictly newer than the older member; of those after a late one it is the older
-        while stair > 0 and band.stair_place[stair - 1] >= base + min(right, at):
-            stair -= 1
-        free = stair == facts[STAIRS]
-        bound = -np.inf if free else band.stair_key[stair]
-        left = max(head, band.stair_place[stair - 1] - base) if stair > 0 else head
+        low = max(head, right - CHUNK)
         if right > at:
-            left = at
-        elif algorithm == TA and not free:
+            low = max(low, at)
+        elif algorithm == TA and stair < facts[STAIRS]:
             while block >= facts[FIRST_BLOCK] and (
                 blocks.end[block] > base + right or blocks.start[block] == blocks.end[block]
             ):
                 block -= 1
             if block >= facts[FIRST_BLOCK] and blocks.end[block] < base + right:  # up to the next block
-                left = max(left, blocks.end[block] - base)
-            elif block >= facts[FIRST_BLOCK] and blocks.start[block] >= base + head:
-                left = blocks.start[block] - base
-                if blocks.sorted[block] and not wild:
-                    found = _threshold(facts, window, desk, blocks, scoring, values, left, right, bound, found)
-                    right = left
-                    continue
-        found = _scan(
-            window, views, desk, scoring, values, given, start, counting, left, right, bound, free, stamp, now, found
-        )
-        right = left
-    return found
-
-
-@part
-def _scan(
-    window: Window,
-    views: Views,
-    desk: Desk,
-    scoring: Scoring,
-    values: Floats,
-    given: Floats,
-    start: int,
-    wild: bool,
-    left: int,
-    right: int,
-    bound: float,
-    free: bool,
-    stamp: int,
-    now: int,
-    found: int,
-) -> int:
-    """Score and compare a run of objects with one threshold (free: with none), the newest chunk first."""
-    sign, buffer = scoring.sign, desk.buffer
-    while right > left:
-        size = min(CHUNK, right - left)
-        low = right - size
+                low = max(low, blocks.end[block] - base)
+            elif (
+                block >= facts[FIRST_BLOCK] and blocks.start[block] >= base + head and blocks.sorted[block] and not wild
+            ):
+                while stair > 0 and places[stair - 1] >= base + right:
+                    stair -= 1
+                low = blocks.start[block] - base
+                found = _threshold(facts, window, desk, blocks, scoring, values, low, right, steps[stair], found)
+                right = low
+                continue
         if scoring.form == GIVEN:
-            for i in range(size):
+            for i in range(right - low):
                 buffer[i] = given[start + low + i]
-        elif size < SHORT:
-            for i in range(size):
-                buffer[i] = score_one(scoring, window.data, low + i, values)
+        elif counting or right > at or stair == facts[STAIRS]:
+            fill(buffer, right - low, scoring, data, low, values)
         else:
-            fill(buffer, size, scoring, window.data, low, values)
-        hits = 0
-        for i in range(size):
-            hits += sign * buffer[i] > bound
-        if wild or free:  # without a bound a key of -inf may last
-            hits = size
-        if hits:
-            for i in range(size - 1, -1, -1):
-                key = sign * buffer[i]
-                if key > bound or (free and key == key):
-                    desk.other[found] = low + i
-                    desk.key[found] = key
-                    found += 1
-                elif key != key:
-                    count_scoreless(views, now - min(stamp, window.stamps[low + i]))
+            while stair > 0 and places[stair - 1] >= base + right:
+                stair -= 1
+            if not reaches(buffer, right - low, scoring, data, low, values, steps[stair]):  # the lowest of the chunk
+                right = low
+                continue
+        high = right
+        while high > low:
+            # steps over pairs that are strictly newer than the older member; of those after a late one it is the older
+            while stair > 0 and places[stair - 1] >= base + min(high, at):
+                stair -= 1
+            free = stair == facts[STAIRS]
+            bound = -np.inf if free else steps[stair]
+            left = low if stair == 0 or high > at else max(low, places[stair - 1] - base)
+            run = buffer[left - low : high - low]
+            hits = False
+            for i in range(high - left):
+                hits |= sign * run[i] > bound
+            if hits or counting or free:  # without a bound a key of -inf may last
+                for i in range(high - low - 1, left - low - 1, -1):
+                    key = sign * buffer[i]
+                    if key > bound or (free and key == key):
+                        others[found] = low + i
+                        keys[found] = key
+                        found += 1
+                    elif key != key:
+                        count_scoreless(views, now - min(stamp, stamps[low + i]))
+            high = left
         right = low
     return found
 
 
-@part
+@uncounted
 def count_scoreless(views: Views, age: int) -> None:
     """A pair without a score, for every query whose window is longer than this."""
     low, high = 0, len(views.length)
@@ -161,7 +141,7 @@ def count_scoreless(views: Views, age: int) -> None:
     views.scoreless[low] += 1
 
 
-@part
+@uncounted
 def _count(
     facts: Ints,
     window: Window,
@@ -197,7 +177,7 @@ def _count(
     return found
 
 
-@part
+@uncounted
 def _threshold(
     facts: Ints,
     window: Window,
@@ -212,6 +192,8 @@ def _threshold(
 ) -> int:
     """TA within a block (Alg. 5): read the sorted lists in turn until no unseen object can pass the bound."""
     d, first, size = len(values), found, end - begin
+    if is_near(scoring):
+        return _near(facts, desk, blocks, scoring, values, begin, end, bound, found)
     left, right = desk.left, desk.right
     closest = scoring.sign < 0
     for j in range(d):
@@ -266,16 +248,64 @@ def _threshold(
             found = _plain(window, desk, scoring, values, begin, end, bound, first)
             break
     facts[SCORED] += looked - size
-    for i in range(first + 1, found):  # by age again
+    _by_age(desk, first, found)
+    return found
+
+
+@uncounted
+def _near(
+    facts: Ints,
+    desk: Desk,
+    blocks: Blocks,
+    scoring: Scoring,
+    values: Floats,
+    begin: int,
+    end: int,
+    bound: float,
+    found: int,
+) -> int:
+    """A sum of distances is at least the first: read one list, whose rows lie side by side, as far as that passes."""
+    x, value, most, first = blocks.values[0], values[0], -bound, found
+    low, high = begin, end
+    while low < high:  # the first that is not too far below
+        middle = (low + high) >> 1
+        if value - x[middle] >= most:
+            low = middle + 1
+        else:
+            high = middle
+    start, high = low, end
+    while low < high:  # the first that is too far above
+        middle = (low + high) >> 1
+        if x[middle] - value >= most:
+            high = middle
+        else:
+            low = middle + 1
+    facts[SCORED] += low - start - (end - begin)
+    while start < low:
+        size = min(CHUNK, low - start)
+        if reaches(desk.buffer, size, scoring, blocks.values, start, values, bound):
+            for i in range(size):
+                if -desk.buffer[i] > bound:
+                    desk.other[found] = begin + blocks.places[0, start + i]
+                    desk.key[found] = -desk.buffer[i]
+                    found += 1
+        start += size
+    _by_age(desk, first, found)
+    return found
+
+
+@uncounted
+def _by_age(desk: Desk, first: int, found: int) -> None:
+    """Candidates from here on, the newest first."""
+    for i in range(first + 1, found):
         place, key, at = desk.other[i], desk.key[i], i
         while at > first and desk.other[at - 1] < place:
             desk.other[at], desk.key[at] = desk.other[at - 1], desk.key[at - 1]
             at -= 1
         desk.other[at], desk.key[at] = place, key
-    return found
 
 
-@part
+@uncounted
 def _plain(
     window: Window, desk: Desk, scoring: Scoring, values: Floats, begin: int, end: int, bound: float, found: int
 ) -> int:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.compile import kernel, part
-from skyband.kernels.pair_band import count_dominators, merge, prune, ranks_above, sort_slots, walk
+from skyband.kernels.compile import kernel, uncounted
+from skyband.kernels.pair_band import count_dominators, flush, merge, prune, ranks_above, sort_slots, walk
 from skyband.kernels.pair_records import (
     ADDED,
     BAND_FULL,
@@ -21,6 +21,7 @@ from skyband.kernels.pair_records import (
     DESK_FULL,
     DONE,
     END,
+    FAN,
     FIRST_BLOCK,
     FOUND,
     FREE,
@@ -30,9 +31,11 @@ from skyband.kernels.pair_records import (
     NEED,
     NEVER,
     OUT_FULL,
+    PENDING,
     SAVED,
     SIZE,
     TA,
+    TICK,
     TOLDS,
     WILD,
     WINDOW_FULL,
@@ -50,7 +53,7 @@ from skyband.kernels.pair_records import (
 from skyband.kernels.pair_scores import is_wild
 from skyband.kernels.pair_search import find
 
-FEW = 48  # new pairs before the band is pruned
+FEW = 32  # new pairs wait for each other to be put into the band
 
 
 @kernel
@@ -91,7 +94,7 @@ def take_pairs(
                 return i, WINDOW_FULL
             if algorithm == TA and not _has_open_block(facts, blocks, block_size):
                 return i, BLOCK_FULL
-            if facts[END] - facts[HEAD] > len(desk.other):
+            if facts[END] - facts[HEAD] + facts[PENDING] + 1 > len(desk.other):
                 return i, DESK_FULL
             while at > facts[HEAD] and window.stamps[at - 1] > stamp:
                 at -= 1
@@ -121,7 +124,7 @@ def take_pairs(
                 )
         found = facts[FOUND] - 1 if comes else 0
         affected, pairs = _mark(facts, window, views, desk, found, at, stamp, now, timed)
-        facts[NEED] = facts[SIZE] + found
+        facts[NEED] = facts[SIZE] + facts[PENDING] + found
         if facts[NEED] > len(band.key):
             return i, BAND_FULL
         facts[NEED] = 2 * pairs + len(views.k)
@@ -133,31 +136,40 @@ def take_pairs(
             return i, OUT_FULL
         _save(facts, band, views, desk, affected, quiet, saved)
         if comes:
-            fresh = _draft(facts, window, band, desk, found, at, stamp, stream.serial + stream.rows[i])
+            _draft(facts, window, band, desk, found, at, stamp, stream.serial + stream.rows[i])
             _insert(facts, window, band, blocks, algorithm, at, stamp, stream.serial + stream.rows[i])
             for j in range(len(window.data)):
                 window.data[j, at] = stream.values[j, i]
             if wild and scoring.form != GIVEN:
                 facts[WILD] = max(facts[WILD], facts[BASE] + at + 1)
-            sort_slots(band.slots, fresh, found)
-            merge(facts, band, fresh, found)
             if algorithm == BASIC:
-                count_dominators(facts, band, fresh, found)
+                sort_slots(band.slots, desk.slot, desk.key, found)
+                merge(facts, band, desk.slot, found)
+                count_dominators(facts, band, desk.slot, found)
+                facts[ADDED] += found
+            else:
+                for j in range(found):
+                    band.slot[facts[SIZE] + facts[PENDING] + j] = desk.slot[j]
+                facts[PENDING] += found
         facts[FOUND] = 0
         facts[LAST_ROW] = stream.rows[i]
-        if not quiet:
+        if affected and not quiet:
+            flush(facts, band, desk)
             for j in range(affected):
                 view = desk.affected[j]
                 first = desk.ends[j - 1] if j else 0
-                tell_view(facts, band, views, desk, view, first, desk.ends[j], now, now, stream.rows[i], 0, out)
-        if facts[ADDED] > max(FEW, facts[SIZE] >> 2):
+                tell_view(facts, band, views, desk, view, first, desk.ends[j], now, stream.rows[i], 0, out)
+        if facts[PENDING] > FEW:
+            flush(facts, band, desk)
+        if facts[ADDED] + facts[PENDING] > max(FEW, facts[SIZE] >> 1):
+            flush(facts, band, desk)
             prune(facts, band, K, now - longest, algorithm)
     if timed and not _expire(facts, band, views, desk, last, quiet, saved, out):
         return len(stream.stamps), OUT_FULL
     return len(stream.stamps), DONE
 
 
-@part
+@uncounted
 def _mark(
     facts: Ints,
     window: Window,
@@ -186,7 +198,7 @@ def _mark(
     return affected, pairs
 
 
-@part
+@uncounted
 def _save(facts: Ints, band: Band, views: Views, desk: Desk, affected: int, quiet: bool, saved: Records) -> None:
     """The answers before the step: as slots, or for a quiet batch as records for its end."""
     size = 0
@@ -199,7 +211,7 @@ def _save(facts: Ints, band: Band, views: Views, desk: Desk, affected: int, quie
             desk.ends[j] = size
 
 
-@part
+@uncounted
 def tell_before(facts: Ints, band: Band, views: Views, view: int, out: Places, at: int) -> int:
     """The present answer of a query: older members that go at `due` are the oldest that it has."""
     if views.due[view] == NEVER:
@@ -207,7 +219,7 @@ def tell_before(facts: Ints, band: Band, views: Views, view: int, out: Places, a
     return walk(facts, band, views.k[view], views.due[view] - views.length[view] - 1, out, at)
 
 
-@part
+@uncounted
 def touch(facts: Ints, band: Band, views: Views, desk: Desk, view: int, saved: Records) -> None:
     """Keep what the query has told, and look at it again when the batch ends."""
     views.at[view] = facts[SAVED]
@@ -220,8 +232,8 @@ def touch(facts: Ints, band: Band, views: Views, desk: Desk, view: int, saved: R
     views.kth[view] = np.inf
 
 
-@part
-def _draft(facts: Ints, window: Window, band: Band, desk: Desk, found: int, at: int, stamp: int, serial: int) -> Places:
+@uncounted
+def _draft(facts: Ints, window: Window, band: Band, desk: Desk, found: int, at: int, stamp: int, serial: int) -> None:
     """Slots for the candidates. Places are those of after the insertion."""
     for i in range(found):
         facts[FREE] -= 1
@@ -239,10 +251,9 @@ def _draft(facts: Ints, window: Window, band: Band, desk: Desk, found: int, at: 
         for j in range(band.bits.shape[1]):
             band.bits[slot, j] = 0
         desk.slot[i] = slot
-    return desk.slot
 
 
-@part
+@uncounted
 def _insert(
     facts: Ints, window: Window, band: Band, blocks: Blocks, algorithm: int, at: int, stamp: int, serial: int
 ) -> None:
@@ -258,7 +269,7 @@ def _insert(
                     blocks.values[j, i] = blocks.values[j, i - 1]
                     blocks.places[j, i] = blocks.places[j, i - 1]
         late = facts[BASE] + at
-        for i in range(facts[SIZE]):
+        for i in range(facts[SIZE] + facts[PENDING]):
             one = band.slots[band.slot[i]]
             one["place"] += one["place"] >= late
         for i in range(len(band.stair_place)):
@@ -277,7 +288,7 @@ def _insert(
         blocks.sorted[block] = 0
 
 
-@part
+@uncounted
 def _has_open_block(facts: Ints, blocks: Blocks, block_size: int) -> bool:
     while facts[FIRST_BLOCK] < facts[BLOCKS] - 1 and blocks.end[facts[FIRST_BLOCK]] <= facts[BASE] + facts[HEAD]:
         facts[FIRST_BLOCK] += 1
@@ -287,7 +298,7 @@ def _has_open_block(facts: Ints, blocks: Blocks, block_size: int) -> bool:
     return bool(blocks.end[newest] - blocks.start[newest] < block_size)
 
 
-@part
+@uncounted
 def tell_view(
     facts: Ints,
     band: Band,
@@ -297,30 +308,64 @@ def tell_view(
     first: int,
     end: int,
     now: int,
-    instant: int,
     row: int,
     alone: int,
     out: Records,
 ) -> None:
     """How an answer differs from what it was; the slots of before are before[first:end]."""
     size = look(facts, band, views, view, now, desk.after)
-    differ(facts, band, band.slots, desk.before, first, end, desk.after, size, view, -1, instant, row, alone, out)
-    differ(facts, band, band.slots, desk.before, first, end, desk.after, size, view, 1, instant, row, alone, out)
+    facts[TICK] += 2
+    tick, fresh, marks = facts[TICK], 0, band.marks
+    for i in range(first, end):
+        marks[desk.before[i]] = tick
+    for i in range(size):
+        slot = desk.after[i]
+        if marks[slot] == tick:
+            marks[slot] = tick + 1
+        else:
+            desk.after[fresh] = slot
+            fresh += 1
+    if fresh > 0 or size < end - first:
+        for i in range(first, end):
+            if marks[desk.before[i]] == tick:
+                _write(facts, band.slots, desk.before[i], view, -1, 0, now, row, alone, out)
+        for i in range(fresh):
+            _enter(facts, band, desk.after[i], view, now, row, alone, out)
 
 
-@part
+@uncounted
+def _enter(facts: Ints, band: Band, slot: int, view: int, instant: int, row: int, alone: int, out: Records) -> None:
+    word, bit = view >> 6, np.uint64(1) << np.uint64(view & 63)
+    new = band.bits[slot, word] & bit == 0
+    band.bits[slot, word] |= bit
+    _write(facts, band.slots, slot, view, 1, new, instant, row, alone, out)
+
+
+@uncounted
 def look(facts: Ints, band: Band, views: Views, view: int, now: int, out: Places) -> int:
     """The answer of a query as it is now, with its last key and the moment when it loses a pair."""
-    size = walk(facts, band, views.k[view], now - views.length[view], out, 0)
-    oldest = NEVER
-    for i in range(size):
-        oldest = min(oldest, band.slots[out[i]]["old"])
-    views.due[view] = oldest + views.length[view] if size else NEVER
-    views.kth[view] = band.slots[out[size - 1]]["key"] if size == views.k[view] else -np.inf
-    return size
+    k, low, size = views.k[view], now - views.length[view], facts[SIZE]
+    found, oldest, last = 0, NEVER, -np.inf
+    old, slot, crest = band.old, band.slot, band.crest
+    for block in range((size + FAN - 1) // FAN):
+        if crest[block] <= low:
+            continue
+        for i in range(block * FAN, min(size, (block + 1) * FAN)):
+            if old[i] > low:
+                out[found] = slot[i]
+                oldest = min(oldest, old[i])
+                found += 1
+                if found == k:
+                    last = band.key[i]
+                    break
+        if found == k:
+            break
+    views.due[view] = oldest + views.length[view] if found else NEVER
+    views.kth[view] = last
+    return found
 
 
-@part
+@uncounted
 def differ(
     facts: Ints,
     band: Band,
@@ -349,19 +394,16 @@ def differ(
             i += 1
         else:
             if diff > 0:
-                word, bit = view >> 6, np.uint64(1) << np.uint64(view & 63)
-                new = band.bits[after[j], word] & bit == 0
-                band.bits[after[j], word] |= bit
-                _write(facts, slots, after[j], view, diff, new, instant, row, alone, out)
+                _enter(facts, band, after[j], view, instant, row, alone, out)
             j += 1
 
 
-@part
+@uncounted
 def _is_same(one: Records, i: int, other: Records, j: int) -> bool:
     return bool(one[i]["newer"] == other[j]["newer"] and one[i]["older"] == other[j]["older"])
 
 
-@part
+@uncounted
 def _write(
     facts: Ints,
     slots: Records,
@@ -382,13 +424,14 @@ def _write(
     told["diff"], told["first"], told["alone"] = diff, new, alone
 
 
-@part
+@uncounted
 def _expire(
     facts: Ints, band: Band, views: Views, desk: Desk, to: int, quiet: bool, saved: Records, out: Records
 ) -> bool:
     """Time windows: each instant at which an answer loses pairs is a step of its own. False: no room."""
     for view in range(len(views.k)):
         while views.due[view] <= to:
+            flush(facts, band, desk)
             facts[NEED] = 2 * min(views.k[view], facts[SIZE]) + len(views.k)
             if (
                 facts[NEED] > len(desk.before)
@@ -401,7 +444,7 @@ def _expire(
                 break
             instant = views.due[view]
             size = tell_before(facts, band, views, view, desk.before, 0)
-            tell_view(facts, band, views, desk, view, 0, size, instant, instant, facts[LAST_ROW], 1, out)
+            tell_view(facts, band, views, desk, view, 0, size, instant, facts[LAST_ROW], 1, out)
     return True
 
 
@@ -427,6 +470,11 @@ def close_batch(
                 differ(facts, band, saved, order, first, end, desk.after, size, view, diff, instant, row, 0, out)
             views.touched[view] = 0
     facts[SAVED] = 0
+
+
+@kernel
+def flush_pairs(facts: Ints, band: Band, desk: Desk) -> None:
+    flush(facts, band, desk)
 
 
 @kernel

@@ -33,11 +33,13 @@ from skyband.kernels.pair_records import (
     NAIVE,
     NEED,
     NEVER,
+    PENDING,
     SAVED,
     SCASE,
     SCORED,
     SIZE,
     SLOT,
+    SUM,
     TA,
     TOLD,
     TOLDS,
@@ -45,7 +47,7 @@ from skyband.kernels.pair_records import (
     Scoring,
     Stream,
 )
-from skyband.kernels.pair_steps import close_batch, look_again, prune_pairs, read_pairs, take_pairs
+from skyband.kernels.pair_steps import close_batch, flush_pairs, look_again, prune_pairs, read_pairs, take_pairs
 from skyband.kernels.routing import stable_order
 from skyband.tuning import Tuning
 
@@ -106,7 +108,9 @@ class Pairs:
     def _store(self, g: int) -> Store:
         while len(self.stores) <= g:
             heap = min(self.K, self._most_pairs())
-            store = Store(len(self.scoring.local), heap, self.k, self.length, lists=self.algorithm == TA)
+            near = self.scoring.form == SUM and self.scoring.sign < 0 and not self.scoring.local.any()
+            lists = self.algorithm == TA
+            store = Store(len(self.scoring.local), heap, self.k, self.length, lists=lists, near=near)
             self.stores.append(store)
         return self.stores[g]
 
@@ -188,7 +192,7 @@ class Pairs:
                 self._block_size(),
                 self.scoring,
                 self.algorithm,
-                len(store.band.heap),
+                store.K,
                 stream,
                 begin,
                 last,
@@ -208,14 +212,16 @@ class Pairs:
         elif why == BLOCK_FULL:
             store.open_block(self.scoring.limit)
         elif why == DESK_FULL:
-            room = 2 * (int(store.facts[END] - store.facts[HEAD]) + 1)
-            self.desk = self.desk._replace(
-                other=np.empty(room, np.int64), key=np.empty(room), slot=np.empty(room, np.int32)
-            )
+            self._make_desk(2 * int(store.facts[END] - store.facts[HEAD] + store.facts[PENDING] + 1))
         elif why != DONE:
             self._make_out(int(store.facts[TOLDS]), need)
             if self.quiet or self.algorithm == NAIVE:
                 store.grow_saved(int(store.facts[SAVED]) + need)
+
+    def _make_desk(self, room: int) -> None:
+        self.desk = self.desk._replace(
+            other=np.empty(room, np.int64), key=np.empty(room), slot=np.empty(room, np.int32)
+        )
 
     def _make_out(self, told: int, need: int) -> None:
         if told + need > len(self.out):
@@ -327,6 +333,7 @@ class Pairs:
         store.open = False
         if not len(touched):
             return
+        self._flush(store)
         now = last if last > -NEVER else store.now
         need = int(store.views.held[touched].sum() + np.minimum(self.k[touched], store.facts[SIZE]).sum())
         self._make_out(int(store.facts[TOLDS]), need + 1)
@@ -335,6 +342,11 @@ class Pairs:
 
     def _told(self, pieces: list[Records], groups: list[int], arrivals: Arrivals, alive: Bools) -> Changes:
         """By query, then by step across groups."""
+        if len(pieces) == 1 and not self.timed:  # one group's steps are in order
+            (out,) = pieces
+            query = self.order[out["query"]]
+            order = stable_order(query, len(self.asked)) if len(self.asked) > 1 else np.arange(len(out))
+            return _changes(out[order], query[order], np.full(len(out), groups[0]), alive)
         out = np.concatenate([np.empty(0, TOLD), *pieces])
         codes = np.repeat(np.array(groups, np.int64), [len(piece) for piece in pieces])
         place = np.maximum(2 * out["row"] + 1, 0)
@@ -365,7 +377,14 @@ class Pairs:
             mate_stamp=ranked["old"],
         )
 
+    def _flush(self, store: Store) -> None:
+        """Pairs that wait behind the band take their places."""
+        if store.facts[PENDING] > len(self.desk.slot):
+            self._make_desk(int(store.facts[PENDING]))
+        flush_pairs(store.facts, store.band, self.desk)
+
     def _read(self, store: Store, asked: Asked, now: int) -> Records:
+        self._flush(store)
         out = np.empty(min(asked.k, int(store.facts[SIZE])), np.int32)
         if not len(out):
             return np.empty(0, SLOT)
@@ -425,7 +444,7 @@ class Pairs:
         return out
 
     def _prune(self, store: Store, now: int) -> None:
-        prune_pairs(store.facts, store.band, len(store.band.heap), now - int(self.length[-1]), self.algorithm)
+        prune_pairs(store.facts, store.band, store.K, now - int(self.length[-1]), self.algorithm)
 
     # --- what is kept
 
@@ -491,11 +510,12 @@ class Pairs:
         assert not any(store.open for store in stores), "no batch is open"
         parts: dict[str, list[Records]] = {name: [] for name in ("sizes", "objects", "data", "pairs", "shown", "views")}
         for store in stores:
+            self._flush(store)
             if self.timed:
                 self._settle(store, self.clock)
             live = store.live
             oldest = int(store.window.stamps[live.start]) if live.start < live.stop else NEVER
-            prune_pairs(store.facts, store.band, len(store.band.heap), oldest - 1, self.algorithm)
+            prune_pairs(store.facts, store.band, store.K, oldest - 1, self.algorithm)
             objects, views = np.zeros(live.stop - live.start, OBJECT), np.zeros(len(self.k), VIEW)
             objects["stamp"], objects["serial"] = store.window.stamps[live], store.window.serials[live]
             views["kth"], views["due"] = store.views.kth, store.views.due
@@ -534,7 +554,7 @@ class Pairs:
             store.fill_band(pairs[there], state["shown"].reshape(-1, words)[there])
             mine = views[g * lanes : (g + 1) * lanes]
             store.views.kth[:], store.views.due[:] = mine["kth"], mine["due"]
-            prune_pairs(store.facts, store.band, len(store.band.heap), -NEVER, self.algorithm)
+            prune_pairs(store.facts, store.band, store.K, -NEVER, self.algorithm)
             if self.algorithm == TA and n:
                 self._lay_blocks(store)
 
@@ -550,6 +570,7 @@ class Pairs:
 
     def check(self) -> None:
         for store in self.stores:
+            self._flush(store)
             pairs = store.pairs
             rank = np.lexsort((-pairs["newer"], -pairs["new"], -pairs["older"], -pairs["old"], -pairs["key"]))
             assert (rank == np.arange(len(pairs))).all(), "best first, the pair with the newer older member above"

@@ -51,7 +51,7 @@ class Listed(Pairs):
                 self.desk,
                 self._lists(store),
                 self.scoring,
-                len(store.band.heap),
+                store.K,
                 stream,
                 begin,
                 last,
@@ -70,7 +70,7 @@ class Listed(Pairs):
     def _lists(self, store: Store) -> NDArray[np.int32]:
         g = self.stores.index(store)
         if g not in self.lists:
-            self.lists[g] = np.empty((len(store.window.stamps), len(store.band.heap)), np.int32)
+            self.lists[g] = np.empty((len(store.window.stamps), store.K), np.int32)
         return self.lists[g]
 
     def _move(self, store: Store) -> None:
@@ -92,15 +92,12 @@ class Listed(Pairs):
         for g, store in enumerate(self.stores):
             store.make_room(1)
             self.lists.pop(g, None)
-            K, live = len(store.band.heap), int(store.facts[END] - store.facts[HEAD]) + 1
+            K, live = store.K, int(store.facts[END] - store.facts[HEAD]) + 1
             store.fill_band(store.pairs[:0], store.band.bits[:0])
             if live * min(K, live) > len(store.band.key):
                 store.grow_band(live * min(K, live))
             if max(live, K) > len(self.desk.other):
-                room = max(live, K)
-                self.desk = self.desk._replace(
-                    other=np.empty(room, np.int64), key=np.empty(room), slot=np.empty(room, np.int32)
-                )
+                self._make_desk(max(live, K))
             fill_lists(
                 store.facts, store.window, store.band, store.views, self.desk, self._lists(store), self.scoring, K
             )
@@ -110,7 +107,7 @@ class Listed(Pairs):
         self.lay()
 
     def _check_all(self, store: Store, pairs: Records) -> None:
-        K = len(store.band.heap)
+        K = store.K
         for at in range(store.facts[HEAD], store.facts[END]):
             keys = [self._key(store, older, at) for older in range(store.facts[HEAD], at)]
             mine = pairs[pairs["newer"] == store.window.serials[at]]

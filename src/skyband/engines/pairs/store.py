@@ -38,12 +38,12 @@ SMALLEST = 64
 class Store:
     """Arrays that grow here, and only here."""
 
-    def __init__(self, width: int, K: int, k: Ints, length: Ints, *, lists: bool) -> None:
+    def __init__(self, width: int, K: int, k: Ints, length: Ints, *, lists: bool, near: bool) -> None:
         self.facts = np.zeros(FACTS, np.int64)
         self.facts[LAST_ROW] = -1
         self.window = Window(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((width, 0)))
         self.columns: dict[str, NDArray[Any]] = {}  # what a scoring reads that no kernel can compute, by index
-        self.lists = lists
+        self.lists, self.near = lists, near  # TA: does it keep lists, of the first attribute only?
         self.blocks = Blocks(
             np.empty(0, np.int64),
             np.empty(0, np.int64),
@@ -73,7 +73,8 @@ class Store:
             np.zeros(size, np.int64),
         )
         bits = np.zeros((len(self.band.slots), words), np.uint64)
-        self.band = self.band._replace(bits=bits, heap=np.empty(K, np.int64))
+        self.K = K
+        self.band = self.band._replace(bits=bits, heap=np.empty(2 * K, np.int64))
 
     @property
     def live(self) -> slice:
@@ -128,6 +129,7 @@ class Store:
             stair_place=_moved(band.stair_place, 0, old, room),
             stair_key=_moved(band.stair_key, 0, old, room),
             heap=band.heap,
+            marks=np.zeros(room, np.int64),
         )
 
     def grow_saved(self, need: int) -> None:
@@ -166,7 +168,10 @@ class Store:
         if begin < 0:  # its first objects are gone: it will not be read by lists again
             return
         data = self.window.data[:, begin:end]
-        order = np.argsort(data, axis=1, kind="stable")
+        if self.near:  # whole rows by the first attribute
+            order = np.repeat(np.argsort(data[:1], axis=1, kind="stable"), len(data), axis=0)
+        else:
+            order = np.argsort(data, axis=1, kind="stable")
         self.blocks.places[:, begin:end] = order
         self.blocks.values[:, begin:end] = np.take_along_axis(data, order, axis=1)
         self.blocks.sorted[block] = bool((np.abs(data) <= limit).all())
@@ -208,7 +213,7 @@ class Store:
 def _empty_band() -> Band:
     whole, floats, places = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int32)
     bits = np.empty((0, 0), np.uint64)
-    return Band(floats, whole, places, whole, np.empty(0, SLOT), bits, places, whole, floats, whole)
+    return Band(floats, whole, places, whole, np.empty(0, SLOT), bits, places, whole, floats, whole, whole)
 
 
 def empty_desk(queries: int, width: int) -> Desk:
