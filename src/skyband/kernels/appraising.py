@@ -203,16 +203,15 @@ def weigh(
     length: int,
     chances: Records,  # by parts, by how long ago the object was seen last: of so many rows more
     ages: Floats,
-    hopes: Floats,  # by parts: after such a silence hardly any more come
     recent: Records,  # by part: values that have come lately
     every: Floats,  # the scores of all objects, rising
     repeat: int,
     scratch: Floats,
 ) -> None:
-    """How likely each instance is to be an answer at the end of its life, for the time that it must be kept.
+    """How likely each instance is to be an answer at the end of its life.
 
     When it expires, those above it are the newer ones that are so now, and the share of a window that is still to
-    come. One that will be an answer is kept to its end, another one only until there is no more hope.
+    come.
     """
     rows, head, now, d = store.rows, store.packs[g]["head"], store.packs[g]["now"], len(recipe.lows)
     size, full, top = store.packs[g]["size"], 0, sheet.top
@@ -239,13 +238,10 @@ def weigh(
                 for j in range(futures if chances[m, b, n] > 0.0 else 0):
                     score = imagine(recipe, sheet, o, n, j, recent, repeat, scratch)
                     newer = above_score(top, full, score)
-                    expected = left * above_score(every, len(every), score) + 0.25
+                    expected = 1.3 * left * above_score(every, len(every), score) + 1.0  # some will rise above it
                     likely = 1.0 / (1.0 + np.exp(-1.7 * (K - 0.5 - newer - expected) / np.sqrt(expected)))
                     chance += chances[m, b, n] / futures * likely
-            held = 1.0
-            if silent < hopes[m]:
-                held = min(1.0, max(hopes[m] - silent, hopes[m] / 3) / max(left, 1e-9) + chance)
-            sheet.wanted[i] = chance / held
+            sheet.wanted[i] = chance
         current = sheet.current[i]
         if full < len(top) or current > top[0]:
             full = raise_top(top, full, sheet.held[o], current)

@@ -4,9 +4,8 @@ Idea: whether an instance will be an answer depends on how many parts its object
 last, and on how long the instance still lives. How many rows more objects in its place have got is learnt from the
 shadows, whose lives are known to the end; their values are drawn from those that have come lately. The score it would
 have then is held against the others: those newer ones that are above it now, and as many more as are above it in the
-whole window, for the share of the window that is still to come. So each instance has a chance; who is still hoping is
-kept only until hope ends, so the chance counts for more. When there are more instances than the budget allows, a tenth
-of them goes: those of the smallest chance.
+whole window, for the share of the window that is still to come. So each instance has a chance. When there are more
+instances than the budget allows, a tenth of them goes: those of the smallest chance.
 
 `budget` counts all that is kept, the rows of the shadows among them (at most a fifth of it); 20 times k unless it is
 given. Memory is bounded by it, whatever the window: an instance has at most one row for each part. With `repeat` the
@@ -29,7 +28,6 @@ from skyband.kernels.appraising import Sheet, weigh
 from skyband.tuning import Tuning
 
 AGES = np.array([0.0, 1 / 32, 1 / 16, 3 / 32, 1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2])  # shares of the window
-HOPELESS = 0.05  # when no more than so many gain, hope ends
 GROWN = 7 / 8  # the age at which a life is known
 VALUES = 61  # of each part, that have come lately
 REMEMBERED = 200  # lives of the sample, for each number of parts and each silence
@@ -116,12 +114,6 @@ class BUDGET(Approximate):
             lives = np.where(np.arange(self._futures + 1)[None, None, :] <= self.d - m, lives, 0.0)
         return lives / lives.sum(axis=2, keepdims=True)
 
-    def _hopes(self, chances: Records) -> Records:
-        """By number of parts: after such a silence hardly any more come."""
-        coming = chances[:, :, 0] < 1 - HOPELESS
-        last = len(AGES) - np.argmax(coming[:, ::-1], axis=1)  # the first age after all at which they come
-        return np.where(coming.any(axis=1), np.append(AGES, 1.0)[last], 0.0)
-
     def _objects(self, group: int) -> Ints:
         """The objects of a group, but for those without a score."""
         places, _ = self._places(np.array([group]))
@@ -130,7 +122,6 @@ class BUDGET(Approximate):
 
     def _choose(self, group: int, sheet: Sheet) -> Bools:
         lore = self.lore[group]
-        chances = self._chances(lore)
         weigh(
             self.store,
             self.recipe,
@@ -138,9 +129,8 @@ class BUDGET(Approximate):
             group,
             self.K,
             self.length,
-            chances,
+            self._chances(lore),
             AGES,
-            self._hopes(chances),
             lore["recent"],
             np.sort(self.sights["score"][self._objects(group)]),
             self.repeat,
