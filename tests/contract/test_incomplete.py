@@ -6,13 +6,16 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skyband import Last, Linear, Monitor, TopKIncomplete
+from skyband.datasets.generators import appearances
 from skyband.engines.incomplete.parts import Parts as Engine
+from skyband.errors import BatchError, QueryError
 from skyband.oracle import Oracle
 
 from .streams import (
@@ -107,12 +110,12 @@ def scenes(draw: Draw, algorithm: str, rows: int = 14, events: int = 7) -> Parts
         elif kind == "replace":
             name = draw(st.sampled_from(sorted(standing)))
             standing[name] = _other(draw, standing, name, clockwork)
-            happened.append(Replace(name, standing[name]))
+            happened.append(Replace(name, standing[name]))  # type: ignore[arg-type]
         elif kind == "add":
             like = standing[draw(st.sampled_from(sorted(standing)))]
             name = f"n{number}"
             standing[name] = dataclasses.replace(like, k=draw(st.integers(1, 4)))
-            happened.append(Add(name, standing[name]))
+            happened.append(Add(name, standing[name]))  # type: ignore[arg-type]
         elif len(standing) > 1:
             name = draw(st.sampled_from(sorted(standing)))
             del standing[name]
@@ -183,9 +186,10 @@ def play(scene: Parts) -> Monitor:
         assert (stats["arrivals"], stats["late"]) == (oracle.arrivals, oracle.late), where
         assert sum(stats["rejected"].values()) == oracle.rejected.total(), where
         monitor.check()
-        for name, query in oracle.queries.items():
+        asked: dict[str, Any] = dict(oracle.queries)
+        for name, standing in asked.items():
             same_rows(cells(monitor.answer(name)), oracle.answer(name), f"{where}, answer of {name}")
-            k, window = place % query.k + 1, _shorter(query.window, place)  # type: ignore[attr-defined, arg-type]
+            k, window = place % standing.k + 1, _shorter(standing.window, place)
             same_rows(
                 cells(monitor.answer(name, k=k, window=window)),
                 oracle.answer(name, k=k, window=window),
@@ -242,3 +246,186 @@ def test_what_is_dominated_is_never_missed(algorithm: str, data: Any) -> None:
 @given(data=st.data())
 def test_engines_do_as_the_oracle_says(algorithm: str, data: Any) -> None:
     play(data.draw(scenes(algorithm)))
+
+
+# ------------------------------------------------------------------- what the paper says
+
+
+def _push(monitor: Monitor, rows: Any) -> Any:
+    names, values = ("i", "part", "value", "t"), zip(*rows, strict=True)
+    return monitor.push(dict(zip(names, map(list, values), strict=True)))
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_a_part_that_has_expired_may_return(algorithm: str) -> None:
+    """Erratum of section 3.2.1: x's part a is older than its instance of b, and comes back with its highest value."""
+    query = TopKIncomplete(1, ["a", "b"], Last(span=10), algorithm=algorithm)
+    monitor, oracle = Monitor(query, id="i", time="t"), Oracle([query], id="i", time="t")
+    rows = [("x", "a", 0.1, 0), ("x", "b", 0.6, 5), ("y", "a", 0.7, 6), ("x", "a", 1.0, 11), ("w", "a", 0.1, 14)]
+    for row in rows:
+        told = cells(_push(monitor, [row]))
+        same_changes(told, oracle.push([dict(zip(("i", "part", "value", "t"), row, strict=True))]), str(row))
+    assert monitor.answer()["id"].to_pylist() == ["x"]
+    assert monitor.answer()["score"].to_pylist() == [1.6]
+
+
+@examples(15)
+@given(data=st.data())
+def test_eaa_keeps_exactly_the_k_dominance_set(data: Any) -> None:
+    """Theorem 1, with Definition 1's t >=: the instances of all valid rows that fewer than k objects dominate."""
+    scene = data.draw(streams("EAA"))
+    (query,) = scene.queries.values()
+    monitor, oracle = Monitor(query, **scene.options), Oracle([query], **scene.options)
+    for event in scene.events:
+        if isinstance(event, Push):
+            monitor.push(scene.table(event.rows))
+            oracle.push(event.rows)
+    standing = oracle._standing["q0"]
+    (group,) = standing.groups.values()
+    valid = standing.valid(group.arrivals, oracle.clock)
+    instances = []
+    for row in valid:
+        own = [o for o in valid if o.id == row.id and o.age >= row.age]
+        full = {part: [o for o in own if o.part == part] for part in ("a", "b")}
+        lows = [found[-1].value if found else 0.0 for found in full.values()]
+        highs = [found[-1].value if found else 1.0 for found in full.values()]
+        instances.append((row, _combined(query, lows), _combined(query, highs)))
+    wanted = set()
+    for row, _, best in instances:
+        stamp = row.age[0]
+        rivals = {o.id for o, current, _ in instances if o.age[0] >= stamp and o.id != row.id and current > best}
+        if len(rivals) < query.k:
+            wanted.add(row.number)
+    home = monitor.state.homes["q0"]
+    engine: Any = home.engine
+    places, _ = engine._places(np.array([0]))
+    listed = engine.counters["listed"][places] == 1
+    kept = engine.rows["serial"][places][listed]
+    assert len(kept) == len(wanted)
+
+
+def _combined(query: Any, values: list[float]) -> float:
+    a, b = values
+    return {"sum": a + b, "max": max(a, b), "min": min(a, b)}.get(query.combine, a**3 + b)
+
+
+# ------------------------------------------------------------------------- approximations
+
+
+def _streamed(query: TopKIncomplete, rows: Any, cut: int, *, store: bool = False, **options: Any) -> Monitor:
+    monitor = Monitor(query, id="id", **options)
+    monitor.told = []  # type: ignore[attr-defined]
+    for begin in range(0, rows.num_rows, cut):
+        told = monitor.push(rows.slice(begin, cut)).to_pylist()
+        before = monitor.told  # type: ignore[attr-defined]
+        monitor.check()
+        if store:
+            monitor = Monitor.restore(monitor.snapshot())
+        monitor.told = before + told  # type: ignore[attr-defined]
+    return monitor
+
+
+@pytest.mark.parametrize("repeat", [None, "last", "max", "sum"])
+@pytest.mark.parametrize("algorithm", ["APPROX", "BUDGET"])
+def test_approximations_do_not_depend_on_cuts(algorithm: str, repeat: str | None) -> None:
+    rows = appearances(1200, seed=3, parts=3, window=30)
+    if repeat is not None:  # every id comes four times as often
+        rows = rows.set_column(0, "id", pa.array(np.asarray(rows["id"]) // 4))
+    query = TopKIncomplete(5, ["p1", "p2", "p3"], Last(150), repeat=repeat, algorithm=algorithm)
+    whole, cut = _streamed(query, rows, 1200), _streamed(query, rows, 77, store=True)
+    assert whole.told == cut.told  # type: ignore[attr-defined]
+    assert whole.stats()["queries"]["q0"]["precision"] == cut.stats()["queries"]["q0"]["precision"]
+    answers = Monitor(dataclasses.replace(query, algorithm="SWEEP"), id="id")
+    answers.push(rows)
+    right, told = set(answers.answer()["id"].to_pylist()), set(whole.answer()["id"].to_pylist())
+    assert len(right & told) >= 3
+
+
+def test_approximations_tell_their_precision() -> None:
+    rows = appearances(12_000, seed=8, parts=3, window=60)
+    names = ["p1", "p2", "p3"]
+    engines: list[tuple[str, Any]] = [("APPROX", {}), ("BUDGET", {"budget": 120})]
+    for algorithm, more in engines:
+        exact = Monitor(TopKIncomplete(10, names, Last(500)), id="id", emit="batch")
+        rough = Monitor(TopKIncomplete(10, names, Last(500), algorithm=algorithm, **more), id="id", emit="batch")
+        found = []
+        for begin in range(0, rows.num_rows, 50):
+            for monitor in (exact, rough):
+                monitor.push(rows.slice(begin, 50))
+            if begin > 1000:
+                pair = [set(monitor.answer()["id"].to_pylist()) for monitor in (exact, rough)]
+                found.append(len(pair[0] & pair[1]) / 10)
+        told = rough.stats()["queries"]["q0"]
+        assert told["looked"] > 20
+        assert abs(told["precision"] - np.mean(found)) < 0.2, (algorithm, told, np.mean(found))
+        assert algorithm == "APPROX" or told["objects"] <= 120
+
+
+def test_a_budget_bounds_what_is_kept() -> None:
+    rows = appearances(3000, seed=1, parts=3, window=40)
+    for repeat in (None, "sum"):
+        query = TopKIncomplete(5, ["p1", "p2", "p3"], Last(1000), repeat=repeat, algorithm="BUDGET", budget=50)
+        monitor = Monitor(query, id="id")
+        for begin in range(0, 3000, 60):
+            monitor.push(rows.slice(begin, 60))
+            assert monitor.stats()["queries"]["q0"]["objects"] <= 51
+            engine: Any = monitor.state.homes["q0"].engine
+            assert engine.kept.sum() <= 3 * 51
+
+
+def test_equal_seeds_are_equal_answers() -> None:
+    rows = appearances(1500, seed=2, parts=3, window=40)
+    query = TopKIncomplete(5, ["p1", "p2", "p3"], Last(400), algorithm="BUDGET", budget=30, seed=7)
+    one, same = (_streamed(query, rows, 300) for _ in range(2))
+    other = _streamed(dataclasses.replace(query, seed=8), rows, 300)
+    assert one.told == same.told  # type: ignore[attr-defined]
+    assert one.told != other.told  # type: ignore[attr-defined]
+
+
+# ----------------------------------------------------------------------------- bad input
+
+
+def test_bad_rows_are_rejected_with_a_reason() -> None:
+    monitor = Monitor(TopKIncomplete(2, {"a": (0, 2), "b": (-1, 1)}, Last(4)), id="i")
+    bad = [("p", "c", 0.5), ("p", None, 0.5), ("p", "a", 2.5), ("p", "b", -1.5), ("p", "a", None), (None, "a", 1.0)]
+    monitor.push({"i": [i for i, *_ in bad], "part": [p for _, p, _ in bad], "value": [v for *_, v in bad]})
+    assert monitor.stats()["arrivals"] == 0
+    assert monitor.stats()["rejected"] == {"part: unknown part": 2, "value out of range": 3, "i is null": 1}
+    monitor.push({"i": ["p", "p", "p"], "part": ["a", "a", "b"], "value": [1.0, 2.0, 1.0]})
+    assert monitor.stats()["rejected"]["part: second row of the same part"] == 1
+    assert monitor.answer()["score"].to_pylist() == [2.0]
+
+
+def test_a_batch_that_raises_changes_nothing() -> None:
+    monitor = Monitor(TopKIncomplete(2, ["a", "b"], Last(4)), id="i", invalid="raise")
+    monitor.push({"i": ["p"], "part": ["a"], "value": [0.5]})
+    before = monitor.snapshot()
+    with pytest.raises(BatchError, match="second row of the same part"):
+        monitor.push({"i": ["q", "q", "p"], "part": ["a", "b", "a"], "value": [0.5, 0.5, 0.5]})
+    assert monitor.snapshot() == before
+    monitor.push({"i": ["q", "q"], "part": ["a", "b"], "value": [0.5, 0.5]})
+    assert monitor.answer()["id"].to_pylist() == ["q", "p"]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Monitor(TopKIncomplete(1, ["a"], Last(1))), "id"),
+        (lambda: TopKIncomplete(1, ["a"], Last(1), repeats=3), "repeats"),
+        (lambda: TopKIncomplete(1, ["a"], Last(1), algorithm="APPROX", repeats=3), "repeat="),
+        (lambda: TopKIncomplete(1, ["a"], Last(1), budget=30), "BUDGET"),
+        (lambda: TopKIncomplete(9, ["a"], Last(1), algorithm="BUDGET", budget=8), "budget"),
+        (lambda: TopKIncomplete(1, ["a"], Last(1), seed=-1), "seed"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(make: Callable[[], Any], said: str) -> None:
+    with pytest.raises(QueryError, match=said):
+        make()
+
+
+def test_parts_have_names() -> None:
+    monitor = Monitor(TopKIncomplete(1, ["1", "2"], Last(3)), id="i")
+    with pytest.raises(BatchError, match="strings"):
+        monitor.push({"i": [1], "part": [1], "value": [0.5]})
+    with pytest.raises(BatchError, match="no column 'part'"):
+        monitor.push({"i": [1], "value": [0.5]})

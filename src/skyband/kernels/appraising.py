@@ -6,13 +6,13 @@ that dominate would not stay right.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skyband.kernels.combine import Recipe, combine
 from skyband.kernels.compile import uncounted, uncounted_kernel
-from skyband.kernels.leaders import above_floor, pull, put
+from skyband.kernels.leaders import above_floor, compare, pull, put, remember
 from skyband.kernels.pieces import (
     LIVE,
     MOST,
@@ -51,7 +51,7 @@ class Sheet(NamedTuple):
 
 
 @uncounted
-def hoped(recipe: Recipe, sheet: Sheet, o: int, p: int, odds: Records, repeats: Floats, repeat: int) -> float:
+def hoped(recipe: Recipe, sheet: Sheet, o: int, p: int, odds: Records, repeats: Floats, repeat: int) -> Any:
     """What part p of an object may count (section 4: the chance of its coming; section 5: how often it comes)."""
     d = len(recipe.lows)
     low, high, value, count = recipe.lows[p], recipe.highs[p], sheet.values[o * d + p], sheet.counts[o * d + p]
@@ -78,7 +78,7 @@ def hoped(recipe: Recipe, sheet: Sheet, o: int, p: int, odds: Records, repeats: 
 
 
 @uncounted
-def leads(store: Store, r: int) -> bool:
+def leads(store: Store, r: int) -> Any:
     """Is row r the first of its instance? Rows of one object and stamp are one: they expire together."""
     older = store.rows[r]["older"]
     return older < 0 or store.rows[older]["stamp"] != store.rows[r]["stamp"]
@@ -154,7 +154,7 @@ def appraise(
 
 
 @uncounted
-def above_score(scores: Floats, size: int, score: float) -> int:
+def above_score(scores: Floats, size: int, score: float) -> Any:
     """How many of these rising scores are above this one."""
     low, high = 0, size
     while low < high:
@@ -167,9 +167,7 @@ def above_score(scores: Floats, size: int, score: float) -> int:
 
 
 @uncounted
-def imagine(
-    recipe: Recipe, sheet: Sheet, o: int, n: int, j: int, recent: Records, repeat: int, scratch: Floats
-) -> float:
+def imagine(recipe: Recipe, sheet: Sheet, o: int, n: int, j: int, recent: Records, repeat: int, scratch: Floats) -> Any:
     """The score of an object with n rows more, of values that have come lately; j: which of many possible futures."""
     d, kinds = len(recipe.lows), recent.shape[1]
     for p in range(d):
@@ -249,7 +247,7 @@ def weigh(
 
 
 @uncounted
-def add_up(store: Store, r: int) -> bool:
+def add_up(store: Store, r: int) -> Any:
     """`sum`: a row that has become part of an older instance is added to its row of the same part, if it has one."""
     rows = store.rows
     other = rows[r]["older"]
@@ -304,8 +302,13 @@ def fold(store: Store, g: int, stays: Records, repeat: int, alive: Records, seri
 
 
 @uncounted_kernel
-def relink(store: Store, recipe: Recipe, g: int, repeat: int) -> None:
-    """After `fold`: chains, scores and fronts of those who have lost something."""
+def relink(
+    store: Store, recipe: Recipe, asked: Records, g: int, repeat: int, quiet: bool, out: Records, step: Records
+) -> None:
+    """After `fold`: chains, scores and fronts of those who have lost something.
+
+    Of the answer nobody loses a part, but sums are added up in another order: equal ones may change places.
+    """
     rows, things, facts = store.rows, store.things, store.facts
     for t in range(facts[TOUCHED]):
         o = store.touched[t]
@@ -325,5 +328,10 @@ def relink(store: Store, recipe: Recipe, g: int, repeat: int) -> None:
             assess(store, recipe, o, 0, NOWHERE, repeat)
             if above_floor(store, g, o, o):
                 put(store, g, 0, o)
+            if not quiet and store.sights[o]["inside"]:
+                remember(store, o, o)
     facts[TOUCHED] = 0
+    if not quiet and store.fronts[g]["low"] < NEVER:
+        compare(store, asked, g, 0, out, step)
+    store.packs[g]["dirty"] = 1
     store.fronts[g]["low"] = NEVER

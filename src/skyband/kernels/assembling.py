@@ -10,7 +10,7 @@ and a comparison with the floor of the front. Fronts are touched only by the few
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class Columns(NamedTuple):
 
 
 @uncounted
-def step_aside(store: Store, V: int, g: int, o: int) -> bool:
+def step_aside(store: Store, V: int, g: int, o: int) -> Any:
     """An object that is about to change leaves the fronts it is in; whether it was in one."""
     found = False
     for v in range(V):
@@ -93,7 +93,7 @@ def put_back(store: Store, views: Records, asked: Records, g: int, quiet: bool, 
 
 
 @close
-def is_short(store: Store, views: Records, f: int, v: int) -> bool:
+def is_short(store: Store, views: Records, f: int, v: int) -> Any:
     """Has a front too few, while others are below its floor?"""
     return store.fronts[f]["size"] < views[v]["k"] and store.fronts[f]["stamp"] > NOWHERE
 
@@ -150,9 +150,9 @@ def lose_row(
     last = v == V - 1
     if o >= 0:
         i = o * V + v
-        if not things[o]["mark"] and (V > 1 or sights[i]["score"] >= store.fronts[f]["score"]):
-            if step_aside(store, V, g, o) or V > 1:
-                touch(store, o)
+        near = V > 1 or sights[i]["score"] >= store.fronts[f]["score"]
+        if near and not things[o]["mark"] and (step_aside(store, V, g, o) or V > 1):
+            touch(store, o)
         sights[i]["count"] -= 1
         p = rows[r]["part"]
         low = recipe.lows[p]
@@ -194,7 +194,7 @@ def bury(store: Store, views: Records, g: int, r: int, now: int) -> None:
 
 
 @uncounted
-def supersede(store: Store, views: Records, g: int, r: int, now: int, repeat: int) -> bool:
+def supersede(store: Store, views: Records, g: int, r: int, now: int, repeat: int) -> Any:
     """`last` and `max`: rows that r makes superfluous are buried; False: r itself is superfluous."""
     rows, p, value = store.rows, store.rows[r]["part"], store.rows[r]["value"]
     other = rows[r]["newer"]
@@ -246,7 +246,7 @@ def arrive(
         if stamp > now - views[v]["length"]:
             store.sights[o * V + v]["count"] += 1
     store.facts[LIVE] += 1
-    if (repeat == LAST or repeat == MOST) and not supersede(store, views, g, r, now - joint, repeat):
+    if repeat in (LAST, MOST) and not supersede(store, views, g, r, now - joint, repeat):
         return
     for v in range(V):
         bound, i = now - views[v]["length"], o * V + v
@@ -260,9 +260,9 @@ def arrive(
         else:
             store.values[at] = value_of(rows, first_valid(rows, things, o, bound), p, repeat, recipe.lows[p])
         store.sights[i]["score"] = combine(recipe, store.values, i * d)
-        if not things[o]["mark"] and store.sights[i]["score"] >= store.fronts[g * V + v]["score"]:
-            if above_floor(store, g * V + v, o, i):
-                touch(store, o)
+        near = store.sights[i]["score"] >= store.fronts[g * V + v]["score"]
+        if near and not things[o]["mark"] and above_floor(store, g * V + v, o, i):
+            touch(store, o)
 
 
 @uncounted
@@ -286,7 +286,7 @@ def squeeze(store: Store, views: Records, g: int, alive: Records, serial: int) -
 
 
 @uncounted
-def next_view(store: Store, views: Records, g: int) -> int:
+def next_view(store: Store, views: Records, g: int) -> Any:
     """Which view lets go of something first; sets the group's `due`."""
     V, due, found = len(views), NEVER, 0
     head, size = store.packs[g]["head"], store.packs[g]["size"]
@@ -315,7 +315,7 @@ def expire(
     out: Records,
     step: Records,
     margin: int,
-) -> bool:
+) -> Any:
     """What time takes, instant by instant; False: there is no room to tell it."""
     while store.packs[g]["due"] <= until:
         if short_of_room(store, views, g, out, margin) != DONE:
@@ -337,7 +337,7 @@ def expire(
 
 
 @close
-def short_of_room(store: Store, views: Records, g: int, out: Records, margin: int) -> int:
+def short_of_room(store: Store, views: Records, g: int, out: Records, margin: int) -> Any:
     """Why the next step cannot be taken, or DONE: it can."""
     facts, packs = store.facts, store.packs
     if facts[FREE_ROW] < 0 or facts[FREE_THING] < 0 or 2 * facts[THINGS] >= len(store.table) - 2:
@@ -375,7 +375,7 @@ def take_pieces(
     least: int,  # rows that a group may have without a sweep
     out: Records,
     step: Records,
-) -> int:
+) -> Any:
     """Take the arrivals of each visited group, from where the last call stopped; why it stops."""
     V, facts, rows, things, packs = len(views), store.facts, store.rows, store.things, store.packs
     margin = 0
@@ -446,7 +446,7 @@ def take_pieces(
 
 
 @uncounted_kernel
-def flush(store: Store, asked: Records, visits: Records, seats: Records, out: Records, step: Records) -> int:
+def flush(store: Store, asked: Records, visits: Records, seats: Records, out: Records, step: Records) -> Any:
     """A quiet batch ends: how answers differ from those it began with. seats: by group, its visit."""
     V, facts = len(store.fronts) // len(store.packs), store.facts
     margin = 0
@@ -552,7 +552,7 @@ def rebuild(
 @uncounted_kernel
 def survey(
     store: Store, recipe: Recipe, groups: Records, bounds: Records, repeat: int, values: Records, found: Records
-) -> int:
+) -> Any:
     """The objects of these groups with rows newer than the bounds, their scores and newest rows; how many there are."""
     rows, n = store.rows, 0
     for j in range(len(groups)):

@@ -38,7 +38,7 @@ class Recipe(NamedTuple):
 
 
 @close
-def combine(recipe: Recipe, values: Floats, at: int) -> float:
+def combine(recipe: Recipe, values: Floats, at: int) -> Any:
     """The score of the values from `at` on."""
     d, form = len(recipe.lows), recipe.form
     total = values[at]
@@ -63,7 +63,7 @@ def combine(recipe: Recipe, values: Floats, at: int) -> float:
 
 
 @uncounted
-def run_program(program: Any, numbers: Floats, stack: Floats, values: Floats, at: int) -> float:
+def run_program(program: Any, numbers: Floats, stack: Floats, values: Floats, at: int) -> Any:
     top = -1
     for i in range(len(program)):
         op, arg = program[i, 0], program[i, 1]
@@ -102,6 +102,6 @@ def run_program(program: Any, numbers: Floats, stack: Floats, values: Floats, at
 
 
 @uncounted_kernel
-def score_of(recipe: Recipe, values: Floats) -> float:
+def score_of(recipe: Recipe, values: Floats) -> Any:
     """The score of one object."""
     return combine(recipe, values, 0)

@@ -59,7 +59,7 @@ def uncounted(function: F) -> F:
 
 
 def close(function: F) -> F:
-    """As `uncounted`, and always within its caller: handing over a tuple of arrays costs more than a small part does."""
+    """As `uncounted`, and always within its caller: handing over many arrays costs more than a small part does."""
     bare: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, "forceinline": True}
     compiled: Any = numba.njit(**bare, **_FLAGS)(function)
     return cast(F, compiled)
@@ -67,7 +67,8 @@ def close(function: F) -> F:
 
 def uncounted_kernel(function: F) -> F:
     """As `kernel`, for one that makes no arrays."""
-    compiled: Any = numba.njit(cache=True, _nrt=False, **_FLAGS)(function)
+    bare: dict[str, Any] = {"cache": True, "_nrt": False}
+    compiled: Any = numba.njit(**bare, **_FLAGS)(function)
     return cast(F, compiled)
 
 

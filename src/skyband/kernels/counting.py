@@ -9,7 +9,7 @@ Cost of an arrival: O(n) for the sorted lists and for those it dominates, times 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class Ledger(NamedTuple):
 
 
 @uncounted
-def seek(ledger: Ledger, start: int, size: int, best: bool, score: float, after: bool) -> int:
+def seek(ledger: Ledger, start: int, size: int, best: bool, score: float, after: bool) -> Any:
     """The first place of a sorted list whose score is not below this one; after: is above it."""
     low, high = start, start + size
     while low < high:
@@ -105,7 +105,7 @@ def strike(ledger: Ledger, start: int, size: int, r: int) -> None:
 
 
 @uncounted
-def count_in(ledger: Ledger, r: int, o: int, K: int, doomed: int) -> int:
+def count_in(ledger: Ledger, r: int, o: int, K: int, doomed: int) -> Any:
     """Object o dominates row r, unless that is known; how many rows are doomed now."""
     n = ledger.counters[r]["dominators"]
     for j in range(n):
@@ -135,7 +135,7 @@ def measure(store: Store, recipe: Recipe, ledger: Ledger, r: int) -> None:
 
 
 @uncounted
-def update(store: Store, recipe: Recipe, ledger: Ledger, g: int, r: int, new: bool, K: int, doomed: int) -> int:
+def update(store: Store, recipe: Recipe, ledger: Ledger, g: int, r: int, new: bool, K: int, doomed: int) -> Any:
     """An instance that is new (Algorithm 1), or whose object has a new row (Algorithm 2)."""
     rows, counters, start = store.rows, ledger.counters, store.packs[g]["start"]
     o, stamp = rows[r]["object"], rows[r]["stamp"]
@@ -229,7 +229,7 @@ def take_counted(
     more: bool,
     out: Records,
     step: Records,
-) -> int:
+) -> Any:
     """As `take_pieces`, with counters; all queries have one window."""
     facts, rows, packs, length = store.facts, store.rows, store.packs, views[0]["length"]
     margin, K = 0, views[0]["k"]

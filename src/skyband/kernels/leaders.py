@@ -6,6 +6,8 @@ are left than somebody asks for, it is filled anew from all objects (haghani2009
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from skyband.kernels.compile import uncounted
@@ -24,7 +26,7 @@ SMALLEST = 4
 
 
 @uncounted
-def above_floor(store: Store, f: int, o: int, i: int) -> bool:
+def above_floor(store: Store, f: int, o: int, i: int) -> Any:
     """Does object o, seen as sight i, belong into the front?"""
     fronts, score = store.fronts, store.sights[i]["score"]
     if store.sights[i]["count"] == 0 or not score >= fronts[f]["score"]:
@@ -38,7 +40,7 @@ def above_floor(store: Store, f: int, o: int, i: int) -> bool:
 
 
 @uncounted
-def rank_in(store: Store, f: int, v: int, o: int) -> int:
+def rank_in(store: Store, f: int, v: int, o: int) -> Any:
     """How many of the front rank above object o."""
     V = len(store.sights) // len(store.things)
     score, newest = store.sights[o * V + v]["score"], store.things[o]["newest"]

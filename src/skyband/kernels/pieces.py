@@ -116,13 +116,13 @@ class Store(NamedTuple):
 
 
 @inlined
-def home_of(name: np.int64, group: np.int64, mask: int) -> int:
+def home_of(name: np.int64, group: np.int64, mask: int) -> Any:
     mixed = (np.uint64(name) ^ (np.uint64(group) << np.uint64(40))) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
 
 
 @close
-def place_of(table: Records, things: Records, name: np.int64, group: np.int64) -> int:
+def place_of(table: Records, things: Records, name: np.int64, group: np.int64) -> Any:
     """Where a thing is in the table, or belongs."""
     mask = len(table) - 1
     place = home_of(name, group, mask)
@@ -154,7 +154,7 @@ def forget_thing(store: Store, o: int) -> None:
 
 
 @close
-def make_thing(store: Store, place: int, name: np.int64, group: np.int64, lows: Floats) -> int:
+def make_thing(store: Store, place: int, name: np.int64, group: np.int64, lows: Floats) -> Any:
     things, V, d = store.things, len(store.sights) // len(store.things), len(lows)
     o = store.facts[FREE_THING]
     store.facts[FREE_THING] = things[o]["oldest"]
@@ -177,7 +177,7 @@ def make_thing(store: Store, place: int, name: np.int64, group: np.int64, lows: 
 
 
 @close
-def link(rows: Records, things: Records, o: int, r: int) -> bool:
+def link(rows: Records, things: Records, o: int, r: int) -> Any:
     """Row r joins its object's chain; whether it is the newest."""
     stamp = rows[r]["stamp"]
     after = things[o]["newest"]
@@ -226,7 +226,7 @@ def release(rows: Records, facts: Records, alive: Records, serial: int, r: int) 
 
 
 @close
-def value_of(rows: Records, first: int, p: int, repeat: int, low: float) -> float:
+def value_of(rows: Records, first: int, p: int, repeat: int, low: float) -> Any:
     """What part p counts, from row `first` of a chain on."""
     total, found = low, False
     r = first
@@ -248,7 +248,7 @@ ONCE, LAST, MOST, TOTAL = range(4)  # repeats
 
 
 @uncounted
-def first_valid(rows: Records, things: Records, o: int, bound: int) -> int:
+def first_valid(rows: Records, things: Records, o: int, bound: int) -> Any:
     """The oldest row of an object that is newer than the bound."""
     r = things[o]["oldest"]
     while r >= 0 and rows[r]["stamp"] <= bound:

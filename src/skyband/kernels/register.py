@@ -22,7 +22,7 @@ NONE = -1  # part of a free place
 
 
 @inlined
-def hash_of(name: np.int64, group: np.int64, part: np.int64, mask: int) -> int:
+def hash_of(name: np.int64, group: np.int64, part: np.int64, mask: int) -> Any:
     mixed = (np.uint64(name) ^ (np.uint64(group) << np.uint64(40)) ^ (np.uint64(part) << np.uint64(33))) * np.uint64(
         0x9E3779B97F4A7C15
     )
@@ -30,7 +30,7 @@ def hash_of(name: np.int64, group: np.int64, part: np.int64, mask: int) -> int:
 
 
 @close
-def entry_of(table: Records, name: np.int64, group: np.int64, part: np.int64) -> int:
+def entry_of(table: Records, name: np.int64, group: np.int64, part: np.int64) -> Any:
     mask = len(table) - 1
     place = hash_of(name, group, part, mask)
     while table[place]["part"] >= 0 and (
@@ -56,7 +56,7 @@ def judge_rows(
     used: Records,  # places in use, and how many may be
     rejected: Records,  # by row
     log: Records,  # by judged row: its place and the stamp that was there; place -1: none. Empty: nothing is noted
-) -> int:
+) -> Any:
     """Reject rows whose (id, part) has a valid row already, from row `begin` of those to be judged; where it stops."""
     timed, noted = len(times) > 0, len(log) > 0
     for j in range(begin, len(rows)):
@@ -99,7 +99,7 @@ def undo(table: Records, log: Records) -> None:
 
 
 @uncounted_kernel
-def lay_out(old: Records, bounds: Records, table: Records) -> int:
+def lay_out(old: Records, bounds: Records, table: Records) -> Any:
     """The entries that have not expired, in an empty table; bounds: by group; how many there are."""
     used = 0
     for i in range(len(old)):

@@ -9,7 +9,7 @@ Cost of an arrival: O(n) for the place in a list; of a call of TA: as deep as th
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from skyband.kernels.assembling import (
     DONE,
@@ -56,7 +56,7 @@ class Sorted(NamedTuple):
 
 
 @uncounted
-def seat_of(store: Store, sorting: Sorted, f: int, v: int, V: int, p: int, o: int) -> int:
+def seat_of(store: Store, sorting: Sorted, f: int, v: int, V: int, p: int, o: int) -> Any:
     """Where an object is, or belongs, in the list of part p: below those that have at least its value."""
     d = len(sorting.depth)
     run = f * d + p
@@ -158,7 +158,7 @@ def search(
 
 
 @uncounted
-def above(store: Store, f: int, V: int, v: int, threshold: float) -> bool:
+def above(store: Store, f: int, V: int, v: int, threshold: float) -> Any:
     """Is the last of the front above the threshold?"""
     o = store.lists[store.fronts[f]["start"] + store.fronts[f]["size"] - 1]
     return store.sights[o * V + v]["score"] > threshold
@@ -226,7 +226,7 @@ def take_sorted(
     repeat: int,
     out: Records,
     step: Records,
-) -> int:
+) -> Any:
     """As `take_pieces`, with sorted lists."""
     facts, rows, packs, V, d = store.facts, store.rows, store.packs, len(views), len(recipe.lows)
     margin = 0

@@ -8,7 +8,7 @@ of its object with it: their best is no higher.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,7 @@ SLACK = 1e-9  # sums from differences are rounded: what is dropped must be lower
 
 
 @uncounted
-def raise_top(top: Floats, size: int, was: float, score: float) -> int:
+def raise_top(top: Floats, size: int, was: float, score: float) -> Any:
     """The k best scores with one more, or with one that has risen from `was`; how many there are."""
     place = 0
     if was > -np.inf:  # it is among them

@@ -25,7 +25,7 @@ from skyband.engines.incomplete.parts import Parts, Records
 from skyband.engines.incomplete.sketches import Sketches, choose
 from skyband.kernels import pieces
 from skyband.kernels.appraising import Sheet, appraise, fold, relink
-from skyband.kernels.assembling import ASK, Columns, squeeze_one, survey
+from skyband.kernels.assembling import ASK, OUT, Columns, squeeze_one, survey
 from skyband.kernels.records import CHANGE
 from skyband.tuning import Tuning
 
@@ -58,10 +58,15 @@ class Approximate(Parts):
         self.packs["tick"][before:] = self.period
         self.packs["limit"][before:] = self._limit(before, 0)
         more = len(self.packs) - len(self.level)
-        self.level = np.concatenate([self.level, np.full(more, COARSEST)])
+        self.level = np.concatenate([self.level, np.full(more, self._coarsest)])
         self.hits, self.misses = (
             np.concatenate([array, np.zeros(more, np.int64)]) for array in (self.hits, self.misses)
         )
+
+    @property
+    def _coarsest(self) -> int:
+        """The sample begins with one id in 2 to the power of this."""
+        return COARSEST
 
     def _limit(self, group: int, kept: int) -> int:
         """How many rows a group may have before it is asked for."""
@@ -114,7 +119,9 @@ class Approximate(Parts):
     def _observe(self, group: int, names: Ints, parts: Ints, stamps: Ints, values: Records) -> None:
         """More of a group's stream."""
 
-    def _prune(self, group: int, alive: Bools, serial: int) -> None:
+    def _prune(self, group: int, alive: Bools, serial: int, out: Records, step: Records) -> Records:
+        if self.facts[pieces.WRITTEN] + self._margin > len(out):
+            out = self._make_room(OUT, out)
         self._feed(int(self.facts[pieces.ARRIVAL]), int(self.packs["now"][group]))
         pack = self.packs[group]
         if pack["dead"]:
@@ -139,8 +146,9 @@ class Approximate(Parts):
             places, _ = self._places(np.array([group]))
             stays = np.zeros(len(self.rows), np.bool_)
             stays[places[self._choose(group, sheet)]] = True
-            shrink(self, group, stays, alive, serial)
+            shrink(self, group, stays, alive, serial, out, step)
             self.packs["limit"][group] = self._limit(group, int(self.packs["size"][group]))
+        return out
 
     def _choose(self, group: int, sheet: Sheet) -> Bools:
         """Which rows that lead an instance stay."""
@@ -148,9 +156,10 @@ class Approximate(Parts):
 
     def _sheet(self, size: int) -> Sheet:
         things = len(self.things)
-        floats = [np.empty(size) for _ in range(3)]
         return Sheet(
-            *floats,
+            current=np.empty(size),
+            best=np.empty(size),
+            bound=np.empty(size),
             parts=np.empty(size, np.int64),
             wanted=np.empty(size),
             values=np.empty(things * self.d),
@@ -193,7 +202,7 @@ class Approximate(Parts):
                 hit = int(one["serial"]) in members
                 self.hits[group] += hit
                 self.misses[group] += not hit
-        if self.shadow.packs["size"][group] - self.shadow.packs["dead"][group] > self._most_shadows(group):
+        while self.shadow.packs["size"][group] - self.shadow.packs["dead"][group] > self._most_shadows(group):
             self._halve(group)
 
     def _most_shadows(self, group: int) -> int:
@@ -210,7 +219,7 @@ class Approximate(Parts):
         choose(names, np.full(len(names), group), self.level, self.tuning.seed, keep)
         stays = np.zeros(len(shadow.rows), np.bool_)
         stays[places[keep]] = True
-        shrink(shadow, group, stays, none, 2**62)
+        shrink(shadow, group, stays, none, 2**62, np.empty(0, CHANGE), np.zeros(1, CHANGE))
 
     def facts_of(self) -> dict[str, Any]:
         """Items of the sample, and the precision that it shows: of so many answers that were looked at."""
@@ -249,7 +258,7 @@ class Approximate(Parts):
         for name, like in self._new_lore().items():
             arrays = [self.lore[int(group)][name].reshape(-1) for group in groups if int(group) in self.lore]
             flat = np.concatenate([np.empty(0, like.dtype), *arrays])
-            state[name] = (flat, known * like.size)
+            state[f"lore {name}"] = (flat, known * like.size)
         return state
 
     def restore(self, state: Mapping[str, Records]) -> None:
@@ -258,7 +267,7 @@ class Approximate(Parts):
         self.level, self.hits, self.misses = (state[name].astype(np.int64) for name in PLACES)
         self.lore = {int(group): {} for group in np.flatnonzero(state["known"])}
         for name, like in self._new_lore().items():
-            flat = state[name].reshape(len(self.lore), *like.shape)
+            flat = state[f"lore {name}"].reshape(len(self.lore), *like.shape)
             for known, array in zip(self.lore.values(), flat, strict=True):
                 known[name] = array.copy()
 
@@ -267,13 +276,13 @@ class Approximate(Parts):
         self.shadow.check()
 
 
-def shrink(engine: Parts, group: int, stays: Bools, alive: Bools, serial: int) -> None:
+def shrink(engine: Parts, group: int, stays: Bools, alive: Bools, serial: int, out: Records, step: Records) -> None:
     """Keep these instances of a group, by the places of the rows that lead them."""
     fold(engine.store, group, stays, engine.repeat, alive, serial)
     head, size = int(engine.packs["head"][group]), int(engine.packs["size"][group])
     run = engine.order[head : head + size]
     run[:] = run[np.lexsort((engine.rows["serial"][run], engine.rows["stamp"][run]))]
-    relink(engine.store, engine.recipe, group, engine.repeat)
+    relink(engine.store, engine.recipe, engine.queries, group, engine.repeat, engine.quiet, out, step)
 
 
 def sketches(lore: dict[str, Records], parts: int, length: int, seed: int) -> Sketches:

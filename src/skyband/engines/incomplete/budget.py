@@ -16,6 +16,7 @@ Cost: one sweep of the budget for each tenth of it that arrives.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -43,17 +44,22 @@ class BUDGET(Approximate):
         self.budget = tuning.budget or USUAL * max(one.k for one in asked)
         super().__init__(asked, tuning, **more)
 
-    def _room(self, group: int) -> int:
-        """How many instances there may be, besides the shadows."""
-        shadows = int(self.shadow.kept[group]) if group < len(self.shadow.packs) else 0
-        return max(self.K, self.budget - shadows)
+    @property
+    def _coarsest(self) -> int:
+        """From one look to the next the sample grows by a twentieth of the budget at most."""
+        return max(super()._coarsest, math.ceil(math.log2(20 * self.period / self.budget)))
+
+    @property
+    def _room(self) -> int:
+        """How many instances there may be: a fifth is for the shadows."""
+        return max(self.K, self.budget - self.budget // 5)
 
     def _limit(self, group: int, kept: int) -> int:
         """In rows: each one that comes is one instance more at most."""
-        return kept + max(1, self._room(group) - (self._instances(group) if kept else 0))
+        return kept + max(1, self._room - (self._instances(group) if kept else 0))
 
     def _most_shadows(self, group: int) -> int:
-        return self.budget // 5
+        return self.budget * 3 // 20
 
     @property
     def _futures(self) -> int:
@@ -112,13 +118,15 @@ class BUDGET(Approximate):
         m = np.arange(self.d + 1)[:, None, None]
         if self.repeat == pieces.ONCE:  # no more than there are parts left
             lives = np.where(np.arange(self._futures + 1)[None, None, :] <= self.d - m, lives, 0.0)
-        return lives / lives.sum(axis=2, keepdims=True)
+        chances: Records = lives / lives.sum(axis=2, keepdims=True)
+        return chances
 
     def _objects(self, group: int) -> Ints:
         """The objects of a group, but for those without a score."""
         places, _ = self._places(np.array([group]))
         things = np.unique(self.rows["object"][places]).astype(np.int64)
-        return things[~np.isnan(self.sights["score"][things])]
+        scored: Ints = things[~np.isnan(self.sights["score"][things])]
+        return scored
 
     def _choose(self, group: int, sheet: Sheet) -> Bools:
         lore = self.lore[group]
@@ -137,7 +145,8 @@ class BUDGET(Approximate):
             np.empty(self.d),
         )
         wanted = np.where(np.isnan(sheet.wanted), -np.inf, sheet.wanted)
-        most = max(self.K, self._room(group) * 9 // 10)
-        bar = np.partition(wanted, -most)[-most] if len(wanted) > most else -np.inf
-        keep: Bools = (wanted >= bar) & (wanted > -np.inf)
-        return keep
+        most = max(self.K, self._room * 9 // 10)
+        best = np.lexsort((-np.arange(len(wanted)), -wanted))[:most]  # of equal chances the newer stay
+        keep = np.zeros(len(wanted), np.bool_)
+        keep[best] = True
+        return keep & (wanted > -np.inf)

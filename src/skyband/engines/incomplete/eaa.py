@@ -46,13 +46,13 @@ class EAA(Parts):
         return self.repeat == pieces.ONCE
 
     @property
-    def K(self) -> int:
+    def most(self) -> int:
         return int(self.views["k"].max())
 
     def _more_room(self, rows: int, things: int) -> None:
         super()._more_room(rows, things)
         self.counters = np.concatenate([self.counters, np.zeros(rows, COUNTER)])
-        self.ids = np.concatenate([self.ids, np.zeros(rows * self.K, np.int32)])
+        self.ids = np.concatenate([self.ids, np.zeros(rows * self.most, np.int32)])
 
     def _grow(self, total: int) -> None:
         super()._grow(total)
@@ -87,7 +87,7 @@ class EAA(Parts):
     def _kernel(self, columns: Columns, visits: Records, alive: Bools, arrivals: Arrivals, out: Any, step: Any) -> int:
         if not self.counting:
             return super()._kernel(columns, visits, alive, arrivals, out, step)
-        return take_counted(
+        reason: int = take_counted(
             self.store,
             self.recipe,
             self.ledger,
@@ -103,6 +103,7 @@ class EAA(Parts):
             out,
             step,
         )
+        return reason
 
     def _rebuild(self, now: Ints) -> None:
         super()._rebuild(now)
@@ -111,10 +112,10 @@ class EAA(Parts):
 
     def _count_anew(self) -> None:
         """Counters from the rows; what is dominated by now, goes."""
-        self.counters, self.ids = np.zeros(len(self.rows), COUNTER), np.zeros(len(self.rows) * self.K, np.int32)
+        self.counters, self.ids = np.zeros(len(self.rows), COUNTER), np.zeros(len(self.rows) * self.most, np.int32)
         self.bests, self.currents = np.zeros(len(self.order), np.int32), np.zeros(len(self.order), np.int32)
         self.listed = np.zeros(len(self.packs), np.int64)
-        update_all(self.store, self.recipe, self.ledger, self.K)
+        update_all(self.store, self.recipe, self.ledger, self.most)
 
     def check(self) -> None:
         """Besides: nothing is kept that interval dominance allows to drop, but the newest rows of those shown."""
@@ -144,9 +145,9 @@ class EAA(Parts):
                 listed = bool(self.counters["listed"][place])
                 ghosts += not listed
                 if listed:
-                    found = self.ids[place * self.K :][: self.counters["dominators"][place]].tolist()
-                    assert len(set(found)) == len(found) < self.K, "distinct, and fewer than k"
-                    assert len(rivals) < self.K, "nothing is kept that is dominated k times"
+                    found = self.ids[place * self.most :][: self.counters["dominators"][place]].tolist()
+                    assert len(set(found)) == len(found) < self.most, "distinct, and fewer than k"
+                    assert len(rivals) < self.most, "nothing is kept that is dominated k times"
                     assert rivals <= set(found), "all dominators are counted"
                 else:
                     shown = self.sights["shown"][row["object"]] != 0

@@ -231,8 +231,8 @@ class Parts:
         """Every row can matter: the other parts of its object may be anywhere."""
         return np.ones(len(arrivals.rows), np.bool_)
 
-    _visits = Bands._visits
-    _ordered = Bands._ordered
+    _visits: Any = Bands._visits
+    _ordered: Any = Bands._ordered
 
     def take(self, arrivals: Arrivals) -> Changes:
         assert arrivals.names is not None and arrivals.parts is not None
@@ -247,7 +247,8 @@ class Parts:
         alive = np.zeros(arrivals.size, np.bool_)
         out = self._run(columns, visits, alive, arrivals)
         taken = _Taken(columns.now, columns.rows)
-        return self._ordered(out, visits, taken, arrivals, alive)  # type: ignore[arg-type]
+        changes: Changes = self._ordered(out, visits, taken, arrivals, alive)
+        return changes
 
     def _run(self, columns: Columns, visits: Records, alive: Bools, arrivals: Arrivals) -> Records:
         out, step = np.empty(64 + self._margin, CHANGE), np.zeros(1, CHANGE)
@@ -257,7 +258,8 @@ class Parts:
             if reason == DONE:
                 break
             if reason == GROWN:
-                self._prune(int(visits["group"][self.facts[pieces.VISIT]]), alive, arrivals.serial)
+                group = int(visits["group"][self.facts[pieces.VISIT]])
+                out = self._prune(group, alive, arrivals.serial, out, step)
             else:
                 out = self._make_room(reason, out)
         if self.quiet and not arrivals.more:
@@ -272,7 +274,7 @@ class Parts:
 
     def _kernel(self, columns: Columns, visits: Records, alive: Bools, arrivals: Arrivals, out: Any, step: Any) -> int:
         """Take arrivals until they end, or until there is no room; why it stopped."""
-        return take_pieces(
+        reason: int = take_pieces(
             self.store,
             self.recipe,
             self.bench,
@@ -291,14 +293,15 @@ class Parts:
             out,
             step,
         )
+        return reason
 
     @property
     def _rule(self) -> int:
         """With `repeat` nothing is dominated."""
         return self.rule if self.repeat == pieces.ONCE else KEEP
 
-    def _prune(self, group: int, alive: Bools, serial: int) -> None:
-        """A group has grown past its limit, and the rule is to ask."""
+    def _prune(self, group: int, alive: Bools, serial: int, out: Records, step: Records) -> Records:
+        """A group has grown past its limit, and the rule is to ask; returns where changes are written."""
         raise NotImplementedError
 
     # --- answers
@@ -455,11 +458,13 @@ class Parts:
     def shown(self) -> Ints:
         """The rows that answers show, whether or not they are kept: a quiet batch may be open."""
         inside = (self.sights["inside"] != 0) & (np.repeat(self.things["group"], len(self.views)) >= 0)
-        return self.told["serial"][inside]
+        serials: Ints = self.told["serial"][inside]
+        return serials
 
     @property
     def kept(self) -> Ints:
-        return self.packs["size"] - self.packs["dead"]
+        kept: Ints = self.packs["size"] - self.packs["dead"]
+        return kept
 
     @property
     def buffer(self) -> int:
@@ -474,7 +479,8 @@ class Parts:
 
     @property
     def due(self) -> Ints:
-        return self.packs["due"]
+        due: Ints = self.packs["due"]
+        return due
 
     @property
     def nbytes(self) -> int:

@@ -76,7 +76,7 @@ def observe(
 
 
 @uncounted_kernel
-def count_distinct(bits: Records, mask: int, bound: int) -> float:
+def count_distinct(bits: Records, mask: int, bound: int) -> Any:
     """How many distinct ids were seen in any of these parts (a mask) since the bound."""
     empty, total = 0, 0.0
     for m in range(MAPS):
@@ -128,7 +128,8 @@ class Sketches:
             pairs = [[self.distinct(1 << p | 1 << q, now) for q in range(d)] for p in range(d)]
             single = union[1:]
             joint = np.maximum(0.0, single[:, None] + single[None, :] - np.array(pairs))
-            return np.minimum(1.0, joint / np.maximum(1.0, single[None, :])).T
+            chances: Records = np.minimum(1.0, joint / np.maximum(1.0, single[None, :])).T
+            return chances
         signs = np.array([-1 if mask.bit_count() % 2 == 0 else 1 for mask in range(2**d)])
         joint = (signs * union).reshape((2,) * d)
         for axis in range(d):  # inclusion and exclusion: sums over all subsets
@@ -136,7 +137,8 @@ class Sketches:
         joint = np.maximum(0.0, joint.reshape(-1))
         both = joint[masks[:, None] | 1 << np.arange(d)[None, :]]
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(joint[:, None] > 0, np.minimum(1.0, both / joint[:, None]), 1.0)
+            odds: Records = np.where(joint[:, None] > 0, np.minimum(1.0, both / joint[:, None]), 1.0)
+            return odds
 
     def repeats(self, now: int) -> Records:
         """By part: how often the id of a row comes in the window, on the average of rows (self-join size / rows)."""
@@ -144,4 +146,5 @@ class Sketches:
         counters = self.counters[valid].sum(axis=0)
         joins = np.median((counters**2).sum(axis=2), axis=1)
         rows = np.where(valid[:, None], np.maximum(self.rows[:, :, 0], 0), 0).sum(axis=0)
-        return np.maximum(1.0, joins / np.maximum(1, rows))
+        often: Records = np.maximum(1.0, joins / np.maximum(1, rows))
+        return often

@@ -64,7 +64,7 @@ class SLA(Parts):
         return Sorted(self.sorted, self.starts, self.rooms, self.sizes, self.listed, self.seen, np.zeros(self.d))
 
     def _kernel(self, columns: Columns, visits: Records, alive: Bools, arrivals: Arrivals, out: Any, step: Any) -> int:
-        return take_sorted(
+        reason: int = take_sorted(
             self.store,
             self.recipe,
             self.sorting,
@@ -81,6 +81,7 @@ class SLA(Parts):
             out,
             step,
         )
+        return reason
 
     def _rebuild(self, now: Ints) -> None:
         super()._rebuild(now)
