@@ -151,7 +151,7 @@ def doubtful(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     score = rng.random(rows)
     order = p.get("order", "random")
     if order != "random":
-        score = np.arange(rows) * (1.0 if order == "rising" else -1.0)
+        score = np.arange(rows, dtype=np.float64) * (1.0 if order == "rising" else -1.0)
     return {"score": score, "p": p.get("most", 1.0) * (1 - rng.random(rows))}
 
 
