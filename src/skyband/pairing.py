@@ -238,7 +238,8 @@ class Pairing(Standing):
     # --- what is kept
 
     def own(self) -> dict[str, Any]:
-        return {"known": list(self.known), "scoreless": dict(self.scoreless)}
+        known = [] if self.engine is None else list(self.known)
+        return {"known": known, "scoreless": dict(self.scoreless)}
 
     def recall(self, own: dict[str, Any]) -> None:
         self.known, self.scoreless = tuple(own["known"]), dict(own["scoreless"])

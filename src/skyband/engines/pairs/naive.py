@@ -191,9 +191,9 @@ class NAIVE:
             changes = machine.take(timely)
             pieces.append(replace(changes, query=np.array(part, np.int64)[changes.query]))
             self.scoreless[part] = machine.scoreless
-        whole = _joined(pieces, pieces[-1].alive)
+        whole = self._mark(_joined(pieces, pieces[-1].alive))
         self._forget()
-        return self._mark(whole)
+        return whole
 
     def _mark(self, changes: Changes) -> Changes:
         """Who enters for the first time."""

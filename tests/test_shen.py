@@ -1,0 +1,263 @@
+"""shen2012: its examples and sizes, long streams, what a scoring may do wrong, and thousands of queries at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import skyband as sb
+from skyband.engines.contract import Asked
+from skyband.engines.pairs.band import Pairs
+from skyband.engines.pairs.scase import SCASE
+from skyband.explain_pairs import expected_pairs
+from skyband.kernels.pair_records import SLOT, STAIRS, SUM, Scoring
+from skyband.tuning import Tuning
+
+S1 = sb.Global({"x": "absdiff", "y": "absdiff", "z": "absdiff"})
+S3 = sb.Global({"x": "absdiff", "y": "absdiff", "z": "absdiff"}, combine="product")
+FAST = ("SCASE", "TA", "BASIC")
+
+
+@pytest.fixture(autouse=True)
+def small_blocks() -> Iterator[None]:
+    before, Pairs.least_block = Pairs.least_block, 16
+    yield
+    Pairs.least_block = before
+
+
+# --- the paper's examples
+
+
+def band_of(pairs: dict[int, float], K: int, N: int) -> tuple[SCASE, Any]:
+    """An engine that holds these pairs, by age with their scores, as the paper draws them."""
+    scoring = Scoring(SUM, np.zeros(1, np.int8), -1.0, 1e9)
+    engine = SCASE((Asked(K, N),), Tuning(), timed=False, quiet=False, scoring=scoring)
+    slots = np.zeros(len(pairs), SLOT)
+    ages = sorted(pairs, key=lambda age: (pairs[age], age))
+    slots["key"] = [-pairs[age] for age in ages]
+    slots["old"] = slots["older"] = slots["place"] = [100 - age for age in ages]
+    slots["new"] = slots["newer"] = 200 + np.arange(len(pairs))
+    store = engine._store(0)
+    store.fill_band(slots, np.zeros((len(pairs), 1), np.uint64))
+    store.facts[1] = 100  # the next ordinal
+    engine._prune(store, 0)
+    return engine, store
+
+
+def test_figure_1_the_2_skyband_leaves_out_what_two_pairs_dominate() -> None:
+    # six pairs, p_i: p6 is dominated by p3 and p4
+    _, store = band_of({1: 6.0, 2: 5.0, 3: 3.0, 4: 2.0, 5: 1.0, 6: 4.0}, K=2, N=99)
+    assert sorted(100 - store.pairs["old"]) == [1, 2, 3, 4, 5]
+
+
+def test_figure_5_a_step_has_the_score_of_one_pair_and_the_age_of_another() -> None:
+    _, store = band_of({1: 6.0, 2: 5.0, 4: 3.0, 8: 2.0, 16: 1.0}, K=2, N=99)
+    steps = [
+        (float(-store.band.stair_key[i]), int(100 - store.band.stair_place[i])) for i in range(store.facts[STAIRS])
+    ]
+    # by score: the first two -> (2, age 16); the third -> (3, age of the second); and so on
+    assert steps == [(2.0, 16), (3.0, 8), (5.0, 4), (6.0, 2)]
+
+
+def test_example_1_the_top_2_of_a_window_of_7() -> None:
+    scores = {8: 1.0, 7: 2.0, 5: 3.0, 6: 4.0, 2: 5.0, 1: 6.0, 3: 7.0, 4: 8.0}
+    engine, store = band_of(scores, K=8, N=99)
+    best = engine._read(store, Asked(2, 8), 100)  # valid: older members above 100 - 8, of age at most 7
+    assert (100 - best["old"]).tolist() == [7, 5]
+
+
+def test_the_skyband_is_as_large_as_the_corrected_theorem_3_says() -> None:
+    N, K, sizes = 1000, 20, []
+
+    def luck(one: Any, other: Any) -> Any:
+        mixed = (one["i"] * 2_654_435_761 ^ other["i"] * 2_654_435_761) * 11_400_714_819_323_198_485
+        return (mixed >> np.uint64(11)).astype(float)
+
+    monitor = sb.Monitor(sb.TopKPairs(K, luck, sb.Last(N)), emit="batch")
+    for begin in range(0, 4 * N, 250):
+        monitor.push({"i": np.arange(begin, begin + 250).astype(np.uint64)})
+        if begin >= N:
+            monitor.snapshot()  # what is stored is pruned
+            sizes.append(monitor.stats()["queries"]["q0"]["pairs"])
+    assert np.mean(sizes) == pytest.approx(expected_pairs(N, K), rel=0.1)
+
+
+# --- long streams
+
+
+def stream(kind: str, rows: int, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    data = rng.random((3, rows))
+    if kind == "ties":
+        data = np.round(data * 4)
+    elif kind == "closer":  # new pairs are better and better: many last
+        data *= np.linspace(1, 0.01, rows)
+    elif kind == "odd":
+        data[:, rng.random(rows) < 0.02] = np.nan
+        data[0, rng.random(rows) < 0.01] = np.inf
+    return {"t": np.sort(rng.integers(0, rows, rows)), **dict(zip("xyz", data, strict=True))}
+
+
+def pushed(monitor: sb.Monitor, data: dict[str, Any], sizes: tuple[int, ...] = (7, 150, 1, 60)) -> Counter[str]:
+    told: Counter[str] = Counter()
+    begin, turn = 0, 0
+    while begin < len(data["x"]):
+        end = begin + sizes[turn % len(sizes)]
+        told.update(map(str, monitor.push({name: column[begin:end] for name, column in data.items()}).to_pylist()))
+        begin, turn = end, turn + 1
+        monitor.check()
+    return told
+
+
+@pytest.mark.parametrize("kind", ["uniform", "ties", "closer", "odd"])
+@pytest.mark.parametrize(("by", "largest"), [(S1, False), (S1, True), (S3, False), (S3, True)])
+def test_all_engines_tell_the_same_of_long_streams(by: Any, largest: bool, kind: str) -> None:
+    data = stream(kind, 700, seed=3)
+    queries = [(12, sb.Last(150)), (3, sb.Last(20)), (12, sb.Last(2)), (5, sb.Last(149))]
+    told = {}
+    for name in (*FAST, "NAIVE"):
+        asked = {f"q{i}": sb.TopKPairs(k, by, n, largest=largest, algorithm=name) for i, (k, n) in enumerate(queries)}
+        monitor = sb.Monitor(asked)
+        told[name] = pushed(monitor, data)
+        answer = monitor.answer("q0").to_pylist()
+        told[name].update(map(str, answer))
+    assert told["SCASE"] and all(others == told["SCASE"] for others in told.values())
+
+
+def test_pairs_by_brute_force_at_the_end_of_a_long_stream() -> None:
+    data = stream("uniform", 900, seed=5)
+    monitor = sb.Monitor(sb.TopKPairs(25, S1, sb.Last(400), algorithm="TA"))
+    pushed(monitor, data)
+    last = np.stack([data[name][-400:] for name in "xyz"])
+    scores = [
+        (abs(last[0, i] - last[0, j]) + abs(last[1, i] - last[1, j]) + abs(last[2, i] - last[2, j]), 500 + i, 500 + j)
+        for i in range(400)
+        for j in range(i + 1, 400)
+    ]
+    best = sorted(scores)[:25]
+    got = monitor.answer().to_pydict()
+    assert list(zip(got["score"], got["id_a"], got["id_b"], strict=True)) == best
+
+
+def test_two_thousand_queries_share_one_skyband() -> None:
+    rng = np.random.default_rng(1)
+    asked = {f"q{i}": (int(rng.integers(1, 9)), int(rng.integers(1, 61))) for i in range(2000)}
+    monitor = sb.Monitor({name: sb.TopKPairs(k, S1, sb.Last(n)) for name, (k, n) in asked.items()})
+    assert len(monitor.state.standing()) == 1
+    data = stream("ties", 130, seed=2)
+    told = monitor.push(data)
+    for name in ("q0", "q77", "q1999"):
+        alone = sb.Monitor({name: monitor.queries[name]})
+        mine = told.filter(pa.compute.equal(told["query"].cast(pa.string()), name))
+        assert sorted(map(str, mine.to_pylist())) == sorted(map(str, alone.push(data).to_pylist()))
+        assert monitor.answer(name).equals(alone.answer())
+        monitor.drop(name)
+    monitor.check()
+
+
+def test_a_million_places_are_enough() -> None:
+    with pytest.raises(sb.QueryError, match="at most 1,000,000"):
+        sb.Monitor(sb.TopKPairs(2_000_000, "abs(a.x - b.x)", sb.Last(5000)))
+    assert sb.Monitor(sb.TopKPairs(2_000_000, "abs(a.x - b.x)", sb.Last(10))).push({"x": [1, 3, 2]}).num_rows == 3
+
+
+# --- what a scoring may do wrong
+
+
+def state(monitor: sb.Monitor) -> Any:
+    return monitor.snapshot()
+
+
+def test_a_function_that_fails_on_the_way_leaves_everything_as_it_was() -> None:
+    def careful(one: Any, other: Any) -> Any:
+        if (one["x"] == 13).any():
+            raise ValueError("unlucky")
+        return abs(one["x"] - other["x"])
+
+    asked = {
+        "first": sb.TopK(2, "x", sb.Last(5)),
+        "f": sb.TopKPairs(2, careful, sb.Last(5)),
+        "g": sb.TopKPairs(2, lambda a, b: a["x"] + b["x"], sb.Last(5)),
+    }
+    monitor = sb.Monitor(asked, time="t")
+    calls = [{"t": [1, 2, 3], "x": [1.0, 5.0, 2.0]}, {"t": [4, 5], "x": [13.0, 7.0]}]
+    for batch in calls[:1]:
+        monitor.push(batch)
+    before = state(monitor)
+    with pytest.raises(sb.BatchError, match=r"careful failed: ValueError: unlucky\. Nothing was pushed"):
+        monitor.push(calls[1])
+    assert state(monitor) == before
+    fresh = sb.Monitor(asked, time="t")
+    with pytest.raises(sb.BatchError, match="unlucky"):
+        fresh.push({"t": [1, 2], "x": [13.0, 1.0]})
+    assert fresh.push(calls[0]).num_rows and fresh.answer("f").equals(monitor.answer("f"))
+
+
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        (lambda a, b: a["x"] - b["x"], "gives another score when the two objects are exchanged"),
+        (lambda a, b: 1.0, r"returned shape \(\) for"),
+        (lambda a, b: a["nothing"], "KeyError"),
+        (sb.Global({"s": "absdiff"}), "'s' holds string"),
+        (sb.Global({"y": "absdiff"}), "no column 'y'"),
+        ("case when a.s = b.s then a.s else b.s end", "not a number"),
+        ("abs(a.s - b.s)", "needs a number"),
+        ("abs(a.y - b.y) * 2", "no column 'y'"),
+    ],
+)
+def test_bad_scorings_are_refused_and_change_nothing(by: Any, said: str) -> None:
+    symmetric = not isinstance(by, str) or "case" not in by
+    monitor = sb.Monitor([sb.TopK(1, "x", sb.Last(3)), sb.TopKPairs(1, by, sb.Last(3), symmetric=symmetric)])
+    before = state(monitor)
+    with pytest.raises(sb.BatchError, match=said):
+        monitor.push({"x": [1.0, 2.0, 4.0], "s": ["u", "v", "w"]})
+    assert state(monitor) == before
+
+
+def test_what_no_algorithm_can_do_says_who_can() -> None:
+    with pytest.raises(sb.QueryError, match="one of SCASE, BASIC, NAIVE"):
+        sb.Monitor(sb.TopKPairs(1, "abs(a.x - b.x) / abs(a.y - b.y)", sb.Last(9), algorithm="TA"))
+    with pytest.raises(sb.QueryError, match="SCASE"):
+        sb.TopKPairs(1, S1, sb.Last(9), algorithm="SMA")
+    with pytest.raises(sb.QueryError, match="symmetric=False"):
+        sb.TopKPairs(1, "a.x - b.x", sb.Last(9))
+
+
+def test_a_pair_without_a_score_is_counted_and_its_objects_live() -> None:
+    monitor = sb.Monitor(
+        {"long": sb.TopKPairs(3, "abs(a.x - b.x) / abs(a.y - b.y)", sb.Last(4)),
+         "short": sb.TopKPairs(3, "abs(a.x - b.x) / abs(a.y - b.y)", sb.Last(2))}
+    )  # fmt: skip
+    monitor.push({"x": [1.0, 1.0, 2.0, None], "y": [0.0, 0.0, 5.0, 1.0]})
+    # 0/0 of the first two; all three pairs of the last
+    stats = monitor.stats()
+    assert stats["queries"]["long"]["rejected"] == {"pair without a score": 4}
+    assert stats["queries"]["short"]["rejected"] == {"pair without a score": 2}
+    assert stats["rejected"] == {"pair without a score": 6}
+    assert monitor.answer("long").num_rows == 2
+
+
+def test_integers_beyond_2_53_are_rejected_rows() -> None:
+    monitor = sb.Monitor(sb.TopKPairs(3, S1.__class__({"x": "absdiff"}), sb.Last(4)))
+    monitor.push({"x": [1, 2**60, 3]})
+    assert monitor.stats()["rejected"] == {"x is beyond 2^53": 1}
+    assert monitor.answer()["score"].to_pylist() == [2.0]
+
+
+def test_strings_and_booleans_survive_a_restart() -> None:
+    by = "case when a.s = b.s and a.on = b.on then abs(a.x - b.x) else 100 end"
+    batches = [
+        {"x": [1.0, 4.0, 2.0], "s": ["u", None, "u"], "on": [True, True, True]},
+        {"x": [2.5, 9.0], "s": ["u", "v"], "on": [True, None]},
+    ]
+    one = sb.Monitor(sb.TopKPairs(3, by, sb.Last(4)))
+    one.push(batches[0])
+    other = sb.Monitor.restore(one.snapshot())
+    assert one.push(batches[1]).equals(other.push(batches[1]))
+    assert one.answer().equals(other.answer())
