@@ -148,7 +148,7 @@ def _evenly(rows: int, minutes: int, count: int) -> NDArray[Any]:
 def doubtful(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     """Scores in random, rising or falling `order`; probabilities uniform in (0, `most`] (jin2008, section 6)."""
     rng = np.random.default_rng(seed)
-    score = rng.random(rows)
+    score: NDArray[Any] = rng.random(rows)
     order = p.get("order", "random")
     if order != "random":
         score = np.arange(rows, dtype=np.float64) * (1.0 if order == "rising" else -1.0)

@@ -176,7 +176,7 @@ def advance(
                 need = SWEEP
                 break
             passed, found, lane = said[PASSED], said[FOUND], g * Q + reading
-            view["guess"] = said[VALID] - 2 if said[ENOUGH] else 0
+            view["guess"] = said[VALID] - 1 if said[ENOUGH] else 0
             view["floor"] = front[head + passed - 1]["key"] if said[ENOUGH] else -np.inf
             if timed:
                 oldest = NEVER - asked["length"]

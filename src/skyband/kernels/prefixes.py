@@ -34,6 +34,7 @@ SLACK = 1 + 1e-9  # a bound must hold by so much: sums of floats differ in their
 TINY = 1e-290  # below it floats lose their relative precision: only 0 is a bound
 PASSED, VALID, ENOUGH, FOUND = 0, 1, 2, 3  # what a walk tells: entries, valid ones of them, is it enough, answers
 SHARE = 16  # a prefix may be longer than need be by one in so many
+STEADY = 16  # up to so large a k all of the distribution is computed from the start: a loop of one length is foreseen
 WORD = 62  # bits of a word that are used
 ZERO: Any = np.int64(0)  # plain numbers would be literals, for which Numba compiles a function once more each
 ONE: Any = np.int64(1)
@@ -98,7 +99,7 @@ def walk_chances(
         if one["mark"] >= first:
             p = one["p"]
             absent, above, chance = 1.0 - p, 0.0, 0.0
-            for j in range(min(K, n + 2)):
+            for j in range(K if K <= STEADY else min(K, n + 2)):
                 own = r[j]
                 chance = chance + p * own
                 r[j] = above * p + own * absent
@@ -120,22 +121,39 @@ def walk_chances(
                     enough = many >= k
         i += 1
     limit, ties = threshold, 0
-    if threshold < 0:
-        ties = min(k, n)
-        if enough and many == k:
-            limit = few
+    if threshold < 0 and n:
+        if enough and many <= k + 4:
+            limit, ties = least_of(chances, n, k, many, few)
         else:
             limit = kth_best(chances, n, min(k, n), desk.best)
-        for t in range(n):
-            ties -= chances[t] > limit
+            ties = min(k, n)
+            for t in range(n):
+                ties -= chances[t] > limit
     found = 0
-    for t in range(n):
+    for t in range(n):  # without branches, which could not be foreseen
         chance = chances[t]
-        if chance > limit or (ties > 0 and chance == limit):
-            ties -= chance == limit
-            desk.chance[found], desk.at[found], desk.rank[found] = chance, passing[t], 0
-            found += 1
+        hit = int(chance > limit) | (int(chance == limit) & int(ties > 0))
+        desk.chance[found], desk.at[found], desk.rank[found] = chance, passing[t], 0
+        ties -= hit & int(chance == limit)
+        found += hit
     desk.told[PASSED], desk.told[VALID], desk.told[ENOUGH], desk.told[FOUND] = i, n, enough, found
+
+
+@uncounted
+def least_of(chances: Floats, n: int, k: int, many: int, few: float) -> tuple[float, int]:
+    """The k-th largest chance, where `many`, few more than k, are at least `few`; and how many of its equals count."""
+    limit = few
+    while True:
+        least = np.inf
+        for t in range(n):
+            least = min(least, chances[t] if chances[t] >= limit else np.inf)
+        equal = 0
+        for t in range(n):
+            equal += chances[t] == least
+        if many - equal < k:
+            return least, k - (many - equal)
+        many -= equal
+        limit = np.nextafter(least, np.inf)
 
 
 @uncounted
@@ -163,17 +181,18 @@ def walk_ranks(front: Records, head: int, size: int, first: int, k: int, guess: 
     K, n, i, enough, look = min(k, size + 1), 0, 0, False, max(guess, k)
     for j in range(K):
         best[j] = 0.0
+        who[j] = 0
     while i < size and not enough:
         one = front[head + i]
         if one["mark"] >= first:
             p = one["p"]
             absent, above = 1.0 - p, 0.0
-            for j in range(min(K, n + 2)):
+            for j in range(K if K <= STEADY else min(K, n + 2)):
                 own = r[j]
                 chance = p * own
-                if chance > best[j]:
-                    best[j] = chance
-                    who[j] = n
+                better = chance > best[j]
+                best[j] = chance if better else best[j]
+                who[j] = n if better else who[j]
                 r[j] = above * p + own * absent
                 above = own
             passing[n] = i
@@ -206,16 +225,17 @@ def walk_choices(front: Records, head: int, size: int, first: int, k: int, guess
             absent = 1.0 - p
             if n >= k - 1 and r[k - 1] * p > top:
                 top, worst = r[k - 1] * p, n
+            m, above = min(K, n + 2), -1.0  # nobody chooses -1 of them
             for word in range(words):
-                who[n * words + word] = 0
-            for j in range(min(K, n + 2) - 1, 0, -1):
-                stay, take = r[j] * absent, r[j - 1] * p
-                if take > stay:  # of equals the one whose worst member ranks higher
-                    r[j] = take
-                    who[n * words + j // WORD] |= 1 << (j % WORD)
-                else:
-                    r[j] = stay
-            r[0] = r[0] * absent
+                bits = 0
+                for j in range(word * WORD, min(m, (word + 1) * WORD)):
+                    own = r[j] if j <= n else -1.0  # nor more than there are
+                    stay, take = own * absent, above * p
+                    chosen = take > stay or j > n  # of equals the one whose worst member ranks higher
+                    r[j] = take if chosen else stay
+                    bits |= int(chosen) << (j - word * WORD)
+                    above = own
+                who[n * words + word] = bits
             passing[n] = i
             n += 1
             if n >= look or (n >= k and i == size - 1):

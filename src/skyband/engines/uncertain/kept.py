@@ -22,13 +22,14 @@ from skyband.engines.uncertain.answers import differences, ranked
 from skyband.engines.uncertain.semantics import MEANINGS, meaning_of
 from skyband.engines.uncertain.steps import changes_of, ordered, taken
 from skyband.errors import StateError
-from skyband.kernels.doubting import ANSWERS, ASKED, MARKS, PASTS, VIEW, take_groups
+from skyband.kernels.doubting import ANSWERS, ASKED, CHANGES, MARKS, PASTS, VIEW, take_groups
 from skyband.kernels.fronts import RUN, STATE
 from skyband.kernels.marks import TOLD
 from skyband.kernels.prefixes import TUPLE
 from skyband.tuning import Tuning
 
 Records = NDArray[Any]
+MOST_ROOM = 2**20  # changes of a push, for which memory is kept
 LONG = 2**40  # steps: a front that is made anew after so many was large enough
 
 
@@ -49,6 +50,7 @@ class Kept:
         self.state, self.views = np.empty(0, STATE), np.empty(0, VIEW)
         self.free = np.empty(0, np.int64)
         self.tallies = np.zeros((5, 2), np.int64)
+        self.out = np.empty(64, TOLD)  # where changes are written; kept, since new memory costs more than writing
 
     def _ask(self, asked: tuple[Asked, ...]) -> None:
         self.asked = asked
@@ -70,7 +72,7 @@ class Kept:
     def take(self, arrivals: Arrivals) -> Changes:
         self._grow(arrivals.total)
         batch = taken(arrivals, self.due, self.state["open"] > 0, timed=self.timed, quiet=self.quiet)
-        self.tallies[4, 1] = 0
+        self.tallies[CHANGES, 1] = 0
         self.past, self.front, self.answers, self.marks, self.free, out = take_groups(
             self.past,
             self.pasts,
@@ -98,9 +100,10 @@ class Kept:
             self.meaning,
             self.block,
             self.least,
-            np.empty(64, TOLD),
+            self.out,
         )
-        out = out[: self.tallies[4, 1]]
+        self.out = out if len(out) < MOST_ROOM else np.empty(64, TOLD)
+        out = out[: self.tallies[CHANGES, 1]]
         alive = np.zeros(arrivals.size, np.bool_)
         if arrivals.told and len(batch.visits):
             here = runs(self.past, self.pasts, batch.visits["group"])["serial"] - arrivals.serial
@@ -239,7 +242,7 @@ class Kept:
     @property
     def nbytes(self) -> int:
         arrays = (self.past, self.front, self.answers, self.pasts, self.fronts, self.lanes, self.state, self.views)
-        return int(sum(array.nbytes for array in arrays) + self.marks.nbytes + self.free.nbytes)
+        return int(sum(array.nbytes for array in arrays) + self.marks.nbytes + self.free.nbytes + self.out.nbytes)
 
     # --- snapshots
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import NEVER, Arrivals, Bools, Changes, Floats, Ints
+from skyband.kernels.marks import columns_of
 from skyband.kernels.records import VISIT
 from skyband.kernels.routing import find_rows, reorder, stable_order
 
@@ -111,22 +112,27 @@ def ordered(
         if queries > 1:
             order = order[stable_order(out["query"][order].astype(np.int64), queries)]
         out = reorder(out, order)
-    return changes_of(out, visits["group"][out["visit"]], alive, held)
+    groups = np.zeros(len(out), np.int64) if arrivals.total == 1 else visits["group"][out["visit"]]
+    return changes_of(out, groups, alive, held)
 
 
 def changes_of(out: Records, groups: Ints, alive: Bools, held: bool) -> Changes:
     """Changes as columns; held: ranks are part of the answer."""
+    size = len(out)
+    stamp, serial, instant, row = (np.empty(size, np.int64) for _ in range(4))
+    key, probability = np.empty(size), np.empty(size)
+    columns_of(out, probability, stamp, serial, instant, row, key)
     return Changes(
-        query=out["query"].astype(np.int64),
+        query=out["query"].astype(np.int64) if size and out["query"].any() else np.zeros(size, np.int64),
         group=groups,
-        row=np.ascontiguousarray(out["row"]),
-        instant=np.ascontiguousarray(out["instant"]),
-        stamp=np.ascontiguousarray(out["stamp"]),
-        serial=np.ascontiguousarray(out["serial"]),
-        key=np.ascontiguousarray(out["key"]),
+        row=row,
+        instant=instant,
+        stamp=stamp,
+        serial=serial,
+        key=key,
         diff=np.ascontiguousarray(out["diff"]),
         first=out["first"].astype(np.bool_),
         alive=alive,
         rank=out["rank"].astype(np.int64) if held else None,
-        probability=np.ascontiguousarray(out["probability"]),
+        probability=probability,
     )
