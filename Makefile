@@ -38,6 +38,9 @@ faults: .venv/ready ## break what can break, 50 rounds of each (an hour), and co
 		$(BIN)/python -m pytest -q -n 0 tests/faults tests/spark/test_rounds.py tests/spark/test_disks.py
 	@PYTHONPATH=tests $(BIN)/python -m faults.ledger out/faults.jsonl
 
+soak: .venv/ready ## half an hour of a stream in the Monitor and on Spark: memory, state, time (SOAK=minutes)
+	@$(BIN)/python -m benchmarks.soak --minutes $${SOAK:-30}
+
 mutants: .venv/ready ## break the engines in every known way: the tests must notice
 	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/test_mutants.py
 
