@@ -287,6 +287,7 @@ def _elsewhere(module: str, name: str) -> Contestant:
 ON_SPARK = ("spark_identity", "spark_monitor", "spark_max_by", "spark_idle")
 PREFERENCES = ("preferences", "deletions")
 DOUBTS = ("uncertain", "compact_sets")
+COUPLES = ("pairs", "supreme", "reads", "again")
 CONTESTANTS: dict[str, Contestant] = {
     enter.__name__: enter
     for enter in (
@@ -302,4 +303,5 @@ CONTESTANTS: dict[str, Contestant] = {
 }
 CONTESTANTS |= {name: _elsewhere("preferences", name) for name in PREFERENCES}
 CONTESTANTS |= {name: _elsewhere("doubts", name) for name in DOUBTS}
+CONTESTANTS |= {name: _elsewhere("couples", name) for name in COUPLES}
 CONTESTANTS |= {name: _elsewhere("spark.contestants", name) for name in ON_SPARK}

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 import skyband.datasets
@@ -164,6 +165,27 @@ def sightings(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     return {"score": table["days"].to_numpy()[drawn], "p": table["p"].to_numpy()[drawn]}
 
 
+def attributes(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """Objects with d attributes, uniform, correlated or anticorrelated (shen2012, section VI-A)."""
+    makers = {
+        "uniform": skyband.datasets.independent,
+        "correlated": skyband.datasets.correlated,
+        "anticorrelated": skyband.datasets.anticorrelated,
+    }
+    table = makers[p.get("data", "uniform")](rows, seed=seed, dimensions=p["d"])
+    return {f"x{i}": table[name].to_numpy() for i, name in enumerate(table.column_names)}
+
+
+def readings(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """Readings of the Intel laboratory in order: time in seconds, temperature, humidity."""
+    if not available("intel_lab"):
+        raise Missing("the readings of the Intel laboratory are not there: set SKYBAND_DATA")
+    table = skyband.datasets.intel_lab().select(["time", "temperature", "humidity"]).drop_null().slice(0, rows)
+    seconds = table["time"].cast(pa.timestamp("us")).cast(pa.int64()).to_numpy() / 1e6
+    columns = {"time": seconds, "temp": table["temperature"].to_numpy(), "hum": table["humidity"].to_numpy()}
+    return {"x0": columns["temp"], **columns}
+
+
 WORKLOADS: dict[str, Workload] = {
     make.__name__: make
     for make in (
@@ -178,5 +200,7 @@ WORKLOADS: dict[str, Workload] = {
         scores,
         doubtful,
         sightings,
+        attributes,
+        readings,
     )
 }

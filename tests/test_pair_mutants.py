@@ -1,0 +1,196 @@
+"""Mutants of the engines of pairs: each must die of the contract suite (tests/test_mutants.py says how)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from test_mutants import Suite, copy_of_the_package, suite
+
+__all__ = ["suite"]  # the fixture
+
+BAND, SEARCH, STEPS, NAIVE = (f"kernels/pair_{name}.py" for name in ("band", "search", "steps", "naive"))
+SCORES, ENGINE, HOME = "kernels/pair_scores.py", "engines/pairs/band.py", "pairing.py"
+CONTRACT = "tests/contract/test_pairs.py"
+
+
+def scenes(only: str, test: str = "every_engine") -> tuple[str, ...]:
+    return (CONTRACT, "-k", f"{test} and ({only})")
+
+
+ANY = scenes("SCASE")
+LONG = ("tests/test_shen.py", "-k", "all_engines and by0 and (uniform or ties)")
+GIVEN = scenes("SCASE", "scored_by_blocks")
+CALLED = scenes("SCASE", "functions")
+FAILING = ("tests/test_shen.py", "-k", "fails_on_the_way or bad_scorings")
+GOLDEN = ("tests/test_shen.py", "-k", "figure or example")
+
+MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
+    "ties: the older of the older members above": (
+        BAND,
+        'return bool(one[i]["old"] > other[j]["old"])',
+        'return bool(one[i]["old"] < other[j]["old"])',
+        ANY,
+    ),
+    "ties: the older of the newer members above": (
+        BAND,
+        'return bool(one[i]["newer"] > other[j]["newer"])',
+        'return bool(one[i]["newer"] < other[j]["newer"])',
+        ANY,
+    ),
+    "ties: equal keys are not told apart": (
+        BAND,
+        'if one[i]["older"] != other[j]["older"]:',
+        "if False:",
+        scenes("SCASE or TA"),
+    ),
+    "dominance: K - 1 are enough": (BAND, "if held == K and heap[top] > last:", "if held >= K - 1:", LONG),
+    "dominance: of those with the same older member only the newest": (
+        BAND,
+        "held == K and heap[top] >= place",
+        "held >= 1 and heap[top] >= place",
+        ANY,
+    ),
+    "staircase: one step too far": (
+        SEARCH,
+        "places[stair - 1] >= base + min(high, at):",
+        "places[stair - 1] >= base + min(high, at) - 1:",
+        LONG,
+    ),
+    "staircase: the strictest of a chunk": (
+        SEARCH,
+        "reaches(buffer, right - low, scoring, data, low, values, steps[stair])",
+        "reaches(buffer, right - low, scoring, data, low, values, steps[0])",
+        LONG,
+    ),
+    "late: the steps do not move": (
+        STEPS,
+        "band.stair_place[i] += band.stair_place[i] >= late",
+        "band.stair_place[i] += 0",
+        scenes("SCASE", "every_engine or longer"),
+    ),
+    "late: the places do not move": (STEPS, 'one["place"] += one["place"] >= late', 'one["place"] += 0', ANY),
+    "late: before those of its time": (
+        STEPS,
+        "window.stamps[at - 1] > stamp:",
+        "window.stamps[at - 1] >= stamp:",
+        ANY,
+    ),
+    "expiry: an arrival too late": (
+        STEPS,
+        "window.stamps[facts[HEAD]] <= now - longest",
+        "window.stamps[facts[HEAD]] < now - longest",
+        ANY,
+    ),
+    "expiry: answers keep who has left": (
+        STEPS,
+        "low, size = views.k[view], now - views.length[view], facts[SIZE]",
+        "low, size = views.k[view], now - views.length[view] - 1, facts[SIZE]",
+        ANY,
+    ),
+    "expiry: nobody is due": (STEPS, "(not timed and views.due[view] <= now)", "(not timed and False)", ANY),
+    "expiry: the tree passes over too much": (
+        BAND,
+        "if band.crest[block] <= low:",
+        "if band.crest[block] <= low + 1:",
+        ANY,
+    ),
+    "marking: ties reach no answer": (STEPS, "best >= views.kth[view]", "best > views.kth[view]", ANY),
+    "marking: candidates out of a short window": (
+        STEPS,
+        ">= views.length[view]:\n                break",
+        "> views.length[view]:\n                break",
+        ANY,
+    ),
+    "told: everybody enters first": (STEPS, "new = band.bits[slot, word] & bit == 0", "new = True", ANY),
+    "told: a slot is not wiped": (STEPS, "band.bits[slot, j] = 0", "band.bits[slot, j] += 0", ANY),
+    "waiting: nobody is called": (
+        STEPS,
+        "        if affected and not quiet:\n            flush(facts, band, desk)\n",
+        "        if affected and not quiet:\n",
+        ANY,
+    ),
+    "quiet: who is touched is saved again": (STEPS, "    views.touched[view] = 1\n", "", ANY),
+    "scoreless: for all windows": (SEARCH, "if views.length[middle] > age:", "if True:", ANY),
+    "TA: stops a step too soon": (
+        SEARCH,
+        "if scoring.sign * total <= bound or",
+        "if scoring.sign * total * 0.5 <= bound or",
+        scenes("TA", "every_engine or longer"),
+    ),
+    "TA: the near ones only half": (
+        SEARCH,
+        "if x[middle] - value >= most:",
+        "if x[middle] - value >= 0.5 * most:",
+        LONG,
+    ),
+    "TA: a late row leaves the lists as they were": (
+        STEPS,
+        "        blocks.sorted[block] = 0\n",
+        "",
+        scenes("TA", "every_engine or longer"),
+    ),
+    "BASIC: counts one too many": (
+        SEARCH,
+        "dominators < K and band.key",
+        "dominators < K - 1 and band.key",
+        scenes("BASIC"),
+    ),
+    "NAIVE: who loses a pair does not look again": (
+        NAIVE,
+        "        if lost:\n",
+        "        if False:\n",
+        scenes("NAIVE"),
+    ),
+    "NAIVE: a late one is offered to nobody": (
+        NAIVE,
+        "for newer in range(at + 1, facts[END]):",
+        "for newer in range(0):",
+        scenes("NAIVE"),
+    ),
+    "scores: the sum is a product": (SCORES, "        elif scoring.form == SUM:\n", "        elif False:\n", ANY),
+    "given: one score is off": (SEARCH, "buffer[i] = given[start + low + i]", "buffer[i] = given[start + low]", GIVEN),
+    "given: late columns stay where they are": (ENGINE, "column[place] = new", "pass", GIVEN),
+    "functions: nobody rehearses": (HOME, "return self.function is not None", "return False", FAILING),
+    "functions: not asked both ways": (HOME, "if self.unsampled and any(", "if False and any(", FAILING),
+    "stored: shown bits are lost": (
+        ENGINE,
+        "store.band.bits[slots].reshape(-1)",
+        "0 * store.band.bits[slots].reshape(-1)",
+        ANY,
+    ),
+    "staircase: newer than the newest": (
+        BAND,
+        "            last = heap[top]\n",
+        "            last = heap[top] + 1\n",
+        LONG,
+    ),
+}
+
+
+def mutate(package: Path, name: str) -> None:
+    file, old, new, _ = MUTANTS[name]
+    path = package / "skyband" / file
+    text = path.read_text()
+    assert text.count(old) == 1, f"{name}: {text.count(old)} places in {file} look like {old!r}"
+    path.write_text(text.replace(old, new))
+
+
+def test_every_mutant_applies(tmp_path: Path) -> None:
+    for number, name in enumerate(MUTANTS):
+        mutate(copy_of_the_package(tmp_path / str(number)), name)
+
+
+@pytest.mark.parametrize("tests", [scenes("SCASE"), GIVEN], ids=["kernels", "given"])
+def test_the_package_itself_passes(tests: tuple[str, ...], suite: Suite, tmp_path: Path) -> None:
+    code, written = suite(copy_of_the_package(tmp_path), tests)
+    assert code == 0, written[-4000:]
+
+
+@pytest.mark.parametrize("name", list(MUTANTS)[:: 1 if "SKYBAND_MUTANTS" in os.environ else 8])
+def test_mutant_dies(name: str, suite: Suite, tmp_path: Path) -> None:
+    mutate(copy_of_the_package(tmp_path), name)
+    code, written = suite(tmp_path, MUTANTS[name][3])
+    assert code not in (0, 5, 99), f"{name} lives:\n{written[-4000:]}"
