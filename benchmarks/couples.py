@@ -216,7 +216,7 @@ def _engine(stream: Stream, p: Mapping[str, Any]) -> tuple[Any, Any]:
         asked = asked[-1:]
     more = {} if scores is None else {"scores": scores}
     engine: Any = load("TopKPairs", p["algorithm"])(
-        asked, Tuning(), timed=False, quiet=False, scoring=scoring, **more  # type: ignore[arg-type]
+        asked, Tuning(), timed=False, quiet=False, scoring=scoring, **more
     )  # fmt: skip
     names = AXES[: p["d"]] if scores is None or p["s"] == "luck" else ("time", "temp", "hum")
 

@@ -168,7 +168,7 @@ def growth(found: list[Row], where: str, what: str) -> float:
     """The last third over the one before."""
     mine = [row[what] for row in found if row.get("where") == where and row[what] is not None]
     third = len(mine) // 3
-    return statistics.median(mine[-third:]) / statistics.median(mine[third:-third])
+    return float(statistics.median(mine[-third:]) / statistics.median(mine[third:-third]))
 
 
 def plot() -> int:

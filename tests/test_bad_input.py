@@ -221,26 +221,6 @@ def test_what_is_no_query(queries: Any) -> None:
     says(caught.value)
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        sb.TopKPairs(2, "abs(a.x - b.x)", sb.Last(3)),
-        sb.TopKIncomplete(2, ["north"], sb.Last(3)),
-        sb.TopKUncertain(2, "x", sb.Last(3)),
-    ],
-)
-def test_kinds_without_an_engine_say_so(query: Any) -> None:
-    with pytest.raises(QueryError) as caught:
-        sb.Monitor(query)
-    says(caught.value, query.kind, "no engine", "TopK and Above work")
-    monitor = sb.Monitor(TOP)
-    with pytest.raises(QueryError):
-        monitor.add("other", query)
-    with pytest.raises(QueryError):
-        monitor.replace("q0", query)
-    assert brief(monitor.push({"x": [1, 2, 3]})) == ["+1", "+2", "-1", "+3"]
-
-
 @pytest.mark.parametrize("algorithm", ["quick", "", None, 7, "SCASE"])
 def test_unknown_algorithms(algorithm: Any) -> None:
     with pytest.raises(QueryError) as caught:

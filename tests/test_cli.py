@@ -131,7 +131,11 @@ def test_explain_a_stored_query(tmp_path: Path) -> None:
         (["nothing.json"], None, "No such file"),
         (["-"], "{", "not JSON"),
         (["-"], "[]", "mapping"),
-        (["-"], '{"kind": "TopKUncertain", "k": 1, "by": "x", "window": {"last": 5}}', "no engine"),
+        (
+            ["-"],
+            '{"kind": "TopKUncertain", "k": 1, "by": "x", "window": {"last": 5}, "semantics": "pt-k"}',
+            "threshold",
+        ),
         (["-", "--k", "1", "--smallest"], "{}", "leave out --k, --smallest"),
     ],
 )

@@ -61,12 +61,7 @@ APPROXIMATE = ("PA", "ADAPTIVE")  # they miss a few answers, and keep only what 
 
 def choose(query: Query) -> str:
     """The name of the algorithm that will answer; a QueryError says why none can."""
-    built = _ENGINES.get(query.kind, {})
-    if not built:
-        raise QueryError(
-            f"{query.kind}: no engine answers this kind of query yet in this version of skyband; TopK and Above work. "
-            "The value itself is valid and can be stored."
-        )
+    built = _ENGINES[query.kind]
     if isinstance(query.window, UntilDeleted):
         return _deletable(query, built)
     if isinstance(query, TopKUncertain):
