@@ -100,6 +100,43 @@ def scores(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     return {"score": points(rows, seed, {**p, "d": 1})["x1"]}
 
 
+def appearances(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """The generator of haghani2009: `parts` streams, xi, and C (its `window`); halved: values are, from row `halved` on."""
+    table = skyband.datasets.appearances(rows, seed=seed, parts=p["parts"], xi=p["xi"], window=p["C"])
+    value = table["value"].to_numpy().copy()
+    value[p.get("halved", rows) :] *= 0.5
+    part = np.char.add("p", (np.array([int(name[1:]) for name in table["part"].to_pylist()])).astype(str))
+    return {"id": table["id"].to_numpy(), "part": part, "value": value}
+
+
+def smog(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """beijing_air: the mean PM2.5 (mg/m3, at most 1) of `hours` at each of `parts` stations, reported with a delay.
+
+    Stations report a chunk when it has ended and up to a day later, by chance: the streams are not synchronized. A
+    chunk without a measurement is not reported. In the place of WorldCup98, pre-aggregated as there.
+    """
+    if not available("beijing_air"):
+        raise Missing("no beijing_air in the folder that SKYBAND_DATA names.")
+    table = skyband.datasets.beijing_air()
+    names = sorted(set(table["station"].to_pylist()))[: p["parts"]]
+    hour = table["time"].to_numpy().astype("datetime64[h]").astype(np.int64)
+    station, dust = table["station"].to_numpy(zero_copy_only=False), table["pm25"].to_numpy(zero_copy_only=False)
+    pieces = []
+    for number, name in enumerate(names):
+        mine = (station == name) & ~np.isnan(dust)
+        chunk = hour[mine] // p["hours"]
+        sums, counts = np.bincount(chunk - chunk.min(), dust[mine]), np.bincount(chunk - chunk.min())
+        there = np.flatnonzero(counts)
+        pieces.append((there + chunk.min(), np.full(len(there), number), sums[there] / counts[there] / 1000))
+    ids, parts, values = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    due = (ids + 1) * p["hours"] + np.random.default_rng(seed).random(len(ids)) * 24
+    order = np.argsort(due)[:rows]
+    if len(order) < rows:
+        raise Missing(f"beijing_air has {len(order):,} such rows, not {rows:,}.")
+    part = np.char.add("p", (parts[order] + 1).astype(str))
+    return {"id": ids[order], "part": part, "value": np.minimum(values[order], 1.0)}
+
+
 def sites(stream: Mapping[str, NDArray[Any]], p: Mapping[str, Any]) -> NDArray[np.float64]:
     """Where `queries` Nearest queries stand: at objects of the stream, as in pripuzic2015; the same for all."""
     columns = list(stream.values())
@@ -202,5 +239,7 @@ WORKLOADS: dict[str, Workload] = {
         sightings,
         attributes,
         readings,
+        appearances,
+        smog,
     )
 }

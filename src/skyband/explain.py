@@ -14,13 +14,14 @@ from numbers import Real
 from typing import Any, cast
 
 from skyband.engines.certain import odds
+from skyband.engines.incomplete.expected import row_model
 from skyband.engines.registry import MANY, WINDOWED, choose
 from skyband.errors import QueryError
 from skyband.explain_pairs import explain_pairs
 from skyband.explain_uncertain import AUTO, synopsis
 from skyband.expressions import Form, parse, recognise
 from skyband.families import auto_key, family_key, plain_scoring
-from skyband.query import Query, TopK, TopKPairs, TopKUncertain
+from skyband.query import Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.scoring import Linear, Nearest
 from skyband.windows import UntilDeleted, Window
 
@@ -104,6 +105,8 @@ def explain(query: Query, **expected: float) -> Explanation:
         _positive(name, number)
     if isinstance(query, TopKPairs):
         return _explain_pairs(query, expected)
+    if isinstance(query, TopKIncomplete):
+        return _incomplete(query, expected)
     asked = cast(TopK, query)  # or Above: what they share
     algorithm, chosen = _chosen(asked, int(expected.get("queries", 1)))
     form, said, notes = _form(asked)
@@ -135,6 +138,18 @@ def _explain_pairs(query: TopKPairs, expected: dict[str, float]) -> Explanation:
     shared = "All queries with this scoring share one window and one skyband, of the largest k and the longest window."
     notes = (*doubts, shared, "Columns named in keep= come on top of the bytes, twice in changes: of both members.")
     return Explanation(query, algorithm, (first, *why), objects, size, "exact", form, notes)
+
+
+def _incomplete(query: TopKIncomplete, expected: dict[str, float]) -> Explanation:
+    """Objects whose parts come in separate rows."""
+    algorithm, groups = choose(query), expected.get("groups", 1) if query.per_columns else 1
+    n, doubts = _arrivals(cast(TopK, query), query.window, expected, groups)
+    kept = row_model(query, algorithm, n)
+    chosen = "asked for by name" if query.algorithm != "auto" else "what auto takes: exact, and the fastest of them"
+    size = None if kept.rows is None else round(groups * (kept.rows * kept.each + kept.besides))
+    form = query.combine if isinstance(query.combine, str) else repr(query.combine)
+    why = (f"{algorithm} is {chosen}.", kept.why)
+    return Explanation(query, algorithm, why, kept.rows, size, kept.error, form, (*doubts, *kept.notes))
 
 
 def _chosen(query: TopK, queries: int) -> tuple[str, str]:

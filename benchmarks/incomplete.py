@@ -1,0 +1,89 @@
+"""Contestants of haghani2009: one question over objects whose parts come in separate rows.
+
+Parameters: parts (streams), xi, C (of the generator), n, k, algorithm, rows, fill, batch, and share: BUDGET gets this
+share of the items that EAA keeps, beside its shadows. every: after so many rows the answer is held against SLA's, and what is kept is
+counted (haghani2009, 6.1.3: precision; the "relative" error is the mean absolute difference of scores, rank by rank).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import skyband as sb
+from benchmarks.contestants import Outcome, Ready
+from benchmarks.workloads import Stream
+
+
+def incomplete(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """A Monitor that is pushed the rows; precision and sizes are measured apart, on the same stream."""
+    table = pa.table({**stream, "part": pa.array(stream["part"]).dictionary_encode()})
+    fill, end, every = p.get("fill", 0), p.get("fill", 0) + p["rows"], p.get("every", 0)
+    more: dict[str, Any] = {}
+    if p.get("share"):
+        kept, _, _ = _watch(table, {**p, "algorithm": "EAA"}, fill, end, every, {})
+        shadows = 1.25 if p.get("beside", True) else 1.0  # a fifth of a budget is for the shadows
+        more = {"budget": max(p["k"], round(p["share"] * shadows * float(np.mean(kept))))}
+    monitor = _monitor(p, more)
+    tables = [table.slice(begin, min(p["batch"], end - begin)) for begin in range(fill, end, p["batch"])]
+    monitor.push(table.slice(0, fill))
+
+    def work() -> list[Any]:
+        return [monitor.push(one) for one in tables]
+
+    def after(changes: list[Any]) -> Outcome:
+        stats = monitor.stats()["queries"]["q0"]
+        counters = {"rows": p["rows"], "objects": stats["objects"], "bytes": stats["bytes"]}
+        if every:
+            kept, answers, scores = _watch(table, p, fill, end, every, more)
+            _, right, best = _watch(table, {**p, "algorithm": "SLA"}, fill, end, every, {})
+            found = [len(one & two) / max(1, len(two)) for one, two in zip(answers, right, strict=True)]
+            away = [np.abs(one - two[: len(one)]).sum() / p["k"] for one, two in zip(scores, best, strict=True)]
+            counters |= {
+                "objects": float(np.mean(kept)),
+                "precision": float(np.mean(found)),
+                "error": float(np.mean(away)),
+            }
+        if "precision" in stats and stats["precision"] is not None:
+            counters |= {"told": stats["precision"], "shadows": stats["shadows"]}
+        return Outcome(monitor.answer(), _is_sound, counters)
+
+    return Ready(work, after)
+
+
+def _is_sound(stream: Stream, p: Mapping[str, Any], answer: Any) -> bool:
+    """The scores of an exact answer, from all valid rows."""
+    if p["algorithm"] in ("APPROX", "BUDGET"):
+        return answer.num_rows <= p["k"]
+    valid = slice(max(0, p.get("fill", 0) + p["rows"] - p["n"]), p.get("fill", 0) + p["rows"])
+    total: dict[Any, dict[str, float]] = {}
+    columns = (stream[name][valid].tolist() for name in ("id", "part", "value"))
+    for name, part, value in zip(*columns, strict=True):
+        total.setdefault(name, {})[part] = value
+    parts = sorted(set(stream["part"].tolist()))
+    scores = sorted((sum(one.get(part, 0.0) for part in parts) for one in total.values()), reverse=True)
+    return bool(np.allclose(answer["score"].to_numpy(), scores[: p["k"]], rtol=1e-12, atol=0))
+
+
+def _monitor(p: Mapping[str, Any], more: Mapping[str, Any], emit: str = "arrival") -> sb.Monitor:
+    names = [f"p{number + 1}" for number in range(p["parts"])]
+    query = sb.TopKIncomplete(p["k"], names, sb.Last(p["n"]), algorithm=p["algorithm"], **more)
+    return sb.Monitor(query, id="id", emit=emit)
+
+
+def _watch(
+    table: Any, p: Mapping[str, Any], fill: int, end: int, every: int, more: Mapping[str, Any]
+) -> tuple[list[int], list[set[Any]], list[Any]]:
+    """What is kept and what is answered, every so many rows."""
+    monitor, kept, answers, scores = _monitor(p, more, "batch"), [], [], []
+    monitor.push(table.slice(0, fill))
+    for begin in range(fill, end, every):
+        monitor.push(table.slice(begin, min(every, end - begin)))
+        answer = monitor.answer()
+        kept.append(monitor.stats()["queries"]["q0"]["objects"])
+        answers.append(set(answer["id"].to_pylist()))
+        scores.append(answer["score"].to_numpy())
+    return kept, answers, scores
