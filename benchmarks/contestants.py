@@ -4,7 +4,8 @@ It returns two functions. `work` is what the harness times; `after`, not timed, 
 into an answer, the check that it must pass (checks.py), and counters of the work done, `rows` among them.
 Parameters: n (window), k, rows (timed), fill (rows taken before the clock starts), batch (rows of a push).
 queries (so many Nearest ones, gathered or not by the Monitor itself), algorithm, its tuning, net (emit="batch").
-Those of mouratidis2006 are in preferences.py, those of haghani2009 in incomplete.py and those on Spark in spark/contestants.py, loaded when one takes part.
+Those of mouratidis2006 are in preferences.py, those of haghani2009 in incomplete.py, and those on Spark in
+spark/contestants.py; they are loaded when one takes part.
 """
 
 from __future__ import annotations

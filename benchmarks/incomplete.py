@@ -1,8 +1,9 @@
 """Contestants of haghani2009: one question over objects whose parts come in separate rows.
 
 Parameters: parts (streams), xi, C (of the generator), n, k, algorithm, rows, fill, batch, and share: BUDGET gets this
-share of the items that EAA keeps, beside its shadows. every: after so many rows the answer is held against SLA's, and what is kept is
-counted (haghani2009, 6.1.3: precision; the "relative" error is the mean absolute difference of scores, rank by rank).
+share of the items that EAA keeps, beside its shadows or (beside = false) with them. every: after so many rows the
+answer is held against SLA's, and what is kept is counted (haghani2009, 6.1.3: precision; the "relative" error is the
+mean absolute difference of scores, rank by rank).
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def scores(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
 
 
 def appearances(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
-    """The generator of haghani2009: `parts` streams, xi, and C (its `window`); halved: values are, from row `halved` on."""
+    """The generator of haghani2009: `parts` streams, xi, C (its `window`); from row `halved` on values are halved."""
     table = skyband.datasets.appearances(rows, seed=seed, parts=p["parts"], xi=p["xi"], window=p["C"])
     value = table["value"].to_numpy().copy()
     value[p.get("halved", rows) :] *= 0.5
