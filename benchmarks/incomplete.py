@@ -58,7 +58,7 @@ def incomplete(stream: Stream, p: Mapping[str, Any]) -> Ready:
 def _is_sound(stream: Stream, p: Mapping[str, Any], answer: Any) -> bool:
     """The scores of an exact answer, from all valid rows."""
     if p["algorithm"] in ("APPROX", "BUDGET"):
-        return answer.num_rows <= p["k"]
+        return bool(answer.num_rows <= p["k"])
     valid = slice(max(0, p.get("fill", 0) + p["rows"] - p["n"]), p.get("fill", 0) + p["rows"])
     total: dict[Any, dict[str, float]] = {}
     columns = (stream[name][valid].tolist() for name in ("id", "part", "value"))
