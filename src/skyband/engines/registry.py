@@ -108,6 +108,7 @@ def _deletable(query: Query, built: dict[str, str]) -> str:
 
 def _synopsis(query: TopKUncertain, built: dict[str, str]) -> str:
     """Which synopsis keeps the window of uncertain tuples."""
+    _check_k(query)
     if query.algorithm not in ("auto", *built):
         raise QueryError(
             f"{query.kind}: algorithm {query.algorithm} is not built yet in this version. "

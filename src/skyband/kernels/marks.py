@@ -135,6 +135,15 @@ def tell(
     """Hold the answer on the desk against what was told, and tell the difference; whether the block got a ticket."""
     n, ticketed, old, was = desk.told[FOUND], False, lanes[lane]["size"], lanes[lane]["head"]
     at, j = 0, 0
+    while j < n and n == old and answers[was + j]["serial"] == front[head + desk.at[j]]["serial"]:
+        if answers[was + j]["mark"] != desk.rank[j]:
+            break
+        j += 1
+    if n == old and j == n:  # the same answer: only its probabilities have moved
+        for j in range(n):
+            answers[was + j]["p"] = desk.chance[j]
+        return False
+    j = 0
     while at < old or j < n:
         which = 1
         if j == n:

@@ -57,7 +57,8 @@ class Kept:
         assert asked[0].semantics is not None
         self.meaning = MEANINGS[asked[0].semantics].code
         self.holds_ranks = asked[0].semantics == "u-kranks"
-        bits = [one.k if self.holds_ranks else 1 for one in asked]
+        most = [one.k if self.timed else min(one.k, one.length) for one in asked]  # ranks that can be held
+        self.bits = bits = most if self.holds_ranks else [1] * len(asked)
         self.queries = np.zeros(len(asked), ASKED)
         self.queries["k"] = [one.k for one in asked]
         self.queries["length"] = [one.length for one in asked]
@@ -154,11 +155,11 @@ class Kept:
         self._grow(len(now))
         old, Q = self._told(), len(self.asked)
         was = [[runs(self.answers, self.lanes, np.array([g * Q + q])) for q in range(Q)] for g in range(len(now))]
-        before, bits = self.asked, self.queries["bit"].tolist()
+        before, had, bits = self.asked, self.bits, self.queries["bit"].tolist()
         self._ask(asked)
         told: list[set[tuple[int, int]]] = []  # by query, the objects and ranks that were told
         for q, heir in enumerate(heirs.tolist()):
-            ranks = range(min(asked[q].k, before[heir].k)) if self.holds_ranks else range(1)
+            ranks = range(min(self.bits[q], had[heir]))
             told.append({(serial, r) for serial, marks in old.items() for r in ranks if marks >> (bits[heir] + r) & 1})
         out, answers = [], []
         for g in range(len(now)):
