@@ -163,7 +163,8 @@ def _revive_home(saved: dict[str, Any], state: State, lookup: Lookup) -> Standin
     )
     home: Standing = kind(example, groups, state.options, none, **more)
     home.queries, home.algorithm = queries, algorithm
-    home.recall(saved["own"])
+    if saved.get("own"):  # older snapshots have none
+        home.recall(saved["own"])
     if saved["started"]:
         home.start(state.unit)
         if _describe_home(home, 0)["arrays"] != saved["arrays"]:
