@@ -21,7 +21,7 @@ def scenes(only: str, test: str = "every_engine") -> tuple[str, ...]:
 
 
 ANY = scenes("SCASE")
-LONG = ("tests/test_shen.py", "-k", "all_engines and by0 and (uniform or ties)")
+LONG = ("tests/test_shen.py", "-k", "short_steps")
 GIVEN = scenes("SCASE", "scored_by_blocks")
 CALLED = scenes("SCASE", "functions")
 FAILING = ("tests/test_shen.py", "-k", "fails_on_the_way or bad_scorings")
@@ -36,8 +36,8 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     ),
     "ties: the older of the newer members above": (
         BAND,
-        'return bool(one[i]["newer"] > other[j]["newer"])',
-        'return bool(one[i]["newer"] < other[j]["newer"])',
+        'return bool(one[i]["new"] > other[j]["new"])',
+        'return bool(one[i]["new"] < other[j]["new"])',
         ANY,
     ),
     "ties: equal keys are not told apart": (

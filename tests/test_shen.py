@@ -129,6 +129,24 @@ def test_all_engines_tell_the_same_of_long_streams(by: Any, largest: bool, kind:
     assert told["SCASE"] and all(others == told["SCASE"] for others in told.values())
 
 
+@pytest.mark.parametrize("kind", ["uniform", "ties"])
+@pytest.mark.parametrize("algorithm", FAST)
+def test_short_steps_tell_what_brute_force_does(algorithm: str, kind: str) -> None:
+    """Small enough for kernels that run as plain Python (test_pair_mutants.py)."""
+    data, n, k = stream(kind, 150, seed=8), 60, 3
+    monitor = sb.Monitor(sb.TopKPairs(k, S1, sb.Last(n), algorithm=algorithm))
+    for begin in range(0, 150, 30):
+        end = begin + 30
+        monitor.push({name: column[begin:end] for name, column in data.items()})
+        last = range(max(0, end - n), end)
+        scored = [
+            (sum(abs(data[name][i] - data[name][j]) for name in "xyz"), -i, -j) for i in last for j in last if i < j
+        ]
+        got = monitor.answer().to_pydict()
+        best = [(-i, -j) for _, i, j in sorted(scored)[:k]]
+        assert list(zip(got["id_a"], got["id_b"], strict=True)) == best
+
+
 def test_pairs_by_brute_force_at_the_end_of_a_long_stream() -> None:
     data = stream("uniform", 900, seed=5)
     monitor = sb.Monitor(sb.TopKPairs(25, S1, sb.Last(400), algorithm="TA"))

@@ -1,4 +1,7 @@
-"""BASIC: the K-skyband without a staircase, by dominance counters (shen2012, section VI-D)."""
+"""BASIC: the K-skyband without a staircase, by dominance counters (shen2012, section VI-D).
+
+Each new pair is held against the kept ones until K dominators are counted: O(n K) an arrival. To compare with.
+"""
 
 from __future__ import annotations
 
