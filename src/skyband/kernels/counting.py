@@ -296,14 +296,10 @@ def take_counted(
 
 
 @uncounted_kernel
-def update_all(store: Store, recipe: Recipe, ledger: Ledger, K: int) -> None:
-    """Counters and sorted lists of all groups, from the rows: nothing is discarded."""
+def update_all(store: Store, recipe: Recipe, ledger: Ledger, K: int, alive: Records, serial: int) -> None:
+    """Counters and sorted lists of all groups, from the rows; what is dominated by now goes."""
     for g in range(len(store.packs)):
-        head = store.packs[g]["head"]
+        head, doomed = store.packs[g]["head"], 0
         for place in range(head, head + store.packs[g]["size"]):
-            update(store, recipe, ledger, g, store.order[place], True, K, 0)
-        for place in range(head, head + store.packs[g]["size"]):  # ghosts: shown before, and dominated
-            r = store.order[place]
-            if ledger.counters[r]["dominators"] == K:
-                strike(ledger, store.packs[g]["start"], ledger.sizes[g], r)
-                ledger.sizes[g] -= 1
+            doomed = update(store, recipe, ledger, g, store.order[place], True, K, doomed)
+        discard(store, recipe, ledger, g, doomed, alive, serial)

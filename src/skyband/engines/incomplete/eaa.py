@@ -115,7 +115,7 @@ class EAA(Parts):
         self.counters, self.ids = np.zeros(len(self.rows), COUNTER), np.zeros(len(self.rows) * self.most, np.int32)
         self.bests, self.currents = np.zeros(len(self.order), np.int32), np.zeros(len(self.order), np.int32)
         self.listed = np.zeros(len(self.packs), np.int64)
-        update_all(self.store, self.recipe, self.ledger, self.most)
+        update_all(self.store, self.recipe, self.ledger, self.most, np.zeros(0, np.bool_), 2**62)
 
     def check(self) -> None:
         """Besides: nothing is kept that interval dominance allows to drop, but the newest rows of those shown."""
