@@ -6,11 +6,11 @@ import math
 
 
 def compact_set(k: int, probability: float) -> float:
-    """The size of a compact set: so many tuples that k of them exist, and a few more to be sure of it.
+    """The size of a compact set: so many tuples that k of them are expected to exist.
 
-    Measured for pk-topk at p uniform: 22 for k = 10, 130 for 60 (Figure 3); it grows as 1 / mean(p).
+    Measured for pk-topk at p uniform: 2.4, 20, 40, 100, 199 and 403 for k = 1, 10, 20, 50, 100 and 200 (Figure 3).
     """
-    return (k + 0.35 * math.sqrt(k)) / probability
+    return (k + 0.2) / probability
 
 
 def union(k: int, probability: float, n: int) -> float:
