@@ -243,7 +243,7 @@ def cycles_and_space(experiment: Experiment, rows: list[Row]) -> Figure:
 def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[[Row], list[float]]]) -> Figure:
     panels: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        panels.setdefault((row.cell, row.parameters["data"]), []).append(row)
+        panels.setdefault((row.cell, row.parameters.get("data", "")), []).append(row)
     beside = len(panels) == 1  # measures side by side, or one below the other
     shape = (1, len(measures)) if beside else (len(measures), len(panels))
     figure = Figure(figsize=(max(12, 1.5 + 5 * shape[1]), 4.2 * shape[0] + 1))
@@ -421,7 +421,7 @@ def axis_of(rows: list[Row]) -> str:
     """The parameter that varies over the cells: not one that follows another, nor one of the contestants' own."""
     first = [row for row in rows if row.contestant == rows[0].contestant]
     varying = [name for name in first[0].parameters if len({row.parameters[name] for row in first}) > 1]
-    return next((name for name in varying if name != "fill"), "k")
+    return next((name for name in varying if name != "fill"), "k" if "k" in first[0].parameters else "K")
 
 
 def _per_score(row: Row) -> list[float]:

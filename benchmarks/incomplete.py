@@ -48,8 +48,9 @@ def incomplete(stream: Stream, p: Mapping[str, Any]) -> Ready:
                 "precision": float(np.mean(found)),
                 "error": float(np.mean(away)),
             }
-        if "precision" in stats and stats["precision"] is not None:
-            counters |= {"told": stats["precision"], "shadows": stats["shadows"]}
+        if "precision" in stats:  # not known yet: NaN
+            told = stats["precision"]
+            counters |= {"told": float("nan") if told is None else told, "shadows": stats["shadows"]}
         return Outcome(monitor.answer(), _is_sound, counters)
 
     return Ready(work, after)

@@ -53,7 +53,7 @@ def _counted(counter: str, per: Callable[[Row], float]) -> Measure:
 def _panels(rows: list[Row]) -> dict[tuple[str, str], list[Row]]:
     panels: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        panels.setdefault((row.cell, row.parameters["data"]), []).append(row)
+        panels.setdefault((row.cell, row.parameters.get("data", "")), []).append(row)
     return panels
 
 

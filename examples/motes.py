@@ -2,8 +2,8 @@
 
     SKYBAND_DATA=... python examples/motes.py [picture.png]
 
-52 motes on the floor of the Intel Research Lab in Berkeley (2004), a reading each about every 31 s. A pair of readings is
-scored by how many degrees they differ for each metre between their motes (and three more, so that neighbours are not
+52 motes on the floor of the Intel Research Lab in Berkeley (2004), a reading each about every 31 s. A pair of readings
+is scored by how many degrees they differ for each metre between their motes (and three more, so that neighbours are not
 all); the five best pairs of the last ten minutes, all day long. Lines on the floor plan are pairs that were among them.
 """
 

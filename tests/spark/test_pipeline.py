@@ -365,7 +365,6 @@ _HOUR, _SPAN, _COUNT, _ALIVE = (
         (_ALIVE, {"op": "nosuch"}, "no column 'nosuch'"),
         (_ALIVE, {"op": "real"}, "the op column 'real' is double. It is a string: insert, update or delete."),
         (sb.TopK(1, by="x", window=sb.UntilDeleted(), algorithm="SMA"), {}, "a deletion could bring them back"),
-        (sb.TopKPairs(1, by="abs(a.x - b.x)", window=sb.Last(5)), {}, "no engine answers"),
         (5, {}, "takes a query"),
         ("x", {}, "is no query"),
         ([5], {}, "is no query"),

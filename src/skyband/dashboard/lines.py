@@ -41,7 +41,8 @@ class Queued:
         self._raw: dict[str, Any] = {}  # the types as JSON is read: times are texts
         self._queue: queue.Queue[bytes | Exception | None] = queue.Queue(_WAITING)
         self._closed = False
-        threading.Thread(target=self._listen, daemon=True, name=f"skyband {title}").start()
+        self._thread = threading.Thread(target=self._listen, daemon=True, name=f"skyband {title}")
+        self._thread.start()
 
     def _lines(self) -> Iterator[bytes]:
         """On the thread: waits for each."""
@@ -225,3 +226,8 @@ class Topic(Queued):
                 for record in records:
                     yield b" ".join((record.value or b"null").split(b"\n"))
         self._consumer.close()
+
+    def close(self) -> None:
+        """The consumer is closed by its own thread, which is waited for."""
+        super().close()
+        self._thread.join(10)

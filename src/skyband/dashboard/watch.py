@@ -81,6 +81,8 @@ class Watch:
     def stop(self) -> None:
         self._stopping = True
         self._thread.join(10)
+        if self._now.stream is not None:
+            self._now.stream.close()
 
     def close(self) -> None:
         """Tell everybody who listens that it is over."""
