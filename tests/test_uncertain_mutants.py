@@ -37,11 +37,16 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     ),
     "ties in probability: the lower rank": (
         PREFIXES,
-        "if chance > best[j]:",
-        "if chance >= best[j]:",
+        "better = chance > best[j]",
+        "better = chance >= best[j]",
         scenes("u-kranks and ties"),
     ),
-    "ties of answers: the worse member": (PREFIXES, "if take > stay:", "if take >= stay:", scenes("u-topk and ties")),
+    "ties of answers: the worse member": (
+        PREFIXES,
+        "chosen = take > stay or",
+        "chosen = take >= stay or",
+        scenes("u-topk and ties"),
+    ),
     "expiry: a step too late": (STEPS, "if stamp + length > now:", "if stamp + length >= now:", DOM),
     "expiry: of the longest window only": (
         STEPS,
