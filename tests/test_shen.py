@@ -16,6 +16,7 @@ from skyband.engines.pairs.band import Pairs
 from skyband.engines.pairs.scase import SCASE
 from skyband.explain_pairs import expected_pairs
 from skyband.kernels.pair_records import SLOT, STAIRS, SUM, Scoring
+from skyband.oracle import Oracle
 from skyband.tuning import Tuning
 
 S1 = sb.Global({"x": "absdiff", "y": "absdiff", "z": "absdiff"})
@@ -133,11 +134,12 @@ def test_all_engines_tell_the_same_of_long_streams(by: Any, largest: bool, kind:
 @pytest.mark.parametrize("algorithm", FAST)
 def test_short_steps_tell_what_brute_force_does(algorithm: str, kind: str) -> None:
     """Small enough for kernels that run as plain Python (test_pair_mutants.py)."""
-    data, n, k = stream(kind, 150, seed=8), 60, 3
+    data, n, k = stream(kind, 160, seed=8), 36, 3
     monitor = sb.Monitor(sb.TopKPairs(k, S1, sb.Last(n), algorithm=algorithm))
-    for begin in range(0, 150, 30):
-        end = begin + 30
+    for begin in range(0, 160, 10):
+        end = begin + 10
         monitor.push({name: column[begin:end] for name, column in data.items()})
+        monitor.check()  # whoever is not kept has k dominators
         last = range(max(0, end - n), end)
         scored = [
             (sum(abs(data[name][i] - data[name][j]) for name in "xyz"), -i, -j) for i in last for j in last if i < j
@@ -145,6 +147,25 @@ def test_short_steps_tell_what_brute_force_does(algorithm: str, kind: str) -> No
         got = monitor.answer().to_pydict()
         best = [(-i, -j) for _, i, j in sorted(scored)[:k]]
         assert list(zip(got["id_a"], got["id_b"], strict=True)) == best
+
+
+@pytest.mark.parametrize("algorithm", FAST)
+def test_short_steps_with_late_rows(algorithm: str) -> None:
+    rng = np.random.default_rng(4)
+    clock = np.cumsum(rng.integers(0, 3, 120))
+    times = clock - np.where(rng.random(120) < 0.4, rng.integers(0, 12, 120), 0)
+    rows = [
+        {"t": int(t), "x": float(x), "y": float(y)}
+        for t, x, y in zip(times, *np.round(rng.random((2, 120)) * 6), strict=True)
+    ]
+    by = sb.Global({"x": "absdiff", "y": "absdiff"})
+    asked = {f"q{k}": sb.TopKPairs(k, by, sb.Last(span=n), algorithm=algorithm) for k, n in ((4, 30), (2, 11))}
+    monitor, oracle = sb.Monitor(asked, time="t"), Oracle(asked, time="t")
+    for begin in range(0, 120, 12):
+        batch = rows[begin : begin + 12]
+        told, expected = monitor.push(pa.Table.from_pylist(batch)).to_pylist(), oracle.push(batch)
+        assert Counter(map(str, told)) == Counter(map(str, expected))
+        monitor.check()
 
 
 def test_pairs_by_brute_force_at_the_end_of_a_long_stream() -> None:
