@@ -435,7 +435,7 @@ def per_cycle(row: Row) -> list[float]:
 
 
 def megabytes(row: Row) -> list[float]:
-    return [size / 1e6 for size in row.counters["bytes"]]
+    return [size / 1e6 for size in row.counters.get("bytes", [])]
 
 
 def _per_second(row: Row) -> list[float]:
