@@ -19,8 +19,8 @@ import skyband as sb
 from faults.ledger import ROUNDS
 from kinds import KINDS, stream
 
-BATCHES = 60 + 6 * ROUNDS
-ROWS = 12 * BATCHES
+BATCHES = 40 + 6 * ROUNDS
+ROWS = 10 * BATCHES
 
 
 def batches(seed: int) -> list[Any]:
