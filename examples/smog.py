@@ -67,18 +67,22 @@ def draw(rows: Any, changes: Any, stations: list[str], picture: str) -> None:
     import matplotlib.pyplot as plt
 
     fig, (top, bottom) = plt.subplots(2, 1, figsize=(10, 6), sharex=True, height_ratios=(3, 1), layout="constrained")
-    since: dict[Any, tuple[Any, float]] = {}
-    for change in changes.select(["id", "time", "score", "diff"]).to_pylist():
+    days, place = np.unique(rows["day"].to_numpy(), return_inverse=True)
+    dust = dict(zip(days.tolist(), np.bincount(place, rows["value"].to_numpy()) / len(stations), strict=True))
+    since, end = {}, max(rows["arrived"].to_pylist())
+    spans = []  # of a day: from when to when it was among the worst
+    for change in changes.select(["id", "time", "diff"]).to_pylist():
         if change["diff"] > 0:
-            since[change["id"]] = (change["time"], change["score"])
-        elif change["id"] in since:
-            begin, _ = since.pop(change["id"])
-            top.plot([begin, change["time"]], [change["score"]] * 2, color="#b2182b", lw=1.6, alpha=0.7)
-            top.plot(begin, change["score"], ".", color="#b2182b", ms=4)
-    top.set_ylabel("PM2.5 of the day, mean of the stations\nwhen it left the answer (µg/m³)")
+            since[change["id"]] = change["time"]
+        else:
+            spans.append((change["id"], since.pop(change["id"]), change["time"]))
+    spans += [(day, begin, end) for day, begin in since.items()]
+    for day, begin, until in spans:
+        top.plot([begin, until], [dust[day]] * 2, color="#b2182b", lw=1.6, alpha=0.7)
+        top.plot(begin, dust[day], ".", color="#b2182b", ms=4)
+    top.set_ylabel("PM2.5 of the day, mean of the stations (µg/m³)")
     top.set_title(f"The five worst days of the last {DAYS} days: each line is a day, while it was among them")
-    days, counts = np.unique(rows["day"].to_numpy(), return_counts=True)
-    bottom.fill_between(days, counts, step="mid", color="#4393c3", lw=0)
+    bottom.fill_between(days, np.bincount(place), step="mid", color="#4393c3", lw=0)
     bottom.set_ylabel(f"stations that\nreported (of {len(stations)})")
     bottom.set_ylim(0, len(stations))
     for axis in (top, bottom):
