@@ -47,30 +47,23 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         "if False:",
         scenes("SCASE or TA"),
     ),
-    "dominance: K - 1 are enough": (BAND, "if held == K and heap[top] > last:", "if held >= K - 1:", LONG),
+    "dominance: those of one arrival more": (
+        BAND,
+        "held == K and heap[top] >= place",
+        "held == K and heap[top] + 1 >= place",
+        LONG,
+    ),
+    "BASIC: one dominator less": (
+        BAND,
+        'dominated = band.slots[slot]["dom"] >= K',
+        'dominated = band.slots[slot]["dom"] >= K - 1',
+        LONG,
+    ),
     "dominance: of those with the same older member only the newest": (
         BAND,
         "held == K and heap[top] >= place",
         "held >= 1 and heap[top] >= place",
         ANY,
-    ),
-    "staircase: one step too far": (
-        SEARCH,
-        "places[stair - 1] >= base + min(high, at):",
-        "places[stair - 1] >= base + min(high, at) - 1:",
-        LONG,
-    ),
-    "staircase: the strictest of a chunk": (
-        SEARCH,
-        "reaches(buffer, right - low, scoring, data, low, values, steps[stair])",
-        "reaches(buffer, right - low, scoring, data, low, values, steps[0])",
-        LONG,
-    ),
-    "late: the steps do not move": (
-        STEPS,
-        "band.stair_place[i] += band.stair_place[i] >= late",
-        "band.stair_place[i] += 0",
-        LATE,
     ),
     "late: the places do not move": (STEPS, 'one["place"] += one["place"] >= late', 'one["place"] += 0', LATE),
     "late: before those of its time": (
@@ -93,7 +86,7 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         ANY,
     ),
     "marking: ties reach no answer": (STEPS, "best >= views.kth[view]", "best > views.kth[view]", ANY),
-    "told: everybody enters first": (STEPS, "new = band.bits[slot, word] & bit == 0", "new = True", ANY),
+    "told: everybody enters first": (STEPS, "new = band.bits[slot, word] & bit == 0", "new = True", LATE),
     "told: a slot is not wiped": (STEPS, "band.bits[slot, j] = 0", "band.bits[slot, j] += 0", ANY),
     "waiting: nobody is called": (
         STEPS,
@@ -103,30 +96,6 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     ),
     "quiet: who is touched is saved again": (STEPS, "    views.touched[view] = 1\n", "", ANY),
     "scoreless: for all windows": (SEARCH, "if views.length[middle] > age:", "if True:", ANY),
-    "TA: stops a step too soon": (
-        SEARCH,
-        "if scoring.sign * total <= bound or",
-        "if scoring.sign * total * 0.5 <= bound or",
-        scenes("TA", "every_engine or longer"),
-    ),
-    "TA: the near ones only half": (
-        SEARCH,
-        "if x[middle] - value >= most:",
-        "if x[middle] - value >= 0.5 * most:",
-        LONG,
-    ),
-    "TA: a late row leaves the lists as they were": (
-        STEPS,
-        "        blocks.sorted[block] = 0\n",
-        "",
-        scenes("TA", "every_engine or longer"),
-    ),
-    "BASIC: counts one too many": (
-        SEARCH,
-        "dominators < K and band.key",
-        "dominators < K - 1 and band.key",
-        scenes("BASIC"),
-    ),
     "NAIVE: who loses a pair does not look again": (
         NAIVE,
         "        if lost:\n",
@@ -141,21 +110,8 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     ),
     "scores: the sum is a product": (SCORES, "        elif scoring.form == SUM:\n", "        elif False:\n", ANY),
     "given: one score is off": (SEARCH, "buffer[i] = given[start + low + i]", "buffer[i] = given[start + low]", GIVEN),
-    "given: late columns stay where they are": (ENGINE, "column[place] = new", "pass", GIVEN),
     "functions: nobody rehearses": (HOME, "return self.function is not None", "return False", FAILING),
     "functions: not asked both ways": (HOME, "if self.unsampled and any(", "if False and any(", FAILING),
-    "stored: shown bits are lost": (
-        ENGINE,
-        "store.band.bits[slots].reshape(-1)",
-        "0 * store.band.bits[slots].reshape(-1)",
-        ANY,
-    ),
-    "staircase: newer than the newest": (
-        BAND,
-        "            last = heap[top]\n",
-        "            last = heap[top] + 1\n",
-        LONG,
-    ),
 }
 
 
