@@ -31,7 +31,7 @@ from skyband.tuning import Tuning
 
 OFTEN = 64  # arrivals of a group, at least, from one look at the shadows to the next
 COARSEST = 3  # the sample begins with one id in 2^3
-PLACES = ("level", "hits", "misses")  # numbers that each group has
+PLACES = ("level", "hits", "misses", "looks")  # numbers that each group has
 
 
 class Approximate(Parts):
@@ -44,7 +44,7 @@ class Approximate(Parts):
         self.K, self.length = int(self.views["k"][0]), int(self.views["length"][0])
         self.period = max(OFTEN, 4 * self.K, 0 if self.timed else self.length // 16)
         self.shadow = Parts(asked, tuning, **(more | {"quiet": True, "register": None}))
-        self.level, self.hits, self.misses = (np.zeros(0, np.int64) for _ in PLACES)
+        self.level, self.hits, self.misses, self.looks = (np.zeros(0, np.int64) for _ in PLACES)
         self.lore: dict[int, dict[str, Records]] = {}  # by group: what it knows of its stream
         self._fed = 0
 
@@ -55,10 +55,11 @@ class Approximate(Parts):
     def _grow(self, total: int) -> None:
         before = len(self.packs)
         super()._grow(total)
-        self.packs["tick"][before:] = self.period
+        self.packs["tick"][before:] = min(self.period, self._patience(0))
         self.packs["limit"][before:] = self._limit(before, 0)
         more = len(self.packs) - len(self.level)
         self.level = np.concatenate([self.level, np.full(more, self._coarsest)])
+        self.looks = np.concatenate([self.looks, np.full(more, self.period)])
         self.hits, self.misses = (
             np.concatenate([array, np.zeros(more, np.int64)]) for array in (self.hits, self.misses)
         )
@@ -126,11 +127,12 @@ class Approximate(Parts):
         pack = self.packs[group]
         if pack["dead"]:
             squeeze_one(self.store, self.views, group, alive, serial)
-        if pack["seen"] >= pack["tick"]:
-            self.packs["tick"][group] = int(pack["seen"]) + self.period
+        seen = int(pack["seen"])
+        if seen >= self.looks[group]:
+            self.looks[group] = seen + self.period
             self._look(group)
         kept = int(self.packs["size"][group])
-        if kept > self.packs["limit"][group]:
+        if self._is_full(group):
             sheet = self._sheet(kept)
             appraise(
                 self.store,
@@ -148,7 +150,16 @@ class Approximate(Parts):
             stays[places[self._choose(group, sheet)]] = True
             shrink(self, group, stays, alive, serial, out, step)
             self.packs["limit"][group] = self._limit(group, int(self.packs["size"][group]))
+        self.packs["tick"][group] = min(int(self.looks[group]), seen + self._patience(self._instances(group)))
         return out
+
+    def _is_full(self, group: int) -> bool:
+        """Has something to go?"""
+        return bool(self.packs["size"][group] > self.packs["limit"][group])
+
+    def _patience(self, instances: int) -> int:
+        """How many arrivals a group may have until it is asked for, whatever it keeps."""
+        return self.period
 
     def _choose(self, group: int, sheet: Sheet) -> Bools:
         """Which rows that lead an instance stay."""
@@ -264,7 +275,7 @@ class Approximate(Parts):
     def restore(self, state: Mapping[str, Records]) -> None:
         super().restore(state)
         self.shadow.restore({name: state[f"shadow {name}"] for name in self.shadow.snapshot(np.empty(0, np.int64))})
-        self.level, self.hits, self.misses = (state[name].astype(np.int64) for name in PLACES)
+        self.level, self.hits, self.misses, self.looks = (state[name].astype(np.int64) for name in PLACES)
         self.lore = {int(group): {} for group in np.flatnonzero(state["known"])}
         for name, like in self._new_lore().items():
             flat = state[f"lore {name}"].reshape(len(self.lore), *like.shape)

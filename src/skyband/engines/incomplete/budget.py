@@ -26,6 +26,7 @@ from skyband.engines.incomplete.approximate import Approximate
 from skyband.engines.incomplete.parts import Records
 from skyband.kernels import pieces
 from skyband.kernels.appraising import Sheet, weigh
+from skyband.kernels.records import NEVER
 from skyband.tuning import Tuning
 
 AGES = np.array([0.0, 1 / 32, 1 / 16, 3 / 32, 1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2])  # shares of the window
@@ -55,8 +56,15 @@ class BUDGET(Approximate):
         return max(self.K, self.budget - self.budget // 5)
 
     def _limit(self, group: int, kept: int) -> int:
-        """In rows: each one that comes is one instance more at most."""
-        return kept + max(1, self._room - (self._instances(group) if kept else 0))
+        """Instances are counted, not rows."""
+        return NEVER
+
+    def _is_full(self, group: int) -> bool:
+        return self._instances(group) >= self._room
+
+    def _patience(self, instances: int) -> int:
+        """Each arrival is one instance more at most."""
+        return max(1, self._room - instances)
 
     def _most_shadows(self, group: int) -> int:
         return self.budget * 3 // 20
@@ -89,7 +97,6 @@ class BUDGET(Approximate):
         super()._look(group)
         if group < len(self.shadow.packs):
             self._learn(group)
-        self.packs["limit"][group] = self._limit(group, int(self.packs["size"][group]))
 
     def _learn(self, group: int) -> None:
         """How many rows more objects of the sample have got, after each number of parts and each silence."""
