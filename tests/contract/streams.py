@@ -12,6 +12,7 @@ SKYBAND_KILL=1 runs few examples and does not shrink: tests/test_mutants.py.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
 import os
 from bisect import bisect_left, insort
@@ -545,19 +546,32 @@ Step: TypeAlias = tuple[int, int, int, int, bool]  # at, time, number of the obj
 
 
 def reference(
-    keys: Sequence[float],
+    keys: NDArray[np.float64],
     k: int,
     length: int,
     *,
-    times: Sequence[int] | None = None,
-    clocks: Sequence[int] | None = None,
+    times: NDArray[np.int64] | None = None,
+    clocks: NDArray[np.int64] | None = None,
     end: int | None = None,
-) -> list[Step]:
-    """The changes of one group: the window as one sorted list, its last k read after each step.
+) -> tuple[Step, ...]:
+    """The changes of one group, `in_order`. Engines are asked the same, so each is recomputed once in a process.
 
     times: for a time window; clocks: the clock after each row; end: the clock at the end. For count windows the
     time of a step is the number of its arrival.
     """
+    moments = (None if column is None else tuple(column.tolist()) for column in (times, clocks))
+    return _kept(tuple(keys.tolist()), k, length, *moments, end)
+
+
+def recomputed(
+    keys: Sequence[float],
+    k: int,
+    length: int,
+    times: Sequence[int] | None = None,
+    clocks: Sequence[int] | None = None,
+    end: int | None = None,
+) -> tuple[Step, ...]:
+    """The window as one sorted list, its last k read after each step."""
     window: list[tuple[float, int, int]] = []
     ages: list[tuple[int, float, int]] = []  # a heap, the oldest first
     shown: set[int] = set()
@@ -597,7 +611,10 @@ def reference(
         step(number - 1, now)
     if end is not None:
         expire(end, True)
-    return steps
+    return tuple(in_order(steps))
+
+
+_kept = functools.lru_cache(maxsize=128)(recomputed)
 
 
 def steps_of(changes: Any) -> list[Step]:
