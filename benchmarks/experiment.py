@@ -139,7 +139,7 @@ def _cells(said: Mapping[str, Any], quick: bool) -> list[Cell]:
         if len({one.name for one in entrants}) < len(entrants):
             raise ExperimentError(f'cell {said["name"]!r} has two contestants of one name. Use as = "...".')
         if quick:
-            repeats, warmups = min(repeats, 2), 0
+            repeats, warmups = 1, 0
         cells.append(Cell(said["name"], said["workload"], _resolved(at), entrants, repeats, warmups))
     return cells
 

@@ -208,7 +208,7 @@ def test_a_list_is_an_axis_and_a_name_stands_for_its_value(folder: Path) -> None
 def test_quick_is_smaller(folder: Path) -> None:
     cells = load("small", folder=folder, quick=True).cells
     assert [cell.parameters["n"] for cell in cells] == [50, 50]
-    assert {(cell.repeats, cell.warmups) for cell in cells} == {(2, 0)}
+    assert {(cell.repeats, cell.warmups) for cell in cells} == {(1, 0)}
     mended(folder, "quick = { n = 50 }", "quick = false")
     left_out = load("small", folder=folder, quick=True)
     assert not left_out.cells

@@ -104,7 +104,7 @@ def told_alone(algorithm: str, form: str, d: int, shape: str, k: int, n: int) ->
 @pytest.mark.parametrize(
     ("form", "d", "shape", "k", "n", "algorithm", "index"),
     [  # mixed engines take turns
-        (*case, name, index)
+        pytest.param(*case, name, index, id=f"{name}-{'-'.join(map(str, case))}-{'index' if index else 'no index'}")
         for i, case in enumerate(CASES)
         for j, name in enumerate(FAMILIES)
         for index in (True, False)
@@ -189,7 +189,7 @@ def test_every_number_lies_within_the_edges_of_its_cell() -> None:
 @pytest.mark.parametrize(
     ("algorithm", "late", "emit"),
     [  # mixed engines take turns
-        (name, late, emit)
+        pytest.param(name, late, emit, id=f"{emit}-{'late' if late else 'in order'}-{name}")
         for i, name in enumerate(name for name in FAMILIES if name != "PA")
         for late, emit, turn in ((0.0, "arrival", 0), (0.05, "batch", 0), (0.0, "batch", 1), (0.05, "arrival", 1))
         if name in ("BLOCK", "RAPF") or i % 2 == turn

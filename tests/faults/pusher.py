@@ -20,7 +20,7 @@ from faults.ledger import ROUNDS
 from kinds import KINDS, stream
 
 BATCHES = 40 + 6 * ROUNDS
-ROWS = 10 * BATCHES
+ROWS = 6 * BATCHES
 
 
 def batches(seed: int) -> list[Any]:

@@ -74,8 +74,8 @@ def test_an_hour_of_silence(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_hot_key(kind: str) -> None:
     """One group has nine rows of ten."""
-    table = stream(600, 4)
-    hot = np.where(np.random.default_rng(4).random(600) < 0.9, "a", table["g"].to_numpy(zero_copy_only=False))
+    table = stream(300, 4)
+    hot = np.where(np.random.default_rng(4).random(300) < 0.9, "a", table["g"].to_numpy(zero_copy_only=False))
     check(f"a hot key: {kind}", KINDS[kind], pieces(table.set_column(4, "g", pa.array(hot)), 100), table.schema)
 
 
