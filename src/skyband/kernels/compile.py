@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.types import unliteral
 
 from skyband.errors import StateError
 
@@ -36,8 +37,23 @@ def kernel(function: F) -> F:
 
 def part(function: F) -> F:
     """A part of kernels, called by them only and stored with them: without the wrapper that calls from Python need."""
-    bare: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return _bare(function)
+
+
+def _bare(function: F, **more: Any) -> F:
+    """A number that stands in a call is a type of its own to Numba: the part would be compiled once for each, and once
+    more for a variable that begins as one. Here a number is a number.
+    """
+    bare: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **more}
     compiled: Any = numba.njit(**bare, **_FLAGS)(function)
+    typed = getattr(compiled, "get_call_template", None)  # without NUMBA_DISABLE_JIT
+    if typed is not None:
+
+        def widened(args: Any, kws: Any) -> Any:
+            number: Any = unliteral
+            return typed(tuple(map(number, args)), {name: number(one) for name, one in dict(kws).items()})
+
+        compiled.get_call_template = widened
     return cast(F, compiled)
 
 
@@ -53,16 +69,12 @@ def uncounted(function: F) -> F:
     Numba counts references with atomic operations, for each array of a tuple and each call; that can cost more than
     the work. `_nrt` is an option that Numba keeps to itself: without it the same code would only be slower.
     """
-    bare: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-    compiled: Any = numba.njit(**bare, **_FLAGS)(function)
-    return cast(F, compiled)
+    return _bare(function, _nrt=False)
 
 
 def close(function: F) -> F:
     """As `uncounted`, and always within its caller: handing over many arrays costs more than a small part does."""
-    bare: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, "forceinline": True}
-    compiled: Any = numba.njit(**bare, **_FLAGS)(function)
-    return cast(F, compiled)
+    return _bare(function, _nrt=False, forceinline=True)
 
 
 def uncounted_kernel(function: F) -> F:
