@@ -21,13 +21,18 @@ def scenes(only: str, test: str = "every_engine") -> tuple[str, ...]:
 
 
 ANY = scenes("SCASE")
-LONG = ("tests/test_shen.py", "-k", "short_steps")
+LONG = ("tests/test_shen.py", "-k", "short_steps and near")
+LISTS = ("tests/test_shen.py", "-k", "short_steps and TA")
+CHUNKS = ("tests/test_shen.py", "-k", "several_chunks and SCASE")
+EDGE = scenes("SCASE or BASIC", "edge")
 LATE = ("tests/test_shen.py", "-k", "late_rows")
 GIVEN = scenes("SCASE", "scored_by_blocks")
 CALLED = scenes("SCASE", "functions")
 FAILING = ("tests/test_shen.py", "-k", "fails_on_the_way or bad_scorings")
 GOLDEN = ("tests/test_shen.py", "-k", "figure or example")
 
+#: Left out, since nothing but the cost changes: steps of the staircase with K - 1 of K pairs (`thin` drops them, unless
+#: there are no more pairs: that one is here), `heap[top] > last` (`thin` again), where BASIC stops counting dominators.
 MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "ties: the older of the older members above": (
         BAND,
@@ -65,6 +70,25 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         "held >= 1 and heap[top] >= place",
         ANY,
     ),
+    "staircase: K - 1 are enough": (BAND, "if held == K and heap[top] > last:", "if held >= K - 1:", EDGE),
+    "staircase: newer than the newest": (
+        BAND,
+        "            last = heap[top]\n",
+        "            last = heap[top] + 1\n",
+        EDGE,
+    ),
+    "staircase: one step too far": (
+        SEARCH,
+        "places[stair - 1] >= base + min(high, at):",
+        "places[stair - 1] >= base + min(high, at) - 1:",
+        EDGE,
+    ),
+    "staircase: the strictest of a chunk": (
+        SEARCH,
+        "reaches(buffer, right - low, scoring, data, low, values, steps[stair])",
+        "reaches(buffer, right - low, scoring, data, low, values, steps[0])",
+        CHUNKS,
+    ),
     "late: the places do not move": (STEPS, 'one["place"] += one["place"] >= late', 'one["place"] += 0', LATE),
     "late: before those of its time": (
         STEPS,
@@ -96,6 +120,21 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     ),
     "quiet: who is touched is saved again": (STEPS, "    views.touched[view] = 1\n", "", ANY),
     "scoreless: for all windows": (SEARCH, "if views.length[middle] > age:", "if True:", ANY),
+    "TA: stops a step too soon": (SEARCH, "sign * total <= bound or", "sign * total <= bound + 0.2 or", LISTS),
+    "TA: far ones stop a step too soon": (SEARCH, "sign * total <= bound or", "sign * total * 0.5 <= bound or", LISTS),
+    "TA: the near ones only half": (
+        SEARCH,
+        "if x[middle] - value >= most:",
+        "if x[middle] - value >= 0.5 * most:",
+        LISTS,
+    ),
+    "TA: a late row leaves the lists as they were": (STEPS, "        blocks.sorted[block] = 0\n", "", LATE),
+    "BASIC: one dominator less is enough": (
+        SEARCH,
+        "        if dominators < K:\n",
+        "        if dominators < K - 1:\n",
+        LONG,
+    ),
     "NAIVE: who loses a pair does not look again": (
         NAIVE,
         "        if lost:\n",
@@ -110,6 +149,13 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     ),
     "scores: the sum is a product": (SCORES, "        elif scoring.form == SUM:\n", "        elif False:\n", ANY),
     "given: one score is off": (SEARCH, "buffer[i] = given[start + low + i]", "buffer[i] = given[start + low]", GIVEN),
+    "given: late columns stay where they are": (ENGINE, "column[place] = new", "pass", LATE),
+    "stored: shown bits are lost": (
+        ENGINE,
+        "store.band.bits[slots].reshape(-1)",
+        "0 * store.band.bits[slots].reshape(-1)",
+        EDGE,
+    ),
     "functions: nobody rehearses": (HOME, "return self.function is not None", "return False", FAILING),
     "functions: not asked both ways": (HOME, "if self.unsampled and any(", "if False and any(", FAILING),
 }

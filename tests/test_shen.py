@@ -15,12 +15,13 @@ from skyband.engines.contract import Asked
 from skyband.engines.pairs.band import Pairs
 from skyband.engines.pairs.scase import SCASE
 from skyband.explain_pairs import expected_pairs
-from skyband.kernels.pair_records import SLOT, STAIRS, SUM, Scoring
+from skyband.kernels.pair_records import CHUNK, SLOT, STAIRS, SUM, Scoring
 from skyband.oracle import Oracle
 from skyband.tuning import Tuning
 
 S1 = sb.Global({"x": "absdiff", "y": "absdiff", "z": "absdiff"})
 S3 = sb.Global({"x": "absdiff", "y": "absdiff", "z": "absdiff"}, combine="product")
+TWO = sb.Global({"x": "absdiff", "y": "absdiff"})
 FAST = ("SCASE", "TA", "BASIC")
 
 
@@ -130,27 +131,56 @@ def test_all_engines_tell_the_same_of_long_streams(by: Any, largest: bool, kind:
     assert told["SCASE"] and all(others == told["SCASE"] for others in told.values())
 
 
-@pytest.mark.parametrize("kind", ["uniform", "ties"])
+def best_of(data: dict[str, Any], begin: int, end: int, k: int, by: Any, largest: bool) -> list[tuple[int, int]]:
+    """All pairs of data[begin:end], by score and then the newest, as far as k."""
+    i, j = np.triu_indices(end - begin, 1)
+    x, y, z = (abs(data[name][begin + i] - data[name][begin + j]) for name in "xyz")
+    scores = x + y + z if by is S1 else x * y * z
+    order = np.lexsort((-j, -i, -scores if largest else scores))[:k]
+    return list(zip((begin + i[order]).tolist(), (begin + j[order]).tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("by", "largest", "kind"),
+    [(S1, False, "uniform"), (S1, False, "ties"), (S1, True, "uniform"), (S3, False, "uniform"), (S3, True, "ties")],
+    ids=["near", "near-ties", "far", "product", "far-product-ties"],
+)
 @pytest.mark.parametrize("algorithm", FAST)
-def test_short_steps_tell_what_brute_force_does(algorithm: str, kind: str) -> None:
+def test_short_steps_tell_what_brute_force_does(algorithm: str, by: Any, largest: bool, kind: str) -> None:
     """Small enough for kernels that run as plain Python (test_pair_mutants.py)."""
     data, n, k = stream(kind, 160, seed=8), 36, 3
-    monitor = sb.Monitor(sb.TopKPairs(k, S1, sb.Last(n), algorithm=algorithm))
+    monitor = sb.Monitor(sb.TopKPairs(k, by, sb.Last(n), largest=largest, algorithm=algorithm))
     for begin in range(0, 160, 10):
         end = begin + 10
         monitor.push({name: column[begin:end] for name, column in data.items()})
         monitor.check()  # whoever is not kept has k dominators
-        last = range(max(0, end - n), end)
-        scored = [
-            (sum(abs(data[name][i] - data[name][j]) for name in "xyz"), -i, -j) for i in last for j in last if i < j
-        ]
         got = monitor.answer().to_pydict()
-        best = [(-i, -j) for _, i, j in sorted(scored)[:k]]
+        best = best_of(data, max(0, end - n), end, k, by, largest)
         assert list(zip(got["id_a"], got["id_b"], strict=True)) == best
 
 
-@pytest.mark.parametrize("algorithm", FAST)
-def test_short_steps_with_late_rows(algorithm: str) -> None:
+@pytest.mark.parametrize("algorithm", ["SCASE", "TA"])
+def test_a_window_of_several_chunks(algorithm: str) -> None:
+    n = CHUNK + 100
+    x = 1e6 + 1000.0 * np.arange(n + 1)
+    x[:2] = 0, 1  # the best pair, of the oldest object
+    x[500] = x[499] + 500  # one whose step all older objects have to pass
+    x[600] = x[20] + 100  # and one that does: the best once the first has gone
+    monitor = sb.Monitor(sb.TopKPairs(1, sb.Global({"x": "absdiff"}), sb.Last(n), algorithm=algorithm))
+    best = []
+    for begin, end in ((0, 600), (600, n), (n, n + 1)):
+        monitor.push({"x": x[begin:end]})
+        best += [(one["id_a"], one["id_b"]) for one in monitor.answer().to_pylist()]
+        monitor = sb.Monitor.restore(monitor.snapshot())
+    assert best == [(0, 1), (0, 1), (20, 600)]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "by"),
+    [*((name, TWO) for name in FAST), ("SCASE", "power(abs(a.x - b.x) + abs(a.y - b.y), 2)")],
+    ids=[*FAST, "given"],
+)
+def test_short_steps_with_late_rows(algorithm: str, by: Any) -> None:
     rng = np.random.default_rng(4)
     clock = np.cumsum(rng.integers(0, 3, 120))
     times = clock - np.where(rng.random(120) < 0.4, rng.integers(0, 12, 120), 0)
@@ -158,7 +188,6 @@ def test_short_steps_with_late_rows(algorithm: str) -> None:
         {"t": int(t), "x": float(x), "y": float(y)}
         for t, x, y in zip(times, *np.round(rng.random((2, 120)) * 6), strict=True)
     ]
-    by = sb.Global({"x": "absdiff", "y": "absdiff"})
     asked = {f"q{k}": sb.TopKPairs(k, by, sb.Last(span=n), algorithm=algorithm) for k, n in ((4, 30), (2, 11))}
     monitor, oracle = sb.Monitor(asked, time="t"), Oracle(asked, time="t")
     for begin in range(0, 120, 12):
@@ -166,21 +195,19 @@ def test_short_steps_with_late_rows(algorithm: str) -> None:
         told, expected = monitor.push(pa.Table.from_pylist(batch)).to_pylist(), oracle.push(batch)
         assert Counter(map(str, told)) == Counter(map(str, expected))
         monitor.check()
+        if begin % 36 == 0:
+            monitor = sb.Monitor.restore(monitor.snapshot())
 
 
-def test_pairs_by_brute_force_at_the_end_of_a_long_stream() -> None:
-    data = stream("uniform", 900, seed=5)
-    monitor = sb.Monitor(sb.TopKPairs(25, S1, sb.Last(400), algorithm="TA"))
+@pytest.mark.parametrize("algorithm", ["SCASE", "TA"])
+def test_pairs_by_brute_force_at_the_end_of_a_long_stream(algorithm: str) -> None:
+    data = stream("uniform", 1200, seed=5)
+    monitor = sb.Monitor(sb.TopKPairs(25, S1, sb.Last(700), algorithm=algorithm))
     pushed(monitor, data)
-    last = np.stack([data[name][-400:] for name in "xyz"])
-    scores = [
-        (abs(last[0, i] - last[0, j]) + abs(last[1, i] - last[1, j]) + abs(last[2, i] - last[2, j]), 500 + i, 500 + j)
-        for i in range(400)
-        for j in range(i + 1, 400)
-    ]
-    best = sorted(scores)[:25]
     got = monitor.answer().to_pydict()
-    assert list(zip(got["score"], got["id_a"], got["id_b"], strict=True)) == best
+    assert list(zip(got["id_a"], got["id_b"], strict=True)) == best_of(data, 500, 1200, 25, S1, False)
+    apart = [abs(data[name][got["id_a"]] - data[name][got["id_b"]]) for name in "xyz"]
+    assert got["score"] == (apart[0] + apart[1] + apart[2]).tolist()
 
 
 def test_two_thousand_queries_share_one_skyband() -> None:

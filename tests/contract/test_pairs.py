@@ -241,3 +241,23 @@ def test_a_pair_is_reported_once_with_the_older_member_first() -> None:
     )
     monitor = play(scene)
     assert monitor.answer().num_rows == 1  # the late one has gone, two are left
+
+
+EDGES = {  # objects as (t, x); the staircase is built after each push, since a restored engine does
+    "a step needs K pairs, and a late object is older than all": (2, [[(10, 0.0), (11, 5.0)], [(9, 100.0)]], 0),
+    "a step is no reason against pairs that live longer": (1, [[(10, 0.0), (20, 1.0)], [(15, 100.0)]], 52),
+    "who comes back has been there": (1, [[(0, 50.0), (1, 0.0), (2, 5.0)], [(3, 50.0)]], 57),
+    "of equal pairs of one older object the new one is better": (1, [[(1, 0.0), (2, 5.0)], [(3, -5.0)]], 0),
+}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("edge", list(EDGES))
+def test_a_few_objects_at_the_edge_of_the_staircase(edge: str, algorithm: str) -> None:
+    k, pushes, wait = EDGES[edge]
+    events: list[Any] = []
+    for objects in pushes:
+        events += [Push([row(t=t, x=x) for t, x in objects]), Restore()]
+    query = TopKPairs(k, Global({"x": "absdiff"}), Last(span=60), algorithm=algorithm)
+    monitor = play(Scene({"q": query}, [*events, Advance(wait)], {"time": "t"}, INTEGERS))
+    assert monitor.answer().num_rows == k

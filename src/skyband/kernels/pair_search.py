@@ -75,7 +75,14 @@ def find(
         low = max(head, right - CHUNK)
         if right > at:
             low = max(low, at)
-        elif algorithm == TA and stair < facts[STAIRS]:
+        else:
+            while stair > 0 and places[stair - 1] >= base + right:
+                stair -= 1
+        if right > at or algorithm != TA:
+            pass
+        elif stair == facts[STAIRS]:  # up to the first step
+            low = max(low, places[stair - 1] - base if stair else head)
+        else:
             while block >= facts[FIRST_BLOCK] and (
                 blocks.end[block] > base + right or blocks.start[block] == blocks.end[block]
             ):
@@ -85,8 +92,6 @@ def find(
             elif (
                 block >= facts[FIRST_BLOCK] and blocks.start[block] >= base + head and blocks.sorted[block] and not wild
             ):
-                while stair > 0 and places[stair - 1] >= base + right:
-                    stair -= 1
                 low = blocks.start[block] - base
                 found = _threshold(facts, window, desk, blocks, scoring, values, low, right, steps[stair], found)
                 right = low
@@ -96,12 +101,9 @@ def find(
                 buffer[i] = given[start + low + i]
         elif counting or right > at or stair == facts[STAIRS]:
             fill(buffer, right - low, scoring, data, low, values)
-        else:
-            while stair > 0 and places[stair - 1] >= base + right:
-                stair -= 1
-            if not reaches(buffer, right - low, scoring, data, low, values, steps[stair]):  # the lowest of the chunk
-                right = low
-                continue
+        elif not reaches(buffer, right - low, scoring, data, low, values, steps[stair]):  # the lowest of the chunk
+            right = low
+            continue
         high = right
         while high > low:
             # steps over pairs that are strictly newer than the older member; of those after a late one it is the older

@@ -257,7 +257,10 @@ def _draft(facts: Ints, window: Window, band: Band, desk: Desk, found: int, at: 
 def _insert(
     facts: Ints, window: Window, band: Band, blocks: Blocks, algorithm: int, at: int, stamp: int, serial: int
 ) -> None:
-    """A place for the object; a late one moves those after it, and what is known by their ordinals."""
+    """A place for the object; a late one moves those after it, and what is known by their ordinals.
+
+    Steps of the staircase stay: each then holds for one object less, until it is built again.
+    """
     end = facts[END]
     if at < end:
         for i in range(end, at, -1):
@@ -272,8 +275,6 @@ def _insert(
         for i in range(facts[SIZE] + facts[PENDING]):
             one = band.slots[band.slot[i]]
             one["place"] += one["place"] >= late
-        for i in range(len(band.stair_place)):
-            band.stair_place[i] += band.stair_place[i] >= late
         facts[WILD] += facts[WILD] > late
     window.stamps[at] = stamp
     window.serials[at] = serial
