@@ -82,7 +82,7 @@ class Band(NamedTuple):
     )
     stair_key: Floats
     heap: Ints
-    marks: Ints  # per slot: in which comparison it was seen
+    marks: Ints  # per slot: the step that it came with
 
 
 class Views(NamedTuple):

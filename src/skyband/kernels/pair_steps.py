@@ -1,8 +1,8 @@
 """The steps of one group: objects come and go, the band follows, and the answers of all queries are told.
 
 A step finds its candidates, marks the queries whose answer may change (a pair of theirs expires, or a candidate reaches
-their last one), reads the answers of these before and after the merge and tells the difference. What needs more room
-than there is stops before it changes anything, and goes on from there.
+their last one), merges, and tells how the answers of these have changed in one walk each. What needs more room than
+there is stops before it changes anything, and goes on from there.
 """
 
 from __future__ import annotations
@@ -134,7 +134,10 @@ def take_pairs(
             or (quiet and facts[NEED] > len(saved) - facts[SAVED])
         ):
             return i, OUT_FULL
-        _save(facts, band, views, desk, affected, quiet, saved)
+        if quiet:
+            for j in range(affected):
+                touch(facts, band, views, desk, desk.affected[j], saved)
+        facts[TICK] += 1
         if comes:
             _draft(facts, window, band, desk, found, at, stamp, stream.serial + stream.rows[i])
             _insert(facts, window, band, blocks, algorithm, at, stamp, stream.serial + stream.rows[i])
@@ -156,9 +159,7 @@ def take_pairs(
         if affected and not quiet:
             flush(facts, band, desk)
             for j in range(affected):
-                view = desk.affected[j]
-                first = desk.ends[j - 1] if j else 0
-                tell_view(facts, band, views, desk, view, first, desk.ends[j], now, stream.rows[i], 0, out)
+                tell_view(facts, band, views, desk, desk.affected[j], now, stream.rows[i], 0, out)
         if facts[PENDING] > FEW:
             flush(facts, band, desk)
         if facts[ADDED] + facts[PENDING] > max(FEW, facts[SIZE] >> 1):
@@ -199,19 +200,6 @@ def _mark(
 
 
 @uncounted
-def _save(facts: Ints, band: Band, views: Views, desk: Desk, affected: int, quiet: bool, saved: Records) -> None:
-    """The answers before the step: as slots, or for a quiet batch as records for its end."""
-    size = 0
-    for j in range(affected):
-        view = desk.affected[j]
-        if quiet:
-            touch(facts, band, views, desk, view, saved)
-        else:
-            size += tell_before(facts, band, views, view, desk.before, size)
-            desk.ends[j] = size
-
-
-@uncounted
 def tell_before(facts: Ints, band: Band, views: Views, view: int, out: Places, at: int) -> int:
     """The present answer of a query: older members that go at `due` are the oldest that it has."""
     if views.due[view] == NEVER:
@@ -248,6 +236,7 @@ def _draft(facts: Ints, window: Window, band: Band, desk: Desk, found: int, at: 
             one["old"], one["older"], one["place"] = stamp, serial, facts[BASE] + at
             one["new"], one["newer"] = window.stamps[index], window.serials[index]
         one["dom"] = 0
+        band.marks[slot] = facts[TICK]
         for j in range(band.bits.shape[1]):
             band.bits[slot, j] = 0
         desk.slot[i] = slot
@@ -301,37 +290,43 @@ def _has_open_block(facts: Ints, blocks: Blocks, block_size: int) -> bool:
 
 @uncounted
 def tell_view(
-    facts: Ints,
-    band: Band,
-    views: Views,
-    desk: Desk,
-    view: int,
-    first: int,
-    end: int,
-    now: int,
-    row: int,
-    alone: int,
-    out: Records,
+    facts: Ints, band: Band, views: Views, desk: Desk, view: int, now: int, row: int, alone: int, out: Records
 ) -> None:
-    """How an answer differs from what it was; the slots of before are before[first:end]."""
-    size = look(facts, band, views, view, now, desk.after)
-    facts[TICK] += 2
-    tick, fresh, marks = facts[TICK], 0, band.marks
-    for i in range(first, end):
-        marks[desk.before[i]] = tick
-    for i in range(size):
-        slot = desk.after[i]
-        if marks[slot] == tick:
-            marks[slot] = tick + 1
-        else:
-            desk.after[fresh] = slot
-            fresh += 1
-    if fresh > 0 or size < end - first:
-        for i in range(first, end):
-            if marks[desk.before[i]] == tick:
-                _write(facts, band.slots, desk.before[i], view, -1, 0, now, row, alone, out)
-        for i in range(fresh):
-            _enter(facts, band, desk.after[i], view, now, row, alone, out)
+    """How an answer differs from what it was, in one walk: before, it had no pairs of this step and others valid."""
+    k, length, due, size, tick = views.k[view], views.length[view], views.due[view], facts[SIZE], facts[TICK]
+    low, was = now - length, due - length - 1
+    held, found, gone, come = k if due == NEVER else 0, 0, 0, 0
+    oldest, last, least = NEVER, -np.inf, min(low, was)
+    old, slots, crest, marks = band.old, band.slot, band.crest, band.marks
+    for block in range((size + FAN - 1) // FAN):
+        if crest[block] <= least:
+            continue
+        if held >= k and found >= k:
+            break
+        for i in range(block * FAN, min(size, (block + 1) * FAN)):
+            if old[i] <= least:
+                continue
+            slot = slots[i]
+            before = held < k and old[i] > was and marks[slot] != tick
+            after = found < k and old[i] > low
+            held += before
+            if after:
+                oldest = min(oldest, old[i])
+                found += 1
+                if found == k:
+                    last = band.key[i]
+            if before and not after:
+                desk.before[gone] = slot
+                gone += 1
+            elif after and not before:
+                desk.after[come] = slot
+                come += 1
+    for i in range(gone):
+        _write(facts, band.slots, desk.before[i], view, -1, 0, now, row, alone, out)
+    for i in range(come):
+        _enter(facts, band, desk.after[i], view, now, row, alone, out)
+    views.due[view] = oldest + length if found else NEVER
+    views.kth[view] = last
 
 
 @uncounted
@@ -443,9 +438,8 @@ def _expire(
             if quiet:
                 touch(facts, band, views, desk, view, saved)
                 break
-            instant = views.due[view]
-            size = tell_before(facts, band, views, view, desk.before, 0)
-            tell_view(facts, band, views, desk, view, 0, size, instant, facts[LAST_ROW], 1, out)
+            facts[TICK] += 1  # nobody is new
+            tell_view(facts, band, views, desk, view, views.due[view], facts[LAST_ROW], 1, out)
     return True
 
 

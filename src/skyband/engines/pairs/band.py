@@ -137,7 +137,10 @@ class Pairs:
         for g, store in enumerate(self.stores):
             if (self.timed and store.due <= arrivals.clock) or (store.open and not arrivals.more):
                 visited.add(g)
-        pieces = [self._visit(g, arrivals, data, order[starts[g] : starts[g + 1]]) for g in sorted(visited)]
+        pieces: list[Records] = []
+        for g in sorted(visited):
+            told = self._visit(g, arrivals, data, order[starts[g] : starts[g + 1]])
+            pieces.append(told if len(visited) == 1 else told.copy())
         alive = np.zeros(arrivals.size, np.bool_)
         if arrivals.told:
             for g in visited:
@@ -146,7 +149,7 @@ class Pairs:
         return self._told(pieces, sorted(visited), arrivals, alive)
 
     def _visit(self, g: int, arrivals: Arrivals, data: Floats, mine: Ints) -> Records:
-        """One group's share of a batch; changes by step, of query after query within it."""
+        """One group's share of a batch; changes by step, of query after query within it, until the next visit."""
         store = self.stores[g]
         store.facts[TOLDS], store.facts[LAST_ROW] = 0, -1
         if self.algorithm == TA:
@@ -177,7 +180,7 @@ class Pairs:
         store.views.scoreless[:] = 0
         if self.quiet and not arrivals.more:
             self._close(store, last, int(stream.rows[-1]) if len(mine) else -1)
-        return self.out[: store.facts[TOLDS]].copy()
+        return self.out[: store.facts[TOLDS]]
 
     def _run(self, store: Store, stream: Stream, last: int) -> None:
         begin, why = 0, WINDOW_FULL
@@ -346,7 +349,7 @@ class Pairs:
             (out,) = pieces
             query = self.order[out["query"]]
             order = stable_order(query, len(self.asked)) if len(self.asked) > 1 else np.arange(len(out))
-            return _changes(out[order], query[order], np.full(len(out), groups[0]), alive)
+            return _changes(_rows(out, order), query[order], np.full(len(out), groups[0]), alive)
         out = np.concatenate([np.empty(0, TOLD), *pieces])
         codes = np.repeat(np.array(groups, np.int64), [len(piece) for piece in pieces])
         place = np.maximum(2 * out["row"] + 1, 0)
@@ -359,7 +362,7 @@ class Pairs:
         order = order[np.argsort(place[order], kind="stable")]
         query = self.order[out["query"]]
         order = order[np.argsort(query[order], kind="stable")]
-        return _changes(out[order], query[order], codes[order], alive)
+        return _changes(_rows(out, order), query[order], codes[order], alive)
 
     def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
         chosen = range(len(self.stores)) if groups is None else [g for g in groups.tolist() if g < len(self.stores)]
@@ -615,6 +618,11 @@ def _ids(pairs: Records) -> Records:
     ids = np.empty(len(pairs), [("older", "i8"), ("newer", "i8")])
     ids["older"], ids["newer"] = pairs["older"], pairs["newer"]
     return ids
+
+
+def _rows(out: Records, order: Ints) -> Records:
+    """Records in this order, as bytes: field by field NumPy needs ten times as long."""
+    return out.view(f"V{out.itemsize}")[order].view(out.dtype)
 
 
 def _changes(out: Records, queries: Ints, groups: Ints, alive: Bools) -> Changes:
