@@ -64,6 +64,7 @@ class Experiment:
     table: str | None = None  # a function of tables.py: computed, so there are no cells
     seed: int = 0
     default: bool = True  # False: run only when named
+    clock: str = "wall"  # or "process": contestants of one thread on a machine that others use
 
     @property
     def measured(self) -> bool:
@@ -97,9 +98,11 @@ def _experiment(said: Mapping[str, Any], path: Path, quick: bool) -> Experiment:
     known = (
         {"about", "figure", "table", "computed"}
         if computed
-        else {"about", "seed", "figure", "default", "cells", "goals"}
+        else {"about", "seed", "figure", "default", "clock", "cells", "goals"}
     )
     _known("the experiment", said, known, {"about"} if computed else {"about", "cells"})
+    if said.get("clock", "wall") not in ("wall", "process"):
+        raise ExperimentError(f'clock = {said["clock"]!r} must be "wall" or "process".')
     if "table" in said:
         _function("table", said["table"], tables.TABLES)
     cells = tuple(cell for one in said.get("cells", ()) for cell in _cells(one, quick))
@@ -118,6 +121,7 @@ def _experiment(said: Mapping[str, Any], path: Path, quick: bool) -> Experiment:
         table=said.get("table"),
         default=said.get("default", True),
         seed=said.get("seed", 0),
+        clock=said.get("clock", "wall"),
     )
 
 

@@ -11,6 +11,8 @@ from benchmarks.contestants import CONTESTANTS, Outcome
 from benchmarks.experiment import Cell, Entrant
 from benchmarks.workloads import WORKLOADS
 
+CLOCKS = {"wall": time.perf_counter, "process": time.process_time}
+
 
 @dataclass
 class Measured:
@@ -23,13 +25,13 @@ class Measured:
     right: bool = True
 
 
-def measure(cell: Cell, seed: int, tick: Callable[[], None] = lambda: None) -> list[Measured]:
+def measure(cell: Cell, seed: int, tick: Callable[[], None] = lambda: None, clock: str = "wall") -> list[Measured]:
     """A B A B ...: repeat r of every contestant has the stream of seed + r; warm-ups are not kept."""
     measured = [Measured(entrant) for entrant in cell.entrants]
     gc.collect()
     for turn in range(-cell.warmups, cell.repeats):
         for one in measured:
-            seconds, outcome, right = _run(cell.workload, one.entrant, seed + max(turn, 0))
+            seconds, outcome, right = _run(cell.workload, one.entrant, seed + max(turn, 0), CLOCKS[clock])
             tick()
             if turn < 0:
                 continue
@@ -42,15 +44,15 @@ def measure(cell: Cell, seed: int, tick: Callable[[], None] = lambda: None) -> l
     return measured
 
 
-def _run(workload: str, entrant: Entrant, seed: int) -> tuple[float, Outcome, bool]:
+def _run(workload: str, entrant: Entrant, seed: int, clock: Callable[[], float]) -> tuple[float, Outcome, bool]:
     p = entrant.parameters
     stream = WORKLOADS[workload](p.get("fill", 0) + p["rows"], seed, p)
     ready = CONTESTANTS[entrant.call](stream, p)
     gc.disable()
     try:
-        began = time.perf_counter()
+        began = clock()
         result = ready.work()
-        seconds = time.perf_counter() - began
+        seconds = clock() - began
     finally:
         gc.enable()
     outcome = ready.after(result)

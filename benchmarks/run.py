@@ -35,6 +35,7 @@ def run(experiment: Experiment, folder: Path, *, quick: bool = False) -> list[st
     common: dict[str, Any] = {
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
         "quick": quick,
+        "clock": experiment.clock,
         "commit": found,
         "dirty": dirty,
         "versions": versions(),
@@ -53,7 +54,7 @@ def run(experiment: Experiment, folder: Path, *, quick: bool = False) -> list[st
         for number, cell in enumerate(experiment.cells):
             progress.update(task, description=f"{experiment.name}: {cell.name} {_point(cell)}".rstrip())
             try:
-                done = measure(cell, experiment.seed, lambda: progress.advance(task))
+                done = measure(cell, experiment.seed, lambda: progress.advance(task), experiment.clock)
             except Missing as missing:
                 print(f"{cell.name} {_point(cell)}: skipped: {missing}", file=sys.stderr, flush=True)
                 continue
