@@ -28,6 +28,7 @@ class Row:
     triggers: list[list[dict[str, float]]] = field(default_factory=list)  # by repeat, on Spark: rows, ms by phase
     run: str = ""  # when the run began, UTC
     quick: bool = False
+    clock: str = "wall"  # or "process"
     commit: str = "unknown"
     dirty: bool = True
     versions: dict[str, str] = field(default_factory=dict)

@@ -222,6 +222,7 @@ def test_quick_is_smaller(folder: Path) -> None:
         ('"numpy_argsort"', '"nobody"', "no contestant 'nobody'"),
         ('"numpy_argsort"', '"skyband_push"', "two contestants of one name"),
         ("seed = 3", "speed = 3", r"unknown keys \['speed'\]"),
+        ("seed = 3", 'clock = "sun"', 'must be "wall" or "process"'),
         ("repeats = 3", "repeat = 3", r"unknown keys \['repeat'\]"),
         ('about = "small"', "", "lacks about"),
         ('over = "peer"', 'over = "somebody"', "no contestant 'somebody' in a cell 'cell'"),
