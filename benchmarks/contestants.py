@@ -285,10 +285,10 @@ def _elsewhere(module: str, name: str) -> Contestant:
     return enter
 
 
-ON_SPARK = ("spark_identity", "spark_monitor", "spark_max_by", "spark_idle")
+ON_SPARK = ("spark_identity", "spark_monitor", "spark_pairs", "spark_max_by", "spark_idle")
 PREFERENCES = ("preferences", "deletions")
 DOUBTS = ("uncertain", "compact_sets")
-COUPLES = ("pairs", "supreme", "reads", "again")
+COUPLES = ("pairs", "pairs_push", "supreme", "reads", "again")
 CONTESTANTS: dict[str, Contestant] = {
     enter.__name__: enter
     for enter in (

@@ -8,11 +8,14 @@ naive++ and supreme++ know the query's k and n in advance: they are NAIVE and SU
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numba
 import numpy as np
+import pyarrow as pa
 
+import skyband as sb
 from benchmarks.contestants import Outcome, Ready
 from benchmarks.workloads import Stream
 from skyband.engines.contract import Arrivals, Asked
@@ -97,6 +100,44 @@ def pairs(stream: Stream, p: Mapping[str, Any]) -> Ready:
         return Outcome((best.key, best.mate, best.serial, looked), is_best, counters)
 
     return Ready(work, after)
+
+
+def pair_query(p: Mapping[str, Any], algorithm: str = "SCASE") -> sb.TopKPairs:
+    """s1: the sum of distances, the smallest is best."""
+    return sb.TopKPairs(
+        p["K"], sb.Global(dict.fromkeys(AXES[: p["d"]], "absdiff")), sb.Last(p["n"]), algorithm=algorithm
+    )
+
+
+def pairs_push(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """A Monitor that is pushed the tables that Spark gets as files."""
+    monitor, fill_, size = sb.Monitor(pair_query(p)), p["fill"], len(stream["x0"])
+    cuts = [*range(0, fill_, p["fill_file"]), *range(fill_, size, p["file"]), size]
+    tables = [pa.table({name: stream[name][begin:end] for name in stream}) for begin, end in pairwise(cuts)]
+    first = len(range(0, fill_, p["fill_file"]))
+    before = [monitor.push(table) for table in tables[:first]]
+
+    def work() -> list[Any]:
+        return [monitor.push(table) for table in tables[first:]]
+
+    def after(changes: list[Any]) -> Outcome:
+        told = pa.concat_tables(before + changes)
+        diff, a, b = (told[name].to_numpy().astype(np.int64) for name in ("diff", "id_a", "id_b"))
+        sums = {"pairs": int(diff.sum()), "older": int((diff * a).sum()), "newer": int((diff * b * b).sum())}
+        return Outcome(sums, sums_to_best_pairs, {"rows": p["rows"], "changes": told.num_rows})
+
+    return Ready(work, after)
+
+
+def sums_to_best_pairs(stream: Stream, p: Mapping[str, Any], sums: Mapping[str, int]) -> bool:
+    """All that was told adds up to the answer that TA finds in the last window alone."""
+    begin = len(stream["x0"]) - p["n"]
+    monitor = sb.Monitor(pair_query(p, "TA"), emit="batch")
+    for at in range(begin, len(stream["x0"]), 10_000):
+        monitor.push({name: column[at : at + 10_000] for name, column in stream.items()})
+    best = monitor.answer()
+    a, b = (begin + best[name].to_numpy() for name in ("id_a", "id_b"))
+    return dict(sums) == {"pairs": len(a), "older": int(a.sum()), "newer": int((b * b).sum())}
 
 
 def supreme(stream: Stream, p: Mapping[str, Any]) -> Ready:

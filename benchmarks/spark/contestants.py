@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import skyband as sb
 import skyband.spark as sbs
-from benchmarks import checks
+from benchmarks import checks, couples
 from benchmarks.contestants import Outcome, Ready
 from benchmarks.spark import peers, streaming
 from benchmarks.workloads import Stream, query_points
@@ -72,6 +72,23 @@ def spark_monitor(stream: Stream, p: Mapping[str, Any]) -> Ready:
         return Outcome(told, checks.sums_to_best, counters)
 
     return _ready(stream, p, query, judge)
+
+
+def spark_pairs(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """One TopKPairs over the last n, by blocks on `shards`."""
+
+    def query(df: DataFrame) -> DataFrame:
+        changes = sbs.monitor(df, couples.pair_query(p), id="id", shards=p["shards"], blocks=True)
+        diff, newer = F.col("diff").cast("long"), F.col("id_b")
+        sums = {"pairs": diff, "older": diff * F.col("id_a"), "newer": diff * newer * newer, "changes": F.lit(1)}
+        return changes.observe(TOLD, *[F.sum(value).alias(name) for name, value in sums.items()])
+
+    def judge(progress: list[Any], checkpoint: Path) -> Outcome:
+        told = streaming.observed(progress, TOLD)
+        changes = told.pop("changes")
+        return Outcome(told, couples.sums_to_best_pairs, {"changes": changes})
+
+    return _ready(stream | {"id": np.arange(len(stream["x0"]))}, p, query, judge)
 
 
 def spark_max_by(stream: Stream, p: Mapping[str, Any]) -> Ready:
