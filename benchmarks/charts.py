@@ -42,8 +42,25 @@ LINES = {
     "SMA": ("#0072B2", "-", "s"),
     "CPM/w": ("#D55E00", ":", "v"),
     "SNN": ("#0072B2", ":", "s"),
+    "SCASE": ("#0072B2", "-", "o"),
+    "continuous": ("#0072B2", "-", "o"),
+    "snapshot": ("#009E73", "-", "s"),
+    "TA": ("#009E73", "-", "s"),
+    "BASIC": ("#D55E00", "-", "v"),
+    "linear": ("#D55E00", "-", "v"),
+    "NAIVE": ("#CC79A7", "-", "D"),
+    "naive++": ("#CC79A7", "--", "D"),
+    "SUPREME": ("black", ":", "^"),
+    "supreme++": ("black", "--", "^"),
 }
-AXES = {"n": "N (valid objects)", "batch": "r (arrivals of a cycle)", "queries": "Q (queries)", "cells": "cells"}
+AXES = {
+    "asked_n": "n (of the query)",
+    "asked_k": "k (of the query)",
+    "n": "N (valid objects)",
+    "batch": "r (arrivals of a cycle)",
+    "queries": "Q (queries)",
+    "cells": "cells",
+}
 #: mouratidis2006, Table 2: TSL's views and SMA's skybands over k
 TABLE_2_K = (1, 5, 10, 20, 50, 100)
 TABLE_2 = {
@@ -253,8 +270,10 @@ def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[
             axis = axis_of(some)
             for name in dict.fromkeys(row.contestant for row in some):
                 of_one = [row for row in some if row.contestant == name]
-                x = [row.parameters[axis] for row in of_one]
-                _line(axes, x, [values(row) for row in of_one], name, middle=statistics.median)
+                points: dict[Any, list[float]] = {}  # scorings beside the axis count as repeats
+                for row in of_one:
+                    points.setdefault(row.parameters[axis], []).extend(values(row))
+                _line(axes, list(points), list(points.values()), name, middle=statistics.median)
             form = some[0].parameters.get("form")
             axes.set(title=f"{data}, {form}" if form else data, xlabel=AXES.get(axis, axis))
             axes.set_xscale("linear" if axis == "d" else "log")
