@@ -385,6 +385,17 @@ def test_auto_keeps_small_windows_whole() -> None:
     assert explain(TopKUncertain(2, "x", Last(10**6), group="r")).algorithm == "BS"
 
 
+@pytest.mark.parametrize("algorithm", ["BS", "DOM"])
+def test_a_push_longer_than_the_window_leaves_no_more_than_the_window(algorithm: str) -> None:
+    score = np.arange(500.0)[::-1]  # nobody is dominated
+    query = TopKUncertain(2, by="score", window=Last(50), algorithm=algorithm)
+    timed = TopKUncertain(2, by="score", window=Last(span=50), algorithm=algorithm)
+    monitor = Monitor({"count": query, "time": timed}, time="t")
+    monitor.push({"score": score, "p": np.full(500, 0.5), "t": np.arange(500)})
+    for one in monitor.stats()["queries"].values():
+        assert one["objects"] + one["buffer"] == 50
+
+
 def test_explain_tells_the_compact_set() -> None:
     query = TopKUncertain(10, "x", Last(100_000))
     usual, rare = explain(query), explain(query, probability=0.005)

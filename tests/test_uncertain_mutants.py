@@ -43,8 +43,8 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     ),
     "ties of answers: the worse member": (
         PREFIXES,
-        "chosen = take > stay or",
-        "chosen = take >= stay or",
+        "chosen = take > stay ",
+        "chosen = take >= stay ",
         scenes("u-topk and ties"),
     ),
     "expiry: a step too late": (STEPS, "if stamp + length > now:", "if stamp + length >= now:", DOM),
@@ -55,9 +55,9 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         DOM,
     ),
     "expiry: the front keeps who has left": (
-        STEPS,
-        "                    take_out(front",
-        "                    pass  # (front",
+        FRONTS,
+        "            take_out(front",
+        "            pass  # (front",
         DOM,
     ),
     "arrival: only above the floor": (
@@ -108,8 +108,8 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         scenes("u-kranks and DOM"),
     ),
     "told: a ticket is not given back": (
-        STEPS,
-        'forget(past[at]["mark"], free, mark_tally)\n                pasts',
+        FRONTS,
+        'forget(one["mark"], free, tally)\n        pasts',
         "pasts",
         DOM,
     ),

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.kernels.compile import kernel, uncounted
-from skyband.kernels.fronts import append, cut, forget, is_full, put, shift, sweep, take_out
+from skyband.kernels.fronts import append, cut, is_full, let_go, put, shift, sweep
 from skyband.kernels.marks import more_marks, tell
 from skyband.kernels.prefixes import ENOUGH, FOUND, ONE, PASSED, SHARE, VALID, ZERO, Desk, new_desk, walk
 from skyband.kernels.records import make_room, reserve
@@ -161,7 +161,8 @@ def advance(
                 break
             append(past, pasts, g, keys, ps, stamps, rows, serial, b, i, tickets, ticketed)
             b, ticketed = i, False
-        elif reading >= 0:  # --- an answer is read again
+            continue
+        if reading >= 0:  # --- an answer is read again
             view = views[g * Q + reading]
             asked = queries[reading]
             head, many = fronts[g]["head"], fronts[g]["size"]
@@ -199,44 +200,39 @@ def advance(
                     free, mark_tally, out, tally, v, reading, asked["bit"], instant, row, meaning,
                 )  # fmt: skip
             reading = -1
-        elif stage == EXPIRE and q < Q:  # --- each query lets go of what has expired
-            now, view, length = nows[i] if i < end else last, views[g * Q + q], queries[q]["length"]
-            first, to = view["first"], pasts[g]["head"] - base
-            if first == beyond + i - b:
-                q += 1
+        if stage == EXPIRE:  # --- each query lets go of what has expired
+            now, to = nows[i] if i < end else last, pasts[g]["head"] - base
+            while q < Q and reading < 0:
+                view, length = views[g * Q + q], queries[q]["length"]
+                first = view["first"]
+                if first == beyond + i - b:
+                    q += 1
+                    continue
+                stamp = past[to + first]["stamp"] if first < beyond else stamps[b + first - beyond]
+                if stamp + length > now:
+                    q += 1
+                    continue
+                state[g]["now"] = max(state[g]["now"], stamp + length)
+                hit = False
+                while first < beyond + i - b:
+                    at = b + first - beyond
+                    if (past[to + first]["stamp"] if first < beyond else stamps[at]) != stamp:
+                        break
+                    hit |= (past[to + first]["key"] if first < beyond else keys[at]) >= view["floor"]
+                    first += 1
+                view["first"], view["low"] = first, stamp
+                if hit and not quiet:
+                    if not timed and stamp + length == now and i < end:
+                        affected[q] = True  # count windows: one step with the arrival
+                    else:
+                        reading, instant, row = q, stamp + length, -1
+            if reading >= 0:
                 continue
-            stamp = past[to + first]["stamp"] if first < beyond else stamps[b + first - beyond]
-            if stamp + length > now:
-                q += 1
-                continue
-            state[g]["now"] = max(state[g]["now"], stamp + length)
-            hit = False
-            while first < beyond + i - b:
-                at = b + first - beyond
-                if (past[to + first]["stamp"] if first < beyond else stamps[at]) != stamp:
-                    break
-                hit |= (past[to + first]["key"] if first < beyond else keys[at]) >= view["floor"]
-                first += 1
-            view["first"], view["low"] = first, stamp
-            if hit and not quiet:
-                if not timed and stamp + length == now and i < end:
-                    affected[q] = True  # count windows: one step with the arrival
-                else:
-                    reading, instant, row = q, stamp + length, -1
-        elif stage == EXPIRE:  # --- who has left the longest window is forgotten
-            now = nows[i] if i < end else last
             state[g]["now"] = max(state[g]["now"], now)
-            while pasts[g]["size"] and state[g]["base"] < views[g * Q + widest]["first"]:
-                at = pasts[g]["head"]
-                if past[at]["key"] >= state[g]["level"]:
-                    take_out(front, fronts, g, past[at]["key"], state[g]["base"])
-                forget(past[at]["mark"], free, mark_tally)
-                pasts[g]["head"] += 1
-                pasts[g]["size"] -= 1
-                state[g]["base"] += 1
+            let_go(past, pasts, g, front, fronts, state, views[g * Q + widest]["first"], free, mark_tally)
             stage = ARRIVE if i < end else CLOSE
             a = 0
-        elif stage == ARRIVE:
+        if stage == ARRIVE:
             late = stamps[i] < state[g]["newest"]  # --- it goes to its place in time
             if free_places < i - b + late:
                 need, loop[NEED] = PAST_ROOM, i - b + 1
@@ -281,7 +277,7 @@ def advance(
             state[g]["since"] += 1
             i += 1
             stage, a = READ, 0
-        elif stage == READ:
+        if stage == READ:
             while a < Q and (quiet or not affected[a]):
                 affected[a] = False
                 a += 1
@@ -290,7 +286,7 @@ def advance(
                 reading, instant, row = a, nows[i - 1], rows[i - 1]
                 continue
             # those who come now, are below the level and let nobody expire, change nothing
-            due, level, to = NEVER, state[g]["level"], min(end, b + block)
+            due, level, to, base = NEVER, state[g]["level"], min(end, b + block), state[g]["base"]
             for o in range(Q):
                 first = views[g * Q + o]["first"]
                 if first == beyond + i - b:
@@ -309,7 +305,7 @@ def advance(
         elif quiet and not more and a < Q:  # --- the end of the visit
             reading, instant, row = a, last, -1
             a += 1
-        elif drop and size + i - b > 4 * state[g]["kept"] + least:
+        elif drop and pasts[g]["size"] + i - b > 4 * state[g]["kept"] + least:
             need = SWEEP
             break
         elif i > b:
@@ -319,6 +315,7 @@ def advance(
             append(past, pasts, g, keys, ps, stamps, rows, serial, b, i, tickets, ticketed)
             b, ticketed = i, False
         else:
+            let_go(past, pasts, g, front, fronts, state, views[g * Q + widest]["first"], free, mark_tally)
             state[g]["open"] = quiet and more
             state[g]["due"] = NEVER
             for o in range(Q):

@@ -123,6 +123,29 @@ def forget(ticket: int, free: Ints, tally: Ints) -> None:
 
 
 @uncounted
+def let_go(
+    past: Records,
+    pasts: Records,
+    g: int,
+    front: Records,
+    fronts: Records,
+    state: Records,
+    first: int,
+    free: Ints,
+    tally: Ints,
+) -> None:
+    """Who is older than the position has left the longest window, and is forgotten."""
+    while pasts[g]["size"] and state[g]["base"] < first:
+        one = past[pasts[g]["head"]]
+        if one["key"] >= state[g]["level"]:
+            take_out(front, fronts, g, one["key"], state[g]["base"])
+        forget(one["mark"], free, tally)
+        pasts[g]["head"] += 1
+        pasts[g]["size"] -= 1
+        state[g]["base"] += 1
+
+
+@uncounted
 def append(
     past: Records,
     pasts: Records,

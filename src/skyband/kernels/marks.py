@@ -61,6 +61,7 @@ def write(
     to["query"] = q
     to["diff"] = diff
     to["first"] = first
+    tally[0] += row < 0
     tally[1] = n + 1
 
 
@@ -186,9 +187,18 @@ def tell(
 
 @kernel
 def columns_of(
-    told: Records, probability: Records, stamp: Ints, serial: Ints, instant: Ints, row: Ints, key: Records
+    told: Records,
+    probability: Records,
+    stamp: Ints,
+    serial: Ints,
+    instant: Ints,
+    row: Ints,
+    key: Records,
+    rank: Ints,
+    diff: NDArray[np.int8],
+    first: NDArray[np.bool_],
 ) -> None:
-    """The wide fields of changes as columns, in one pass."""
+    """The fields of changes as columns, in one pass: each pass brings all of them from memory."""
     for i in range(len(told)):
         one = told[i]
         key[i] = one["key"]
@@ -197,3 +207,6 @@ def columns_of(
         serial[i] = one["serial"]
         instant[i] = one["instant"]
         row[i] = one["row"]
+        rank[i] = one["rank"]
+        diff[i] = one["diff"]
+        first[i] = one["first"] != 0

@@ -34,8 +34,10 @@ SLACK = 1 + 1e-9  # a bound must hold by so much: sums of floats differ in their
 TINY = 1e-290  # below it floats lose their relative precision: only 0 is a bound
 PASSED, VALID, ENOUGH, FOUND = 0, 1, 2, 3  # what a walk tells: entries, valid ones of them, is it enough, answers
 SHARE = 16  # a prefix may be longer than need be by one in so many
-STEADY = 16  # up to so large a k all of the distribution is computed from the start: a loop of one length is foreseen
-WORD = 62  # bits of a word that are used
+FEW = 64  # up to so many chances are compared each with each
+LANES = 16  # numbers that a processor compares at once
+WORD = 64  # bits of a word; by shifts, since divisions take longer than the rest
+SIXTH = 6  # of 2: a word
 ZERO: Any = np.int64(0)  # plain numbers would be literals, for which Numba compiles a function once more each
 ONE: Any = np.int64(1)
 LESS: Any = np.int64(-1)
@@ -99,7 +101,7 @@ def walk_chances(
         if one["mark"] >= first:
             p = one["p"]
             absent, above, chance = 1.0 - p, 0.0, 0.0
-            for j in range(K if K <= STEADY else min(K, n + 2)):
+            for j in range(min(K, n + 2)):
                 own = r[j]
                 chance = chance + p * own
                 r[j] = above * p + own * absent
@@ -122,13 +124,7 @@ def walk_chances(
         i += 1
     limit, ties = threshold, 0
     if threshold < 0 and n:
-        if enough and many <= k + 4:
-            limit, ties = least_of(chances, n, k, many, few)
-        else:
-            limit = kth_best(chances, n, min(k, n), desk.best)
-            ties = min(k, n)
-            for t in range(n):
-                ties -= chances[t] > limit
+        limit, ties = kth_best(chances, n, min(k, n), desk.best)
     found = 0
     for t in range(n):  # without branches, which could not be foreseen
         chance = chances[t]
@@ -140,27 +136,23 @@ def walk_chances(
 
 
 @uncounted
-def least_of(chances: Floats, n: int, k: int, many: int, few: float) -> tuple[float, int]:
-    """The k-th largest chance, where `many`, few more than k, are at least `few`; and how many of its equals count."""
-    limit = few
-    while True:
-        least = np.inf
+def kth_best(chances: Floats, n: int, k: int, best: Floats) -> tuple[float, int]:
+    """The k-th largest chance, and how many of its equals count."""
+    if n <= FEW:  # for each, how many are larger: without branches, which could not be foreseen
+        wide = (n + LANES - 1) // LANES * LANES
+        for t in range(n, wide):
+            chances[t] = -1.0
+        limit, ties = 2.0, 0
         for t in range(n):
-            least = min(least, chances[t] if chances[t] >= limit else np.inf)
-        equal = 0
-        for t in range(n):
-            equal += chances[t] == least
-        if many - equal < k:
-            return least, k - (many - equal)
-        many -= equal
-        limit = np.nextafter(least, np.inf)
-
-
-@uncounted
-def kth_best(chances: Floats, n: int, k: int, best: Floats) -> float:
-    """The k-th largest chance: the best so far are kept in order."""
+            chance, larger = chances[t], 0
+            for other in range(wide):
+                larger += chances[other] > chance
+            lower = int(larger < k) & int(chance < limit)
+            limit = chance if lower else limit
+            ties = k - larger if lower else ties
+        return limit, ties
     held = 0
-    for t in range(n):
+    for t in range(n):  # the best so far are kept in order
         chance = chances[t]
         if held == k and chance <= best[k - 1]:
             continue
@@ -171,7 +163,10 @@ def kth_best(chances: Floats, n: int, k: int, best: Floats) -> float:
             best[j] = best[j - 1]
             j -= 1
         best[j] = chance
-    return best[k - 1] if k else 0.0
+    ties = k
+    for t in range(n):
+        ties -= chances[t] > best[k - 1]
+    return best[k - 1], ties
 
 
 @uncounted
@@ -187,7 +182,7 @@ def walk_ranks(front: Records, head: int, size: int, first: int, k: int, guess: 
         if one["mark"] >= first:
             p = one["p"]
             absent, above = 1.0 - p, 0.0
-            for j in range(K if K <= STEADY else min(K, n + 2)):
+            for j in range(min(K, n + 2)):
                 own = r[j]
                 chance = p * own
                 better = chance > best[j]
@@ -223,19 +218,23 @@ def walk_choices(front: Records, head: int, size: int, first: int, k: int, guess
         if one["mark"] >= first:
             p = one["p"]
             absent = 1.0 - p
-            if n >= k - 1 and r[k - 1] * p > top:
-                top, worst = r[k - 1] * p, n
-            m, above = min(K, n + 2), -1.0  # nobody chooses -1 of them
+            end = r[k - 1] * p if n >= k - 1 else 0.0
+            worst = n if end > top else worst
+            top = max(top, end)
+            above = -1.0  # nobody chooses -1 of them
             for word in range(words):
-                bits = 0
-                for j in range(word * WORD, min(m, (word + 1) * WORD)):
-                    own = r[j] if j <= n else -1.0  # nor more than there are
+                bits, begin = 0, word * WORD
+                for j in range(begin, min(K, n + 1, begin + WORD)):
+                    own = r[j]
                     stay, take = own * absent, above * p
-                    chosen = take > stay or j > n  # of equals the one whose worst member ranks higher
+                    chosen = take > stay  # of equals the one whose worst member ranks higher
                     r[j] = take if chosen else stay
-                    bits |= int(chosen) << (j - word * WORD)
+                    bits |= int(chosen) << (j - begin)
                     above = own
                 who[n * words + word] = bits
+            if n + 1 < K:  # all of them
+                r[n + 1] = above * p
+                who[n * words + (n + 1 >> SIXTH)] |= 1 << (n + 1 & (WORD - 1))
             passing[n] = i
             n += 1
             if n >= look or (n >= k and i == size - 1):
@@ -247,12 +246,14 @@ def walk_choices(front: Records, head: int, size: int, first: int, k: int, guess
         i += 1
     found = 0
     if top > 0:
-        found, j = k, k - 1
-        desk.chance[j], desk.at[j], desk.rank[j] = top, passing[worst], 0
-        for t in range(worst - 1, -1, -1):
-            if j and who[t * words + j // WORD] >> (j % WORD) & 1:
-                j -= 1
-                desk.chance[j], desk.at[j], desk.rank[j] = top, passing[t], 0
+        found, j, t = k, k - 1, worst
+        for place in range(k):
+            desk.chance[place], desk.rank[place] = top, 0
+        desk.at[j] = passing[worst]
+        while j:
+            t -= 1
+            desk.at[j - 1] = passing[t]  # until one is found that was taken
+            j -= who[t * words + (j >> SIXTH)] >> (j & (WORD - 1)) & 1
     desk.told[PASSED], desk.told[VALID], desk.told[ENOUGH], desk.told[FOUND] = i, n, enough, found
 
 
@@ -268,7 +269,7 @@ def new_desk(size: int, k: int) -> Desk:
         np.zeros(4, np.int64),
         np.empty(K, np.float64),
         np.empty(K, np.float64),
-        np.empty(size, np.float64),
+        np.empty(size + LANES, np.float64),
         np.empty(size, np.int64),
         np.empty(max(bits, K), np.int64),
     )

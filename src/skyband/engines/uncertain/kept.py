@@ -73,7 +73,7 @@ class Kept:
     def take(self, arrivals: Arrivals) -> Changes:
         self._grow(arrivals.total)
         batch = taken(arrivals, self.due, self.state["open"] > 0, timed=self.timed, quiet=self.quiet)
-        self.tallies[CHANGES, 1] = 0
+        self.tallies[CHANGES] = 0
         self.past, self.front, self.answers, self.marks, self.free, out = take_groups(
             self.past,
             self.pasts,
@@ -103,14 +103,16 @@ class Kept:
             self.least,
             self.out,
         )
-        self.out = out if len(out) < MOST_ROOM else np.empty(64, TOLD)
-        out = out[: self.tallies[CHANGES, 1]]
+        told = int(self.tallies[CHANGES, 1])  # the next push will tell as many, or so
+        self.out = out if len(out) <= MOST_ROOM else np.empty(min(told + told // 8, MOST_ROOM), TOLD)
+        out = out[:told]
         alive = np.zeros(arrivals.size, np.bool_)
         if arrivals.told and len(batch.visits):
             here = runs(self.past, self.pasts, batch.visits["group"])["serial"] - arrivals.serial
             alive[here[here >= 0]] = True
         options: dict[str, Any] = {"timed": self.timed, "quiet": self.quiet, "held": self.holds_ranks}
-        return ordered(out, batch, arrivals, alive, len(self.asked), **options)
+        idle = bool(self.tallies[CHANGES, 0])
+        return ordered(out, batch, arrivals, alive, len(self.asked), **options, idle=idle)
 
     def _grow(self, total: int) -> None:
         more, Q = total - len(self.state), len(self.asked)
@@ -181,7 +183,8 @@ class Kept:
                 view["due"] = self.state["due"][g] = -NEVER if size else NEVER  # until it is read again
         changes = np.concatenate([np.empty(0, TOLD), *out])
         changes = changes[np.argsort(changes["query"], kind="stable")]
-        return changes_of(changes, changes["visit"].astype(np.int64), np.empty(0, np.bool_), self.holds_ranks)
+        groups, nobody = changes["visit"].astype(np.int64), np.empty(0, np.bool_)
+        return changes_of(changes, groups, nobody, len(asked), self.holds_ranks)
 
     def _told(self) -> dict[int, int]:
         """By serial, the marks of the objects that were told of."""

@@ -272,7 +272,8 @@ class Queues:
             out.append(changes)
         told_of = np.concatenate([np.empty(0, TOLD), *out])
         told_of = told_of[np.argsort(told_of["query"], kind="stable")]
-        return changes_of(told_of, told_of["visit"].astype(np.int64), np.empty(0, np.bool_), self.holds_ranks)
+        groups, nobody = told_of["visit"].astype(np.int64), np.empty(0, np.bool_)
+        return changes_of(told_of, groups, nobody, len(self.asked), self.holds_ranks)
 
     def _filled(self, tuples: Iterable[Tuple]) -> Synopsis:
         """A synopsis of these, which come by age."""

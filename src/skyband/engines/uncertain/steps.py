@@ -88,17 +88,29 @@ def _visits(
 
 
 def ordered(
-    out: Records, batch: Taken, arrivals: Arrivals, alive: Bools, queries: int, *, timed: bool, quiet: bool, held: bool
+    out: Records,
+    batch: Taken,
+    arrivals: Arrivals,
+    alive: Bools,
+    queries: int,
+    *,
+    timed: bool,
+    quiet: bool,
+    held: bool,
+    idle: bool = True,
 ) -> Changes:
-    """By query, then by step: what happens before row r goes to place 2r, the arrival itself to 2r + 1."""
+    """By query, then by step: what happens before row r goes to place 2r, the arrival itself to 2r + 1.
+
+    idle: there may be steps without an arrival.
+    """
     visits = batch.all_visits
-    alone = out["row"] < 0
+    alone = out["row"] < 0 if idle else np.zeros(len(out), np.bool_)
     if quiet:
         out["instant"] = visits["last"][out["visit"]]
         ends = visits["end"][out["visit"]]
         rows = np.append(batch.all_rows, -1)[ends - 1]
         out["row"] = np.where(ends > visits["begin"][out["visit"]], rows, -1)
-    elif alone.any():
+    elif idle and alone.any():
         find_rows(out, visits, np.ascontiguousarray(batch.all_now), np.ascontiguousarray(batch.all_rows), not timed)
     if len(visits) > 1 or queries > 1:
         order = np.arange(len(out))
@@ -113,26 +125,26 @@ def ordered(
             order = order[stable_order(out["query"][order].astype(np.int64), queries)]
         out = reorder(out, order)
     groups = np.zeros(len(out), np.int64) if arrivals.total == 1 else visits["group"][out["visit"]]
-    return changes_of(out, groups, alive, held)
+    return changes_of(out, groups, alive, queries, held)
 
 
-def changes_of(out: Records, groups: Ints, alive: Bools, held: bool) -> Changes:
+def changes_of(out: Records, groups: Ints, alive: Bools, queries: int, held: bool) -> Changes:
     """Changes as columns; held: ranks are part of the answer."""
     size = len(out)
-    stamp, serial, instant, row = (np.empty(size, np.int64) for _ in range(4))
-    key, probability = np.empty(size), np.empty(size)
-    columns_of(out, probability, stamp, serial, instant, row, key)
+    stamp, serial, instant, row, rank = (np.empty(size, np.int64) for _ in range(5))
+    key, probability, diff, first = np.empty(size), np.empty(size), np.empty(size, np.int8), np.empty(size, np.bool_)
+    columns_of(out, probability, stamp, serial, instant, row, key, rank, diff, first)
     return Changes(
-        query=out["query"].astype(np.int64) if size and out["query"].any() else np.zeros(size, np.int64),
+        query=out["query"].astype(np.int64) if queries > 1 else np.zeros(size, np.int64),
         group=groups,
         row=row,
         instant=instant,
         stamp=stamp,
         serial=serial,
         key=key,
-        diff=np.ascontiguousarray(out["diff"]),
-        first=out["first"].astype(np.bool_),
+        diff=diff,
+        first=first,
         alive=alive,
-        rank=out["rank"].astype(np.int64) if held else None,
+        rank=rank if held else None,
         probability=probability,
     )
