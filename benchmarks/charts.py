@@ -94,11 +94,11 @@ def kept_and_throughput(experiment: Experiment, rows: list[Row]) -> Figure:
         of_k = [row for row in ours if row.parameters["k"] == k]
         of_k.sort(key=lambda row: int(row.parameters["n"]))
         n = [row.parameters["n"] for row in of_k]
-        _points(left, n, [row.counters["objects"] for row in of_k], colour, f"k = {k}, mean of the repeats")
+        points(left, n, [row.counters["objects"] for row in of_k], colour, f"k = {k}, mean of the repeats")
         smooth = np.geomspace(max(min(n), k), max(n), 60)
         left.plot(smooth, [_expected(int(size), k) for size in smooth], color=colour, linewidth=1.2)
         left.plot(smooth, k * (1 + np.log(smooth / k)), color=colour, linewidth=1.2, linestyle=":")
-        _points(
+        points(
             right,
             n,
             [_per_second(row) for row in of_k],
@@ -121,7 +121,7 @@ def kept_and_throughput(experiment: Experiment, rows: list[Row]) -> Figure:
     left.set_ylim(top=left.get_ylim()[1] * 8)  # room for the legend
     left.legend(loc="upper left", ncols=2)
     right.set_ylim(bottom=10 ** math.floor(math.log10(min(min(_per_second(row)) for row in ours))))
-    right.yaxis.set_major_formatter(FuncFormatter(_short))
+    right.yaxis.set_major_formatter(FuncFormatter(short))
     right.legend(loc="lower right")
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
     return figure
@@ -182,7 +182,7 @@ def slides(experiment: Experiment, rows: list[Row]) -> Figure:
     )
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
-    axes.xaxis.set_major_formatter(FuncFormatter(_short))
+    axes.xaxis.set_major_formatter(FuncFormatter(short))
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
     return figure
 
@@ -199,7 +199,7 @@ def state(experiment: Experiment, rows: list[Row]) -> Figure:
         smooth = np.geomspace(max(min(n), k), max(n), 60)
         curve = k * (1 + np.log(smooth / k))
         for axes, counter, factors in ((left, "objects", (1,)), (right, "state_bytes", (40, 80))):
-            _points(axes, n, [_per_group(row, counter) for row in of_k], colour, f"k = {k}, mean of the repeats")
+            points(axes, n, [_per_group(row, counter) for row in of_k], colour, f"k = {k}, mean of the repeats")
             for factor, line in zip(factors, (":", "--"), strict=False):
                 axes.plot(smooth, factor * curve, color=colour, linewidth=1.2, linestyle=line)
     left.plot([], [], color=GREY, linewidth=1.2, linestyle=":", label="k(1 + ln(n/k))")
@@ -213,7 +213,7 @@ def state(experiment: Experiment, rows: list[Row]) -> Figure:
     ):
         axes.set(xscale="log", yscale="log", title=title, xlabel="window n (arrivals of the group)", ylabel=label)
         axes.set_ylim(top=axes.get_ylim()[1] * 5)  # room for the legend
-        axes.yaxis.set_major_formatter(FuncFormatter(_short))
+        axes.yaxis.set_major_formatter(FuncFormatter(short))
         axes.legend(loc="upper left")
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
     return figure
@@ -235,14 +235,14 @@ def costs(experiment: Experiment, rows: list[Row]) -> Figure:
             x = [row.parameters[axis] for row in of_one]
             _line(axes, x, [_per_score(row) for row in of_one], name, middle=statistics.median)
         axes.set(xscale="log", yscale="log", title=data, xlabel=axis if data else cell)
-        _ticks(axes, [row.parameters[axis] for row in some])
+        ticks(axes, [row.parameters[axis] for row in some])
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
     for axes in grid[::across]:
         axes.set_ylabel("ns per object and query")
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
-    _legend(figure, list(grid[: len(panels)]))
+    legend(figure, list(grid[: len(panels)]))
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
     return figure
 
@@ -277,7 +277,7 @@ def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[
             form = some[0].parameters.get("form")
             axes.set(title=f"{data}, {form}" if form else data, xlabel=AXES.get(axis, axis))
             axes.set_xscale("linear" if axis == "d" else "log")
-            _ticks(axes, [row.parameters[axis] for row in some])
+            ticks(axes, [row.parameters[axis] for row in some])
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
             if values is per_cycle:
                 axes.set_yscale("log")
@@ -288,7 +288,7 @@ def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[
             else:
                 axes.set_ylim(bottom=0)
         line[0].set_ylabel(label)
-    _legend(figure, list(grid[0]))
+    legend(figure, list(grid[0]))
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
     return figure
 
@@ -302,13 +302,13 @@ def sizes(experiment: Experiment, rows: list[Row]) -> Figure:
             some = [row for row in rows if (row.parameters["data"], row.contestant) == (data, name)]
             k = [row.parameters["k"] for row in some]
             beyond = [[size - row.parameters["k"] for size in row.counters["objects"]] for row in some]
-            _points(axes, k, beyond, LINES[name][0], f"{name}, mean of the seeds", line="-")
+            points(axes, k, beyond, LINES[name][0], f"{name}, mean of the seeds", line="-")
             paper = [size - k for size, k in zip(TABLE_2[data, name], TABLE_2_K, strict=True)]
             axes.plot(TABLE_2_K, paper, "x", color=LINES[name][0], markersize=9, label=f"{name}, Table 2")
         axes.set(xscale="log", title=data, xlabel="k")
-        _ticks(axes, list(TABLE_2_K))
+        ticks(axes, list(TABLE_2_K))
     panels[0].set_ylabel("objects per query beyond k")
-    _legend(figure, list(panels))
+    legend(figure, list(panels))
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
     return figure
 
@@ -325,7 +325,7 @@ def errors(experiment: Experiment, rows: list[Row]) -> Figure:
             for colour, data in zip(COLOURS, dict.fromkeys(row.parameters["data"] for row in of_sigma), strict=False):
                 some = [row for row in of_sigma if row.parameters["data"] == data]
                 k = [row.parameters["k"] for row in some]
-                _points(axes, k, [row.counters[counter] for row in some], colour, data, line="-")
+                points(axes, k, [row.counters[counter] for row in some], colour, data, line="-")
             p = of_sigma[0].parameters
             axes.axhline(
                 bound(sigma, p["rows"], p["n"]), color=GREY, linestyle="--", label="bound: σ·N/n, false 1.5·σ·N/n"
@@ -335,8 +335,8 @@ def errors(experiment: Experiment, rows: list[Row]) -> Figure:
             axes.set(xscale="log", title=f"{counter}, σ = {sigma:g}", xlabel="k", ylabel="objects per query")
             axes.set_ylim(bottom=-least / 4)
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            _ticks(axes, [row.parameters["k"] for row in of_sigma])
-    _legend(figure, [grid[0, 0]])
+            ticks(axes, [row.parameters["k"] for row in of_sigma])
+    legend(figure, [grid[0, 0]])
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
     return figure
 
@@ -354,8 +354,8 @@ def kept(experiment: Experiment, rows: list[Row]) -> Figure:
     axes.plot(ks, [strict_size(n, k) for k in ks], color=GREY, linestyle=":", label="k + k(H$_n$ − H$_k$)")
     axes.plot(ks, ks, color=GREY, linewidth=1, label="k")
     axes.set(xscale="log", yscale="log", xlabel="k", ylabel="objects per query, at the end")
-    _ticks(axes, ks)
-    axes.yaxis.set_major_formatter(FuncFormatter(_short))
+    ticks(axes, ks)
+    axes.yaxis.set_major_formatter(FuncFormatter(short))
     axes.legend(loc="upper left", ncols=2)
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
     return figure
@@ -394,7 +394,7 @@ def origin(rows: list[Row]) -> str:
     return f"{made}; {where}; {versions}{sizes}"
 
 
-def _points(
+def points(
     axes: Axes,
     x: list[int],
     values: list[list[float]],
@@ -420,14 +420,14 @@ def _line(
     axes.plot(x, y, color=colour, linestyle=":" if without else dashes, marker=marker, markersize=5, label=name)
 
 
-def _ticks(axes: Axes, values: list[float]) -> None:
+def ticks(axes: Axes, values: list[float]) -> None:
     """The points that were measured, and no others."""
     axes.set_xticks(sorted(set(values)), minor=False)
     axes.set_xticks([], minor=True)
-    axes.xaxis.set_major_formatter(FuncFormatter(_short))
+    axes.xaxis.set_major_formatter(FuncFormatter(short))
 
 
-def _legend(figure: Figure, panels: list[Axes]) -> None:
+def legend(figure: Figure, panels: list[Axes]) -> None:
     """One legend below all panels."""
     found: dict[str, Any] = {}
     for axes in panels:
@@ -470,7 +470,7 @@ def _expected(n: int, k: int) -> float:
     return k + k * float((1 / np.arange(k + 1, n + 1)).sum())
 
 
-def _short(value: float, _: Any) -> str:
+def short(value: float, _: Any) -> str:
     for size, letter in ((1e6, " M"), (1e3, " k")):
         if value >= size:
             return f"{value / size:g}{letter}"

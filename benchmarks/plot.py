@@ -9,12 +9,13 @@ from pathlib import Path
 
 import matplotlib
 
-from benchmarks import charts, store, tables
+from benchmarks import charts, store, synopses, tables
 from benchmarks.experiment import EXPERIMENTS, Experiment, ExperimentError, load, names
 from benchmarks.goals import HEAD, judge
 from benchmarks.summaries import SUMMARIES
 
 FIGURES = Path(__file__).parent / "figures"
+CHARTS = charts.CHARTS | synopses.CHARTS
 
 
 def plot(experiment: Experiment, rows: list[store.Row], folder: Path) -> list[Path]:
@@ -22,12 +23,12 @@ def plot(experiment: Experiment, rows: list[store.Row], folder: Path) -> list[Pa
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     if experiment.figure is not None:
-        if experiment.figure not in charts.CHARTS:
-            there = ", ".join(charts.CHARTS)
+        if experiment.figure not in CHARTS:
+            there = ", ".join(CHARTS)
             raise ExperimentError(f"{experiment.name}: no chart {experiment.figure!r}. There are: {there}.")
         path = folder / f"{experiment.name}.png"
         with matplotlib.rc_context(charts.STYLE):
-            figure = charts.CHARTS[experiment.figure](experiment, rows)
+            figure = CHARTS[experiment.figure](experiment, rows)
             figure.savefig(path, metadata={"Software": None})
         made.append(path)
     if experiment.table is not None:

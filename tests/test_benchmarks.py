@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import charts, checks, contestants, machine, plot, run, store, tables, yardsticks
+from benchmarks import checks, contestants, machine, plot, run, store, tables, yardsticks
 from benchmarks.contestants import Outcome, Ready
 from benchmarks.experiment import Cell, Entrant, Experiment, ExperimentError, Goal, load, names, usual
 from benchmarks.goals import judge
@@ -243,7 +243,7 @@ def test_unknown_experiments_list_those_there_are(capsys: pytest.CaptureFixture[
 
 
 def test_every_figure_there_is_has_a_chart() -> None:
-    assert {load(name).figure for name in names()} <= {None, *charts.CHARTS}
+    assert {load(name).figure for name in names()} <= {None, *plot.CHARTS}
 
 
 # ---- measuring and judging

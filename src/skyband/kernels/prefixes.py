@@ -123,7 +123,9 @@ def walk_chances(
                     enough = many >= k
         i += 1
     limit, ties = threshold, 0
-    if threshold < 0 and n:
+    if enough and many == k:  # just those
+        limit, ties = few, n
+    elif threshold < 0 and n:
         limit, ties = kth_best(chances, n, min(k, n), desk.best)
     found = 0
     for t in range(n):  # without branches, which could not be foreseen
