@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter
 
 from benchmarks.charts import COLOURS, GREY, Chart, legend, origin, per_cycle, points, short, ticks
 from benchmarks.experiment import Experiment
@@ -26,7 +26,7 @@ LINES = {
 
 def compact(experiment: Experiment, rows: list[Row]) -> Figure:
     """Tuples of a compact set over k, for each meaning (Figure 3)."""
-    figure = Figure(figsize=(9, 5.4))
+    figure = Figure(figsize=(12, 5.6))
     axes = figure.subplots()
     for colour, name in zip(COLOURS, dict.fromkeys(row.contestant for row in rows), strict=False):
         some = [row for row in rows if row.contestant == name]
@@ -44,7 +44,7 @@ def synopses(experiment: Experiment, rows: list[Row]) -> Figure:
     """A line of panels for each meaning: tuples stored and time per tuple, over what varies."""
     meanings = list(dict.fromkeys(row.parameters["semantics"] for row in rows))
     over = list(dict.fromkeys(row.cell.rpartition(" ")[2] for row in rows))
-    figure = Figure(figsize=(0.6 + 4.6 * 2 * len(over), 3.4 * len(meanings) + 1.2))
+    figure = Figure(figsize=(max(12, 9.2 * len(over)), 3.4 * len(meanings) + 1.2))
     grid = figure.subplots(len(meanings), 2 * len(over), squeeze=False, sharey="col")
     for line, meaning in zip(grid, meanings, strict=True):
         for at, axis in enumerate(over):
@@ -67,7 +67,7 @@ def _panel(axes: Axes, rows: list[Row], axis: str, title: str, values: Callable[
     axes.set(xscale="log", yscale="log", title=title, xlabel=axis)
     ticks(axes, [row.parameters[name_of] for row in rows])
     axes.yaxis.set_major_formatter(FuncFormatter(short))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: short(value, _) if f"{value:e}"[0] in "25" else ""))
 
 
 def _per_tuple(row: Row) -> list[float]:
