@@ -5,17 +5,35 @@ No fastmath: a score must equal itself. Compiled code is cached on disk, so only
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
-import numba
-from numba.core.types import unliteral
-
 from skyband.errors import StateError
 
+
+def _started() -> Any:
+    """Numba, with its tables of types loaded: without the garbage collector, which finds nothing there and takes 40 %
+    of the time. Every worker of Spark pays this in its first trigger.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        import numba
+        from numba.core.registry import cpu_target
+
+        cpu_target.typing_context.refresh()
+        cpu_target.target_context.refresh()
+    finally:
+        if collects:
+            gc.enable()
+    return numba
+
+
+numba = _started()
 F = TypeVar("F", bound=Callable[..., Any])
 _FLAGS: dict[str, Any] = {"fastmath": False, "error_model": "numpy", "nogil": True}
 
@@ -50,7 +68,7 @@ def _bare(function: F, **more: Any) -> F:
     if typed is not None:
 
         def widened(args: Any, kws: Any) -> Any:
-            number: Any = unliteral
+            number = numba.core.types.unliteral
             return typed(tuple(map(number, args)), {name: number(one) for name, one in dict(kws).items()})
 
         compiled.get_call_template = widened
