@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,17 +39,24 @@ _DEPLOY = "org.apache.spark.deploy"
 class Cluster:
     master: str
     workers: list[subprocess.Popen[bytes]]
+    hire: Callable[[], subprocess.Popen[bytes]]  # one worker more
 
 
 @contextmanager
 def cluster(folder: Path, python: Path, workers: int = 2) -> Iterator[Cluster]:
     """A master and workers of one core each. `python`: what executors run."""
     port = _free()
+    url = f"spark://127.0.0.1:{port}"
     env = {**os.environ, "SPARK_HOME": str(HOME), "PYSPARK_PYTHON": str(python), "SPARK_NO_DAEMONIZE": "1"}
     env |= {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
     env.pop("PYTHONPATH", None)  # nothing of ours comes to executors but what is shipped
     here = ["--host", "127.0.0.1", "--webui-port", "0"]
     started: list[subprocess.Popen[bytes]] = []
+
+    def hire() -> subprocess.Popen[bytes]:
+        number = len(started) - 1
+        place = ["--cores", "1", "--memory", "2g", "--work-dir", str(folder / f"work{number}")]
+        return start(f"worker{number}", "worker.Worker", *place, url)
 
     def start(name: str, what: str, *arguments: str) -> subprocess.Popen[bytes]:
         with (folder / f"{name}.log").open("wb") as log:
@@ -59,12 +66,9 @@ def cluster(folder: Path, python: Path, workers: int = 2) -> Iterator[Cluster]:
 
     try:
         start("master", "master.Master", "--port", str(port))
-        url = f"spark://127.0.0.1:{port}"
-        for number in range(workers):
-            place = ["--cores", "1", "--memory", "2g", "--work-dir", str(folder / f"work{number}")]
-            start(f"worker{number}", "worker.Worker", *place, url)
+        hired = [hire() for _ in range(workers)]
         _await(lambda: (folder / "master.log").read_text().count("Registering worker") == workers, folder)
-        yield Cluster(url, started[1:])
+        yield Cluster(url, hired, hire)
     finally:
         for process in reversed(started):
             process.kill()

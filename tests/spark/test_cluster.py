@@ -53,14 +53,15 @@ def put_rows(folder: Path) -> None:
 
 
 def kill_a_worker(found: Cluster, folder: Path, driver: subprocess.Popen[bytes], kind: str) -> None:
-    """By its id, when the kind's second trigger has been committed; its executor follows it."""
+    """By its id, when the kind's second trigger has been committed; its executor follows it, and a new one comes."""
     deadline = time.monotonic() + 400
     while committed(folder, kind) < 2:
         assert driver.poll() is None and time.monotonic() < deadline, (folder / "driver.log").read_text()
         time.sleep(0.02)
-    victim = found.workers.pop()
+    victim = found.workers.pop(0)
     os.kill(victim.pid, signal.SIGKILL)
     victim.wait()
+    found.workers.append(found.hire())
 
 
 def play(folder: Path, python: Path, archive: Path, *, kill: bool) -> None:
@@ -68,8 +69,8 @@ def play(folder: Path, python: Path, archive: Path, *, kill: bool) -> None:
     with cluster(folder, python) as found:
         driver = start_driver(folder, found, archive, python)
         try:
-            if kill:
-                kill_a_worker(found, folder, driver, next(iter(KINDS)))
+            for kind in KINDS if kill else ():  # the driver takes one after the other
+                kill_a_worker(found, folder, driver, kind)
             assert driver.wait(900) == 0, (folder / "driver.log").read_text()[-3000:]
         finally:
             driver.kill()
