@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from skyband.batch import Batch, is_string
 from skyband.columns import name_bits
+from skyband.engines.contract import Engine
 from skyband.engines.registry import choose
 from skyband.errors import BatchError
 from skyband.pushes import Judged, Push
@@ -63,6 +64,12 @@ class Combining(Standing):
             self._first = self._new_register(unit)
         super().start(unit)
 
+    def engine_class(self) -> type[Engine]:
+        """With `repeat` nothing is dominated, so there is nothing to sweep."""
+        from skyband.engines.incomplete.parts import Parts
+
+        return Parts if self.algorithm == "SWEEP" and not self.judges_again else super().engine_class()
+
     def engine_options(self) -> dict[str, Any]:
         from skyband.engines.incomplete.recipe import recipe_of
 
@@ -72,7 +79,7 @@ class Combining(Standing):
     def _new_register(self, unit: int | None) -> Register:
         from skyband.engines.incomplete.register import Register
 
-        return Register(self.asked(unit)[0].length, timed=self.timed)
+        return Register(self.asked(unit)[0].length, len(self.example.parts), timed=self.timed)
 
     # --- rows
 
@@ -150,7 +157,8 @@ class Combining(Standing):
         return {"names": self._names(push.batch)[here], "parts": self._parts(push.batch)[here]}
 
     def _live(self) -> Ints:
-        return np.union1d(self.machine.serials()[0], self.machine.shown())
+        live = np.sort(np.concatenate([self.machine.serials()[0], self.machine.shown()]))
+        return live[np.flatnonzero(np.diff(live, prepend=-1))]
 
     # --- queries come and go
 

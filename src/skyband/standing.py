@@ -96,10 +96,11 @@ class Standing(Reporting):
         if self.engine is None:
             asked = self.asked(unit)
             self._set_lanes(asked)
-            kind, quiet = self.example.kind, self.options.emit == "batch"
-            engine = load(kind, self.algorithm, family=self.family)
-            more = self.engine_options()
-            self.engine = engine(asked, self.example.tuning, timed=self.timed, quiet=quiet, **more)
+            quiet, more = self.options.emit == "batch", self.engine_options()
+            self.engine = self.engine_class()(asked, self.example.tuning, timed=self.timed, quiet=quiet, **more)
+
+    def engine_class(self) -> type[Engine]:
+        return load(self.example.kind, self.algorithm, family=self.family)
 
     def engine_options(self) -> dict[str, Any]:
         """What the engine must know besides."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from skyband import Last, Linear, Monitor, TopKIncomplete
 from skyband.datasets.generators import appearances
 from skyband.engines.incomplete.parts import Parts as Engine
+from skyband.engines.incomplete.sweep import SWEEP
 from skyband.errors import BatchError, QueryError
 from skyband.oracle import Oracle
 
@@ -202,6 +203,7 @@ def play(scene: Parts) -> Monitor:
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweeps from the first rows on."""
     monkeypatch.setattr(Engine, "least", 1)
+    monkeypatch.setattr(SWEEP, "least", 1)
 
 
 @st.composite

@@ -45,9 +45,8 @@ from skyband.kernels.pieces import (
     value_of,
 )
 from skyband.kernels.records import BITS, NEVER
-from skyband.kernels.sweeping import Bench, sweep
 
-KEEP, SWEEP, ASK = range(3)  # what is done when a group has grown: nothing, a sweep, the caller is asked
+KEEP, ASK = range(2)  # what is done when a group has grown: nothing, or the caller is asked
 DONE, ROWS, LISTS, ORDER, OUT, GROWN = range(6)  # why a kernel stops
 
 
@@ -360,7 +359,6 @@ def short_of_room(store: Store, views: Records, g: int, out: Records, margin: in
 def take_pieces(
     store: Store,
     recipe: Recipe,
-    bench: Bench,
     views: Records,  # from the shortest to the longest
     asked: Records,
     arrivals: Columns,  # sorted by group, in order within a group
@@ -372,7 +370,6 @@ def take_pieces(
     more: bool,
     repeat: int,
     rule: int,
-    least: int,  # rows that a group may have without a sweep
     out: Records,
     step: Records,
 ) -> Any:
@@ -424,10 +421,7 @@ def take_pieces(
             if facts[TOUCHED]:
                 settle(store, views, asked, g, quiet, out, step)
             a += 1
-            if rule == SWEEP and packs[g]["size"] > packs[g]["limit"]:
-                sweep(store, recipe, bench, g, alive, serial)
-                packs[g]["limit"] = max(least, packs[g]["size"] + packs[g]["size"] // 10)
-            elif rule == ASK and (
+            if rule == ASK and (
                 packs[g]["size"] - packs[g]["dead"] > packs[g]["limit"] or packs[g]["seen"] >= packs[g]["tick"]
             ):
                 facts[ARRIVAL] = a

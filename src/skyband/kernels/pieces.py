@@ -116,9 +116,20 @@ class Store(NamedTuple):
 
 
 @inlined
+def mix(name: np.int64, group: np.int64) -> Any:
+    """63 bits of a hash; in halves, so that no product overflows."""
+    bits = np.uint64(name)
+    mixed = (
+        (bits & np.uint64(0xFFFFFFFF)) * np.uint64(0x9E3779B1)
+        ^ (bits >> np.uint64(32)) * np.uint64(0x85EBCA77)
+        ^ np.uint64(group) * np.uint64(0xC2B2AE3D)
+    )
+    return np.int64((mixed ^ (mixed >> np.uint64(29))) & np.uint64(0x7FFFFFFFFFFFFFFF))
+
+
+@inlined
 def home_of(name: np.int64, group: np.int64, mask: int) -> Any:
-    mixed = (np.uint64(name) ^ (np.uint64(group) << np.uint64(40))) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
+    return mix(name, group) & mask
 
 
 @close

@@ -1,55 +1,28 @@
-"""SWEEP: interval dominance by a lazy sweep from the newest row to the oldest (haghani2009, Definition 1).
-
-Each row is an instance of its object: the object as it will be when all older rows have expired. `current` takes its
-newer rows, `best` adds the highest value for every part that they lack. What cannot reach the k best current scores
-of distinct newer objects is no answer for as long as it lives, and goes. An instance that goes takes the older ones
-of its object with it: their best is no higher.
-"""
+"""Interval dominance by a lazy sweep from the newest row to the oldest (haghani2009, Definition 1)."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skyband.kernels.combine import Recipe, combine
 from skyband.kernels.compile import close, uncounted
-from skyband.kernels.leaders import above_floor, pull, put
-from skyband.kernels.pieces import (
-    LIVE,
+from skyband.kernels.objects import (
     NOWHERE,
-    ONCE,
     SWEPT,
-    Floats,
+    TOUCHED,
+    Asked,
     Records,
     Store,
+    above_floor,
     assess,
-    forget_thing,
-    release,
-    unlink,
-)
-from skyband.kernels.records import NEVER
-
-NOTE = np.dtype(  # of an object, during a sweep
-    [
-        ("sweep", "i8"),  # the last one that has seen it
-        ("current", "f8"),  # of its newer rows
-        ("best", "f8"),  # -inf: an instance has gone, and the older ones with it
-        ("held", "f8"),  # its current score, if it is among the k best; else -inf
-    ],
-    align=True,
+    pull,
+    put,
 )
 
-
-class Bench(NamedTuple):
-    """What a sweep works with."""
-
-    notes: Records  # by object
-    values: Floats  # by object and part: those of its newer rows, else low; then the same with high
-    top: Floats  # the k best current scores, rising
-
-
-SLACK = 1e-9  # sums from differences are rounded: what is dropped must be lower by so much of the range
+Floats = NDArray[np.float64]
 
 
 @uncounted
@@ -80,72 +53,61 @@ def raise_top(top: Floats, size: int, was: float, score: float) -> Any:
 
 
 @close
-def advance(recipe: Recipe, bench: Bench, o: int, p: int, value: float, linear: bool) -> None:
-    """An instance one row older: its current and its best score. Sums go by differences, with the slack."""
-    notes = bench.notes
-    if linear:
-        weight = recipe.slopes[p]
-        notes[o]["current"] += weight * (value - recipe.lows[p])
-        notes[o]["best"] -= weight * (recipe.highs[p] - value)
-    else:
-        d, half = len(recipe.lows), len(bench.values) // 2
-        bench.values[o * d + p] = bench.values[half + o * d + p] = value
-        notes[o]["current"] = combine(recipe, bench.values, o * d)
-        notes[o]["best"] = combine(recipe, bench.values, half + o * d)
+def sweep(store: Store, recipe: Recipe, asked: Asked, g: int, alive: Records, serial: int) -> None:
+    """Drop the instances of a group that interval dominance allows to drop.
 
-
-@uncounted
-def sweep(store: Store, recipe: Recipe, bench: Bench, g: int, alive: Records, serial: int) -> None:
-    """Drop the instances of a group that interval dominance allows to drop, and squeeze its order."""
-    rows, things, order, notes = store.rows, store.things, store.order, bench.notes
-    d, K, linear, half = len(recipe.lows), len(bench.top), recipe.linear, len(bench.values) // 2
-    head, size = store.packs[g]["head"], store.packs[g]["size"]
-    end = head + size
+    Each row is an instance of its object: the object as it will be when all older rows have expired. `current` takes
+    its newer rows, `best` adds the highest value for every part that they lack. What cannot reach the k best current
+    scores of distinct newer objects is no answer for as long as it lives. An instance that goes takes the older ones
+    of its object with it: their best is no higher.
+    """
+    rows, objects, group, d = store.rows, store.objects, store.groups[g], len(recipe.lows)
     store.facts[SWEPT] += 1
-    number, slack = store.facts[SWEPT], SLACK * (recipe.most - recipe.least) if linear else 0.0
-    to, full, bound, cut = end, 0, -np.inf, 0
-    for place in range(end - 1, head - 1, -1):
-        r = order[place]
-        o = rows[r]["object"]
-        if notes[o]["sweep"] != number:
-            notes[o]["sweep"] = number
-            notes[o]["current"] = recipe.least
-            notes[o]["best"] = recipe.most + slack
-            notes[o]["held"] = -np.inf
-            for j in range(0 if linear else d):
-                bench.values[o * d + j] = recipe.lows[j]
-                bench.values[half + o * d + j] = recipe.highs[j]
-        gone = notes[o]["best"] == -np.inf
-        if not gone:
-            advance(recipe, bench, o, rows[r]["part"], rows[r]["value"], linear)
-            if notes[o]["best"] < bound:
-                notes[o]["best"] = -np.inf
-                # of those who were shown the newest row stays, so that they are not new when they come back
-                gone = things[o]["newest"] != r or (store.sights[o]["shown"] | store.sights[o]["inside"]) == 0
-                if store.sights[o]["score"] >= store.fronts[g]["score"] and above_floor(store, g, o, o):
-                    pull(store, g, 0, o)
-                    store.sights[o]["score"] = np.nan
-                cut += 1
-            elif notes[o]["current"] > bound:
-                full = raise_top(bench.top, full, notes[o]["held"], notes[o]["current"])
-                notes[o]["held"] = notes[o]["current"]
-                bound = bench.top[0] if full == K else bound
-        if gone:
-            unlink(rows, things, r)
-            release(rows, store.facts, alive, serial, r)
-            if things[o]["rows"] == 0:
-                forget_thing(store, o)
-        else:
+    number, end = store.facts[SWEPT], group["head"] + group["size"]
+    to, full, bound, dropped = end, 0, -np.inf, 0
+    for place in range(end - 1, group["head"] - 1, -1):
+        o, stamp = rows[place]["object"], rows[place]["stamp"]
+        one = objects[o]
+        if one["best"] >= bound and not one["score"] > bound:  # nor is any instance of it lower, or higher
             to -= 1
-            order[to] = r
-    store.facts[LIVE] -= to - head
-    store.packs[g]["head"] = to
-    store.packs[g]["size"] = end - to
-    for place in range(to, end if cut else to):
-        r = order[place]
-        o = rows[r]["object"]
-        if notes[o]["best"] == -np.inf and things[o]["newest"] == r:
-            assess(store, recipe, o, 0, NOWHERE, ONCE)
-            if above_floor(store, g, o, o):
-                put(store, g, 0, o)
-    store.fronts[g]["low"] = NEVER
+            if to > place:
+                rows[to] = rows[place]
+            continue
+        for p in range(0 if one["best"] == -np.inf else d):
+            store.instance[p] = store.values[o * d + p] if store.stamps[o * d + p] >= stamp else recipe.highs[p]
+        if one["best"] == -np.inf or combine(recipe, store.instance, 0) < bound:
+            if one["best"] > -np.inf:
+                if one["front"]:
+                    pull(store, g, o)
+                one["best"] = -np.inf
+                store.dropped[dropped] = o
+                dropped += 1
+            # of those who were shown the newest row stays, so that they are not new when they come back
+            if one["serial"] != rows[place]["serial"] or (not one["shown"] and not one["told"]):
+                store.stamps[o * d + rows[place]["part"]] = NOWHERE
+                store.values[o * d + rows[place]["part"]] = recipe.lows[rows[place]["part"]]
+                if one["serial"] == rows[place]["serial"]:
+                    one["stamp"] = NOWHERE
+                if rows[place]["serial"] >= serial:
+                    alive[rows[place]["serial"] - serial] = False
+                continue
+        elif one["score"] > bound:
+            for p in range(d):
+                store.instance[p] = store.values[o * d + p] if store.stamps[o * d + p] >= stamp else recipe.lows[p]
+            current = combine(recipe, store.instance, 0)
+            if current > bound:
+                note = store.notes[o]
+                full = raise_top(store.top, full, note["held"] if note["sweep"] == number else -np.inf, current)
+                note["sweep"], note["held"] = number, current
+                bound = store.top[0] if full == asked.k else bound
+        to -= 1
+        if to > place:
+            rows[to] = rows[place]
+    group["head"], group["size"] = to, end - to
+    for t in range(dropped):  # none is in an answer
+        o = store.dropped[t]
+        if objects[o]["stamp"] > NOWHERE:
+            assess(store, recipe, o, group["now"] - asked.length)
+            if above_floor(store, g, o):
+                put(store, asked, d, g, o)
+    store.facts[TOUCHED] = 0

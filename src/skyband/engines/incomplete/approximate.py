@@ -48,10 +48,6 @@ class Approximate(Parts):
         self.lore: dict[int, dict[str, Records]] = {}  # by group: what it knows of its stream
         self._fed = 0
 
-    @property
-    def _rule(self) -> int:
-        return ASK
-
     def _grow(self, total: int) -> None:
         before = len(self.packs)
         super()._grow(total)

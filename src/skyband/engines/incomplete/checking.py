@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from skyband.kernels import objects as kernel
 from skyband.kernels import pieces
+from skyband.kernels.combine import score_of
 
 if TYPE_CHECKING:
     from skyband.engines.incomplete.parts import Parts
+    from skyband.engines.incomplete.sweep import SWEEP
 
 
 def check_parts(engine: Parts) -> None:
@@ -94,3 +97,51 @@ def _value(engine: Parts, valid: list[int], part: int) -> float:
             total += value
         return total
     return values[-1]
+
+
+def check_sweep(engine: SWEEP) -> None:
+    """The invariants of SWEEP, from the rows up."""
+    d, objects = engine.d, engine.objects
+    live = np.flatnonzero(objects["group"] >= 0)
+    assert len(live) + engine.facts[kernel.FREE] == len(objects), "a place is free, or an object's"
+    assert len({(int(one["group"]), int(one["name"])) for one in objects[live]}) == len(live), "an id is one object"
+    assert not engine.facts[kernel.TOUCHED] and not objects["rank"].any(), "no step is open"
+    fronted = 0
+    for g, group in enumerate(engine.groups):
+        start, room, head, size = (int(group[name]) for name in ("start", "room", "head", "size"))
+        assert start <= head and head + size <= start + room, "a run lies in its group's place"
+        run, bound = engine.rows[head : head + size], int(group["now"]) - engine.length
+        assert (np.lexsort((run["serial"], run["stamp"])) == np.arange(size)).all(), "the oldest first"
+        assert (run["stamp"] > bound).all(), "what has expired is gone"
+        newest = {int(row["object"]): row for row in run}
+        assert len({(int(row["object"]), int(row["part"])) for row in run}) == size, "a part comes once"
+        ranked = []
+        for o, last in newest.items():
+            assert objects["group"][o] == g
+            assert (objects["stamp"][o], objects["serial"][o]) == (last["stamp"], last["serial"])
+            mine = run[run["object"] == o]
+            stamps, values = engine.stamps[o * d : o * d + d], engine.recipe.lows.copy()
+            assert sorted(stamps[stamps > bound]) == mine["stamp"].tolist(), "stamps are those of its rows"
+            values[mine["part"]] = mine["value"]
+            score = score_of(engine.recipe, values)
+            assert np.isnan(score) or objects["score"][o] >= score, "a score falls while nothing comes"
+            assert not objects["front"][o] or objects["score"][o] == score, "in the front it is known"
+            if not np.isnan(score):
+                ranked.append((score, int(last["stamp"]), int(last["serial"]), o))
+        ranked.sort(reverse=True)
+        best = engine.fronts[group["first"] : group["first"] + group["best"]].tolist()
+        fronted += len(best)
+        assert objects["front"][best].all() and best == [o for *_, o in ranked[: len(best)]], "the best, in order"
+        floor = (float(group["score"]), int(group["stamp"]), int(group["serial"]))
+        assert all(one[:3] >= floor for one in ranked[: len(best)]), "they are above the floor"
+        assert all(one[:3] < floor for one in ranked[len(best) :]), "and nobody else is"
+        assert len(best) >= engine.k or group["stamp"] == kernel.NOWHERE, "a front is long enough, or has all"
+        stamps = engine.stamps.reshape(-1, d)[best]
+        assert (stamps[stamps > kernel.NOWHERE] >= group["next"]).all(), "nothing in it expires before its time"
+        told = engine.told[group["first"] : group["first"] + group["told"]]
+        assert objects["told"][told["object"]].tolist() == list(range(1, len(told) + 1))
+        if not group["open"]:
+            assert told["object"].tolist() == best[: engine.k], "the first k are the answer"
+            assert told["score"].tolist() == objects["score"][best[: engine.k]].tolist()
+    assert fronted == objects["front"][live].sum(), "who is marked is in a front"
+    assert engine.groups["told"].sum() == (objects["told"][live] > 0).sum()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from skyband.query import TopKIncomplete
 
 ROW = 40 + 4 + 120  # bytes: a row, its place in the order, and its share of an object with scores and values
-ENTRY = 24 * 4  # of the register, for a valid row: places of 24 bytes, a quarter of them in use
 SKETCH = 256 * 24 * 8  # of one part
 USUAL = 20  # budget, times k
 
@@ -24,7 +23,9 @@ class Expected:
 
 def row_model(query: TopKIncomplete, algorithm: str, n: int | None) -> Expected:
     """What a group of n valid rows will keep (None: not known)."""
-    register = ENTRY * (n or 0) if query.repeat is None else 0
+    register = (
+        3 * (16 + 8 * len(query.parts)) * (n or 0) if query.repeat is None else 0
+    )  # one part for each id, at most
     notes: tuple[str, ...] = ()
     if query.repeat is None:
         notes = ("Besides, each valid row has its id and part registered: a second one of a part is rejected.",)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skyband.engines.certain.arena import recast
 from skyband.engines.certain.bands import Bands
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints, Ranked
-from skyband.engines.incomplete.register import Register
+from skyband.engines.incomplete.register import ENTRY, Register
 from skyband.errors import StateError
 from skyband.kernels import pieces
 from skyband.kernels.assembling import (
@@ -33,9 +33,7 @@ from skyband.kernels.assembling import (
 from skyband.kernels.combine import Recipe
 from skyband.kernels.pieces import ASKED, FACTS, FRONT, PACK, PIECE, ROW, SIGHT, THING, TOLD, VIEW, Store
 from skyband.kernels.records import BITS, CHANGE, NEVER
-from skyband.kernels.register import ENTRY
 from skyband.kernels.routing import stable_order
-from skyband.kernels.sweeping import NOTE, Bench
 from skyband.tuning import Tuning
 
 Records = NDArray[Any]
@@ -50,7 +48,7 @@ class Parts:
 
     name = ""
     least = 32  # rows that a group may have without a sweep
-    rule = KEEP  # with `repeat` nothing else can be done: a part may always come back with its highest value
+    rule = KEEP
 
     def __init__(
         self,
@@ -92,14 +90,8 @@ class Parts:
         self.order, self.lists = np.zeros(0, np.int32), np.zeros(0, np.int32)
         self.packs, self.fronts = np.zeros(0, PACK), np.zeros(0, FRONT)
         self.touched, self.waiting = np.zeros(0, np.int32), np.zeros(0, np.int32)
-        self._set_bench()
         self._more_room(SMALLEST, SMALLEST)
         assert len(self.sights) == V * len(self.things)
-
-    def _set_bench(self) -> None:
-        """What a sweep works with; by object."""
-        size = len(self.things) if self.rule != KEEP else 0
-        self.bench = Bench(np.zeros(size, NOTE), np.zeros(2 * size * self.d), np.zeros(int(self.views["k"].max())))
 
     @property
     def groups(self) -> Records:
@@ -153,7 +145,6 @@ class Parts:
             while 2 * len(self.things) > size - 4:
                 size *= 2
             self._index(2 * size)
-        self._set_bench()
 
     def _index(self, size: int) -> None:
         """The table of objects anew."""
@@ -246,7 +237,7 @@ class Parts:
         visits = self._visits(groups, columns.now, arrivals)
         alive = np.zeros(arrivals.size, np.bool_)
         out = self._run(columns, visits, alive, arrivals)
-        taken = _Taken(columns.now, columns.rows)
+        taken = Taken(columns.now, columns.rows)
         changes: Changes = self._ordered(out, visits, taken, arrivals, alive)
         return changes
 
@@ -277,7 +268,6 @@ class Parts:
         reason: int = take_pieces(
             self.store,
             self.recipe,
-            self.bench,
             self.views,
             self.queries,
             columns,
@@ -288,17 +278,11 @@ class Parts:
             self.quiet,
             arrivals.more,
             self.repeat,
-            self._rule,
-            self.least,
+            self.rule,
             out,
             step,
         )
         return reason
-
-    @property
-    def _rule(self) -> int:
-        """With `repeat` nothing is dominated."""
-        return self.rule if self.repeat == pieces.ONCE else KEEP
 
     def _prune(self, group: int, alive: Bools, serial: int, out: Records, step: Records) -> Records:
         """A group has grown past its limit, and the rule is to ask; returns where changes are written."""
@@ -367,7 +351,6 @@ class Parts:
             fresh["shown"][shown, self.queries["view"][j]] |= BITS[j]
         self.sights, self.told = fresh.reshape(-1), np.zeros(fresh.size, TOLD)
         self.values = np.zeros(len(self.sights) * self.d)
-        self._set_bench()
         if self.register is not None:
             self.register.shorten(int(self.views["length"].max()))
         self._rebuild(now)
@@ -484,9 +467,8 @@ class Parts:
 
     @property
     def nbytes(self) -> int:
-        bench = sum(array.nbytes for array in self.bench)
         register = 0 if self.register is None else self.register.nbytes
-        return sum(array.nbytes for array in self.store) + bench + register
+        return sum(array.nbytes for array in self.store) + register
 
     # --- state
 
@@ -568,11 +550,16 @@ class Parts:
         check_parts(self)
 
 
-class _Taken(dict[str, Any]):
+class Taken(dict[str, Any]):
     """What `Bands._ordered` reads of arrivals."""
 
     def __init__(self, now: Ints, rows: Ints) -> None:
         super().__init__(now=now, row=rows)
+
+
+def within(sizes: Ints) -> Ints:
+    """The places within runs of these sizes, one run after another."""
+    return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
 def _fronts(size: int) -> Records:

@@ -8,18 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Bools, Ints
-from skyband.kernels.register import ENTRY, NONE, judge_rows, lay_out, undo
+from skyband.kernels.register import FREE, GROUP, NAME, NEW, STAMPS, judge_rows, lay_out, undo
 
 Records = NDArray[Any]
-SMALLEST = 1024
+SMALLEST = 256
+FULL = 0.625  # of the places, in use
+ENTRY = np.dtype([("name", "i8"), ("stamp", "i8"), ("group", "i4"), ("part", "i4")], align=True)  # as it is stored
 
 
 class Register:
     """The valid rows of every group, by id and part; all of the queries look at one length of window."""
 
-    def __init__(self, length: int, *, timed: bool) -> None:
-        self.length, self.timed = length, timed
-        self.table = _empty(SMALLEST)
+    def __init__(self, length: int, d: int, *, timed: bool) -> None:
+        self.length, self.d, self.timed = length, d, timed
+        self.table = self._empty(SMALLEST)
         self.used = 0
         self._log: Ints | None = None  # how to undo what was judged last, if it was not taken
         self._before: tuple[Records, int] | None = None  # or what there was before
@@ -46,12 +48,11 @@ class Register:
             self._log = log = np.empty((len(rows), 2), np.int64)
         else:
             self._before = self.table, self.used
-            self.table = self.table.copy()
+            self._lay_out(len(self.table), 0, self._bounds(counts, clocks, rows, 0))
         done = 0
         while done < len(rows):
-            if 2 * self.used >= len(self.table):
-                self._make_room(1, self._bounds(counts, clocks, rows, done))
-            used = np.array([self.used, len(self.table) // 2])
+            self._make_room(1, self._bounds(counts, clocks, rows, done))
+            used = np.array([self.used, FULL * len(self.table)], np.int64)
             done = judge_rows(
                 self.table,
                 names,
@@ -79,7 +80,7 @@ class Register:
         if self._before is not None:
             self.table, self.used = self._before
         elif self._log is not None:
-            undo(self.table, self._log)
+            undo(self.table.reshape(-1), self._log)
         self.keep()
 
     def shorten(self, length: int) -> None:
@@ -95,50 +96,54 @@ class Register:
 
     def _make_room(self, more: int, bounds: Ints) -> None:
         """Places for so many more: what has expired goes, and a table that is still full grows."""
-        if 2 * (self.used + more) <= len(self.table):
+        if self.used + more <= FULL * len(self.table):
             return
-        old, size = self.table, len(self.table)
-        self.table = _empty(size)
+        self._lay_out(len(self.table), more, bounds)
+
+    def _lay_out(self, size: int, more: int, bounds: Ints) -> None:
+        old, self.table = self.table, self._empty(size)
         self.used = lay_out(old, bounds, self.table)
-        while 4 * (self.used + more) > size:
+        while 3 * (self.used + more) > size:
             size *= 2
         if size > len(self.table):
-            old, self.table = self.table, _empty(size)
-            self.used = lay_out(old, bounds, self.table)
+            self._lay_out(size, more, bounds)
+
+    def _empty(self, size: int) -> Ints:
+        table = np.empty((size, STAMPS + self.d), np.int64)
+        table[:, GROUP] = FREE
+        return table
 
     # --- by group
 
     def entries(self, groups: Ints, now: Ints) -> tuple[Records, Ints]:
         """The valid entries of these groups, group by group, and how many of each."""
         self.undo()
-        found = self.table[self.table["part"] >= 0]
-        found = found[(found["stamp"] > NEW) & (found["group"] < len(now))]
-        found = found[found["stamp"] > now[found["group"]] - self.length]
-        seats = np.full(int(max(groups.max(initial=-1), found["group"].max(initial=-1))) + 1, -1)
+        found = self.table[(self.table[:, GROUP] >= 0) & (self.table[:, GROUP] < len(now))]
+        stamps = found[:, STAMPS:]
+        valid = (stamps > NEW) & (stamps > (now[found[:, GROUP]] - self.length)[:, None])
+        row, part = np.nonzero(valid)
+        seats = np.full(int(max(groups.max(initial=-1), found[:, GROUP].max(initial=-1))) + 1, -1)
         seats[groups] = np.arange(len(groups))
-        found = found[seats[found["group"]] >= 0]
-        order = np.lexsort((found["part"], found["name"], found["stamp"], seats[found["group"]]))
-        found = found[order]
-        return found, np.bincount(seats[found["group"]], minlength=len(groups))
+        entries = np.zeros(len(row), ENTRY)
+        entries["name"], entries["group"] = found[row, NAME], found[row, GROUP]
+        entries["stamp"], entries["part"] = stamps[valid], part
+        entries = entries[seats[entries["group"]] >= 0]
+        seat = seats[entries["group"]]
+        entries = entries[np.lexsort((entries["part"], entries["name"], entries["stamp"], seat))]
+        return entries, np.bincount(seat, minlength=len(groups))
 
     def restore(self, entries: Records, sizes: Ints) -> None:
-        entries = entries.copy()
-        entries["group"] = np.repeat(np.arange(len(sizes)), sizes)
-        size = SMALLEST
-        while 4 * len(entries) > size:
-            size *= 2
-        self.table = _empty(size)
-        self.used = lay_out(entries, np.full(len(sizes), -(2**63)), self.table)
+        group = np.repeat(np.arange(len(sizes)), sizes)
+        order = np.lexsort((entries["name"], group))
+        name, group, entries = entries["name"][order], group[order], entries[order]
+        fresh = np.ones(len(order), np.bool_)
+        fresh[1:] = (name[1:] != name[:-1]) | (group[1:] != group[:-1])
+        found = np.full((int(fresh.sum()), STAMPS + self.d), NEW)
+        found[:, NAME], found[:, GROUP] = name[fresh], group[fresh]
+        found[np.cumsum(fresh) - 1, STAMPS + entries["part"]] = entries["stamp"]
+        self.table = found
+        self._lay_out(SMALLEST, 0, np.full(len(sizes), NEW))
 
     @property
     def nbytes(self) -> int:
         return int(self.table.nbytes)
-
-
-NEW = np.iinfo(np.int64).min
-
-
-def _empty(size: int) -> Records:
-    table = np.zeros(size, ENTRY)
-    table["part"] = NONE
-    return table

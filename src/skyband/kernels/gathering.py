@@ -1,0 +1,297 @@
+"""Objects put together from rows that come at most once while they are valid, with no work for what expires unseen.
+
+A count window's step is an arrival and what it pushes out; in time windows the rows that leave at one instant are a
+step, and each arrival is one. The kept rows of a group are a run, the oldest first.
+
+Cost of an arrival: one look into the table, two scores, one comparison with the floor of the front. Room is made by
+the caller: kernels stop when there could be too little for the next step.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skyband.kernels.combine import Recipe
+from skyband.kernels.compile import close, uncounted, uncounted_kernel
+from skyband.kernels.objects import (
+    ARRIVAL,
+    DONE,
+    FREE,
+    FRONTS,
+    LISTED,
+    NOWHERE,
+    OBJECTS,
+    OUT,
+    PLACE,
+    ROWS,
+    TOUCHED,
+    VISIT,
+    WRITTEN,
+    Asked,
+    Records,
+    Store,
+    above_floor,
+    assess,
+    place_of,
+    pull,
+    put,
+    refill,
+)
+from skyband.kernels.pieces import mix
+from skyband.kernels.records import BITS, NEVER
+from skyband.kernels.sweeping import sweep
+
+
+class Columns(NamedTuple):
+    """Arrivals, sorted by group, in order within a group."""
+
+    names: Records
+    parts: Records
+    values: Records
+    stamps: Records
+    now: Records
+    rows: Records
+
+
+@uncounted
+def let_expire(store: Store, d: int, g: int, bound: int) -> None:
+    """Who loses a row leaves the front; when the next one will."""
+    group, due = store.groups[g], NEVER
+    i = group["first"]
+    while i < group["first"] + group["best"]:
+        o, oldest = store.fronts[i], NEVER
+        for p in range(d):
+            if store.stamps[o * d + p] > NOWHERE:
+                oldest = min(oldest, store.stamps[o * d + p])
+        if oldest <= bound:
+            pull(store, g, o)
+        else:
+            due = min(due, oldest)
+            i += 1
+    group["next"] = due
+
+
+@uncounted
+def settle(store: Store, recipe: Recipe, asked: Asked, g: int, bound: int, out: Records, step: Records) -> None:
+    """The step ends: who was touched finds its place again, and answers are compared."""
+    group = store.groups[g]
+    for t in range(store.facts[TOUCHED]):
+        o = store.touched[t]
+        if store.objects[o]["stamp"] > bound:
+            assess(store, recipe, o, bound)
+            if above_floor(store, g, o):
+                put(store, asked, len(recipe.lows), g, o)
+    store.facts[TOUCHED] = 0
+    if group["best"] < asked.k and group["stamp"] > NOWHERE:
+        refill(store, recipe, asked, g, bound)
+    if not asked.quiet:
+        compare(store, asked, g, out, step)
+
+
+@uncounted
+def compare(store: Store, asked: Asked, g: int, out: Records, step: Records) -> None:
+    """How the answers differ from those told last, from the first place on that has changed."""
+    group, objects = store.groups[g], store.objects
+    first, low, told, size = group["first"], group["low"], group["told"], min(asked.k, group["best"])
+    group["low"] = NEVER
+    if low >= asked.k:
+        return
+    for j in range(low, size):
+        objects[store.fronts[first + j]]["rank"] = j + 1
+    for q in range(len(asked.ks)):
+        k, before, bit = asked.ks[q], asked.was[q], BITS[q]
+        for j in range(low, min(before, told)):
+            was = store.told[first + j]
+            if not 0 < objects[was["object"]]["rank"] <= k:
+                tell(was["score"], was["stamp"], was["serial"], q, -1, False, store.facts, out, step)
+        for j in range(low, min(k, size)):
+            one = objects[store.fronts[first + j]]
+            if not 0 < one["told"] <= before:
+                tell(one["score"], one["stamp"], one["serial"], q, 1, not one["shown"] & bit, store.facts, out, step)
+            one["shown"] |= bit
+    for j in range(low, told):
+        objects[store.told[first + j]["object"]]["told"] = 0
+    for j in range(low, size):
+        o = store.fronts[first + j]
+        objects[o]["rank"], objects[o]["told"] = 0, j + 1
+        now = store.told[first + j]
+        now["score"], now["stamp"], now["serial"] = objects[o]["score"], objects[o]["stamp"], objects[o]["serial"]
+        now["object"] = o
+    group["told"] = size
+
+
+@uncounted
+def tell(
+    score: float, stamp: int, serial: int, q: int, diff: int, first: bool, facts: Records, out: Records, step: Records
+) -> None:
+    n = facts[WRITTEN]
+    out[n] = step[0]
+    out[n]["key"], out[n]["stamp"], out[n]["serial"] = score, stamp, serial
+    out[n]["query"], out[n]["diff"], out[n]["first"] = q, diff, first
+    facts[WRITTEN] = n + 1
+
+
+@uncounted
+def expire(
+    store: Store, recipe: Recipe, asked: Asked, g: int, until: int, out: Records, step: Records, margin: int
+) -> Any:
+    """Time windows: what time takes, instant by instant; why it stops."""
+    group = store.groups[g]
+    while group["next"] <= until - asked.length:
+        reason = short_of_room(store, asked, g, out, margin)
+        if reason != DONE:
+            return reason
+        bound = group["next"]
+        step[0]["instant"] = bound + asked.length
+        step[0]["row"] = -1
+        let_expire(store, len(recipe.lows), g, bound)
+        if store.facts[TOUCHED]:
+            settle(store, recipe, asked, g, bound, out, step)
+    group["now"] = until
+    return DONE
+
+
+@close
+def let_go(store: Store, g: int, bound: int, alive: Records, serial: int) -> None:
+    """Rows that have expired leave the run."""
+    group = store.groups[g]
+    while group["size"] and store.rows[group["head"]]["stamp"] <= bound:
+        row = store.rows[group["head"]]["serial"] - serial
+        if row >= 0:
+            alive[row] = False
+        group["head"] += 1
+        group["size"] -= 1
+
+
+@close
+def short_of_room(store: Store, asked: Asked, g: int, out: Records, margin: int) -> Any:
+    """Why the next step cannot be taken, or DONE: it can."""
+    group, facts = store.groups[g], store.facts
+    if facts[FREE] == 0:
+        return OBJECTS
+    if facts[LISTED] + 8 * (asked.most + 8) > len(store.fronts):
+        return FRONTS
+    if facts[WRITTEN] + margin > len(out):
+        return OUT
+    if group["head"] + group["size"] == group["start"] + group["room"]:
+        if group["head"] - group["start"] <= group["room"] // 4:
+            return ROWS
+        for i in range(group["size"]):
+            store.rows[group["start"] + i] = store.rows[group["head"] + i]
+        group["head"] = group["start"]
+    return DONE
+
+
+@uncounted_kernel
+def take_once(
+    store: Store,
+    recipe: Recipe,
+    asked: Asked,
+    arrivals: Columns,
+    visits: Records,
+    alive: Records,  # per row of the batch: is it kept now
+    serial: int,  # of the batch's first row
+    more: bool,
+    out: Records,
+    step: Records,
+) -> Any:
+    """Take the arrivals of each visited group, from where the last call stopped; why it stops."""
+    facts, rows, objects, d = store.facts, store.rows, store.objects, len(recipe.lows)
+    margin, joint, length = 0, asked.joint, asked.length
+    for q in range(len(asked.ks)):
+        margin += 2 * asked.ks[q]
+    while facts[VISIT] < len(visits):
+        visit = facts[VISIT]
+        g, end = visits[visit]["group"], visits[visit]["end"]
+        group = store.groups[g]
+        step[0]["visit"] = visit
+        for a in range(max(visits[visit]["begin"], facts[ARRIVAL]), end):
+            facts[ARRIVAL] = a
+            now = arrivals.now[a]
+            bound = now - length
+            reason = DONE if joint else expire(store, recipe, asked, g, now, out, step, margin)
+            if reason == DONE:
+                reason = short_of_room(store, asked, g, out, margin)
+            if reason != DONE:
+                return reason
+            name, stamp, p, number = arrivals.names[a], arrivals.stamps[a], arrivals.parts[a], serial + arrivals.rows[a]
+            place = place_of(store.table, objects, name, g)
+            o = store.table[place] & PLACE
+            if store.table[place] < 0:
+                facts[FREE] -= 1
+                o = np.int64(store.free[facts[FREE]])
+                store.table[place] = (mix(name, g) >> 32 << 32) | o
+                objects[o]["name"], objects[o]["group"], objects[o]["stamp"] = name, g, NOWHERE
+                objects[o]["front"] = objects[o]["told"] = objects[o]["rank"] = 0
+                for j in range(o * d, o * d + d):
+                    store.stamps[j] = NOWHERE
+            if objects[o]["stamp"] <= bound - joint:  # gone and come back is new again
+                objects[o]["shown"] = 0
+                objects[o]["stamp"] = NOWHERE
+            if objects[o]["front"]:
+                pull(store, g, o)
+            touched = facts[TOUCHED] > 0
+            if stamp >= objects[o]["stamp"]:
+                objects[o]["stamp"], objects[o]["serial"] = stamp, number
+            store.stamps[o * d + p], store.values[o * d + p] = stamp, arrivals.values[a]
+            place = group["head"] + group["size"]
+            while place > group["head"] and rows[place - 1]["stamp"] > stamp:  # late
+                rows[place] = rows[place - 1]
+                place -= 1
+            rows[place]["value"], rows[place]["stamp"], rows[place]["serial"] = arrivals.values[a], stamp, number
+            rows[place]["part"], rows[place]["object"] = p, o
+            group["size"] += 1
+            group["now"] = now
+            alive[arrivals.rows[a]] = True
+            let_go(store, g, bound, alive, serial)
+            step[0]["instant"], step[0]["row"] = now, arrivals.rows[a]
+            if joint and group["next"] <= bound:
+                let_expire(store, d, g, bound)
+            if not touched:
+                assess(store, recipe, o, bound)
+                if above_floor(store, g, o):
+                    store.touched[facts[TOUCHED]] = o
+                    facts[TOUCHED] += 1
+            if facts[TOUCHED]:
+                settle(store, recipe, asked, g, bound, out, step)
+            if group["size"] > group["limit"]:
+                sweep(store, recipe, asked, g, alive, serial)
+                group["limit"] = max(asked.least, group["size"] + group["size"] // 10)
+        facts[ARRIVAL] = end
+        if not joint:
+            reason = expire(store, recipe, asked, g, visits[visit]["last"], out, step, margin)
+            if reason != DONE:
+                return reason
+            let_go(store, g, group["now"] - length, alive, serial)
+            group["due"] = rows[group["head"]]["stamp"] + length if group["size"] else NEVER
+        group["open"] = asked.quiet and more
+        facts[VISIT] += 1
+        facts[ARRIVAL] = 0
+    return DONE
+
+
+@uncounted_kernel
+def flush(store: Store, asked: Asked, visits: Records, out: Records, step: Records) -> None:
+    """A quiet batch ends: how answers differ from those it began with."""
+    for visit in range(len(visits)):
+        step[0]["visit"], step[0]["instant"], step[0]["row"] = visit, visits[visit]["last"], -1
+        compare(store, asked, visits[visit]["group"], out, step)
+
+
+@uncounted_kernel
+def rebuild(store: Store, recipe: Recipe, asked: Asked) -> None:
+    """What follows from the runs of all groups, whose rows have not expired; fronts have room."""
+    d = len(recipe.lows)
+    for g in range(len(store.groups)):
+        group = store.groups[g]
+        for i in range(group["head"], group["head"] + group["size"]):
+            row = store.rows[i]
+            o = row["object"]
+            store.objects[o]["stamp"], store.objects[o]["serial"] = row["stamp"], row["serial"]
+            store.stamps[o * d + row["part"]], store.values[o * d + row["part"]] = row["stamp"], row["value"]
+        refill(store, recipe, asked, g, NOWHERE)
+        group["due"] = NEVER
+        if group["size"] and not asked.joint:
+            group["due"] = store.rows[group["head"]]["stamp"] + asked.length
