@@ -257,6 +257,22 @@ def cycles_and_space(experiment: Experiment, rows: list[Row]) -> Figure:
     return _over(experiment, rows, {"ms per cycle": per_cycle, "MB": megabytes})
 
 
+def items(experiment: Experiment, rows: list[Row]) -> Figure:
+    """Items kept and precision of engines of incomplete streams."""
+    measures: dict[str, Callable[[Row], list[float]]] = {"items kept": _items}
+    if "precision" in rows[0].counters:
+        measures["precision"] = _precision
+    return _over(experiment, rows, measures)
+
+
+def _items(row: Row) -> list[float]:
+    return row.counters["objects"]
+
+
+def _precision(row: Row) -> list[float]:
+    return row.counters["precision"]
+
+
 def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[[Row], list[float]]]) -> Figure:
     panels: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -481,6 +497,7 @@ CHARTS: dict[str, Chart] = {
     chart.__name__: chart
     for chart in (
         kept_and_throughput,
+        items,
         goals,
         slides,
         state,

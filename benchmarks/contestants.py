@@ -305,5 +305,5 @@ CONTESTANTS: dict[str, Contestant] = {
 CONTESTANTS |= {name: _elsewhere("preferences", name) for name in PREFERENCES}
 CONTESTANTS |= {name: _elsewhere("doubts", name) for name in DOUBTS}
 CONTESTANTS |= {name: _elsewhere("couples", name) for name in COUPLES}
-CONTESTANTS |= {name: _elsewhere("incomplete", name) for name in ("incomplete",)}
+CONTESTANTS |= {name: _elsewhere("incomplete", name) for name in ("incomplete", "endless", "skylines")}
 CONTESTANTS |= {name: _elsewhere("spark.contestants", name) for name in ON_SPARK}

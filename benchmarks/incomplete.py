@@ -1,9 +1,9 @@
 """Contestants of haghani2009: one question over objects whose parts come in separate rows.
 
 Parameters: parts (streams), xi, C (of the generator), n, k, algorithm, rows, fill, batch, and share: BUDGET gets this
-share of the items that EAA keeps, beside its shadows or (beside = false) with them. every: after so many rows the
-answer is held against SLA's, and what is kept is counted (haghani2009, 6.1.3: precision; the "relative" error is the
-mean absolute difference of scores, rank by rank).
+share of the items that EAA (or another, `like`) keeps, beside its shadows or (beside = false) with them. every: after
+so many rows the answer is held against SLA's, and what is kept is counted (haghani2009, 6.1.3: precision; the
+"relative" error is the mean absolute difference of scores, rank by rank).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def incomplete(stream: Stream, p: Mapping[str, Any]) -> Ready:
     fill, end, every = p.get("fill", 0), p.get("fill", 0) + p["rows"], p.get("every", 0)
     more: dict[str, Any] = {}
     if p.get("share"):
-        kept, _, _ = _watch(table, {**p, "algorithm": "EAA"}, fill, end, every, {})
+        kept, _, _ = _watch(table, {**p, "algorithm": p.get("like", "EAA")}, fill, end, every, {})
         shadows = 1.25 if p.get("beside", True) else 1.0  # a fifth of a budget is for the shadows
         more = {"budget": max(p["k"], round(p["share"] * shadows * float(np.mean(kept))))}
     monitor = _monitor(p, more)
@@ -48,10 +48,62 @@ def incomplete(stream: Stream, p: Mapping[str, Any]) -> Ready:
                 "precision": float(np.mean(found)),
                 "error": float(np.mean(away)),
             }
+            if "halved" in p:
+                counters |= _after_halving(np.array(found), p, fill, every)
         if "precision" in stats:  # not known yet: NaN
             told = stats["precision"]
             counters |= {"told": float("nan") if told is None else told, "shadows": stats["shadows"]}
         return Outcome(monitor.answer(), _is_sound, counters)
+
+    return Ready(work, after)
+
+
+def _after_halving(found: Any, p: Mapping[str, Any], fill: int, every: int) -> dict[str, float]:
+    """Precision before values are halved, and of the worst of the windows that begin a window later."""
+    per, begin = p["n"] // every, (p["halved"] - fill) // every
+    windows = [float(found[i : i + per].mean()) for i in range(begin + per, len(found) - per + 1)]
+    before = float(found[:begin].mean())
+    return {"before": before, "worst": min(windows), "lost": before - min(windows)}
+
+
+def endless(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """The same rows again and again, with other ids: what is kept after the first round, and the most ever after."""
+    table = pa.table({**stream, "part": pa.array(stream["part"]).dictionary_encode()})
+    monitor, seen = _monitor(p, {}), []
+    monitor.push(table.slice(0, p["fill"]))
+
+    def work() -> None:
+        for number in range(p["rounds"]):
+            ids = pa.array(stream["id"] + (number + 1) * (int(stream["id"].max()) + 1))
+            again = table.set_column(0, "id", ids)
+            for begin in range(0, p["rows"], p["batch"]):
+                monitor.push(again.slice(begin, p["batch"]))
+            seen.append(monitor.stats()["queries"]["q0"])
+
+    def after(_: None) -> Outcome:
+        first, rest = seen[0], seen[1:]
+        counters = {"rows": p["rounds"] * p["rows"], "objects": first["objects"], "bytes": first["bytes"]}
+        counters |= {f"{name} later": max(one[name] for one in rest) for name in ("objects", "bytes")}
+        counters["growth"] = counters["bytes later"] / counters["bytes"]
+        return Outcome(monitor.answer(), lambda *_: True, counters)
+
+    return Ready(work, after)
+
+
+def skylines(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """Figure 4: of n objects with a uniform score, those that no newer one exceeds by `interval`; mean of 100."""
+    rng = np.random.default_rng(int(stream["value"][0] * 2**32))
+
+    def work() -> float:
+        total = 0
+        for _ in range(100):
+            scores = rng.random(p["n"])
+            newer = np.append(np.maximum.accumulate(scores[::-1])[::-1][1:], -1.0)
+            total += int((newer <= scores + p["interval"]).sum())
+        return total / 100
+
+    def after(size: float) -> Outcome:
+        return Outcome(None, lambda *_: True, {"rows": p["n"], "objects": size})
 
     return Ready(work, after)
 

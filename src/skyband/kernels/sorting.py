@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from skyband.kernels.assembling import (
     DONE,
     Columns,
@@ -125,7 +127,7 @@ def search(
     store.facts[REFILLED] += 1
     number = store.facts[REFILLED]
     front[f]["size"] = 0
-    front[f]["score"] = -1.0 / 0.0
+    front[f]["score"] = -np.inf
     front[f]["stamp"] = front[f]["serial"] = NOWHERE
     down, left = 0, True
     while left:

@@ -1,0 +1,190 @@
+"""Mutants of the incomplete engines: each must die of the contract suite (tests/test_mutants.py says how)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from test_mutants import Suite, copy_of_the_package, suite
+
+__all__ = ["suite"]  # the fixture
+
+OBJECTS, STEPS, SWEEPING, REGISTER, COUNTING, LEADERS = (
+    f"kernels/{name}.py" for name in ("objects", "gathering", "sweeping", "register", "counting", "leaders")
+)
+ENGINES = "engines/incomplete/"
+CONTRACT = "tests/contract/test_incomplete.py"
+
+
+def some(only: str) -> tuple[str, ...]:
+    return (CONTRACT, "-k", only)
+
+
+SCENES = some("as_the_oracle and SWEEP")
+STREAMS = some("dominated and SWEEP")
+EITHER = some("SWEEP")
+LATE = some("late_rows and SWEEP")
+ANEW = some("filled_anew and SWEEP")
+TIE = some("reach_a_tie and SWEEP")
+BACK = some("step_of_its_expiry and SWEEP")
+LARGE = some("large_push")
+BUDGET = some("budget_bounds and None")
+
+#: name: (file, what it says, what the mutant says, the tests that it must die of)
+MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
+    "ties: the older above": (
+        OBJECTS,
+        'higher = other["stamp"] > one["stamp"]',
+        'higher = other["stamp"] < one["stamp"]',
+        EITHER,
+    ),
+    "ties of EAA: the older above": (
+        LEADERS,
+        'higher = store.rows[last]["stamp"] > stamp',
+        'higher = store.rows[last]["stamp"] < stamp',
+        some("EAA and as_the_oracle"),
+    ),
+    "expiry: count windows are one longer": (
+        STEPS,
+        "            bound = now - length\n",
+        "            bound = now - length - joint\n",
+        EITHER,
+    ),
+    "expiry: rows stay in the run": (
+        STEPS,
+        '["stamp"] <= bound:\n        row =',
+        '["stamp"] < bound:\n        row =',
+        EITHER,
+    ),
+    "expiry: the front keeps who has lost a row": (STEPS, "if oldest <= bound:", "if oldest < bound:", EITHER),
+    "expiry: time windows are one longer": (
+        STEPS,
+        'while group["next"] <= until - asked.length:',
+        'while group["next"] < until - asked.length:',
+        EITHER,
+    ),
+    "expiry: nobody fills a front again": (
+        STEPS,
+        'group["stamp"] > NOWHERE:\n        refill',
+        "False:\n        refill",
+        ANEW,
+    ),
+    "dominance: equals go too": (
+        SWEEPING,
+        "combine(recipe, store.instance, 0) < bound:",
+        "combine(recipe, store.instance, 0) <= bound:",
+        TIE,
+    ),
+    "dominance: what a part may become is forgotten": (
+        SWEEPING,
+        ">= stamp else recipe.highs[p]",
+        ">= stamp else recipe.lows[p]",
+        STREAMS,
+    ),
+    "dominance: an instance has its older rows": (
+        SWEEPING,
+        "store.stamps[o * d + p] >= stamp else recipe.highs[p]",
+        "store.stamps[o * d + p] > NOWHERE else recipe.highs[p]",
+        STREAMS,
+    ),
+    "dominance: an object counts as often as it has rows": (
+        SWEEPING,
+        'note["held"] if note["sweep"] == number else -np.inf',
+        "-np.inf",
+        STREAMS,
+    ),
+    "dominance of EAA: equals go too": (
+        COUNTING,
+        'if not counters[q]["best"] < current:',
+        'if not counters[q]["best"] <= current:',
+        some("EAA"),
+    ),
+    "threshold: one short is enough": (
+        SWEEPING,
+        "if full == asked.k else bound",
+        "if full >= asked.k - 1 else bound",
+        STREAMS,
+    ),
+    "threshold: the best, not the worst of k": (
+        SWEEPING,
+        "bound = store.top[0]",
+        "bound = store.top[full - 1]",
+        STREAMS,
+    ),
+    "threshold: who was shown is forgotten": (
+        SWEEPING,
+        '(not one["shown"] and not one["told"])',
+        "True",
+        STREAMS,
+    ),
+    "repeats: valid a step longer": (
+        REGISTER,
+        "elif table[place, column] > now",
+        "elif table[place, column] >= now",
+        EITHER,
+    ),
+    "repeats: of any part": (REGISTER, "STAMPS + parts[r]", "STAMPS", EITHER),
+    "repeats: what was judged is not undone": (
+        REGISTER,
+        "table[log[j, 0]] = log[j, 1]",
+        "pass",
+        some("raises_changes_nothing"),
+    ),
+    "repeats: a table laid out anew loses some": (
+        REGISTER,
+        "if newest > bounds[g]:",
+        "if newest > bounds[g] + 1:",
+        LARGE,
+    ),
+    "late: at the end of the run": (STEPS, 'rows[place - 1]["stamp"] > stamp:', "False:", LATE),
+    "late: the newest of its object": (STEPS, 'if stamp >= objects[o]["stamp"]:', "if True:", LATE),
+    "told: always for the first time": (STEPS, 'not one["shown"] & bit', "True", EITHER),
+    "told: gone and come back is not new": (STEPS, 'objects[o]["shown"] = 0', "pass", EITHER),
+    "told: gone in the step in which it comes back": (STEPS, "<= bound - joint:", "<= bound:", BACK),
+    "told: as it is now": (STEPS, 'tell(was["score"],', 'tell(objects[was["object"]]["score"],', EITHER),
+    "stored: who was shown is lost": (
+        ENGINES + "sweep.py",
+        '"shown": (self.objects["shown"][things], counts)',
+        '"shown": (0 * self.objects["shown"][things], counts)',
+        EITHER,
+    ),
+    "budget: a tenth more": (
+        ENGINES + "budget.py",
+        "self.budget - self.budget // 5)",
+        "self.budget + self.budget // 10)",
+        BUDGET,
+    ),
+    "budget: looked at too late": (
+        ENGINES + "budget.py",
+        "return max(1, self._room - instances)",
+        "return max(1, 2 * self._room - instances)",
+        BUDGET,
+    ),
+}
+
+
+def mutate(package: Path, name: str) -> None:
+    file, old, new, _ = MUTANTS[name]
+    path = package / "skyband" / file
+    text = path.read_text()
+    assert text.count(old) == 1, f"{name}: {text.count(old)} places in {file} look like {old!r}"
+    path.write_text(text.replace(old, new))
+
+
+def test_every_mutant_applies(tmp_path: Path) -> None:
+    for number, name in enumerate(MUTANTS):
+        mutate(copy_of_the_package(tmp_path / str(number)), name)
+
+
+def test_the_package_itself_passes(suite: Suite, tmp_path: Path) -> None:
+    code, written = suite(copy_of_the_package(tmp_path), some("SWEEP or budget_bounds or raises_changes"))
+    assert code == 0, written[-4000:]
+
+
+@pytest.mark.parametrize("name", list(MUTANTS)[:: 1 if "SKYBAND_MUTANTS" in os.environ else 8])
+def test_mutant_dies(name: str, suite: Suite, tmp_path: Path) -> None:
+    mutate(copy_of_the_package(tmp_path), name)
+    code, written = suite(tmp_path, MUTANTS[name][3])
+    assert code not in (0, 5, 99), f"{name} lives:\n{written[-4000:]}"
