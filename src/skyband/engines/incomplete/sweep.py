@@ -138,7 +138,7 @@ class SWEEP:
     def _forget(self) -> None:
         """Objects whose rows have all expired go; if most are still there, there will be twice the room."""
         self.table[:] = -1
-        if 2 * lay_table(self.store, self.length) > len(self.objects):
+        if 4 * lay_table(self.store, self.length) > 3 * len(self.objects):
             self._lay_objects(2 * len(self.objects))
 
     def _make_room(self, reason: int, out: Records) -> Records:
