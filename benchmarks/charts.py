@@ -258,19 +258,26 @@ def cycles_and_space(experiment: Experiment, rows: list[Row]) -> Figure:
 
 
 def items(experiment: Experiment, rows: list[Row]) -> Figure:
-    """Items kept and precision of engines of incomplete streams."""
-    measures: dict[str, Callable[[Row], list[float]]] = {"items kept": _items}
-    if "precision" in rows[0].counters:
-        measures["precision"] = _precision
-    return _over(experiment, rows, measures)
-
-
-def _items(row: Row) -> list[float]:
-    return row.counters["objects"]
-
-
-def _precision(row: Row) -> list[float]:
-    return row.counters["precision"]
+    """Items kept and precision of engines of incomplete streams; axes are linear, since growth is to be seen."""
+    cells, names = (list(dict.fromkeys(getattr(row, of) for row in rows)) for of in ("cell", "contestant"))
+    measures = [name for name in ("objects", "precision") if name in rows[0].counters]
+    figure = Figure(figsize=(max(12.5, 3.6 * len(cells)), 3.6 * len(measures) + 1))
+    grid = figure.subplots(len(measures), len(cells), squeeze=False, sharey="row")
+    for column, cell in enumerate(cells):
+        some = [row for row in rows if row.cell == cell]
+        axis = axis_of(some)
+        for axes, measure in zip(grid[:, column], measures, strict=True):
+            for name in dict.fromkeys(row.contestant for row in some):
+                mine = [row for row in some if row.contestant == name]
+                x, colour = [row.parameters[axis] for row in mine], f"C{names.index(name)}"
+                _points(axes, x, [row.counters[measure] for row in mine], colour, name, line="-")
+            axes.set(xlabel=axis, title=cell if axes is grid[0, column] else "")
+            axes.set_ylim(bottom=0, top=1.05 if measure == "precision" else None)
+    for axes, measure in zip(grid[:, 0], measures, strict=True):
+        axes.set_ylabel("items kept" if measure == "objects" else measure)
+    _legend(figure, list(grid[0]))
+    figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
+    return figure
 
 
 def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[[Row], list[float]]]) -> Figure:

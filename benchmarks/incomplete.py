@@ -2,7 +2,7 @@
 
 Parameters: parts (streams), xi, C (of the generator), n, k, algorithm, rows, fill, batch, and share: BUDGET gets this
 share of the items that EAA (or another, `like`) keeps, beside its shadows or (beside = false) with them. every: after
-so many rows the answer is held against SLA's, and what is kept is counted (haghani2009, 6.1.3: precision; the
+so many rows the answer is held against an exact one, and what is kept is counted (haghani2009, 6.1.3: precision; the
 "relative" error is the mean absolute difference of scores, rank by rank).
 """
 
@@ -40,7 +40,8 @@ def incomplete(stream: Stream, p: Mapping[str, Any]) -> Ready:
         counters = {"rows": p["rows"], "objects": stats["objects"], "bytes": stats["bytes"]}
         if every:
             kept, answers, scores = _watch(table, p, fill, end, every, more)
-            _, right, best = _watch(table, {**p, "algorithm": "SLA"}, fill, end, every, {})
+            other = "SLA" if p["algorithm"] == "SWEEP" else "SWEEP"
+            _, right, best = _watch(table, {**p, "algorithm": other}, fill, end, every, {})
             found = [len(one & two) / max(1, len(two)) for one, two in zip(answers, right, strict=True)]
             away = [np.abs(one - two[: len(one)]).sum() / p["k"] for one, two in zip(scores, best, strict=True)]
             counters |= {
