@@ -270,12 +270,12 @@ def items(experiment: Experiment, rows: list[Row]) -> Figure:
             for name in dict.fromkeys(row.contestant for row in some):
                 mine = [row for row in some if row.contestant == name]
                 x, colour = [row.parameters[axis] for row in mine], f"C{names.index(name)}"
-                _points(axes, x, [row.counters[measure] for row in mine], colour, name, line="-")
+                points(axes, x, [row.counters[measure] for row in mine], colour, name, line="-")
             axes.set(xlabel=axis, title=cell if axes is grid[0, column] else "")
             axes.set_ylim(bottom=0, top=1.05 if measure == "precision" else None)
     for axes, measure in zip(grid[:, 0], measures, strict=True):
         axes.set_ylabel("items kept" if measure == "objects" else measure)
-    _legend(figure, list(grid[0]))
+    legend(figure, list(grid[0]))
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
     return figure
 
