@@ -110,6 +110,9 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         ANY,
     ),
     "marking: ties reach no answer": (STEPS, "best >= views.kth[view]", "best > views.kth[view]", ANY),
+    "told: who comes was there": (STEPS, "old[i] > was and marks[slot] != tick", "old[i] > was", ANY),
+    "told: who leaves stays": (STEPS, "after = found < k and old[i] > low", "after = found < k and old[i] >= low", ANY),
+    "told: the oldest was not there": (STEPS, "now - length, due - length - 1", "now - length, due - length", ANY),
     "told: everybody enters first": (STEPS, "new = band.bits[slot, word] & bit == 0", "new = True", LATE),
     "told: a slot is not wiped": (STEPS, "band.bits[slot, j] = 0", "band.bits[slot, j] += 0", ANY),
     "waiting: nobody is called": (
