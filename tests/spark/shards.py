@@ -214,6 +214,15 @@ def pushed(monitor: Monitor, partitions: Sequence[Any], order: tuple[str, ...]) 
     return without_numbers(monitor, monitor.push(in_order(table, order)))
 
 
+def told_by(monitor: Monitor, trigger: Any) -> list[Row]:
+    """Rows of `kinds.stream` to a Monitor, and its clock to the last of them.
+
+    On Spark rows that earlier ones forbid move the clock, too (docs/spark.md).
+    """
+    changes = [monitor.push(trigger), monitor.advance(trigger["t"][-1].as_py())]
+    return [row for table in changes for row in without_numbers(monitor, table)]
+
+
 def without_numbers(monitor: Monitor, changes: Any) -> list[Row]:
     timed = {name for name, query in monitor.queries.items() if query.window.timed}
     return [{**row, "at": None} if row["query"] in timed else row for row in cells(changes)]

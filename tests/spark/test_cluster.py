@@ -18,7 +18,7 @@ from contract.streams import cells, same_rows
 from kinds import KINDS, stream
 from skyband.spark.shipping import pack
 from spark.cluster import Cluster, cluster, committed, read_out, start_driver
-from spark.shards import without_numbers
+from spark.shards import told_by
 
 TRIGGERS, ROWS = 6, 300
 NEEDED = ("numpy", "numba", "pyarrow", "pandas", "sqlglot", "protobuf")
@@ -86,7 +86,7 @@ def test_a_worker_is_killed_and_nothing_is_lost_doubled_or_wrong(python: Path, t
         found = read_out(tmp_path, name)
         assert len(found) == TRIGGERS
         for number, table in enumerate(found):
-            expected = without_numbers(monitor, monitor.push(stream(ROWS, start=number * ROWS)))
+            expected = told_by(monitor, stream(ROWS, start=number * ROWS))
             same_rows([] if table is None else cells(table), expected, f"{name}, trigger {number}")
 
 

@@ -23,7 +23,7 @@ from faults.ledger import ROUNDS, compare, note
 from kinds import KINDS, stream
 from spark.cluster import committed, read_out
 from spark.quick import SETTINGS
-from spark.shards import without_numbers
+from spark.shards import told_by
 
 TRIGGERS, ROWS = 3 * ROUNDS + 4, 80
 
@@ -94,7 +94,7 @@ def test_kill_9_of_the_driver_at_random_moments(tmp_path: Path) -> None:
         assert len(tables) == TRIGGERS
         found = [row for table in tables if table is not None for row in cells(table)]
         batches = [stream(ROWS, start=number * ROWS) for number in range(TRIGGERS)]
-        expected = [row for batch in batches for row in without_numbers(monitor, monitor.push(batch))]
+        expected = [row for batch in batches for row in told_by(monitor, batch)]
         compare(f"kill -9 of a driver on Spark: {name}", ROUNDS, found, expected)
 
 
