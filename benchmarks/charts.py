@@ -272,8 +272,8 @@ def items(experiment: Experiment, rows: list[Row]) -> Figure:
                 x, colour = [row.parameters[axis] for row in mine], f"C{names.index(name)}"
                 points(axes, x, [row.counters[measure] for row in mine], colour, name, line="-")
             axes.set(xlabel=axis, title=cell if axes is grid[0, column] else "")
-            axes.set_ylim(bottom=0, top=1.05 if measure == "precision" else None)
     for axes, measure in zip(grid[:, 0], measures, strict=True):
+        axes.set_ylim(bottom=0)
         axes.set_ylabel("items kept" if measure == "objects" else measure)
     legend(figure, list(grid[0]))
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
