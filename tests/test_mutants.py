@@ -1,28 +1,19 @@
-"""The contract suite finds what breaks an engine: each mutant here must die of it.
-
-A mutant is a copy of the package with one exact replacement in one file. The suite runs over it in a process of its
-own (forked, so that importing costs nothing), with the kernels as plain Python (NUMBA_DISABLE_JIT: no compiling) and
-few examples (SKYBAND_KILL), and stops at the first failure. A pattern that does not occur exactly once fails loudly:
-code has moved, mend the mutant.
+"""Mutants of the engines of TopK and Above: each must die of the contract suite (tests/mutation.py says how).
 
 `make mutants` runs them all; `make test` every fourteenth, and looks whether the others still apply.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[1]
-PATIENCE = 90  # seconds of work; a mutant that never ends is a dead one
+from mutation import Mutant, Suite, all_apply, chosen, dies, passes, suite
+
+__all__ = ["suite"]  # the fixture
+
 STRICT = "kernels/strict.py"
 AHEAD = "kernels/lookahead.py"
 READING = "kernels/reading.py"
@@ -46,7 +37,7 @@ RUNS = "index/runs.py"
 LISTS = "index/lists.py"
 PREFERENCES = "kernels/preferences.py"
 WINDOWED = "engines/certain/windowed.py"
-Mutant: TypeAlias = tuple[str, str, str] | tuple[str, str, str, tuple[str, ...]]
+Listed: TypeAlias = tuple[str, str, str] | Mutant
 
 
 AHEAD_ONLY = "lookahead or (TopK-BLOCK and (long or sharing or batch))"
@@ -111,7 +102,7 @@ ODDS = ("tests/engines/test_odds.py", "-k", "limit")
 #: (strict.py, `alive[...] = False`), packed runs beginning at their group's start (records.py, `pack`), which side of a
 #: run is shifted (strict.py). Nothing shows: the order of queries in `SA._ordered` (changes.py sorts again), and whose
 #: answers `refit_bands` compares (only `replace` reports, and there each query is its own heir).
-MUTANTS: dict[str, Mutant] = {
+MUTANTS: dict[str, Listed] = {
     # --- ties
     "tie rule turned": (
         STRICT,
@@ -778,64 +769,9 @@ MUTANTS: dict[str, Mutant] = {
 }
 
 
-#: Loads what all runs need and forks a run for each line it reads: a copy of the package, and where to write.
-NURSERY = """
-import os, signal, sys
-import hypothesis, numba, numpy, pyarrow.compute, pytest, sqlglot
-
-for line in sys.stdin:
-    source, log, *tests = line.rstrip("\\n").split("\\t")
-    if not (child := os.fork()):
-        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
-        written = os.open(log, os.O_WRONLY | os.O_CREAT)
-        os.dup2(written, 1)
-        os.dup2(written, 2)
-        sys.path.insert(0, source)
-        code = pytest.main([*sys.argv[1:], *tests])
-        if not sys.modules["skyband"].__file__.startswith(source):
-            code = 99
-        sys.stdout.flush()
-        os._exit(code)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-# hashes overflow on purpose, which only plain Python warns about; and what is loaded is not rewritten
-QUIET = ("RuntimeWarning", "pytest.PytestAssertRewriteWarning")
-ARGUMENTS = ["-x", "-q", "--tb=line", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
-ARGUMENTS += [word for kind in QUIET for word in ("-W", f"ignore::{kind}")]
-
-Suite: TypeAlias = Callable[[Path, tuple[str, ...]], tuple[int, str]]
-
-
-@pytest.fixture(scope="module")
-def suite() -> Iterator[Suite]:
-    """Runs the contract suite over a copy of the package; returns the exit code and what was written."""
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "SKYBAND_KILL": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    code = NURSERY.replace("PATIENCE", str(PATIENCE))
-    command = [sys.executable, "-c", code, *ARGUMENTS]
-    with subprocess.Popen(
-        command, env=environment, cwd=REPOSITORY, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as nursery:
-        assert nursery.stdin is not None
-        assert nursery.stdout is not None
-        asks, answers = nursery.stdin, nursery.stdout
-
-        def run(source: Path, tests: tuple[str, ...]) -> tuple[int, str]:
-            log = source / "log"
-            print(source, log, *tests, sep="\t", file=asks, flush=True)
-            return int(answers.readline()), log.read_text()
-
-        yield run
-        asks.close()
-
-
-def copy_of_the_package(to: Path) -> Path:
-    shutil.copytree(REPOSITORY / "src" / "skyband", to / "skyband", ignore=shutil.ignore_patterns("__pycache__"))
-    return to
-
-
-def killers_of(name: str) -> tuple[str, ...]:
-    _, _, _, *tests = MUTANTS[name]
-    return tests[0] if tests else SA
+def mutant(name: str) -> Mutant:
+    file, said, says, *tests = MUTANTS[name]
+    return file, said, says, tests[0] if tests else SA
 
 
 #: That all tests pass is for the other files to say; here: a copy without a change does not die of being one.
@@ -844,27 +780,13 @@ SOUND = (engines("SA", only="everything or short-long"), BUFFERS, TABLES, OTHERS
 
 @pytest.mark.parametrize("tests", SOUND, ids=lambda tests: tests[-1])
 def test_the_package_itself_passes(tests: tuple[str, ...], suite: Suite, tmp_path: Path) -> None:
-    code, written = suite(copy_of_the_package(tmp_path), tests)
-    assert code == 0, written[-4000:]
-
-
-def mutate(package: Path, name: str) -> None:
-    file, said, says = MUTANTS[name][:3]
-    text = (package / file).read_text()
-    assert text.count(said) == 1, f"{file} says this {text.count(said)} times, not once: {said}"
-    if package.parent != REPOSITORY / "src":
-        (package / file).write_text(text.replace(said, says))
+    passes(tests, suite, tmp_path)
 
 
 def test_every_mutant_applies() -> None:
-    for name in MUTANTS:
-        mutate(REPOSITORY / "src" / "skyband", name)
+    all_apply(map(mutant, MUTANTS))
 
 
-@pytest.mark.parametrize("name", list(MUTANTS)[:: 1 if "SKYBAND_MUTANTS" in os.environ else 14])
+@pytest.mark.parametrize("name", chosen(MUTANTS))
 def test_mutant_dies(name: str, suite: Suite, tmp_path: Path) -> None:
-    mutate(copy_of_the_package(tmp_path) / "skyband", name)
-    code, written = suite(tmp_path, killers_of(name))
-    if code != -signal.SIGPROF:
-        assert code == 1, f"{name} lives:\n{written[-2000:]}"
-        assert "1 failed" in written, written[-2000:]
+    dies(mutant(name), suite, tmp_path)

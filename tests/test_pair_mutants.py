@@ -1,13 +1,12 @@
-"""Mutants of the engines of pairs: each must die of the contract suite (tests/test_mutants.py says how)."""
+"""Mutants of the engines of pairs: each must die of the contract suite (tests/mutation.py says how)."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from test_mutants import Suite, copy_of_the_package, suite
+from mutation import Mutant, Suite, all_apply, chosen, dies, passes, suite
 
 __all__ = ["suite"]  # the fixture
 
@@ -33,7 +32,7 @@ GOLDEN = ("tests/test_shen.py", "-k", "figure or example")
 
 #: Left out, since nothing but the cost changes: steps of the staircase with K - 1 of K pairs (`thin` drops them, unless
 #: there are no more pairs: that one is here), `heap[top] > last` (`thin` again), where BASIC stops counting dominators.
-MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
+MUTANTS: dict[str, Mutant] = {
     "ties: the older of the older members above": (
         BAND,
         'return bool(one[i]["old"] > other[j]["old"])',
@@ -164,27 +163,15 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
 }
 
 
-def mutate(package: Path, name: str) -> None:
-    file, old, new, _ = MUTANTS[name]
-    path = package / "skyband" / file
-    text = path.read_text()
-    assert text.count(old) == 1, f"{name}: {text.count(old)} places in {file} look like {old!r}"
-    path.write_text(text.replace(old, new))
-
-
-def test_every_mutant_applies(tmp_path: Path) -> None:
-    for number, name in enumerate(MUTANTS):
-        mutate(copy_of_the_package(tmp_path / str(number)), name)
+def test_every_mutant_applies() -> None:
+    all_apply(MUTANTS.values())
 
 
 @pytest.mark.parametrize("tests", [scenes("SCASE"), GIVEN], ids=["kernels", "given"])
 def test_the_package_itself_passes(tests: tuple[str, ...], suite: Suite, tmp_path: Path) -> None:
-    code, written = suite(copy_of_the_package(tmp_path), tests)
-    assert code == 0, written[-4000:]
+    passes(tests, suite, tmp_path)
 
 
-@pytest.mark.parametrize("name", list(MUTANTS)[:: 1 if "SKYBAND_MUTANTS" in os.environ else 8])
+@pytest.mark.parametrize("name", chosen(MUTANTS))
 def test_mutant_dies(name: str, suite: Suite, tmp_path: Path) -> None:
-    mutate(copy_of_the_package(tmp_path), name)
-    code, written = suite(tmp_path, MUTANTS[name][3])
-    assert code not in (0, 5, 99), f"{name} lives:\n{written[-4000:]}"
+    dies(MUTANTS[name], suite, tmp_path)

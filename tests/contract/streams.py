@@ -6,7 +6,7 @@ rows, their order as far as the contract fixes it, answers with ranks, and the e
 a second, faster recomputation of one group for streams that are too long for the oracle.
 
 SKYBAND_FUZZ=20 runs 20 times as many examples, at random instead of the same ones each time.
-SKYBAND_KILL=1 runs few examples and does not shrink: tests/test_mutants.py.
+SKYBAND_KILL=1 runs few examples and does not shrink: tests/mutation.py.
 """
 
 from __future__ import annotations

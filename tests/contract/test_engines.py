@@ -87,7 +87,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_every_engine_of_the_registry_is_here() -> None:
-    assert skyband.__file__.startswith(os.environ.get("MUTANT", "")), "tests/test_mutants.py runs over a copy"
+    assert skyband.__file__.startswith(os.environ.get("MUTANT", "")), "tests/mutation.py runs over a copy"
     assert ("TopK", "SA") in ENGINES
     others = {"Above", "TopKPairs", "TopKIncomplete", "TopKUncertain"}
     assert set(_ENGINES) == {*SCENES, *others}, "others have suites of their own, beside this one"

@@ -1,0 +1,114 @@
+"""How mutants are made and judged; tests/test_*mutants.py list them.
+
+A mutant is a copy of the package with one exact replacement in one file. The tests that it must die of run over it in a
+process of its own (forked, so that importing costs nothing), with the kernels as plain Python (NUMBA_DISABLE_JIT: no
+compiling) and few examples (SKYBAND_KILL), and stop at the first failure. A pattern that does not occur exactly once
+fails loudly: code has moved, mend the mutant.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+PATIENCE = 90  # seconds of work; a mutant that never ends is a dead one
+EVERY = 1 if "SKYBAND_MUTANTS" in os.environ else 14  # of so many one is tried
+
+#: the file, what it says, what the mutant says, and the tests that it must die of
+Mutant: TypeAlias = tuple[str, str, str, tuple[str, ...]]
+
+#: Loads what all runs need and forks a run for each line it reads: a copy of the package, and where to write.
+NURSERY = """
+import os, signal, sys
+import hypothesis, numba, numpy, pyarrow.compute, pytest, sqlglot
+
+for line in sys.stdin:
+    source, log, *tests = line.rstrip("\\n").split("\\t")
+    if not (child := os.fork()):
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+        written = os.open(log, os.O_WRONLY | os.O_CREAT)
+        os.dup2(written, 1)
+        os.dup2(written, 2)
+        sys.path.insert(0, source)
+        code = pytest.main([*sys.argv[1:], *tests])
+        if not sys.modules["skyband"].__file__.startswith(source):
+            code = 99
+        sys.stdout.flush()
+        os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+# hashes overflow on purpose, which only plain Python warns about; and what is loaded is not rewritten
+QUIET = ("RuntimeWarning", "pytest.PytestAssertRewriteWarning")
+ARGUMENTS = ["-x", "-q", "--tb=line", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
+ARGUMENTS += [word for kind in QUIET for word in ("-W", f"ignore::{kind}")]
+
+Suite: TypeAlias = Callable[[Path, tuple[str, ...]], tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def suite() -> Iterator[Suite]:
+    """Runs the contract suite over a copy of the package; returns the exit code and what was written."""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "SKYBAND_KILL": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    code = NURSERY.replace("PATIENCE", str(PATIENCE))
+    command = [sys.executable, "-c", code, *ARGUMENTS]
+    with subprocess.Popen(
+        command, env=environment, cwd=REPOSITORY, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as nursery:
+        assert nursery.stdin is not None
+        assert nursery.stdout is not None
+        asks, answers = nursery.stdin, nursery.stdout
+
+        def run(source: Path, tests: tuple[str, ...]) -> tuple[int, str]:
+            log = source / "log"
+            print(source, log, *tests, sep="\t", file=asks, flush=True)
+            return int(answers.readline()), log.read_text()
+
+        yield run
+        asks.close()
+
+
+def copy_of_the_package(to: Path) -> Path:
+    shutil.copytree(REPOSITORY / "src" / "skyband", to / "skyband", ignore=shutil.ignore_patterns("__pycache__"))
+    return to
+
+
+def chosen(mutants: Iterable[str]) -> list[str]:
+    """Those that are tried: all with SKYBAND_MUTANTS."""
+    return list(mutants)[::EVERY]
+
+
+def replaced(package: Path, mutant: Mutant) -> tuple[Path, str]:
+    """The file that a mutant changes, and what stands in it then."""
+    file, said, says, _ = mutant
+    text = (package / file).read_text()
+    assert text.count(said) == 1, f"{file} says this {text.count(said)} times, not once: {said}"
+    return package / file, text.replace(said, says)
+
+
+def all_apply(mutants: Iterable[Mutant]) -> None:
+    for mutant in mutants:
+        replaced(REPOSITORY / "src" / "skyband", mutant)
+
+
+def dies(mutant: Mutant, suite: Suite, folder: Path) -> None:
+    file, text = replaced(copy_of_the_package(folder) / "skyband", mutant)
+    file.write_text(text)
+    code, written = suite(folder, mutant[3])
+    if code != -signal.SIGPROF:
+        assert code == 1, f"it lives:\n{written[-4000:]}"
+        assert "1 failed" in written, written[-4000:]
+
+
+def passes(tests: tuple[str, ...], suite: Suite, folder: Path) -> None:
+    """A copy without a change does not die of being one."""
+    code, written = suite(copy_of_the_package(folder), tests)
+    assert code == 0, written[-4000:]
