@@ -4,7 +4,7 @@ BIN := .venv/bin
 SHELL := bash
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test kafka cluster-test faults soak mutants axe check docs bench lock clean
+.PHONY: help demo test kafka cluster-test faults soak mutants axe check docs bench bench-peers lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -66,10 +66,21 @@ bench: .venv/ready ## run the experiments, draw the figures
 	@$(BIN)/python -m benchmarks.run
 	@$(BIN)/python -m benchmarks.plot
 
+bench-peers: .venv/ready .peers/flink/ready .peers/duckdb/ready ## the same work by Flink, Spark and DuckDB (half an hour)
+	@$(BIN)/python -m benchmarks.run peers
+	@$(BIN)/python -m benchmarks.plot peers
+	@$(BIN)/python -m benchmarks.peers.table
+
+.peers/%/ready: benchmarks/peers/%.lock | .venv/ready
+	@echo "Fetching .peers/$* (Flink: 400 MB, once) ..."
+	@test -x .peers/$*/bin/python || $(PYTHON) -m venv .peers/$*
+	@$(BIN)/uv pip install --quiet --python .peers/$*/bin/python -r $<
+	@touch $@
+
 lock: .venv/ready ## pin the newest versions that fit
 	@$(BIN)/uv pip compile pyproject.toml --all-extras --python-version 3.11 --upgrade --quiet \
 		--no-header --no-annotate --no-emit-index-url --no-emit-find-links -o constraints.txt
 	@echo "uv==$$($(BIN)/uv --version | cut -d' ' -f2)" >> constraints.txt
 
 clean: ## remove what can be made again
-	rm -rf .venv .kafka out/demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .kafka .peers out/demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

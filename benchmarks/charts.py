@@ -12,9 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from benchmarks.contestants import ON_SPARK
+from benchmarks.contestants import ON_SPARK, PEERS
 from benchmarks.experiment import Experiment
 from benchmarks.goals import judge
+from benchmarks.peers.chart import peers
 from benchmarks.store import Row
 from benchmarks.tables import rank_chances
 from skyband.engines.certain.odds import false_ones, misses, strict_size
@@ -412,7 +413,7 @@ def origin(rows: list[Row]) -> str:
     made = f"commit {row.commit}{' with changes' if row.dirty else ''}, {row.run[:10]}"
     sizes = ", quick sizes: figures say nothing" if row.quick else ""
     versions = ", ".join(f"{name} {version}" for name, version in row.versions.items() if name != "skyband")
-    cores = "two cores" if row.call in ON_SPARK else "one core"
+    cores = "two cores" if row.call in ON_SPARK + PEERS else "one core"
     where = f"{row.machine.get('cpu', 'unknown machine')}, {cores}, load {row.load}"
     return f"{made}; {where}; {versions}{sizes}"
 
@@ -515,5 +516,6 @@ CHARTS: dict[str, Chart] = {
         errors,
         kept,
         ranks,
+        peers,
     )
 }

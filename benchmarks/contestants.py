@@ -286,6 +286,7 @@ def _elsewhere(module: str, name: str) -> Contestant:
 
 
 ON_SPARK = ("spark_identity", "spark_monitor", "spark_pairs", "spark_max_by", "spark_idle")
+PEERS = ("embedded", "flink", "duckdb_panes", "spark_windows")  # peers/contestants.py
 PREFERENCES = ("preferences", "deletions")
 DOUBTS = ("uncertain", "compact_sets")
 COUPLES = ("pairs", "pairs_push", "supreme", "reads", "again")
@@ -307,3 +308,4 @@ CONTESTANTS |= {name: _elsewhere("doubts", name) for name in DOUBTS}
 CONTESTANTS |= {name: _elsewhere("couples", name) for name in COUPLES}
 CONTESTANTS |= {name: _elsewhere("incomplete", name) for name in ("incomplete", "endless", "skylines")}
 CONTESTANTS |= {name: _elsewhere("spark.contestants", name) for name in ON_SPARK}
+CONTESTANTS |= {name: _elsewhere("peers.contestants", name) for name in PEERS}

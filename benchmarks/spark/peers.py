@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 (as everyone writes it)
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 WATERMARK = "1 hour"
+IN_ORDER = "0 seconds"
 
 
 def passed_on(df: DataFrame) -> DataFrame:
@@ -31,6 +32,22 @@ def sliding_max_by(df: DataFrame, k: int, size: str, slide: str) -> DataFrame:
         .groupBy(F.window("time", size, slide), "key")
         .agg(F.max_by(F.struct("id", "score"), "score", k).alias("best"))
     )
+
+
+def best_of_windows(df: DataFrame, k: int, size: str, slide: str) -> DataFrame:
+    """The same for rows in order, exact to the last tie: the newer of equals first."""
+    one = F.struct("score", "id")
+    sliding = df.withWatermark("time", IN_ORDER).groupBy(F.window("time", size, slide), "key")
+    return sliding.agg(F.max_by(one, one, k).alias("best"))
+
+
+def best_of_panes(df: DataFrame, k: int, size: str, slide: str) -> DataFrame:
+    """Two levels: the k best of each slide and key, then of each window of slides. A row is in one pane only."""
+    one = F.struct("score", "id")
+    panes = df.withWatermark("time", IN_ORDER).groupBy(F.window("time", slide), "key")
+    best = panes.agg(F.max_by(one, one, k).alias("best"))
+    each = best.select(F.window_time("window").alias("at"), "key", F.explode("best").alias("one"))
+    return each.groupBy(F.window("at", size, slide), "key").agg(F.max_by("one", "one", k).alias("best"))
 
 
 class Idle(StatefulProcessor):

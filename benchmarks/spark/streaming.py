@@ -56,9 +56,11 @@ def read(folder: Path, together: int) -> DataFrame:
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", together).parquet(str(folder))
 
 
-def through(df: DataFrame, checkpoint: Path) -> list[Any]:
+def through(df: DataFrame, checkpoint: Path, output: Path | None = None) -> list[Any]:
     """Run the query over all files that it has not seen; its progress, trigger by trigger."""
     writer = df.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    if output is not None:
+        writer = writer.format("parquet").option("path", str(output))
     query = writer.trigger(availableNow=True).start()
     try:
         if not query.awaitTermination(TIMEOUT):
@@ -66,6 +68,18 @@ def through(df: DataFrame, checkpoint: Path) -> list[Any]:
         return list(query.recentProgress)
     finally:
         query.stop()
+
+
+def shuffled() -> int:
+    """Bytes that all shuffles of the session have written so far."""
+    there: Any = session().sparkContext._jsc
+    executors = there.sc().statusStore().executorList(True)
+    return sum(int(executors.apply(i).totalShuffleWrite()) for i in range(executors.size()))
+
+
+def checkpoint_bytes(checkpoint: Path) -> int:
+    """What the state's folder holds: all versions that Spark has not cleaned up."""
+    return sum(path.stat().st_size for path in (checkpoint / "state").rglob("*") if path.is_file())
 
 
 def triggers(progress: list[Any]) -> list[Trigger]:
