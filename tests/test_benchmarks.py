@@ -266,6 +266,8 @@ def test_contestants_take_turns_on_the_same_streams(monkeypatch: pytest.MonkeyPa
     first, second = (float(WORKLOADS["random_order"](10, seed, {})["score"][0]) for seed in (7, 8))
     assert seen == [("A", first), ("B", first), ("A", first), ("B", first), ("A", second), ("B", second)]
     assert [len(one.seconds) for one in measured] == [2, 2]
+    spent = measured[0].counters.pop("cpu_seconds")
+    assert len(spent) == 2 and all(0 <= one < 60 for one in spent)
     assert measured[0].counters == {"rows": [10, 10]}
 
 

@@ -12,52 +12,56 @@ from matplotlib.ticker import FuncFormatter
 from benchmarks.experiment import Experiment
 from benchmarks.store import Row
 
-OURS = {"skyband embedded": ("black", "-"), "skyband on Spark": ("#0072B2", "-")}  # no slide: the same everywhere
-PEERS = {
-    "Flink": ("#D55E00", "o"),
-    "max_by": ("#009E73", "s"),
-    "max_by over panes": ("#CC79A7", "D"),
-    "DuckDB": ("#E69F00", "^"),
+WHO = {
+    "skyband embedded": ("black", "o"),
+    "skyband on Spark": ("#0072B2", "s"),
+    "Flink": ("#D55E00", "v"),
+    "max_by": ("#009E73", "D"),
+    "max_by over panes": ("#CC79A7", "^"),
+    "DuckDB": ("#E69F00", "P"),
 }
-WIDTHS = (4, 24, 144)
-OVER = ", 24 hours"  # cells
 
 
 def peers(experiment: Experiment, rows: list[Row]) -> Figure:
-    """Who does not depend on the slide is a line across."""
+    """A cell is called "stream, size/slide"; count windows have no slide, and are in the table only."""
     from benchmarks.charts import origin, short  # it has this chart in its list
 
-    streams = list(dict.fromkeys(row.cell for row in rows if row.cell.endswith(OVER)))
+    timed = [row for row in rows if "slide" in row.parameters]
+    streams = list(dict.fromkeys(stream(row) for row in timed))
     figure = Figure(figsize=(12.5, 9.5))
     grid = figure.subplots(2, len(streams), squeeze=False, sharey="row")
-    for column, stream in zip(grid.T, streams, strict=True):
-        there = {row.contestant: row for row in rows if row.cell == stream}
-        _panel(column[0], there, per_second)
-        _panel(column[1], there, checkpoint)
-        column[0].set(title=stream.removesuffix(OVER))
-        column[1].set(xlabel="windows that a row is in (size / slide)")
-        for axes in column:
-            axes.set(xscale="log", yscale="log", xticks=WIDTHS)
+    for column, name in zip(grid.T, streams, strict=True):
+        there = [row for row in timed if stream(row) == name]
+        for axes, measure in zip(column, (per_second, checkpoint), strict=True):
+            _panel(axes, there, measure)
+            axes.set(xscale="log", yscale="log", xticks=sorted({width(row) for row in there}))
             axes.set_xticks([], minor=True)
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
             axes.yaxis.set_major_formatter(FuncFormatter(short))
+        column[0].set(title=name)
+        column[1].set(xlabel="windows that a row is in (size / slide)")
     grid[0, 0].set_ylabel("rows per second")
-    grid[1, 0].set_ylabel("bytes of a checkpoint (embedded: a snapshot)")
+    grid[1, 0].set_ylabel("bytes of a checkpoint (embedded: of a snapshot)")
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=6)
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
     return figure
 
 
-def _panel(axes: Axes, there: dict[str, Row], measure: Callable[[Row], float | None]) -> None:
-    for name, (colour, line) in OURS.items():
-        if (value := measure(there[name])) is not None:
-            axes.axhline(value, color=colour, linestyle=line, linewidth=2, label=name)
-    for name, (colour, marker) in PEERS.items():
-        points = [(width, measure(there[f"{name}, {width}"])) for width in WIDTHS]
-        known = [(width, value) for width, value in points if value is not None]
+def _panel(axes: Axes, rows: list[Row], measure: Callable[[Row], float | None]) -> None:
+    for name, (colour, marker) in WHO.items():
+        points = sorted((width(row), measure(row)) for row in rows if row.contestant == name)
+        known = [(at, value) for at, value in points if value is not None]
         if known:
             axes.plot(*zip(*known, strict=True), color=colour, marker=marker, label=name)
+
+
+def stream(row: Row) -> str:
+    return row.cell.partition(", ")[0]
+
+
+def width(row: Row) -> int:
+    return int(row.cell.partition(", ")[2])
 
 
 def per_second(row: Row) -> float:
