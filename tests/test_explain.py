@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import skyband as sb
+from skyband import explain_load
 from skyband.engines import registry
 from skyband.engines.certain import buffered
 from skyband.explain import _BUFFER, _MODELS, explain
+from skyband.explain_load import Load
 
 
 def harmonic(n: int) -> float:
@@ -98,6 +100,60 @@ def test_forms(by: Any, form: str, said: str) -> None:
     found = explain(sb.TopK(3, by, sb.Last(9)))
     assert found.form == form
     assert said in found.why[-1]
+
+
+def test_the_load_on_spark_is_told_only_where_keys_are_given() -> None:
+    query = sb.TopK(10, "x", sb.Last("1 hour"), per="g")
+    without = explain(query, rate=50, groups=20, queries=2)
+    assert without.load is None
+    assert "load" not in without.to_dict() and "on Spark" not in str(without)
+    found = explain(query, rate=50, keys=20, queries=2)
+    assert found.load is not None
+    assert (found.objects, found.bytes, found.notes) == (without.objects, without.bytes, without.notes)
+    assert json.loads(json.dumps(found.to_dict()))["load"]["cores"] == found.load.cores
+    assert str(found.load).split(",")[0] in str(found)
+
+
+def test_the_load_grows_with_what_is_asked() -> None:
+    def at(**expected: float) -> Load:
+        found = explain(sb.TopK(10, "x", sb.Last("1 hour"), per="g"), **expected).load
+        assert found is not None
+        return found
+
+    one = at(rate=1e5, keys=1e3)
+    assert one.rows == 1e6  # of ten seconds
+    assert one.cores >= one.work / 10
+    assert one.trigger_seconds < 10  # it keeps up, since the cores are as many as it needs
+    faster, wider, more = at(rate=1e6, keys=1e3), at(rate=1e5, keys=1e6), at(rate=1e5, keys=1e3, queries=100)
+    for other in (faster, wider, more):
+        assert other.work >= one.work and other.cores >= one.cores and other.state_bytes > one.state_bytes
+    assert faster.work > one.work and wider.work > one.work
+    assert wider.shuffle_bytes > one.shuffle_bytes  # fewer rows of a key to be dropped for
+    assert at(rate=1e5, keys=1e3, every=1).rows == 1e5
+
+
+def test_all_rows_of_a_count_window_are_shuffled() -> None:
+    counted = explain(sb.TopK(10, "x", sb.Last(1000), per="g"), rate=1e5, keys=100)
+    assert counted.load is not None and not any("no difference" in note for note in counted.notes)
+    assert counted.load.shuffle_bytes == pytest.approx(1e5 * explain_load.SENT)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected", "said"),
+    [
+        (sb.TopK(1, "x", sb.Last(9), per="g"), {"keys": 2}, "needs rate="),
+        (sb.TopK(1, "x", sb.Last(9), per="g"), {"keys": 2, "rate": 0}, "rate must be a number above 0"),
+        (sb.TopK(1, "x", sb.Last(9), per="g"), {"keys": 0.5, "rate": 1}, "keys must be at least 1"),
+        (sb.TopK(1, "x", sb.Last(9), per="g"), {"keys": 2, "rate": 1, "groups": 2}, "twice"),
+        (sb.TopK(1, "x", sb.Last(9), per="g"), {"every": 2, "rate": 1}, "Give keys= and rate= too"),
+        (sb.TopK(1, "x", sb.Last(9)), {"keys": 2, "rate": 1}, "Give keys=1"),
+        (sb.TopK(1, "x", sb.UntilDeleted()), {"keys": 1, "rate": 1}, "Give rows= too"),
+        (sb.Above(1, "x", sb.Last(9)), {"keys": 1, "rate": 1}, "not for Above"),
+    ],
+)
+def test_loads_that_are_not_known(query: sb.TopK, expected: dict[str, float], said: str) -> None:
+    with pytest.raises(sb.QueryError, match=re.escape(said)):
+        explain(query, **expected)
 
 
 def test_the_smallest_of_a_typed_distance_draws_no_note() -> None:

@@ -155,6 +155,8 @@ def explain(
     ] = None,
     rate: Annotated[float | None, typer.Option(metavar="N", help="Expected arrivals per second, all groups.")] = None,
     groups: Annotated[float | None, typer.Option(metavar="N", help="Expected number of groups.")] = None,
+    keys: Annotated[float | None, typer.Option(metavar="N", help="The same; with --rate the load on Spark.")] = None,
+    queries: Annotated[float | None, typer.Option(metavar="N", help="Expected number of such queries.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Tell how a query would be answered, and what it costs.
@@ -171,7 +173,7 @@ def explain(
         asked["window"] = {"last": int(window) if window.strip().isdecimal() else window}
     given = {name: value for name, value in asked.items() if value is not None}
     query = _query(file, given)
-    expected = {"rows": rows, "rate": rate, "groups": groups}
+    expected = {"rows": rows, "rate": rate, "groups": groups, "keys": keys, "queries": queries}
     found = explained(query, **{name: number for name, number in expected.items() if number is not None})
     typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
 

@@ -17,6 +17,7 @@ from skyband.engines.certain import odds
 from skyband.engines.incomplete.expected import row_model
 from skyband.engines.registry import MANY, WINDOWED, choose
 from skyband.errors import QueryError
+from skyband.explain_load import Load, load
 from skyband.explain_pairs import explain_pairs
 from skyband.explain_uncertain import AUTO, synopsis
 from skyband.expressions import Form, parse, recognise
@@ -37,6 +38,8 @@ _EXPECTED = {
     "groups": "groups of `per`",
     "probability": "mean probability of uncertain objects, 0.5 if not given",
     "queries": "queries that differ in their numbers, their k or the ranges of `where`",
+    "keys": "groups of `per` too, and with rate the load on Spark is told",
+    "every": "seconds between triggers on Spark, 10 if not given",
 }
 
 
@@ -52,10 +55,12 @@ class Explanation:
     error: str | None
     form: str
     notes: tuple[str, ...] = ()
+    load: Load | None = None  # on Spark, where keys= was given
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
-        return {
+        told = {} if self.load is None else {"load": self.load.to_dict()}
+        return told | {
             "query": self.query.to_dict(),
             "algorithm": self.algorithm,
             "why": list(self.why),
@@ -76,6 +81,7 @@ class Explanation:
             "error": [self.error or "not known"],
             "why": self.why,
             "notes": self.notes,
+            "on Spark": [] if self.load is None else [str(self.load)],
         }
         lines = []
         for name, texts in known.items():
@@ -90,6 +96,8 @@ def explain(query: Query, **expected: float) -> Explanation:
 
     What to expect of the stream: for time windows rows (arrivals in a window) or rate (arrivals per second),
     of all groups together; groups (how many). What a Monitor would refuse raises the same QueryError.
+    With keys (instead of groups) and rate it also tells the load on Spark, by a model that docs/scale.md has the
+    error of: `load`, with cores, shuffle_bytes per second, state_bytes and trigger_seconds.
 
     >>> import skyband as sb
     >>> e = explain(sb.TopK(k=10, by="0.7*x + 0.3*y", window=sb.Last(1000)))
@@ -103,6 +111,18 @@ def explain(query: Query, **expected: float) -> Explanation:
         raise QueryError(f"explain: {', '.join(sorted(unknown))} is unknown. It knows {known}.")
     for name, number in expected.items():
         _positive(name, number)
+    if "keys" not in expected:
+        if "every" in expected:
+            raise QueryError("explain: every= is of the load on Spark. Give keys= and rate= too.")
+        return _explained(query, expected)
+    if "groups" in expected:
+        raise QueryError("explain: groups and keys say the same thing twice. Give one of them.")
+    needed = {name: number for name, number in expected.items() if name != "rate" or query.window.timed}
+    found = _explained(query, needed | ({"groups": expected["keys"]} if query.per_columns else {}))
+    return replace(found, load=load(cast(TopK, query), found.objects, found.bytes, expected))
+
+
+def _explained(query: Query, expected: dict[str, float]) -> Explanation:
     if isinstance(query, TopKPairs):
         return _explain_pairs(query, expected)
     if isinstance(query, TopKIncomplete):
@@ -405,5 +425,5 @@ def _recognised(form: Form) -> str:
 def _positive(name: str, number: object) -> None:
     if isinstance(number, bool) or not isinstance(number, Real) or not 0 < float(number) < math.inf:
         raise QueryError(f"explain: {name} must be a number above 0 ({_EXPECTED[name]}); got {number!r}.")
-    if name in ("groups", "queries") and float(number) < 1:
+    if name in ("groups", "queries", "keys") and float(number) < 1:
         raise QueryError(f"explain: {name} must be at least 1; got {number!r}.")
