@@ -88,7 +88,7 @@ def spark_pairs(stream: Stream, p: Mapping[str, Any]) -> Ready:
         changes = told.pop("changes")
         return Outcome(told, couples.sums_to_best_pairs, {"changes": changes})
 
-    return _ready(stream | {"id": np.arange(len(stream["x0"]))}, p, query, judge)
+    return ready(stream | {"id": np.arange(len(stream["x0"]))}, p, query, judge)
 
 
 def spark_max_by(stream: Stream, p: Mapping[str, Any]) -> Ready:
