@@ -32,7 +32,7 @@ def preferences(stream: Stream, p: Mapping[str, Any]) -> Ready:
     queries = _queries(p, sb.Last(p["n"]))
     at_once = dict(list(queries.items())[:1]) if p.get("start") == "window" else queries
     monitor = sb.Monitor(at_once, emit=p.get("emit", "batch"))
-    before = [monitor.push(table) for table in _tables(stream, 0, fill, max(1, p["n"] // 100))]
+    before = [monitor.push(table) for table in _tables(stream, 0, fill, max(30, p["n"] // 100))]
     before += [monitor.add(name, one, from_window=True) for name, one in queries.items() if name not in at_once]
     tables = _tables(stream, fill, end, p["batch"])
     every, sizes = p.get("every", 0), []

@@ -1,6 +1,6 @@
 """Mutants of the engines of TopK and Above: each must die of the contract suite (tests/mutation.py says how).
 
-`make mutants` runs them all; `make test` every fourteenth, and looks whether the others still apply.
+`make mutants` runs them all; `make test` every seventeenth, and looks whether the others still apply.
 """
 
 from __future__ import annotations

@@ -134,9 +134,7 @@ def _algorithms(incomplete: str) -> list[str]:
 def explain(
     file: Annotated[
         str | None,
-        typer.Argument(
-            metavar="SQL|FILE", help="A question in SQL, or a file of one, or of a query as JSON (-: stdin)."
-        ),
+        typer.Argument(metavar="SQL|FILE", help="A question in SQL, or a file of one or of JSON (-: stdin)."),
     ] = None,
     k: Annotated[int | None, typer.Option("--k", "-k", metavar="N", help="How many.")] = None,
     by: Annotated[str | None, typer.Option(metavar="EXPR", help="A column or an expression to rank by.")] = None,
@@ -161,7 +159,7 @@ def explain(
 ) -> None:
     """Tell how a query would be answered, and what it costs.
 
-    Example: skyband explain "SELECT * FROM s ORDER BY 0.7*x + 0.3*y DESC LIMIT 10 WINDOW 1000 ROWS"
+    Example: skyband explain "SELECT * FROM s ORDER BY x LIMIT 3 WINDOW 60 ROWS"
     """
     import json
 

@@ -409,7 +409,7 @@ def test_long_streams_of_net_changes(algorithm: str, timed: bool, k: int, n: int
 @pytest.mark.parametrize(("k", "n", "shape"), [(1, 30, "4"), (3, 10, "random"), (4, 200, "6"), (6, 50, "waves")])
 def test_row_by_row_equals_one_batch(algorithm: str, timed: bool, k: int, n: int, shape: str) -> None:
     """Differential: pushed in pieces too small to look ahead in, and at once."""
-    size = 500 if KILL else 2000
+    size = 500 if KILL else 1200
     rng = np.random.default_rng([k, n, 3])
     scores, times = shaped(shape, size, rng), stamped(size, rng, [0, 0, 1], 0.1, n)
     query = TopK(k, by="x", window=Last(span=n) if timed else Last(n), algorithm=algorithm)

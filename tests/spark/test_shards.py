@@ -298,7 +298,7 @@ TURNS = [(0, "arrival", 16), (60, "batch", 16), (0, "batch", 0), (60, "arrival",
         (name, window, *turn)
         for i, (name, window) in enumerate(FAMILIES)
         for j, turn in enumerate(TURNS)
-        if name == "BLOCK" or (i // 2 + i + j) % 2 == 0
+        if name == "BLOCK" or (i // 2 + i + j) % 4 == 0
     ],
 )
 def test_families_resume_and_change(

@@ -19,9 +19,9 @@ name = "slides"
 workload = "flights"
 repeats = 1
 warmups = 0
-parameters = { window = "24 hours", k = 10, rows = 40_000, file = 20_000 }
+parameters = { window = "24 hours", k = 10, rows = 8_000, file = 4_000 }
 contestants = [
-    { call = "spark_monitor", as = "batch", emit = "batch", warm = 2_000 },
+    { call = "spark_monitor", as = "batch", emit = "batch", warm = 500 },
     "spark_identity",
     { call = "spark_max_by", slide = "6 hours" },
 ]
@@ -55,23 +55,22 @@ workload = "timed_keys"
 repeats = 1
 warmups = 0
 parameters = { keys = 50, per_day = 1_000, shards = 2, fill = 500, rows = 40, file = 40, fill_file = 500 }
-contestants = [{ call = "spark_idle", as = "idle" }, { call = "spark_idle", as = "by group", by_group = true }]
+contestants = [{ call = "spark_idle", as = "by group", by_group = true }]
 
 [[goals]]
 says = "trigger"
 cell = "triggers"
 measure = "trigger_ms"
 of = "by group"
-over = "idle"
 at_most = 1e9
 
 [[cells]]
-name = "points"
-workload = "timed_points"
+name = "pairs"
+workload = "attributes"
 repeats = 1
 warmups = 0
-parameters = { queries = 3, window = "10 minutes", per_10_minutes = 100, k = 9, shards = 2, rows = 400, file = 400 }
-contestants = ["spark_monitor"]
+parameters = { d = 2, K = 3, n = 100, fill = 100, fill_file = 100, rows = 100, file = 100, shards = 2 }
+contestants = ["spark_pairs"]
 """
 
 
