@@ -79,7 +79,7 @@ class Combining(Standing):
     def _new_register(self, unit: int | None) -> Register:
         from skyband.engines.incomplete.register import Register
 
-        return Register(self.asked(unit)[0].length, len(self.example.parts), timed=self.timed)
+        return Register(self.asked(unit)[0].length, timed=self.timed)
 
     # --- rows
 

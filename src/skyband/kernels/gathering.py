@@ -3,7 +3,7 @@
 A count window's step is an arrival and what it pushes out; in time windows the rows that leave at one instant are a
 step, and each arrival is one. The kept rows of a group are a run, the oldest first.
 
-Cost of an arrival: one look into the table, two scores, one comparison with the floor of the front. Room is made by
+Cost of an arrival: one look at its object, two scores, one comparison with the floor of the front. Room is made by
 the caller: kernels stop when there could be too little for the next step.
 """
 
@@ -24,7 +24,6 @@ from skyband.kernels.objects import (
     NOWHERE,
     OBJECTS,
     OUT,
-    PLACE,
     ROWS,
     TOUCHED,
     VISIT,
@@ -34,13 +33,12 @@ from skyband.kernels.objects import (
     Store,
     above_floor,
     assess,
-    place_of,
     pull,
     put,
     refill,
 )
-from skyband.kernels.pieces import mix
 from skyband.kernels.records import BITS, NEVER
+from skyband.kernels.register import NOBODY
 from skyband.kernels.sweeping import sweep
 
 
@@ -119,7 +117,9 @@ def compare(store: Store, asked: Asked, g: int, out: Records, step: Records) -> 
         now = store.told[first + j]
         now["score"], now["stamp"], now["serial"] = objects[o]["score"], objects[o]["stamp"], objects[o]["serial"]
         now["object"] = o
-    group["told"] = size
+    group["told"], group["since"] = size, NEVER
+    for j in range(size):
+        group["since"] = min(group["since"], objects[store.fronts[first + j]]["stamp"] - 1)
 
 
 @uncounted
@@ -184,6 +184,22 @@ def short_of_room(store: Store, asked: Asked, g: int, out: Records, margin: int)
     return DONE
 
 
+@close
+def find(store: Store, g: int, bound: int, name: np.int64, link: np.int64, owners: Records) -> Any:
+    """The object of an arrival: that of a valid row, or one that has gone since answers were told; -1: it is new."""
+    objects, group = store.objects, store.groups[g]
+    if link > NOBODY:
+        o = np.int64(owners[~link]) if link < 0 else link
+        if objects[o]["name"] == name and objects[o]["group"] == g:
+            return o
+    if group["since"] <= bound:
+        for j in range(group["first"], group["first"] + group["told"]):
+            o = store.told[j]["object"]
+            if objects[o]["name"] == name:
+                return o
+    return np.int64(-1)
+
+
 @uncounted_kernel
 def take_once(
     store: Store,
@@ -192,6 +208,8 @@ def take_once(
     arrivals: Columns,
     visits: Records,
     alive: Records,  # per row of the batch: is it kept now
+    links: Records,  # and as the register has found it: its object
+    owners: Records,  # and as it is here
     serial: int,  # of the batch's first row
     more: bool,
     out: Records,
@@ -217,16 +235,15 @@ def take_once(
             if reason != DONE:
                 return reason
             name, stamp, p, number = arrivals.names[a], arrivals.stamps[a], arrivals.parts[a], serial + arrivals.rows[a]
-            place = place_of(store.table, objects, name, g)
-            o = store.table[place] & PLACE
-            if store.table[place] < 0:
+            o = find(store, g, bound, name, links[arrivals.rows[a]], owners)
+            if o < 0:
                 facts[FREE] -= 1
                 o = np.int64(store.free[facts[FREE]])
-                store.table[place] = (mix(name, g) >> 32 << 32) | o
                 objects[o]["name"], objects[o]["group"], objects[o]["stamp"] = name, g, NOWHERE
                 objects[o]["front"] = objects[o]["told"] = objects[o]["rank"] = 0
                 for j in range(o * d, o * d + d):
                     store.stamps[j] = NOWHERE
+            owners[arrivals.rows[a]] = o
             if objects[o]["stamp"] <= bound - joint:  # gone and come back is new again
                 objects[o]["shown"] = 0
                 objects[o]["stamp"] = NOWHERE

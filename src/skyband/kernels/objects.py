@@ -1,4 +1,4 @@
-"""Objects of an incomplete stream, found by group and id, and the best of each group.
+"""Objects of an incomplete stream, and the best of each group.
 
 An object is one record with the value and the stamp of each part: what has expired shows by its stamp. A score can
 only fall while nothing arrives, so nobody has to look at an object when its rows expire, but for those of the front:
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skyband.kernels.combine import Recipe, combine
 from skyband.kernels.compile import close, uncounted, uncounted_kernel
-from skyband.kernels.pieces import PIECE, mix
+from skyband.kernels.pieces import PIECE
 from skyband.kernels.records import NEVER
 
 Records = NDArray[Any]
@@ -52,6 +52,7 @@ GROUP = np.dtype(
         ("space", "i8"),  # its front, and as many places for what was told
         ("best", "i8"),  # how many are in the front: all that rank above the floor, best first
         ("told", "i8"),
+        ("since", "i8"),  # who is told has a row that is newer
         ("low", "i8"),  # the first place of the front that has changed since answers were told
         ("next", "i8"),  # no row of an object in the front is older
         ("score", "f8"),  # the floor
@@ -60,7 +61,6 @@ GROUP = np.dtype(
     ],
     align=True,
 )
-PLACE = (1 << 32) - 1
 DONE, OBJECTS, FRONTS, ROWS, OUT = range(5)  # why a kernel stops
 VISIT, ARRIVAL, WRITTEN, FREE, LISTED, TOUCHED, SWEPT, REFILLED = range(8)  # facts
 
@@ -70,7 +70,6 @@ class Store(NamedTuple):
     objects: Records
     values: Floats  # object by object, one for each part; low: not there
     stamps: Records  # of these; NOWHERE: not there
-    table: Records  # of places of objects; -1: free
     free: Records  # places of objects, the next one last
     groups: Records
     fronts: Records  # arena of the best objects
@@ -94,20 +93,6 @@ class Asked(NamedTuple):
     joint: bool  # count windows: an arrival and what it pushes out are one step
     quiet: bool
     least: int  # rows that a group may have without a sweep
-
-
-@close
-def place_of(table: Records, objects: Records, name: np.int64, group: np.int64) -> Any:
-    """Where an object is in the table, or belongs. An entry is 31 bits of the hash, and the object's place."""
-    mask, mixed = len(table) - 1, mix(name, group)
-    place = mixed & mask
-    while table[place] >= 0:
-        if (table[place] ^ mixed) >> 32 == 0:
-            one = objects[table[place] & PLACE]
-            if one["name"] == name and one["group"] == group:
-                break
-        place = (place + 1) & mask
-    return place
 
 
 @close
@@ -219,19 +204,16 @@ def refill(store: Store, recipe: Recipe, asked: Asked, g: int, bound: int) -> No
 
 
 @uncounted_kernel
-def lay_table(store: Store, length: int) -> Any:
-    """Forget objects whose rows have all expired; the others in the table, which is empty; how many there are."""
+def forget(store: Store, length: int) -> Any:
+    """Places of objects whose rows have all expired are free; how many are not."""
     objects, n = store.objects, 0
     for o in range(len(objects) - 1, -1, -1):
-        g = objects[o]["group"]
-        if g >= 0 and objects[o]["told"] == 0 and objects[o]["stamp"] <= store.groups[g]["now"] - length:
-            g = objects[o]["group"] = -1
-        if g < 0:
+        one = objects[o]
+        if one["group"] >= 0 and one["told"] == 0 and one["stamp"] <= store.groups[one["group"]]["now"] - length:
+            one["group"] = -1
+        if one["group"] < 0:
             store.free[n] = o
             n += 1
-        else:
-            name = objects[o]["name"]
-            store.table[place_of(store.table, objects, name, g)] = (mix(name, g) >> 32 << 32) | o
     store.facts[FREE] = n
     return len(objects) - n
 

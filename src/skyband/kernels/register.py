@@ -1,11 +1,10 @@
 """Which (id, part) has a valid row: without `repeat` a second one is rejected.
 
-An open-addressing table of objects, by group and id, with the stamp of the last row of each part. Nothing is taken
-out when it expires; who has expired goes when the table is laid out anew, so there are at most a few times as many
-places as objects with valid rows. Writing is noted, so that it can be undone: rows are judged before it is sure that
-they are taken.
+A log of rows in the order in which they came, each linked to the one before it with the same hash of group and id.
+Nothing is taken out when it expires; when the log is full, what is still valid begins a new one. So what is looked for
+is mostly what was written last, and rows are judged before it is sure that they are taken: the log is cut again.
 
-Cost: 16 bytes and 8 for each part for each place, two to four places for each valid object; one look a row.
+Cost: 32 bytes a row and 4 for its hash, two to four times as many as are valid; a look at the rows of one hash.
 """
 
 from __future__ import annotations
@@ -19,23 +18,31 @@ from skyband.kernels.compile import close, uncounted_kernel
 from skyband.kernels.pieces import home_of
 
 Records = NDArray[Any]
-NAME, GROUP, STAMPS = range(3)  # of a place: its columns; as many stamps as there are parts
-FREE = -1  # group of a free place
-NEW = np.iinfo(np.int64).min  # stamp of a part that has not come
+NOBODY = -(2**31)
+LINE = np.dtype(
+    [
+        ("name", "i8"),
+        ("stamp", "i8"),
+        ("group", "i4"),
+        ("part", "i4"),
+        ("older", "i4"),  # the line before it with the same hash; -1: none
+        ("object", "i4"),  # what its object is to the engine; in the batch that is judged: ~ the row; NOBODY: not known
+    ],
+    align=True,
+)
 
 
 @close
-def entry_of(table: Records, name: np.int64, group: np.int64) -> Any:
-    mask = len(table) - 1
-    place = home_of(name, group, mask)
-    while table[place, GROUP] >= 0 and (table[place, NAME] != name or table[place, GROUP] != group):
-        place = (place + 1) & mask
-    return place
+def link(log: Records, heads: Records, place: int) -> None:
+    home = home_of(log[place]["name"], log[place]["group"], len(heads) - 1)
+    log[place]["older"] = heads[home]
+    heads[home] = place
 
 
 @uncounted_kernel
 def judge_rows(
-    table: Records,
+    log: Records,
+    heads: Records,  # by hash: the last line
     names: Records,
     parts: Records,
     groups: Records,
@@ -46,64 +53,66 @@ def judge_rows(
     length: int,
     limit: int,  # time windows: who is so late is not judged
     begin: int,
-    used: Records,  # places in use, and how many may be
+    size: Records,  # of the log
     rejected: Records,  # by row
-    log: Records,  # by judged row: the stamp that was written over, and what it was; place -1: none. Empty: no log
+    links: Records,  # by row: the `object` of the last row of the same id; count windows: valid before this step
 ) -> Any:
     """Reject rows whose (id, part) has a valid row already, from row `begin` of those to be judged; where it stops."""
-    timed, noted, width = len(times) > 0, len(log) > 0, table.shape[1]
+    timed, mask, end = len(times) > 0, len(heads) - 1, size[0]
     for j in range(begin, len(rows)):
-        if used[0] >= used[1]:
+        if end == len(log):
+            size[0] = end
             return j
         r = rows[j]
-        g = groups[r]
-        if noted:
-            log[j, 0] = -1
+        g, name, p = groups[r], names[r], parts[r]
         if timed:
             now, stamp = max(clocks[r], times[r]), times[r]
             if now - stamp >= limit:
                 continue
         else:
             now = stamp = counts[g]
-        place, column = entry_of(table, names[r], g), STAMPS + parts[r]
-        if table[place, GROUP] < 0:
-            used[0] += 1
-            table[place, NAME], table[place, GROUP] = names[r], g
-            for i in range(STAMPS, width):
-                table[place, i] = NEW
-        elif table[place, column] > now - length:
-            rejected[r] = True
+        home, gone = home_of(name, g, mask), now - length + timed  # what is older has gone before this step
+        first = place = heads[home]
+        while place >= 0:
+            line = log[place]
+            if line["group"] == g:
+                if line["stamp"] >= gone:
+                    if line["name"] == name:
+                        if links[r] == NOBODY:
+                            links[r] = line["object"]
+                        if line["part"] == p and line["stamp"] > now - length:
+                            rejected[r] = True
+                            break
+                elif not timed:  # so have those before it
+                    break
+            place = line["older"]
+        if rejected[r]:
             continue
-        if noted:
-            log[j, 0], log[j, 1] = place * width + column, table[place, column]
-        table[place, column] = stamp
+        line = log[end]
+        line["name"], line["stamp"], line["group"], line["part"] = name, stamp, g, p
+        line["older"], line["object"] = first, ~r
+        heads[home] = end
+        end += 1
         if not timed:
             counts[g] += 1
+    size[0] = end
     return len(rows)
 
 
 @uncounted_kernel
-def undo(table: Records, log: Records) -> None:
-    """As if the rows had never been judged; new objects stay, without a part. table: flat."""
-    for j in range(len(log) - 1, -1, -1):
-        if log[j, 0] >= 0:
-            table[log[j, 0]] = log[j, 1]
+def undo(log: Records, heads: Records, begin: int, end: int) -> None:
+    """As if the lines from `begin` to `end` had never been written."""
+    for place in range(end - 1, begin - 1, -1):
+        heads[home_of(log[place]["name"], log[place]["group"], len(heads) - 1)] = log[place]["older"]
 
 
 @uncounted_kernel
-def lay_out(old: Records, bounds: Records, table: Records) -> Any:
-    """The objects that have not expired, in an empty table; bounds: by group; how many there are."""
-    used, width = 0, table.shape[1]
+def lay_out(old: Records, bounds: Records, log: Records, heads: Records) -> Any:
+    """The lines that have not expired, in an empty log; bounds: by group; how many there are."""
+    size = 0
     for i in range(len(old)):
-        g = old[i, GROUP]
-        if g < 0:
-            continue
-        newest = NEW
-        for j in range(STAMPS, width):
-            newest = max(newest, old[i, j])
-        if newest > bounds[g]:
-            place = entry_of(table, old[i, NAME], g)
-            for j in range(width):
-                table[place, j] = old[i, j]
-            used += 1
-    return used
+        if old[i]["stamp"] > bounds[old[i]["group"]]:
+            log[size] = old[i]
+            link(log, heads, size)
+            size += 1
+    return size

@@ -104,7 +104,11 @@ def check_sweep(engine: SWEEP) -> None:
     d, objects = engine.d, engine.objects
     live = np.flatnonzero(objects["group"] >= 0)
     assert len(live) + engine.facts[kernel.FREE] == len(objects), "a place is free, or an object's"
-    assert len({(int(one["group"]), int(one["name"])) for one in objects[live]}) == len(live), "an id is one object"
+    there = live[(objects["stamp"][live] > (engine.groups["now"] - engine.length)[objects["group"][live]])]
+    lines = engine.register.log[: engine.register.size]
+    known = {(int(line["group"]), int(line["name"])): int(line["object"]) for line in lines}  # the last of each
+    found = [known[int(objects["group"][o]), int(objects["name"][o])] for o in there]
+    assert found == there.tolist(), "an id is one object, and the register knows which"
     assert not engine.facts[kernel.TOUCHED] and not objects["rank"].any(), "no step is open"
     fronted = 0
     for g, group in enumerate(engine.groups):

@@ -8,23 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Bools, Ints
-from skyband.kernels.register import FREE, GROUP, NAME, NEW, STAMPS, judge_rows, lay_out, undo
+from skyband.kernels.register import LINE, NOBODY, judge_rows, lay_out, undo
 
 Records = NDArray[Any]
 SMALLEST = 256
-FULL = 0.625  # of the places, in use
 ENTRY = np.dtype([("name", "i8"), ("stamp", "i8"), ("group", "i4"), ("part", "i4")], align=True)  # as it is stored
 
 
 class Register:
     """The valid rows of every group, by id and part; all of the queries look at one length of window."""
 
-    def __init__(self, length: int, d: int, *, timed: bool) -> None:
-        self.length, self.d, self.timed = length, d, timed
-        self.table = self._empty(SMALLEST)
-        self.used = 0
-        self._log: Ints | None = None  # how to undo what was judged last, if it was not taken
-        self._before: tuple[Records, int] | None = None  # or what there was before
+    def __init__(self, length: int, *, timed: bool) -> None:
+        self.length, self.timed = length, timed
+        self.links = np.empty(0, np.int32)  # of the batch judged last
+        self._before: tuple[Records, Records, int] | None = None  # what there was before it, until it is taken
+        self._ended = -1  # where that log ended when another was begun within the batch; -1: none was
+        self._begin(SMALLEST)
+
+    def _begin(self, room: int) -> None:
+        self.log, self.heads, self.size = np.empty(room, LINE), np.full(room, -1, np.int32), 0
 
     def judge(
         self,
@@ -39,22 +41,16 @@ class Register:
     ) -> Bools:
         """Which rows are rejected. It stands once `keep` is called."""
         self.undo()
-        rejected = np.zeros(len(names), np.bool_)
-        none, counts = np.empty(0, np.int64), counts.copy()
-        log = np.empty((0, 2), np.int64)
+        self._before = self.log, self.heads, self.size
+        self._ended = -1
+        rejected, self.links = np.zeros(len(names), np.bool_), np.full(len(names), NOBODY, np.int32)
+        none, counts, size = np.empty(0, np.int64), counts.copy(), np.array([self.size])
         times, clocks = (none, none) if times is None or clocks is None or not self.timed else (times, clocks)
-        if len(rows) * 8 < len(self.table):
-            self._make_room(len(rows), self._bounds(counts, clocks, rows, 0))
-            self._log = log = np.empty((len(rows), 2), np.int64)
-        else:
-            self._before = self.table, self.used
-            self._lay_out(len(self.table), 0, self._bounds(counts, clocks, rows, 0))
         done = 0
-        while done < len(rows):
-            self._make_room(1, self._bounds(counts, clocks, rows, done))
-            used = np.array([self.used, FULL * len(self.table)], np.int64)
+        while True:
             done = judge_rows(
-                self.table,
+                self.log,
+                self.heads,
                 names,
                 parts,
                 groups,
@@ -65,85 +61,81 @@ class Register:
                 self.length,
                 limit,
                 done,
-                used,
+                size,
                 rejected,
-                log,
+                self.links,
             )
-            self.used = int(used[0])
-        return rejected
+            self.size = int(size[0])
+            if done == len(rows):
+                return rejected
+            clock = int(clocks[rows[done]]) if self.timed else 0
+            bounds = np.full(len(counts), clock - self.length) if self.timed else counts - self.length - 1
+            self._ended = self.size if self._ended < 0 else self._ended
+            self._lay_out(self.log[: self.size], len(self.log), bounds)
+            size[0] = self.size
+
+    def _lay_out(self, lines: Records, room: int, bounds: Ints) -> None:
+        """What has not expired, in a log that is at most half full. bounds: by group."""
+        self._begin(max(room, 1 << (len(lines) - 1).bit_length()))
+        self.size = lay_out(lines, bounds, self.log, self.heads)
+        if 2 * self.size > len(self.log):
+            self._lay_out(lines, 2 * len(self.log), bounds)
 
     def keep(self) -> None:
         """What was judged is taken."""
-        self._log = self._before = None
+        self._before = None
+
+    def own(self, owners: Records) -> None:
+        """By row of the batch judged last: what its object is to the engine."""
+        objects = self.log["object"][: self.size]
+        new = np.flatnonzero((objects < 0) & (objects > NOBODY))
+        objects[new] = owners[~objects[new]]
 
     def undo(self) -> None:
         if self._before is not None:
-            self.table, self.used = self._before
-        elif self._log is not None:
-            undo(self.table.reshape(-1), self._log)
-        self.keep()
+            end = self.size if self._ended < 0 else self._ended
+            self.log, self.heads, self.size = self._before
+            undo(self.log, self.heads, self.size, end)
+        self._before = None
 
     def shorten(self, length: int) -> None:
         self.undo()
         self.length = length
-
-    def _bounds(self, counts: Ints, clocks: Ints, rows: Ints, place: int) -> Ints:
-        """By group: what is not newer has expired, for rows from this place on."""
-        if not self.timed:
-            return counts - self.length
-        clock = int(clocks[rows[place]]) if len(rows) > place else -(2**62)
-        return np.full(len(counts), clock - self.length)
-
-    def _make_room(self, more: int, bounds: Ints) -> None:
-        """Places for so many more: what has expired goes, and a table that is still full grows."""
-        if self.used + more <= FULL * len(self.table):
-            return
-        self._lay_out(len(self.table), more, bounds)
-
-    def _lay_out(self, size: int, more: int, bounds: Ints) -> None:
-        old, self.table = self.table, self._empty(size)
-        self.used = lay_out(old, bounds, self.table)
-        while 3 * (self.used + more) > size:
-            size *= 2
-        if size > len(self.table):
-            self._lay_out(size, more, bounds)
-
-    def _empty(self, size: int) -> Ints:
-        table = np.empty((size, STAMPS + self.d), np.int64)
-        table[:, GROUP] = FREE
-        return table
 
     # --- by group
 
     def entries(self, groups: Ints, now: Ints) -> tuple[Records, Ints]:
         """The valid entries of these groups, group by group, and how many of each."""
         self.undo()
-        found = self.table[(self.table[:, GROUP] >= 0) & (self.table[:, GROUP] < len(now))]
-        stamps = found[:, STAMPS:]
-        valid = (stamps > NEW) & (stamps > (now[found[:, GROUP]] - self.length)[:, None])
-        row, part = np.nonzero(valid)
-        seats = np.full(int(max(groups.max(initial=-1), found[:, GROUP].max(initial=-1))) + 1, -1)
+        seats = np.full(len(now), -1)
         seats[groups] = np.arange(len(groups))
-        entries = np.zeros(len(row), ENTRY)
-        entries["name"], entries["group"] = found[row, NAME], found[row, GROUP]
-        entries["stamp"], entries["part"] = stamps[valid], part
-        entries = entries[seats[entries["group"]] >= 0]
+        found = self.log[: self.size]
+        found = found[found["group"] < len(now)]
+        found = found[(found["stamp"] > now[found["group"]] - self.length) & (seats[found["group"]] >= 0)]
+        entries = np.zeros(len(found), ENTRY)
+        for name in ("name", "stamp", "group", "part"):
+            entries[name] = found[name]
         seat = seats[entries["group"]]
         entries = entries[np.lexsort((entries["part"], entries["name"], entries["stamp"], seat))]
         return entries, np.bincount(seat, minlength=len(groups))
 
-    def restore(self, entries: Records, sizes: Ints) -> None:
-        group = np.repeat(np.arange(len(sizes)), sizes)
-        order = np.lexsort((entries["name"], group))
-        name, group, entries = entries["name"][order], group[order], entries[order]
-        fresh = np.ones(len(order), np.bool_)
-        fresh[1:] = (name[1:] != name[:-1]) | (group[1:] != group[:-1])
-        found = np.full((int(fresh.sum()), STAMPS + self.d), NEW)
-        found[:, NAME], found[:, GROUP] = name[fresh], group[fresh]
-        found[np.cumsum(fresh) - 1, STAMPS + entries["part"]] = entries["stamp"]
-        self.table = found
-        self._lay_out(SMALLEST, 0, np.full(len(sizes), NEW))
+    def restore(self, entries: Records, sizes: Ints, names: Ints | None = None, groups: Ints | None = None) -> None:
+        """names, groups: of the engine's objects."""
+        lines = np.zeros(len(entries), LINE)
+        for name in ("name", "stamp", "part"):
+            lines[name] = entries[name]
+        lines["group"], lines["object"] = np.repeat(np.arange(len(sizes)), sizes), NOBODY
+        if names is not None:
+            keys = np.zeros(len(names) + len(lines), [("group", "i8"), ("name", "i8")])
+            keys["name"] = np.concatenate([names, lines["name"]])
+            keys["group"] = np.concatenate([groups, lines["group"]])
+            distinct, which = np.unique(keys, return_inverse=True)
+            places = np.full(len(distinct), NOBODY, np.int32)
+            places[which[: len(names)]] = np.arange(len(names))
+            lines["object"] = places[which[len(names) :]]
+        self._before = None
+        self._lay_out(lines, SMALLEST, np.full(len(sizes), np.iinfo(np.int64).min))
 
     @property
     def nbytes(self) -> int:
-        return int(self.table.nbytes)
+        return int(self.log.nbytes + self.heads.nbytes)

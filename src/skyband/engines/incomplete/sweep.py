@@ -5,7 +5,7 @@ as they come, and when a group has grown by a tenth one sweep from its newest ro
 whatever cannot reach the k best current scores of distinct newer objects (kernels/gathering.py). Answers are kept
 from arrival to arrival by a front of a few more than k objects; what expires outside of it costs nothing.
 
-Cost of an arrival: a look for its object, one score, and 1/10 of a sweep of what is kept, spread over the arrivals
+Cost of an arrival: a look at its object, one score, and 1/10 of a sweep of what is kept, spread over the arrivals
 that let it grow by a tenth. Keeps up to a tenth more than EAA. With `repeat` a part may come back with its highest
 value at any time, so dominance drops nothing: keeping.py serves that.
 
@@ -41,7 +41,7 @@ from skyband.kernels.objects import (
     ROWS,
     TOLD,
     Store,
-    lay_table,
+    forget,
     scores_of,
 )
 from skyband.kernels.records import BITS, CHANGE, NEVER, VISIT
@@ -107,7 +107,6 @@ class SWEEP:
             self.objects,
             self.values,
             self.stamps,
-            self.table,
             self.free,
             self.groups,
             self.fronts,
@@ -132,13 +131,11 @@ class SWEEP:
         self.stamps = np.concatenate([self.stamps, np.full(more * self.d, NOWHERE)])
         self.notes = np.zeros(size, NOTE)
         self.dropped, self.free = np.zeros(size, np.int32), np.zeros(size, np.int32)
-        self.table = np.empty(1 << (2 * size - 1).bit_length(), np.int64)
         self._forget()
 
     def _forget(self) -> None:
         """Objects whose rows have all expired go; if most are still there, there will be twice the room."""
-        self.table[:] = -1
-        if 4 * lay_table(self.store, self.length) > 3 * len(self.objects):
+        if 4 * forget(self.store, self.length) > 3 * len(self.objects):
             self._lay_objects(2 * len(self.objects))
 
     def _make_room(self, reason: int, out: Records) -> Records:
@@ -183,7 +180,7 @@ class SWEEP:
             groups = np.zeros(more, GROUP)
             groups["due"] = groups["low"] = groups["next"] = NEVER
             groups["limit"], groups["now"], groups["score"] = self.least, BEGINNING, -np.inf
-            groups["stamp"] = groups["serial"] = NOWHERE
+            groups["stamp"] = groups["serial"] = groups["since"] = NOWHERE
             groups["start"] = groups["head"] = len(self.rows)
             self.groups = np.concatenate([self.groups, groups])
 
@@ -204,15 +201,28 @@ class SWEEP:
         columns = Columns(*(np.ascontiguousarray(column) for column in given))
         visits = self._visits(groups, columns.now, arrivals)
         alive = np.zeros(arrivals.size, np.bool_)
+        links, owners = self.register.links, np.empty(arrivals.size, np.int32)
         out, step = np.empty(64 + 2 * int(self.queries.sum()), CHANGE), np.zeros(1, CHANGE)
         self.facts[[objects.WRITTEN, objects.VISIT, objects.ARRIVAL]] = 0
         while True:
             reason = take_once(
-                self.store, self.recipe, self.asked, columns, visits, alive, arrivals.serial, arrivals.more, out, step
+                self.store,
+                self.recipe,
+                self.asked,
+                columns,
+                visits,
+                alive,
+                links,
+                owners,
+                arrivals.serial,
+                arrivals.more,
+                out,
+                step,
             )
             if reason == DONE:
                 break
             out = self._make_room(reason, out)
+        self.register.own(owners)
         if self.quiet and not arrivals.more:
             changed = self.groups[visits["group"]]
             changed = changed[changed["low"] < self.k]
@@ -404,7 +414,7 @@ class SWEEP:
         self.groups["head"] = np.cumsum(packs["rows"]) - packs["rows"]
         self.groups["first"] = np.cumsum(packs["told"]) - packs["told"]
         self.groups["limit"], self.groups["now"] = packs["limit"], packs["now"]
-        self.register.restore(recast(state["register"], ENTRY), state["lots"])
+        self.register.restore(recast(state["register"], ENTRY), state["lots"], names, np.repeat(every, counts))
         self._rebuild(packs["now"])
         self._forget()
         self.groups["low"] = NEVER  # what was told is the answer
