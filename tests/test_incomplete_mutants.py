@@ -72,20 +72,20 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "dominance: equals go too": (
         SWEEPING,
-        "combine(recipe, store.instance, 0) < bound:",
-        "combine(recipe, store.instance, 0) <= bound:",
+        "gone = combine(recipe, store.instance, 0) < bound",
+        "gone = combine(recipe, store.instance, 0) <= bound",
         TIE,
     ),
     "dominance: what a part may become is forgotten": (
         SWEEPING,
-        ">= stamp else recipe.highs[p]",
+        ">= stamp else high",
         ">= stamp else recipe.lows[p]",
         STREAMS,
     ),
     "dominance: an instance has its older rows": (
         SWEEPING,
-        "store.stamps[o * d + p] >= stamp else recipe.highs[p]",
-        "store.stamps[o * d + p] > NOWHERE else recipe.highs[p]",
+        "store.stamps[o * d + p] >= stamp else high",
+        "store.stamps[o * d + p] > NOWHERE else high",
         STREAMS,
     ),
     "dominance: an object counts as often as it has rows": (

@@ -99,12 +99,12 @@ class Asked(NamedTuple):
 def assess(store: Store, recipe: Recipe, o: int, bound: int) -> None:
     """The scores of an object as it is now; what is not newer than the bound has expired."""
     d = len(recipe.lows)
-    for p in range(d):
-        store.instance[p] = store.values[o * d + p]
-        if store.stamps[o * d + p] <= bound:
-            store.stamps[o * d + p] = NOWHERE
-            store.values[o * d + p] = recipe.lows[p]
-            store.instance[p] = recipe.highs[p]
+    for p in range(d):  # written always: which parts are there cannot be foreseen
+        stamp, value, low, high = store.stamps[o * d + p], store.values[o * d + p], recipe.lows[p], recipe.highs[p]
+        there = stamp > bound
+        store.stamps[o * d + p] = stamp if there else NOWHERE
+        store.values[o * d + p] = value if there else low
+        store.instance[p] = value if there else high
     store.objects[o]["score"] = combine(recipe, store.values, o * d)
     store.objects[o]["best"] = combine(recipe, store.instance, 0)
 

@@ -73,9 +73,13 @@ def sweep(store: Store, recipe: Recipe, asked: Asked, g: int, alive: Records, se
             if to > place:
                 rows[to] = rows[place]
             continue
-        for p in range(0 if one["best"] == -np.inf else d):
-            store.instance[p] = store.values[o * d + p] if store.stamps[o * d + p] >= stamp else recipe.highs[p]
-        if one["best"] == -np.inf or combine(recipe, store.instance, 0) < bound:
+        gone = one["best"] == -np.inf
+        if not gone and not one["best"] >= bound:
+            for p in range(d):
+                value, high = store.values[o * d + p], recipe.highs[p]
+                store.instance[p] = value if store.stamps[o * d + p] >= stamp else high
+            gone = combine(recipe, store.instance, 0) < bound
+        if gone:
             if one["best"] > -np.inf:
                 if one["front"]:
                     pull(store, g, o)
@@ -93,7 +97,8 @@ def sweep(store: Store, recipe: Recipe, asked: Asked, g: int, alive: Records, se
                 continue
         elif one["score"] > bound:
             for p in range(d):
-                store.instance[p] = store.values[o * d + p] if store.stamps[o * d + p] >= stamp else recipe.lows[p]
+                value, low = store.values[o * d + p], recipe.lows[p]
+                store.instance[p] = value if store.stamps[o * d + p] >= stamp else low
             current = combine(recipe, store.instance, 0)
             if current > bound:
                 note = store.notes[o]

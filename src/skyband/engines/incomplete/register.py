@@ -22,6 +22,7 @@ class Register:
         self.length, self.timed = length, timed
         self.links = np.empty(0, np.int32)  # of the batch judged last
         self._before: tuple[Records, Records, int] | None = None  # what there was before it, until it is taken
+        self._judged = 0  # no line before it is of the batch judged last
         self._ended = -1  # where that log ended when another was begun within the batch; -1: none was
         self._begin(SMALLEST)
 
@@ -83,11 +84,13 @@ class Register:
 
     def keep(self) -> None:
         """What was judged is taken."""
+        if self._before is not None:
+            self._judged = self._before[2] if self._ended < 0 else 0
         self._before = None
 
     def own(self, owners: Records) -> None:
         """By row of the batch judged last: what its object is to the engine."""
-        objects = self.log["object"][: self.size]
+        objects = self.log["object"][self._judged : self.size]
         new = np.flatnonzero((objects < 0) & (objects > NOBODY))
         objects[new] = owners[~objects[new]]
 
