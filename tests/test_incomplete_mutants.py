@@ -28,6 +28,8 @@ LATE = some("late_rows and SWEEP")
 ANEW = some("filled_anew and SWEEP")
 TIE = some("reach_a_tie and SWEEP")
 BACK = some("step_of_its_expiry and SWEEP")
+WITHIN = some("within_a_batch and SWEEP")
+PLACE = some("takes_the_place and SWEEP")
 LARGE = some("large_push")
 BUDGET = some("budget_bounds and None")
 
@@ -140,9 +142,9 @@ MUTANTS: dict[str, Mutant] = {
     "late: at the end of the run": (STEPS, 'rows[place - 1]["stamp"] > stamp:', "False:", LATE),
     "late: the newest of its object": (STEPS, 'if stamp >= objects[o]["stamp"]:', "if True:", LATE),
     "told: always for the first time": (STEPS, 'not one["shown"] & bit', "True", EITHER),
-    "told: gone and come back is not new": (STEPS, 'objects[o]["shown"] = 0', "pass", EITHER),
+    "told: gone and come back is not new": (STEPS, 'objects[o]["shown"] = 0', "pass", PLACE),
     "told: an expiring row leads to no object": (REGISTER, "now - length + timed", "now - length + 1", BACK),
-    "told: who has gone is not found": (STEPS, 'if group["since"] <= bound:', "if False:", EITHER),
+    "told: who has gone is not found": (STEPS, 'if group["since"] <= bound:', "if False:", WITHIN),
     "told: gone in the step in which it comes back": (STEPS, "<= bound - joint:", "<= bound:", BACK),
     "told: as it is now": (STEPS, 'tell(was["score"],', 'tell(objects[was["object"]]["score"],', EITHER),
     "stored: who was shown is lost": (

@@ -318,6 +318,22 @@ def test_who_comes_back_in_the_step_of_its_expiry_is_not_new(algorithm: str) -> 
     play(_scene(query, [("x", "a", 0.5, 0), ("y", "a", 0.75, 1), ("x", "a", 1.0, 2)], 1))
 
 
+@pytest.mark.parametrize("algorithm", EXACT)
+@pytest.mark.parametrize("window", [Last(2), Last(span=2)])
+def test_who_goes_and_comes_back_within_a_batch_has_not_left_its_answer(window: Last, algorithm: str) -> None:
+    query = TopKIncomplete(1, ["a"], window, algorithm=algorithm)
+    rows = [(one, "a", value, t) for t, (one, value) in enumerate([("v", 0.25), ("w", 0.25), ("x", 1.0)])]
+    rows += [("y", "a", 0.5, 3), ("z", "a", 0.5, 4), ("x", "a", 0.75, 5)]
+    scene = _scene(query, rows, 3)
+    play(Parts(scene.queries, scene.events, scene.options | {"emit": "batch"}))
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_who_takes_the_place_of_one_that_has_gone_is_new(algorithm: str) -> None:
+    query = TopKIncomplete(1, ["a"], Last(2), algorithm=algorithm)
+    play(_scene(query, [(f"{t}", "a", 0.5, t) for t in range(150)], 50))
+
+
 def test_a_large_push_forgets_no_valid_row() -> None:
     """The register is laid out anew; rows that are valid for one step more are still in it."""
     monitor = Monitor(TopKIncomplete(1, ["a"], Last(5)), id="i")
