@@ -415,7 +415,7 @@ def test_approximations_do_not_depend_on_cuts(algorithm: str, repeat: str | None
 
 
 def test_approximations_tell_their_precision() -> None:
-    rows = appearances(12_000, seed=8, parts=3, window=60)
+    rows = appearances(6_000, seed=8, parts=3, window=60)
     names = ["p1", "p2", "p3"]
     engines: list[tuple[str, Any]] = [("APPROX", {}), ("BUDGET", {"budget": 120})]
     for algorithm, more in engines:
@@ -436,7 +436,7 @@ def test_approximations_tell_their_precision() -> None:
 
 @pytest.mark.parametrize("repeat", [None, "sum"])
 def test_a_budget_bounds_what_is_kept(repeat: str | None) -> None:
-    rows = appearances(400 if KILL else 3000, seed=1, parts=3, window=40)
+    rows = appearances(400 if KILL else 2000, seed=1, parts=3, window=40)
     query = TopKIncomplete(3, ["p1", "p2", "p3"], Last(1000), repeat=repeat, algorithm="BUDGET", budget=20)
     monitor = Monitor(query, id="id")
     for begin in range(0, rows.num_rows, 30):
