@@ -415,7 +415,7 @@ def test_approximations_do_not_depend_on_cuts(algorithm: str, repeat: str | None
 
 
 def test_approximations_tell_their_precision() -> None:
-    rows = appearances(6_000, seed=8, parts=3, window=60)
+    rows = appearances(12_000, seed=8, parts=3, window=60)
     names = ["p1", "p2", "p3"]
     engines: list[tuple[str, Any]] = [("APPROX", {}), ("BUDGET", {"budget": 120})]
     for algorithm, more in engines:
