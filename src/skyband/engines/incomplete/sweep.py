@@ -7,7 +7,7 @@ from arrival to arrival by a front of a few more than k objects; what expires ou
 
 Cost of an arrival: a look at its object, one score, and 1/10 of a sweep of what is kept, spread over the arrivals
 that let it grow by a tenth. Keeps up to a tenth more than EAA. With `repeat` a part may come back with its highest
-value at any time, so dominance drops nothing: keeping.py serves that.
+value at any time, so dominance drops nothing: parts.py serves that (combining.py chooses).
 
 Errata: see eaa.py.
 """
