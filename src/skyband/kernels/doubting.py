@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from skyband.kernels.compile import kernel, uncounted
 from skyband.kernels.fronts import append, cut, is_full, let_go, put, shift, sweep
 from skyband.kernels.marks import more_marks, tell
-from skyband.kernels.prefixes import ENOUGH, FOUND, ONE, PASSED, SHARE, VALID, ZERO, Desk, new_desk, walk
+from skyband.kernels.prefixes import ENOUGH, FOUND, PASSED, SHARE, VALID, Desk, new_desk, walk
 from skyband.kernels.records import make_room, reserve
 
 Records = NDArray[Any]
@@ -360,14 +360,14 @@ def take_groups(
     past_tally, front_tally, answer_tally = tallies[PASTS], tallies[FRONTS], tallies[ANSWERS]
     mark_tally, tally = tallies[MARKS], tallies[CHANGES]
     Q = len(queries)
-    widest, K = ZERO, queries[0]["k"]
+    widest, K = 0, queries[0]["k"]
     for q in range(Q):
         K = max(K, queries[q]["k"])
         if queries[q]["length"] > queries[widest]["length"]:
             widest = q
     affected = np.zeros(Q, np.bool_)
     tickets = np.full(min(block, len(keys)), -1, np.int64)  # of the arrivals of a block
-    desk = new_desk(ZERO + 64, K)
+    desk = new_desk(64, K)
     loop = np.zeros(PLACES, np.int64)
     while True:
         need = advance(
@@ -392,7 +392,7 @@ def take_groups(
         elif need == PAST_ROOM:
             past = make_room(past, pasts, g, past_tally, loop[NEED])
         elif need == FRONT_ROOM:
-            front = make_room(front, fronts, g, front_tally, ONE)
+            front = make_room(front, fronts, g, front_tally, 1)
         elif need == ANSWER_ROOM:
             answers = make_room(answers, lanes, g * Q + loop[READING], answer_tally, loop[NEED])
         elif need == MARK_ROOM:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.kernels.compile import part, uncounted
-from skyband.kernels.prefixes import ENOUGH, LESS, ONE, PASSED, SHARE, ZERO, new_desk, walk
+from skyband.kernels.prefixes import ENOUGH, PASSED, SHARE, new_desk, walk
 from skyband.kernels.records import make_room
 
 Records = NDArray[Any]
@@ -205,10 +205,10 @@ def sweep(
     fronts[g]["head"] = fronts[g]["start"] + fronts[g]["room"] // 2
     size = pasts[g]["size"]
     head, last = pasts[g]["head"], state[g]["base"] + size + end - begin - 1
-    to, kept, fresh = head + size, ZERO, ZERO
+    to, kept, fresh = head + size, 0, 0
     recent = np.empty(64, np.int64)  # arrivals that stay
-    desk = new_desk(ZERO, k)
-    floor, depth, waiting = np.nan, ZERO, 0  # nobody is below NaN
+    desk = new_desk(0, k)
+    floor, depth, waiting = np.nan, 0, 0  # nobody is below NaN
     state[g]["level"] = -np.inf
     i, at = end - 1, head + size - 1
     while True:
@@ -247,14 +247,14 @@ def sweep(
         if key < state[g]["level"]:
             continue
         if is_full(fronts, g):
-            front = make_room(front, fronts, g, front_tally, ONE)
+            front = make_room(front, fronts, g, front_tally, 1)
         put(front, fronts, g, key, p, pos, stamp, which)
         waiting += 1
         many = fronts[g]["size"]
         if drop and 4 * waiting >= many and waiting >= 4:
             if len(desk.at) < many or len(desk.r) < min(k, many + 1):
                 desk = new_desk(2 * many, k)
-            walk(front, fronts[g]["head"], many, LESS, k, meaning, threshold, depth - depth // 4, SHARE, desk)
+            walk(front, fronts[g]["head"], many, -1, k, meaning, threshold, depth - depth // 4, SHARE, desk)
             waiting = 0
             if desk.told[ENOUGH]:
                 depth = desk.told[PASSED]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.kernels.compile import kernel, part, uncounted
-from skyband.kernels.prefixes import FOUND, LESS, ONE, UK, Desk
+from skyband.kernels.prefixes import FOUND, UK, Desk
 
 Records = NDArray[Any]
 Ints = NDArray[np.int64]
@@ -153,7 +153,7 @@ def tell(
             which = order_of(answers[was + at], front[head + desk.at[j]], desk.rank[j], meaning)
         if which == -1 or which == 2:
             one = answers[was + at]
-            write(out, tally, one, one["p"], one["mark"], v, q, instant, row, LESS, bool(0))
+            write(out, tally, one, one["p"], one["mark"], v, q, instant, row, -1, False)
         if which != -1:
             desk.who[j] = which != 0  # is it new
             j += 1
@@ -174,7 +174,7 @@ def tell(
             bit = bits + max(rank - 1, 0)
             mark = np.uint64(1) << np.uint64(bit % 64)
             new = marks[ticket, bit // 64] & mark == 0
-            write(out, tally, one, desk.chance[j], rank, v, q, instant, row, ONE, new)
+            write(out, tally, one, desk.chance[j], rank, v, q, instant, row, 1, new)
             marks[ticket, bit // 64] |= mark
     start = lanes[lane]["start"]
     lanes[lane]["head"], lanes[lane]["size"] = start, n

@@ -38,9 +38,6 @@ FEW = 64  # up to so many chances are compared each with each
 LANES = 16  # numbers that a processor compares at once
 WORD = 64  # bits of a word; by shifts, since divisions take longer than the rest
 SIXTH = 6  # of 2: a word
-ZERO: Any = np.int64(0)  # plain numbers would be literals, for which Numba compiles a function once more each
-ONE: Any = np.int64(1)
-LESS: Any = np.int64(-1)
 
 
 class Desk(NamedTuple):
@@ -280,6 +277,6 @@ def new_desk(size: int, k: int) -> Desk:
 @kernel
 def walk_down(front: Records, k: int, meaning: int, threshold: float) -> Desk:
     """One walk, for those who are not kernels."""
-    desk = new_desk(ZERO + len(front), k)
-    walk(front, ZERO, ZERO + len(front), LESS, k, meaning, threshold, ZERO, ONE << 60, desk)
+    desk = new_desk(len(front), k)
+    walk(front, 0, len(front), -1, k, meaning, threshold, 0, 1 << 60, desk)
     return desk
