@@ -13,7 +13,7 @@ help: ## this list
 	@echo "Setting up .venv (a minute or two, once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
-	@$(BIN)/uv pip install --compile-bytecode --python $(BIN)/python -c constraints.txt -e ".[all,dev]"
+	@$(BIN)/uv pip install --python $(BIN)/python -c constraints.txt -e ".[all,dev]"
 	@touch $@
 
 demo: .venv/ready ## replay a year of New York flights through Spark, watch the answer change

@@ -320,7 +320,7 @@ class TestAtATerminal:
         assert "flights/s through push alone" in last[-2]
 
     def test_demo_stops_cleanly(self) -> None:
-        code, screen = at_a_terminal("demo", "--seconds", "30", interrupt=b"LaGuardia")
+        code, screen = at_a_terminal("demo", "--seconds", "300", interrupt=b"LaGuardia")
         assert code == 130
         assert "interrupted" in screen
         assert "Traceback" not in screen

@@ -56,7 +56,7 @@ from skyband.engines.registry import _ENGINES, APPROXIMATE
 OTHERS = (*APPROXIMATE, "CPM/W", "SNN")  # the last two are TMA and SMA by names for Nearest: test_grids.py
 ENGINES = [("TopK", algorithm) for algorithm in _ENGINES["TopK"] if algorithm not in OTHERS]
 SCENES = {"TopK": scenes}  # by kind of query
-LONG = 500 if KILL else 10_000  # rows
+LONG = 500 if KILL else 5000  # rows
 
 
 MIXED = ("RA", "SASF", "SARF", "SAPF", "RASF", "RARF", "SMA", "TSL")  # RAPF and TMA have their parts

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import skyband.spark as sbs
 from broker.server import connector
+from spark.forked import FORKED
 from spark.quick import SETTINGS
 
 
@@ -23,7 +24,8 @@ def java() -> None:
 @pytest.fixture(scope="session")
 def spark(java: None) -> Iterator[SparkSession]:
     """Two cores, and a task may fail once; in a zone whose clocks change within `test_pipeline.flights`."""
-    session = sbs.session("local[2,2]", **SETTINGS, **connector(), **{"spark.sql.session.timeZone": "America/New_York"})
+    settings = {**SETTINGS, **FORKED, **connector(), "spark.sql.session.timeZone": "America/New_York"}
+    session = sbs.session("local[2,2]", **settings)
     yield session
     session.stop()
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock, patch
+from unittest.mock import patch
 
 import pandas as pd
 import pyarrow as pa
@@ -188,9 +189,8 @@ class Shards:
         numbers = {label: number for number, label in enumerate(labels(self.shards))}
         found = []
         for key, head in heads.items():
-            held = MagicMock()
-            held.iterator = self.tester.handle.map_states["cells"].state.get(key, {}).items
-            found.append(Shard(self.plan, numbers[key], head[0], held))
+            held = self.tester.handle.map_states["cells"].state.get(key, {})
+            found.append(Shard(self.plan, numbers[key], head[0], SimpleNamespace(iterator=held.items)))
         return found
 
     def monitors(self) -> list[Monitor]:
