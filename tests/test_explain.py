@@ -15,7 +15,8 @@ import skyband as sb
 from skyband import explain_load
 from skyband.engines import registry
 from skyband.engines.certain import buffered
-from skyband.explain import _BUFFER, _MODELS, explain
+from skyband.explain import explain
+from skyband.explain_kept import BUFFER, MODELS
 from skyband.explain_load import Load
 
 
@@ -168,7 +169,7 @@ def test_auto_and_by_name() -> None:
 
 
 def test_every_engine_has_a_model() -> None:
-    assert set(registry._ENGINES["TopK"]) == set(_MODELS)
+    assert set(registry._ENGINES["TopK"]) == set(MODELS)
 
 
 def test_auto_explains_the_block() -> None:
@@ -219,7 +220,7 @@ BUFFERED = ["SASF", "SARF", "SAPF", "RASF", "RARF", "RAPF"]
 
 @pytest.mark.parametrize("algorithm", BUFFERED)
 def test_the_six_have_a_buffer_of_at_most_half_a_window(algorithm: str) -> None:
-    assert buffered.BUFFER == _BUFFER
+    assert buffered.BUFFER == BUFFER
     for n, buffer, b in ((40_000, None, 2000), (1000, None, 500), (1001, None, 501), (1000, 100, 100)):
         found = explain(sb.TopK(10, "x", sb.Last(n), algorithm=algorithm, buffer=buffer))
         assert f"{b:,} in the buffer" in found.why[2]
