@@ -8,81 +8,38 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from benchmarks.contestants import ON_SPARK, PEERS
+from benchmarks.drawing import (
+    AXES,
+    COLOURS,
+    GREY,
+    LINES,
+    MET,
+    MISSED,
+    TABLE_2,
+    TABLE_2_K,
+    Chart,
+    axis_of,
+    legend,
+    line_of,
+    megabytes,
+    origin,
+    per_cycle,
+    per_group,
+    per_score,
+    per_second,
+    points,
+    short,
+    ticks,
+)
 from benchmarks.experiment import Experiment
 from benchmarks.goals import judge
 from benchmarks.peers.chart import peers
 from benchmarks.store import Row
 from benchmarks.tables import rank_chances
 from skyband.engines.certain.odds import false_ones, misses, strict_size
-
-Chart = Callable[[Experiment, list[Row]], Figure]
-
-# Okabe and Ito: told apart by all eyes
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-# colour by filter, dashes for the relaxed ones, dots without an index
-LINES = {
-    "BLOCK": ("black", "-", "o"),
-    "PA": ("#E69F00", "-", "o"),
-    "SA": ("#0072B2", "-", "s"),
-    "RA": ("#0072B2", "--", "D"),
-    "SASF": ("#D55E00", "-", "s"),
-    "RASF": ("#D55E00", "--", "D"),
-    "SARF": ("#009E73", "-", "s"),
-    "RARF": ("#009E73", "--", "D"),
-    "SAPF": ("#CC79A7", "-", "s"),
-    "RAPF": ("#CC79A7", "--", "D"),
-    "RAPF2": ("#56B4E9", "--", "D"),
-    "auto": ("black", "-", "o"),
-    "TSL": ("#009E73", "-", "^"),
-    "TMA": ("#D55E00", "-", "v"),
-    "SMA": ("#0072B2", "-", "s"),
-    "CPM/w": ("#D55E00", ":", "v"),
-    "SNN": ("#0072B2", ":", "s"),
-    "SCASE": ("#0072B2", "-", "o"),
-    "continuous": ("#0072B2", "-", "o"),
-    "snapshot": ("#009E73", "-", "s"),
-    "TA": ("#009E73", "-", "s"),
-    "BASIC": ("#D55E00", "-", "v"),
-    "linear": ("#D55E00", "-", "v"),
-    "NAIVE": ("#CC79A7", "-", "D"),
-    "naive++": ("#CC79A7", "--", "D"),
-    "SUPREME": ("black", ":", "^"),
-    "supreme++": ("black", "--", "^"),
-}
-AXES = {
-    "asked_n": "n (of the query)",
-    "asked_k": "k (of the query)",
-    "n": "N (valid objects)",
-    "batch": "r (arrivals of a cycle)",
-    "queries": "Q (queries)",
-    "cells": "cells",
-}
-#: mouratidis2006, Table 2: TSL's views and SMA's skybands over k
-TABLE_2_K = (1, 5, 10, 20, 50, 100)
-TABLE_2 = {
-    ("IND", "TSL"): (3.3, 8.6, 17.1, 26.7, 63.0, 113.2),
-    ("IND", "SMA"): (1.1, 5.9, 11.2, 21.6, 53.3, 104.6),
-    ("ANT", "TSL"): (3.1, 8.4, 17.2, 26.9, 64.4, 113.6),
-    ("ANT", "SMA"): (1.1, 5.9, 11.5, 22.4, 54.4, 106.5),
-}
-GREY, MET, MISSED = "#777777", "#0072B2", "#D55E00"
-STYLE: Any = {
-    "figure.dpi": 130,
-    "figure.constrained_layout.use": True,
-    "font.size": 11,
-    "axes.titlesize": 12,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-    "legend.frameon": False,
-    "legend.fontsize": 10,
-}
 
 
 def kept_and_throughput(experiment: Experiment, rows: list[Row]) -> Figure:
@@ -102,7 +59,7 @@ def kept_and_throughput(experiment: Experiment, rows: list[Row]) -> Figure:
         points(
             right,
             n,
-            [_per_second(row) for row in of_k],
+            [per_second(row) for row in of_k],
             colour,
             f"skyband, k = {k}",
             line="-",
@@ -110,7 +67,7 @@ def kept_and_throughput(experiment: Experiment, rows: list[Row]) -> Figure:
         )
     left.plot([], [], color=GREY, linewidth=1.2, label="k + k(H$_n$ − H$_k$)")
     left.plot([], [], color=GREY, linewidth=1.2, linestyle=":", label="k(1 + ln(n/k))")
-    yardstick = [value for row in rows if row.call == "numpy_argsort" for value in _per_second(row)]
+    yardstick = [value for row in rows if row.call == "numpy_argsort" for value in per_second(row)]
     if yardstick:
         middle = statistics.median(yardstick)
         right.axhline(middle, color=GREY, linewidth=1.2, linestyle="--", label="one np.argsort of the column")
@@ -121,7 +78,7 @@ def kept_and_throughput(experiment: Experiment, rows: list[Row]) -> Figure:
         axes.set(xscale="log", yscale="log", title=title, xlabel="window n (arrivals)", ylabel=label)
     left.set_ylim(top=left.get_ylim()[1] * 8)  # room for the legend
     left.legend(loc="upper left", ncols=2)
-    right.set_ylim(bottom=10 ** math.floor(math.log10(min(min(_per_second(row)) for row in ours))))
+    right.set_ylim(bottom=10 ** math.floor(math.log10(min(min(per_second(row)) for row in ours))))
     right.yaxis.set_major_formatter(FuncFormatter(short))
     right.legend(loc="lower right")
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
@@ -162,17 +119,17 @@ def slides(experiment: Experiment, rows: list[Row]) -> Figure:
     axes = figure.subplots()
     first = rows[0]
     for place, row in enumerate(rows):
-        speeds = _per_second(row)
+        speeds = per_second(row)
         middle = statistics.median(speeds)
         bounds = [[middle - min(speeds)], [max(speeds) - middle]]
         axes.barh(place, middle, xerr=bounds, color=MET if row is first else GREY, height=0.6, capsize=3)
         said = f"  {middle:,.0f} rows/s"
         if row is not first:
-            paired = zip(_per_second(first), speeds, strict=True)
+            paired = zip(per_second(first), speeds, strict=True)
             said += f", {statistics.median(ours / theirs for ours, theirs in paired):.3g} times slower"
         axes.text(max(speeds), place, said, va="center", fontsize=10)
-    low = min(min(_per_second(row)) for row in rows)
-    high = max(max(_per_second(row)) for row in rows)
+    low = min(min(per_second(row)) for row in rows)
+    high = max(max(per_second(row)) for row in rows)
     answers = ["at every arrival" if row is first else "per closed window" for row in rows]
     axes.set(
         xscale="log",
@@ -200,7 +157,7 @@ def state(experiment: Experiment, rows: list[Row]) -> Figure:
         smooth = np.geomspace(max(min(n), k), max(n), 60)
         curve = k * (1 + np.log(smooth / k))
         for axes, counter, factors in ((left, "objects", (1,)), (right, "state_bytes", (40, 80))):
-            points(axes, n, [_per_group(row, counter) for row in of_k], colour, f"k = {k}, mean of the repeats")
+            points(axes, n, [per_group(row, counter) for row in of_k], colour, f"k = {k}, mean of the repeats")
             for factor, line in zip(factors, (":", "--"), strict=False):
                 axes.plot(smooth, factor * curve, color=colour, linewidth=1.2, linestyle=line)
     left.plot([], [], color=GREY, linewidth=1.2, linestyle=":", label="k(1 + ln(n/k))")
@@ -234,7 +191,7 @@ def costs(experiment: Experiment, rows: list[Row]) -> Figure:
         for name in dict.fromkeys(row.contestant for row in some):
             of_one = [row for row in some if row.contestant == name]
             x = [row.parameters[axis] for row in of_one]
-            _line(axes, x, [_per_score(row) for row in of_one], name, middle=statistics.median)
+            line_of(axes, x, [per_score(row) for row in of_one], name, middle=statistics.median)
         axes.set(xscale="log", yscale="log", title=data, xlabel=axis if data else cell)
         ticks(axes, [row.parameters[axis] for row in some])
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -297,7 +254,7 @@ def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[
                 points: dict[Any, list[float]] = {}  # scorings beside the axis count as repeats
                 for row in of_one:
                     points.setdefault(row.parameters[axis], []).extend(values(row))
-                _line(axes, list(points), list(points.values()), name, middle=statistics.median)
+                line_of(axes, list(points), list(points.values()), name, middle=statistics.median)
             form = some[0].parameters.get("form")
             axes.set(title=f"{data}, {form}" if form else data, xlabel=AXES.get(axis, axis))
             axes.set_xscale("linear" if axis == "d" else "log")
@@ -372,7 +329,7 @@ def kept(experiment: Experiment, rows: list[Row]) -> Figure:
     for name in dict.fromkeys(row.contestant for row in rows):
         some = [row for row in rows if row.contestant == name]
         k = [row.parameters["k"] for row in some]
-        _line(axes, k, [row.counters["objects"] for row in some], name, middle=statistics.fmean)
+        line_of(axes, k, [row.counters["objects"] for row in some], name, middle=statistics.fmean)
     ks = sorted({row.parameters["k"] for row in rows})
     n = rows[0].parameters["n"]
     axes.plot(ks, [strict_size(n, k) for k in ks], color=GREY, linestyle=":", label="k + k(H$_n$ − H$_k$)")
@@ -407,98 +364,9 @@ def ranks(experiment: Experiment, rows: list[Row]) -> Figure:
     return figure
 
 
-def origin(rows: list[Row]) -> str:
-    """Where the rows come from, in a line."""
-    row = rows[0]
-    made = f"commit {row.commit}{' with changes' if row.dirty else ''}, {row.run[:10]}"
-    sizes = ", quick sizes: figures say nothing" if row.quick else ""
-    versions = ", ".join(f"{name} {version}" for name, version in row.versions.items() if name != "skyband")
-    cores = "two cores" if row.call in ON_SPARK + PEERS else "one core"
-    where = f"{row.machine.get('cpu', 'unknown machine')}, {cores}, load {row.load}"
-    return f"{made}; {where}; {versions}{sizes}"
-
-
-def points(
-    axes: Axes,
-    x: list[int],
-    values: list[list[float]],
-    colour: str,
-    label: str,
-    line: str = "none",
-    middle: Callable[[list[float]], float] = statistics.fmean,
-) -> None:
-    """The middle of the repeats, with a bar from the least to the most."""
-    y = np.array([middle(some) for some in values])
-    below = y - [min(some) for some in values]
-    above = np.array([max(some) for some in values]) - y
-    axes.errorbar(x, y, [below, above], color=colour, fmt="o", linestyle=line, capsize=2, label=label)
-
-
-def _line(
-    axes: Axes, x: list[float], values: list[list[float]], name: str, middle: Callable[[list[float]], float]
-) -> None:
-    """A line of an algorithm, the same in all figures."""
-    algorithm, _, without = name.partition(", ")
-    colour, dashes, marker = LINES.get(algorithm, (GREY, "-.", "^"))
-    y = [middle(some) for some in values]
-    axes.plot(x, y, color=colour, linestyle=":" if without else dashes, marker=marker, markersize=5, label=name)
-
-
-def ticks(axes: Axes, values: list[float]) -> None:
-    """The points that were measured, and no others."""
-    axes.set_xticks(sorted(set(values)), minor=False)
-    axes.set_xticks([], minor=True)
-    axes.xaxis.set_major_formatter(FuncFormatter(short))
-
-
-def legend(figure: Figure, panels: list[Axes]) -> None:
-    """One legend below all panels."""
-    found: dict[str, Any] = {}
-    for axes in panels:
-        handles, labels = axes.get_legend_handles_labels()
-        found |= dict(zip(labels, handles, strict=True))
-    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=min(6, len(found)))
-
-
-def axis_of(rows: list[Row]) -> str:
-    """The parameter that varies over the cells: not one that follows another, nor one of the contestants' own."""
-    first = [row for row in rows if row.contestant == rows[0].contestant]
-    varying = [name for name in first[0].parameters if len({row.parameters[name] for row in first}) > 1]
-    return next((name for name in varying if name != "fill"), "k" if "k" in first[0].parameters else "K")
-
-
-def _per_score(row: Row) -> list[float]:
-    """Nanoseconds per object and query."""
-    each = row.parameters["queries"] * 1e-9
-    return [seconds / (rows * each) for seconds, rows in zip(row.seconds, row.counters["rows"], strict=True)]
-
-
-def per_cycle(row: Row) -> list[float]:
-    return [1e3 * seconds / cycles for seconds, cycles in zip(row.seconds, row.counters["cycles"], strict=True)]
-
-
-def megabytes(row: Row) -> list[float]:
-    return [size / 1e6 for size in row.counters.get("bytes", [])]
-
-
-def _per_second(row: Row) -> list[float]:
-    return [rows / seconds for rows, seconds in zip(row.counters["rows"], row.seconds, strict=True)]
-
-
-def _per_group(row: Row, counter: str) -> list[float]:
-    return [value / groups for value, groups in zip(row.counters[counter], row.counters["groups"], strict=True)]
-
-
 def _expected(n: int, k: int) -> float:
     """The mean size of the k-skyband in random order."""
     return k + k * float((1 / np.arange(k + 1, n + 1)).sum())
-
-
-def short(value: float, _: Any) -> str:
-    for size, letter in ((1e6, " M"), (1e3, " k")):
-        if value >= size:
-            return f"{value / size:g}{letter}"
-    return f"{value:g}"
 
 
 CHARTS: dict[str, Chart] = {

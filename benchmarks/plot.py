@@ -9,7 +9,7 @@ from pathlib import Path
 
 import matplotlib
 
-from benchmarks import charts, store, synopses, tables
+from benchmarks import charts, drawing, store, synopses, tables
 from benchmarks.experiment import EXPERIMENTS, Experiment, ExperimentError, load, names
 from benchmarks.goals import HEAD, judge
 from benchmarks.summaries import SUMMARIES
@@ -27,7 +27,7 @@ def plot(experiment: Experiment, rows: list[store.Row], folder: Path) -> list[Pa
             there = ", ".join(CHARTS)
             raise ExperimentError(f"{experiment.name}: no chart {experiment.figure!r}. There are: {there}.")
         path = folder / f"{experiment.name}.png"
-        with matplotlib.rc_context(charts.STYLE):
+        with matplotlib.rc_context(drawing.STYLE):
             figure = CHARTS[experiment.figure](experiment, rows)
             figure.savefig(path, metadata={"Software": None})
         made.append(path)
@@ -37,14 +37,14 @@ def plot(experiment: Experiment, rows: list[store.Row], folder: Path) -> list[Pa
         made.append(path)
     if experiment.figure in SUMMARIES:
         path = folder / f"{experiment.name}.md"
-        lines = [experiment.about, "", charts.origin(rows), *SUMMARIES[experiment.figure](rows)]
+        lines = [experiment.about, "", drawing.origin(rows), *SUMMARIES[experiment.figure](rows)]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         made.append(path)
     verdicts = judge(experiment, rows)
     if verdicts:
         path = folder / f"{experiment.name}.md"
         table = [HEAD, ("---",) * len(HEAD), *(one.cells for one in verdicts)]
-        lines = [experiment.about, "", charts.origin(rows), ""] + [f"| {' | '.join(line)} |" for line in table]
+        lines = [experiment.about, "", drawing.origin(rows), ""] + [f"| {' | '.join(line)} |" for line in table]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         made.append(path)
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 
-from benchmarks.charts import TABLE_2, TABLE_2_K, axis_of, megabytes, per_cycle
+from benchmarks.drawing import TABLE_2, TABLE_2_K, axis_of, megabytes, per_cycle
 from benchmarks.store import Row
 
 Measure = Callable[[Row], list[float]]

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from benchmarks.charts import COLOURS, GREY, Chart, legend, origin, per_cycle, points, short, ticks
+from benchmarks.drawing import COLOURS, GREY, Chart, legend, origin, per_cycle, points, short, ticks
 from benchmarks.experiment import Experiment
 from benchmarks.store import Row
 

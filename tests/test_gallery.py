@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from spark.quick import SETTINGS
+
 REPOSITORY = Path(__file__).parents[1]
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
 PACKAGED = ("flights", "preferences")  # their data comes with a package
@@ -24,7 +26,7 @@ def test_an_example_runs_and_draws(example: Path, tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, str(example), str(picture)],
         cwd=tmp_path,
-        env={**os.environ, "SKYBAND_DATA": data},
+        env={**os.environ, "SKYBAND_DATA": data, "JDK_JAVA_OPTIONS": SETTINGS["spark.driver.extraJavaOptions"]},
         capture_output=True,
         text=True,
         timeout=240,

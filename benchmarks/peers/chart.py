@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from benchmarks.drawing import origin, short
 from benchmarks.experiment import Experiment
 from benchmarks.store import Row
 
@@ -24,8 +25,6 @@ WHO = {
 
 def peers(experiment: Experiment, rows: list[Row]) -> Figure:
     """A cell is called "stream, size/slide"; count windows have no slide, and are in the table only."""
-    from benchmarks.charts import origin, short  # it has this chart in its list
-
     timed = [row for row in rows if "slide" in row.parameters]
     streams = list(dict.fromkeys(stream(row) for row in timed))
     figure = Figure(figsize=(12.5, 9.5))

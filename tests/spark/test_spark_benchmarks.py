@@ -21,7 +21,7 @@ repeats = 1
 warmups = 0
 parameters = { window = "24 hours", k = 10, rows = 8_000, file = 4_000 }
 contestants = [
-    { call = "spark_monitor", as = "batch", emit = "batch", warm = 500 },
+    { call = "spark_monitor", as = "batch", emit = "batch" },
     "spark_identity",
     { call = "spark_max_by", slide = "6 hours" },
 ]
