@@ -84,10 +84,12 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "staircase: the strictest of a chunk": (
         SEARCH,
-        "reaches(buffer, right - low, scoring, data, low, values, steps[stair])",
-        "reaches(buffer, right - low, scoring, data, low, values, steps[0])",
+        "passed_over(buffer, scoring, window, low, right, values, steps[stair])",
+        "passed_over(buffer, scoring, window, low, right, values, steps[0])",
         CHUNKS,
     ),
+    "rounded: as if it were not": (SCORES, "slack = widest * 2.0**-21", "slack = 0.0 * widest", CHUNKS),
+    "rounded: late ones stay where they are": (STEPS, "window.rough[j, i] = window.rough[j, i - 1]", "pass", LATE),
     "late: the places do not move": (STEPS, 'one["place"] += one["place"] >= late', 'one["place"] += 0', LATE),
     "late: before those of its time": (
         STEPS,

@@ -165,7 +165,7 @@ def test_a_window_of_several_chunks(algorithm: str) -> None:
     x = 1e6 + 1000.0 * np.arange(n + 1)
     x[:2] = 0, 1  # the best pair, of the oldest object
     x[500] = x[499] + 500  # one whose step all older objects have to pass
-    x[600] = x[20] + 100  # and one that does: the best once the first has gone
+    x[600] = x[20] + 499.99  # and one that does, but not in 32 bits: the best once the first has gone
     monitor = sb.Monitor(sb.TopKPairs(1, sb.Global({"x": "absdiff"}), sb.Last(n), algorithm=algorithm))
     best = []
     for begin, end in ((0, 600), (600, n), (n, n + 1)):

@@ -21,13 +21,13 @@ from skyband.kernels.pair_records import (
     STAIRS,
     Band,
     Desk,
-    Floats,
     Ints,
     Places,
     Records,
 )
 
 SMALL = 64  # the K newest ordinals are kept in order
+MANY = 256  # slots: sorted by a heap
 
 
 @uncounted
@@ -45,26 +45,34 @@ def ranks_above(one: Records, i: int, other: Records, j: int) -> bool:
 
 
 @uncounted
-def sort_slots(slots: Records, chosen: Places, keys: Floats, size: int) -> None:
-    """Best first. A few, nearly always: then by insertion, else by a heap. `keys` is room for as many."""
-    if size <= 160:
-        for i in range(size):
-            one, j = chosen[i], i
-            key = slots[one]["key"]
-            while j > 0 and (
-                keys[j - 1] < key or (keys[j - 1] == key and ranks_above(slots, one, slots, chosen[j - 1]))
-            ):
-                chosen[j] = chosen[j - 1]
-                keys[j] = keys[j - 1]
-                j -= 1
-            chosen[j] = one
-            keys[j] = key
+def sort_slots(slots: Records, desk: Desk, size: int) -> None:
+    """The slots on the desk, best first: each counts who is above it, without branches, which could not be foreseen.
+
+    Very many are sorted by a heap.
+    """
+    chosen = desk.slot
+    if size > MANY:
+        for start in range(size // 2 - 1, -1, -1):
+            _sink(slots, chosen, start, size)
+        for end in range(size - 1, 0, -1):
+            chosen[0], chosen[end] = chosen[end], chosen[0]
+            _sink(slots, chosen, 0, end)
         return
-    for start in range(size // 2 - 1, -1, -1):
-        _sink(slots, chosen, start, size)
-    for end in range(size - 1, 0, -1):
-        chosen[0], chosen[end] = chosen[end], chosen[0]
-        _sink(slots, chosen, 0, end)
+    keys, order = desk.key[:size], desk.other
+    for i in range(size):
+        keys[i] = slots[chosen[i]]["key"]
+        order[i] = -1
+    for i in range(size):
+        one, key, rank = chosen[i], keys[i], 0
+        for j in range(size):
+            rank += keys[j] > key
+        while order[rank] >= 0:  # one with the same key
+            if ranks_above(slots, one, slots, order[rank]):
+                one, order[rank] = order[rank], one
+            rank += 1
+        order[rank] = one
+    for i in range(size):
+        chosen[i] = order[i]
 
 
 @uncounted
@@ -92,7 +100,7 @@ def flush(facts: Ints, band: Band, desk: Desk) -> None:
         desk.slot[i] = band.slot[facts[SIZE] + i]
     facts[PENDING] = 0
     facts[ADDED] += size
-    sort_slots(band.slots, desk.slot, desk.key, size)
+    sort_slots(band.slots, desk, size)
     merge(facts, band, desk.slot, size)
 
 

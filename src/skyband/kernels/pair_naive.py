@@ -252,7 +252,7 @@ def _refill(
     for at in range(K):
         if lists[owner, at] == -2:
             lists[owner, at] = -1
-    sort_slots(band.slots, desk.slot, desk.key, fresh)
+    sort_slots(band.slots, desk, fresh)
     merge(facts, band, desk.slot, fresh)
 
 

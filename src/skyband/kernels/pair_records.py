@@ -67,6 +67,8 @@ class Window(NamedTuple):
     stamps: Ints
     serials: Ints
     data: Floats  # one row for each attribute
+    rough: NDArray[np.float32]  # sums of up to three distances: the same, rounded, in three rows; else none
+    most: Floats  # then: no |value| of an attribute is larger
 
 
 class Band(NamedTuple):

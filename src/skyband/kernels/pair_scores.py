@@ -6,8 +6,10 @@ attributes. No term is fused or moved, so that a score is the oracle's to the la
 
 from __future__ import annotations
 
+import numpy as np
+
 from skyband.kernels.compile import uncounted
-from skyband.kernels.pair_records import ABSDIFF, SUM, Floats, Scoring
+from skyband.kernels.pair_records import ABSDIFF, CHUNK, SUM, Floats, Scoring, Window
 
 
 @uncounted
@@ -61,6 +63,45 @@ def reaches(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, va
     fill(out, size, scoring, data, low, values)
     for i in range(size):
         passes |= sign * out[i] > bound
+    return passes
+
+
+@uncounted
+def passed_over(
+    out: Floats, scoring: Scoring, window: Window, low: int, right: int, values: Floats, bound: float
+) -> int:
+    """How far from `right` down to `low` no pair passes the bound; the scores of the chunk before it are in `out`."""
+    if len(window.rough) and not _may_reach(window, scoring.sign, low, right, values, bound):
+        return low
+    while right > low:
+        begin = max(low, right - CHUNK)
+        if reaches(out, right - begin, scoring, window.data, begin, values, bound):
+            return right
+        right = begin
+    return low
+
+
+@uncounted
+def _may_reach(window: Window, sign: float, low: int, right: int, values: Floats, bound: float) -> bool:
+    """Could any of these sums of distances pass the bound? By numbers of 32 bits, twice as many at a time.
+
+    With A the sum of the largest |x| + |u| of each attribute, the sum of three rounded distances is off by no more than
+    2^-22 A: two roundings of each distance and two of the sum, of 2^-24 each. Twice that makes up for the bound's own.
+    """
+    widest = 0.0
+    for j in range(len(values)):
+        widest += window.most[j] + abs(values[j])
+    slack = widest * 2.0**-21
+    if not (2.0**-100 < widest < 2.0**100 and 16 * slack < abs(bound) <= widest):
+        return True  # too rough to tell
+    x, y, z = window.rough[0, low:right], window.rough[1, low:right], window.rough[2, low:right]
+    u = np.float32(values[0])
+    v = np.float32(values[1] if len(values) > 1 else 0.0)
+    w = np.float32(values[2] if len(values) > 2 else 0.0)
+    turn, limit = np.float32(sign), np.float32(bound - slack)
+    passes = False
+    for i in range(right - low):
+        passes |= turn * (abs(x[i] - u) + abs(y[i] - v) + abs(z[i] - w)) > limit
     return passes
 
 

@@ -35,8 +35,10 @@ from skyband.kernels.pair_records import (
     Views,
     Window,
 )
-from skyband.kernels.pair_scores import fill, is_near, local_score, reaches, score_one
+from skyband.kernels.pair_scores import fill, is_near, local_score, passed_over, reaches, score_one
 
+NEAREST = 64  # objects among whose pairs some last, nearly always
+FEW = 32  # are not worth a look before they are counted
 GIVE_UP = 8  # a block is scanned once an eighth of it has been looked up
 
 
@@ -70,6 +72,7 @@ def find(
         return _count(facts, window, band, views, desk, scoring, values, given, start, K, at, stamp, now)
     found, right, stair, block = 0, end, facts[STAIRS], facts[BLOCKS] - 1
     data, stamps, buffer, sign = window.data, window.stamps, desk.buffer, scoring.sign
+    plain = counting or scoring.form == GIVEN
     others, keys, places, steps = desk.other, desk.key, band.stair_place, band.stair_key
     while right > head:
         low = max(head, right - CHUNK)
@@ -78,11 +81,11 @@ def find(
         else:
             while stair > 0 and places[stair - 1] >= base + right:
                 stair -= 1
-        if right > at or algorithm != TA:
-            pass
-        elif stair == facts[STAIRS]:  # up to the first step
-            low = max(low, places[stair - 1] - base if stair else head)
-        else:
+            if stair == facts[STAIRS]:  # up to the first step
+                low = max(low, places[stair - 1] - base if stair else head)
+            elif not plain:
+                low = max(head, right - max(NEAREST, end - right))  # the older, the rarer
+        if algorithm == TA and right <= at and stair < facts[STAIRS]:
             while block >= facts[FIRST_BLOCK] and (
                 blocks.end[block] > base + right or blocks.start[block] == blocks.end[block]
             ):
@@ -99,11 +102,13 @@ def find(
         if scoring.form == GIVEN:
             for i in range(right - low):
                 buffer[i] = given[start + low + i]
-        elif counting or right > at or stair == facts[STAIRS]:
+        elif counting or right > at or stair == facts[STAIRS] or end - right < NEAREST:
             fill(buffer, right - low, scoring, data, low, values)
-        elif not reaches(buffer, right - low, scoring, data, low, values, steps[stair]):  # the lowest of the chunk
-            right = low
-            continue
+        else:
+            right = passed_over(buffer, scoring, window, low, right, values, steps[stair])  # the lowest of them all
+            if right == low:
+                continue
+            low = max(low, right - CHUNK)
         high = right
         while high > low:
             # steps over pairs that are strictly newer than the older member; of those after a late one it is the older
@@ -112,11 +117,18 @@ def find(
             free = stair == facts[STAIRS]
             bound = -np.inf if free else steps[stair]
             left = low if stair == 0 or high > at else max(low, places[stair - 1] - base)
-            run = buffer[left - low : high - low]
-            hits = False
-            for i in range(high - left):
-                hits |= sign * run[i] > bound
-            if hits or counting or free:  # without a bound a key of -inf may last
+            if not (counting or free):
+                hits = high - left <= FEW
+                if not hits:
+                    run = buffer[left - low : high - low]
+                    for i in range(high - left):
+                        hits |= sign * run[i] > bound
+                if hits:
+                    for i in range(high - low - 1, left - low - 1, -1):  # without branches, which could not be foreseen
+                        key = sign * buffer[i]
+                        others[found], keys[found] = low + i, key
+                        found += key > bound
+            else:  # without a bound a key of -inf may last
                 for i in range(high - low - 1, left - low - 1, -1):
                     key = sign * buffer[i]
                     if key > bound or (free and key == key):

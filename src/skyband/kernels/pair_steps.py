@@ -142,11 +142,15 @@ def take_pairs(
             _draft(facts, window, band, desk, found, at, stamp, stream.serial + stream.rows[i])
             _insert(facts, window, band, blocks, algorithm, at, stamp, stream.serial + stream.rows[i])
             for j in range(len(window.data)):
-                window.data[j, at] = stream.values[j, i]
+                window.data[j, at] = values[j]
+                if len(window.rough):
+                    window.rough[j, at] = values[j]
+                    if abs(values[j]) > window.most[j]:
+                        window.most[j] = abs(values[j])
             if wild and scoring.form != GIVEN:
                 facts[WILD] = max(facts[WILD], facts[BASE] + at + 1)
             if algorithm == BASIC:
-                sort_slots(band.slots, desk.slot, desk.key, found)
+                sort_slots(band.slots, desk, found)
                 merge(facts, band, desk.slot, found)
                 count_dominators(facts, band, desk.slot, found)
                 facts[ADDED] += found
@@ -160,8 +164,6 @@ def take_pairs(
             flush(facts, band, desk)
             for j in range(affected):
                 tell_view(facts, band, views, desk, desk.affected[j], now, stream.rows[i], 0, out)
-        if facts[PENDING] > FEW:
-            flush(facts, band, desk)
         if facts[ADDED] + facts[PENDING] > max(FEW, facts[SIZE] >> 1):
             flush(facts, band, desk)
             prune(facts, band, K, now - longest, algorithm)
@@ -257,6 +259,8 @@ def _insert(
             window.serials[i] = window.serials[i - 1]
             for j in range(len(window.data)):
                 window.data[j, i] = window.data[j, i - 1]
+                if len(window.rough):
+                    window.rough[j, i] = window.rough[j, i - 1]
                 if algorithm == TA:
                     blocks.values[j, i] = blocks.values[j, i - 1]
                     blocks.places[j, i] = blocks.places[j, i - 1]

@@ -108,9 +108,10 @@ class Pairs:
     def _store(self, g: int) -> Store:
         while len(self.stores) <= g:
             heap = min(self.K, self._most_pairs())
-            near = self.scoring.form == SUM and self.scoring.sign < 0 and not self.scoring.local.any()
-            lists = self.algorithm == TA
-            store = Store(len(self.scoring.local), heap, self.k, self.length, lists=lists, near=near)
+            apart = self.scoring.form == SUM and not self.scoring.local.any()
+            lists, near = self.algorithm == TA, apart and self.scoring.sign < 0
+            rough = apart and self.algorithm in (SCASE, TA)
+            store = Store(len(self.scoring.local), heap, self.k, self.length, lists=lists, near=near, rough=rough)
             self.stores.append(store)
         return self.stores[g]
 
@@ -580,6 +581,12 @@ class Pairs:
             live = store.live
             stamps, serials = store.window.stamps[live], store.window.serials[live]
             assert (np.lexsort((serials, stamps)) == np.arange(len(stamps))).all(), "by age"
+            if len(store.window.rough):
+                data, rough = store.window.data[:, live], store.window.rough[:, live]
+                with np.errstate(over="ignore"):
+                    same = np.array_equal(rough[: len(data)], data.astype(np.float32), equal_nan=True)
+                assert same and not rough[len(data) :].any(), "rounded as they are"
+                assert not (np.abs(data) > store.window.most[:, None]).any(), "no number is larger"
             valid = pairs[np.isin(pairs["older"], serials)]
             places = valid["place"] - store.facts[BASE]
             assert (store.window.serials[places] == valid["older"]).all(), "a pair knows its older member's place"

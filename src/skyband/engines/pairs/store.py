@@ -38,10 +38,17 @@ SMALLEST = 64
 class Store:
     """Arrays that grow here, and only here."""
 
-    def __init__(self, width: int, K: int, k: Ints, length: Ints, *, lists: bool, near: bool) -> None:
+    def __init__(self, width: int, K: int, k: Ints, length: Ints, *, lists: bool, near: bool, rough: bool) -> None:
         self.facts = np.zeros(FACTS, np.int64)
         self.facts[LAST_ROW] = -1
-        self.window = Window(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((width, 0)))
+        rows = 3 if rough and width <= 3 else 0
+        self.window = Window(
+            np.empty(0, np.int64),
+            np.empty(0, np.int64),
+            np.empty((width, 0)),
+            np.empty((rows, 0), np.float32),
+            np.zeros(width),
+        )
         self.columns: dict[str, NDArray[Any]] = {}  # what a scoring reads that no kernel can compute, by index
         self.lists, self.near = lists, near  # TA: does it keep lists, of the first attribute only?
         self.blocks = Blocks(
@@ -96,10 +103,16 @@ class Store:
             return
         if live + more > room // 2:
             room = max(SMALLEST, 2 * (live + more))
-        stamps, serials, data = self.window
+        stamps, serials, data, rough, _ = self.window
+        most = np.fmax.reduce(np.abs(data[:, head:end]), axis=1, initial=0.0)
         self.window = Window(
-            _moved(stamps, head, end, room), _moved(serials, head, end, room), _moved(data, head, end, room)
+            _moved(stamps, head, end, room),
+            _moved(serials, head, end, room),
+            _moved(data, head, end, room),
+            _moved(rough, head, end, room),
+            most,
         )
+        self.window.rough[len(data) :] = 0
         self.columns = {name: _moved(column, head, end, room) for name, column in self.columns.items()}
         if self.lists:
             values, places = self.blocks.values, self.blocks.places
@@ -184,6 +197,10 @@ class Store:
         self.facts[HEAD], self.facts[END], self.facts[BASE] = 0, len(stamps), 0
         self.window.stamps[: len(stamps)], self.window.serials[: len(stamps)] = stamps, serials
         self.window.data[:, : len(stamps)] = data
+        if len(self.window.rough):
+            with np.errstate(over="ignore"):
+                self.window.rough[: len(data), : len(stamps)] = data
+        self.window.most[:] = np.fmax.reduce(np.abs(data), axis=1, initial=0.0)
         wild = np.flatnonzero(~(np.abs(data) <= limit).all(axis=0))
         self.facts[WILD] = 1 + int(wild[-1]) if len(wild) else 0
 
@@ -206,7 +223,8 @@ class Store:
 
     @property
     def nbytes(self) -> int:
-        arrays = (*self.window, *self.band, *self.blocks, *self.views, self.saved, *self.columns.values())
+        arrays: tuple[Records, ...] = (*self.window, *self.band, *self.blocks, *self.views)
+        arrays += (self.saved, *self.columns.values())
         return sum(int(array.nbytes) for array in arrays)
 
 
