@@ -19,16 +19,18 @@ import skyband as sb
 from benchmarks.contestants import Outcome, Ready
 from benchmarks.workloads import Stream
 from skyband.engines.contract import Arrivals, Asked
+from skyband.engines.pairs.band import Pairs
 from skyband.engines.registry import load
 from skyband.explain_pairs import expected_pairs
 from skyband.expressions import Operand, parse
-from skyband.kernels.pair_band import walk
+from skyband.kernels.pair_reading import read_slots
 from skyband.kernels.pair_records import GIVEN, PRODUCT, SIZE, SUM, Scoring
 from skyband.kernels.pair_scores import fill
 from skyband.tuning import Tuning
 
 AXES = ("x0", "x1", "x2", "x3", "x4", "x5")
 INTEL = "abs(a.time - b.time) / (abs(a.temp - b.temp) * abs(a.hum - b.hum))"
+PATIENCE = Pairs.patience
 LOOKED = 1500  # objects whose pairs are checked one by one
 
 
@@ -177,10 +179,11 @@ def reads(stream: Stream, p: Mapping[str, Any]) -> Ready:
     out = np.empty(k, store.band.slots.dtype)
     places = np.empty(k, np.int32)
     rows = store.pairs  # a sorted array to copy from
-    _read(store.facts, store.band, rows, k, now - n, places, out, how, 1)
+    band = (store.facts, store.band, engine.reading, p["n"])
+    _read(*band, rows, k, now - n, places, out, how, 1)
 
     def work() -> int:
-        return int(_read(store.facts, store.band, rows, k, now - n, places, out, how, p["rows"]))
+        return int(_read(*band, rows, k, now - n, places, out, how, p["rows"]))
 
     def after(found: int) -> Outcome:
         counters = {"rows": p["rows"], "cycles": p["rows"], "pairs": int(store.facts[SIZE]), "found": found}
@@ -208,7 +211,7 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
         told = [len(give(at, at + 1).query) for at in range(fill_, size)]
     rows = np.zeros(max([1, *told]), out.dtype)
     store = engine.stores[0]
-    _answer_all(store.facts, store.band, k, length, 0, places, out, how)
+    _answer_all(store.facts, store.band, engine.reading, p["n"], k, length, 0, places, out, how)
 
     def work() -> int:
         found = 0
@@ -218,7 +221,8 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
                 continue
             feed(at, at + 1)
             engine._flush(store)
-            found += int(_answer_all(store.facts, store.band, k, length, at, places, out, how))
+            band = (store.facts, store.band, engine.reading, p["n"])
+            found += int(_answer_all(*band, k, length, at, places, out, how))
         return found
 
     def after(found: int) -> Outcome:
@@ -296,7 +300,19 @@ def _supreme(data: Any, scoring: Any, n: int, begin: int, end: int, out: Any) ->
 
 
 @numba.njit
-def _read(facts: Any, band: Any, rows: Any, k: int, low: int, places: Any, out: Any, how: int, times: int) -> int:
+def _read(
+    facts: Any,
+    band: Any,
+    lists: Any,
+    longest: int,
+    rows: Any,
+    k: int,
+    low: int,
+    places: Any,
+    out: Any,
+    how: int,
+    times: int,
+) -> int:
     found = 0
     for _ in range(times):
         if how == 2:
@@ -305,7 +321,7 @@ def _read(facts: Any, band: Any, rows: Any, k: int, low: int, places: Any, out: 
                 out[i] = rows[i]
             continue
         if how == 0:
-            found = walk(facts, band, k, low, places, 0)
+            found = read_slots(facts, band, lists, longest, PATIENCE, k, low, places)
         else:
             found = 0
             for i in range(facts[SIZE]):
@@ -320,8 +336,19 @@ def _read(facts: Any, band: Any, rows: Any, k: int, low: int, places: Any, out: 
 
 
 @numba.njit
-def _answer_all(facts: Any, band: Any, k: Any, length: Any, now: int, places: Any, out: Any, how: int) -> int:
+def _answer_all(
+    facts: Any,
+    band: Any,
+    lists: Any,
+    longest: int,
+    k: Any,
+    length: Any,
+    now: int,
+    places: Any,
+    out: Any,
+    how: int,
+) -> int:
     found = 0
     for q in range(len(k)):
-        found += _read(facts, band, out, k[q], now - length[q], places, out, how, 1)
+        found += _read(facts, band, lists, longest, out, k[q], now - length[q], places, out, how, 1)
     return found

@@ -11,7 +11,12 @@ from mutation import Mutant, Suite, all_apply, chosen, dies, passes, suite
 __all__ = ["suite"]  # the fixture
 
 BAND, SEARCH, STEPS, NAIVE = (f"kernels/pair_{name}.py" for name in ("band", "search", "steps", "naive"))
-SCORES, ENGINE, HOME = "kernels/pair_scores.py", "engines/pairs/band.py", "pairing.py"
+READING, SCORES, ENGINE, HOME = (
+    "kernels/pair_reading.py",
+    "kernels/pair_scores.py",
+    "engines/pairs/band.py",
+    "pairing.py",
+)
 CONTRACT = "tests/contract/test_pairs.py"
 
 
@@ -23,6 +28,7 @@ ANY = scenes("SCASE")
 LONG = ("tests/test_shen.py", "-k", "short_steps and near")
 LISTS = ("tests/test_shen.py", "-k", "short_steps and TA")
 CHUNKS = ("tests/test_shen.py", "-k", "several_chunks and SCASE")
+LISTED = ("tests/test_shen.py", "-k", "lists_tell")
 EDGE = scenes("SCASE or BASIC", "edge")
 LATE = ("tests/test_shen.py", "-k", "late_rows")
 GIVEN = scenes("SCASE", "scored_by_blocks")
@@ -110,6 +116,10 @@ MUTANTS: dict[str, Mutant] = {
         "if band.crest[block] <= low + 1:",
         ANY,
     ),
+    "lists: who has left": (READING, "found += int(old[i] > low)", "found += int(old[i] >= low)", LISTED),
+    "lists: of a shorter window": (READING, "which += lists.low[j] <= low", "which += lists.low[j] <= low + 1", ANY),
+    "lists: out of date": (BAND, "    facts[READ] = 0\n", "", ANY),
+    "lists: nobody after a full one": (READING, "lists.end[which], found, k", "facts[SIZE], found, k", LISTED),
     "marking: ties reach no answer": (STEPS, "best >= views.kth[view]", "best > views.kth[view]", ANY),
     "told: who comes was there": (STEPS, "old[i] > was and marks[slot] != tick", "old[i] > was", ANY),
     "told: who leaves stays": (STEPS, "after = found < k and old[i] > low", "after = found < k and old[i] >= low", ANY),

@@ -27,9 +27,9 @@ FAST = ("SCASE", "TA", "BASIC")
 
 @pytest.fixture(autouse=True)
 def small_blocks() -> Iterator[None]:
-    before, Pairs.least_block = Pairs.least_block, 16
+    before, Pairs.least_block, Pairs.patience = (Pairs.least_block, Pairs.patience), 16, 1
     yield
-    Pairs.least_block = before
+    Pairs.least_block, Pairs.patience = before
 
 
 # --- the paper's examples
@@ -71,6 +71,16 @@ def test_example_1_the_top_2_of_a_window_of_7() -> None:
     engine, store = band_of(scores, K=8, N=99)
     best = engine._read(store, Asked(2, 8), 100)  # valid: older members above 100 - 8, of age at most 7
     assert (100 - best["old"]).tolist() == [7, 5]
+
+
+@pytest.mark.parametrize("older", ["better", "any"])
+def test_lists_tell_what_is_in_the_band(older: str) -> None:
+    scores = {age: 100.0 - age if older == "better" else age * 37 % 101 for age in range(1, 100)}
+    engine, store = band_of(scores, K=3, N=99)
+    for k in (1, 2, 3):
+        for n in range(1, 102):  # older members above 100 - n; that of the first comes from the band itself
+            best = engine._read(store, Asked(k, n), 100)
+            assert best.tolist() == store.pairs[store.pairs["old"] > 100 - n][:k].tolist()
 
 
 def test_the_skyband_is_as_large_as_the_corrected_theorem_3_says() -> None:
@@ -208,6 +218,11 @@ def test_pairs_by_brute_force_at_the_end_of_a_long_stream(algorithm: str) -> Non
     assert list(zip(got["id_a"], got["id_b"], strict=True)) == best_of(data, 500, 1200, 25, S1, False)
     apart = [abs(data[name][got["id_a"]] - data[name][got["id_b"]]) for name in "xyz"]
     assert got["score"] == (apart[0] + apart[1] + apart[2]).tolist()
+    for n in (2, 7, 30, 90, 200, 450, 699):  # from lists, and beyond their ends
+        best = best_of(data, 1200 - n, 1200, 25, S1, False)
+        for k in (1, 9, 25):
+            got = monitor.answer(k=k, window=sb.Last(n)).to_pydict()
+            assert list(zip(got["id_a"], got["id_b"], strict=True)) == best[:k]
 
 
 def test_two_thousand_queries_share_one_skyband() -> None:

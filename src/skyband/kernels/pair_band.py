@@ -17,6 +17,7 @@ from skyband.kernels.pair_records import (
     FREE,
     NEVER,
     PENDING,
+    READ,
     SIZE,
     STAIRS,
     Band,
@@ -130,8 +131,9 @@ def merge(facts: Ints, band: Band, fresh: Places, size: int) -> None:
 
 @uncounted
 def crown(facts: Ints, band: Band, begin: int) -> None:
-    """The crests from this entry on."""
+    """The crests from this entry on; lists of the band (pair_reading.py) are out of date."""
     size = facts[SIZE]
+    facts[READ] = 0
     for block in range(begin // FAN, (size + FAN - 1) // FAN):
         newest = -NEVER
         for i in range(block * FAN, min(size, (block + 1) * FAN)):
@@ -140,13 +142,16 @@ def crown(facts: Ints, band: Band, begin: int) -> None:
 
 
 @uncounted
-def walk(facts: Ints, band: Band, k: int, low: int, out: Places, at: int) -> int:
-    """The slots of the k best pairs whose older member is newer than `low`, best first (Alg. 2); how many there are."""
-    found, size = 0, facts[SIZE]
-    for block in range((size + FAN - 1) // FAN):
+def walk(facts: Ints, band: Band, begin: int, found: int, k: int, low: int, out: Places, at: int) -> int:
+    """The slots of the k best pairs whose older member is newer than `low`, best first (Alg. 2); how many there are.
+
+    From rank `begin` on, when so many have been found before it.
+    """
+    size = facts[SIZE]
+    for block in range(begin // FAN, (size + FAN - 1) // FAN):
         if band.crest[block] <= low:
             continue  # Alg. 2, lines 9 and 10
-        for i in range(block * FAN, min(size, (block + 1) * FAN)):
+        for i in range(max(begin, block * FAN), min(size, (block + 1) * FAN)):
             if band.old[i] > low:
                 out[at + found] = band.slot[i]
                 found += 1

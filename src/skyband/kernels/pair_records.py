@@ -52,8 +52,8 @@ FAN = 16  # of the flat search tree
 
 # facts: the numbers of one group
 HEAD, END, BASE, SIZE, FREE, STAIRS, ADDED, WILD, TOLDS, NEED = range(10)
-SAVED, FIRST_BLOCK, BLOCKS, SCORED, LAST_ROW, FOUND, PENDING, TICK = range(10, 18)
-FACTS = 18
+SAVED, FIRST_BLOCK, BLOCKS, SCORED, LAST_ROW, FOUND, PENDING, TICK, READ = range(10, 19)
+FACTS = 19
 # why a kernel stops before it is through
 DONE, WINDOW_FULL, BAND_FULL, DESK_FULL, OUT_FULL, BLOCK_FULL = range(6)
 # how pairs are scored

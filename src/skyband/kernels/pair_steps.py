@@ -206,7 +206,7 @@ def tell_before(facts: Ints, band: Band, views: Views, view: int, out: Places, a
     """The present answer of a query: older members that go at `due` are the oldest that it has."""
     if views.due[view] == NEVER:
         return 0
-    return walk(facts, band, views.k[view], views.due[view] - views.length[view] - 1, out, at)
+    return walk(facts, band, 0, 0, views.k[view], views.due[view] - views.length[view] - 1, out, at)
 
 
 @uncounted
@@ -474,12 +474,6 @@ def close_batch(
 @kernel
 def flush_pairs(facts: Ints, band: Band, desk: Desk) -> None:
     flush(facts, band, desk)
-
-
-@kernel
-def read_pairs(facts: Ints, band: Band, k: int, low: int, out: Places) -> int:
-    """The slots of an answer."""
-    return walk(facts, band, k, low, out, 0)
 
 
 @kernel

@@ -19,6 +19,7 @@ from skyband.engines.certain.arena import recast
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked
 from skyband.engines.pairs.store import Records, Store, empty_desk, gathered, with_rows
 from skyband.errors import StateError
+from skyband.kernels.pair_reading import empty_lists, read_pairs
 from skyband.kernels.pair_records import (
     BAND_FULL,
     BASE,
@@ -34,6 +35,7 @@ from skyband.kernels.pair_records import (
     NEED,
     NEVER,
     PENDING,
+    READ,
     SAVED,
     SCASE,
     SCORED,
@@ -47,7 +49,7 @@ from skyband.kernels.pair_records import (
     Scoring,
     Stream,
 )
-from skyband.kernels.pair_steps import close_batch, flush_pairs, look_again, prune_pairs, read_pairs, take_pairs
+from skyband.kernels.pair_steps import close_batch, flush_pairs, look_again, prune_pairs, take_pairs
 from skyband.kernels.routing import stable_order
 from skyband.tuning import Tuning
 
@@ -64,6 +66,7 @@ class Pairs:
     name = ""
     algorithm = SCASE
     least_block = 512  # TA: objects that have sorted lists of their own
+    patience = 50  # so many read a band before it gets lists to read from, which cost as much
 
     def __init__(
         self,
@@ -90,6 +93,8 @@ class Pairs:
         self.length = lengths[self.order]
         self.K = int(self.k.max())
         self.desk = empty_desk(len(asked), len(self.scoring.local))
+        self.reading = empty_lists(self.K)
+        self.listed: Store | None = None  # whose pairs these lists have
 
     @staticmethod
     def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
@@ -392,7 +397,12 @@ class Pairs:
         out = np.empty(min(asked.k, int(store.facts[SIZE])), np.int32)
         if not len(out):
             return np.empty(0, SLOT)
-        size = read_pairs(store.facts, store.band, len(out), now - asked.length, out)
+        if self.listed is not store and store.facts[READ] >= self.patience:
+            if self.listed is not None:
+                self.listed.facts[READ] = 0
+            self.listed, store.facts[READ] = store, self.patience
+        longest, low = int(self.length[-1]), now - asked.length
+        size = read_pairs(store.facts, store.band, self.reading, longest, self.patience, len(out), low, out)
         best: Records = store.band.slots[out[:size]]
         return best
 
