@@ -11,12 +11,8 @@ from mutation import Mutant, Suite, all_apply, chosen, dies, passes, suite
 __all__ = ["suite"]  # the fixture
 
 BAND, SEARCH, STEPS, NAIVE = (f"kernels/pair_{name}.py" for name in ("band", "search", "steps", "naive"))
-READING, SCORES, ENGINE, HOME = (
-    "kernels/pair_reading.py",
-    "kernels/pair_scores.py",
-    "engines/pairs/band.py",
-    "pairing.py",
-)
+READING, SCORES = "kernels/pair_reading.py", "kernels/pair_scores.py"
+BY_BLOCKS, STORED, HOME = "engines/pairs/given.py", "engines/pairs/stored.py", "pairing.py"
 CONTRACT = "tests/contract/test_pairs.py"
 
 
@@ -163,9 +159,9 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "scores: the sum is a product": (SCORES, "        elif scoring.form == SUM:\n", "        elif False:\n", ANY),
     "given: one score is off": (SEARCH, "buffer[i] = given[start + low + i]", "buffer[i] = given[start + low]", GIVEN),
-    "given: late columns stay where they are": (ENGINE, "column[place] = new", "pass", LATE),
+    "given: late columns stay where they are": (BY_BLOCKS, "column[place] = new", "pass", LATE),
     "stored: shown bits are lost": (
-        ENGINE,
+        STORED,
         "store.band.bits[slots].reshape(-1)",
         "0 * store.band.bits[slots].reshape(-1)",
         EDGE,

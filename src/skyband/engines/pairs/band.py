@@ -9,26 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from itertools import combinations
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skyband.engines.certain.arena import recast
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked
-from skyband.engines.pairs.store import Records, Store, empty_desk, gathered, with_rows
-from skyband.errors import StateError
+from skyband.engines.pairs.checking import check_pairs, check_skyband
+from skyband.engines.pairs.given import run_given
+from skyband.engines.pairs.store import Columns, Records, Store, empty_desk, with_rows
+from skyband.engines.pairs.stored import restore, stored
+from skyband.engines.pairs.telling import changes_of, difference, told_by
 from skyband.kernels.pair_reading import empty_lists, read_pairs
 from skyband.kernels.pair_records import (
     BAND_FULL,
-    BASE,
     BLOCK_FULL,
-    BLOCKS,
     DESK_FULL,
     DONE,
     END,
-    GIVEN,
     HEAD,
     LAST_ROW,
     NAIVE,
@@ -52,12 +48,6 @@ from skyband.kernels.pair_records import (
 from skyband.kernels.pair_steps import close_batch, flush_pairs, look_again, prune_pairs, take_pairs
 from skyband.kernels.routing import stable_order
 from skyband.tuning import Tuning
-
-Columns = dict[str, NDArray[Any]]
-OBJECT = np.dtype([("stamp", "i8"), ("serial", "i8")])
-VIEW = np.dtype([("kth", "f8"), ("due", "i8")])
-PAIRS_AT_ONCE = 1 << 16  # that NumPy or a function scores
-CHECKED = 40  # objects: windows up to here are checked pair by pair
 
 
 class Pairs:
@@ -152,7 +142,7 @@ class Pairs:
             for g in visited:
                 serials = self.stores[g].window.serials[self.stores[g].live]
                 alive[serials[serials >= arrivals.serial] - arrivals.serial] = True
-        return self._told(pieces, sorted(visited), arrivals, alive)
+        return told_by(self, pieces, sorted(visited), arrivals, alive)
 
     def _visit(self, g: int, arrivals: Arrivals, data: Floats, mine: Ints) -> Records:
         """One group's share of a batch; changes by step, of query after query within it, until the next visit."""
@@ -179,7 +169,7 @@ class Pairs:
         if self.scores is None:
             self._run(store, stream, last)
         else:
-            self._run_given(store, stream, last, arrivals.columns, mine)
+            run_given(self, store, stream, last, arrivals.columns, mine)
         self._settle(store, last)
         store.now = max(store.now, last)
         self.scoreless[self.order] += np.cumsum(store.views.scoreless[:-1])
@@ -243,89 +233,6 @@ class Pairs:
     def _block_size(self) -> int:
         return int(np.clip(0 if self.timed else self.length[-1] // 32, self.least_block, 8 * self.least_block))
 
-    # --- scores that no kernel computes
-
-    def _run_given(self, store: Store, stream: Stream, last: int, columns: Columns, mine: Ints) -> None:
-        """The same, with the scores of blocks of new pairs computed first."""
-        size, begin = len(stream.stamps), 0
-        while begin < size:
-            comes = np.flatnonzero(stream.eligible) if len(stream.eligible) else np.arange(size)
-            comes = comes[comes >= begin]
-            end = self._block(store, stream, begin, comes)
-            comes = comes[comes < end]
-            store.make_room(len(comes) + 1)
-            rows = gathered(columns, mine[comes])
-            at = int(store.facts[END])
-            place = at
-            if len(comes) and at > store.facts[HEAD]:
-                place = int(np.searchsorted(store.window.stamps[store.live], stream.stamps[comes[0]], "right"))
-                place += int(store.facts[HEAD])
-            room = len(store.window.stamps)
-            store.columns = {name: with_rows(store.columns.get(name), rows[name], at, room) for name in rows}
-            given, starts = self._scores(store, stream, comes, at, place)
-            part = Stream(
-                stamps=stream.stamps[begin:end],
-                now=stream.now[begin:end],
-                rows=stream.rows[begin:end],
-                eligible=stream.eligible[begin:end] if len(stream.eligible) else stream.eligible,
-                values=np.empty((0, end - begin)),
-                given=given,
-                begins=np.zeros(end - begin, np.int64),
-                wild=bool(np.isnan(given).any()),
-                serial=stream.serial,
-                scored=stream.scored[begin:end],
-            )
-            part.begins[comes - begin] = starts
-            self._run(store, part, int(part.now[-1]))
-            if place < at:  # a late one
-                for column in store.columns.values():
-                    new = column[at]
-                    column[place + 1 : at + 1] = column[place:at].copy()
-                    column[place] = new
-            begin = end
-        empty = stream._replace(
-            stamps=stream.stamps[:0], now=stream.now[:0], rows=stream.rows[:0], eligible=stream.eligible[:0]
-        )
-        self._run(store, empty, last)
-
-    def _block(self, store: Store, stream: Stream, begin: int, comes: Ints) -> int:
-        """How far one block of arrivals goes: some thousand pairs, or one that is late."""
-        size = len(stream.stamps)
-        if not len(comes):
-            return size
-        newest = int(store.window.stamps[store.facts[END] - 1]) if store.facts[END] > store.facts[HEAD] else -NEVER
-        stamps = stream.stamps[comes]
-        late = np.flatnonzero(np.diff(stamps, prepend=newest) < 0)
-        if len(late) and late[0] == 0:
-            return int(comes[0]) + 1
-        live = int(store.facts[END] - store.facts[HEAD])
-        pairs = np.cumsum(live + np.arange(len(comes)))
-        many = max(1, int(np.searchsorted(pairs, PAIRS_AT_ONCE)))
-        stop = min(many, int(late[0]) if len(late) else many)
-        return int(comes[stop]) if stop < len(comes) else size
-
-    def _scores(self, store: Store, stream: Stream, comes: Ints, at: int, place: int) -> tuple[Floats, Ints]:
-        """Scores of each of these arrivals with the valid objects before it; the new ones are kept from `at` on."""
-        assert self.scores is not None
-        if not len(comes):
-            return np.empty(0), np.empty(0, np.int64)
-        head = int(store.facts[HEAD])
-        stamps = np.concatenate([store.window.stamps[head:at], stream.stamps[comes]])
-        late = place < at
-        known = stamps[: at - head] if late else stamps
-        ends = at + np.arange(len(comes))
-        low = np.minimum(head + np.searchsorted(known, stream.now[comes] - self.length[-1], "right"), ends)
-        if len(stream.scored):
-            low = np.where(stream.scored[comes], low, ends)
-        counts = ends - low
-        begins = np.cumsum(counts) - counts
-        others, new = np.arange(int(counts.sum())) - np.repeat(begins - low, counts), np.repeat(ends, counts)
-        if not len(others):
-            return np.empty(0), begins - low
-        before = others < place if late else np.ones(len(others), np.bool_)
-        older, newer = np.where(before, others, new), np.where(before, new, others)
-        return self.scores(gathered(store.columns, older), gathered(store.columns, newer)), begins - low
-
     # --- what is told
 
     def _settle(self, store: Store, now: int) -> None:
@@ -348,27 +255,6 @@ class Pairs:
         self._make_out(int(store.facts[TOLDS]), need + 1)
         order = np.arange(len(store.saved), dtype=np.int32)
         close_batch(store.facts, store.band, store.views, self.desk, store.saved, order, now, now, row, self.out)
-
-    def _told(self, pieces: list[Records], groups: list[int], arrivals: Arrivals, alive: Bools) -> Changes:
-        """By query, then by step across groups."""
-        if len(pieces) == 1 and not self.timed:  # one group's steps are in order
-            (out,) = pieces
-            query = self.order[out["query"]]
-            order = stable_order(query, len(self.asked)) if len(self.asked) > 1 else np.arange(len(out))
-            return _changes(_rows(out, order), query[order], np.full(len(out), groups[0]), alive)
-        out = np.concatenate([np.empty(0, TOLD), *pieces])
-        codes = np.repeat(np.array(groups, np.int64), [len(piece) for piece in pieces])
-        place = np.maximum(2 * out["row"] + 1, 0)
-        order = np.arange(len(out))
-        if self.timed:
-            clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
-            early = 2 * np.searchsorted(clocks, out["instant"], "left")
-            place = np.zeros(len(out), np.int64) if self.quiet else np.where(out["alone"] == 1, early, place)
-            order = np.argsort(out["instant"], kind="stable")
-        order = order[np.argsort(place[order], kind="stable")]
-        query = self.order[out["query"]]
-        order = order[np.argsort(query[order], kind="stable")]
-        return _changes(_rows(out, order), query[order], codes[order], alive)
 
     def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
         chosen = range(len(self.stores)) if groups is None else [g for g in groups.tolist() if g < len(self.stores)]
@@ -431,31 +317,11 @@ class Pairs:
             self._prune(store, int(now[g]))
             look_again(store.facts, store.band, store.views, self.desk.after, int(now[g]))
             for query, (view, was) in enumerate(zip(np.argsort(self.order), before[g], strict=True)):
-                pieces.append(self._difference(store, was, query, int(view), g, int(now[g])))
+                pieces.append(difference(self, store, was, query, int(view), g, int(now[g])))
         out = np.concatenate([np.empty(0, TOLD), *pieces])
         order = np.argsort(out["query"], kind="stable")
         out = out[order]
-        return _changes(out, out["query"].astype(np.int64), out["instant"], np.empty(0, np.bool_))
-
-    def _difference(self, store: Store, was: Records, query: int, view: int, g: int, now: int) -> Records:
-        """From what a query has told to what it has now; `instant` is the group."""
-        best = self._read(store, self.asked[query], now)
-        identity = [("older", "i8"), ("newer", "i8")]
-        one, other = (np.empty(len(pairs), identity) for pairs in (was, best))
-        for pairs, key in ((was, one), (best, other)):
-            key["older"], key["newer"] = pairs["older"], pairs["newer"]
-        gone, come = was[~np.isin(one, other)], np.flatnonzero(~np.isin(other, one))
-        slots = store.band.slot[: store.facts[SIZE]][np.isin(_ids(store.pairs), other[come])]
-        out = np.zeros(len(gone) + len(come), TOLD)
-        entering = best[come]
-        for name in ("key", "old", "older", "new", "newer"):
-            out[name] = np.concatenate([gone[name], entering[name]])
-        out["instant"], out["query"], out["row"] = g, query, -1
-        out["diff"] = np.repeat([-1, 1], [len(gone), len(come)])
-        word, bit = view >> 6, np.uint64(1) << np.uint64(view & 63)
-        out["first"][len(gone) :] = (store.band.bits[slots, word] & bit) == 0
-        store.band.bits[slots, word] |= bit
-        return out
+        return changes_of(out, out["query"].astype(np.int64), out["instant"], np.empty(0, np.bool_))
 
     def _prune(self, store: Store, now: int) -> None:
         prune_pairs(store.facts, store.band, store.K, now - int(self.length[-1]), self.algorithm)
@@ -520,143 +386,13 @@ class Pairs:
                 store.columns = {}
 
     def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
-        stores = [self._store(g) for g in groups.tolist()]
-        assert not any(store.open for store in stores), "no batch is open"
-        parts: dict[str, list[Records]] = {name: [] for name in ("sizes", "objects", "data", "pairs", "shown", "views")}
-        for store in stores:
-            self._flush(store)
-            if self.timed:
-                self._settle(store, self.clock)
-            live = store.live
-            oldest = int(store.window.stamps[live.start]) if live.start < live.stop else NEVER
-            prune_pairs(store.facts, store.band, store.K, oldest - 1, self.algorithm)
-            objects, views = np.zeros(live.stop - live.start, OBJECT), np.zeros(len(self.k), VIEW)
-            objects["stamp"], objects["serial"] = store.window.stamps[live], store.window.serials[live]
-            views["kth"], views["due"] = store.views.kth, store.views.due
-            pairs, slots = store.pairs, store.band.slot[: store.facts[SIZE]]
-            pairs["place"] -= store.facts[BASE] + live.start
-            sizes = np.array([len(objects), len(pairs)], np.int64)
-            data, shown = store.window.data[:, live].T.reshape(-1), store.band.bits[slots].reshape(-1)
-            for name, array in zip(parts, (sizes, objects, data, pairs, shown, views), strict=True):
-                parts[name].append(array)
-        empty: tuple[Any, ...] = (np.int64, OBJECT, np.float64, SLOT, np.uint64, VIEW)
-        return {
-            name: (np.concatenate([np.empty(0, dtype), *arrays]), np.array([len(one) for one in arrays], np.int64))
-            for (name, arrays), dtype in zip(parts.items(), empty, strict=True)
-        }
+        return stored(self, groups)
 
     def restore(self, state: Mapping[str, Records]) -> None:
-        objects, pairs, views = (
-            recast(state[name], dtype) for name, dtype in (("objects", OBJECT), ("pairs", SLOT), ("views", VIEW))
-        )
-        width, words, lanes = len(self.scoring.local), (len(self.k) + 63) // 64, len(self.k)
-        sizes = state["sizes"].reshape(-1, 2) if len(state["sizes"]) % 2 == 0 else np.full((1, 2), -1)
-        if not (
-            (sizes >= 0).all()
-            and tuple(sizes.sum(axis=0)) == (len(objects), len(pairs))
-            and len(state["data"]) == width * len(objects)
-            and len(state["shown"]) == words * len(pairs)
-            and len(views) == lanes * len(sizes)
-        ):
-            raise StateError("the snapshot's pairs do not fit together. Take a new snapshot from a running Monitor.")
-        self.stores, ends = [], np.cumsum(sizes, axis=0)
-        for g, (n, p) in enumerate(sizes.tolist()):
-            store = self._store(g)
-            here, there = slice(ends[g, 0] - n, ends[g, 0]), slice(ends[g, 1] - p, ends[g, 1])
-            data = state["data"].reshape(-1, width)[here] if width else np.empty((n, 0))
-            store.fill(objects["stamp"][here], objects["serial"][here], data.T, self.scoring.limit)
-            store.fill_band(pairs[there], state["shown"].reshape(-1, words)[there])
-            mine = views[g * lanes : (g + 1) * lanes]
-            store.views.kth[:], store.views.due[:] = mine["kth"], mine["due"]
-            prune_pairs(store.facts, store.band, store.K, -NEVER, self.algorithm)
-            if self.algorithm == TA and n:
-                self._lay_blocks(store)
-
-    def _lay_blocks(self, store: Store) -> None:
-        """Blocks over objects that are there."""
-        size = int(store.facts[END])
-        store.facts[END] = 0
-        while store.facts[END] < size:
-            store.open_block(self.scoring.limit)
-            store.facts[END] = min(size, store.facts[END] + self._block_size())
-            newest = int(store.facts[BLOCKS]) - 1
-            store.blocks.end[newest] = store.facts[BASE] + store.facts[END]
+        restore(self, state)
 
     def check(self) -> None:
-        for store in self.stores:
-            self._flush(store)
-            pairs = store.pairs
-            rank = np.lexsort((-pairs["newer"], -pairs["new"], -pairs["older"], -pairs["old"], -pairs["key"]))
-            assert (rank == np.arange(len(pairs))).all(), "best first, the pair with the newer older member above"
-            live = store.live
-            stamps, serials = store.window.stamps[live], store.window.serials[live]
-            assert (np.lexsort((serials, stamps)) == np.arange(len(stamps))).all(), "by age"
-            if len(store.window.rough):
-                data, rough = store.window.data[:, live], store.window.rough[:, live]
-                with np.errstate(over="ignore"):
-                    same = np.array_equal(rough[: len(data)], data.astype(np.float32), equal_nan=True)
-                assert same and not rough[len(data) :].any(), "rounded as they are"
-                assert not (np.abs(data) > store.window.most[:, None]).any(), "no number is larger"
-            valid = pairs[np.isin(pairs["older"], serials)]
-            places = valid["place"] - store.facts[BASE]
-            assert (store.window.serials[places] == valid["older"]).all(), "a pair knows its older member's place"
-            assert len(np.unique(_ids(pairs))) == len(pairs), "each pair once"
-            if len(stamps) <= CHECKED and not store.open:
-                self._check_all(store, pairs)
+        check_pairs(self)
 
     def _check_all(self, store: Store, pairs: Records) -> None:
-        """Whatever is not kept is dominated by K pairs that are."""
-        live, known = store.live, {(int(one["older"]), int(one["newer"])): one for one in pairs}
-        for a, b in combinations(range(live.start, live.stop), 2):
-            key = self._key(store, a, b)
-            identity = (int(store.window.serials[a]), int(store.window.serials[b]))
-            if identity in known:
-                assert known[identity]["key"] == key, "a key is what the scoring gives"
-            elif key == key:
-                place, newer = store.facts[BASE] + a, (store.window.stamps[b], store.window.serials[b])
-                after = (pairs["new"] > newer[0]) | ((pairs["new"] == newer[0]) & (pairs["newer"] > newer[1]))
-                tied = (pairs["place"] > place) | ((pairs["place"] == place) & after)
-                above = (pairs["key"] > key) | ((pairs["key"] == key) & tied)
-                assert (above & (pairs["place"] >= place)).sum() >= self.K, "who is dropped has K dominators"
-
-    def _key(self, store: Store, a: int, b: int) -> float:
-        if self.scores is not None:
-            one, other = (gathered(store.columns, np.array([i])) for i in (a, b))
-            return float(self.scoring.sign * self.scores(one, other)[0])
-        total: Any = None
-        for x, y, local in zip(store.window.data[:, a], store.window.data[:, b], self.scoring.local, strict=True):
-            with np.errstate(all="ignore"):
-                term = x + y if local else abs(x - y)
-                total = term if total is None else total * term if self.scoring.form else total + term
-        return float(self.scoring.sign * total)
-
-
-def _ids(pairs: Records) -> Records:
-    ids = np.empty(len(pairs), [("older", "i8"), ("newer", "i8")])
-    ids["older"], ids["newer"] = pairs["older"], pairs["newer"]
-    return ids
-
-
-def _rows(out: Records, order: Ints) -> Records:
-    """Records in this order, as bytes: field by field NumPy needs ten times as long."""
-    return out.view(f"V{out.itemsize}")[order].view(out.dtype)
-
-
-def _changes(out: Records, queries: Ints, groups: Ints, alive: Bools) -> Changes:
-    return Changes(
-        query=queries,
-        group=groups,
-        row=out["row"],
-        instant=out["instant"],
-        stamp=out["new"],
-        serial=out["newer"],
-        key=out["key"],
-        diff=out["diff"],
-        first=out["first"].astype(np.bool_),
-        alive=alive,
-        mate=out["older"],
-        mate_stamp=out["old"],
-    )
-
-
-__all__ = ["GIVEN", "Pairs"]
+        check_skyband(self, store, pairs)

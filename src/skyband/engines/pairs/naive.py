@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked
-from skyband.engines.pairs.band import Columns, Pairs
-from skyband.engines.pairs.store import Records, Store, gathered
+from skyband.engines.pairs.band import Pairs
+from skyband.engines.pairs.checking import key_of
+from skyband.engines.pairs.store import Columns, Records, Store, gathered
 from skyband.errors import StateError
 from skyband.kernels import pair_records
 from skyband.kernels.pair_naive import fill_lists, take_naive
@@ -109,7 +110,7 @@ class Listed(Pairs):
     def _check_all(self, store: Store, pairs: Records) -> None:
         K = store.K
         for at in range(store.facts[HEAD], store.facts[END]):
-            keys = [self._key(store, older, at) for older in range(store.facts[HEAD], at)]
+            keys = [key_of(self, store, older, at) for older in range(store.facts[HEAD], at)]
             mine = pairs[pairs["newer"] == store.window.serials[at]]
             best = sorted((key for key in keys if key == key), reverse=True)[:K]
             assert mine["key"].tolist() == best, "an object has its K best pairs"

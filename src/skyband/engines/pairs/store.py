@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Bools, Floats, Ints
+from skyband.engines.contract import Floats, Ints
 from skyband.kernels.pair_records import (
     BASE,
     BLOCKS,
@@ -32,6 +32,7 @@ from skyband.kernels.pair_records import (
 )
 
 Records = NDArray[Any]
+Columns = dict[str, NDArray[Any]]
 SMALLEST = 64
 
 
@@ -257,6 +258,12 @@ def _moved(array: Records, begin: int, end: int, room: int) -> Any:
     return made
 
 
+def ids_of(pairs: Records) -> Records:
+    ids = np.empty(len(pairs), [("older", "i8"), ("newer", "i8")])
+    ids["older"], ids["newer"] = pairs["older"], pairs["newer"]
+    return ids
+
+
 def gathered(columns: dict[str, NDArray[Any]], places: Ints) -> dict[str, NDArray[Any]]:
     return {name: column[places] for name, column in columns.items()}
 
@@ -273,6 +280,3 @@ def with_rows(column: NDArray[Any] | None, rows: NDArray[Any], at: int, room: in
         column = column.astype(wider)
     column[at : at + len(rows)] = rows
     return column
-
-
-__all__ = ["Bools", "Records", "Store", "empty_desk", "gathered", "with_rows"]
