@@ -301,13 +301,15 @@ def tell_view(
     low, was = now - length, due - length - 1
     held, found, gone, come = k if due == NEVER else 0, 0, 0, 0
     oldest, last, least = NEVER, -np.inf, min(low, was)
-    old, slots, crest, marks = band.old, band.slot, band.crest, band.marks
+    crest, marks = band.crest, band.marks
     for block in range((size + FAN - 1) // FAN):
         if crest[block] <= least:
             continue
         if held >= k and found >= k:
             break
-        for i in range(block * FAN, min(size, (block + 1) * FAN)):
+        begin, end = block * FAN, min(size, (block + 1) * FAN)
+        old, slots, keys = band.old[begin:end], band.slot[begin:end], band.key[begin:end]
+        for i in range(end - begin):
             if old[i] <= least:
                 continue
             slot = slots[i]
@@ -318,7 +320,7 @@ def tell_view(
                 oldest = min(oldest, old[i])
                 found += 1
                 if found == k:
-                    last = band.key[i]
+                    last = keys[i]
             if before and not after:
                 desk.before[gone] = slot
                 gone += 1
