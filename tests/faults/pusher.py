@@ -1,13 +1,15 @@
-"""A process to be killed: pushes a stream, batch by batch, and leaves changes and a snapshot after each.
+"""Processes to be killed: one for each kind pushes a stream, batch by batch, and leaves changes and a snapshot of each.
 
-`python -m faults.pusher FOLDER KIND`. `changes/<number>` holds a batch's changes, `snapshot` the Monitor and how many
-batches it has seen; both take their place by a rename, changes first. So after a kill the last batch may be pushed
-again, and must bring the same.
+`python -m faults.pusher FOLDER`, which forks, so that they share the imports. `<kind>/begun` names the process,
+`<kind>/changes/<number>` a batch's changes, `<kind>/snapshot` the Monitor and how many batches it has seen; all take
+their place by a rename, changes before the snapshot. So after a kill the last batch may be pushed again, and must bring
+the same.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -53,18 +55,28 @@ def get_changes(file: Path) -> Any:
         return pa.ipc.open_file(data).read_all()
 
 
-def main(folder: Path, name: str) -> None:
+def play(folder: Path, name: str) -> None:
     done, monitor = 0, KINDS[name].monitor()
     if (folder / "snapshot").exists():
         data = (folder / "snapshot").read_bytes()
         done, monitor = int.from_bytes(data[:4], "big"), sb.Monitor.restore(data[4:])
-    (folder / "changes").mkdir(exist_ok=True)
-    (folder / "begun").touch()
+    (folder / "changes").mkdir(parents=True, exist_ok=True)
+    put(folder / "begun", b"%d" % os.getpid())
     for number, batch in enumerate(batches(0)):
         if number >= done:
             put_changes(folder / "changes" / f"{number}", monitor.push(batch))
             put(folder / "snapshot", (number + 1).to_bytes(4, "big"), monitor.snapshot())
 
 
+def main(folder: Path) -> int:
+    """How many of the processes failed; to be killed is no failure."""
+    for name in KINDS:
+        if os.fork() == 0:
+            play(folder / name, name)
+            return 0
+    ends = [os.waitstatus_to_exitcode(os.wait()[1]) for _ in KINDS]
+    return sum(end not in (0, -signal.SIGKILL) for end in ends)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    sys.exit(main(Path(sys.argv[1])))

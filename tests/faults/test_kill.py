@@ -1,4 +1,6 @@
-"""kill -9 of a process with a Monitor, at random moments, again and again; then all changes against the oracle."""
+"""kill -9 of a process with a Monitor of each kind, at random moments, again and again; then all changes against the
+oracle.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from contract.streams import cells
 from faults.ledger import ROUNDS, compare
 from faults.pusher import BATCHES, batches, get_changes
@@ -21,37 +21,45 @@ from skyband.oracle import Oracle
 TESTS = Path(__file__).parents[1]
 
 
-def start(folder: Path, kind: str) -> subprocess.Popen[bytes]:
+def start(folder: Path) -> subprocess.Popen[bytes]:
     env = {**os.environ, "PYTHONPATH": str(TESTS)}
-    return subprocess.Popen([sys.executable, "-m", "faults.pusher", str(folder), kind], env=env)
+    return subprocess.Popen([sys.executable, "-m", "faults.pusher", str(folder)], env=env)
 
 
-def kill_at_random(folder: Path, kind: str, dice: random.Random) -> None:
-    """After a few of the batches that are left, at any point of the next."""
-    (folder / "begun").unlink(missing_ok=True)
-    process = start(folder, kind)
-    try:
-        deadline = time.monotonic() + 240
-        while not (folder / "begun").exists():
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.002)
-        before = len(list((folder / "changes").iterdir()))
-        wanted = min(before + dice.randrange(2 * BATCHES // (3 * ROUNDS)), BATCHES - 2)
-        while len(list((folder / "changes").iterdir())) < wanted and process.poll() is None:
-            time.sleep(0.0005)
-        time.sleep(dice.random() * 0.01)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+def pushed(folder: Path, kind: str) -> int:
+    return len(list((folder / kind / "changes").glob("[0-9]*")))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_kill_9_at_random_moments(kind: str, tmp_path: Path) -> None:
-    dice = random.Random(kind)  # noqa: S311
+def kill_at_random(folder: Path, dice: random.Random) -> None:
+    """Each kind's process after a few of the batches that are left to it, at any point of the next."""
+    wanted = {}
+    for kind in KINDS:
+        (folder / kind / "begun").unlink(missing_ok=True)
+        wanted[kind] = min(pushed(folder, kind) + dice.randrange(2 * BATCHES // (3 * ROUNDS)), BATCHES - 2)
+    process = start(folder)
+    deadline = time.monotonic() + 240
+    while wanted:
+        assert process.poll() is None and time.monotonic() < deadline
+        for kind in [kind for kind in wanted if (folder / kind / "begun").exists()]:
+            if pushed(folder, kind) >= wanted[kind]:
+                time.sleep(dice.random() * 0.01)
+                os.kill(int((folder / kind / "begun").read_text()), signal.SIGKILL)
+                del wanted[kind]
+        time.sleep(0.0005)
+    assert process.wait() == 0
+
+
+def test_kill_9_at_random_moments(tmp_path: Path) -> None:
+    for name in KINDS:
+        (tmp_path / name).mkdir()
+    dice = random.Random(1)  # noqa: S311
     for _ in range(ROUNDS):
-        kill_at_random(tmp_path, kind, dice)
-    assert start(tmp_path, kind).wait(240) == 0
-    oracle = Oracle(KINDS[kind].queries, **KINDS[kind].options)
-    expected = [change for batch in batches(0) for change in oracle.push(batch.to_pylist())]
-    found = [row for number in range(BATCHES) for row in cells(get_changes(tmp_path / "changes" / f"{number}"))]
-    compare(f"kill -9 of a process with a Monitor: {kind}", ROUNDS, found, expected)
+        kill_at_random(tmp_path, dice)
+    assert all(pushed(tmp_path, name) < BATCHES for name in KINDS)  # the last kill, too, was on the way
+    assert start(tmp_path).wait(240) == 0
+    for name, kind in KINDS.items():
+        oracle = Oracle(kind.queries, **kind.options)
+        expected = [change for batch in batches(0) for change in oracle.push(batch.to_pylist())]
+        files = [tmp_path / name / "changes" / f"{number}" for number in range(BATCHES)]
+        found = [row for file in files for row in cells(get_changes(file))]
+        compare(f"kill -9 of a process with a Monitor: {name}", ROUNDS, found, expected)

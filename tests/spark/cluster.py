@@ -96,9 +96,9 @@ def start_driver(folder: Path, found: Cluster, archive: Path, python: Path) -> s
         return subprocess.Popen([sys.executable, "-m", "spark.cluster", *arguments], env=env, stdout=log, stderr=log)
 
 
-def committed(folder: Path, kind: str) -> int:
-    """How many triggers a kind's checkpoint has committed."""
-    return len(list((folder / kind / "checkpoint" / "commits").glob("[0-9]*")))
+def committed(folder: Path, kind: str, log: str = "commits") -> int:
+    """How many triggers a kind's checkpoint has committed (`offsets`: begun). Spark keeps the last hundred."""
+    return 1 + max((int(file.stem) for file in (folder / kind / "checkpoint" / log).glob("[0-9]*")), default=-1)
 
 
 def read_out(folder: Path, kind: str) -> list[Any]:
