@@ -9,13 +9,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import skyband as sb
 from faults.ledger import compare
 from skyband.errors import RunError
 from skyband.pipeline_file import pipeline_of
-from skyband.spark.run import run
+from skyband.spark.run import advice, run
 from spark.shards import pushed
 from spark.test_pipeline import read
 from spark.test_run import OPTIONS, QUERIES, data, flights
@@ -66,3 +67,9 @@ def test_a_full_disk_then_one_that_cannot_be_written(spark: SparkSession, disk: 
     expected = pushed(sb.Monitor(QUERIES, **OPTIONS), [flights(2500)], ("time", "flight"))
     found = read(spark.read.parquet(str(tmp_path / "out")))
     compare("a full, then a read-only disk under a checkpoint on Spark", 2, found, expected)
+
+
+def test_a_machine_too_busy_for_python() -> None:
+    """What Spark itself says then is no help: seen with ten processes on two cores."""
+    error = PySparkException("Timed out while waiting for the Python worker to connect back")
+    assert advice(error).endswith("leave it more of the machine; then the same command goes on where it stopped.")

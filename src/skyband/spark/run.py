@@ -102,7 +102,7 @@ def _run(pipeline: Pipeline, spark: SparkSession, figures: Figures | None) -> in
             if caught and not isinstance(error, PySparkException):
                 _talk("stopped, and Spark with it, by the same signal; the checkpoint holds all triggers that ended.")
                 return 128 + caught[0]
-            raise RunError(reason(error) + _advice(error)) from None
+            raise RunError(reason(error) + advice(error)) from None
         resumes = " Run the same file again to go on." if pipeline.run.checkpoint and caught else ""
         _talk(f"{'stopped' if caught else 'finished'} after {told} trigger{'' if told == 1 else 's'}.{resumes}")
         return 128 + caught[0] if caught else 0
@@ -259,17 +259,18 @@ def _last_batch(checkpoint: str) -> int | None:
 _ADVICE = {
     "No space left on device": "Make room on the disk of run.checkpoint, sink.path and Spark's local folders",
     "Read-only file system": "Make it writable again (a checkpoint cannot be moved: it names its own place)",
+    "to connect back": "Python took longer than the ten seconds that Spark waits: leave it more of the machine",
     "Permission denied": "Let this user write to run.checkpoint and sink.path",
 }
 
 
-def _advice(error: BaseException) -> str:
+def advice(error: BaseException) -> str:
     """What to do, where a failure of the machine is behind it."""
     text = str(error)
     while (cause := getattr(error, "_cause", None)) is not None:
         error = cause
         text += str(error)
-    found = next((advice for sign, advice in _ADVICE.items() if sign in text), None)
+    found = next((told for sign, told in _ADVICE.items() if sign in text), None)
     return "" if found is None else f" {found}; then the same command goes on where it stopped."
 
 
