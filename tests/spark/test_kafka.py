@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -33,14 +33,19 @@ from skyband.errors import QueryError, RunError
 from skyband.kafka import Reader, change_of, current
 from skyband.oracle import Oracle
 from skyband.pipeline_file import pipeline_of
+from skyband.query import Query
 from skyband.spark.kafka import require_connector
 from skyband.spark.run import run
 from spark.quick import SETTINGS
 from spark.test_run import toml
 
-QUERIES = {
+QUERIES: dict[str, Query] = {
     "hour": sb.TopK(2, by="delay", window=sb.Last("1 hour"), per="origin"),
     "all": sb.TopK(3, by="delay", window=sb.Last(40)),
+}
+MORE: dict[str, Query] = {  # kinds that the sink upsert does not take
+    "alarm": sb.Above(45, by="delay", window=sb.Last("1 hour"), per="origin"),
+    "alike": sb.TopKPairs(2, by="abs(a.delay - b.delay)", window=sb.Last(20)),
 }
 START = datetime(2013, 7, 1, tzinfo=UTC)
 SCHEMA = {"origin": "string", "time": "timestamp", "delay": "double"}
@@ -127,7 +132,9 @@ def flight(dice: random.Random, number: int) -> bytes:
     return json.dumps(row).encode()
 
 
-def data(folder: Path, address: str, sink: dict[str, Any], topic: str, **source: Any) -> dict[str, Any]:
+def data(
+    folder: Path, address: str, sink: dict[str, Any], topic: str, more: Mapping[str, Query] = {}, **source: Any
+) -> dict[str, Any]:
     servers = {"kafka.bootstrap.servers": address}
     if sink["format"] == "kafka":
         sink = {**sink, "options": servers}
@@ -141,6 +148,7 @@ def data(folder: Path, address: str, sink: dict[str, Any], topic: str, **source:
         "queries": {
             "hour": {"k": 2, "by": "delay", "window": "1 hour", "per": "origin"},
             "all": {"k": 3, "by": "delay", "window": 40},
+            **{name: query.to_sql() for name, query in more.items()},
         },
         "stream": {"time": "time", "shards": 2},
         "sink": sink,
@@ -180,11 +188,16 @@ def triggers(folder: Path, messages: list[Any]) -> list[list[Row]]:
     return found
 
 
+def named(row: Row) -> tuple[Any, ...]:
+    """An object, or a pair of them."""
+    return row.get("id"), row.get("id_a"), row.get("id_b")
+
+
 def net(changes: Iterable[Row], query: str) -> Counter[tuple[Any, ...]]:
     total: Counter[tuple[Any, ...]] = Counter()
     for row in changes:
         if row["query"] == query:
-            total[row.get("origin"), row["id"], row["score"]] += row["diff"]
+            total[row.get("origin"), *named(row), row["score"]] += row["diff"]
     return Counter({key: count for key, count in total.items() if count})
 
 
@@ -212,7 +225,8 @@ def test_kill_9_in_the_middle_and_nothing_is_lost_doubled_or_wrong(
     for place, bad in zip(range(60, 600, 37), list(BAD) * 3, strict=False):
         stream.insert(place, bad)
     produce(address, "flights", stream[:450])
-    made = data(tmp_path, address, {"format": "kafka", "topic": "answers"}, "flights", dead_letters={"topic": "dead"})
+    sink = {"format": "kafka", "topic": "answers"}
+    made = data(tmp_path, address, sink, "flights", MORE, dead_letters={"topic": "dead"})
     kill_after(tmp_path, made, 2)
     produce(address, "flights", stream[450:], 450)
     assert run(pipeline_of(made), spark=spark) == 0
@@ -229,27 +243,30 @@ def test_kill_9_in_the_middle_and_nothing_is_lost_doubled_or_wrong(
     assert len(fresh) < len(messages)  # the last trigger came twice
     assert [change_of(message) for message in fresh] == list(again.changes(messages))
     batches = triggers(tmp_path, consume(address, "flights"))
-    oracle = Oracle(QUERIES, id="kafka_id", time="time")
+    queries = QUERIES | MORE
+    oracle = Oracle(queries, id="kafka_id", time="time")
     for number, rows in enumerate(batches):
         expected = oracle.push(rows)
         mine = [m for m in fresh if int(dict(m.headers)["trigger"].split()[1]) == number]
         found = [change_of(message) for message in mine]
-        for query in QUERIES:
+        for query in queries:
             assert net(found, query) == net(expected, query), (number, query)
         # of count windows every change, each key's in order
-        keys = {change["id"] for change in found}
+        keys = {(change["query"], *named(change)) for change in found if change["query"] in ("all", "alike")}
         for key in keys:
-            steps = [(c["at"], c["score"], c["diff"]) for c in found if c["query"] == "all" and c["id"] == key]
-            wanted = [(c["at"], c["score"], c["diff"]) for c in expected if c["query"] == "all" and c["id"] == key]
+            steps, wanted = (
+                [(c["at"], c["score"], c["diff"]) for c in changes if (c["query"], *named(c)) == key]
+                for changes in (found, expected)
+            )
             assert steps == wanted, key
     assert sum(len(rows) for rows in batches) == 600
 
     def answers(rows: list[Row]) -> None:
-        for name in QUERIES:
-            found = [
-                {"origin": r.get("origin"), "id": r["id"], "score": r["score"]} for r in rows if r["query"] == name
-            ]
-            wanted = [{"origin": r.get("origin"), "id": r["id"], "score": r["score"]} for r in oracle.answer(name)]
+        for name in queries:
+            found, wanted = (
+                [{"origin": r.get("origin"), "id": str(named(r)), "score": r["score"]} for r in some]
+                for some in ([r for r in rows if r["query"] == name], oracle.answer(name))
+            )
             same_rows(found, wanted, f"the current answer of {name}")
 
     answers(current(messages))
