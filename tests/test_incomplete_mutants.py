@@ -74,20 +74,20 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "dominance: equals go too": (
         SWEEPING,
-        "gone = combine(recipe, store.instance, 0) < bound",
-        "gone = combine(recipe, store.instance, 0) <= bound",
+        'row["stamp"], recipe.highs) < bound',
+        'row["stamp"], recipe.highs) <= bound',
         TIE,
     ),
     "dominance: what a part may become is forgotten": (
         SWEEPING,
-        ">= stamp else high",
-        ">= stamp else recipe.lows[p]",
+        'row["stamp"], recipe.highs)',
+        'row["stamp"], recipe.lows)',
         STREAMS,
     ),
     "dominance: an instance has its older rows": (
         SWEEPING,
-        "store.stamps[o * d + p] >= stamp else high",
-        "store.stamps[o * d + p] > NOWHERE else high",
+        'o, row["stamp"], recipe.highs)',
+        "o, NOWHERE + 1, recipe.highs)",
         STREAMS,
     ),
     "dominance: an object counts as often as it has rows": (

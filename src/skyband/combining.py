@@ -91,6 +91,9 @@ class Combining(Standing):
         bounds = np.array([*(pair for _, pair in self.example.parts), (0.0, 0.0)])
         beyond = batch.beyond(value)
         ids = batch.array(id_)
+        inside = bounds[:-1, 0].max() <= values.min() and values.max() <= bounds[:-1, 1].min()  # NaN: no
+        if inside and codes.min() >= 0 and beyond is None and not ids.null_count and not untimely:
+            return Judged(Scored(values), np.ones(batch.rows, np.bool_), None)
         reasons = {
             **untimely,
             f"{id_} is null": np.asarray(ids.is_null(), np.bool_) if ids.null_count else None,

@@ -396,7 +396,8 @@ class Monitor(Roster):
 
 def _any(judged: Iterable[Judged], rows: int) -> Bools:
     """The rows that at least one set of queries accepts."""
-    accepted = np.zeros(rows, np.bool_)
-    for one in judged:
-        accepted |= one.accepted
+    each = [one.accepted for one in judged]
+    accepted = each[0] if each else np.zeros(rows, np.bool_)
+    for more in each[1:]:
+        accepted = accepted | more
     return accepted

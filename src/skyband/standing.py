@@ -230,7 +230,10 @@ class Standing(Reporting):
         self.counts, self.late, self.arrivals = coming.counts, self.late + coming.late, self.arrivals + coming.came
         arrived = np.zeros(push.batch.rows, np.bool_)
         came = slice(None) if push.deletes is None else ~push.deletes[here]
-        arrived[arrivals.rows[came]] = True
+        if len(arrivals.rows) == len(arrived) and push.deletes is None:
+            arrived[:] = True
+        else:
+            arrived[arrivals.rows[came]] = True
         changes = self._run(arrivals, push)
         inputs = {_input(name): push.inputs[name] for name in self.reads(None) if name in push.inputs}
         told = push.columns | inputs

@@ -33,6 +33,7 @@ from skyband.kernels.objects import (
     Store,
     above_floor,
     assess,
+    forget,
     pull,
     put,
     refill,
@@ -105,9 +106,9 @@ def compare(store: Store, asked: Asked, g: int, out: Records, step: Records) -> 
             if not 0 < objects[was["object"]]["rank"] <= k:
                 tell(was["score"], was["stamp"], was["serial"], q, -1, False, store.facts, out, step)
         for j in range(low, min(k, size)):
-            one = objects[store.fronts[first + j]]
+            one, score = objects[store.fronts[first + j]], store.reach[store.fronts[first + j]]["score"]
             if not 0 < one["told"] <= before:
-                tell(one["score"], one["stamp"], one["serial"], q, 1, not one["shown"] & bit, store.facts, out, step)
+                tell(score, one["stamp"], one["serial"], q, 1, not one["shown"] & bit, store.facts, out, step)
             one["shown"] |= bit
     for j in range(low, told):
         objects[store.told[first + j]["object"]]["told"] = 0
@@ -115,7 +116,7 @@ def compare(store: Store, asked: Asked, g: int, out: Records, step: Records) -> 
         o = store.fronts[first + j]
         objects[o]["rank"], objects[o]["told"] = 0, j + 1
         now = store.told[first + j]
-        now["score"], now["stamp"], now["serial"] = objects[o]["score"], objects[o]["stamp"], objects[o]["serial"]
+        now["score"], now["stamp"], now["serial"] = store.reach[o]["score"], objects[o]["stamp"], objects[o]["serial"]
         now["object"] = o
     group["told"], group["since"] = size, NEVER
     for j in range(size):
@@ -169,7 +170,7 @@ def let_go(store: Store, g: int, bound: int, alive: Records, serial: int) -> Non
 def short_of_room(store: Store, asked: Asked, g: int, out: Records, margin: int) -> Any:
     """Why the next step cannot be taken, or DONE: it can."""
     group, facts = store.groups[g], store.facts
-    if facts[FREE] == 0:
+    if facts[FREE] == 0 and 4 * forget(store, asked.length) > 3 * len(store.objects):
         return OBJECTS
     if facts[LISTED] + 8 * (asked.most + 8) > len(store.fronts):
         return FRONTS

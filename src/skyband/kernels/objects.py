@@ -24,8 +24,6 @@ ROW = PIECE
 OBJECT = np.dtype(
     [
         ("name", "i8"),
-        ("score", "f8"),  # when it was looked at last: it has not risen since
-        ("best", "f8"),  # it would have with the highest value of every part that it lacked then
         ("stamp", "i8"),  # of its newest row; NOWHERE: none is kept
         ("serial", "i8"),
         ("group", "i4"),  # -1: a free place
@@ -33,6 +31,13 @@ OBJECT = np.dtype(
         ("told", "i4"),  # its rank in the answer that was told last; 0: not in it
         ("rank", "i4"),  # while answers are compared
         ("shown", "u4"),  # bit q: has been in an emitted answer of query q since it was there
+    ],
+    align=True,
+)
+REACH = np.dtype(  # of an object, when it was looked at last; apart from the rest, since a sweep sees no more of most
+    [
+        ("score", "f8"),  # it has not risen since
+        ("best", "f8"),  # it would have with the highest value of every part that it lacked then
     ],
     align=True,
 )
@@ -68,6 +73,7 @@ VISIT, ARRIVAL, WRITTEN, FREE, LISTED, TOUCHED, SWEPT, REFILLED = range(8)  # fa
 class Store(NamedTuple):
     rows: Records  # arena of the groups' runs
     objects: Records
+    reach: Records  # of these
     values: Floats  # object by object, one for each part; low: not there
     stamps: Records  # of these; NOWHERE: not there
     free: Records  # places of objects, the next one last
@@ -105,17 +111,17 @@ def assess(store: Store, recipe: Recipe, o: int, bound: int) -> None:
         store.stamps[o * d + p] = stamp if there else NOWHERE
         store.values[o * d + p] = value if there else low
         store.instance[p] = value if there else high
-    store.objects[o]["score"] = combine(recipe, store.values, o * d)
-    store.objects[o]["best"] = combine(recipe, store.instance, 0)
+    store.reach[o]["score"] = combine(recipe, store.values, o * d)
+    store.reach[o]["best"] = combine(recipe, store.instance, 0)
 
 
 @close
 def above_floor(store: Store, g: int, o: int) -> Any:
     """Does an object that has been assessed belong into the front?"""
-    one, group = store.objects[o], store.groups[g]
-    if not one["score"] >= group["score"]:
+    score, one, group = store.reach[o]["score"], store.objects[o], store.groups[g]
+    if not score >= group["score"]:
         return False
-    if one["score"] > group["score"]:
+    if score > group["score"]:
         return True
     if one["stamp"] != group["stamp"]:
         return one["stamp"] > group["stamp"]
@@ -125,14 +131,14 @@ def above_floor(store: Store, g: int, o: int) -> Any:
 @uncounted
 def rank_in(store: Store, g: int, o: int) -> Any:
     """How many of the front rank above object o."""
-    one = store.objects[o]
+    one, score = store.objects[o], store.reach[o]["score"]
     first = store.groups[g]["first"]
     low, high = first, first + store.groups[g]["best"]
     while low < high:
         middle = (low + high) // 2
-        other = store.objects[store.fronts[middle]]
-        if other["score"] != one["score"]:
-            higher = other["score"] > one["score"]
+        other, its = store.objects[store.fronts[middle]], store.reach[store.fronts[middle]]["score"]
+        if its != score:
+            higher = its > score
         elif other["stamp"] != one["stamp"]:
             higher = other["stamp"] > one["stamp"]
         else:
@@ -182,8 +188,9 @@ def put(store: Store, asked: Asked, d: int, g: int, o: int) -> None:
         for i in range(first + asked.most, first + group["best"]):
             store.objects[store.fronts[i]]["front"] = 0
         group["best"] = asked.most
-        last = store.objects[store.fronts[first + asked.most - 1]]
-        group["score"], group["stamp"], group["serial"] = last["score"], last["stamp"], last["serial"]
+        worst = store.fronts[first + asked.most - 1]
+        last = store.objects[worst]
+        group["score"], group["stamp"], group["serial"] = store.reach[worst]["score"], last["stamp"], last["serial"]
 
 
 @uncounted
@@ -206,14 +213,15 @@ def refill(store: Store, recipe: Recipe, asked: Asked, g: int, bound: int) -> No
 @uncounted_kernel
 def forget(store: Store, length: int) -> Any:
     """Places of objects whose rows have all expired are free; how many are not."""
-    objects, n = store.objects, 0
+    objects, begun, n = store.objects, len(store.groups) > 0, 0
     for o in range(len(objects) - 1, -1, -1):
         one = objects[o]
-        if one["group"] >= 0 and one["told"] == 0 and one["stamp"] <= store.groups[one["group"]]["now"] - length:
-            one["group"] = -1
-        if one["group"] < 0:
-            store.free[n] = o
-            n += 1
+        g = int(one["group"])
+        bound = store.groups[max(g, 0)]["now"] - length if begun else 0
+        gone = (g < 0) | ((one["told"] == 0) & (one["stamp"] <= bound))
+        one["group"] = -1 if gone else g
+        store.free[n] = o  # written always: who has gone cannot be foreseen
+        n += gone
     store.facts[FREE] = n
     return len(objects) - n
 

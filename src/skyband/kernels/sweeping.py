@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.combine import Recipe, combine
+from skyband.kernels.combine import MEAN, Recipe, combine
 from skyband.kernels.compile import close, uncounted
 from skyband.kernels.objects import (
     NOWHERE,
@@ -53,6 +53,22 @@ def raise_top(top: Floats, size: int, was: float, score: float) -> Any:
 
 
 @close
+def instance_of(store: Store, recipe: Recipe, o: int, stamp: int, others: Floats) -> Any:
+    """The score of an object with its rows from this stamp on, and these values for the parts that they lack."""
+    d = len(recipe.lows)
+    if recipe.form <= MEAN:  # nothing is written down in between
+        total = store.values[o * d] if store.stamps[o * d] >= stamp else others[0]
+        for p in range(1, d):
+            value, other = store.values[o * d + p], others[p]
+            total = total + (value if store.stamps[o * d + p] >= stamp else other)
+        return total / d if recipe.form == MEAN else total
+    for p in range(d):
+        value, other = store.values[o * d + p], others[p]
+        store.instance[p] = value if store.stamps[o * d + p] >= stamp else other
+    return combine(recipe, store.instance, 0)
+
+
+@close
 def sweep(store: Store, recipe: Recipe, asked: Asked, g: int, alive: Records, serial: int) -> None:
     """Drop the instances of a group that interval dominance allows to drop.
 
@@ -66,53 +82,45 @@ def sweep(store: Store, recipe: Recipe, asked: Asked, g: int, alive: Records, se
     number, end = store.facts[SWEPT], group["head"] + group["size"]
     to, full, bound, dropped = end, 0, -np.inf, 0
     for place in range(end - 1, group["head"] - 1, -1):
-        o, stamp = rows[place]["object"], rows[place]["stamp"]
-        one = objects[o]
-        if one["best"] >= bound and not one["score"] > bound:  # nor is any instance of it lower, or higher
-            to -= 1
-            if to > place:
-                rows[to] = rows[place]
-            continue
-        gone = one["best"] == -np.inf
-        if not gone and not one["best"] >= bound:
-            for p in range(d):
-                value, high = store.values[o * d + p], recipe.highs[p]
-                store.instance[p] = value if store.stamps[o * d + p] >= stamp else high
-            gone = combine(recipe, store.instance, 0) < bound
-        if gone:
-            if one["best"] > -np.inf:
-                if one["front"]:
-                    pull(store, g, o)
-                one["best"] = -np.inf
-                store.dropped[dropped] = o
-                dropped += 1
-            # of those who were shown the newest row stays, so that they are not new when they come back
-            if one["serial"] != rows[place]["serial"] or (not one["shown"] and not one["told"]):
-                store.stamps[o * d + rows[place]["part"]] = NOWHERE
-                store.values[o * d + rows[place]["part"]] = recipe.lows[rows[place]["part"]]
-                if one["serial"] == rows[place]["serial"]:
-                    one["stamp"] = NOWHERE
-                if rows[place]["serial"] >= serial:
-                    alive[rows[place]["serial"] - serial] = False
-                continue
-        elif one["score"] > bound:
-            for p in range(d):
-                value, low = store.values[o * d + p], recipe.lows[p]
-                store.instance[p] = value if store.stamps[o * d + p] >= stamp else low
-            current = combine(recipe, store.instance, 0)
-            if current > bound:
-                note = store.notes[o]
-                full = raise_top(store.top, full, note["held"] if note["sweep"] == number else -np.inf, current)
-                note["sweep"], note["held"] = number, current
-                bound = store.top[0] if full == asked.k else bound
+        row = rows[place]
+        o = row["object"]
+        reach = store.reach[o]
+        if not (reach["best"] >= bound) & (not reach["score"] > bound):  # else no instance of it is lower, or higher
+            gone = reach["best"] == -np.inf
+            if not gone and not reach["best"] >= bound:
+                gone = instance_of(store, recipe, o, row["stamp"], recipe.highs) < bound
+            if gone:
+                one, at = objects[o], o * d + row["part"]
+                newest = one["serial"] == row["serial"]
+                # of those who were shown the newest row stays, so that they are not new when they come back
+                goes = not newest or (not one["shown"] and not one["told"])
+                if reach["best"] > -np.inf:
+                    if one["front"]:
+                        pull(store, g, o)
+                    store.dropped[dropped] = o
+                    dropped += 1
+                    reach["best"] = -np.inf
+                if goes:
+                    store.stamps[at], store.values[at] = NOWHERE, recipe.lows[row["part"]]
+                    one["stamp"] = NOWHERE if newest else one["stamp"]
+                    if row["serial"] >= serial:
+                        alive[row["serial"] - serial] = False
+                    continue
+            elif reach["score"] > bound:
+                current = instance_of(store, recipe, o, row["stamp"], recipe.lows)
+                if current > bound:
+                    note = store.notes[o]
+                    full = raise_top(store.top, full, note["held"] if note["sweep"] == number else -np.inf, current)
+                    note["sweep"], note["held"] = number, current
+                    bound = store.top[0] if full == asked.k else bound
         to -= 1
         if to > place:
             rows[to] = rows[place]
     group["head"], group["size"] = to, end - to
     for t in range(dropped):  # none is in an answer
-        o = store.dropped[t]
-        if objects[o]["stamp"] > NOWHERE:
-            assess(store, recipe, o, group["now"] - asked.length)
-            if above_floor(store, g, o):
-                put(store, asked, d, g, o)
+        assess(store, recipe, store.dropped[t], group["now"] - asked.length)
+    for t in range(store.facts[TOUCHED]):  # nobody else was in the front: scores have fallen
+        o = store.touched[t]
+        if objects[o]["stamp"] > NOWHERE and above_floor(store, g, o):
+            put(store, asked, d, g, o)
     store.facts[TOUCHED] = 0

@@ -128,8 +128,8 @@ def check_sweep(engine: SWEEP) -> None:
             assert sorted(stamps[stamps > bound]) == mine["stamp"].tolist(), "stamps are those of its rows"
             values[mine["part"]] = mine["value"]
             score = score_of(engine.recipe, values)
-            assert np.isnan(score) or objects["score"][o] >= score, "a score falls while nothing comes"
-            assert not objects["front"][o] or objects["score"][o] == score, "in the front it is known"
+            assert np.isnan(score) or engine.reach["score"][o] >= score, "a score falls while nothing comes"
+            assert not objects["front"][o] or engine.reach["score"][o] == score, "in the front it is known"
             if not np.isnan(score):
                 ranked.append((score, int(last["stamp"]), int(last["serial"]), o))
         ranked.sort(reverse=True)
@@ -146,6 +146,6 @@ def check_sweep(engine: SWEEP) -> None:
         assert objects["told"][told["object"]].tolist() == list(range(1, len(told) + 1))
         if not group["open"]:
             assert told["object"].tolist() == best[: engine.k], "the first k are the answer"
-            assert told["score"].tolist() == objects["score"][best[: engine.k]].tolist()
+            assert told["score"].tolist() == engine.reach["score"][best[: engine.k]].tolist()
     assert fronted == objects["front"][live].sum(), "who is marked is in a front"
     assert engine.groups["told"].sum() == (objects["told"][live] > 0).sum()

@@ -37,6 +37,7 @@ from skyband.kernels.objects import (
     NOWHERE,
     OBJECT,
     OUT,
+    REACH,
     ROW,
     ROWS,
     TOLD,
@@ -89,7 +90,7 @@ class SWEEP:
     def _empty(self) -> None:
         self.facts[:] = 0
         self.rows, self.groups = np.zeros(0, ROW), np.zeros(0, GROUP)
-        self.objects, self.notes = np.zeros(0, OBJECT), np.zeros(0, NOTE)
+        self.objects, self.reach, self.notes = np.zeros(0, OBJECT), np.zeros(0, REACH), np.zeros(0, NOTE)
         self.values, self.stamps, self.instance = np.zeros(0), np.zeros(0, np.int64), np.zeros(self.d)
         self.fronts, self.told = np.zeros(0, np.int32), np.zeros(0, TOLD)
         self._lay_objects(SMALLEST)
@@ -105,6 +106,7 @@ class SWEEP:
         return Store(
             self.rows,
             self.objects,
+            self.reach,
             self.values,
             self.stamps,
             self.free,
@@ -127,6 +129,7 @@ class SWEEP:
         fresh = np.zeros(more, OBJECT)
         fresh["group"] = -1
         self.objects = np.concatenate([self.objects, fresh])
+        self.reach = np.concatenate([self.reach, np.zeros(more, REACH)])
         self.values = np.concatenate([self.values, np.tile(self.recipe.lows, more)])
         self.stamps = np.concatenate([self.stamps, np.full(more * self.d, NOWHERE)])
         self.notes = np.zeros(size, NOTE)
@@ -134,7 +137,7 @@ class SWEEP:
         self._forget()
 
     def _forget(self) -> None:
-        """Objects whose rows have all expired go; if most are still there, there will be twice the room."""
+        """Objects whose rows have all expired go, as in the kernel; if most stay, there is twice the room."""
         if 4 * forget(self.store, self.length) > 3 * len(self.objects):
             self._lay_objects(2 * len(self.objects))
 
@@ -202,7 +205,8 @@ class SWEEP:
         visits = self._visits(groups, columns.now, arrivals)
         alive = np.zeros(arrivals.size, np.bool_)
         links, owners = self.register.links, np.empty(arrivals.size, np.int32)
-        out, step = np.empty(64 + 2 * int(self.queries.sum()), CHANGE), np.zeros(1, CHANGE)
+        out = np.empty(int(self.facts[objects.WRITTEN]) + 64 + 2 * int(self.queries.sum()), CHANGE)  # as many as last
+        step = np.zeros(1, CHANGE)
         self.facts[[objects.WRITTEN, objects.VISIT, objects.ARRIVAL]] = 0
         while True:
             reason = take_once(
@@ -242,7 +246,9 @@ class SWEEP:
         best = self._best(chosen, asked.k)
         sizes = np.minimum(self.groups["best"][chosen], asked.k)
         one = self.objects[best]
-        return Ranked(np.repeat(chosen, sizes), within(sizes) + 1, one["stamp"], one["serial"], one["score"])
+        return Ranked(
+            np.repeat(chosen, sizes), within(sizes) + 1, one["stamp"], one["serial"], self.reach["score"][best]
+        )
 
     def _best(self, groups: Ints, k: int) -> Ints:
         """The places of the k best objects of each of these groups."""
