@@ -155,14 +155,14 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "budget: a tenth more": (
         ENGINES + "budget.py",
-        "self.budget - self.budget // 5)",
+        "self.budget - shadows)",
         "self.budget + self.budget // 10)",
         BUDGET,
     ),
     "budget: looked at too late": (
         ENGINES + "budget.py",
-        "return max(1, self._room - instances)",
-        "return max(1, 2 * self._room - instances)",
+        "return max(1, (self._room(group) - self._instances(group)) // 2)",
+        "return max(1, 2 * self._room(group) - self._instances(group))",
         BUDGET,
     ),
 }

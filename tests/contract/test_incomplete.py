@@ -417,7 +417,7 @@ def test_approximations_do_not_depend_on_cuts(algorithm: str, repeat: str | None
 def test_approximations_tell_their_precision() -> None:
     rows = appearances(12_000, seed=8, parts=3, window=60)
     names = ["p1", "p2", "p3"]
-    engines: list[tuple[str, Any]] = [("APPROX", {}), ("BUDGET", {"budget": 120})]
+    engines: list[tuple[str, Any]] = [("APPROX", {}), ("BUDGET", {"budget": 200})]
     for algorithm, more in engines:
         exact = Monitor(TopKIncomplete(10, names, Last(500)), id="id", emit="batch")
         rough = Monitor(TopKIncomplete(10, names, Last(500), algorithm=algorithm, **more), id="id", emit="batch")
@@ -431,7 +431,7 @@ def test_approximations_tell_their_precision() -> None:
         told = rough.stats()["queries"]["q0"]
         assert told["looked"] > 20
         assert abs(told["precision"] - np.mean(found)) < 0.2, (algorithm, told, np.mean(found))
-        assert algorithm == "APPROX" or told["objects"] <= 120
+        assert algorithm == "APPROX" or told["objects"] <= 200
 
 
 @pytest.mark.parametrize("repeat", [None, "sum"])

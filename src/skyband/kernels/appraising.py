@@ -201,8 +201,10 @@ def weigh(
     length: int,
     chances: Records,  # by parts, by how long ago the object was seen last: of so many rows more
     ages: Floats,
+    seen: Records,  # by object: when its last row came
     recent: Records,  # by part: values that have come lately
     every: Floats,  # the scores of all objects, rising
+    lately: Floats,  # of those that were seen in the last quarter of a window: values may have another scale by now
     repeat: int,
     scratch: Floats,
 ) -> None:
@@ -226,7 +228,7 @@ def weigh(
         include(sheet, o * d + rows[r]["part"], rows[r]["value"], repeat)
         if sheet.wanted[i] == 0.0:
             left = 1.0 - (now - rows[r]["stamp"]) / length
-            silent = (now - rows[store.things[o]["newest"]]["stamp"]) / length
+            silent = (now - seen[o]) / length
             b = 0
             while b + 1 < len(ages) and ages[b + 1] <= silent:
                 b += 1
@@ -236,7 +238,9 @@ def weigh(
                 for j in range(futures if chances[m, b, n] > 0.0 else 0):
                     score = imagine(recipe, sheet, o, n, j, recent, repeat, scratch)
                     newer = above_score(top, full, score)
-                    expected = 1.3 * left * above_score(every, len(every), score) + 1.0  # some will rise above it
+                    above = above_score(every, len(every), score)
+                    above = min(above, 4 * (above_score(lately, len(lately), score) + 1))
+                    expected = 1.3 * left * above + 1.0  # some will rise above it
                     likely = 1.0 / (1.0 + np.exp(-1.7 * (K - 0.5 - newer - expected) / np.sqrt(expected)))
                     chance += chances[m, b, n] / futures * likely
             sheet.wanted[i] = chance

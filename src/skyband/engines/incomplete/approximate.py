@@ -51,7 +51,8 @@ class Approximate(Parts):
     def _grow(self, total: int) -> None:
         before = len(self.packs)
         super()._grow(total)
-        self.packs["tick"][before:] = min(self.period, self._patience(0))
+        for group in range(before, len(self.packs)):
+            self.packs["tick"][group] = min(self.period, self._patience(group))
         self.packs["limit"][before:] = self._limit(before, 0)
         more = len(self.packs) - len(self.level)
         self.level = np.concatenate([self.level, np.full(more, self._coarsest)])
@@ -146,14 +147,14 @@ class Approximate(Parts):
             stays[places[self._choose(group, sheet)]] = True
             shrink(self, group, stays, alive, serial, out, step)
             self.packs["limit"][group] = self._limit(group, int(self.packs["size"][group]))
-        self.packs["tick"][group] = min(int(self.looks[group]), seen + self._patience(self._instances(group)))
+        self.packs["tick"][group] = min(int(self.looks[group]), seen + self._patience(group))
         return out
 
     def _is_full(self, group: int) -> bool:
         """Has something to go?"""
         return bool(self.packs["size"][group] > self.packs["limit"][group])
 
-    def _patience(self, instances: int) -> int:
+    def _patience(self, group: int) -> int:
         """How many arrivals a group may have until it is asked for, whatever it keeps."""
         return self.period
 

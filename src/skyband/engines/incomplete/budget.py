@@ -1,38 +1,42 @@
 """BUDGET, our own approximation: a fixed number of rows, those that are most likely to matter.
 
 Idea: whether an instance will be an answer depends on how many parts its object has, on how long ago it was seen
-last, and on how long the instance still lives. How many rows more objects in its place have got is learnt from the
-shadows, whose lives are known to the end; their values are drawn from those that have come lately. The score it would
-have then is held against the others: those newer ones that are above it now, and as many more as are above it in the
-whole window, for the share of the window that is still to come. So each instance has a chance. When there are more
-instances than the budget allows, a tenth of them goes: those of the smallest chance.
+last, and on how long the instance still lives. How often a row more comes after which silence is learnt from all
+objects that are kept, the shadows among them, for as long as they are: who goes tells nothing any more, but nothing
+wrong either (rows that came over time spent waiting, as in a life table). The values of such rows are drawn from those
+that have come lately. The score it would have then is held against the others: those newer ones that are above it now,
+and as many more as are above it in the whole window, or in four times its last quarter if values have become smaller,
+for the share of the window that is still to come. So each instance has a chance. When there are as many instances as
+the budget allows, a twentieth of them goes: those of the smallest chance.
 
-`budget` counts all that is kept, the rows of the shadows among them (at most a fifth of it); 20 times k unless it is
-given. Memory is bounded by it, whatever the window: an instance has at most one row for each part. With `repeat` the
-same: rows that come again are rows more.
+`budget` counts all that is kept, the rows of the shadows among them (about a tenth of it); 20 times k unless it is
+given. Memory is bounded by it, whatever the window: an instance has at most one row for each part, and three numbers
+for each object say what was seen of it. With `repeat` the same: rows that come again are rows more.
 
-Cost: one sweep of the budget for each tenth of it that arrives.
+Cost: one sweep of the budget for each twentieth of it that arrives.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from skyband.engines.contract import Asked, Bools, Ints
 from skyband.engines.incomplete.approximate import Approximate
-from skyband.engines.incomplete.parts import Records
+from skyband.engines.incomplete.parts import Parts, Records
 from skyband.kernels import pieces
 from skyband.kernels.appraising import Sheet, weigh
 from skyband.kernels.records import NEVER
 from skyband.tuning import Tuning
 
 AGES = np.array([0.0, 1 / 32, 1 / 16, 3 / 32, 1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2])  # shares of the window
-GROWN = 7 / 8  # the age at which a life is known
+ENDS = np.append(AGES[1:], 1.0)
 VALUES = 61  # of each part, that have come lately
-REMEMBERED = 200  # lives of the sample, for each number of parts and each silence
+REMEMBERED = 400  # rows that came after a silence, for each number of parts
+PRIOR = 0.25  # windows of silence that count as the usual, where little is known
 USUAL = 20  # times k
 
 
@@ -44,30 +48,31 @@ class BUDGET(Approximate):
     def __init__(self, asked: tuple[Asked, ...], tuning: Tuning, **more: Any) -> None:
         self.budget = tuning.budget or USUAL * max(one.k for one in asked)
         super().__init__(asked, tuning, **more)
+        self.met: dict[int, dict[int, tuple[int, int, int]]] = {}  # by group and id: parts, seen last, looked at last
 
     @property
     def _coarsest(self) -> int:
         """From one look to the next the sample grows by a twentieth of the budget at most."""
         return max(super()._coarsest, math.ceil(math.log2(20 * self.period / self.budget)))
 
-    @property
-    def _room(self) -> int:
-        """How many instances there may be: a fifth is for the shadows."""
-        return max(self.K, self.budget - self.budget // 5)
+    def _room(self, group: int) -> int:
+        """How many instances there may be beside the shadows."""
+        shadows = int(self.shadow.kept[group]) if group < len(self.shadow.packs) else 0
+        return max(self.K, self.budget - shadows)
 
     def _limit(self, group: int, kept: int) -> int:
         """Instances are counted, not rows."""
         return NEVER
 
     def _is_full(self, group: int) -> bool:
-        return self._instances(group) >= self._room
+        return self._instances(group) >= self._room(group) - 1
 
-    def _patience(self, instances: int) -> int:
-        """Each arrival is one instance more at most."""
-        return max(1, self._room - instances)
+    def _patience(self, group: int) -> int:
+        """Each arrival is one instance and one shadow more at most."""
+        return max(1, (self._room(group) - self._instances(group)) // 2)
 
     def _most_shadows(self, group: int) -> int:
-        return self.budget * 3 // 20
+        return self.budget // 10
 
     @property
     def _futures(self) -> int:
@@ -76,14 +81,15 @@ class BUDGET(Approximate):
 
     def _new_lore(self) -> dict[str, Records]:
         return {
-            "lives": np.zeros((self.d + 1, len(AGES), self._futures + 1)),
+            "comes": np.zeros((self.d + 1, len(AGES))),
+            "waits": np.zeros((self.d + 1, len(AGES))),
             "recent": np.tile(self.recipe.highs[:, None], (1, VALUES)),
             "filled": np.zeros(self.d, np.int64),
-            "learnt": np.array([pieces.NOWHERE]),
+            "met": np.zeros((self.budget + 2, 4), np.int64),
         }
 
     def _observe(self, group: int, names: Ints, parts: Ints, stamps: Ints, values: Records) -> None:
-        """The values that have come lately."""
+        """The values that have come lately, and who has come again after which silence."""
         lore = self.lore.setdefault(group, self._new_lore())
         for part in range(self.d):
             mine = values[parts == part][-VALUES:]
@@ -92,41 +98,58 @@ class BUDGET(Approximate):
             ) % VALUES
             lore["recent"][part, places] = mine
             lore["filled"][part] += int((parts == part).sum())
+        met = self.met.setdefault(group, {})
+        for name, part, stamp in zip(names.tolist(), parts.tolist(), stamps.tolist(), strict=True):
+            seen, last, since = met.get(name, (0, pieces.NOWHERE, 0))
+            if stamp - last < self.length:
+                m, now = seen.bit_count(), max(stamp, last)
+                self._wait(lore, np.array([[m, last, since]]), now)
+                lore["comes"][m, np.searchsorted(AGES, (now - last) / self.length, "right") - 1] += 1
+                met[name] = (seen | 1 << part, now, now)
+            else:
+                met[name] = (1 << part, stamp, stamp)
 
-    def _look(self, group: int) -> None:
-        super()._look(group)
-        if group < len(self.shadow.packs):
-            self._learn(group)
+    def _wait(self, lore: dict[str, Records], silent: Ints, now: int) -> None:
+        """Objects (of so many parts, seen last at, looked at last at) have been silent until now."""
+        begin, end = (silent[:, 2:] - silent[:, 1:2]) / self.length, (now - silent[:, 1:2]) / self.length
+        spent = np.clip(end, AGES, ENDS) - np.clip(begin, AGES, ENDS)
+        np.add.at(lore["waits"], silent[:, 0], spent)
 
-    def _learn(self, group: int) -> None:
-        """How many rows more objects of the sample have got, after each number of parts and each silence."""
-        lore, lives = self.lore[group], self.lore[group]["lives"]
-        now = int(self.packs["now"][group])
-        rows, _ = self.shadow._live(np.array([group]))
-        grown = int(now - GROWN * self.length)
-        fresh = np.flatnonzero((rows["stamp"] > lore["learnt"][0]) & (rows["stamp"] <= grown))
-        lore["learnt"][0] = max(int(lore["learnt"][0]), grown)
-        for one in fresh:
-            if rows["object"][one] in rows["object"][:one]:
-                continue  # its object has older rows
-            mine = rows[one:][rows["object"][one:] == rows["object"][one]]
-            end = int(rows["stamp"][one]) + self.length
-            for place, row in enumerate(mine):
-                until = int(mine["stamp"][place + 1]) if place + 1 < len(mine) else end
-                m, n = len(set(mine["part"][: place + 1].tolist())), min(len(mine) - place - 1, self._futures)
-                for b, age in enumerate(AGES):
-                    if row["stamp"] + age * self.length < until:  # it was silent for so long
-                        lives[m, b, n] += 1
-        lives[lives.sum(axis=2) > REMEMBERED] *= 0.5  # what was long ago counts less
+    def _prune(self, group: int, alive: Bools, serial: int, out: Records, step: Records) -> Records:
+        out = super()._prune(group, alive, serial, out, step)
+        stay = _names(self, group) | _names(self.shadow, group)
+        self.met[group] = {name: one for name, one in self.met[group].items() if name in stay}
+        return out
 
-    def _chances(self, lore: dict[str, Records]) -> Records:
-        """Of so many rows more; where little is known, all are as likely."""
-        lives = lore["lives"] + 0.05
-        m = np.arange(self.d + 1)[:, None, None]
-        if self.repeat == pieces.ONCE:  # no more than there are parts left
-            lives = np.where(np.arange(self._futures + 1)[None, None, :] <= self.d - m, lives, 0.0)
-        chances: Records = lives / lives.sum(axis=2, keepdims=True)
-        return chances
+    def _chances(self, group: int) -> Records:
+        """Of so many rows more, by how many parts an object has and how long it has been silent."""
+        lore, met, now = self.lore[group], self.met[group], int(self.packs["now"][group])
+        self._wait(lore, np.array([(seen.bit_count(), last, since) for seen, last, since in met.values()]), now)
+        self.met[group] = {name: (seen, last, now) for name, (seen, last, _) in met.items()}
+        comes, waits = lore["comes"], lore["waits"]
+        usual = (comes.sum(axis=1, keepdims=True) + 0.5) / (waits.sum(axis=1, keepdims=True) + 0.5)
+        rates = (comes + PRIOR * usual) / (waits + PRIOR)
+        old = comes.sum(axis=1) > REMEMBERED
+        comes[old] *= 0.5  # what was long ago counts less
+        waits[old] *= 0.5
+        more = 1.0 - np.exp(-np.cumsum((rates * (ENDS - AGES))[:, ::-1], axis=1)[:, ::-1])
+        if self.repeat == pieces.ONCE:
+            more[self.d] = 0.0
+        chances = np.zeros((self.d + 1, len(AGES), self._futures + 1))
+        chances[:, :, 0] = 1.0 - more
+        for n in range(1, self._futures + 1):
+            after = np.append(chances[1:, 0, n - 1], chances[self.d, 0, n - 1])
+            chances[:, :, n] = more * after[:, None]
+        normal: Records = chances / chances.sum(axis=2, keepdims=True)
+        return normal
+
+    def _last_seen(self, group: int) -> Ints:
+        """By object: when its last row came. An instance that has gone may have left it to an older one."""
+        seen, met = np.zeros(len(self.things), np.int64), self.met[group]
+        places, _ = self._places(np.array([group]))
+        for thing in np.unique(self.rows["object"][places]).tolist():
+            seen[thing] = met[int(self.things["name"][thing])][1]
+        return seen
 
     def _objects(self, group: int) -> Ints:
         """The objects of a group, but for those without a score."""
@@ -136,7 +159,8 @@ class BUDGET(Approximate):
         return scored
 
     def _choose(self, group: int, sheet: Sheet) -> Bools:
-        lore = self.lore[group]
+        lore, seen, things = self.lore[group], self._last_seen(group), self._objects(group)
+        lately = things[seen[things] > self.packs["now"][group] - self.length // 4]
         weigh(
             self.store,
             self.recipe,
@@ -144,16 +168,41 @@ class BUDGET(Approximate):
             group,
             self.K,
             self.length,
-            self._chances(lore),
+            self._chances(group),
             AGES,
+            seen,
             lore["recent"],
-            np.sort(self.sights["score"][self._objects(group)]),
+            np.sort(self.sights["score"][things]),
+            np.sort(self.sights["score"][lately]),
             self.repeat,
             np.empty(self.d),
         )
         wanted = np.where(np.isnan(sheet.wanted), -np.inf, sheet.wanted)
-        most = max(self.K, self._room * 9 // 10)
+        room = self._room(group)
+        most = max(self.K, room - max(2, room // 20))
         best = np.lexsort((-np.arange(len(wanted)), -wanted))[:most]  # of equal chances the newer stay
         keep = np.zeros(len(wanted), np.bool_)
         keep[best] = True
         return keep & (wanted > -np.inf)
+
+    # --- state
+
+    def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
+        for group, met in self.met.items():
+            stored = self.lore[group]["met"]
+            stored[:] = 0
+            stored[: len(met)] = [(name, *one) for name, one in met.items()]
+        return super().snapshot(groups)
+
+    def restore(self, state: Mapping[str, Records]) -> None:
+        super().restore(state)
+        self.met = {
+            group: {name: (seen, last, since) for name, seen, last, since in lore["met"].tolist() if seen}
+            for group, lore in self.lore.items()
+        }
+
+
+def _names(engine: Parts, group: int) -> set[int]:
+    """The ids of a group's objects."""
+    rows, _ = engine._live(np.array([group]) if group < len(engine.packs) else np.empty(0, np.int64))
+    return set(engine.things["name"][rows["object"]].tolist())
