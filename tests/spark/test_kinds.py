@@ -19,6 +19,7 @@ import skyband as sb
 import skyband.spark as sbs
 from contract.streams import Row, cells, examples
 from skyband import Last, Monitor, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.datasets import appearances
 from skyband.errors import QueryError, StateError
 from skyband.options import Options, named
 from skyband.query import Query
@@ -122,6 +123,40 @@ def test_rows_that_only_the_state_can_reject_are_counted(per: str | None) -> Non
     assert counted(shards) == {"arrivals": 4, "late": 0, "rejected": 2}
     (facts,) = [facts for shard in shards.shards_now() for facts, _ in shard.facts.values() if facts["serial"]]
     assert refusals(facts) == {"part: second row of the same part": 1}
+
+
+@pytest.mark.parametrize("per", ["g", None])
+def test_approximations_are_those_of_one_monitor(per: str | None) -> None:
+    """With equal seeds, over triggers with a restart after each; another seed gives something else."""
+
+    def asked(seed: int) -> dict[str, Query]:
+        more: dict[str, dict[str, Any]] = {"APPROX": {}, "BUDGET": {"budget": 30}}
+        parts, window = ["p1", "p2", "p3"], Last(150)
+        return {
+            name: TopKIncomplete(3, parts, window, per=per, algorithm=name, seed=seed, **more[name]) for name in more
+        }
+
+    options, differs = {**OPTIONS, "time": "t"}, set[str]()
+    shards = Shards(asked(5), options, 2, order=ORDER, columns=(*TYPES, "t"))
+    monitor, other = Monitor(asked(5), **options), Monitor(asked(6), **options)
+    rows = [
+        {"n": n, "t": n, "i": str(row["id"]), "g": row["id"] % 2, "part": row["part"], "value": row["value"]}
+        for n, row in enumerate(appearances(600, seed=4, parts=3, window=30).to_pylist())
+    ]
+    for number in range(4):
+        given = table(*rows[150 * number : 150 * number + 150])
+        trigger = [given.slice(0, 70), given.slice(70)]
+        expected = without_numbers(monitor, push(monitor, trigger))
+        same(shards.trigger(trigger), expected, f"trigger {number}")
+        for name in monitor.queries:
+            same(shards.answer(name), cells(monitor.answer(name)), f"trigger {number}, answer of {name}")
+        told, elsewhere = (
+            {name: [row for row in changes if row["query"] == name] for name in monitor.queries}
+            for changes in (expected, without_numbers(other, push(other, trigger)))
+        )
+        differs |= {name for name in told if told[name] != elsewhere[name]}
+        shards.restart()
+    assert differs >= ({"BUDGET"} if per else {"APPROX", "BUDGET"})  # groups are small: APPROX keeps all that matters
 
 
 def test_alternatives_that_pass_one_and_pairs_without_a_score() -> None:
