@@ -1,9 +1,9 @@
 """Contestants of haghani2009: one question over objects whose parts come in separate rows.
 
 Parameters: parts (streams), xi, C (of the generator), n, k, algorithm, rows, fill, batch, and share: BUDGET gets this
-share of the items that EAA (or another, `like`) keeps, beside its shadows or (beside = false) with them. every: after
-so many rows the answer is held against an exact one, and what is kept is counted (haghani2009, 6.1.3: precision; the
-"relative" error is the mean absolute difference of scores, rank by rank).
+share of the items that EAA (or another, `like`) keeps, its shadows among them. every: after so many rows the answer is
+held against an exact one, and what is kept is counted (haghani2009, 6.1.3: precision; the "relative" error is the mean
+absolute difference of scores, rank by rank).
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ def incomplete(stream: Stream, p: Mapping[str, Any]) -> Ready:
     more: dict[str, Any] = {}
     if p.get("share"):
         kept, _, _ = _watch(table, {**p, "algorithm": p.get("like", "EAA")}, fill, end, every, {})
-        shadows = 1.25 if p.get("beside", True) else 1.0  # a fifth of a budget is for the shadows
-        more = {"budget": max(p["k"], round(p["share"] * shadows * float(np.mean(kept))))}
+        more = {"budget": max(p["k"], round(p["share"] * float(np.mean(kept))))}
     monitor = _monitor(p, more)
     tables = [table.slice(begin, min(p["batch"], end - begin)) for begin in range(fill, end, p["batch"])]
     monitor.push(table.slice(0, fill))
