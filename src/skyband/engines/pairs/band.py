@@ -274,9 +274,10 @@ class Pairs:
 
     def _flush(self, store: Store) -> None:
         """Pairs that wait behind the band take their places."""
-        if store.facts[PENDING] > len(self.desk.slot):
-            self._make_desk(int(store.facts[PENDING]))
-        flush_pairs(store.facts, store.band, self.desk)
+        if store.facts[PENDING]:
+            if store.facts[PENDING] > len(self.desk.slot):
+                self._make_desk(int(store.facts[PENDING]))
+            flush_pairs(store.facts, store.band, self.desk)
 
     def _read(self, store: Store, asked: Asked, now: int) -> Records:
         self._flush(store)

@@ -2,6 +2,7 @@
 
 Each arrival is scored with all objects of the window and compared with the threshold of their age: a pair that does not
 pass is dominated by K pairs. O(n) an arrival at memory's speed, O(K log n) for the pairs that are kept. Any scoring.
+Sums of up to three distances are looked at in 32 bits first, and scored where one might pass (pair_scores.passed_over).
 
 Errata: Theorem 3 is low by about 2 (explain_pairs.expected_pairs). Age is compared by ordinals, not by numbers that
 change. A pair is turned away by K pairs whose older member is strictly newer, so that ties need no case of their own.
