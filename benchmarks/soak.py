@@ -34,8 +34,8 @@ NOISE = 1.1
 Row = dict[str, Any]
 
 
-def memory(process: int) -> int:
-    """Resident bytes of a process and all below it."""
+def memory(process: int, *, below: bool) -> int:
+    """Resident bytes of a process, and of all below it."""
     children: dict[int, list[int]] = {}
     resident: dict[int, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -49,7 +49,7 @@ def memory(process: int) -> int:
     while left:
         one = left.pop()
         found += resident.get(one, 0)
-        left += children.get(one, [])
+        left += children.get(one, []) if below else []
     return found
 
 
@@ -86,7 +86,9 @@ def rows(begin: int, end: int) -> Any:
 
 def soak_monitor(seconds: float, note: Any) -> None:
     running = monitors()
-    began, at = time.monotonic(), 0
+    for monitor in running:
+        monitor.push(rows(0, ROWS))  # compiles
+    began, at = time.monotonic(), ROWS
     while (now := time.monotonic()) - began < seconds:
         batch = rows(at, at + ROWS)
         start = time.process_time()
@@ -100,12 +102,12 @@ def soak_monitor(seconds: float, note: Any) -> None:
                 "where": "monitor",
                 "after": now - began,
                 "rows": at,
-                "memory": memory(os.getpid()),
+                "memory": memory(os.getpid(), below=False),
                 "state": state,
                 "ms": took * 1000,
             }
         )
-        time.sleep(max(0.0, began + at / ROWS - time.monotonic()))
+        time.sleep(max(0.0, began + at / ROWS - 1 - time.monotonic()))
 
 
 def soak_spark(seconds: float, note: Any) -> None:
@@ -160,7 +162,7 @@ trigger = "2 seconds"
                     at += told["rows"]
                     after = time.monotonic() - began
                     if told["rows"]:
-                        row = {"where": "spark", "after": after, "rows": at, "memory": memory(run.pid)}
+                        row = {"where": "spark", "after": after, "rows": at, "memory": memory(run.pid, below=True)}
                         note({**row, "state": told.get("bytes"), "ms": told["trigger_ms"]})
                     if after > seconds:
                         run.terminate()
@@ -209,7 +211,7 @@ def plot() -> int:
         ):
             place = axes[line][column]
             place.plot(minutes, [row[what] / unit for row in mine], linewidth=1)
-            place.set_ylim(bottom=0)
+            place.set_ylim(0, 1.1 * max(row[what] / unit for row in mine[len(mine) // 10 :]))  # a start may be higher
             ratio = growth(found, where, what)
             place.set_title(f"{where}: last third / middle third = {ratio:.2f}", fontsize=8)
             place.set_ylabel(name, fontsize=8)
