@@ -401,11 +401,11 @@ def _streamed(query: TopKIncomplete, rows: Any, cut: int, *, store: bool = False
 @pytest.mark.parametrize("repeat", [None, "last", "max", "sum"])
 @pytest.mark.parametrize("algorithm", ["APPROX", "BUDGET"])
 def test_approximations_do_not_depend_on_cuts(algorithm: str, repeat: str | None) -> None:
-    rows = appearances(1200, seed=3, parts=3, window=30)
+    rows = appearances(700, seed=3, parts=3, window=30)
     if repeat is not None:  # every id comes four times as often
         rows = rows.set_column(0, "id", pa.array(np.asarray(rows["id"]) // 4))
     query = TopKIncomplete(5, ["p1", "p2", "p3"], Last(150), repeat=repeat, algorithm=algorithm)
-    whole, cut = _streamed(query, rows, 1200), _streamed(query, rows, 77, store=True)
+    whole, cut = _streamed(query, rows, 700), _streamed(query, rows, 77, store=True)
     assert whole.told == cut.told  # type: ignore[attr-defined]
     assert whole.stats()["queries"]["q0"]["precision"] == cut.stats()["queries"]["q0"]["precision"]
     answers = Monitor(dataclasses.replace(query, algorithm="SWEEP"), id="id")
@@ -415,7 +415,7 @@ def test_approximations_do_not_depend_on_cuts(algorithm: str, repeat: str | None
 
 
 def test_approximations_tell_their_precision() -> None:
-    rows = appearances(12_000, seed=8, parts=3, window=60)
+    rows = appearances(7000, seed=8, parts=3, window=60)
     names = ["p1", "p2", "p3"]
     engines: list[tuple[str, Any]] = [("APPROX", {}), ("BUDGET", {"budget": 200})]
     for algorithm, more in engines:
@@ -436,7 +436,7 @@ def test_approximations_tell_their_precision() -> None:
 
 @pytest.mark.parametrize("repeat", [None, "sum"])
 def test_a_budget_bounds_what_is_kept(repeat: str | None) -> None:
-    rows = appearances(400 if KILL else 2000, seed=1, parts=3, window=40)
+    rows = appearances(400 if KILL else 1000, seed=1, parts=3, window=40)
     query = TopKIncomplete(3, ["p1", "p2", "p3"], Last(1000), repeat=repeat, algorithm="BUDGET", budget=20)
     monitor = Monitor(query, id="id")
     for begin in range(0, rows.num_rows, 30):
@@ -447,8 +447,8 @@ def test_a_budget_bounds_what_is_kept(repeat: str | None) -> None:
 
 
 def test_equal_seeds_are_equal_answers() -> None:
-    rows = appearances(1500, seed=2, parts=3, window=40)
-    query = TopKIncomplete(5, ["p1", "p2", "p3"], Last(400), algorithm="BUDGET", budget=30, seed=7)
+    rows = appearances(600, seed=2, parts=3, window=40)
+    query = TopKIncomplete(5, ["p1", "p2", "p3"], Last(150), algorithm="BUDGET", budget=30, seed=7)
     one, same = (_streamed(query, rows, 300) for _ in range(2))
     other = _streamed(dataclasses.replace(query, seed=8), rows, 300)
     assert one.told == same.told  # type: ignore[attr-defined]

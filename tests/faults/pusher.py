@@ -21,7 +21,7 @@ import skyband as sb
 from faults.ledger import ROUNDS
 from kinds import KINDS, stream
 
-BATCHES = 40 + 6 * ROUNDS
+BATCHES = 20 + 6 * ROUNDS
 ROWS = 6 * BATCHES
 
 
