@@ -22,7 +22,7 @@ def some(only: str) -> tuple[str, ...]:
 
 
 SCENES = some("as_the_oracle and SWEEP")
-STREAMS = some("dominated and SWEEP")
+STREAMS = some("dominated and not EAA and not SLA")
 EITHER = some("SWEEP")
 LATE = some("late_rows and SWEEP")
 ANEW = some("filled_anew and SWEEP")
@@ -55,9 +55,21 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "expiry: rows stay in the run": (
         STEPS,
-        '["stamp"] <= bound:\n        row =',
-        '["stamp"] < bound:\n        row =',
+        '["stamp"] <= bound:\n        number =',
+        '["stamp"] < bound:\n        number =',
         EITHER,
+    ),
+    "expiry: a front is filled without those that wait": (
+        STEPS,
+        "join(store, recipe, arrivals, g, a + 1, bound)",
+        "pass",
+        ANEW,
+    ),
+    "expiry: time fills a front without those that wait": (
+        STEPS,
+        "join(store, recipe, arrivals, g, a, bound)",
+        "pass",
+        ANEW,
     ),
     "expiry: the front keeps who has lost a row": (STEPS, "if oldest <= bound:", "if oldest < bound:", EITHER),
     "expiry: time windows are one longer": (
@@ -94,7 +106,7 @@ MUTANTS: dict[str, Mutant] = {
         SWEEPING,
         'note["held"] if note["sweep"] == number else -np.inf',
         "-np.inf",
-        STREAMS,
+        some("two_rows and SWEEP"),
     ),
     "dominance of EAA: equals go too": (
         COUNTING,
@@ -127,6 +139,7 @@ MUTANTS: dict[str, Mutant] = {
         EITHER,
     ),
     "repeats: of any part": (REGISTER, 'line["part"] == p and', "True and", EITHER),
+    "repeats: parts of lines before the last are forgotten": (REGISTER, 'seen |= line["seen"]', "pass", EITHER),
     "repeats: what was judged is not undone": (
         REGISTER,
         'heads[home_of(log[place]["name"], log[place]["group"], len(heads) - 1)] = log[place]["older"]',

@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 def plain(column: Any) -> Any:
     """One contiguous array, dictionaries decoded."""
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # some types stay chunked
             column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_dictionary(column.type):

@@ -296,7 +296,7 @@ class Standing(Reporting):
             more=push.more,
             **self._more(push, judged, rows),
         )
-        came = np.array([int(which.sum()) for which in counted], np.int64)
+        came = np.array([np.count_nonzero(which) for which in counted], np.int64)
         return Coming(arrivals, numbers, here, before, counts, came, late, too_late)
 
     def _run(self, arrivals: Arrivals, push: Push) -> Changes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -210,7 +210,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @st.composite
-def streams(draw: Draw, algorithm: str, repeat: str | None = None) -> Parts:
+def streams(draw: Draw, algorithm: str, repeat: str | None = None, *, counted: bool = False) -> Parts:
     """One question over one longer stream in order, where many are dominated."""
     rows = draw(
         st.lists(
@@ -219,7 +219,7 @@ def streams(draw: Draw, algorithm: str, repeat: str | None = None) -> Parts:
             max_size=90,
         )
     )
-    timed, clock, made = draw(st.booleans()), 0, []
+    timed, clock, made = not counted and draw(st.booleans()), 0, []
     fresh = draw(st.booleans())  # ids come and go: then few are rejected
     for number, (i, part, value, step) in enumerate(rows):
         clock += step
@@ -231,8 +231,9 @@ def streams(draw: Draw, algorithm: str, repeat: str | None = None) -> Parts:
         draw(st.integers(1, 3)), ["a", "b"], window, combine=combine, repeat=repeat, algorithm=algorithm
     )
     events: list[Any] = []
+    most = draw(st.sampled_from([2, 5, 30]))  # a sweep comes at the end of a push
     while made:
-        size = draw(st.integers(1, 30))
+        size = draw(st.integers(1, most))
         events.append(Push(made[:size]))
         made = made[size:]
         events += [Restore()] * draw(st.booleans())
@@ -244,6 +245,23 @@ def streams(draw: Draw, algorithm: str, repeat: str | None = None) -> Parts:
 @given(data=st.data())
 def test_what_is_dominated_is_never_missed(algorithm: str, data: Any) -> None:
     play(data.draw(streams(algorithm)))
+
+
+@examples(120)
+@given(data=st.data())
+def test_who_is_not_dominated_is_kept(data: Any) -> None:
+    """EAA keeps just those rows; a sweep may leave more, or fewer of an object where two of them expire together."""
+    scene = data.draw(streams("SWEEP", counted=True))
+    lazy = Monitor(scene.queries, **scene.options)
+    exact = Monitor(dataclasses.replace(scene.queries["p"], algorithm="EAA"), **scene.options)
+    for event in scene.events:
+        if isinstance(event, Push):
+            kept = []
+            for monitor in (lazy, exact):
+                monitor.push(scene.table(event.rows))
+                (home,) = monitor.state.homes.values()
+                kept.append(set(cast("Any", home.engine).serials()[0].tolist()))
+            assert kept[1] <= kept[0]
 
 
 @pytest.mark.parametrize("algorithm", EXACT)
@@ -293,10 +311,11 @@ def test_late_rows_take_their_place(algorithm: str) -> None:
     play(_scene(query, rows, 20))
 
 
+@pytest.mark.parametrize("window", [Last(50), Last(span=50)])
 @pytest.mark.parametrize("algorithm", EXACT)
-def test_a_front_is_filled_anew(algorithm: str) -> None:
+def test_a_front_is_filled_anew(algorithm: str, window: Last) -> None:
     """Each object is worse than all before it: the best few leave one after another, and others are to be found."""
-    query = TopKIncomplete(1, ["a", "b"], Last(50), algorithm=algorithm)
+    query = TopKIncomplete(1, ["a", "b"], window, algorithm=algorithm)
     monitor = play(_scene(query, [(f"{n}", "a", 1 - n / 200, n) for n in range(110)], 37))
     engine: Any = monitor.state.homes["p"].engine
     assert engine.facts[REFILLED if algorithm == "SWEEP" else pieces.REFILLED] > 0 or algorithm == "SLA"
@@ -310,6 +329,14 @@ def test_who_can_still_reach_a_tie_stays(algorithm: str) -> None:
     rows += [("w", "a", 0.0), ("w", "b", 0.0), ("x", "b", 1.0)]
     monitor = play(_scene(query, [(*row, t) for t, row in enumerate(rows)], 1))
     assert monitor.answer()["id"].to_pylist() == ["x"]
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_two_rows_of_one_object_are_not_two_that_dominate(algorithm: str) -> None:
+    query = TopKIncomplete(2, ["a", "b"], Last(10), algorithm=algorithm)
+    rows = [("y", "a", 0.25), ("y", "b", 0.25), ("x", "a", 1.0), ("x", "b", 1.0), ("w", "a", 0.0)]
+    monitor = play(_scene(query, [(*row, t) for t, row in enumerate(rows)], 1))
+    assert monitor.answer()["score"].to_pylist() == [2.0, 0.5]
 
 
 @pytest.mark.parametrize("algorithm", EXACT)

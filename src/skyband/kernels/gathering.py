@@ -1,9 +1,11 @@
 """Objects put together from rows that come at most once while they are valid, with no work for what expires unseen.
 
 A count window's step is an arrival and what it pushes out; in time windows the rows that leave at one instant are a
-step, and each arrival is one. The kept rows of a group are a run, the oldest first.
+step, and each arrival is one. The kept rows of a group are a run, the oldest first. Only a sweep and a front that is
+filled anew read it, so arrivals wait to join it until then, or until it has no room for more of them, or until their
+visit ends: those that have expired meanwhile never do.
 
-Cost of an arrival: one look at its object, two scores, one comparison with the floor of the front. Room is made by
+Cost of an arrival: one look at its object, one score, one comparison with the floor of the front. Room is made by
 the caller: kernels stop when there could be too little for the next step.
 """
 
@@ -20,6 +22,7 @@ from skyband.kernels.objects import (
     DONE,
     FREE,
     FRONTS,
+    JOINED,
     LISTED,
     NOWHERE,
     OBJECTS,
@@ -32,6 +35,7 @@ from skyband.kernels.objects import (
     Records,
     Store,
     above_floor,
+    appraise,
     assess,
     forget,
     pull,
@@ -44,7 +48,7 @@ from skyband.kernels.sweeping import sweep
 
 
 class Columns(NamedTuple):
-    """Arrivals, sorted by group, in order within a group."""
+    """Arrivals, sorted by group, in order within a group; and more of them by row of the batch."""
 
     names: Records
     parts: Records
@@ -52,6 +56,10 @@ class Columns(NamedTuple):
     stamps: Records
     now: Records
     rows: Records
+    links: Records  # by row, as the register has found it: its object
+    owners: Records  # and as it is here
+    alive: Records  # is it kept now?
+    serial: int  # of the batch's first row
 
 
 @uncounted
@@ -136,9 +144,18 @@ def tell(
 
 @uncounted
 def expire(
-    store: Store, recipe: Recipe, asked: Asked, g: int, until: int, out: Records, step: Records, margin: int
+    store: Store,
+    recipe: Recipe,
+    asked: Asked,
+    arrivals: Columns,
+    g: int,
+    a: int,
+    until: int,
+    out: Records,
+    step: Records,
+    margin: int,
 ) -> Any:
-    """Time windows: what time takes, instant by instant; why it stops."""
+    """Time windows: what time takes before arrival a, instant by instant; why it stops."""
     group = store.groups[g]
     while group["next"] <= until - asked.length:
         reason = short_of_room(store, asked, g, out, margin)
@@ -149,40 +166,81 @@ def expire(
         step[0]["row"] = -1
         let_expire(store, len(recipe.lows), g, bound)
         if store.facts[TOUCHED]:
+            if group["best"] < asked.k:  # it may be filled anew
+                join(store, recipe, arrivals, g, a, bound)
             settle(store, recipe, asked, g, bound, out, step)
     group["now"] = until
     return DONE
 
 
-@close
-def let_go(store: Store, g: int, bound: int, alive: Records, serial: int) -> None:
-    """Rows that have expired leave the run."""
-    group = store.groups[g]
+@uncounted
+def join(store: Store, recipe: Recipe, arrivals: Columns, g: int, end: int, bound: int) -> None:
+    """Arrivals that have waited join the run."""
+    group, rows = store.groups[g], store.rows
+    let_go(store, arrivals, g, end, bound)
+    for a in range(store.facts[JOINED], end):
+        stamp, r = arrivals.stamps[a], arrivals.rows[a]
+        place = group["head"] + group["size"]
+        while place > group["head"] and rows[place - 1]["stamp"] > stamp:  # late
+            rows[place] = rows[place - 1]
+            place -= 1
+        row, o = rows[place], int(arrivals.owners[r])
+        row["value"], row["stamp"], row["serial"] = arrivals.values[a], stamp, arrivals.serial + r
+        row["part"], row["object"] = arrivals.parts[a], o
+        group["size"] += 1
+        arrivals.alive[r] = True
+        if store.objects[o]["serial"] <= row["serial"]:  # else a later one is among them
+            appraise(store, recipe, o, bound)
+    store.facts[JOINED] = end
+    let_go(store, arrivals, g, end, bound)  # late ones
+
+
+@uncounted
+def let_go(store: Store, arrivals: Columns, g: int, end: int, bound: int) -> None:
+    """What has expired leaves the run, or does not wait for it any longer."""
+    group, facts = store.groups[g], store.facts
     while group["size"] and store.rows[group["head"]]["stamp"] <= bound:
-        row = store.rows[group["head"]]["serial"] - serial
-        if row >= 0:
-            alive[row] = False
+        number = store.rows[group["head"]]["serial"] - arrivals.serial
+        if number >= 0:
+            arrivals.alive[number] = False
         group["head"] += 1
         group["size"] -= 1
+    while facts[JOINED] < end and arrivals.stamps[facts[JOINED]] <= bound:
+        facts[JOINED] += 1
+
+
+@uncounted
+def tidy(store: Store, recipe: Recipe, asked: Asked, arrivals: Columns, g: int, end: int) -> None:
+    """Between two steps: the run is up to date, and without what dominance lets go if it has grown by a tenth."""
+    group = store.groups[g]
+    join(store, recipe, arrivals, g, end, group["now"] - asked.length)
+    if group["size"] > group["limit"]:
+        sweep(store, recipe, asked, g, arrivals.alive, arrivals.serial)
+        group["limit"] = max(asked.least, group["size"] + group["size"] // 10)
 
 
 @close
 def short_of_room(store: Store, asked: Asked, g: int, out: Records, margin: int) -> Any:
     """Why the next step cannot be taken, or DONE: it can."""
-    group, facts = store.groups[g], store.facts
+    facts = store.facts
     if facts[FREE] == 0 and 4 * forget(store, asked.length) > 3 * len(store.objects):
         return OBJECTS
     if facts[LISTED] + 8 * (asked.most + 8) > len(store.fronts):
         return FRONTS
-    if facts[WRITTEN] + margin > len(out):
-        return OUT
-    if group["head"] + group["size"] == group["start"] + group["room"]:
-        if group["head"] - group["start"] <= group["room"] // 4:
-            return ROWS
-        for i in range(group["size"]):
-            store.rows[group["start"] + i] = store.rows[group["head"] + i]
-        group["head"] = group["start"]
-    return DONE
+    return OUT if facts[WRITTEN] + margin > len(out) else DONE
+
+
+@uncounted
+def lacks_rows(store: Store, recipe: Recipe, asked: Asked, arrivals: Columns, g: int, a: int) -> Any:
+    """Is there too little room for the run and those that wait to join it, with nothing left to let go?"""
+    group, rows = store.groups[g], store.rows
+    let_go(store, arrivals, g, a, group["now"] - asked.length)
+    if 4 * (group["size"] + a - store.facts[JOINED]) >= 3 * group["room"]:
+        tidy(store, recipe, asked, arrivals, g, a)
+    for i in range(group["size"] if group["head"] > group["start"] else 0):
+        rows[group["start"] + i] = rows[group["head"] + i]
+    group["head"] = group["start"]
+    return 4 * group["size"] >= 3 * group["room"]
 
 
 @close
@@ -208,35 +266,36 @@ def take_once(
     asked: Asked,
     arrivals: Columns,
     visits: Records,
-    alive: Records,  # per row of the batch: is it kept now
-    links: Records,  # and as the register has found it: its object
-    owners: Records,  # and as it is here
-    serial: int,  # of the batch's first row
     more: bool,
     out: Records,
     step: Records,
 ) -> Any:
     """Take the arrivals of each visited group, from where the last call stopped; why it stops."""
-    facts, rows, objects, d = store.facts, store.rows, store.objects, len(recipe.lows)
+    facts, objects, d = store.facts, store.objects, len(recipe.lows)
     margin, joint, length = 0, asked.joint, asked.length
     for q in range(len(asked.ks)):
         margin += 2 * asked.ks[q]
     while facts[VISIT] < len(visits):
         visit = facts[VISIT]
-        g, end = visits[visit]["group"], visits[visit]["end"]
+        g, begin, end = visits[visit]["group"], visits[visit]["begin"], visits[visit]["end"]
         group = store.groups[g]
         step[0]["visit"] = visit
-        for a in range(max(visits[visit]["begin"], facts[ARRIVAL]), end):
+        if facts[ARRIVAL] <= begin:
+            facts[ARRIVAL] = facts[JOINED] = begin
+        for a in range(facts[ARRIVAL], end):
             facts[ARRIVAL] = a
             now = arrivals.now[a]
             bound = now - length
-            reason = DONE if joint else expire(store, recipe, asked, g, now, out, step, margin)
+            reason = DONE if joint else expire(store, recipe, asked, arrivals, g, a, now, out, step, margin)
             if reason == DONE:
                 reason = short_of_room(store, asked, g, out, margin)
             if reason != DONE:
                 return reason
-            name, stamp, p, number = arrivals.names[a], arrivals.stamps[a], arrivals.parts[a], serial + arrivals.rows[a]
-            o = find(store, g, bound, name, links[arrivals.rows[a]], owners)
+            full = group["head"] + group["size"] + a - facts[JOINED] == group["start"] + group["room"]
+            if full and lacks_rows(store, recipe, asked, arrivals, g, a):
+                return ROWS
+            name, stamp, p, r = arrivals.names[a], arrivals.stamps[a], arrivals.parts[a], arrivals.rows[a]
+            o = find(store, g, bound, name, arrivals.links[r], arrivals.owners)
             if o < 0:
                 facts[FREE] -= 1
                 o = np.int64(store.free[facts[FREE]])
@@ -244,7 +303,7 @@ def take_once(
                 objects[o]["front"] = objects[o]["told"] = objects[o]["rank"] = 0
                 for j in range(o * d, o * d + d):
                     store.stamps[j] = NOWHERE
-            owners[arrivals.rows[a]] = o
+            arrivals.owners[r] = o
             if objects[o]["stamp"] <= bound - joint:  # gone and come back is new again
                 objects[o]["shown"] = 0
                 objects[o]["stamp"] = NOWHERE
@@ -252,19 +311,10 @@ def take_once(
                 pull(store, g, o)
             touched = facts[TOUCHED] > 0
             if stamp >= objects[o]["stamp"]:
-                objects[o]["stamp"], objects[o]["serial"] = stamp, number
+                objects[o]["stamp"], objects[o]["serial"] = stamp, arrivals.serial + r
             store.stamps[o * d + p], store.values[o * d + p] = stamp, arrivals.values[a]
-            place = group["head"] + group["size"]
-            while place > group["head"] and rows[place - 1]["stamp"] > stamp:  # late
-                rows[place] = rows[place - 1]
-                place -= 1
-            rows[place]["value"], rows[place]["stamp"], rows[place]["serial"] = arrivals.values[a], stamp, number
-            rows[place]["part"], rows[place]["object"] = p, o
-            group["size"] += 1
             group["now"] = now
-            alive[arrivals.rows[a]] = True
-            let_go(store, g, bound, alive, serial)
-            step[0]["instant"], step[0]["row"] = now, arrivals.rows[a]
+            step[0]["instant"], step[0]["row"] = now, r
             if joint and group["next"] <= bound:
                 let_expire(store, d, g, bound)
             if not touched:
@@ -273,17 +323,17 @@ def take_once(
                     store.touched[facts[TOUCHED]] = o
                     facts[TOUCHED] += 1
             if facts[TOUCHED]:
+                if group["best"] < asked.k:  # it may be filled anew
+                    join(store, recipe, arrivals, g, a + 1, bound)
                 settle(store, recipe, asked, g, bound, out, step)
-            if group["size"] > group["limit"]:
-                sweep(store, recipe, asked, g, alive, serial)
-                group["limit"] = max(asked.least, group["size"] + group["size"] // 10)
         facts[ARRIVAL] = end
+        tidy(store, recipe, asked, arrivals, g, end)
         if not joint:
-            reason = expire(store, recipe, asked, g, visits[visit]["last"], out, step, margin)
+            reason = expire(store, recipe, asked, arrivals, g, end, visits[visit]["last"], out, step, margin)
             if reason != DONE:
                 return reason
-            let_go(store, g, group["now"] - length, alive, serial)
-            group["due"] = rows[group["head"]]["stamp"] + length if group["size"] else NEVER
+            join(store, recipe, arrivals, g, end, group["now"] - length)
+            group["due"] = store.rows[group["head"]]["stamp"] + length if group["size"] else NEVER
         group["open"] = asked.quiet and more
         facts[VISIT] += 1
         facts[ARRIVAL] = 0
@@ -309,6 +359,7 @@ def rebuild(store: Store, recipe: Recipe, asked: Asked) -> None:
             o = row["object"]
             store.objects[o]["stamp"], store.objects[o]["serial"] = row["stamp"], row["serial"]
             store.stamps[o * d + row["part"]], store.values[o * d + row["part"]] = row["stamp"], row["value"]
+            appraise(store, recipe, o, NOWHERE)
         refill(store, recipe, asked, g, NOWHERE)
         group["due"] = NEVER
         if group["size"] and not asked.joint:

@@ -67,7 +67,8 @@ GROUP = np.dtype(
     align=True,
 )
 DONE, OBJECTS, FRONTS, ROWS, OUT = range(5)  # why a kernel stops
-VISIT, ARRIVAL, WRITTEN, FREE, LISTED, TOUCHED, SWEPT, REFILLED = range(8)  # facts
+VISIT, ARRIVAL, WRITTEN, FREE, LISTED, TOUCHED, SWEPT, REFILLED, JOINED = range(9)  # facts
+FACTS = 9
 
 
 class Store(NamedTuple):
@@ -103,15 +104,22 @@ class Asked(NamedTuple):
 
 @close
 def assess(store: Store, recipe: Recipe, o: int, bound: int) -> None:
-    """The scores of an object as it is now; what is not newer than the bound has expired."""
+    """The score of an object as it is now; what is not newer than the bound has expired."""
     d = len(recipe.lows)
-    for p in range(d):  # written always: which parts are there cannot be foreseen
-        stamp, value, low, high = store.stamps[o * d + p], store.values[o * d + p], recipe.lows[p], recipe.highs[p]
-        there = stamp > bound
-        store.stamps[o * d + p] = stamp if there else NOWHERE
-        store.values[o * d + p] = value if there else low
-        store.instance[p] = value if there else high
+    for i in range(d):  # written always: which parts are there cannot be foreseen
+        stamp, value, low = store.stamps[o * d + i], store.values[o * d + i], recipe.lows[i]
+        store.stamps[o * d + i] = stamp if stamp > bound else NOWHERE
+        store.values[o * d + i] = value if stamp > bound else low
     store.reach[o]["score"] = combine(recipe, store.values, o * d)
+
+
+@close
+def appraise(store: Store, recipe: Recipe, o: int, bound: int) -> None:
+    """The score that an object would have with the highest value of every part that it lacks."""
+    d = len(recipe.lows)
+    for p in range(d):
+        value, high = store.values[o * d + p], recipe.highs[p]
+        store.instance[p] = value if store.stamps[o * d + p] > bound else high
     store.reach[o]["best"] = combine(recipe, store.instance, 0)
 
 

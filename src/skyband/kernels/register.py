@@ -27,6 +27,7 @@ LINE = np.dtype(
         ("part", "i4"),
         ("older", "i4"),  # the line before it with the same hash; -1: none
         ("object", "i4"),  # what its object is to the engine; in the batch that is judged: ~ the row; NOBODY: not known
+        ("seen", "i8"),  # bit part % 64: maybe it is the part of this line, or of one before it with the same id
     ],
     align=True,
 )
@@ -73,6 +74,8 @@ def judge_rows(
             now = stamp = counts[g]
         home, gone = home_of(name, g, mask), now - length + timed  # what is older has gone before this step
         first = place = heads[home]
+        bit = np.int64(1) << (p & 63)
+        seen = bit
         while place >= 0:
             line = log[place]
             if line["group"] == g:
@@ -80,6 +83,9 @@ def judge_rows(
                     if line["name"] == name:
                         if links[r] == NOBODY:
                             links[r] = line["object"]
+                        seen |= line["seen"]
+                        if not line["seen"] & bit:
+                            break
                         if line["part"] == p and line["stamp"] > now - length:
                             rejected[r] = True
                             break
@@ -90,13 +96,22 @@ def judge_rows(
             continue
         line = log[end]
         line["name"], line["stamp"], line["group"], line["part"] = name, stamp, g, p
-        line["older"], line["object"] = first, ~r
+        line["older"], line["object"], line["seen"] = first, ~r, seen
         heads[home] = end
         end += 1
         if not timed:
             counts[g] += 1
     size[0] = end
     return len(rows)
+
+
+@uncounted_kernel
+def own(log: Records, begin: int, end: int, owners: Records) -> None:
+    """Lines of the batch that was judged last name what owns their rows."""
+    for place in range(begin, end):
+        row = ~log[place]["object"]
+        if 0 <= row < len(owners):
+            log[place]["object"] = owners[row]
 
 
 @uncounted_kernel

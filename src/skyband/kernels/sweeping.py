@@ -17,6 +17,7 @@ from skyband.kernels.objects import (
     Records,
     Store,
     above_floor,
+    appraise,
     assess,
     pull,
     put,
@@ -119,6 +120,7 @@ def sweep(store: Store, recipe: Recipe, asked: Asked, g: int, alive: Records, se
     group["head"], group["size"] = to, end - to
     for t in range(dropped):  # none is in an answer
         assess(store, recipe, store.dropped[t], group["now"] - asked.length)
+        appraise(store, recipe, store.dropped[t], group["now"] - asked.length)
     for t in range(store.facts[TOUCHED]):  # nobody else was in the front: scores have fallen
         o = store.touched[t]
         if objects[o]["stamp"] > NOWHERE and above_floor(store, g, o):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Bools, Ints
-from skyband.kernels.register import LINE, NOBODY, judge_rows, lay_out, undo
+from skyband.kernels.register import LINE, NOBODY, judge_rows, lay_out, own, undo
 
 Records = NDArray[Any]
 SMALLEST = 256
@@ -90,9 +90,7 @@ class Register:
 
     def own(self, owners: Records) -> None:
         """By row of the batch judged last: what its object is to the engine."""
-        objects = self.log["object"][self._judged : self.size]
-        new = np.flatnonzero((objects < 0) & (objects > NOBODY))
-        objects[new] = owners[~objects[new]]
+        own(self.log, self._judged, self.size, owners)
 
     def undo(self) -> None:
         if self._before is not None:
@@ -127,7 +125,7 @@ class Register:
         lines = np.zeros(len(entries), LINE)
         for name in ("name", "stamp", "part"):
             lines[name] = entries[name]
-        lines["group"], lines["object"] = np.repeat(np.arange(len(sizes)), sizes), NOBODY
+        lines["group"], lines["object"], lines["seen"] = np.repeat(np.arange(len(sizes)), sizes), NOBODY, -1
         if names is not None:
             keys = np.zeros(len(names) + len(lines), [("group", "i8"), ("name", "i8")])
             keys["name"] = np.concatenate([names, lines["name"]])

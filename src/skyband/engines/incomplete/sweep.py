@@ -2,11 +2,14 @@
 
 Idea: what the paper's counters know at every moment is needed only when something is to be dropped. So rows are kept
 as they come, and when a group has grown by a tenth one sweep from its newest row to its oldest finds what can go:
-whatever cannot reach the k best current scores of distinct newer objects (kernels/gathering.py). Answers are kept
+whatever cannot reach the k best current scores of distinct newer objects (kernels/sweeping.py). Answers are kept
 from arrival to arrival by a front of a few more than k objects; what expires outside of it costs nothing.
 
-Cost of an arrival: a look at its object, one score, and 1/10 of a sweep of what is kept, spread over the arrivals
-that let it grow by a tenth. Keeps up to a tenth more than EAA. With `repeat` a part may come back with its highest
+A sweep comes at the end of a push, or earlier when rows have no room: nobody sees what is kept in between, and what
+comes and expires within one push is never kept.
+
+Cost of an arrival: a look at its object, one score, and at most 1/10 of a sweep of what is kept, spread over the
+arrivals that let it grow by a tenth. Keeps up to a tenth more than EAA. With `repeat` a part may come back with its highest
 value at any time, so dominance drops nothing: parts.py serves that (combining.py chooses).
 
 Errata: see eaa.py.
@@ -76,7 +79,7 @@ class SWEEP:
         self.tuning, self.timed, self.quiet = tuning, timed, quiet
         self.recipe, self.register, self.d = recipe, register, len(recipe.lows)
         self.held = np.empty(0, CHANGE)  # nothing waits: a quiet batch is compared when it ends
-        self.facts = np.zeros(8, np.int64)
+        self.facts = np.zeros(objects.FACTS, np.int64)
         self._set_queries(asked)
         self._empty()
 
@@ -148,7 +151,7 @@ class SWEEP:
         if reason == FRONTS:
             self._pack_fronts()
         elif reason == ROWS:
-            full = self.groups["head"] + self.groups["size"] == self.groups["start"] + self.groups["room"]
+            full = 4 * self.groups["size"] >= 3 * self.groups["room"]
             self._lay_rows(np.where(full, np.maximum(8, 2 * self.groups["size"]), self.groups["room"]))
         else:
             self._forget()
@@ -201,28 +204,15 @@ class SWEEP:
         if arrivals.total > 1:
             order = stable_order(groups, arrivals.total)
             given, groups = tuple(column[order] for column in given), groups[order]  # type: ignore[assignment]
-        columns = Columns(*(np.ascontiguousarray(column) for column in given))
+        alive, owners = np.zeros(arrivals.size, np.bool_), np.empty(arrivals.size, np.int32)
+        whole: Any = (*map(np.ascontiguousarray, given), self.register.links, owners, alive, arrivals.serial)
+        columns = Columns(*whole)
         visits = self._visits(groups, columns.now, arrivals)
-        alive = np.zeros(arrivals.size, np.bool_)
-        links, owners = self.register.links, np.empty(arrivals.size, np.int32)
         out = np.empty(int(self.facts[objects.WRITTEN]) + 64 + 2 * int(self.queries.sum()), CHANGE)  # as many as last
         step = np.zeros(1, CHANGE)
         self.facts[[objects.WRITTEN, objects.VISIT, objects.ARRIVAL]] = 0
         while True:
-            reason = take_once(
-                self.store,
-                self.recipe,
-                self.asked,
-                columns,
-                visits,
-                alive,
-                links,
-                owners,
-                arrivals.serial,
-                arrivals.more,
-                out,
-                step,
-            )
+            reason = take_once(self.store, self.recipe, self.asked, columns, visits, arrivals.more, out, step)
             if reason == DONE:
                 break
             out = self._make_room(reason, out)
@@ -327,8 +317,9 @@ class SWEEP:
         return told
 
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
-        rows, sizes = self._run_of(np.arange(len(self.groups)) if groups is None else groups)
-        return rows["serial"].copy(), sizes
+        chosen = np.arange(len(self.groups)) if groups is None else groups
+        sizes = self.groups["size"][chosen]
+        return self.rows["serial"][np.repeat(self.groups["head"][chosen], sizes) + within(sizes)], sizes
 
     def shown(self) -> Ints:
         """The rows that answers show, whether or not they are kept: a quiet batch may be open."""
