@@ -130,7 +130,7 @@ def _check_counts(counters: dict[str, Any]) -> None:
 
 def _check_home(saved: dict[str, Any]) -> None:
     """Numbers where kernels rely on numbers: their arrays tell the rest."""
-    lengths, lanes = saved["lengths"], saved["lanes"]
+    lengths, lanes, own = saved["lengths"], saved["lanes"], saved.get("own") or {}
     totals = [saved["arrivals"], saved["late"]]
     fit = all(isinstance(one, list) and all(map(_whole, one)) for one in (lengths, lanes, *totals))
     fit = (
@@ -138,7 +138,7 @@ def _check_home(saved: dict[str, Any]) -> None:
         and _whole(saved["groups"])
         and isinstance(saved["started"], bool)
         and isinstance(saved["family"], bool)
-        and all(map(_whole, saved["rejected"].values()))
+        and all(map(_whole, [*saved["rejected"].values(), *own.get("scoreless", {}).values()]))
     )
     if fit and saved["started"]:
         fit = len(lanes) == len(saved["queries"]) and all(len(one) == len(lengths) > 0 for one in totals)
