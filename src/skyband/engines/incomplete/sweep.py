@@ -9,8 +9,8 @@ A sweep comes at the end of a push, or earlier when rows have no room: nobody se
 comes and expires within one push is never kept.
 
 Cost of an arrival: a look at its object, one score, and at most 1/10 of a sweep of what is kept, spread over the
-arrivals that let it grow by a tenth. Keeps up to a tenth more than EAA. With `repeat` a part may come back with its highest
-value at any time, so dominance drops nothing: parts.py serves that (combining.py chooses).
+arrivals that let it grow by a tenth. Keeps up to a tenth more than EAA. With `repeat` a part may come back with its
+highest value at any time, so dominance drops nothing: parts.py serves that (combining.py chooses).
 
 Errata: see eaa.py.
 """
