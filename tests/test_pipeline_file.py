@@ -192,7 +192,14 @@ def test_kafka_orders_and_labels_by_the_coordinates_of_messages() -> None:
         ({"source__schema": "x int"}, "source.schema: is for parquet, csv, json and kafka"),
         ({"source__options__key": 5}, "source.options.key: is not an option of flights_like. Did you mean 'keys'?"),
         ({"source__options__keys": 0}, "source.options: keys=0: keys must be at least 1."),
-        ({"source__options__per_day": 0}, "source.options: per_day=0: per_day is a whole number, at least 1."),
+        (
+            {"source__options__per_day": 0},
+            "source.options: per_day=0: per_day is a whole number from 1 to 10,000,000: a day is made at once.",
+        ),
+        (
+            {"source__options__keys": 2**31},
+            "source.options: keys=2147483648: an array of that size is made at once, so keys is at most 10,000,000.",
+        ),
         ({"source__options__exponent": "x"}, "source.options: "),
         ({"source__options": 3}, "source.options is a table, [source.options]; got 3."),
         ({"source": {"format": "rate"}}, "source.format: a rate never ends, so run.trigger cannot be 'availableNow'."),

@@ -18,6 +18,7 @@ from skyband.errors import QueryError
 Floats = npt.NDArray[np.float64]
 
 _CHUNK = 1 << 16  # points drawn at once where some are thrown away: bounds the memory, not the result
+_COLUMNS, _KEYS = 1_000, 10_000_000  # at most: one array has them all
 _MINUTES_OPEN = 18 * 60  # flights_like: departures from 05:00 to 23:00
 
 
@@ -30,7 +31,7 @@ def uniform(rows: int, *, seed: int = 0, dimensions: int = 2) -> pa.Table:
     ['x1', 'x2', 'x3', 'x4']
     """
     rng, rows = _start(rows, seed)
-    return _points(rng.random((_at_least("dimensions", dimensions, 1), rows)))
+    return _points(rng.random((_at_least("dimensions", dimensions, 1, _COLUMNS), rows)))
 
 
 def independent(rows: int, *, seed: int = 0, dimensions: int = 4) -> pa.Table:
@@ -106,7 +107,7 @@ def clustered(
     rng, rows = _start(rows, seed)
     if not 0 < spread <= 1:
         raise QueryError(f"spread={spread}: a standard deviation in the unit cube is in (0, 1]. Try 0.3.")
-    centres = rng.random((_at_least("dimensions", dimensions, 1), _at_least("clusters", clusters, 1)))
+    centres = rng.random((_at_least("dimensions", dimensions, 1, _COLUMNS), _at_least("clusters", clusters, 1, _KEYS)))
     middle = centres[:, rng.integers(0, clusters, rows)].ravel()
     x = rng.normal(middle, spread)
     outside = np.flatnonzero((x < 0) | (x > 1))
@@ -133,7 +134,7 @@ def drifting(rows: int, *, seed: int = 0, dimensions: int = 1, period: int = 10_
     _at_least("period", period, 1)
     if not 0 <= noise <= 1:
         raise QueryError(f"noise={noise}: it is the share of noise in a value, from 0 to 1. Try 0.1.")
-    phase = rng.random((_at_least("dimensions", dimensions, 1), 1))
+    phase = rng.random((_at_least("dimensions", dimensions, 1, _COLUMNS), 1))
     drift = 0.5 + 0.5 * np.sin(2 * np.pi * (np.arange(rows) / period + phase))
     return _points((1 - noise) * drift + noise * rng.random((dimensions, rows)))
 
@@ -200,7 +201,7 @@ def flights_like(
     rng, rows = _start(rows, seed)
     if not 0 <= exponent < np.inf:
         raise QueryError(f"exponent={exponent}: Zipf's exponent is at least 0 (all keys alike). Try 1.0.")
-    share = np.arange(1, _at_least("keys", keys, 1) + 1, dtype=np.float64) ** -exponent
+    share = np.arange(1, _at_least("keys", keys, 1, _KEYS) + 1, dtype=np.float64) ** -exponent
     codes = np.searchsorted(share.cumsum() / share.sum(), rng.random(rows), side="right")
     labels = pa.array([f"K{r:0{max(3, len(str(keys)))}d}" for r in range(1, keys + 1)])
     day, within = np.divmod(np.sort(rng.random(rows)) * (rows / _at_least("per_day", per_day, 1)), 1.0)
@@ -240,7 +241,7 @@ def appearances(rows: int, *, seed: int = 0, parts: int = 3, xi: float = 0.5, wi
     ['p1', 'p2']
     """
     rng, rows = _start(rows, seed)
-    _at_least("parts", parts, 1)
+    _at_least("parts", parts, 1, _COLUMNS)
     _at_least("window", window, 1)
     if not 0 <= xi <= 1:
         raise QueryError(f"xi={xi}: it is the probability to pick a recent object, from 0 to 1. Try 0.5.")
@@ -300,7 +301,7 @@ def _accepted(
     draw: Callable[[np.random.Generator, int, int], Floats], rows: int, seed: int, dimensions: int
 ) -> pa.Table:
     rng, rows = _start(rows, seed)
-    _at_least("dimensions", dimensions, 2)
+    _at_least("dimensions", dimensions, 2, _COLUMNS)
     x = np.empty((dimensions, rows))
     done = 0
     while done < rows:
@@ -333,11 +334,13 @@ def _start(rows: int, seed: int) -> tuple[np.random.Generator, int]:
     return np.random.Generator(np.random.PCG64(_at_least("seed", seed, 0))), count
 
 
-def _at_least(name: str, value: int, low: int) -> int:
+def _at_least(name: str, value: int, low: int, most: int | None = None) -> int:
     try:
         number = operator.index(value)
     except TypeError:
         raise QueryError(f"{name}={value!r}: {name} is a whole number, at least {low}.") from None
     if number < low:
         raise QueryError(f"{name}={number}: {name} must be at least {low}.")
+    if most is not None and number > most:
+        raise QueryError(f"{name}={number}: an array of that size is made at once, so {name} is at most {most:,}.")
     return number

@@ -19,6 +19,7 @@ STREAMS = (
     *("flights_like", "appearances"),
 )
 _BLOCK = 16_384  # rows; flights_like: a day's flights
+_DAY = 10_000_000  # of these at most
 _START = np.datetime64("2013-01-01T00:00:00", "us")
 
 
@@ -37,8 +38,8 @@ def endless(name: str, start: int, stop: int, *, seed: int = 0, **options: Any) 
     if name not in STREAMS:
         raise QueryError(f"{name!r} cannot go on for ever. These can: {', '.join(STREAMS)}.")
     size = options.pop("per_day", 16_000) if name == "flights_like" else _BLOCK
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise QueryError(f"per_day={size!r}: per_day is a whole number, at least 1.")
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= _DAY:
+        raise QueryError(f"per_day={size!r}: per_day is a whole number from 1 to {_DAY:,}: a day is made at once.")
     given = tuple(sorted(options.items()))
     first, last = start // size, max(start, stop - 1) // size
     blocks = [_block(name, number, size, seed, given) for number in range(first, last + 1)]
