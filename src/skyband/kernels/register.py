@@ -4,7 +4,8 @@ A log of rows in the order in which they came, each linked to the one before it 
 Nothing is taken out when it expires; when the log is full, what is still valid begins a new one. So what is looked for
 is mostly what was written last, and rows are judged before it is sure that they are taken: the log is cut again.
 
-Cost: 32 bytes a row and 4 for its hash, two to four times as many as are valid; a look at the rows of one hash.
+Cost: 40 bytes a row and 4 for its hash, two to four times as many as are valid; a look at the last row of the id, and
+at those before it only if one of them may have been of the same part.
 """
 
 from __future__ import annotations
