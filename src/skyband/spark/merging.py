@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -13,6 +12,9 @@ from skyband.changes import PAIR
 from skyband.spark.blocks import Whole
 from skyband.spark.packing import from_bytes, to_bytes
 from skyband.spark.plan import Plan
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MERGED = "blob binary"
 BEGIN = b""  # in the place of changes: the query starts empty
@@ -42,6 +44,8 @@ class Merger(StatefulProcessor):
             self.kept.clear()
         changes = [from_bytes(blob) for blob in blobs if blob != BEGIN]
         if changes:
+            import pandas as pd  # as in operator.py
+
             merged = self._merge(key[0].removeprefix(_QUERY), pa.concat_tables(changes))
             yield pd.DataFrame({"blob": [to_bytes(merged)]})
 

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -22,6 +21,9 @@ from skyband.spark.packing import REPORT, from_bytes, moment_of, to_bytes
 from skyband.spark.piles import Pile
 from skyband.spark.plan import Plan, labels
 from skyband.spark.shard import Shard
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FIGURES = (
     *("arrivals", "late", "late_anywhere", "rejected", "refused", "refused_anywhere"),
@@ -128,6 +130,8 @@ class Operator(StatefulProcessor):
             yield answer.add_column(0, "query", pa.array([name] * answer.num_rows, pa.string()))
 
     def _row(self, merge: str, **values: Any) -> pd.DataFrame:
+        import pandas as pd  # a second; the process that only asks, at a start, what state there is makes no rows
+
         row = {name: [values.get(name)] for name in ("blob", *_FIGURES)}
         return pd.DataFrame({"merge": [merge], **row} if self.plan.blocked else row)
 
