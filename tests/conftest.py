@@ -20,7 +20,7 @@ _FILES = (
     "rounds",
     "spark_benchmarks",
 )
-STARTS_SPARK = (*(f"spark/test_{name}.py" for name in _FILES), "::test_three_kinds_in_spark", "[flights]")
+STARTS_SPARK = (*(f"spark/test_{name}.py" for name in _FILES), "::test_three_kinds_in_spark")
 
 
 @pytest.hookimpl(optionalhook=True)

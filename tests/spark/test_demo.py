@@ -23,6 +23,7 @@ from skyband.demo import AIRPORTS
 from skyband.errors import QueryError, SkybandError
 from skyband.spark import demo
 from skyband.spark.java import require_java
+from test_gallery import ON_SPARK, draw
 
 
 def year(rows: int = 3000) -> Any:
@@ -73,6 +74,13 @@ def test_spark_changes_are_those_of_a_monitor(
     assert f"{expected.num_rows:,} changes" in told.err
     page = (out / "report.html").read_text(encoding="utf-8")
     assert f"<dd>{expected.num_rows:,}</dd>" in page
+
+
+def test_the_example_runs_and_draws(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(SparkSession, "stop", lambda self: None)  # it ends its session, which here is that of all tests
+    draw(ON_SPARK, tmp_path, monkeypatch, capsys)
 
 
 # ---- without Spark
