@@ -1,7 +1,7 @@
 """What the tests' Spark forks its Python workers from: what each of them would import is imported once, before.
 
-That is a second of a core for each worker, and the tests start a hundred. Spark's own daemon imports nothing, because
-pyarrow starts a thread; it is what runs under the command, Kafka, the killed drivers and the cluster.
+That is three seconds of a core for each worker, and the tests start a hundred. Spark's own daemon imports nothing,
+because pyarrow starts a thread; it is what runs under the command, the killed drivers and the cluster.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import pandas  # noqa: F401
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
+import skyband.engines.certain.block  # and with it Numba
 import skyband.spark.operator  # noqa: F401
 
 FORKED = {

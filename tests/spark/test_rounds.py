@@ -43,7 +43,6 @@ pytestmark = pytest.mark.skipif("SKYBAND_ROUNDS" not in os.environ, reason="a JV
 def drive(folder: Path) -> None:
     """All streams at once, from where they are to the end; how long their first triggers took goes to `first`."""
     given = {**SETTINGS, "spark.sql.shuffle.partitions": "2", "spark.local.dir": str(folder / "local")}
-    given |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}  # a short life
     given["spark.sql.streaming.minBatchesToRetain"] = "1000"  # `triggers` reads what each has taken
     classes = folder / "classes"  # the first JVM leaves its classes to the others: a start is most of a round
     flag = "SharedArchiveFile" if classes.exists() else "ArchiveClassesAtExit"

@@ -30,7 +30,8 @@ ODD = {  # none of them by itself, either: each was tried
     "spark.sql.session.timeZone": "Asia/Kathmandu",
     "spark.sql.ansi.enabled": "false",
     "spark.sql.caseSensitive": "true",
-    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.adaptive.enabled": "false",
     PARTITIONS: 3,
     f"{ARROW}maxRecordsPerBatch": 1,
@@ -52,11 +53,11 @@ ODD = {  # none of them by itself, either: each was tried
 
 
 def test_settings_that_change_nothing(spark: SparkSession, setting: Setting, tmp_path: Path) -> None:
-    table = flights(120)
+    table = flights(60)
     options: dict[str, Any] = {"id": "flight", "time": "time", "keep": "note"}
     monitor, expected = sb.Monitor(QUERIES, **options), list[Row]()
     for number in range(2):
-        piece = table.slice(60 * number, 60)
+        piece = table.slice(30 * number, 30)
         write(tmp_path / "in", number, piece)
         expected += pushed(monitor, [piece], ("time", "flight"))
     schema = spark.read.parquet(str(tmp_path / "in")).schema
