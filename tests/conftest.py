@@ -13,6 +13,7 @@ _FILES = (
     "faults",
     "session",
     "kafka",
+    "kill",
     "metrics",
     "cluster",
     "disks",

@@ -47,14 +47,18 @@ def connector() -> dict[str, str]:
     return {"spark.jars": ",".join(str(jar) for jar in sorted((JARS / "connector").glob("*.jar")))}
 
 
+def needs_kafka() -> bool:
+    """Whether the jars are there, or SKYBAND_KAFKA says that they must be, as .ci/run does."""
+    return there(JARS) or os.environ.get("SKYBAND_KAFKA") == "needed"
+
+
 def require_kafka() -> None:
-    """Skip where the jars are missing; fail where SKYBAND_KAFKA says that they must be there, as .ci/run does."""
-    if there(JARS):
-        return
+    """Skip where the jars are missing; fail where they must be there."""
     said = "Kafka's jars are not in .kafka: run `make kafka`, which needs a way to Maven Central"
-    if os.environ.get("SKYBAND_KAFKA") == "needed":
+    if not needs_kafka():
+        pytest.skip(said)
+    if not there(JARS):
         pytest.fail(said)
-    pytest.skip(said)
 
 
 @contextmanager

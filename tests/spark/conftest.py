@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import skyband.spark as sbs
-from broker.server import connector
-from spark.forked import FORKED
+from broker.server import broker, connector, require_kafka
+from spark.forked import forking_python
 from spark.quick import SETTINGS
 
 
@@ -24,10 +24,21 @@ def java() -> None:
 @pytest.fixture(scope="session")
 def spark(java: None) -> Iterator[SparkSession]:
     """Two cores, and a task may fail once; in a zone whose clocks change within `test_pipeline.flights`."""
-    settings = {**SETTINGS, **FORKED, **connector(), "spark.sql.session.timeZone": "America/New_York"}
-    session = sbs.session("local[2,2]", **settings)
-    yield session
-    session.stop()
+    settings = {**SETTINGS, **connector(), "spark.sql.session.timeZone": "America/New_York"}
+    with forking_python() as python:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYSPARK_PYTHON", python)
+            session = sbs.session("local[2,2]", **settings)
+        yield session
+        session.stop()
+
+
+@pytest.fixture(scope="session")
+def address(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a Kafka broker."""
+    require_kafka()
+    with broker(tmp_path_factory.mktemp("broker")) as found:
+        yield found
 
 
 @pytest.fixture

@@ -25,6 +25,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import skyband as sb
 import skyband.spark as sbs
+from broker.server import connector
+from skyband.cli import app
 from spark.quick import SETTINGS
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]  # workers lack it
@@ -115,9 +117,18 @@ def to_batches(found: DataFrame, folder: Path) -> StreamingQuery:
 
 
 def drive(folder: Path) -> None:
-    """The driver to be killed."""
-    spark = sbs.session("local[2]", **SETTINGS, **{"spark.local.dir": str(folder / "local")})
-    to_parquet(changes(spark, folder, DAY), folder).awaitTermination()
+    """The driver to be killed: files to files; once a task of it sits in a trap, the command runs `run.toml` beside it.
+
+    (That task holds one core of three.)
+    """
+    spark = sbs.session("local[3]", **SETTINGS, **connector(), **{"spark.local.dir": str(folder / "local")})
+    spark.conf.set("spark.sql.shuffle.partitions", 2)
+    query = to_parquet(changes(spark, folder, DAY), folder)
+    if (folder / "run.toml").exists():
+        while not list(folder.glob("* sprung")):
+            time.sleep(0.05)
+        app(["run", str(folder / "run.toml")])
+    query.awaitTermination()
 
 
 if __name__ == "__main__":

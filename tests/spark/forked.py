@@ -1,24 +1,98 @@
-"""What the tests' Spark forks its Python workers from: what each of them would import is imported once, before.
+"""What the tests' Spark forks its Python processes from: what each of them would import is imported once, before.
 
-That is three seconds of a core for each worker, and the tests start a hundred. Spark's own daemon imports nothing,
-because pyarrow starts a thread; it is what runs under the command, the killed drivers and the cluster.
+Spark starts `python -m MODULE` for every stream, source and kind of worker: two to four seconds of a core for each. In
+the place of `python` it gets a script that asks a server for a fork of itself, with the caller's arguments, environment
+and streams. Spark's own Python is what runs under the command, the killed drivers and the cluster.
 """
 
 from __future__ import annotations
 
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import pandas  # noqa: F401
-import pyspark.worker  # noqa: F401
-from pyspark.daemon import manager
+SCRIPT = f"""#!/bin/sh
+[ "$1" = -m ] || exec {sys.executable} "$@"
+exec {sys.executable} -I -S -c '
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as line:
+    line.connect(sys.argv[1])
+    told = json.dumps([sys.argv[3:], dict(os.environ)]).encode()
+    socket.send_fds(line, [told], [0, 1, 2])
+    line.shutdown(socket.SHUT_WR)
+    line.recv(1)  # which returns when the other has ended
+' SOCKET "$@"
+"""
 
-import skyband.engines.certain.block  # and with it Numba
-import skyband.spark.operator  # noqa: F401
 
-FORKED = {
-    "spark.python.daemon.module": "spark.forked",
-    "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[1]),
-}
+@contextmanager
+def forking_python() -> Iterator[str]:
+    """The script's path, while the server runs."""
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    with TemporaryDirectory() as folder:  # the path of a socket must be short
+        script, place = Path(folder, "python"), Path(folder, "socket")
+        script.write_text(SCRIPT.replace("SOCKET", str(place)))
+        script.chmod(0o755)
+        command = [sys.executable, "-m", "spark.forked", str(place)]
+        with subprocess.Popen(command, env=env, stdin=subprocess.PIPE) as server:
+            yield str(script)
+            assert server.stdin is not None
+            server.stdin.close()  # which ends it
+
+
+def serve(place: str) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(place)
+        server.listen(64)
+        import pandas  # noqa: F401
+        import pyspark.worker  # noqa: F401
+
+        import skyband.engines.certain.block  # and with it Numba
+        import skyband.spark.merging
+        import skyband.spark.operator  # noqa: F401
+
+        gc.freeze()  # so that forks share what they only read
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+        while server.fileno() in select.select([server.fileno(), 0], [], [])[0]:
+            asks, _ = server.accept()
+            told, streams, _, _ = socket.recv_fds(asks, 1 << 20, 3)
+            while more := asks.recv(1 << 20):
+                told += more
+            if os.fork() == 0:
+                server.close()
+                arguments, environment = json.loads(told)
+                become(arguments, environment, streams)
+            for stream in streams:
+                os.close(stream)
+            asks.close()
+
+
+def become(arguments: list[str], environment: dict[str, str], streams: list[int]) -> None:
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = arguments
+    code = 1
+    try:
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+        code = 0
+    finally:
+        sys.stdout.flush()
+        os._exit(code)  # to take a large heap apart is half a second
+
 
 if __name__ == "__main__":
-    manager()
+    serve(sys.argv[1])

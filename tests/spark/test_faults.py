@@ -1,13 +1,9 @@
-"""Crashes: between triggers, in the middle of one, of a task. Changes come out as if nothing had happened."""
+"""Crashes between triggers, of a task and of a sink: changes come out as if nothing had happened. Of the driver:
+test_kill.py.
+"""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +18,6 @@ import skyband as sb
 import skyband.spark as sbs
 from contract.streams import Row, cells, same_rows
 from spark import faulty
-from spark.faulty import DAY
 from spark.shards import pushed
 from spark.test_pipeline import QUERIES, flights, read, run, stream, write
 
@@ -104,43 +99,3 @@ def test_a_task_or_a_sink_that_fails_is_run_again(spark: SparkSession, tmp_path:
     rows = told(pieces, SECONDS)
     for path in found:
         same_rows(cells(pq.read_table(path)), rows[int(path.stem)], f"batch and attempt {path.name}")
-
-
-# ---- the driver
-
-
-def until(happened: Callable[[], bool], driver: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 240
-    while not happened():
-        assert driver.poll() is None and time.monotonic() < deadline, log.read_text()
-        time.sleep(0.05)
-
-
-def kill_in_the_middle(folder: Path, sprung: Path) -> None:
-    """Run the driver until a task of it sits in a trap, then kill -9 it and its JVM; Spark's Python workers follow."""
-    log = folder / "log"
-    paths = [str(Path(__file__).parents[1]), *(str(Path(path).resolve()) for path in sys.path if path)]
-    with log.open("wb") as file:
-        driver = subprocess.Popen(
-            [sys.executable, "-m", "spark.faulty", str(folder)],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            stdout=file,
-            stderr=file,
-            start_new_session=True,
-        )
-        try:
-            until(sprung.exists, driver, log)
-            time.sleep(0.5)  # the trigger's other task ends, with its state and its file
-        finally:
-            os.killpg(driver.pid, signal.SIGKILL)
-            driver.wait()
-
-
-def test_kill_9_of_the_driver_in_the_middle_of_a_trigger(spark: SparkSession, tmp_path: Path) -> None:
-    pieces = cut(tmp_path, flights(300, zone=None), 3)
-    kill_in_the_middle(tmp_path, faulty.arm(tmp_path, "after", 1, "sleep"))
-    assert [(tmp_path / "checkpoint" / "commits" / name).exists() for name in "01"] == [True, False]
-    assert list((tmp_path / "checkpoint" / "state" / "0").glob("*/2.*"))  # some state went ahead
-    finish(faulty.to_parquet(faulty.changes(spark, tmp_path, DAY), tmp_path))
-    expected = [row for rows in told(pieces, DAY) for row in rows]
-    same_rows(read(spark.read.parquet(str(tmp_path / "out"))), expected, "each change once")

@@ -1,18 +1,12 @@
-"""`skyband run` between topics of a real broker: produced by a Kafka client, killed in the middle, read back, compared
-with the oracle.
-"""
+"""`skyband run` from topics of a real broker, produced by a Kafka client; killed in the middle: test_kill.py."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,19 +19,17 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import skyband as sb
-from broker.server import broker, connector, require_kafka
-from contract.streams import Row, same_rows
+from broker.server import connector
+from contract.streams import Row
 from skyband.dashboard.lines import Topic
 from skyband.dashboard.watch import Watch
 from skyband.errors import QueryError, RunError
-from skyband.kafka import Reader, change_of, current
 from skyband.oracle import Oracle
 from skyband.pipeline_file import pipeline_of
 from skyband.query import Query
 from skyband.spark.kafka import require_connector
 from skyband.spark.run import run
 from spark.quick import SETTINGS
-from spark.test_run import toml
 
 QUERIES: dict[str, Query] = {
     "hour": sb.TopK(2, by="delay", window=sb.Last("1 hour"), per="origin"),
@@ -57,13 +49,6 @@ BAD = {
     b'{"origin": "\xff"}': "not UTF-8",
     None: "no value",
 }
-
-
-@pytest.fixture(scope="module")
-def address(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    require_kafka()
-    with broker(tmp_path_factory.mktemp("broker")) as found:
-        yield found
 
 
 def create(address: str, *names: str, **settings: str) -> None:
@@ -199,89 +184,6 @@ def net(changes: Iterable[Row], query: str) -> Counter[tuple[Any, ...]]:
         if row["query"] == query:
             total[row.get("origin"), *named(row), row["score"]] += row["diff"]
     return Counter({key: count for key, count in total.items() if count})
-
-
-def kill_after(folder: Path, made: dict[str, Any], lines: int) -> None:
-    """The command in a process of its own, which is killed with its JVM when so many triggers have been told."""
-    made = {**made, "run": {**made["run"], "spark": {**made["run"]["spark"], "spark.local.dir": str(folder / "local")}}}
-    (folder / "run.toml").write_text(toml(made))
-    command = [sys.executable, "-c", "from skyband.cli import app; app()", "run", "run.toml"]
-    with subprocess.Popen(command, cwd=folder, stdout=-1, stderr=-1, text=True, start_new_session=True) as driver:
-        assert driver.stdout is not None and driver.stderr is not None
-        try:
-            for _ in range(lines):
-                assert driver.stdout.readline(), driver.stderr.read()
-        finally:
-            os.killpg(driver.pid, signal.SIGKILL)
-
-
-def test_kill_9_in_the_middle_and_nothing_is_lost_doubled_or_wrong(
-    address: str, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    create(address, "flights", "dead")
-    create(address, "answers", **{"segment.ms": "200"})
-    dice = random.Random(3)  # noqa: S311
-    stream: list[bytes | None] = [flight(dice, number) for number in range(600)]
-    for place, bad in zip(range(60, 600, 37), list(BAD) * 3, strict=False):
-        stream.insert(place, bad)
-    produce(address, "flights", stream[:450])
-    sink = {"format": "kafka", "topic": "answers"}
-    made = data(tmp_path, address, sink, "flights", MORE, dead_letters={"topic": "dead"})
-    kill_after(tmp_path, made, 2)
-    produce(address, "flights", stream[450:], 450)
-    assert run(pipeline_of(made), spark=spark) == 0
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    last = told[-1]["batch"]
-    for name in (f"{last}", f".{last}.crc"):  # as if the driver had died between the sink and the checkpoint
-        (tmp_path / "checkpoint" / "commits" / name).unlink()
-    assert run(pipeline_of(made), spark=spark) == 0
-    assert [json.loads(line)["batch"] for line in capsys.readouterr().out.splitlines()] == [last]
-
-    messages = consume(address, "answers")
-    reader, again = Reader(), Reader()
-    fresh = [message for message in messages if reader.new(message)]
-    assert len(fresh) < len(messages)  # the last trigger came twice
-    assert [change_of(message) for message in fresh] == list(again.changes(messages))
-    batches = triggers(tmp_path, consume(address, "flights"))
-    queries = QUERIES | MORE
-    oracle = Oracle(queries, id="kafka_id", time="time")
-    for number, rows in enumerate(batches):
-        expected = oracle.push(rows)
-        mine = [m for m in fresh if int(dict(m.headers)["trigger"].split()[1]) == number]
-        found = [change_of(message) for message in mine]
-        for query in queries:
-            assert net(found, query) == net(expected, query), (number, query)
-        # of count windows every change, each key's in order
-        keys = {(change["query"], *named(change)) for change in found if change["query"] in ("all", "alike")}
-        for key in keys:
-            steps, wanted = (
-                [(c["at"], c["score"], c["diff"]) for c in changes if (c["query"], *named(c)) == key]
-                for changes in (found, expected)
-            )
-            assert steps == wanted, key
-    assert sum(len(rows) for rows in batches) == 600
-
-    def answers(rows: list[Row]) -> None:
-        for name in queries:
-            found, wanted = (
-                [{"origin": r.get("origin"), "id": str(named(r)), "score": r["score"]} for r in some]
-                for some in ([r for r in rows if r["query"] == name], oracle.answer(name))
-            )
-            same_rows(found, wanted, f"the current answer of {name}")
-
-    answers(current(messages))
-    kept = compact(address, "answers", len(messages))
-    assert len(kept) < len(messages)
-    answers(current(kept))
-    letters = consume(address, "dead")
-    put = Counter(value for value in stream if value in BAD)
-    assert {letter.value for letter in letters} == set(put)
-    for letter in letters:
-        headers = dict(letter.headers)
-        assert headers["reason"].decode() == BAD[letter.value]
-        assert headers["topic"] == b"flights"
-    places = Counter((dict(m.headers)["partition"], dict(m.headers)["offset"]) for m in letters)
-    assert len(places) == put.total()
 
 
 def test_dead_letters_in_a_folder_and_the_answer_in_a_file(

@@ -1,6 +1,6 @@
 """kill -9 of a driver at random moments, again and again, all kinds of queries in it: `make faults`.
 
-`make test` kills drivers in test_faults.py and test_kafka.py, once each; a round here takes the start of a JVM.
+`make test` kills one in test_kill.py; a round here takes the start of a JVM.
 """
 
 from __future__ import annotations
