@@ -1,6 +1,7 @@
 """Processes to be killed: one for each kind pushes a stream, batch by batch, and leaves changes and a snapshot of each.
 
-`python -m faults.pusher FOLDER`, which forks, so that they share the imports. `<kind>/begun` names the process,
+`python -m faults.pusher FOLDER` loads what they need, once, and forks them for each line that it reads; when they have
+ended it writes how many failed. `<kind>/begun` names the process,
 `<kind>/changes/<number>` a batch's changes, `<kind>/snapshot` the Monitor and how many batches it has seen; all take
 their place by a rename, changes before the snapshot. So after a kill the last batch may be pushed again, and must bring
 the same.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -68,15 +70,30 @@ def play(folder: Path, name: str) -> None:
             put(folder / "snapshot", (number + 1).to_bytes(4, "big"), monitor.snapshot())
 
 
-def main(folder: Path) -> int:
-    """How many of the processes failed; to be killed is no failure."""
-    for name in KINDS:
-        if os.fork() == 0:
+def fork(folder: Path, name: str) -> None:
+    if os.fork() == 0:
+        code = 1
+        try:
             play(folder / name, name)
-            return 0
-    ends = [os.waitstatus_to_exitcode(os.wait()[1]) for _ in KINDS]
-    return sum(end not in (0, -signal.SIGKILL) for end in ends)
+            code = 0
+        except Exception:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+
+def main(folder: Path) -> None:
+    first, second = batches(0)[:2]
+    for kind in KINDS.values():
+        monitor = kind.monitor()
+        monitor.push(first)
+        sb.Monitor.restore(monitor.snapshot()).push(second)
+    for _ in sys.stdin:
+        for name in KINDS:
+            fork(folder, name)
+        ends = [os.waitstatus_to_exitcode(os.wait()[1]) for _ in KINDS]
+        print(sum(end not in (0, -signal.SIGKILL) for end in ends), flush=True)  # to be killed is no failure
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    main(Path(sys.argv[1]))

@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from contract.streams import cells
@@ -21,22 +23,36 @@ from skyband.oracle import Oracle
 TESTS = Path(__file__).parents[1]
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
+@contextmanager
+def nursery(folder: Path) -> Iterator[subprocess.Popen[str]]:
     env = {**os.environ, "PYTHONPATH": str(TESTS)}
-    return subprocess.Popen([sys.executable, "-m", "faults.pusher", str(folder)], env=env)
+    command = [sys.executable, "-m", "faults.pusher", str(folder)]
+    with subprocess.Popen(command, env=env, stdin=-1, stdout=-1, text=True) as process:
+        yield process
+
+
+def begin(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    print(file=process.stdin, flush=True)
+
+
+def failed(process: subprocess.Popen[str]) -> int:
+    """How many of this round, when all have ended."""
+    assert process.stdout is not None
+    return int(process.stdout.readline())
 
 
 def pushed(folder: Path, kind: str) -> int:
     return len(list((folder / kind / "changes").glob("[0-9]*")))
 
 
-def kill_at_random(folder: Path, dice: random.Random) -> None:
+def kill_at_random(process: subprocess.Popen[str], folder: Path, dice: random.Random) -> None:
     """Each kind's process after a few of the batches that are left to it, at any point of the next."""
     wanted = {}
     for kind in KINDS:
         (folder / kind / "begun").unlink(missing_ok=True)
         wanted[kind] = min(pushed(folder, kind) + dice.randrange(2 * BATCHES // (3 * ROUNDS)), BATCHES - 2)
-    process = start(folder)
+    begin(process)
     deadline = time.monotonic() + 240
     while wanted:
         assert process.poll() is None and time.monotonic() < deadline
@@ -46,17 +62,19 @@ def kill_at_random(folder: Path, dice: random.Random) -> None:
                 os.kill(int((folder / kind / "begun").read_text()), signal.SIGKILL)
                 del wanted[kind]
         time.sleep(0.002)  # looking is work, too
-    assert process.wait() == 0
+    assert failed(process) == 0
 
 
 def test_kill_9_at_random_moments(tmp_path: Path) -> None:
     for name in KINDS:
         (tmp_path / name).mkdir()
     dice = random.Random(1)  # noqa: S311
-    for _ in range(ROUNDS):
-        kill_at_random(tmp_path, dice)
-    assert all(pushed(tmp_path, name) < BATCHES for name in KINDS)  # the last kill, too, was on the way
-    assert start(tmp_path).wait(240) == 0
+    with nursery(tmp_path) as process:
+        for _ in range(ROUNDS):
+            kill_at_random(process, tmp_path, dice)
+        assert all(pushed(tmp_path, name) < BATCHES for name in KINDS)  # the last kill, too, was on the way
+        begin(process)
+        assert failed(process) == 0
     for name, kind in KINDS.items():
         oracle = Oracle(kind.queries, **kind.options)
         expected = [change for batch in batches(0) for change in oracle.push(batch.to_pylist())]
