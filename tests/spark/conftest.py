@@ -22,15 +22,21 @@ def java() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(java: None) -> Iterator[SparkSession]:
+def python() -> Iterator[str]:
+    """What Spark takes for PYSPARK_PYTHON."""
+    with forking_python() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def spark(java: None, python: str) -> Iterator[SparkSession]:
     """Two cores, and a task may fail once; in a zone whose clocks change within `test_pipeline.flights`."""
     settings = {**SETTINGS, **connector(), "spark.sql.session.timeZone": "America/New_York"}
-    with forking_python() as python:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PYSPARK_PYTHON", python)
-            session = sbs.session("local[2,2]", **settings)
-        yield session
-        session.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", python)
+        session = sbs.session("local[2,2]", **settings)
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 Spark starts `python -m MODULE` for every stream, source and kind of worker: two to four seconds of a core for each. In
 the place of `python` it gets a script that asks a server for a fork of itself, with the caller's arguments, environment
-and streams. Spark's own Python is what runs under the command, the killed drivers and the cluster.
+and streams. Spark's own Python is what runs under the command in a pipe, and in a cluster.
 """
 
 from __future__ import annotations

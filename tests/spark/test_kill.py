@@ -48,7 +48,7 @@ def asked(folder: Path, address: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def killed(java: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def killed(java: None, python: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its folder: a task of the files' second trigger had told all and sat in a trap, two of Kafka's were told."""
     folder = tmp_path_factory.mktemp("killed")
     cut(folder, flights(300, zone=None), 3)
@@ -66,7 +66,7 @@ def killed(java: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.
     with said.open("wb") as errors, out.open("wb") as written:
         driver = subprocess.Popen(
             [sys.executable, "-m", "spark.faulty", str(folder)],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYSPARK_PYTHON": python},
             stdout=written,
             stderr=errors,
             start_new_session=True,

@@ -178,6 +178,7 @@ def test_the_command_in_a_pipe_stops_cleanly_and_goes_on(
     made = data(tmp_path, {"format": "parquet", "path": str(tmp_path / "out")}, 100_000)
     made["source"]["rows_per_second"] = 2000
     del made["run"]["trigger"]
+    made["run"]["master"] = "local[1]"  # each Python worker that this Spark starts is a second of a core, or five
     (tmp_path / "first.toml").write_text(toml(made))
     command = [sys.executable, "-c", "from skyband.cli import app; app()", "run"]
     told = []
