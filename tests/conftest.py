@@ -1,10 +1,13 @@
-"""Shared by all tests: one Spark session, however many workers."""
+"""Shared by all tests: one Spark session, however many workers; what runs mutants, one for each worker."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+from mutation import Suite, nursery
 
 _FILES = (
     "pipeline",
@@ -37,3 +40,9 @@ def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
             return "spark" if any(file in nodeid for file in STARTS_SPARK) else nodeid
 
     return OneSession(config, log)
+
+
+@pytest.fixture(scope="session")
+def suite() -> Iterator[Suite]:
+    with nursery() as run:
+        yield run

@@ -14,10 +14,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
-
-import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 PATIENCE = 90  # seconds of work; a mutant that never ends is a dead one
@@ -28,9 +27,14 @@ Mutant: TypeAlias = tuple[str, str, str, tuple[str, ...]]
 
 #: Loads what all runs need and forks a run for each line it reads: a copy of the package, and where to write.
 NURSERY = """
-import os, signal, sys
-import hypothesis, numba, numpy, pyarrow.compute, pytest, sqlglot
+import gc, os, signal, sys
+import _hypothesis_pytestplugin, anyio.pytest_plugin, hypothesis, numpy, pyarrow.compute, pytest, sqlglot
+import hypothesis.internal.conjecture.engine
+from numba.core.registry import cpu_target
 
+cpu_target.typing_context.refresh()
+cpu_target.target_context.refresh()
+gc.freeze()
 for line in sys.stdin:
     source, log, *tests = line.rstrip("\\n").split("\\t")
     if not (child := os.fork()):
@@ -54,18 +58,18 @@ ARGUMENTS += [word for kind in QUIET for word in ("-W", f"ignore::{kind}")]
 Suite: TypeAlias = Callable[[Path, tuple[str, ...]], tuple[int, str]]
 
 
-@pytest.fixture(scope="module")
-def suite() -> Iterator[Suite]:
+@contextmanager
+def nursery() -> Iterator[Suite]:
     """Runs the contract suite over a copy of the package; returns the exit code and what was written."""
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "SKYBAND_KILL": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     code = NURSERY.replace("PATIENCE", str(PATIENCE))
     command = [sys.executable, "-c", code, *ARGUMENTS]
     with subprocess.Popen(
         command, env=environment, cwd=REPOSITORY, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as nursery:
-        assert nursery.stdin is not None
-        assert nursery.stdout is not None
-        asks, answers = nursery.stdin, nursery.stdout
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asks, answers = process.stdin, process.stdout
 
         def run(source: Path, tests: tuple[str, ...]) -> tuple[int, str]:
             log = source / "log"

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mutation import Mutant, Suite, all_apply, chosen, dies, passes, suite
-
-__all__ = ["suite"]  # the fixture
+from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
 OBJECTS, STEPS, SWEEPING, REGISTER, COUNTING, LEADERS = (
     f"kernels/{name}.py" for name in ("objects", "gathering", "sweeping", "register", "counting", "leaders")

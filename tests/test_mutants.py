@@ -10,9 +10,7 @@ from typing import TypeAlias
 
 import pytest
 
-from mutation import Mutant, Suite, all_apply, chosen, dies, passes, suite
-
-__all__ = ["suite"]  # the fixture
+from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
 STRICT = "kernels/strict.py"
 AHEAD = "kernels/lookahead.py"

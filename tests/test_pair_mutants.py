@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mutation import Mutant, Suite, all_apply, chosen, dies, passes, suite
-
-__all__ = ["suite"]  # the fixture
+from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
 BAND, SEARCH, STEPS, NAIVE = (f"kernels/pair_{name}.py" for name in ("band", "search", "steps", "naive"))
 READING, SCORES = "kernels/pair_reading.py", "kernels/pair_scores.py"

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mutation import Mutant, Suite, all_apply, chosen, dies, passes, suite
-
-__all__ = ["suite"]  # the fixture
+from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
 STEPS, FRONTS, PREFIXES, MARKS = (f"kernels/{name}.py" for name in ("doubting", "fronts", "prefixes", "marks"))
 UNCERTAIN = "engines/uncertain/"
