@@ -7,6 +7,7 @@ compiled when it is met; nothing depends on this file but time.
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import warnings
@@ -122,7 +123,9 @@ TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
 
 def main() -> None:
     if len(sys.argv) == 1:
-        runs = [subprocess.Popen([sys.executable, "-m", "tests.warm", str(which)]) for which in range(len(TASKS))]
+        plain = {**os.environ, "NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}  # of what it tries in vain: a twentieth
+        commands = [[sys.executable, "-m", "tests.warm", str(which)] for which in range(len(TASKS))]
+        runs = [subprocess.Popen(command, env=plain) for command in commands]
         sys.exit(max(run.wait() for run in runs))
     warnings.simplefilter("error")
     gc.disable()  # the compiler makes many objects and keeps them: a tenth of its time
