@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := bash
 .DEFAULT_GOAL := help
+unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
 .PHONY: help demo test kafka cluster-test faults soak mutants axe check docs bench bench-peers lock clean
 

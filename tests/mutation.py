@@ -81,7 +81,8 @@ def nursery() -> Iterator[Suite]:
 
 
 def copy_of_the_package(to: Path) -> Path:
-    shutil.copytree(REPOSITORY / "src" / "skyband", to / "skyband", ignore=shutil.ignore_patterns("__pycache__"))
+    """With the bytecode of what is not changed, and without compiled kernels."""
+    shutil.copytree(REPOSITORY / "src" / "skyband", to / "skyband", ignore=shutil.ignore_patterns("*.nb?"))
     return to
 
 

@@ -16,8 +16,9 @@ import signal
 import socket
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -85,13 +86,15 @@ def become(arguments: list[str], environment: dict[str, str], streams: list[int]
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = arguments
-    code = 1
     try:
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
-        code = 0
-    finally:
+    except SystemExit:
+        pass
+    except BaseException:
+        traceback.print_exc()
+    with suppress(OSError, ValueError):  # who was a daemon has closed it
         sys.stdout.flush()
-        os._exit(code)  # to take a large heap apart is half a second
+    os._exit(0)  # to take a large heap apart is half a second
 
 
 if __name__ == "__main__":
