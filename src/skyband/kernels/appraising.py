@@ -6,6 +6,7 @@ that dominate would not stay right.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from skyband.kernels.pieces import (
 from skyband.kernels.records import NEVER
 from skyband.kernels.sweeping import raise_top
 
-FUTURES = 24  # that are tried for each number of rows more
+HOPELESS = 1e-6  # a chance to be an answer
 
 
 class Sheet(NamedTuple):
@@ -167,28 +168,36 @@ def above_score(scores: Floats, size: int, score: float) -> Any:
 
 
 @uncounted
-def imagine(recipe: Recipe, sheet: Sheet, o: int, n: int, j: int, recent: Records, repeat: int, scratch: Floats) -> Any:
-    """The score of an object with n rows more, of values that have come lately; j: which of many possible futures."""
-    d, kinds = len(recipe.lows), recent.shape[1]
-    for p in range(d):
-        scratch[p] = sheet.values[o * d + p]
-    left = n
-    for t in range(d if repeat == ONCE else n):
-        p = (t + j) % d
-        if left == 0:
-            break
-        if repeat == ONCE and (sheet.masks[o] >> p) & 1:
-            continue
-        value = recent[p, (j * (2 * t + 3) + 5 * t) % kinds]
-        fresh = sheet.counts[o * d + p] == 0
-        if repeat == TOTAL and not fresh:
-            scratch[p] += value
-        elif repeat == MOST:
-            scratch[p] = max(scratch[p], value)
-        else:
-            scratch[p] = value
-        left -= 1
-    return combine(recipe, scratch, 0)
+def likely(score: float, left: float, K: int, top: Floats, full: int, every: Floats, lately: Floats) -> Any:
+    """How likely an instance of this score is to be an answer at the end of its life.
+
+    When it expires, those above it are the newer ones that are so now, and the share of a window that is still to
+    come.
+    """
+    newer, above = above_score(top, full, score), above_score(every, len(every), score)
+    above = min(above, 8 * (above_score(lately, len(lately), score) + 1))
+    expected = 1.3 * left * above + 1.0  # some will rise above it
+    return 0.5 * math.erfc((newer + expected - K + 0.5) / np.sqrt(2.0 * expected))
+
+
+@uncounted
+def risk(risks: Records, m: int, silence: float) -> Any:
+    """How many rows more come, on the average, until an object of m parts has been silent for so long."""
+    bins = risks.shape[1] - 1
+    at = min(max(silence, 0.0), 1.0) * bins
+    b = min(int(at), bins - 1)
+    return risks[m, b] + (at - b) * (risks[m, b + 1] - risks[m, b])
+
+
+@uncounted
+def foresee(risks: Records, m: int, silent: float, left: float, odds: Floats) -> None:
+    """How likely an object of m parts is to get so many rows more: 0, 1, 2 ..., while an instance lives."""
+    reached, more = 1.0, 1.0 - np.exp(risk(risks, m, silent) - risk(risks, m, silent + left))
+    for n in range(len(odds) - 1):
+        odds[n] = reached * (1.0 - more)
+        reached *= more
+        more = 1.0 - np.exp(-risk(risks, min(m + n + 1, len(risks) - 1), left / (n + 2)))  # as if they came evenly
+    odds[len(odds) - 1] = reached
 
 
 @uncounted_kernel
@@ -199,20 +208,16 @@ def weigh(
     g: int,
     K: int,
     length: int,
-    chances: Records,  # by parts, by how long ago the object was seen last: of so many rows more
-    ages: Floats,
+    risks: Records,  # by parts: of a row more, added up over a silence
     seen: Records,  # by object: when its last row came
-    recent: Records,  # by part: values that have come lately
+    drawn: Records,  # by rows more, part and future: values that have come lately
     every: Floats,  # the scores of all objects, rising
-    lately: Floats,  # of those that were seen in the last quarter of a window: values may have another scale by now
+    lately: Floats,  # of those that were seen in the last eighth of a window: values may have another scale by now
     repeat: int,
     scratch: Floats,
+    odds: Floats,
 ) -> None:
-    """How likely each instance is to be an answer at the end of its life.
-
-    When it expires, those above it are the newer ones that are so now, and the share of a window that is still to
-    come.
-    """
+    """How likely each instance is to be an answer at the end of its life."""
     rows, head, now, d = store.rows, store.packs[g]["head"], store.packs[g]["now"], len(recipe.lows)
     size, full, top = store.packs[g]["size"], 0, sheet.top
     for i in range(size):
@@ -229,20 +234,32 @@ def weigh(
         if sheet.wanted[i] == 0.0:
             left = 1.0 - (now - rows[r]["stamp"]) / length
             silent = (now - seen[o]) / length
-            b = 0
-            while b + 1 < len(ages) and ages[b + 1] <= silent:
-                b += 1
-            m, chance = sheet.parts[i], 0.0
-            for n in range(chances.shape[2]):
-                futures = 1 if n == 0 else FUTURES
-                for j in range(futures if chances[m, b, n] > 0.0 else 0):
-                    score = imagine(recipe, sheet, o, n, j, recent, repeat, scratch)
-                    newer = above_score(top, full, score)
-                    above = above_score(every, len(every), score)
-                    above = min(above, 4 * (above_score(lately, len(lately), score) + 1))
-                    expected = 1.3 * left * above + 1.0  # some will rise above it
-                    likely = 1.0 / (1.0 + np.exp(-1.7 * (K - 0.5 - newer - expected) / np.sqrt(expected)))
-                    chance += chances[m, b, n] / futures * likely
+            low, high = 0, len(every)  # below which score it is hopeless
+            while low < high:
+                middle = (low + high) // 2
+                if likely(every[middle], left, K, top, full, every, lately) > HOPELESS:
+                    high = middle
+                else:
+                    low = middle + 1
+            floor = every[low - 1] if low else -np.inf
+            foresee(risks, sheet.parts[i], silent, left, odds)
+            chance = odds[0] * likely(sheet.current[i], left, K, top, full, every, lately)
+            most = min(len(drawn), d - sheet.parts[i]) if repeat == ONCE else len(drawn)
+            for j in range(drawn.shape[2]):
+                for p in range(d):
+                    scratch[p] = sheet.values[o * d + p]
+                p = j % d
+                for t in range(most):
+                    while repeat == ONCE and (sheet.masks[o] >> p) & 1:
+                        p = p + 1 if p + 1 < d else 0
+                    value = drawn[t, p, j]
+                    if repeat == TOTAL and sheet.counts[o * d + p] > 0:
+                        value += scratch[p]
+                    scratch[p] = max(scratch[p], value) if repeat == MOST else value
+                    score = combine(recipe, scratch, 0)
+                    if score > floor:
+                        chance += odds[t + 1] / drawn.shape[2] * likely(score, left, K, top, full, every, lately)
+                    p = p + 1 if p + 1 < d else 0
             sheet.wanted[i] = chance
         current = sheet.current[i]
         if full < len(top) or current > top[0]:

@@ -239,9 +239,8 @@ class Approximate(Parts):
         """How many instances there are, in one group or in all."""
         groups = np.arange(len(self.packs)) if group is None else np.array([group])
         rows, _ = self._live(groups)
-        order = np.lexsort((rows["stamp"], rows["object"]))
-        other = (np.diff(rows["object"][order]) != 0) | (np.diff(rows["stamp"][order]) != 0)
-        return int(other.sum()) + (len(rows) > 0)
+        leads = (rows["older"] < 0) | (self.rows["stamp"][rows["older"]] != rows["stamp"])
+        return int(leads.sum())
 
     def size_of(self, query: int) -> int:
         return self._instances() + int(self.shadow.kept.sum())

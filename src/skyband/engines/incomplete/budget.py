@@ -3,17 +3,18 @@
 Idea: whether an instance will be an answer depends on how many parts its object has, on how long ago it was seen
 last, and on how long the instance still lives. How often a row more comes after which silence is learnt from all
 objects that are kept, the shadows among them, for as long as they are: who goes tells nothing any more, but nothing
-wrong either (rows that came over time spent waiting, as in a life table). The values of such rows are drawn from those
-that have come lately. The score it would have then is held against the others: those newer ones that are above it now,
-and as many more as are above it in the whole window, or in four times its last quarter if values have become smaller,
-for the share of the window that is still to come. So each instance has a chance. When there are as many instances as
-the budget allows, a twentieth of them goes: those of the smallest chance.
+wrong either (rows that came over time spent waiting, as in a life table). Where little is known of a silence, the one
+just shorter speaks for it. The values of such rows are those that have come lately, each once. The score it would have
+then is held against the others: those newer ones that are above it now, and as many more as are above it in the whole
+window, or in eight times its last eighth if values have become smaller, for the share of the window that is still to
+come. So each instance has a chance. When there are nearly as many instances as the budget allows, a tenth of them goes:
+those of the smallest chance.
 
 `budget` counts all that is kept, the rows of the shadows among them (about a tenth of it); 20 times k unless it is
 given. Memory is bounded by it, whatever the window: an instance has at most one row for each part, and three numbers
 for each object say what was seen of it. With `repeat` the same: rows that come again are rows more.
 
-Cost: one sweep of the budget for each twentieth of it that arrives.
+Cost: one sweep of the budget for each tenth of it that arrives.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from skyband.kernels.appraising import Sheet, weigh
 from skyband.kernels.records import NEVER
 from skyband.tuning import Tuning
 
-AGES = np.array([0.0, 1 / 32, 1 / 16, 3 / 32, 1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2])  # shares of the window
-ENDS = np.append(AGES[1:], 1.0)
+BINS = 32  # of a window: silences are told apart by them
 VALUES = 61  # of each part, that have come lately
+STRIDE = 10  # through them for the second row more, and so on by its powers: no two rows more go together
 REMEMBERED = 400  # rows that came after a silence, for each number of parts
-PRIOR = 0.25  # windows of silence that count as the usual, where little is known
+PRIOR = 0.25  # windows of waiting at a silence that count as those at the one just shorter
 USUAL = 20  # times k
 
 
@@ -65,7 +66,8 @@ class BUDGET(Approximate):
         return NEVER
 
     def _is_full(self, group: int) -> bool:
-        return self._instances(group) >= self._room(group) - 1
+        room = self._room(group)
+        return self._instances(group) >= room - max(1, room // 40)
 
     def _patience(self, group: int) -> int:
         """Each arrival is one instance and one shadow more at most."""
@@ -81,8 +83,8 @@ class BUDGET(Approximate):
 
     def _new_lore(self) -> dict[str, Records]:
         return {
-            "comes": np.zeros((self.d + 1, len(AGES))),
-            "waits": np.zeros((self.d + 1, len(AGES))),
+            "comes": np.zeros((self.d + 1, BINS)),
+            "waits": np.zeros((self.d + 1, BINS)),
             "recent": np.tile(self.recipe.highs[:, None], (1, VALUES)),
             "filled": np.zeros(self.d, np.int64),
             "met": np.zeros((self.budget + 2, 4), np.int64),
@@ -92,28 +94,31 @@ class BUDGET(Approximate):
         """The values that have come lately, and who has come again after which silence."""
         lore = self.lore.setdefault(group, self._new_lore())
         for part in range(self.d):
-            mine = values[parts == part][-VALUES:]
-            places = (
-                int(lore["filled"][part]) + int((parts == part).sum()) - len(mine) + np.arange(len(mine))
-            ) % VALUES
-            lore["recent"][part, places] = mine
-            lore["filled"][part] += int((parts == part).sum())
-        met = self.met.setdefault(group, {})
+            mine = values[parts == part]
+            places = int(lore["filled"][part]) + np.arange(len(mine))
+            lore["recent"][part, places[-VALUES:] % VALUES] = mine[-VALUES:]
+            lore["filled"][part] += len(mine)
+        met, again = self.met.setdefault(group, {}), []
         for name, part, stamp in zip(names.tolist(), parts.tolist(), stamps.tolist(), strict=True):
             seen, last, since = met.get(name, (0, pieces.NOWHERE, 0))
             if stamp - last < self.length:
-                m, now = seen.bit_count(), max(stamp, last)
-                self._wait(lore, np.array([[m, last, since]]), now)
-                lore["comes"][m, np.searchsorted(AGES, (now - last) / self.length, "right") - 1] += 1
+                now = max(stamp, last)
+                again.append((seen.bit_count(), last, since, now))
                 met[name] = (seen | 1 << part, now, now)
             else:
                 met[name] = (1 << part, stamp, stamp)
+        if again:
+            silent = np.array(again)
+            self._wait(lore, silent)
+            bins = ((silent[:, 3] - silent[:, 1]) / self.length * BINS).astype(np.int64)
+            np.add.at(lore["comes"], (silent[:, 0], np.minimum(bins, BINS - 1)), 1)
 
-    def _wait(self, lore: dict[str, Records], silent: Ints, now: int) -> None:
-        """Objects (of so many parts, seen last at, looked at last at) have been silent until now."""
-        begin, end = (silent[:, 2:] - silent[:, 1:2]) / self.length, (now - silent[:, 1:2]) / self.length
-        spent = np.clip(end, AGES, ENDS) - np.clip(begin, AGES, ENDS)
-        np.add.at(lore["waits"], silent[:, 0], spent)
+    def _wait(self, lore: dict[str, Records], silent: Ints) -> None:
+        """Objects (of so many parts, seen last at, looked at last at) have been silent until a time."""
+        _, last, since, until = (column[:, None] for column in silent.T)
+        bins = np.arange(BINS) / BINS
+        begin, end = (np.clip((time - last) / self.length, bins, bins + 1 / BINS) for time in (since, until))
+        np.add.at(lore["waits"], silent[:, 0], end - begin)
 
     def _prune(self, group: int, alive: Bools, serial: int, out: Records, step: Records) -> Records:
         out = super()._prune(group, alive, serial, out, step)
@@ -121,27 +126,29 @@ class BUDGET(Approximate):
         self.met[group] = {name: one for name, one in self.met[group].items() if name in stay}
         return out
 
-    def _chances(self, group: int) -> Records:
-        """Of so many rows more, by how many parts an object has and how long it has been silent."""
+    def _risks(self, group: int) -> Records:
+        """Of a row more, by how many parts an object has, added up over how long it has been silent."""
         lore, met, now = self.lore[group], self.met[group], int(self.packs["now"][group])
-        self._wait(lore, np.array([(seen.bit_count(), last, since) for seen, last, since in met.values()]), now)
+        self._wait(lore, np.array([(seen.bit_count(), last, since, now) for seen, last, since in met.values()]))
         self.met[group] = {name: (seen, last, now) for name, (seen, last, _) in met.items()}
         comes, waits = lore["comes"], lore["waits"]
-        usual = (comes.sum(axis=1, keepdims=True) + 0.5) / (waits.sum(axis=1, keepdims=True) + 0.5)
-        rates = (comes + PRIOR * usual) / (waits + PRIOR)
+        rates, before = np.zeros((self.d + 1, BINS + 1)), (comes.sum(axis=1) + 0.5) / (waits.sum(axis=1) + 0.5)
+        for b in range(BINS):
+            before = rates[:, b + 1] = (comes[:, b] + PRIOR * before) / (waits[:, b] + PRIOR)
         old = comes.sum(axis=1) > REMEMBERED
         comes[old] *= 0.5  # what was long ago counts less
         waits[old] *= 0.5
-        more = 1.0 - np.exp(-np.cumsum((rates * (ENDS - AGES))[:, ::-1], axis=1)[:, ::-1])
         if self.repeat == pieces.ONCE:
-            more[self.d] = 0.0
-        chances = np.zeros((self.d + 1, len(AGES), self._futures + 1))
-        chances[:, :, 0] = 1.0 - more
-        for n in range(1, self._futures + 1):
-            after = np.append(chances[1:, 0, n - 1], chances[self.d, 0, n - 1])
-            chances[:, :, n] = more * after[:, None]
-        normal: Records = chances / chances.sum(axis=2, keepdims=True)
-        return normal
+            rates[self.d] = 0.0
+        added: Records = np.cumsum(rates, axis=1) / BINS
+        return added
+
+    def _drawn(self, group: int) -> Records:
+        """By how many rows more, part and future: a value that has come lately. Each comes once, spread evenly."""
+        strides = np.array([pow(STRIDE, t, VALUES) for t in range(self._futures)])
+        places = strides[:, None] * np.arange(VALUES) % VALUES
+        drawn: Records = np.sort(self.lore[group]["recent"], axis=1)[:, places]
+        return np.ascontiguousarray(drawn.swapaxes(0, 1))
 
     def _last_seen(self, group: int) -> Ints:
         """By object: when its last row came. An instance that has gone may have left it to an older one."""
@@ -159,8 +166,8 @@ class BUDGET(Approximate):
         return scored
 
     def _choose(self, group: int, sheet: Sheet) -> Bools:
-        lore, seen, things = self.lore[group], self._last_seen(group), self._objects(group)
-        lately = things[seen[things] > self.packs["now"][group] - self.length // 4]
+        seen, things = self._last_seen(group), self._objects(group)
+        lately = things[seen[things] > self.packs["now"][group] - self.length // 8]
         weigh(
             self.store,
             self.recipe,
@@ -168,18 +175,18 @@ class BUDGET(Approximate):
             group,
             self.K,
             self.length,
-            self._chances(group),
-            AGES,
+            self._risks(group),
             seen,
-            lore["recent"],
+            self._drawn(group),
             np.sort(self.sights["score"][things]),
             np.sort(self.sights["score"][lately]),
             self.repeat,
             np.empty(self.d),
+            np.empty(self._futures + 1),
         )
         wanted = np.where(np.isnan(sheet.wanted), -np.inf, sheet.wanted)
         room = self._room(group)
-        most = max(self.K, room - max(2, room // 20))
+        most = max(self.K, room - max(2, room // 10))
         best = np.lexsort((-np.arange(len(wanted)), -wanted))[:most]  # of equal chances the newer stay
         keep = np.zeros(len(wanted), np.bool_)
         keep[best] = True
