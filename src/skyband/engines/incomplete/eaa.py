@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Arrivals, Bools, Ints
-from skyband.engines.incomplete.parts import Parts, Records
+from skyband.engines.incomplete.parts import Parts
+from skyband.engines.incomplete.room import Records, within
 from skyband.kernels import pieces
 from skyband.kernels.assembling import Columns
 from skyband.kernels.combine import score_of
@@ -62,13 +63,10 @@ class EAA(Parts):
         """The sorted lists lie as the order does."""
         starts, sizes = self.packs["start"].copy(), self.listed
         super()._lay_order(rooms)
-        ends = np.cumsum(sizes)
-        within = np.arange(sizes.sum()) - np.repeat(ends - sizes, sizes)
+        to, of = np.repeat(self.packs["start"], sizes) + within(sizes), np.repeat(starts, sizes) + within(sizes)
         for name in ("bests", "currents"):
             moved = np.zeros(len(self.order), np.int32)
-            moved[np.repeat(self.packs["start"], sizes) + within] = getattr(self, name)[
-                np.repeat(starts, sizes) + within
-            ]
+            moved[to] = getattr(self, name)[of]
             setattr(self, name, moved)
 
     @property

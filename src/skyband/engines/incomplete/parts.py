@@ -9,211 +9,26 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skyband.engines.certain.arena import recast
 from skyband.engines.certain.bands import Bands
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints, Ranked
-from skyband.engines.incomplete.register import ENTRY, Register
+from skyband.engines.incomplete.register import ENTRY
+from skyband.engines.incomplete.room import Records, Room
+from skyband.engines.incomplete.room import within as within
 from skyband.errors import StateError
 from skyband.kernels import pieces
-from skyband.kernels.assembling import (
-    DONE,
-    GROWN,
-    KEEP,
-    LISTS,
-    ORDER,
-    OUT,
-    Columns,
-    flush,
-    rebuild,
-    survey,
-    take_pieces,
-)
-from skyband.kernels.combine import Recipe
-from skyband.kernels.pieces import ASKED, FACTS, FRONT, PACK, PIECE, ROW, SIGHT, THING, TOLD, VIEW, Store
-from skyband.kernels.records import BITS, CHANGE, NEVER
+from skyband.kernels.assembling import DONE, GROWN, KEEP, Columns, flush, survey, take_pieces
+from skyband.kernels.pieces import PACK, PIECE, SIGHT, TOLD
+from skyband.kernels.records import BITS, CHANGE
 from skyband.kernels.routing import stable_order
-from skyband.tuning import Tuning
-
-Records = NDArray[Any]
-REPEATS = {None: pieces.ONCE, "last": pieces.LAST, "max": pieces.MOST, "sum": pieces.TOTAL}
-SMALLEST = 64  # rows and objects that there is room for at first
-NOWHERE = pieces.NOWHERE
-BEGINNING = -(2**62)
 
 
-class Parts:
+class Parts(Room):
     """The objects of every group, for up to 32 queries at once."""
 
     name = ""
-    least = 32  # rows that a group may have without a sweep
     rule = KEEP
-
-    def __init__(
-        self,
-        asked: tuple[Asked, ...],
-        tuning: Tuning,
-        *,
-        timed: bool,
-        quiet: bool,
-        recipe: Recipe,
-        repeat: str | None,
-        register: Register | None = None,
-    ) -> None:
-        self.tuning, self.timed, self.quiet = tuning, timed, quiet
-        self.recipe, self.repeat = recipe, REPEATS[repeat]
-        self.register = register
-        self.d = len(recipe.lows)
-        self.held = np.empty(0, CHANGE)  # nothing waits: a quiet batch is compared when it ends
-        self.facts = np.zeros(FACTS, np.int64)
-        self._set_queries(asked)
-        self._empty()
-
-    def _set_queries(self, asked: tuple[Asked, ...]) -> None:
-        lengths = sorted({one.length for one in asked})
-        self.views = np.zeros(len(lengths), VIEW)
-        self.views["length"] = lengths
-        self.queries = np.zeros(len(asked), ASKED)
-        self.queries["k"] = [one.k for one in asked]
-        self.queries["view"] = [lengths.index(one.length) for one in asked]
-        np.maximum.at(self.views["k"], self.queries["view"], self.queries["k"])
-        self.views["most"] = self.views["k"] + np.maximum(self.views["k"], 16)
-
-    def _empty(self) -> None:
-        V = len(self.views)
-        self.facts[:] = 0
-        self.facts[pieces.FREE_ROW] = self.facts[pieces.FREE_THING] = -1
-        self.rows, self.things = np.zeros(0, ROW), np.zeros(0, THING)
-        self.sights, self.told, self.values = np.zeros(0, SIGHT), np.zeros(0, TOLD), np.zeros(0)
-        self.table = np.full(4, -1, np.int32)
-        self.order, self.lists = np.zeros(0, np.int32), np.zeros(0, np.int32)
-        self.packs, self.fronts = np.zeros(0, PACK), np.zeros(0, FRONT)
-        self.touched, self.waiting = np.zeros(0, np.int32), np.zeros(0, np.int32)
-        self._more_room(SMALLEST, SMALLEST)
-        assert len(self.sights) == V * len(self.things)
-
-    @property
-    def groups(self) -> Records:
-        return self.packs
-
-    @property
-    def store(self) -> Store:
-        return Store(
-            self.rows,
-            self.things,
-            self.sights,
-            self.told,
-            self.values,
-            self.table,
-            self.order,
-            self.packs,
-            self.fronts,
-            self.lists,
-            self.touched,
-            self.waiting,
-            self.facts,
-        )
-
-    # --- room
-
-    def _more_room(self, rows: int, things: int) -> None:
-        """So many more places for rows and for objects."""
-        V, old = len(self.views), len(self.rows)
-        more = np.zeros(rows, ROW)
-        more["object"] = -1
-        more["older"] = np.arange(old + 1, old + rows + 1)
-        if rows:
-            more["older"][-1] = self.facts[pieces.FREE_ROW]
-            self.facts[pieces.FREE_ROW] = old
-        self.rows = np.concatenate([self.rows, more])
-        old = len(self.things)
-        new = np.zeros(things, THING)
-        new["group"] = -1
-        new["oldest"] = np.arange(old + 1, old + things + 1)
-        if things:
-            new["oldest"][-1] = self.facts[pieces.FREE_THING]
-            self.facts[pieces.FREE_THING] = old
-        self.things = np.concatenate([self.things, new])
-        self.sights = np.concatenate([self.sights, np.zeros(V * things, SIGHT)])
-        self.told = np.concatenate([self.told, np.zeros(V * things, TOLD)])
-        self.values = np.concatenate([self.values, np.zeros(V * things * self.d)])
-        self.touched = np.zeros(len(self.things), np.int32)
-        self.waiting = np.concatenate([self.waiting, np.zeros(things, np.int32)])
-        if 2 * len(self.things) > len(self.table) - 4:
-            size = len(self.table)
-            while 2 * len(self.things) > size - 4:
-                size *= 2
-            self._index(2 * size)
-
-    def _index(self, size: int) -> None:
-        """The table of objects anew."""
-        from skyband.kernels.assembling import index_things
-
-        self.table = np.full(size, -1, np.int32)
-        index_things(self.table, self.things)
-
-    def _make_room(self, reason: int, out: Records) -> Records:
-        """The kernel has stopped for want of room."""
-        if reason == OUT:
-            return np.concatenate([out, np.empty(len(out) + self._margin, CHANGE)])
-        if reason == LISTS:
-            self._pack_lists()
-        elif reason == ORDER:
-            self._widen_order()
-        else:
-            rows = 0 if self.facts[pieces.FREE_ROW] >= 0 else max(SMALLEST, len(self.rows) // 2)
-            things = 0 if self.facts[pieces.FREE_THING] >= 0 else max(SMALLEST, len(self.things) // 2)
-            self._more_room(rows, things)
-        return out
-
-    @property
-    def _margin(self) -> int:
-        return int((2 * self.queries["k"] + 2).sum())
-
-    def _pack_lists(self) -> None:
-        """Fronts one after another, each with room for twice of what it holds, and as much again at the end."""
-        sizes = self.fronts["size"]
-        rooms = np.where(self.fronts["room"] > 0, np.maximum(4, 2 * sizes), 0)
-        starts = np.cumsum(rooms) - rooms
-        used = int(rooms.sum())
-        lists = np.zeros(2 * used + int((16 * (self.views["most"] + 8) * len(self.views)).max()), np.int32)
-        ends = np.cumsum(sizes)
-        within = np.arange(sizes.sum()) - np.repeat(ends - sizes, sizes)
-        lists[np.repeat(starts, sizes) + within] = self.lists[np.repeat(self.fronts["start"], sizes) + within]
-        self.lists, self.fronts["start"], self.fronts["room"] = lists, starts, rooms
-        self.facts[pieces.LISTED] = used
-
-    def _widen_order(self) -> None:
-        """Every group's run with room to grow; the one that is full doubles."""
-        sizes, full = (
-            self.packs["size"],
-            self.packs["head"] + self.packs["size"] == (self.packs["start"] + self.packs["room"]),
-        )
-        rooms = np.where(full, np.maximum(8, 2 * sizes), np.maximum(self.packs["room"], sizes))
-        self._lay_order(rooms)
-
-    def _lay_order(self, rooms: Ints) -> None:
-        sizes = self.packs["size"]
-        starts, ends = np.cumsum(rooms) - rooms, np.cumsum(sizes)
-        order = np.zeros(int(rooms.sum()), np.int32)
-        within = np.arange(sizes.sum()) - np.repeat(ends - sizes, sizes)
-        order[np.repeat(starts, sizes) + within] = self.order[np.repeat(self.packs["head"], sizes) + within]
-        self.order = order
-        self.packs["start"] = self.packs["head"] = starts
-        self.packs["room"] = rooms
-
-    def _grow(self, total: int) -> None:
-        more = total - len(self.packs)
-        if more <= 0:
-            return
-        packs = np.zeros(more, PACK)
-        packs["due"], packs["limit"] = NEVER, self.least
-        packs["start"] = packs["head"] = len(self.order)
-        packs["now"] = BEGINNING
-        packs["tick"] = NEVER
-        self.packs = np.concatenate([self.packs, packs])
-        self.fronts = np.concatenate([self.fronts, _fronts(more * len(self.views))])
 
     # --- the stream
 
@@ -302,13 +117,12 @@ class Parts:
         V = len(self.views)
         fronts = self.fronts[groups * V + view]
         sizes = np.minimum(fronts["size"], k)
-        ends = np.cumsum(sizes)
-        within = np.arange(sizes.sum()) - np.repeat(ends - sizes, sizes)
-        things = self.lists[np.repeat(fronts["start"], sizes) + within]
+        run = within(sizes)
+        things = self.lists[np.repeat(fronts["start"], sizes) + run]
         newest = self.rows[self.things["newest"][things]]
         return Ranked(
             group=np.repeat(groups, sizes),
-            rank=within + 1,
+            rank=run + 1,
             stamp=newest["stamp"],
             serial=newest["serial"],
             key=self.sights["score"][things.astype(np.int64) * V + view],
@@ -382,57 +196,7 @@ class Parts:
                 self.told[sight] = (self.sights["score"][sight], row["stamp"], row["serial"])
         return told
 
-    def _rebuild(self, now: Ints) -> None:
-        """Everything that follows from the rows and their order."""
-        self._squeeze()
-        V = len(self.views)
-        self.packs["now"] = np.maximum(self.packs["now"], now[: len(self.packs)])
-        self.fronts = _fronts(V * len(self.packs))
-        self.facts[pieces.LISTED] = 0
-        most, sizes = 8 * (int(self.views["most"].max()) + 8), self.packs["size"]
-        self.lists = np.zeros(V * int(np.minimum(most, 8 * sizes + 32).sum()), np.int32)
-        bounds = (now[: len(self.packs), None] - self.views["length"][None, :]).reshape(-1)
-        rebuild(
-            self.store,
-            self.recipe,
-            self.views,
-            self.queries,
-            bounds,
-            self.repeat,
-            np.empty(self._margin, CHANGE),
-            np.zeros(1, CHANGE),
-        )
-        self._pack_lists()
-
-    def _squeeze(self) -> None:
-        """Orders without their dead, whose places are free."""
-        places, sizes = self._places(np.arange(len(self.packs)))
-        dead = self.rows["object"][places] < 0
-        for place in places[dead]:
-            self.rows["older"][place] = self.facts[pieces.FREE_ROW]
-            self.facts[pieces.FREE_ROW] = place
-        keys = np.repeat(np.arange(len(sizes)), sizes)
-        self.order = places[~dead].astype(np.int32)
-        self.packs["size"] = np.bincount(keys[~dead], minlength=len(sizes))
-        self.packs["start"] = self.packs["head"] = np.cumsum(self.packs["size"]) - self.packs["size"]
-        self.packs["room"] = self.packs["size"]
-        self.packs["dead"] = 0
-
     # --- what is kept
-
-    def _places(self, groups: Ints) -> tuple[Ints, Ints]:
-        """Places of the rows in the order of these groups, the dead among them, and how many of each group."""
-        sizes = self.packs["size"][groups]
-        ends = np.cumsum(sizes)
-        within = np.arange(sizes.sum()) - np.repeat(ends - sizes, sizes)
-        return self.order[np.repeat(self.packs["head"][groups], sizes) + within].astype(np.int64), sizes
-
-    def _live(self, groups: Ints) -> tuple[Records, Ints]:
-        """The rows of these groups, the oldest first, and how many of each."""
-        places, sizes = self._places(groups)
-        rows = self.rows[places]
-        alive = rows["object"] >= 0
-        return rows[alive], np.bincount(np.repeat(np.arange(len(sizes)), sizes)[alive], minlength=len(sizes))
 
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
         rows, sizes = self._live(np.arange(len(self.packs)) if groups is None else groups)
@@ -443,11 +207,6 @@ class Parts:
         inside = (self.sights["inside"] != 0) & (np.repeat(self.things["group"], len(self.views)) >= 0)
         serials: Ints = self.told["serial"][inside]
         return serials
-
-    @property
-    def kept(self) -> Ints:
-        kept: Ints = self.packs["size"] - self.packs["dead"]
-        return kept
 
     @property
     def buffer(self) -> int:
@@ -464,11 +223,6 @@ class Parts:
     def due(self) -> Ints:
         due: Ints = self.packs["due"]
         return due
-
-    @property
-    def nbytes(self) -> int:
-        register = 0 if self.register is None else self.register.nbytes
-        return sum(array.nbytes for array in self.store) + register
 
     # --- state
 
@@ -555,17 +309,6 @@ class Taken(dict[str, Any]):
 
     def __init__(self, now: Ints, rows: Ints) -> None:
         super().__init__(now=now, row=rows)
-
-
-def within(sizes: Ints) -> Ints:
-    """The places within runs of these sizes, one run after another."""
-    return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-
-
-def _fronts(size: int) -> Records:
-    fronts = np.zeros(size, FRONT)
-    fronts["score"], fronts["stamp"], fronts["serial"], fronts["low"] = -np.inf, NOWHERE, NOWHERE, NEVER
-    return fronts
 
 
 def _chain(links: Records, first: int) -> int:

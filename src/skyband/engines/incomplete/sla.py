@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Arrivals, Bools, Ints
-from skyband.engines.incomplete.parts import Parts, Records
+from skyband.engines.incomplete.parts import Parts
+from skyband.engines.incomplete.room import Records, within
 from skyband.kernels.assembling import Columns
 from skyband.kernels.sorting import FULL, Sorted, sort_all, take_sorted
 
@@ -52,10 +53,9 @@ class SLA(Parts):
         if reason != FULL:
             return super()._make_room(reason, out)
         rooms = np.where(self.sizes == self.rooms, np.maximum(8, 2 * self.rooms), self.rooms)
-        starts, ends = np.cumsum(rooms) - rooms, np.cumsum(self.sizes)
-        within = np.arange(self.sizes.sum()) - np.repeat(ends - self.sizes, self.sizes)
+        starts, run = np.cumsum(rooms) - rooms, within(self.sizes)
         moved = np.zeros(int(rooms.sum()), np.int32)
-        moved[np.repeat(starts, self.sizes) + within] = self.sorted[np.repeat(self.starts, self.sizes) + within]
+        moved[np.repeat(starts, self.sizes) + run] = self.sorted[np.repeat(self.starts, self.sizes) + run]
         self.sorted, self.starts, self.rooms = moved, starts, rooms
         return out
 
