@@ -26,7 +26,8 @@ from skyband.engines.incomplete.room import Records
 from skyband.engines.incomplete.sketches import Sketches, choose
 from skyband.kernels import pieces
 from skyband.kernels.appraising import Sheet, appraise, fold, relink
-from skyband.kernels.assembling import ASK, OUT, Columns, squeeze_one, survey
+from skyband.kernels.assembling import ASK, OUT, Columns
+from skyband.kernels.batches import squeeze_one, survey
 from skyband.kernels.records import CHANGE
 from skyband.tuning import Tuning
 

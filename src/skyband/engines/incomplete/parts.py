@@ -1,6 +1,6 @@
 """What engines of incomplete streams have in common: rows put together to objects, by group and by length of window.
 
-An engine says what is dropped of what is kept (`rule`); the rest is the same for all (kernels/assembling.py).
+An engine says what is dropped of what is kept (`rule`); the rest is the same for all (kernels/batches.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from skyband.engines.incomplete.room import Records, Room
 from skyband.engines.incomplete.room import within as within
 from skyband.errors import StateError
 from skyband.kernels import pieces
-from skyband.kernels.assembling import DONE, GROWN, KEEP, Columns, flush, survey, take_pieces
+from skyband.kernels.assembling import DONE, GROWN, KEEP, Columns
+from skyband.kernels.batches import flush, survey, take_pieces
 from skyband.kernels.pieces import PACK, PIECE, SIGHT, TOLD
 from skyband.kernels.records import BITS, CHANGE
 from skyband.kernels.routing import stable_order

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from skyband.engines.contract import Asked, Ints
 from skyband.engines.incomplete.register import Register
 from skyband.kernels import pieces
-from skyband.kernels.assembling import LISTS, ORDER, OUT, index_things, rebuild
+from skyband.kernels.assembling import LISTS, ORDER, OUT
+from skyband.kernels.batches import index_things, rebuild
 from skyband.kernels.combine import Recipe
 from skyband.kernels.pieces import ASKED, FACTS, FRONT, PACK, ROW, SIGHT, THING, TOLD, VIEW, Store
 from skyband.kernels.records import CHANGE, NEVER
