@@ -33,7 +33,7 @@ from skyband.kernels.pieces import (
 from skyband.kernels.records import NEVER
 from skyband.kernels.sweeping import raise_top
 
-HOPELESS = 1e-6  # a chance to be an answer
+HOPELESS = 1e-30  # a chance to be an answer
 
 
 class Sheet(NamedTuple):
