@@ -458,7 +458,7 @@ def test_approximations_tell_their_precision() -> None:
         told = rough.stats()["queries"]["q0"]
         assert told["looked"] > 20
         assert abs(told["precision"] - np.mean(found)) < 0.2, (algorithm, told, np.mean(found))
-        assert algorithm == "APPROX" or told["objects"] <= 200
+        assert algorithm == "APPROX" or (told["objects"] <= 200 and np.mean(found) > 0.98)
 
 
 @pytest.mark.parametrize("repeat", [None, "sum"])
