@@ -175,7 +175,7 @@ def likely(score: float, left: float, K: int, top: Floats, full: int, every: Flo
     come.
     """
     newer, above = above_score(top, full, score), above_score(every, len(every), score)
-    above = min(above, 8 * (above_score(lately, len(lately), score) + 1))
+    above = min(above, 4 * (above_score(lately, len(lately), score) + 1))
     expected = 1.3 * left * above + 1.0  # some will rise above it
     return 0.5 * math.erfc((newer + expected - K + 0.5) / np.sqrt(2.0 * expected))
 
@@ -212,7 +212,7 @@ def weigh(
     seen: Records,  # by object: when its last row came
     drawn: Records,  # by rows more, part and future: values that have come lately
     every: Floats,  # the scores of all objects, rising
-    lately: Floats,  # of those that were seen in the last eighth of a window: values may have another scale by now
+    lately: Floats,  # of those that began in the last quarter of a window: values may have another scale by now
     repeat: int,
     scratch: Floats,
     odds: Floats,

@@ -6,9 +6,9 @@ objects that are kept, the shadows among them, for as long as they are: who goes
 wrong either (rows that came over time spent waiting, as in a life table). Where little is known of a silence, the one
 just shorter speaks for it. The values of such rows are those that have come lately, each once. The score it would have
 then is held against the others: those newer ones that are above it now, and as many more as are above it in the whole
-window, or in eight times its last eighth if values have become smaller, for the share of the window that is still to
-come. So each instance has a chance. When there are nearly as many instances as the budget allows, a tenth of them goes:
-those of the smallest chance.
+window, or four times those that began in its last quarter if values have become smaller, for the share of the window
+that is still to come. So each instance has a chance. When there are nearly as many instances as the budget allows, a
+tenth of them goes: those of the smallest chance.
 
 `budget` counts all that is kept, the rows of the shadows among them (about a tenth of it); 20 times k unless it is
 given. Memory is bounded by it, whatever the window: an instance has at most one row for each part, and three numbers
@@ -168,7 +168,8 @@ class BUDGET(Approximate):
 
     def _choose(self, group: int, sheet: Sheet) -> Bools:
         seen, things = self._last_seen(group), self._objects(group)
-        lately = things[seen[things] > self.packs["now"][group] - self.length // 8]
+        born = self.rows["stamp"][self.things["oldest"][things]]
+        lately = things[born > self.packs["now"][group] - self.length // 4]
         weigh(
             self.store,
             self.recipe,
