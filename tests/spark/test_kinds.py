@@ -130,7 +130,7 @@ def test_approximations_are_those_of_one_monitor(per: str | None) -> None:
     """With equal seeds, over triggers with a restart after each; another seed gives something else."""
 
     def asked(seed: int) -> dict[str, Query]:
-        more: dict[str, dict[str, Any]] = {"APPROX": {}, "BUDGET": {"budget": 30}}
+        more: dict[str, dict[str, Any]] = {"APPROX": {}, "BUDGET": {"budget": 15}}
         parts, window = ["p1", "p2", "p3"], Last(150)
         return {
             name: TopKIncomplete(3, parts, window, per=per, algorithm=name, seed=seed, **more[name]) for name in more
