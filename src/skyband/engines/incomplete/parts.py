@@ -14,8 +14,7 @@ from skyband.engines.certain.arena import recast
 from skyband.engines.certain.bands import Bands
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints, Ranked
 from skyband.engines.incomplete.register import ENTRY
-from skyband.engines.incomplete.room import Records, Room
-from skyband.engines.incomplete.room import within as within
+from skyband.engines.incomplete.room import Records, Room, within
 from skyband.errors import StateError
 from skyband.kernels import pieces
 from skyband.kernels.assembling import DONE, GROWN, KEEP, Columns

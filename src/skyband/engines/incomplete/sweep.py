@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from skyband.engines.certain.arena import recast
 from skyband.engines.certain.bands import Bands, changes_of
 from skyband.engines.contract import Arrivals, Asked, Changes, Ints, Ranked
-from skyband.engines.incomplete.parts import Parts, Taken, within
+from skyband.engines.incomplete.parts import Parts, Taken
 from skyband.engines.incomplete.register import ENTRY, Register
+from skyband.engines.incomplete.room import within
 from skyband.errors import StateError
 from skyband.kernels import objects
 from skyband.kernels.combine import Recipe
