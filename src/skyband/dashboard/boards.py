@@ -179,7 +179,7 @@ class MonitorBoard:
             "sql": said(query),
             "algorithm": own["algorithm"],
             "kept": own["objects"],
-            "window": self._in_window(query, home, own["arrivals"]),
+            "window": max(own["objects"], self._in_window(query, home, own["arrivals"])),  # an estimate may be less
             "arrivals": own["arrivals"],
             "late": own["late"],
             "rejected": sum(own["rejected"].values()),
