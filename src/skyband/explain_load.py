@@ -1,6 +1,6 @@
 """What `explain` says about a load on Spark: cores, shuffled bytes, state bytes, the time of a trigger.
 
-A model of seven measured costs, fitted at 1,000 keys and triggers of up to 20,000 rows; docs/scale.md tells how, and
+A model of seven measured costs, fitted at 5,000 keys and triggers of up to 100,000 rows; docs/scale.md tells how, and
 how far it is off at ten times as much. It is for TopK per key, or many over the same rows, scores in random order.
 """
 
@@ -18,13 +18,13 @@ EVERY = 10.0  # seconds between triggers, unless every= says
 FREE = 0.3  # of the cores, for what the model does not know
 
 # `python -m benchmarks.scale` prints these from the stored rows of benchmarks/experiments/scale.toml
-TRIGGER = 0.893  # core-seconds of a trigger without rows
-ROW = 1.58e-06  # of a row: read, scored, packed, sorted
-KEY = 1.21e-05  # of a key that has rows in a trigger: unpacked, updated, packed
-QUERY = 0.0  # of a row and a further query
-ALONE = 0.574  # seconds of a trigger in which the cores wait: planning, commits
-SENT = 20.2  # bytes of a row in the shuffle
-KEPT = 61.4  # bytes of an object in the state
+TRIGGER = 0.543  # core-seconds of a trigger without rows
+ROW = 4.67e-06  # of a row: read, scored, packed, sorted
+KEY = 1.3e-04  # of a key that has rows in a trigger: unpacked, updated, packed
+QUERY = 3.75e-08  # of a row and a further query
+ALONE = 0.248  # seconds of a trigger in which the cores wait: planning, commits
+SENT = 20.6  # bytes of a row in the shuffle
+KEPT = 61.7  # bytes of an object in the state
 
 
 @dataclass(frozen=True)
