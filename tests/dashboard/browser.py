@@ -116,7 +116,7 @@ class Browser:
         return [entry["message"] for entry in self._post("/se/log", {"type": "browser"})]
 
 
-def wait(holds: Callable[[], Any], seconds: float = 15.0) -> Any:
+def wait(holds: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Until it holds; what it was."""
     end = time.monotonic() + seconds
     while True:
