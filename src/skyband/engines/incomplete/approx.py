@@ -19,7 +19,7 @@ import numpy as np
 
 from skyband.engines.contract import Bools, Ints
 from skyband.engines.incomplete.approximate import Approximate, sketches
-from skyband.engines.incomplete.room import Records
+from skyband.engines.incomplete.machine import Records
 from skyband.engines.incomplete.sketches import Sketches
 from skyband.kernels import pieces
 from skyband.kernels.appraising import Sheet

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints
+from skyband.engines.incomplete.machine import Records
 from skyband.engines.incomplete.parts import Parts
-from skyband.engines.incomplete.room import Records
 from skyband.engines.incomplete.sketches import Sketches, choose
 from skyband.kernels import pieces
 from skyband.kernels.appraising import Sheet, appraise, fold, relink

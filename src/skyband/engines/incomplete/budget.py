@@ -27,8 +27,8 @@ import numpy as np
 
 from skyband.engines.contract import Asked, Bools, Ints
 from skyband.engines.incomplete.approximate import Approximate
+from skyband.engines.incomplete.machine import Records
 from skyband.engines.incomplete.parts import Parts
-from skyband.engines.incomplete.room import Records
 from skyband.kernels import pieces
 from skyband.kernels.appraising import Sheet, weigh
 from skyband.kernels.records import NEVER

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Arrivals, Bools, Ints
+from skyband.engines.incomplete.machine import Records, within
 from skyband.engines.incomplete.parts import Parts
-from skyband.engines.incomplete.room import Records, within
 from skyband.kernels import pieces
 from skyband.kernels.assembling import Columns
 from skyband.kernels.combine import score_of

@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.certain.arena import recast
-from skyband.engines.certain.bands import Bands
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints, Ranked
+from skyband.engines.incomplete.machine import Records, Taken, within
 from skyband.engines.incomplete.register import ENTRY
-from skyband.engines.incomplete.room import Records, Room, within
+from skyband.engines.incomplete.room import Room
 from skyband.errors import StateError
 from skyband.kernels import pieces
 from skyband.kernels.assembling import DONE, GROWN, KEEP, Columns
 from skyband.kernels.batches import flush, survey, take_pieces
 from skyband.kernels.pieces import PACK, PIECE, SIGHT, TOLD
 from skyband.kernels.records import BITS, CHANGE
-from skyband.kernels.routing import stable_order
 
 
 class Parts(Room):
@@ -32,23 +31,10 @@ class Parts(Room):
 
     # --- the stream
 
-    @staticmethod
-    def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
-        """Every row can matter: the other parts of its object may be anywhere."""
-        return np.ones(len(arrivals.rows), np.bool_)
-
-    _visits: Any = Bands._visits
-    _ordered: Any = Bands._ordered
-
     def take(self, arrivals: Arrivals) -> Changes:
-        assert arrivals.names is not None and arrivals.parts is not None
         self._grow(arrivals.total)
-        given = (arrivals.names, arrivals.parts, arrivals.keys, arrivals.stamps, arrivals.now, arrivals.rows)
-        groups = arrivals.groups
-        if arrivals.total > 1:
-            order = stable_order(groups, arrivals.total)
-            given, groups = tuple(column[order] for column in given), groups[order]  # type: ignore[assignment]
-        columns = Columns(*(np.ascontiguousarray(column) for column in given))
+        groups, given = self._by_group(arrivals)
+        columns = Columns(*given)
         visits = self._visits(groups, columns.now, arrivals)
         alive = np.zeros(arrivals.size, np.bool_)
         out = self._run(columns, visits, alive, arrivals)
@@ -208,22 +194,6 @@ class Parts(Room):
         serials: Ints = self.told["serial"][inside]
         return serials
 
-    @property
-    def buffer(self) -> int:
-        return 0
-
-    def size_of(self, query: int) -> int:
-        return int(self.kept.sum())
-
-    def facts_of(self) -> dict[str, Any]:
-        """More than others tell in `stats()`."""
-        return {}
-
-    @property
-    def due(self) -> Ints:
-        due: Ints = self.packs["due"]
-        return due
-
     # --- state
 
     def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
@@ -302,13 +272,6 @@ class Parts(Room):
         from skyband.engines.incomplete.checking import check_parts
 
         check_parts(self)
-
-
-class Taken(dict[str, Any]):
-    """What `Bands._ordered` reads of arrivals."""
-
-    def __init__(self, now: Ints, rows: Ints) -> None:
-        super().__init__(now=now, row=rows)
 
 
 def _chain(links: Records, first: int) -> int:

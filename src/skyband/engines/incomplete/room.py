@@ -2,52 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from skyband.engines.contract import Asked, Ints
-from skyband.engines.incomplete.register import Register
+from skyband.engines.incomplete.machine import BEGINNING, Machine, Records, within
 from skyband.kernels import pieces
 from skyband.kernels.assembling import LISTS, ORDER, OUT
 from skyband.kernels.batches import index_things, rebuild
-from skyband.kernels.combine import Recipe
 from skyband.kernels.pieces import ASKED, FACTS, FRONT, PACK, ROW, SIGHT, THING, TOLD, VIEW, Store
 from skyband.kernels.records import CHANGE, NEVER
-from skyband.tuning import Tuning
 
-Records = NDArray[Any]
-REPEATS = {None: pieces.ONCE, "last": pieces.LAST, "max": pieces.MOST, "sum": pieces.TOTAL}
 SMALLEST = 64  # rows and objects that there is room for at first
 NOWHERE = pieces.NOWHERE
-BEGINNING = -(2**62)
 
 
-class Room:
+class Room(Machine):
     """What is kept, for up to 32 queries at once."""
-
-    least = 32  # rows that a group may have without a sweep
-
-    def __init__(
-        self,
-        asked: tuple[Asked, ...],
-        tuning: Tuning,
-        *,
-        timed: bool,
-        quiet: bool,
-        recipe: Recipe,
-        repeat: str | None,
-        register: Register | None = None,
-    ) -> None:
-        self.tuning, self.timed, self.quiet = tuning, timed, quiet
-        self.recipe, self.repeat = recipe, REPEATS[repeat]
-        self.register = register
-        self.d = len(recipe.lows)
-        self.held = np.empty(0, CHANGE)  # nothing waits: a quiet batch is compared when it ends
-        self.facts = np.zeros(FACTS, np.int64)
-        self._set_queries(asked)
-        self._empty()
 
     def _set_queries(self, asked: tuple[Asked, ...]) -> None:
         lengths = sorted({one.length for one in asked})
@@ -61,7 +31,7 @@ class Room:
 
     def _empty(self) -> None:
         V = len(self.views)
-        self.facts[:] = 0
+        self.facts = np.zeros(FACTS, np.int64)
         self.facts[pieces.FREE_ROW] = self.facts[pieces.FREE_THING] = -1
         self.rows, self.things = np.zeros(0, ROW), np.zeros(0, THING)
         self.sights, self.told, self.values = np.zeros(0, SIGHT), np.zeros(0, TOLD), np.zeros(0)
@@ -209,11 +179,6 @@ class Room:
         kept: Ints = self.packs["size"] - self.packs["dead"]
         return kept
 
-    @property
-    def nbytes(self) -> int:
-        register = 0 if self.register is None else self.register.nbytes
-        return sum(array.nbytes for array in self.store) + register
-
     # --- anew
 
     def _rebuild(self, now: Ints) -> None:
@@ -251,11 +216,6 @@ class Room:
         self.packs["start"] = self.packs["head"] = np.cumsum(self.packs["size"]) - self.packs["size"]
         self.packs["room"] = self.packs["size"]
         self.packs["dead"] = 0
-
-
-def within(sizes: Ints) -> Ints:
-    """The places within runs of these sizes, one run after another."""
-    return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
 def _fronts(size: int) -> Records:

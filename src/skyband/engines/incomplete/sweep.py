@@ -18,20 +18,16 @@ Errata: see eaa.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skyband.engines.certain.arena import recast
-from skyband.engines.certain.bands import Bands, changes_of
+from skyband.engines.certain.bands import changes_of
 from skyband.engines.contract import Arrivals, Asked, Changes, Ints, Ranked
-from skyband.engines.incomplete.parts import Parts, Taken
-from skyband.engines.incomplete.register import ENTRY, Register
-from skyband.engines.incomplete.room import within
+from skyband.engines.incomplete.machine import BEGINNING, Machine, Records, Taken, within
+from skyband.engines.incomplete.register import ENTRY
 from skyband.errors import StateError
-from skyband.kernels import objects
-from skyband.kernels.combine import Recipe
+from skyband.kernels import objects, pieces
 from skyband.kernels.gathering import Columns, flush, rebuild, take_once
 from skyband.kernels.objects import (
     DONE,
@@ -50,41 +46,18 @@ from skyband.kernels.objects import (
     scores_of,
 )
 from skyband.kernels.records import BITS, CHANGE, NEVER, VISIT
-from skyband.kernels.routing import stable_order
-from skyband.tuning import Tuning
 
-Records = NDArray[Any]
 SMALLEST = 64  # objects that there is room for at first
-BEGINNING = -(2**62)
 PACK = np.dtype([(name, "i8") for name in ("rows", "objects", "told", "limit", "now")], align=True)  # a stored group
 
 
-class SWEEP:
+class SWEEP(Machine):
     """What interval dominance lets go, goes when enough has come together."""
 
     name = "SWEEP"
-    least = 32  # rows that a group may have without a sweep
-
-    def __init__(
-        self,
-        asked: tuple[Asked, ...],
-        tuning: Tuning,
-        *,
-        timed: bool,
-        quiet: bool,
-        recipe: Recipe,
-        repeat: str | None,
-        register: Register,
-    ) -> None:
-        assert repeat is None, "a part comes at most once while it is valid"
-        self.tuning, self.timed, self.quiet = tuning, timed, quiet
-        self.recipe, self.register, self.d = recipe, register, len(recipe.lows)
-        self.held = np.empty(0, CHANGE)  # nothing waits: a quiet batch is compared when it ends
-        self.facts = np.zeros(objects.FACTS, np.int64)
-        self._set_queries(asked)
-        self._empty()
 
     def _set_queries(self, asked: tuple[Asked, ...]) -> None:
+        assert self.repeat == pieces.ONCE, "a part comes at most once while it is valid"
         assert len({one.length for one in asked}) == 1, "which rows are rejected depends on the window"
         self.queries, self.length = np.array([one.k for one in asked]), asked[0].length
         self.k = int(self.queries.max())
@@ -92,7 +65,7 @@ class SWEEP:
         self.touched, self.top = np.zeros(2 * self.most + 2, np.int32), np.zeros(self.k)
 
     def _empty(self) -> None:
-        self.facts[:] = 0
+        self.facts = np.zeros(objects.FACTS, np.int64)
         self.rows, self.groups = np.zeros(0, ROW), np.zeros(0, GROUP)
         self.objects, self.reach, self.notes = np.zeros(0, OBJECT), np.zeros(0, REACH), np.zeros(0, NOTE)
         self.values, self.stamps, self.instance = np.zeros(0), np.zeros(0, np.int64), np.zeros(self.d)
@@ -193,20 +166,11 @@ class SWEEP:
 
     # --- the stream
 
-    needed: Any = staticmethod(Parts.needed)
-    _visits: Any = Bands._visits
-    _ordered: Any = Bands._ordered
-
     def take(self, arrivals: Arrivals) -> Changes:
-        assert arrivals.names is not None and arrivals.parts is not None
         self._grow(arrivals.total)
-        given = (arrivals.names, arrivals.parts, arrivals.keys, arrivals.stamps, arrivals.now, arrivals.rows)
-        groups = arrivals.groups
-        if arrivals.total > 1:
-            order = stable_order(groups, arrivals.total)
-            given, groups = tuple(column[order] for column in given), groups[order]  # type: ignore[assignment]
+        groups, given = self._by_group(arrivals)
         alive, owners = np.zeros(arrivals.size, np.bool_), np.empty(arrivals.size, np.int32)
-        whole: Any = (*map(np.ascontiguousarray, given), self.register.links, owners, alive, arrivals.serial)
+        whole: Any = (*given, self.register.links, owners, alive, arrivals.serial)
         columns = Columns(*whole)
         visits = self._visits(groups, columns.now, arrivals)
         out = np.empty(int(self.facts[objects.WRITTEN]) + 64 + 2 * int(self.queries.sum()), CHANGE)  # as many as last
@@ -309,8 +273,12 @@ class SWEEP:
 
     def _run_of(self, groups: Ints) -> tuple[Records, Ints]:
         """The rows of these groups, the oldest first, and how many of each."""
+        places, sizes = self._places(groups)
+        return self.rows[places], sizes
+
+    def _places(self, groups: Ints) -> tuple[Ints, Ints]:
         sizes = self.groups["size"][groups]
-        return self.rows[np.repeat(self.groups["head"][groups], sizes) + within(sizes)], sizes
+        return np.repeat(self.groups["head"][groups], sizes) + within(sizes), sizes
 
     def _told(self, groups: Ints) -> Records:
         held = self.groups["told"][groups]
@@ -318,9 +286,8 @@ class SWEEP:
         return told
 
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
-        chosen = np.arange(len(self.groups)) if groups is None else groups
-        sizes = self.groups["size"][chosen]
-        return self.rows["serial"][np.repeat(self.groups["head"][chosen], sizes) + within(sizes)], sizes
+        places, sizes = self._places(np.arange(len(self.groups)) if groups is None else groups)
+        return self.rows["serial"][places], sizes
 
     def shown(self) -> Ints:
         """The rows that answers show, whether or not they are kept: a quiet batch may be open."""
@@ -331,26 +298,6 @@ class SWEEP:
     def kept(self) -> Ints:
         kept: Ints = self.groups["size"]
         return kept
-
-    @property
-    def buffer(self) -> int:
-        return 0
-
-    def size_of(self, query: int) -> int:
-        return int(self.kept.sum())
-
-    def facts_of(self) -> dict[str, Any]:
-        """More than others tell in `stats()`."""
-        return {}
-
-    @property
-    def due(self) -> Ints:
-        due: Ints = self.groups["due"]
-        return due
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.store) + self.register.nbytes
 
     # --- state
 
