@@ -18,6 +18,7 @@ Errata: see eaa.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
