@@ -43,7 +43,7 @@ soak: .venv/ready ## half an hour of a stream in the Monitor and on Spark: memor
 	@$(BIN)/python -m benchmarks.soak --minutes $${SOAK:-30}
 
 mutants: .venv/ready ## break the engines in every known way: the tests must notice
-	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/test_*mutants.py
+	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/*/test_mutants.py
 
 docs: .venv/ready ## the documentation as a site, out/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build 2>&1 | grep -v "^INFO"; exit $${PIPESTATUS[0]}

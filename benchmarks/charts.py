@@ -39,7 +39,7 @@ from benchmarks.goals import judge
 from benchmarks.peers.chart import peers
 from benchmarks.store import Row
 from benchmarks.tables import rank_chances
-from skyband.engines.certain.odds import false_ones, misses, strict_size
+from skyband.engines.topk.odds import false_ones, misses, strict_size
 
 
 def kept_and_throughput(experiment: Experiment, rows: list[Row]) -> Figure:

@@ -24,7 +24,7 @@ import skyband as sb
 from benchmarks import checks, fresh, yardsticks
 from benchmarks.checks import Answer, Check
 from benchmarks.workloads import Stream, sites
-from skyband.engines.certain.odds import false_ones, misses, strict_size
+from skyband.engines.topk.odds import false_ones, misses, strict_size
 
 TUNING = ("index", "buffer", "gamma", "sigma", "additional")  # passed on to TopK where they are given
 

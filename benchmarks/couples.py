@@ -19,14 +19,14 @@ import skyband as sb
 from benchmarks.contestants import Outcome, Ready
 from benchmarks.workloads import Stream
 from skyband.engines.contract import Arrivals, Asked
-from skyband.engines.pairs.band import Pairs
+from skyband.engines.pairs.base import Pairs
+from skyband.engines.pairs.kernels.answers import read_slots
+from skyband.engines.pairs.kernels.records import GIVEN, PRODUCT, SIZE, SUM, Scoring
+from skyband.engines.pairs.kernels.scores import fill
 from skyband.engines.registry import load
-from skyband.explain_pairs import expected_pairs
-from skyband.expressions import Operand, parse
-from skyband.kernels.pair_reading import read_slots
-from skyband.kernels.pair_records import GIVEN, PRODUCT, SIZE, SUM, Scoring
-from skyband.kernels.pair_scores import fill
-from skyband.tuning import Tuning
+from skyband.explain.pairs import expected_pairs
+from skyband.query.expressions import Operand, parse
+from skyband.query.tuning import Tuning
 
 AXES = ("x0", "x1", "x2", "x3", "x4", "x5")
 INTEL = "abs(a.time - b.time) / (abs(a.temp - b.temp) * abs(a.hum - b.hum))"

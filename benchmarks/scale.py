@@ -1,4 +1,4 @@
-"""python -m benchmarks.scale: the costs of skyband.explain_load from the stored rows of scale.toml, and their error.
+"""python -m benchmarks.scale: the costs of skyband.explain.spark_load from scale.toml's rows, and their error.
 
 The cells "fit" give the costs, by hand as docs/scale.md tells; the cells "check", ten times as large, are predicted.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import skyband as sb
 from benchmarks import store
-from skyband import explain_load
+from skyband.explain import spark_load
 
 CORES = 2  # of the runs
 
@@ -42,7 +42,7 @@ def fitted(rows: Sequence[store.Row]) -> dict[str, float]:
 
 
 def compared(rows: Sequence[store.Row]) -> list[tuple[str, str, float, float]]:
-    """Of each run: what, as predicted by the costs that explain_load has, and as measured."""
+    """Of each run: what, as predicted by the costs that spark_load has, and as measured."""
     found = []
     start = fitted(rows)["START"]
     for row in rows:
@@ -51,12 +51,12 @@ def compared(rows: Sequence[store.Row]) -> list[tuple[str, str, float, float]]:
         keys, queries = p.get("keys", 1), p.get("queries", 1)
         said = sb.explain(_asked(row), rate=rate, keys=keys, queries=queries, every=p["file"] / rate).load
         assert said is not None
-        seconds = explain_load.ALONE + said.work / CORES
+        seconds = spark_load.ALONE + said.work / CORES
         shuffled = _value(row, "shuffle_bytes") / _count(row)
         found += [
             (row.contestant, "core-seconds of a trigger", said.work, _each(row, start)),
             (row.contestant, "seconds of a trigger", seconds, _value(row, "trigger_ms") / 1000),
-            (row.contestant, "MB shuffled in a trigger", explain_load.SENT * _sent(row) / 1e6, shuffled / 1e6),
+            (row.contestant, "MB shuffled in a trigger", spark_load.SENT * _sent(row) / 1e6, shuffled / 1e6),
             (row.contestant, "MB of state", said.state_bytes / 1e6, _value(row, "state_bytes") / 1e6),
         ]
     return found
@@ -91,7 +91,7 @@ def _asked(row: store.Row) -> sb.TopK:
 
 def _sent(row: store.Row) -> float:
     p = row.parameters
-    return explain_load.sent_rows(_asked(row), p["file"], p.get("keys", 1), p.get("queries", 1), CORES)
+    return spark_load.sent_rows(_asked(row), p["file"], p.get("keys", 1), p.get("queries", 1), CORES)
 
 
 def _value(row: store.Row, counter: str) -> float:
@@ -104,7 +104,7 @@ def main() -> int:
         print("scale: no results yet. Run: python -m benchmarks.run scale", file=sys.stderr)
         return 1
     for name, cost in fitted(rows).items():
-        print(f"{name} = {cost:.3g}, in explain_load {getattr(explain_load, name, math.nan):.3g}")
+        print(f"{name} = {cost:.3g}, in spark_load {getattr(spark_load, name, math.nan):.3g}")
     print("\n| run | what | predicted | measured | error |\n|---|---|---|---|---|")
     for run, what, predicted, measured in compared(rows):
         error = f"{predicted / measured - 1:+.0%}" if measured else ""

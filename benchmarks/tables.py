@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.certain.odds import candidates, first_convex_rank, table_v
+from skyband.engines.topk.odds import candidates, first_convex_rank, table_v
 
 SIZES = (10**3, 10**4, 10**5, 10**6)
 KS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
@@ -35,7 +35,7 @@ def pripuzic2015() -> str:
     honest = [[candidates(n, k, SIGMA) for k in KS] for n in SIZES]
     ranks = [[first_convex_rank(n, k) for k in KS] for n in SIZES]
     parts = [
-        "pripuzic2015, Tables V and X. Computed by `skyband.engines.certain.odds`, written by `benchmarks.plot`.",
+        "pripuzic2015, Tables V and X. Computed by `skyband.engines.topk.odds`, written by `benchmarks.plot`.",
         f"**Table V**: most candidates of a probabilistic k-skyband, σ = {SIGMA}, by the paper's rule. "
         + _against(limits, TABLE_V),
         _grid(limits),

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import skyband as sb
 from skyband.errors import QueryError
-from skyband.query import Query
+from skyband.query.kinds import Query
 
 Asked = Mapping[str, Query]
 

@@ -1,4 +1,4 @@
-"""How mutants are made and judged; tests/test_*mutants.py list them.
+"""How mutants are made and judged; tests/*/test_mutants.py list them.
 
 A mutant is a copy of the package with one exact replacement in one file. The tests that it must die of run over it in a
 process of its own (forked, so that importing costs nothing), with the kernels as plain Python (NUMBA_DISABLE_JIT: no

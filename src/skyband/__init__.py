@@ -10,11 +10,11 @@
 from skyband import plot
 from skyband.errors import BatchError, QueryError, SkybandError, StateError
 from skyband.explain import Explanation, explain
-from skyband.monitor import Monitor
-from skyband.query import Above, TopK, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.scoring import Global, Linear, Nearest, Product, Quadratic
-from skyband.sql import sql
-from skyband.windows import Last, UntilDeleted
+from skyband.monitor.monitor import Monitor
+from skyband.query.kinds import Above, TopK, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic
+from skyband.query.sql.parser import sql
+from skyband.query.windows import Last, UntilDeleted
 
 __version__ = "0.1.0"
 

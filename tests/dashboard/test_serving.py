@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import skyband as sb
 from dashboard.browser import wait
 from dashboard.served import LAST, LATE, ROWS, Client, ask, ended, served, table, watch_file
-from skyband.cli import app
+from skyband.cli.app import app
 from skyband.dashboard import limits
 from skyband.dashboard.boards import MonitorBoard, plain
 from skyband.dashboard.watch import Watch

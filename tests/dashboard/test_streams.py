@@ -17,10 +17,10 @@ import skyband as sb
 from dashboard.browser import wait
 from dashboard.served import LAST, Client, ask, ended, served, table
 from skyband.dashboard.boards import plain
-from skyband.dashboard.followed import ChangesBoard, follow
-from skyband.dashboard.lines import Queued, Topic
+from skyband.dashboard.readers import Queued, Topic
+from skyband.dashboard.spark_output import ChangesBoard, follow
 from skyband.errors import BatchError, QueryError
-from skyband.spark.answer_file import AnswerFile
+from skyband.spark.run.answer_file import AnswerFile
 
 
 def test_a_folder_into_which_files_come(client: Client, root: Path) -> None:

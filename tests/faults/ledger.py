@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from contract.streams import line
+from engines.streams import line
 
 #: Kills of each kind: two in `make test`, 50 in `make faults`.
 ROUNDS = int(os.environ.get("SKYBAND_ROUNDS", "2"))

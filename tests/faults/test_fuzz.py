@@ -20,11 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skyband as sb
-from contract.streams import examples
+from engines.streams import examples
 from kinds import KINDS, stream
 from skyband.errors import QueryError, SkybandError, StateError
-from skyband.pipeline_file import pipeline_of
-from skyband.snapshot import pack, unpack
+from skyband.monitor.archive import pack, unpack
+from skyband.pipeline import pipeline_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ODD = [None, True, False, 0, -1, 1, 2**31, 2**63, 2**70, 1.5, float("nan"), "", "x", "TopK", [], {}, [1], {"a": 1}]

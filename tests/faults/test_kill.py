@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from contract.streams import cells
+from engines.streams import cells
 from faults.ledger import ROUNDS, compare
 from faults.pusher import BATCHES, batches, get_changes
 from kinds import KINDS

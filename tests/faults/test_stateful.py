@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 import skyband as sb
-from contract.streams import FUZZ, KILL, cells, check, same_rows
+from engines.streams import FUZZ, KILL, cells, check, same_rows
 from kinds import KINDS, stream
 from skyband.oracle import Oracle
 

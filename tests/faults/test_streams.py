@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import skyband as sb
-from contract.streams import cells
+from engines.streams import cells
 from faults.ledger import compare, note
 from kinds import KINDS, Kind, stream
 from skyband.oracle import Oracle

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import skyband as sb
 import skyband.spark as sbs
 from broker.server import connector
-from skyband.cli import app
+from skyband.cli.app import app
 from spark.quick import SETTINGS
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]  # workers lack it

@@ -58,8 +58,8 @@ def serve(place: str) -> None:
         import pandas  # noqa: F401
         import pyspark.worker  # noqa: F401
 
-        import skyband.engines.certain.block  # and with it Numba
-        import skyband.spark.merging
+        import skyband.engines.topk.block  # and with it Numba
+        import skyband.spark.merge
         import skyband.spark.operator  # noqa: F401
 
         gc.freeze()  # so that forks share what they only read

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from contract.streams import Clockwork, Row, cells, same_rows
+from engines.streams import Clockwork, Row, cells, same_rows
 from skyband import Global, Last, Linear, Monitor, TopK, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.batch import Batch
 from skyband.engines.registry import _ENGINES
-from skyband.query import Query
-from skyband.spark.packing import in_order
+from skyband.query.kinds import Query
+from skyband.spark.mappers import in_order
+from skyband.tables.input import Batch
 from spark.shards import CLOCKWORKS, Draw, Shards, Stream, sizes, without_numbers
 
 ORDER = ("t", "n")

@@ -20,18 +20,20 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from contract.streams import Asked, Clockwork, Row, cells
+from engines.streams import Asked, Clockwork, Row, cells
 from skyband import Above, Last, Linear, Monitor, Nearest, TopK
-from skyband.changes import answer_names, change_names, of_pair
 from skyband.engines.registry import APPROXIMATE
-from skyband.options import Options
-from skyband.query import Query
-from skyband.spark import directory, packing, piles
-from skyband.spark.merging import Merger
+from skyband.query.kinds import Query
+from skyband.query.options import Options
+from skyband.spark import directory
+from skyband.spark import mappers as packing
+from skyband.spark import trigger_rows as piles
+from skyband.spark.mappers import REPORT, from_bytes, in_order, pack, unpack
+from skyband.spark.merge import Merger
 from skyband.spark.operator import Operator
-from skyband.spark.packing import REPORT, from_bytes, in_order, pack, unpack
 from skyband.spark.plan import Plan, labels
 from skyband.spark.shard import Shard
+from skyband.tables.changes import answer_names, change_names, of_pair
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 

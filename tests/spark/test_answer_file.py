@@ -16,17 +16,17 @@ from pyspark.sql import Row as SparkRow
 from rich.console import Console
 
 import skyband as sb
-from contract.streams import cells, same_rows
+from engines.streams import cells, same_rows
 from skyband.datasets import endless
 from skyband.datasets.streams import STREAMS
 from skyband.errors import QueryError, RunError
-from skyband.pipeline_file import Pipeline, pipeline_of
-from skyband.query import Query
-from skyband.spark.answer_file import FILE, AnswerFile, answer_after, in_utc
+from skyband.pipeline import Pipeline, pipeline_of
+from skyband.query.kinds import Query
 from skyband.spark.java import require_java
-from skyband.spark.run import reason
-from skyband.spark.sinks import Spout
-from skyband.spark.view import Lines, Screen, Trigger
+from skyband.spark.run.answer_file import FILE, AnswerFile, answer_after, in_utc
+from skyband.spark.run.command import reason
+from skyband.spark.run.sinks import Spout
+from skyband.spark.run.view import Lines, Screen, Trigger
 
 QUERIES: dict[str, Query] = {
     "time": sb.TopK(2, by="x", window=sb.Last(span=9), per="g"),
@@ -116,7 +116,7 @@ def test_a_crash_at_any_step_loses_nothing(tmp_path: Path, monkeypatch: pytest.M
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"skyband.spark.answer_file.{'pq' if step == 'write_table' else 'os'}.{step}", killed)
+        patch.setattr(f"skyband.spark.run.answer_file.{'pq' if step == 'write_table' else 'os'}.{step}", killed)
         with pytest.raises(KeyboardInterrupt):
             file.update("q", 1, changes)
     assert file.stamp() == {"query": "q", "batch": 0}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from contract.streams import cells, same_rows
+from engines.streams import cells, same_rows
 from kinds import KINDS, stream
 from skyband.spark.shipping import pack
 from spark.cluster import Cluster, cluster, committed, read_out, start_driver

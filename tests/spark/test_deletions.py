@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.streams import Asked, Row, cells, examples, net, same_rows
+from engines.streams import Asked, Row, cells, examples, net, same_rows
 from skyband import Above, Last, Linear, Monitor, Nearest, TopK, UntilDeleted
 from skyband.errors import StateError
-from skyband.spark import packing
+from skyband.spark import mappers as packing
 from spark.shards import Draw, Shards, Sizes, pushed, sizes
 
 _TYPES = {

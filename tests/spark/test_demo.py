@@ -17,13 +17,13 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import skyband as sb
+from cli.test_gallery import ON_SPARK, draw
 from skyband import datasets
-from skyband.cli import app
-from skyband.demo import AIRPORTS
+from skyband.cli import spark_demo as demo
+from skyband.cli.app import app
+from skyband.cli.demo import AIRPORTS
 from skyband.errors import QueryError, SkybandError
-from skyband.spark import demo
 from skyband.spark.java import require_java
-from test_gallery import ON_SPARK, draw
 
 
 def year(rows: int = 3000) -> Any:

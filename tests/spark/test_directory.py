@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.streams import examples
+from engines.streams import examples
 from skyband.spark import directory
 from skyband.spark.directory import NEVER, Directory
 

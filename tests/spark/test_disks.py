@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 import skyband as sb
 from faults.ledger import compare
 from skyband.errors import RunError
-from skyband.pipeline_file import pipeline_of
-from skyband.spark.run import advice, run
+from skyband.pipeline import pipeline_of
+from skyband.spark.run.command import advice, run
 from spark.shards import pushed
 from spark.test_pipeline import read
 from spark.test_run import OPTIONS, QUERIES, data, flights

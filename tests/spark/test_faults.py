@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import skyband as sb
 import skyband.spark as sbs
-from contract.streams import Row, cells, same_rows
+from engines.streams import Row, cells, same_rows
 from spark import faulty
 from spark.shards import pushed
 from spark.test_pipeline import QUERIES, flights, read, run, stream, write

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.streams import Clockwork, Row, cells, examples, net, same_rows
+from engines.streams import Clockwork, Row, cells, examples, net, same_rows
 from skyband import Last, Monitor, TopK
 from skyband.spark.plan import Family
 from spark.shards import CLOCKWORKS, Shards, Sizes, Stream, pushed, sizes, streams, table_of

@@ -20,15 +20,15 @@ from pyspark.sql import SparkSession
 
 import skyband as sb
 from broker.server import connector
-from contract.streams import Row
-from skyband.dashboard.lines import Topic
+from engines.streams import Row
+from skyband.dashboard.readers import Topic
 from skyband.dashboard.watch import Watch
 from skyband.errors import QueryError, RunError
 from skyband.oracle import Oracle
-from skyband.pipeline_file import pipeline_of
-from skyband.query import Query
-from skyband.spark.kafka import require_connector
-from skyband.spark.run import run
+from skyband.pipeline import pipeline_of
+from skyband.query.kinds import Query
+from skyband.spark.run.command import run
+from skyband.spark.run.kafka import require_connector
 from spark.quick import SETTINGS
 
 QUERIES: dict[str, Query] = {

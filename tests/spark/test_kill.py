@@ -21,11 +21,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from broker.server import needs_kafka
-from contract.streams import Row, same_rows
+from engines.streams import Row, same_rows
 from skyband.kafka import Reader, change_of, current
 from skyband.oracle import Oracle
-from skyband.pipeline_file import pipeline_of
-from skyband.spark.run import run
+from skyband.pipeline import pipeline_of
+from skyband.spark.run.command import run
 from spark import faulty
 from spark.faulty import DAY
 from spark.test_faults import cut, finish, told

@@ -17,12 +17,12 @@ from pyspark.sql import SparkSession
 
 import skyband as sb
 import skyband.spark as sbs
-from contract.streams import Row, cells, examples
+from engines.streams import Row, cells, examples
 from skyband import Last, Monitor, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.datasets import appearances
 from skyband.errors import QueryError, StateError
-from skyband.options import Options, named
-from skyband.query import Query
+from skyband.query.kinds import Query
+from skyband.query.options import Options, named
 from skyband.spark.pipeline import _check_order
 from skyband.spark.shard import refusals
 from spark.kinds import (

@@ -16,11 +16,11 @@ from pyspark.sql import SparkSession
 
 import skyband.spark as sbs
 from skyband.errors import RunError
-from skyband.pipeline_file import pipeline_of
+from skyband.pipeline import pipeline_of
 from skyband.spark import metrics
 from skyband.spark.metrics import Exporter, Figures, Listener, place
-from skyband.spark.run import run
-from skyband.spark.view import Trigger
+from skyband.spark.run.command import run
+from skyband.spark.run.view import Trigger
 from spark.test_run import OPTIONS, QUERIES, data, flights
 
 SAMPLE = re.compile(r'(skyband_\w+)\{query="((?:[^"\\\n]|\\[\\"n])*)"\} (-?[0-9.e+-]+)')
@@ -117,7 +117,7 @@ def test_a_run_is_served_while_it_lasts(
             served.append(scrape(self))
             super().close()
 
-    monkeypatch.setattr("skyband.spark.run.Exporter", Last)
+    monkeypatch.setattr("skyband.spark.run.command.Exporter", Last)
     made = pipeline_of(data(tmp_path, {"format": "noop"}, 1500))
     assert run(made, spark=spark, metrics="0") == 0
     captured = capsys.readouterr()

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.streams import cells, examples, same_rows
+from engines.streams import cells, examples, same_rows
 from skyband import Last, Monitor, TopK
-from skyband.columns import plain
-from skyband.spark.packing import in_order, to_bytes
-from skyband.spark.piles import Pile
+from skyband.spark.mappers import in_order, to_bytes
 from skyband.spark.plan import hash_groups
+from skyband.spark.trigger_rows import Pile
+from skyband.tables.columns import plain
 from spark.shards import Shards, Sizes, pushed
 
 _START = datetime(2024, 3, 31, tzinfo=UTC)

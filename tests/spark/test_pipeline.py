@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import skyband as sb
 import skyband.spark as sbs
-from contract.streams import Row, cells, net, same_rows
+from engines.streams import Row, cells, net, same_rows
 from skyband.errors import QueryError
 from spark.shards import pushed
 

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import skyband.spark as sbs
-from contract.streams import cells
+from engines.streams import cells
 from faults.ledger import ROUNDS, compare, note
 from kinds import KINDS, Kind, stream
 from spark.cluster import committed, read_out

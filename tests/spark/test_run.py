@@ -16,12 +16,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import skyband as sb
-from contract.streams import cells, same_rows
+from engines.streams import cells, same_rows
 from skyband.datasets import endless
 from skyband.errors import QueryError, RunError
-from skyband.pipeline_file import Pipeline, pipeline_of
-from skyband.spark.answer_file import AnswerFile
-from skyband.spark.run import run
+from skyband.pipeline import Pipeline, pipeline_of
+from skyband.spark.run.answer_file import AnswerFile
+from skyband.spark.run.command import run
 from spark.quick import SETTINGS
 from spark.shards import pushed
 from spark.test_pipeline import read

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import skyband as sb
 import skyband.spark as sbs
-from contract.streams import Row, same_rows
+from engines.streams import Row, same_rows
 from skyband.errors import QueryError
 from skyband.spark.session import check
 from spark.shards import pushed

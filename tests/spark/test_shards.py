@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.streams import Row, cells, examples, net, same_rows
+from engines.streams import Row, cells, examples, net, same_rows
 from skyband import Last, Linear, Monitor, Nearest, Product, Quadratic, TopK
+from skyband.engines.adapter import Standing
 from skyband.engines.registry import _ENGINES, APPROXIMATE, has_family
 from skyband.errors import StateError
-from skyband.spark import packing
+from skyband.spark import mappers as packing
 from skyband.spark.plan import hash_groups
 from skyband.spark.plan import shard_of as shard_of_hash
-from skyband.standing import Standing
 from spark.shards import CLOCKWORKS, Shards, Sizes, Stream, pushed, streams, table_of, without_numbers
 
 INTEGERS = CLOCKWORKS["integer"]

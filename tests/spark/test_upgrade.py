@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import skyband as sb
-from contract.streams import cells, same_rows
+from engines.streams import cells, same_rows
 from kinds import KINDS, stream
 from spark.shards import told_by
 from upgrade.write import HERE, TRIGGER, put_rows, run, unpack

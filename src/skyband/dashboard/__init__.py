@@ -12,4 +12,4 @@ Loopback only, unless a token is given. Nothing that a user sends is executed: q
 
 __all__ = ["serve"]
 
-from skyband.dashboard.serving import serve
+from skyband.dashboard.start import serve

@@ -24,8 +24,8 @@ from skyband.dashboard.streams import offered
 from skyband.dashboard.watch import Watch
 from skyband.errors import QueryError, SkybandError
 from skyband.explain import explain
-from skyband.query import Query
-from skyband.sql import sql
+from skyband.query.kinds import Query
+from skyband.query.sql.parser import sql
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 _COOKIE = "skyband_token"

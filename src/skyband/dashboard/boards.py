@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from skyband.batch import from_times, times
-from skyband.columns import plain as plain_column
 from skyband.dashboard import limits
 from skyband.errors import QueryError
-from skyband.expressions import parse
-from skyband.monitor import Monitor
-from skyband.pipeline_file.table import near
-from skyband.query import Query
-from skyband.views import plane_of, points_of
-from skyband.windows import Last
+from skyband.monitor.monitor import Monitor
+from skyband.pipeline.table import near
+from skyband.plot.views import plane_of, points_of
+from skyband.query.expressions import parse
+from skyband.query.kinds import Query
+from skyband.query.windows import Last
+from skyband.tables.columns import plain as plain_column
+from skyband.tables.input import from_times, times
 
 _PACE = 600  # pushes of which time and arrivals are known
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from skyband.dashboard.lines import KAFKA, Lines, Topic
+from skyband.dashboard.readers import KAFKA, Lines, Topic
 from skyband.datasets.streams import STREAMS, endless
 from skyband.errors import QueryError
-from skyband.files import ENDINGS, format_of, schema, tables
+from skyband.tables.files import ENDINGS, format_of, schema, tables
 
 _DEPTH, _OFFERED = 3, 200
 

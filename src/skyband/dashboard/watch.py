@@ -19,15 +19,15 @@ from typing import Any, BinaryIO
 
 from skyband.dashboard import limits
 from skyband.dashboard.boards import MonitorBoard, plain
-from skyband.dashboard.followed import AnswersBoard, follow
 from skyband.dashboard.frames import Frame, Told, Watched
-from skyband.dashboard.lines import KAFKA
+from skyband.dashboard.readers import KAFKA
+from skyband.dashboard.spark_output import AnswersBoard, follow
 from skyband.dashboard.streams import Stream, inside, open_stream
 from skyband.datasets.streams import STREAMS
 from skyband.errors import QueryError, SkybandError
-from skyband.files import only_time
-from skyband.monitor import Monitor
-from skyband.query import Query
+from skyband.monitor.monitor import Monitor
+from skyband.query.kinds import Query
+from skyband.tables.files import only_time
 
 Board = MonitorBoard | AnswersBoard
 _HISTORY = 120  # samples of throughput and objects kept

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.tuning import Tuning
+from skyband.query.tuning import Tuning
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -33,7 +33,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Scorings:
-    """Scorings of one family, one per lane of an engine (kernels/scoring.py)."""
+    """Scorings of one family, one per lane of an engine (engines/topk/kernels/scores.py)."""
 
     form: int
     turned: bool  # the smallest score is best

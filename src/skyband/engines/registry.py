@@ -5,16 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from skyband.checks import ALGORITHMS
 from skyband.engines.contract import Engine
 from skyband.errors import QueryError
-from skyband.expressions import as_locals, parse, recognise
-from skyband.query import Query, TopKUncertain
-from skyband.scoring import Global, Nearest
-from skyband.windows import Last, UntilDeleted
+from skyband.query.expressions import as_locals, parse, recognise
+from skyband.query.kinds import Query, TopKUncertain
+from skyband.query.scoring import Global, Nearest
+from skyband.query.validation import ALGORITHMS
+from skyband.query.windows import Last, UntilDeleted
 
 WINDOWED = {"TMA": "TMA", "SMA": "SMA", "TSL": "TSL", "CPM/W": "TMA", "SNN": "SMA"}  # they keep the window: by class
-_GRIDS = {name: f"skyband.engines.certain.{engine.lower()}" for name, engine in WINDOWED.items()}
+_GRIDS = {name: f"skyband.engines.topk.{engine.lower()}" for name, engine in WINDOWED.items()}
 _PAIRS: dict[str, str] = {
     "SCASE": "skyband.engines.pairs.scase",
     "TA": "skyband.engines.pairs.ta",
@@ -39,12 +39,12 @@ GROUPED = ("BS",)  # they can tell alternatives that exclude each other
 
 _ENGINES: dict[str, dict[str, str]] = {
     "TopK": {
-        "BLOCK": "skyband.engines.certain.block",
-        "SA": "skyband.engines.certain.sa",
-        "RA": "skyband.engines.certain.ra",
-        "PA": "skyband.engines.certain.pa",
-        "ADAPTIVE": "skyband.engines.certain.adaptive",
-        **dict.fromkeys(("SASF", "SARF", "SAPF", "RASF", "RARF", "RAPF"), "skyband.engines.certain.buffered"),
+        "BLOCK": "skyband.engines.topk.block",
+        "SA": "skyband.engines.topk.sa",
+        "RA": "skyband.engines.topk.ra",
+        "PA": "skyband.engines.topk.pa",
+        "ADAPTIVE": "skyband.engines.topk.adaptive",
+        **dict.fromkeys(("SASF", "SARF", "SAPF", "RASF", "RARF", "RAPF"), "skyband.engines.topk.buffered"),
         **_GRIDS,
     },
     "Above": {name: _GRIDS[name] for name in ("TMA", "SMA", "TSL")},
@@ -179,7 +179,7 @@ def load(kind: str, name: str, *, family: bool = False) -> type[Engine]:
     """The engine's class, by its name; of many scorings at once, for a family."""
     if name in WINDOWED:
         family, name = False, WINDOWED[name]
-    module = "skyband.engines.certain.family" if family else _ENGINES[kind][name]
+    module = "skyband.engines.topk.family" if family else _ENGINES[kind][name]
     engine: type[Engine] = getattr(import_module(module), f"{name}Family" if family else name.replace("-", ""))
     return engine
 

@@ -4,11 +4,11 @@ The oracle mirrors `Monitor` with plain Python data: rows and changes are dicts,
 datetimes. It keeps every arrival of a window in a list and computes each answer anew after each step.
 
     objects.py     an arrival (an object), a member (a row of an answer)
-    scalar.py scores.py     expressions and scorings of one row
+    scalar.py tables/scores.py     expressions and scorings of one row
     reading.py     a row as an arrival, or the reason to reject it
     certain.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
     family.py      which queries ask the same but for k and the window's length
-    standing.py    one query: its groups, windows, steps and differences
+    engines/adapter.py    one query: its groups, windows, steps and differences
     output.py      the rows of changes and answers, column by column
     __init__.py    all queries: rows, the clock, lateness, numbering, the order of changes
 
@@ -31,16 +31,16 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
-from skyband.checks import RESERVED
 from skyband.errors import BatchError, QueryError
-from skyband.oracle.certain import skyband
-from skyband.oracle.family import fits, narrowed, related, size
 from skyband.oracle.objects import Arrival, Roles, Row, same
 from skyband.oracle.output import answer_rows, change_rows
-from skyband.oracle.reading import Rejected
-from skyband.oracle.standing import Change, Group, Standing, members, remove
-from skyband.query import Query, TopK, TopKIncomplete
-from skyband.windows import UntilDeleted, Window
+from skyband.oracle.rows import Rejected
+from skyband.oracle.shared import fits, narrowed, related, size
+from skyband.oracle.stream import Change, Group, Standing, members, remove
+from skyband.oracle.topk import skyband
+from skyband.query.kinds import Query, TopK, TopKIncomplete
+from skyband.query.validation import RESERVED
+from skyband.query.windows import UntilDeleted, Window
 
 __all__ = ["Oracle"]
 

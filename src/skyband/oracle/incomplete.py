@@ -12,8 +12,8 @@ from collections.abc import Hashable
 from skyband.oracle.objects import Arrival, Member, same
 from skyband.oracle.scalar import evaluate, number, parse
 from skyband.oracle.scores import key_of
-from skyband.query import TopKIncomplete
-from skyband.scoring import Linear
+from skyband.query.kinds import TopKIncomplete
+from skyband.query.scoring import Linear
 
 
 def top_k_incomplete(query: TopKIncomplete, valid: list[Arrival]) -> list[Member]:

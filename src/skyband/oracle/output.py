@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from skyband.oracle.objects import Member, Roles, Row
-from skyband.oracle.standing import Change, Group
-from skyband.query import Query, TopKPairs, TopKUncertain
+from skyband.oracle.stream import Change, Group
+from skyband.query.kinds import Query, TopKPairs, TopKUncertain
 
 
 def change_rows(

@@ -11,7 +11,7 @@ from itertools import combinations
 
 from skyband.oracle.objects import Arrival, Member
 from skyband.oracle.scores import pair_score
-from skyband.query import TopKPairs
+from skyband.query.kinds import TopKPairs
 
 
 def top_k_pairs(query: TopKPairs, valid: list[Arrival]) -> list[Member]:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from skyband.oracle.objects import Row
 from skyband.oracle.scalar import evaluate, number, parse, plain
-from skyband.scoring import Global, Linear, Nearest, Product, Quadratic
+from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic
 
 
 def columns_of(by: Any) -> set[str]:

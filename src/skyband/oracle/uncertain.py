@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from itertools import product
 
-from skyband.oracle.certain import best_first
 from skyband.oracle.objects import Arrival, Member
-from skyband.query import TopKUncertain
+from skyband.oracle.topk import best_first
+from skyband.query.kinds import TopKUncertain
 
 
 def top_k_uncertain(query: TopKUncertain, valid: list[Arrival]) -> list[Member]:

@@ -28,7 +28,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from skyband.errors import RunError
-from skyband.spark.view import Report, Trigger
+from skyband.spark.run.view import Report, Trigger
 
 TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 LOOPBACK = "127.0.0.1"

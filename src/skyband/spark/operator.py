@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from skyband.batch import time_unit
 from skyband.spark.directory import NEVER
-from skyband.spark.forgetting import Forgetting
-from skyband.spark.merging import BEGIN, merge_key
-from skyband.spark.packing import REPORT, from_bytes, moment_of, to_bytes
-from skyband.spark.piles import Pile
+from skyband.spark.forget import Forgetting
+from skyband.spark.mappers import REPORT, from_bytes, moment_of, to_bytes
+from skyband.spark.merge import BEGIN, merge_key
 from skyband.spark.plan import Plan, labels
 from skyband.spark.shard import Shard
+from skyband.spark.trigger_rows import Pile
+from skyband.tables.input import time_unit
 
 if TYPE_CHECKING:
     import pandas as pd

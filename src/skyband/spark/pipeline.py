@@ -29,17 +29,17 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from skyband.changes import answer_names, change_names, of_pair
 from skyband.errors import QueryError
-from skyband.monitor import Monitor
-from skyband.options import Options, check_op, named
-from skyband.query import Query, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.spark.merging import MERGED, Merger
+from skyband.monitor.monitor import Monitor
+from skyband.query.kinds import Query, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.query.options import Options, check_op, named
+from skyband.query.windows import Last
+from skyband.spark.mappers import PACKED, pack, reject, unpack
+from skyband.spark.merge import MERGED, Merger
 from skyband.spark.operator import TOLD, TOLD_TO_MERGE, Operator
-from skyband.spark.packing import PACKED, pack, reject, unpack
 from skyband.spark.plan import Plan
 from skyband.spark.session import check
-from skyband.windows import Last
+from skyband.tables.changes import answer_names, change_names, of_pair
 
 _DAY = 86400 * 10**9
 _OURS: dict[str, DataType] = {

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.columns import distinct, key_bits, valid_of
-from skyband.options import Options
-from skyband.query import Query, TopKIncomplete, TopKPairs
-from skyband.windows import Last, Window
+from skyband.query.kinds import Query, TopKIncomplete, TopKPairs
+from skyband.query.options import Options
+from skyband.query.windows import Last, Window
+from skyband.tables.columns import distinct, key_bits, valid_of
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]

@@ -15,20 +15,20 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.batch import Batch
+from skyband.engines.topk.scorings import judge_family, plain_scoring
 from skyband.errors import StateError
-from skyband.families import judge_family, plain_scoring
-from skyband.groups import Groups
-from skyband.monitor import Monitor
-from skyband.query import Query
-from skyband.snapshot import pack, unpack
+from skyband.monitor.archive import pack, unpack
+from skyband.monitor.monitor import Monitor
+from skyband.monitor.snapshot import cut, describe, join, revive
+from skyband.monitor.state import State
+from skyband.query.kinds import Query
 from skyband.spark.directory import NEVER, Directory
-from skyband.spark.forgetting import Forgetting
-from skyband.spark.packing import moment_of
-from skyband.spark.piles import Pile
+from skyband.spark.forget import Forgetting
+from skyband.spark.mappers import moment_of
 from skyband.spark.plan import Family, Plan, hash_groups
-from skyband.state import State
-from skyband.storing import cut, describe, join, revive
+from skyband.spark.trigger_rows import Pile
+from skyband.tables.groups import Groups
+from skyband.tables.input import Batch
 
 Ints = NDArray[np.int64]
 _BY_STATE = (

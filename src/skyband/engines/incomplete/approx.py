@@ -18,11 +18,11 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.engines.contract import Bools, Ints
-from skyband.engines.incomplete.approximate import Approximate, sketches
-from skyband.engines.incomplete.machine import Records
+from skyband.engines.incomplete.approximation import Approximate, sketches
+from skyband.engines.incomplete.base import Records
+from skyband.engines.incomplete.kernels import rows as pieces
+from skyband.engines.incomplete.kernels.prospects import Sheet
 from skyband.engines.incomplete.sketches import Sketches
-from skyband.kernels import pieces
-from skyband.kernels.appraising import Sheet
 
 
 class APPROX(Approximate):

@@ -26,13 +26,13 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Asked, Bools, Ints
-from skyband.engines.incomplete.approximate import Approximate
-from skyband.engines.incomplete.machine import Records
-from skyband.engines.incomplete.parts import Parts
-from skyband.kernels import pieces
-from skyband.kernels.appraising import Sheet, weigh
+from skyband.engines.incomplete.approximation import Approximate
+from skyband.engines.incomplete.assembly import Parts
+from skyband.engines.incomplete.base import Records
+from skyband.engines.incomplete.kernels import rows as pieces
+from skyband.engines.incomplete.kernels.prospects import Sheet, weigh
 from skyband.kernels.records import NEVER
-from skyband.tuning import Tuning
+from skyband.query.tuning import Tuning
 
 BINS = 32  # of a window: silences are told apart by them
 VALUES = 61  # of each part, that have come lately

@@ -5,7 +5,7 @@ Its current score only rises and its best score only falls, so who is dominated 
 object has a current score above its best one) stays dominated. Instances count the distinct objects that dominate
 them and go when there are k: what is kept is exactly the k dominance set.
 
-Cost: O(n) for an arrival (kernels/counting.py). Keeps a part of the window that grows linearly with it (Lemma 1).
+Cost: O(n) for an arrival (kernels/eaa.py). Keeps a part of the window that grows linearly with it (Lemma 1).
 The answer itself comes from the front that all engines here share, not from a scan of csorted.
 
 Errata. As printed EAA is exact only if an object appears at most once ever in each stream: an attribute older than an
@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Arrivals, Bools, Ints
-from skyband.engines.incomplete.machine import Records, within
-from skyband.engines.incomplete.parts import Parts
-from skyband.kernels import pieces
-from skyband.kernels.assembling import Columns
-from skyband.kernels.combine import score_of
-from skyband.kernels.counting import COUNTER, Ledger, take_counted, update_all
+from skyband.engines.incomplete.assembly import Parts
+from skyband.engines.incomplete.base import Records, within
+from skyband.engines.incomplete.kernels import rows as pieces
+from skyband.engines.incomplete.kernels.assembly import Columns
+from skyband.engines.incomplete.kernels.combine import score_of
+from skyband.engines.incomplete.kernels.eaa import COUNTER, Ledger, take_counted, update_all
 
 
 class EAA(Parts):

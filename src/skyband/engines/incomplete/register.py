@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Bools, Ints
-from skyband.kernels.register import LINE, NOBODY, judge_rows, lay_out, own, undo
+from skyband.engines.incomplete.kernels.register import LINE, NOBODY, judge_rows, lay_out, own, undo
 
 Records = NDArray[Any]
 SMALLEST = 256

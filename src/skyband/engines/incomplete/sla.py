@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Arrivals, Bools, Ints
-from skyband.engines.incomplete.machine import Records, within
-from skyband.engines.incomplete.parts import Parts
-from skyband.kernels.assembling import Columns
-from skyband.kernels.sorting import FULL, Sorted, sort_all, take_sorted
+from skyband.engines.incomplete.assembly import Parts
+from skyband.engines.incomplete.base import Records, within
+from skyband.engines.incomplete.kernels.assembly import Columns
+from skyband.engines.incomplete.kernels.sla import FULL, Sorted, sort_all, take_sorted
 
 
 class SLA(Parts):

@@ -2,7 +2,7 @@
 
 Idea: what the paper's counters know at every moment is needed only when something is to be dropped. So rows are kept
 as they come, and when a group has grown by a tenth one sweep from its newest row to its oldest finds what can go:
-whatever cannot reach the k best current scores of distinct newer objects (kernels/sweeping.py). Answers are kept
+whatever cannot reach the k best current scores of distinct newer objects (kernels/sweep.py). Answers are kept
 from arrival to arrival by a front of a few more than k objects; what expires outside of it costs nothing.
 
 A sweep comes at the end of a push, or earlier when rows have no room: nobody sees what is kept in between, and what
@@ -10,7 +10,7 @@ comes and expires within one push is never kept.
 
 Cost of an arrival: a look at its object, one score, and at most 1/10 of a sweep of what is kept, spread over the
 arrivals that let it grow by a tenth. Keeps up to a tenth more than EAA. With `repeat` a part may come back with its
-highest value at any time, so dominance drops nothing: parts.py serves that (combining.py chooses).
+highest value at any time, so dominance drops nothing: parts.py serves that (engines/incomplete/adapter.py chooses).
 
 Errata: see eaa.py.
 """
@@ -22,15 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from skyband.engines.certain.arena import recast
-from skyband.engines.certain.bands import changes_of
+from skyband.engines.arena import recast
 from skyband.engines.contract import Arrivals, Asked, Changes, Ints, Ranked
-from skyband.engines.incomplete.machine import BEGINNING, Machine, Records, Taken, within
-from skyband.engines.incomplete.register import ENTRY
-from skyband.errors import StateError
-from skyband.kernels import objects, pieces
-from skyband.kernels.gathering import Columns, flush, rebuild, take_once
-from skyband.kernels.objects import (
+from skyband.engines.incomplete.base import BEGINNING, Machine, Records, Taken, within
+from skyband.engines.incomplete.kernels import objects
+from skyband.engines.incomplete.kernels import rows as pieces
+from skyband.engines.incomplete.kernels.gather import Columns, flush, rebuild, take_once
+from skyband.engines.incomplete.kernels.objects import (
     DONE,
     FRONTS,
     GROUP,
@@ -46,6 +44,9 @@ from skyband.kernels.objects import (
     forget,
     scores_of,
 )
+from skyband.engines.incomplete.register import ENTRY
+from skyband.engines.topk.base import changes_of
+from skyband.errors import StateError
 from skyband.kernels.records import BITS, CHANGE, NEVER, VISIT
 
 SMALLEST = 64  # objects that there is room for at first
@@ -367,6 +368,6 @@ class SWEEP(Machine):
 
     def check(self) -> None:
         """Every invariant, from the rows up."""
-        from skyband.engines.incomplete.checking import check_sweep
+        from skyband.engines.incomplete.invariants import check_sweep
 
         check_sweep(self)

@@ -5,8 +5,8 @@ Each new pair is held against the kept ones until K dominators are counted: O(n 
 
 from __future__ import annotations
 
-from skyband.engines.pairs.band import Pairs
-from skyband.kernels import pair_records
+from skyband.engines.pairs.base import Pairs
+from skyband.engines.pairs.kernels import records as pair_records
 
 
 class BASIC(Pairs):

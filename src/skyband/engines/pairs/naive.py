@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked
-from skyband.engines.pairs.band import Pairs
-from skyband.engines.pairs.checking import key_of
-from skyband.engines.pairs.store import Columns, Records, Store, gathered
+from skyband.engines.pairs.base import Pairs
+from skyband.engines.pairs.invariants import key_of
+from skyband.engines.pairs.kernels import records as pair_records
+from skyband.engines.pairs.kernels.naive import fill_lists, take_naive
+from skyband.engines.pairs.kernels.records import BASE, DONE, END, HEAD, WINDOW_FULL, Scoring, Stream
+from skyband.engines.pairs.kernels.steps import look_again
+from skyband.engines.pairs.window import Columns, Records, Store, gathered
 from skyband.errors import StateError
-from skyband.kernels import pair_records
-from skyband.kernels.pair_naive import fill_lists, take_naive
-from skyband.kernels.pair_records import BASE, DONE, END, HEAD, WINDOW_FULL, Scoring, Stream
-from skyband.kernels.pair_steps import look_again
-from skyband.tuning import Tuning
+from skyband.query.tuning import Tuning
 
 IDS = np.dtype([("query", "i8"), ("older", "i8"), ("newer", "i8")])
 Told = set[tuple[int, int]]

@@ -10,8 +10,8 @@ change. A pair is turned away by K pairs whose older member is strictly newer, s
 
 from __future__ import annotations
 
-from skyband.engines.pairs.band import Pairs
-from skyband.kernels import pair_records
+from skyband.engines.pairs.base import Pairs
+from skyband.engines.pairs.kernels import records as pair_records
 
 
 class SCASE(Pairs):

@@ -9,8 +9,8 @@ Departure: the paper reads lists over the whole window in turn with one of ages 
 
 from __future__ import annotations
 
-from skyband.engines.pairs.band import Pairs
-from skyband.kernels import pair_records
+from skyband.engines.pairs.base import Pairs
+from skyband.engines.pairs.kernels import records as pair_records
 
 
 class TA(Pairs):

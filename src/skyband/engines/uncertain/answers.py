@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Asked, Ints, Ranked
-from skyband.kernels.marks import TOLD
+from skyband.engines.uncertain.kernels.marks import TOLD
 
 Records = NDArray[Any]
 

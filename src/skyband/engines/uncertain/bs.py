@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 from skyband.engines.contract import Asked
-from skyband.engines.uncertain.kept import Kept
-from skyband.engines.uncertain.tied import Tied
-from skyband.tuning import Tuning
+from skyband.engines.uncertain.exclusive import Tied
+from skyband.engines.uncertain.synopsis import Kept
+from skyband.query.tuning import Tuning
 
 
 class BS(Kept):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from skyband.engines.uncertain.kept import Kept
+from skyband.engines.uncertain.synopsis import Kept
 
 
 class DOM(Kept):

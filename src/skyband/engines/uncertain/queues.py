@@ -18,14 +18,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.certain.arena import recast
+from skyband.engines.arena import recast
 from skyband.engines.contract import NEVER, Arrivals, Asked, Bools, Changes, Ints, Ranked
 from skyband.engines.uncertain.answers import differences, ranked
+from skyband.engines.uncertain.base import Taken, changes_of, ordered, taken
+from skyband.engines.uncertain.kernels.marks import TOLD
+from skyband.engines.uncertain.kernels.prefix import TUPLE
 from skyband.engines.uncertain.semantics import Place, Semantics, meaning_of
-from skyband.engines.uncertain.steps import Taken, changes_of, ordered, taken
-from skyband.kernels.marks import TOLD
-from skyband.kernels.prefixes import TUPLE
-from skyband.tuning import Tuning
+from skyband.query.tuning import Tuning
 
 Records = NDArray[Any]
 FLAT = np.dtype([("key", "f8"), ("p", "f8"), ("stamp", "i8"), ("serial", "i8"), ("name", "i8"), ("flags", "i8")])

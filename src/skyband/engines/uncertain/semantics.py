@@ -11,7 +11,7 @@ tuples of the prefix. An answer that goes further down has such a choice as its 
 is self-maintaining: with a new tuple of probability q the best choices become at most max(q, 1 - q) times as probable,
 and so does an answer at least: the old one without the new tuple, or with it instead of its worst member.
 
-The four have kernels (`code`, kernels/prefixes.py), which say the same; a new meaning works in the synopses that are
+The four have kernels (`code`, kernels/prefix.py), which say the same; a new meaning works in the synopses that are
 not kernels (CSQ, CCSQ, SCSQ, SCSQ-BUFFER) as it is.
 """
 
@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from skyband.engines.contract import Asked
-from skyband.kernels.prefixes import PK, PT, SLACK, TINY, TUPLE, UK, UT, walk_down
+from skyband.engines.uncertain.kernels.prefix import PK, PT, SLACK, TINY, TUPLE, UK, UT, walk_down
 
 
 @dataclass(frozen=True)

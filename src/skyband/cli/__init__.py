@@ -1,0 +1,5 @@
+"""The command `skyband`."""
+
+from skyband.cli.app import app
+
+__all__ = ["app"]

@@ -1,0 +1,104 @@
+"""`skyband sql`: one question over files, at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from skyband.errors import QueryError
+from skyband.monitor.monitor import Monitor
+from skyband.query.kinds import Query
+from skyband.query.sql.parser import sql
+from skyband.query.validation import RESERVED
+from skyband.query.windows import Last
+from skyband.tables.files import only_time, schema, tables
+
+
+def ask(
+    question: str,
+    files: Iterable[Path],
+    *,
+    id: str | None = None,
+    time: str | None = None,
+    keep: Sequence[str] | None = None,
+    part: str = "part",
+    value: str = "value",
+    changes: bool = False,
+) -> Iterator[Any]:
+    """The answer after the last row of the files as a table, or all changes on the way as several."""
+    query, paths = sql(question), [Path(file) for file in files]
+    columns = schema(paths[0])
+    if time is None and isinstance(query.window, Last) and query.window.timed:
+        time = _time(query, columns)
+    taken = {*RESERVED, *query.per_columns, id, time}
+    kept = [name for name in columns.names if name not in taken] if keep is None else list(keep)
+    monitor = Monitor(query, id=id, time=time, keep=kept, part=part, value=value)
+    for path in paths:
+        for table in tables(path):
+            told = monitor.push(table)
+            if changes:
+                yield told
+    if not changes:
+        yield monitor.answer()
+    stats = monitor.stats()
+    for what in ("late", "rejected"):
+        if stats[what]:
+            print(f"{what}: {stats[what]}", file=sys.stderr)
+
+
+def _time(query: Query, columns: Any) -> str:
+    """The time column, where nobody names it."""
+    if isinstance(query.window, Last) and query.window.span is not None:
+        raise QueryError(f"{query.window!r} is over an integer time column: name it, --time COLUMN.")
+    found = only_time(columns)
+    if found is None:
+        raise QueryError(
+            f"{query.window!r} is a time window, and the file has no, or more than one, column of times: name it, "
+            f"--time COLUMN. Columns: {', '.join(columns.names)}."
+        )
+    print(f"time: {found}", file=sys.stderr)
+    return found
+
+
+def show(answers: Iterable[Any], *, as_json: bool = False) -> None:
+    """Tables at a terminal, CSV in a pipe; or lines of JSON."""
+    for number, table in enumerate(answers):
+        if as_json:
+            import json
+
+            for row in table.to_pylist():
+                print(json.dumps(row, default=str, ensure_ascii=False))
+        elif not sys.stdout.isatty():
+            from pyarrow import csv
+
+            out = pa.BufferOutputStream()
+            csv.write_csv(_plain(table), out, csv.WriteOptions(include_header=number == 0))
+            sys.stdout.write(out.getvalue().to_pybytes().decode())
+        else:
+            _print(table)
+
+
+def _plain(table: Any) -> Any:
+    """CSV knows no dictionaries."""
+    columns = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
+
+
+def _print(table: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    numbers = [pa.types.is_integer(field.type) or pa.types.is_floating(field.type) for field in table.schema]
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for name, right in zip(table.column_names, numbers, strict=True):
+        shown.add_column(name, justify="right" if right else "left")
+    for row in table.to_pylist():
+        shown.add_row(*("" if v is None else f"{v:g}" if isinstance(v, float) else str(v) for v in row.values()))
+    Console(markup=False).print(shown)

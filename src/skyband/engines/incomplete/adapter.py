@@ -1,0 +1,210 @@
+"""Standing queries for objects whose parts arrive in separate rows.
+
+The id is the object's key, and a row brings one part of it. Without `repeat` rows are judged by earlier ones: a
+second row of a part, while one is valid, is rejected.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from skyband.engines.adapter import Standing, asked_of, shared
+from skyband.engines.contract import Engine
+from skyband.engines.output import wider
+from skyband.engines.registry import choose
+from skyband.errors import BatchError
+from skyband.query.kinds import Query, TopKIncomplete
+from skyband.tables.columns import name_bits
+from skyband.tables.input import Batch, is_string
+from skyband.tables.push import Judged, Push
+from skyband.tables.scores import Scored
+
+if TYPE_CHECKING:
+    from skyband.engines.incomplete.assembly import Parts
+    from skyband.engines.incomplete.register import Register
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+EXACT = ("SWEEP", "EAA", "SLA")
+
+
+class Combining(Standing):
+    """One engine for queries that combine the same parts."""
+
+    def __init__(self, query: Query, *args: Any, **options: Any) -> None:
+        super().__init__(query, *args, **options)
+        assert isinstance(query, TopKIncomplete)
+        self.judges_again = query.repeat is None
+        self._first: Register | None = None  # before there is an engine
+        self._judged: Judged | None = None  # what the register has noted, until it is taken
+
+    @staticmethod
+    def key(query: Query) -> tuple[Any, ...]:
+        """Which rows are rejected depends on the window, so without `repeat` only equal windows share an engine."""
+        assert isinstance(query, TopKIncomplete)
+        exact = choose(query) in EXACT
+        window = query.window.timed if query.repeat is not None and exact else query.window
+        return (*shared(query), window, query.algorithm, query.tuning, None if exact else query.k)
+
+    @property
+    def machine(self) -> Parts:
+        return cast("Parts", self.engine)
+
+    @property
+    def register(self) -> Register | None:
+        return self._first if self.engine is None else self.machine.register
+
+    def start(self, unit: int | None) -> None:
+        if self.engine is None and self.judges_again and self._first is None:
+            self._first = self._new_register(unit)
+        super().start(unit)
+
+    def engine_class(self) -> type[Engine]:
+        """With `repeat` nothing is dominated, so there is nothing to sweep."""
+        from skyband.engines.incomplete.assembly import Parts
+
+        return Parts if self.algorithm == "SWEEP" and not self.judges_again else super().engine_class()
+
+    def engine_options(self) -> dict[str, Any]:
+        from skyband.engines.incomplete.combine import recipe_of
+
+        register, self._first = self._first, None
+        return {"recipe": recipe_of(self.example), "repeat": self.example.repeat, "register": register}
+
+    def _new_register(self, unit: int | None) -> Register:
+        from skyband.engines.incomplete.register import Register
+
+        return Register(self.asked(unit)[0].length, timed=self.timed)
+
+    # --- rows
+
+    def judge(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Judged:
+        value, part, id_ = self.options.value, self.options.part, cast(str, self.options.id)
+        if not batch.rows:
+            return Scored(np.empty(0)).judged(None)
+        codes, values = self._parts(batch), batch.numbers(value).values
+        bounds = np.array([*(pair for _, pair in self.example.parts), (0.0, 0.0)])
+        beyond = batch.beyond(value)
+        ids = batch.array(id_)
+        inside = bounds[:-1, 0].max() <= values.min() and values.max() <= bounds[:-1, 1].min()  # NaN: no
+        if inside and codes.min() >= 0 and beyond is None and not ids.null_count and not untimely:
+            return Judged(Scored(values), np.ones(batch.rows, np.bool_), None)
+        reasons = {
+            **untimely,
+            f"{id_} is null": np.asarray(ids.is_null(), np.bool_) if ids.null_count else None,
+            f"{part}: unknown part": codes < 0,
+            f"{value} is beyond 2^53": beyond,
+            f"{value} out of range": ~((values >= bounds[codes, 0]) & (values <= bounds[codes, 1])),
+        }
+        scored, good = Scored(values), np.ones(batch.rows, np.bool_)
+        for reason, rows in reasons.items():
+            if rows is not None:
+                scored.reject(reason, rows & good)
+                good &= ~rows
+        return Judged(scored, good, None)
+
+    def _parts(self, batch: Batch) -> Ints:
+        """Which part each row brings, in the query's order; -1: none of them."""
+        names = tuple(name for name, _ in self.example.parts)
+        if ("parts", names) not in batch.memo:
+            batch.memo["parts", names] = part_codes(batch, self.options.part, names)
+        codes: Ints = batch.memo["parts", names]
+        return codes
+
+    def _names(self, batch: Batch) -> Ints:
+        """The ids as keys of 64 bits."""
+        if "names" not in batch.memo:
+            batch.memo["names"] = name_bits(batch.array(cast(str, self.options.id)))
+        names: Ints = batch.memo["names"]
+        return names
+
+    def judge_again(self, push: Push, judged: Judged, codes: Ints, unit: int | None) -> Judged:
+        if self.engine is None and self._first is None:
+            self._first = self._new_register(unit)
+        register = cast("Register", self.register)
+        again = register.judge(
+            self._names(push.batch),
+            self._parts(push.batch),
+            codes,
+            np.flatnonzero(judged.accepted),
+            push.times,
+            push.clocks,
+            wider(self.counts, self.groups.total)[0],
+            register.length if self.options.late == "accept" else 1,
+        )
+        if again.any():
+            scored = Scored(judged.scored.key, dict(judged.scored.rejected))
+            scored.reject(f"{self.options.part}: second row of the same part", again)
+            judged = Judged(scored, judged.accepted & ~again, None)
+        self._judged = judged
+        return judged
+
+    def take(self, push: Push, judged: Judged, codes: Ints) -> tuple[dict[str, Any], Bools, Bools]:
+        if self.register is not None:
+            if judged is self._judged:
+                self.register.keep()
+            else:
+                self.register.undo()
+            self._judged = None
+        return super().take(push, judged, codes)
+
+    def _more(self, push: Push, judged: Judged, rows: Ints) -> dict[str, Any]:
+        if not push.batch.rows:
+            return {"names": np.empty(0, np.int64), "parts": np.empty(0, np.int64)}
+        here = slice(None) if len(rows) == push.batch.rows else rows
+        return {"names": self._names(push.batch)[here], "parts": self._parts(push.batch)[here]}
+
+    def _live(self) -> Ints:
+        live = np.sort(np.concatenate([self.machine.serials()[0], self.machine.shown()]))
+        return live[np.flatnonzero(np.diff(live, prepend=-1))]
+
+    # --- queries come and go
+
+    def can_serve(self, query: Query, unit: int | None) -> bool:
+        """Rows that were rejected depend on the window, so another one is for a query that is alone."""
+        if self.engine is None or shared(query) != shared(self.example) or query.algorithm != self.example.algorithm:
+            return False
+        if query.tuning != self.example.tuning or query.window.timed != self.timed:
+            return False
+        same = query.window == self.example.window
+        if self.algorithm not in EXACT and (not same or query.k != self.example.k):  # type: ignore[attr-defined]
+            return False
+        if self.judges_again and not same and len(self.queries) > 1:
+            return False
+        asked, wanted = self.asked(unit), asked_of(query, unit)
+        return wanted.k <= max(one.k for one in asked) and wanted.length <= max(one.length for one in asked)
+
+    def stats(self, name: str) -> dict[str, Any]:
+        return super().stats(name) | ({} if self.engine is None else self.machine.facts_of())
+
+
+def part_codes(batch: Batch, column: str, names: tuple[str, ...]) -> Ints:
+    """The place of each row's part among these names; -1: it is none of them."""
+    batch.array(column) if column not in batch.table.column_names else None  # says that it is missing
+    given = batch.table.column(column)
+    chunks = given.chunks if isinstance(given, pa.ChunkedArray) else [given]
+    return np.concatenate([_codes(chunk, column, names) for chunk in chunks] or [np.empty(0, np.int64)])
+
+
+def _codes(chunk: Any, column: str, names: tuple[str, ...]) -> Ints:
+    if pa.types.is_dictionary(chunk.type):  # a few names for many rows
+        known = np.append(_codes(chunk.dictionary, column, names), -1)
+        indices = chunk.indices.fill_null(len(known) - 1) if chunk.null_count else chunk.indices
+        found: Ints = known[np.asarray(indices, np.int64)]  # other types of numbers take eight times as long
+        return found
+    if pa.types.is_null(chunk.type):
+        return np.full(len(chunk), -1)
+    if not is_string(chunk.type):
+        raise BatchError(
+            f"column {column!r} holds {chunk.type}, but parts have names: {', '.join(names)}. Convert it to strings, "
+            'or name another column with part="...".'
+        )
+    if pa.types.is_string_view(chunk.type):
+        chunk = chunk.cast(pa.string())
+    places = pc.index_in(chunk, pa.array(names, chunk.type)).fill_null(-1)
+    return np.asarray(places).astype(np.int64)

@@ -1,0 +1,258 @@
+"""Standing queries for pairs of objects: any scoring of two objects, and one K-skyband for all queries that share it.
+
+Three ways to score: `Global` and expressions of its form run in the kernels; other expressions over a. and b. are run
+by NumPy over blocks of new pairs; functions get two batches with a row for each pair. What NumPy and functions read is
+kept with each object on the shelf, so that it is in snapshots whatever its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from skyband.engines.adapter import Standing, shared
+from skyband.engines.contract import Arrivals, Changes
+from skyband.errors import BatchError
+from skyband.query.expressions import Expression, Operand, as_locals, parse
+from skyband.query.kinds import Query, TopKPairs
+from skyband.query.scoring import Global
+from skyband.tables.input import Batch
+from skyband.tables.push import Judged, Push
+from skyband.tables.scores import Scored, reject_beyond
+
+if TYPE_CHECKING:
+    from skyband.engines.pairs.base import Pairs
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Columns = dict[str, NDArray[Any]]
+SCORELESS = "pair without a score"
+VALID = "\0valid"  # beside the values of a column: which are not null
+SAMPLE = 32  # pairs of each push of which a function must think the same both ways round
+
+
+class Pairing(Standing):
+    """One engine for queries with one scoring of pairs."""
+
+    most = 1 << 30
+
+    def __init__(self, query: TopKPairs, *args: Any, **more: Any) -> None:
+        super().__init__(query, *args, **more)
+        self.expression: Expression | None = None
+        self.form = (query.by.terms, query.by.combine) if isinstance(query.by, Global) else None
+        if isinstance(query.by, str):
+            self.expression = parse(query.by, members=("a", "b"))
+            self.form = as_locals(self.expression)
+        self.function: Callable[..., Any] | None = None if self.expression or self.form else cast(Any, query.by)
+        self.known: tuple[str, ...] = ()  # what a function may read: the columns of the first batch
+        self.scoreless: dict[str, int] = {}  # by query
+        self.fresh_scoreless = 0
+        self.unsampled = True
+        self.rehearsed: tuple[Batch, Any, Changes] | None = None
+
+    @staticmethod
+    def key(query: Query) -> tuple[Any, ...]:
+        assert isinstance(query, TopKPairs)
+        any_way = replace(query, symmetric=False)  # it is a promise and changes no score
+        return (*shared(any_way), query.window.timed, query.algorithm)
+
+    @property
+    def judges_again(self) -> bool:  # type: ignore[override]
+        """A function may fail: it scores before anything changes."""
+        return self.function is not None
+
+    @property
+    def machine(self) -> Pairs:
+        return cast("Pairs", self.engine)
+
+    @property
+    def unscored(self) -> bool:
+        return True
+
+    def is_wild(self, batch: Batch) -> bool:
+        return False
+
+    # --- rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the scoring is known to read."""
+        if self.form is not None:
+            return tuple(name for name, _ in self.form[0])
+        names = () if self.expression is None else (name.partition(".")[2] for name in self.expression.columns)
+        return tuple(dict.fromkeys(names))
+
+    def reads(self, batch: Batch | None) -> tuple[str, ...]:
+        if self.form is not None:
+            return ()
+        if self.function is None:
+            return self.columns
+        if batch is not None and self.engine is None:
+            self.known = tuple(batch.table.column_names)
+        return self.known
+
+    def _score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
+        """An object has no score of its own; its numbers must be such that pairs can have one."""
+        scored = Scored(np.zeros(batch.rows))
+        for name in self.columns:
+            if self.form is not None:
+                batch.numbers(name)
+            else:
+                batch.operand(name)
+        if self.expression is not None:
+            self._check_kind(batch)
+        reject_beyond(scored, batch, self.columns)
+        return scored
+
+    def _check_kind(self, batch: Batch) -> None:
+        assert self.expression is not None
+        none = {name: Operand(batch.operand(name.partition(".")[2]).values[:0]) for name in self.expression.columns}
+        if self.expression.evaluate(none, 0).values.dtype != np.float64:
+            raise BatchError(
+                f"{self.by!r} is not a number for every pair, so it cannot be a score. Score pairs by a number."
+            )
+
+    def judge_again(self, push: Push, judged: Judged, codes: Ints, unit: int | None) -> Judged:
+        """Let a twin of the engine take the batch: if the function fails, nothing has changed."""
+        if not judged.accepted.any():
+            return judged
+        twin = copy(self)
+        if twin.engine is None:
+            twin.start(unit)
+        coming = twin._coming(push, judged, codes)
+        engine = twin.machine.copy()
+        engine.scores = self._scores()
+        self.unsampled = True
+        self.rehearsed = (push.batch, engine, engine.take(coming.arrivals))
+        return judged
+
+    def _run(self, arrivals: Arrivals, push: Push) -> Changes:
+        if self.rehearsed is not None and self.rehearsed[0] is push.batch:
+            _, self.engine, changes = self.rehearsed
+        else:
+            changes = self.machine.take(arrivals)
+        self.rehearsed = None
+        for name, count in zip(self.queries, self.machine.scoreless.tolist(), strict=True):
+            self.scoreless[name] = self.scoreless.get(name, 0) + count
+            self.fresh_scoreless += count
+        return changes
+
+    def noticed(self) -> dict[str, int]:
+        count, self.fresh_scoreless = self.fresh_scoreless, 0
+        return {SCORELESS: count} if count else {}
+
+    def _more(self, push: Push, judged: Judged, rows: Ints) -> dict[str, Any]:
+        more: dict[str, Any] = {}
+        if self.block is not None:
+            mine, shares = self.block
+            more["scored"] = (push.serial + rows) % shares == mine
+        if self.form is not None:
+            values = [
+                push.batch.numbers(name).values[rows] if push.batch.rows else np.empty(0) for name in self.columns
+            ]
+            return {**more, "attributes": tuple(values)}
+        if not len(rows):
+            return {**more, "columns": {}}
+        read = {name: push.inputs[name] for name in self.reads(None)}
+        return {**more, "columns": {name: values[rows] for name, values in self._arrays(read).items()}}
+
+    def _arrays(self, columns: dict[str, Any]) -> Columns:
+        """Arrow columns as the scoring reads them."""
+        if self.function is not None:
+            return {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
+        batch, arrays = Batch(pa.table(columns)), {}
+        for name in columns:
+            operand = batch.operand(name)
+            arrays[name] = operand.values
+            valid = operand.valid
+            arrays[f"{name}{VALID}"] = np.ones(batch.rows, np.bool_) if valid is None else valid
+        return arrays
+
+    # --- the engine
+
+    def engine_options(self) -> dict[str, Any]:
+        from skyband.engines.pairs.kernels.records import ABSDIFF, GIVEN, PLUS, PRODUCT, SUM, Scoring
+
+        sign = 1.0 if self.descending else -1.0
+        if self.form is None:
+            return {"scoring": Scoring(GIVEN, np.empty(0, np.int8), sign, np.inf), "scores": self._scores()}
+        local = np.array([ABSDIFF if way == "absdiff" else PLUS for _, way in self.form[0]], np.int8)
+        form = SUM if self.form[1] == "sum" else PRODUCT
+        return {"scoring": Scoring(form, local, sign, 1e300 ** (1 / len(local)) / 4)}  # no sum, no product overflows
+
+    def _scores(self) -> Callable[[Columns, Columns], Floats]:
+        return self._evaluated if self.function is None else self._called
+
+    def _evaluated(self, older: Columns, newer: Columns) -> Floats:
+        assert self.expression is not None
+        operands, rows = {}, 0
+        for name in self.expression.columns:
+            member, _, column = name.partition(".")
+            of = older if member == "a" else newer
+            operands[name] = Operand(of[column], of[f"{column}{VALID}"])
+            rows = len(of[column])
+        result = self.expression.evaluate(operands, rows)
+        return result.values if result.valid is None else np.where(result.valid, result.values, np.nan)
+
+    def _called(self, older: Columns, newer: Columns) -> Floats:
+        assert self.function is not None
+        rows = len(next(iter(older.values())))
+        scores = self._call(older, newer, rows)
+        if self.unsampled and any(query.symmetric for query in self.queries.values()):
+            self.unsampled, some = False, slice(0, SAMPLE)
+            one, other = ({name: column[some] for name, column in batch.items()} for batch in (older, newer))
+            turned = self._call(other, one, min(rows, SAMPLE))
+            if not np.array_equal(scores[some], turned, equal_nan=True):
+                raise BatchError(
+                    f"the scoring function {self._name} gives another score when the two objects are exchanged, but a "
+                    "pair has no order. Nothing was pushed; make it symmetric, or use symmetric=False: the first batch "
+                    "then holds the older objects."
+                )
+        return scores
+
+    def _call(self, one: Columns, other: Columns, rows: int) -> Floats:
+        try:
+            scores = np.asarray(self.function(dict(one), dict(other)), dtype=np.float64)  # type: ignore[misc]
+        except Exception as error:
+            raise BatchError(
+                f"the scoring function {self._name} failed: {type(error).__name__}: {error}. Nothing was pushed."
+            ) from error
+        if scores.shape != (rows,):
+            raise BatchError(
+                f"the scoring function {self._name} returned shape {scores.shape} for {rows} pairs. "
+                "Return one float per row of the two batches."
+            )
+        return scores
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self.function, "__qualname__", repr(self.function)))
+
+    # --- what is kept
+
+    def own(self) -> dict[str, Any]:
+        known = [] if self.engine is None else list(self.known)
+        return {"known": known, "scoreless": dict(self.scoreless)}
+
+    def recall(self, own: dict[str, Any]) -> None:
+        self.known, self.scoreless = tuple(own["known"]), dict(own["scoreless"])
+
+    def settle_in(self) -> None:
+        if self.form is None and self.engine is not None and self.shelf.columns:
+            serials = np.sort(self.machine.serials()[0])
+            columns = {name: self.shelf.read(f"={name}", serials) for name in self.reads(None)}
+            self.machine.set_columns(serials, self._arrays(columns))
+
+    def stats(self, name: str) -> dict[str, Any]:
+        stats = super().stats(name)
+        stats["pairs"] = 0 if self.engine is None else self.machine.pairs
+        if self.scoreless.get(name):
+            stats["rejected"] = stats["rejected"] | {SCORELESS: self.scoreless[name]}
+        return stats

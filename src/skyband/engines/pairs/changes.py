@@ -1,0 +1,80 @@
+"""What kernels have told, as changes: by query, then by step across groups; and from one set of queries to another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skyband.engines.contract import Arrivals, Bools, Changes, Ints
+from skyband.engines.pairs.kernels.records import SIZE, TOLD
+from skyband.engines.pairs.window import Records, Store, ids_of
+from skyband.kernels.routing import stable_order
+
+if TYPE_CHECKING:
+    from skyband.engines.pairs.base import Pairs
+
+
+def told_by(engine: Pairs, pieces: list[Records], groups: list[int], arrivals: Arrivals, alive: Bools) -> Changes:
+    """By query, then by step across groups."""
+    if len(pieces) == 1 and not engine.timed:  # one group's steps are in order
+        (out,) = pieces
+        query = engine.order[out["query"]]
+        order = stable_order(query, len(engine.asked)) if len(engine.asked) > 1 else np.arange(len(out))
+        return changes_of(_rows(out, order), query[order], np.full(len(out), groups[0]), alive)
+    out = np.concatenate([np.empty(0, TOLD), *pieces])
+    codes = np.repeat(np.array(groups, np.int64), [len(piece) for piece in pieces])
+    place = np.maximum(2 * out["row"] + 1, 0)
+    order = np.arange(len(out))
+    if engine.timed:
+        clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
+        early = 2 * np.searchsorted(clocks, out["instant"], "left")
+        place = np.zeros(len(out), np.int64) if engine.quiet else np.where(out["alone"] == 1, early, place)
+        order = np.argsort(out["instant"], kind="stable")
+    order = order[np.argsort(place[order], kind="stable")]
+    query = engine.order[out["query"]]
+    order = order[np.argsort(query[order], kind="stable")]
+    return changes_of(_rows(out, order), query[order], codes[order], alive)
+
+
+def difference(engine: Pairs, store: Store, was: Records, query: int, view: int, g: int, now: int) -> Records:
+    """From what a query has told to what it has now; `instant` is the group."""
+    best = engine._read(store, engine.asked[query], now)
+    identity = [("older", "i8"), ("newer", "i8")]
+    one, other = (np.empty(len(pairs), identity) for pairs in (was, best))
+    for pairs, key in ((was, one), (best, other)):
+        key["older"], key["newer"] = pairs["older"], pairs["newer"]
+    gone, come = was[~np.isin(one, other)], np.flatnonzero(~np.isin(other, one))
+    slots = store.band.slot[: store.facts[SIZE]][np.isin(ids_of(store.pairs), other[come])]
+    out = np.zeros(len(gone) + len(come), TOLD)
+    entering = best[come]
+    for name in ("key", "old", "older", "new", "newer"):
+        out[name] = np.concatenate([gone[name], entering[name]])
+    out["instant"], out["query"], out["row"] = g, query, -1
+    out["diff"] = np.repeat([-1, 1], [len(gone), len(come)])
+    word, bit = view >> 6, np.uint64(1) << np.uint64(view & 63)
+    out["first"][len(gone) :] = (store.band.bits[slots, word] & bit) == 0
+    store.band.bits[slots, word] |= bit
+    return out
+
+
+def _rows(out: Records, order: Ints) -> Records:
+    """Records in this order, as bytes: field by field NumPy needs ten times as long."""
+    return out.view(f"V{out.itemsize}")[order].view(out.dtype)
+
+
+def changes_of(out: Records, queries: Ints, groups: Ints, alive: Bools) -> Changes:
+    return Changes(
+        query=queries,
+        group=groups,
+        row=out["row"],
+        instant=out["instant"],
+        stamp=out["new"],
+        serial=out["newer"],
+        key=out["key"],
+        diff=out["diff"],
+        first=out["first"].astype(np.bool_),
+        alive=alive,
+        mate=out["older"],
+        mate_stamp=out["old"],
+    )

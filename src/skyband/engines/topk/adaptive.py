@@ -1,0 +1,243 @@
+"""ADAPTIVE, the hybrid that pripuzic2015 leaves to future work (end of section 4.1.3): PA, and BLOCK when PA must not.
+
+Both are fed. Every n/8 arrivals a test asks whether scores still come in random order: it compares 256 to 511 keys of
+the newest block (all of a smaller one) with those of the seven blocks before it (Mann-Whitney: |z| > 4 says no). PA
+answers once two windows have passed the test; from the block that fails it BLOCK answers, exactly. Where their answers
+differ at such a moment, the difference is reported there.
+
+Why it loses no more than PA's bound: PA answers only when the 2n arrivals up to the last test came in random order,
+n that are in the window and n that its limit judged them by. What comes in the block after it may be anything, but a
+block is n/8 arrivals: PA's k + limit objects are the best of the window, about an eighth of them expires, and there are
+k left to answer if limit >= k/7, with no arrival missed that ranks above them. A change late in a block is found a
+block later: then it takes limit >= k/3.
+
+Power: a shift of the newest block by d standard deviations gives z of about 14·d (256 against 7·256), so half a
+deviation is found with probability 0.99 or more, a third with 0.8; a false alarm comes once in 16,000 blocks and costs
+nothing but PA's turn. A change that leaves ranks alone, or comes slower than a third of a deviation in a window, is
+mostly not found.
+A window of fewer than 512 is answered by BLOCK throughout: the test needs 64 keys of a block.
+
+Keeps both runs. Cost: both together, so ADAPTIVE saves nothing: it is here because it is asked for, and to show what
+the test finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked
+from skyband.engines.topk.base import Bands, Records
+from skyband.engines.topk.block import BLOCK
+from skyband.engines.topk.pa import PA
+from skyband.kernels.records import CHANGE
+from skyband.query.tuning import Tuning
+
+SAMPLE = 256  # keys of a block
+FEWEST = 64
+BLOCKS = 8  # of a window
+ALARM = 4.0
+
+
+class ADAPTIVE:
+    """PA and BLOCK side by side over one group, and a test that says who answers."""
+
+    name = "ADAPTIVE"
+    needed = PA.needed
+
+    def __init__(self, asked: tuple[Asked, ...], tuning: Tuning, *, timed: bool, quiet: bool) -> None:
+        assert not timed, "the registry refuses time windows"
+        self.quiet = quiet
+        self.engines: tuple[Bands, Bands] = (
+            BLOCK(asked, tuning, timed=False, quiet=False),
+            PA(asked, tuning, timed=False, quiet=False),
+        )
+        self.block = max(1, asked[0].length // BLOCKS)
+        self.queries = len(asked)
+        self.held = np.empty(0, CHANGE)
+        self.before: list[Ranked] = []  # quiet: the answers when an open batch began
+        # [who answers (1: PA), blocks in a row that came at random, the number of the last arrival]
+        self.state = np.array([0, 0, -1])
+        self.samples = np.empty((0, 2))  # block and key, of the last blocks
+        self.shown = np.empty((0, 2), np.int64)  # query and serial of whom has been reported
+
+    @property
+    def active(self) -> Bands:
+        return self.engines[int(self.state[0])]
+
+    def take(self, arrivals: Arrivals) -> Changes:
+        if self.quiet and not self.before:
+            self.before = self._answers()
+        pieces = []
+        begin, size = 0, len(arrivals.rows)
+        while begin < size:
+            number = int(arrivals.now[begin])
+            if number // self.block != int(self.state[2]) // self.block and self.state[2] >= 0:
+                pieces.append(self._judge(int(arrivals.rows[begin]), number))
+            end = begin + int(np.searchsorted(arrivals.now[begin:], (number // self.block + 1) * self.block))
+            part = replace(arrivals.only(slice(begin, end)), more=False)
+            pieces.append([engine.take(part) for engine in self.engines][int(self.state[0])])
+            self._sample(part)
+            self.state[2] = arrivals.now[end - 1]
+            begin = end
+        kept, alive = self.serials()[0], np.zeros(arrivals.size, np.bool_)
+        alive[kept[kept >= arrivals.serial] - arrivals.serial] = True
+        if self.quiet:
+            if arrivals.more:
+                return _joined([], alive)
+            row = int(arrivals.rows[-1]) if size else -1
+            pieces = [_difference(self.before, self._answers(), row, int(self.state[2]))]
+            self.before = []
+        return self._first_times(_joined(pieces, alive), kept)
+
+    def _first_times(self, changes: Changes, kept: Ints) -> Changes:
+        """Who enters for the first time, whichever engine says so."""
+        enters = np.flatnonzero(changes.diff > 0)
+        pairs = np.stack([changes.query[enters], changes.serial[enters]], axis=1)
+        told = np.concatenate([self.shown, pairs])
+        self.shown, places = np.unique(told, axis=0, return_index=True)
+        first = np.zeros(len(changes.diff), np.bool_)
+        first[enters[places[places >= len(told) - len(pairs)] - (len(told) - len(pairs))]] = True
+        self.shown = self.shown[np.isin(self.shown[:, 1], kept)]
+        return replace(changes, first=first)
+
+    def _sample(self, part: Arrivals) -> None:
+        """Every so many-th key of the block."""
+        stride = max(1, self.block // SAMPLE)
+        chosen = part.now % stride == 0
+        if part.eligible is not None:
+            chosen &= part.eligible
+        block = part.now[chosen] // self.block
+        self.samples = np.concatenate([self.samples, np.stack([block, part.keys[chosen]], axis=1)])
+
+    def _judge(self, row: int, number: int) -> Changes:
+        """The block is over: was it like those before it? Returns the difference if another engine answers now."""
+        newest = int(self.state[2]) // self.block
+        self.samples = self.samples[self.samples[:, 0] > newest - BLOCKS]
+        fresh = self.samples[self.samples[:, 0] == newest, 1]
+        others = self.samples[self.samples[:, 0] < newest, 1]
+        random = len(fresh) >= FEWEST and len(others) >= FEWEST and abs(rank_sum(fresh, others)) <= ALARM
+        self.state[1] = self.state[1] + 1 if random else 0
+        answers = int(self.state[1] >= 2 * BLOCKS)
+        if answers == self.state[0]:
+            return _joined([], np.empty(0, np.bool_))
+        before = self._answers()
+        self.state[0] = answers
+        return _difference(before, self._answers(), row, number)
+
+    def _answers(self) -> list[Ranked]:
+        now = self.state[2:3]
+        if now[0] < 0:
+            return [_nobody()] * self.queries
+        asked = [Asked(int(one["k"]), int(one["length"])) for one in self.active.queries]
+        return [self.active.answer(query, one, now, None) for query, one in enumerate(asked)]
+
+    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+        own = self.active.queries[query]
+        engine = self.active if asked.length == own["length"] else self.engines[0]  # PA has only its own window
+        return engine.answer(query, asked, now, groups)
+
+    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
+        told = [engine.refit(asked, heirs, now) for engine in self.engines]
+        self.queries = len(asked)
+        return told[int(self.state[0])]
+
+    def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
+        arrays: dict[str, tuple[Records, Ints]] = {}
+        for engine in self.engines:
+            arrays |= {f"{engine.name} {name}": stored for name, stored in engine.snapshot(groups).items()}
+        there = len(groups)
+        own = {"state": self.state, "samples": self.samples.reshape(-1), "shown": self.shown.reshape(-1)}
+        return arrays | {
+            name: (array if there else array[:0], np.full(there, len(array))) for name, array in own.items()
+        }
+
+    def restore(self, state: Mapping[str, Records]) -> None:
+        for engine in self.engines:
+            engine.restore(
+                {name[len(engine.name) + 1 :]: array for name, array in state.items() if name.startswith(engine.name)}
+            )
+        if len(state["state"]):
+            self.state, self.samples = state["state"].copy(), state["samples"].reshape(-1, 2).copy()
+            self.shown = state["shown"].reshape(-1, 2).copy()
+
+    def check(self) -> None:
+        for engine in self.engines:
+            engine.check()
+
+    def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
+        both = np.unique(np.concatenate([engine.serials(groups)[0] for engine in self.engines]))
+        return both, np.full(len(self.engines[0].serials(groups)[1]), len(both))
+
+    @property
+    def kept(self) -> Ints:
+        sizes = [engine.kept for engine in self.engines]
+        return np.asarray(sizes[0] + sizes[1])
+
+    @property
+    def buffer(self) -> int:
+        return 0
+
+    def size_of(self, query: int) -> int:
+        return sum(engine.size_of(query) for engine in self.engines)
+
+    @property
+    def due(self) -> Ints:
+        return self.engines[0].due
+
+    @property
+    def nbytes(self) -> int:
+        return sum(engine.nbytes for engine in self.engines) + int(self.samples.nbytes)
+
+
+def rank_sum(one: Floats, other: Floats) -> float:
+    """Mann-Whitney's z: how far the ranks of the one among both are from what chance gives; ties share their rank."""
+    both = np.concatenate([one, other])
+    _, places, counts = np.unique(both, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    size, total = len(one), len(both)
+    ties = float((counts.astype(float) ** 3 - counts).sum()) / (total * (total - 1))
+    deviation = np.sqrt(size * len(other) / 12 * (total + 1 - ties))
+    return float((ranks[:size].sum() - size * (total + 1) / 2) / deviation) if deviation > 0 else np.inf
+
+
+def _nobody() -> Ranked:
+    none = np.empty(0, np.int64)
+    return Ranked(none, none, none, none, np.empty(0))
+
+
+def _difference(before: list[Ranked], after: list[Ranked], row: int, number: int) -> Changes:
+    """What turns the one answers into the others, at this arrival."""
+    pieces = []
+    for query, (old, new) in enumerate(zip(before, after, strict=True)):
+        for diff, of, but in ((-1, old, new), (1, new, old)):
+            moved = ~np.isin(of.serial, but.serial)
+            size = int(moved.sum())
+            pieces.append(
+                Changes(
+                    query=np.full(size, query),
+                    group=np.zeros(size, np.int64),
+                    row=np.full(size, row),
+                    instant=np.full(size, number),
+                    stamp=of.stamp[moved],
+                    serial=of.serial[moved],
+                    key=of.key[moved],
+                    diff=np.full(size, diff, np.int8),
+                    first=np.zeros(size, np.bool_),
+                    alive=np.empty(0, np.bool_),
+                )
+            )
+    return _joined(pieces, np.empty(0, np.bool_))
+
+
+def _joined(pieces: list[Changes], alive: Bools) -> Changes:
+    """One after another, by query."""
+    names = ("query", "group", "row", "instant", "stamp", "serial", "key", "diff", "first")
+    empty: dict[str, Any] = {name: np.empty(0, np.int64) for name in names}
+    empty |= {"key": np.empty(0), "diff": np.empty(0, np.int8), "first": np.empty(0, np.bool_)}
+    columns = {name: np.concatenate([empty[name], *(getattr(piece, name) for piece in pieces)]) for name in names}
+    order = np.argsort(columns["query"], kind="stable")
+    return Changes(**{name: column[order] for name, column in columns.items()}, alive=alive)

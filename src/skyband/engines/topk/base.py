@@ -1,0 +1,398 @@
+"""What engines of top-k/w have in common: a score-sorted run of objects for each group, and how changes are told.
+
+An engine says which arrivals reach the run and what is pruned from it (`_feed`); the rest is the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.engines.arena import place, recast, runs, unplaced
+from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints, Ranked
+from skyband.engines.topk.kernels.answers import read_bands, refit_bands
+from skyband.engines.topk.kernels.lookahead import mark_hopeless
+from skyband.engines.topk.kernels.strict import take_bands
+from skyband.errors import StateError
+from skyband.kernels.records import (
+    ARRIVAL,
+    BITS,
+    CAP,
+    CHANGE,
+    GROUP,
+    NEVER,
+    OBJECT,
+    QUERY,
+    RULE,
+    SILENT,
+    STRICT,
+    VIEW,
+    VISIT,
+)
+from skyband.kernels.routing import find_rows, lay_out, reorder, stable_order
+from skyband.query.tuning import Tuning
+
+Records = NDArray[Any]
+
+
+class Bands:
+    """The runs of every group, strict k-skybands unless an engine says otherwise, for up to 32 queries at once."""
+
+    name = ""
+
+    def __init__(self, asked: tuple[Asked, ...], tuning: Tuning, *, timed: bool, quiet: bool) -> None:
+        self.tuning = tuning
+        self.timed = timed
+        self.quiet = quiet
+        self.queries = _queries(asked)
+        self.rule = self._rule(asked)
+        self.caps = np.empty(0, CAP)  # per group, unless the rule is strict
+        self.objects = np.empty(0, OBJECT)
+        self.groups = np.empty(0, GROUP)
+        self.views = np.empty(0, VIEW)
+        self.tally = np.zeros(2, np.int64)  # places of the arena in use, changes of this batch
+        self.held = np.empty(0, CHANGE)  # changes of a batch that goes on; `visit` is the group
+
+    def _rule(self, asked: tuple[Asked, ...]) -> Records:
+        """What is pruned from a run: nothing but what its counters say."""
+        return np.zeros(1, RULE)
+
+    def _new_caps(self, size: int) -> Records:
+        return np.empty(0, CAP)
+
+    @staticmethod
+    def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
+        K, reach = max(one.k for one in asked), min(one.length for one in asked)
+        needed = np.zeros(len(arrivals.rows), np.bool_)
+        places = np.arange(len(needed))
+        if arrivals.total == 1:
+            places = _hopeful(arrivals, K, reach)
+            arrivals = arrivals.only(places)
+        order, taken = _grouped(arrivals)
+        visits = _slices(arrivals.groups[order] if len(order) else arrivals.groups)
+        hopeless = np.zeros(len(taken), np.bool_)
+        mark_hopeless(taken, visits, K, reach, quiet, hopeless)
+        needed[places[order[~hopeless]] if len(order) else places[~hopeless]] = True
+        return needed
+
+    def take(self, arrivals: Arrivals) -> Changes:
+        self._grow(arrivals.total)
+        order, taken = _grouped(arrivals)
+        one = not len(order)
+        visits = self._visits(arrivals.groups if one else arrivals.groups[order], taken["now"], arrivals)
+
+        chosen, slices = taken, visits
+        if arrivals.eligible is not None:
+            eligible = arrivals.eligible if one else arrivals.eligible[order]
+            chosen, slices = thin(chosen, slices, eligible)
+        alive = np.zeros(arrivals.size, np.bool_)
+        self.tally[1] = 0
+        out = self._feed(chosen, slices, alive, arrivals.serial, arrivals.more)
+        return self._ordered(self._due_now(out[: self.tally[1]], visits, arrivals.more), visits, taken, arrivals, alive)
+
+    def _feed(self, chosen: Records, slices: Records, alive: Bools, serial: int, more: bool) -> Records:
+        """Take these arrivals, each group its slice; returns the changes."""
+        self.objects, out = take_bands(
+            self.objects,
+            self.groups,
+            self.views,
+            self.queries,
+            self.tally,
+            chosen,
+            slices,
+            alive,
+            serial,
+            not self.timed,
+            self.quiet,
+            more,
+            np.empty(64 + len(chosen), CHANGE),
+            self.rule,
+            self.caps,
+        )
+        return out
+
+    def admit(self, silent: Records, sizes: Ints) -> None:
+        """Put these into the runs, so many of each group: candidates that have waited elsewhere, in order."""
+        slices = np.zeros(len(sizes), VISIT)
+        slices["group"], slices["end"], slices["last"] = np.arange(len(sizes)), np.cumsum(sizes), -NEVER
+        slices["begin"] = slices["end"] - sizes
+        alive = np.zeros(1 + int((silent["row"] + SILENT).max(initial=0)), np.bool_)
+        quiet, self.quiet, self.tally[1] = self.quiet, False, 0  # they are no answers: there is nothing to tell
+        Bands._feed(self, silent, slices, alive, 0, False)
+        self.quiet = quiet
+
+    @property
+    def buffer(self) -> int:
+        return 0
+
+    def size_of(self, query: int) -> int:
+        return int(self.groups["size"].sum())
+
+    def _grow(self, total: int) -> None:
+        more = total - len(self.groups)
+        if more <= 0:
+            return
+        groups = np.zeros(more, GROUP)
+        groups["newest"] = -NEVER
+        groups["oldest"] = groups["due"] = NEVER
+        self.groups = np.concatenate([self.groups, groups])
+        self.views = np.concatenate([self.views, _views(more * len(self.queries))])
+        self.caps = np.concatenate([self.caps, self._new_caps(more)])
+
+    def _visits(self, groups: Ints, now: Ints, arrivals: Arrivals) -> Records:
+        """The groups with arrivals, and those from which time takes something; in the order of their codes."""
+        touched = _slices(groups)
+        touched["last"] = arrivals.clock if self.timed else now[touched["end"] - 1]
+        waiting = np.flatnonzero(self.groups["due"] <= arrivals.clock) if self.timed else np.empty(0, np.int64)
+        if self.quiet and not arrivals.more:
+            waiting = np.union1d(waiting, np.flatnonzero(self.groups["open"]))
+        if not len(waiting):
+            return touched
+        visited = np.union1d(touched["group"], waiting)
+        visits = np.zeros(len(visited), VISIT)
+        visits["group"] = visited
+        visits["last"] = arrivals.clock if self.timed else -NEVER
+        visits[np.searchsorted(visited, touched["group"])] = touched
+        return visits
+
+    def _due_now(self, out: Records, visits: Records, more: bool) -> Records:
+        """Hold changes back while a quiet batch goes on; then they come first."""
+        if not more and not len(self.held):
+            return out
+        groups = visits["group"][out["visit"]]
+        if more and self.quiet:
+            out["visit"] = groups
+            self.held = np.concatenate([self.held, out])
+            return out[:0]
+        self.held["visit"] = np.searchsorted(visits["group"], self.held["visit"])
+        out, self.held = np.concatenate([self.held, out]), self.held[:0]
+        return out[np.argsort(out["visit"], kind="stable")]
+
+    def _ordered(self, out: Records, visits: Records, taken: Records, arrivals: Arrivals, alive: Bools) -> Changes:
+        """By query, then by step: what happens before row r goes to place 2r, the arrival itself to 2r + 1."""
+        alone = out["row"] < 0
+        if self.quiet:
+            out["instant"] = visits["last"][out["visit"]]
+            ends = visits["end"][out["visit"]]
+            out["row"] = np.where(ends > visits["begin"][out["visit"]], np.append(taken["row"], -1)[ends - 1], -1)
+        else:
+            find_rows(
+                out, visits, np.ascontiguousarray(taken["now"]), np.ascontiguousarray(taken["row"]), not self.timed
+            )
+        if len(visits) > 1 or len(self.queries) > 1:
+            order = np.arange(len(out))
+            place = np.maximum(2 * out["row"] + 1, 0)  # -1: a group whose last arrival was in an earlier push
+            if self.timed:
+                clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
+                early = 2 * np.searchsorted(clocks, out["instant"], "left")
+                place = np.full(len(out), 2 * arrivals.size) if self.quiet else np.where(alone, early, place)
+                order = np.argsort(out["instant"], kind="stable")
+            order = order[stable_order(place[order], 2 * arrivals.size + 2)]
+            if len(self.queries) > 1:
+                order = order[stable_order(out["query"][order].astype(np.int64), len(self.queries))]
+            out = reorder(out, order)
+        return changes_of(out, out["query"], visits["group"][out["visit"]], alive)
+
+    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+        chosen = np.arange(len(self.groups)) if groups is None else groups
+        room = int(np.minimum(self.groups["size"][chosen], asked.k).sum())
+        ranked, held = read_bands(self.objects, self.groups, chosen, now, asked.k, asked.length, np.empty(room, OBJECT))
+        ends = np.cumsum(held)
+        return Ranked(
+            group=np.repeat(chosen, held),
+            rank=np.arange(1, len(ranked) + 1) - np.repeat(ends - held, held),
+            stamp=ranked["stamp"],
+            serial=ranked["serial"],
+            key=ranked["key"],
+        )
+
+    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
+        self._grow(len(now))
+        self.queries, self.rule = _queries(asked), self._rule(asked)
+        self.views = _views(len(self.groups) * len(asked))
+        self.tally[1] = 0
+        out = refit_bands(
+            self.objects,
+            self.groups,
+            self.views,
+            self.queries,
+            heirs,
+            now,
+            self.tally,
+            np.empty(64, CHANGE),
+            self.rule,
+            self.caps,
+        )[: self.tally[1]]
+        out = out[np.argsort(out["query"], kind="stable")]
+        return changes_of(out, out["query"], out["visit"].astype(np.int64), np.empty(0, np.bool_))
+
+    def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
+        chosen = np.arange(len(self.groups)) if groups is None else groups
+        return runs(self.objects, self.groups, chosen)["serial"], self.groups["size"][chosen]
+
+    @property
+    def kept(self) -> Ints:
+        return self.groups["size"]
+
+    @property
+    def due(self) -> Ints:
+        return self.groups["due"]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.objects.nbytes + self.groups.nbytes + self.views.nbytes)
+
+    def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
+        assert not len(self.held) and not self.groups["open"].any(), "no batch is open"
+        chosen = unplaced(self.groups[groups])
+        Q = len(self.queries)
+        views = self.views.reshape(-1, Q)[groups].reshape(-1)
+        ones = np.ones(len(groups), np.int64)
+        arrays = {
+            "objects": (runs(self.objects, self.groups, groups), chosen["size"]),
+            "groups": (chosen, ones),
+            "views": (views, Q * ones),
+        }
+        return arrays | ({"caps": (self.caps[groups], ones)} if self.rule[0]["kind"] != STRICT else {})
+
+    def restore(self, state: Mapping[str, Records]) -> None:
+        objects, groups, views = (
+            recast(state[name], dtype) for name, dtype in (("objects", OBJECT), ("groups", GROUP), ("views", VIEW))
+        )
+        sizes = np.repeat(groups["size"], len(self.queries))
+        if not (
+            len(views) == len(groups) * len(self.queries)
+            and groups["size"].sum() == len(objects)
+            and (groups["size"] >= 0).all()
+            and (groups["size"] == groups["room"]).all()
+            and (views["held"] >= 0).all()
+            and (views["held"] <= views["edge"]).all()
+            and (views["edge"] <= sizes).all()
+        ):
+            raise StateError("the snapshot's skybands do not fit together. Take a new snapshot from a running Monitor.")
+        self.objects, self.groups, self.views = objects.copy(), groups.copy(), views.copy()
+        if self.rule[0]["kind"] != STRICT:
+            self.caps = recast(state["caps"], CAP).copy()
+        place(self.groups)
+        self.tally[:] = len(objects), 0
+
+    def check(self) -> None:
+        K, strict = int(self.queries["k"].max()), self.rule[0]["kind"] == STRICT
+        used: list[tuple[int, int]] = []
+        for g, group in enumerate(self.groups):
+            start, room, head, size = (int(group[name]) for name in ("start", "room", "head", "size"))
+            assert start <= head and head + size <= start + room, "a run lies in its group's place"
+            used.append((start, start + room))
+            run = self.objects[head : head + size]
+            rank = np.lexsort((-run["serial"], -run["stamp"], -run["key"]))
+            assert (rank == np.arange(size)).all(), "best first, the newer above"
+            for i, one in enumerate(run):
+                dominators = int((run["stamp"][:i] >= one["stamp"]).sum())
+                assert not strict or one["dom"] == dominators < K, "the counter counts the dominators, fewer than K"
+                assert one["was"] == 0, "no batch is open"
+                assert one["inside"] & ~one["shown"] == 0, "who is inside has been shown"
+            if size:
+                assert group["newest"] >= run["stamp"].max()
+                assert not strict or group["oldest"] <= run["stamp"].min()
+                assert group["due"] <= group["oldest"] + self.queries["length"].max()
+            for q, query in enumerate(self.queries):
+                view = self.views[g * len(self.queries) + q]
+                member = (run["inside"] & BITS[q]) != 0
+                edge = int(view["edge"])
+                assert member.sum() == view["held"] <= query["k"], "a query holds at most k"
+                assert not member[edge:].any(), "no member past the edge"
+                if view["held"] < query["k"]:
+                    assert edge == size, "a query that is not full has seen all"
+                else:
+                    assert edge and member[edge - 1], "the edge is one past the last member"
+                if member.any():
+                    assert view["oldest"] <= run["stamp"][member].min()
+                    assert group["due"] <= run["stamp"][member].min() + query["length"]
+                    passed = run["stamp"][:edge][~member[:edge]]
+                    assert (passed < run["stamp"][member].min()).all(), "only the expired are passed over"
+        used.sort()
+        assert all(end <= begin for (_, end), (begin, _) in pairwise(used)), "places are apart"
+
+
+def _hopeful(arrivals: Arrivals, K: int, reach: int) -> Ints:
+    """Who may be needed, found by two thresholds a block: the K best of its ends are above all who are left out.
+
+    It is the look-ahead's rule for those who are far below, without a look at the rest (a quarter of its time).
+    """
+    size, margin = len(arrivals.rows), 64 * K
+    if (arrivals.stamps != arrivals.now).any():  # late ones are never left out, and never counted on
+        return np.arange(size)
+    hopeful = np.ones(size, np.bool_)
+    low = 0
+    while low < size:
+        high = int(np.searchsorted(arrivals.now, arrivals.now[low] + reach))
+        if high - low > 4 * margin:
+            keys = arrivals.keys[low:high]
+            ends = (keys[:margin], keys[-margin:])
+            bound = min(np.partition(end, margin - K)[margin - K] for end in ends)
+            hopeful[low + margin : high - margin] = keys[margin:-margin] >= bound
+        low = high
+    return np.flatnonzero(hopeful)
+
+
+def _grouped(arrivals: Arrivals) -> tuple[Ints, Records]:
+    """The arrivals as records sorted by group, and the order that sorts them (empty for one group)."""
+    one = arrivals.total == 1
+    order = np.empty(0, np.int64) if one else stable_order(arrivals.groups, arrivals.total)
+    taken = np.empty(len(arrivals.rows), ARRIVAL)
+    lay_out(arrivals.keys, arrivals.stamps, arrivals.now, arrivals.rows, order, taken)
+    return order, taken
+
+
+def _slices(groups: Ints) -> Records:
+    """Each group's slice of sorted arrivals."""
+    single = len(groups) and groups[0] == groups[-1]
+    starts = np.zeros(1, np.int64) if single else np.flatnonzero(np.diff(groups, prepend=-1))
+    visits = np.zeros(len(starts), VISIT)
+    visits["group"] = groups[starts]
+    visits["begin"] = starts
+    visits["end"] = np.append(starts[1:], len(groups)) if len(starts) else starts
+    return visits
+
+
+def _queries(asked: tuple[Asked, ...]) -> Records:
+    queries = np.zeros(len(asked), QUERY)
+    queries["k"] = [one.k for one in asked]
+    queries["length"] = [one.length for one in asked]
+    return queries
+
+
+def _views(size: int) -> Records:
+    views = np.zeros(size, VIEW)
+    views["oldest"] = NEVER
+    return views
+
+
+def changes_of(out: Records, queries: Records, groups: Ints, alive: Bools) -> Changes:
+    """Changes as columns."""
+    return Changes(
+        query=queries,
+        group=groups,
+        row=out["row"],
+        instant=out["instant"],
+        stamp=out["stamp"],
+        serial=out["serial"],
+        key=out["key"],
+        diff=out["diff"],
+        first=out["first"].astype(np.bool_),
+        alive=alive,
+    )
+
+
+def thin(arrivals: Records, visits: Records, keep: Bools) -> tuple[Records, Records]:
+    """Only the arrivals to keep, and the visits' slices of what is left."""
+    if keep.all():
+        return arrivals, visits
+    before = np.concatenate([[0], np.cumsum(keep)])
+    slices = visits.copy()
+    slices["begin"], slices["end"] = before[visits["begin"]], before[visits["end"]]
+    return arrivals[keep], slices

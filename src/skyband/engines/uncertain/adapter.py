@@ -1,0 +1,117 @@
+"""Standing queries for objects that exist with a probability."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.engines.adapter import Standing, shared
+from skyband.engines.registry import choose
+from skyband.query.kinds import Query, TopKUncertain
+from skyband.tables.columns import name_bits
+from skyband.tables.input import Batch
+from skyband.tables.push import Judged, Push
+from skyband.tables.scores import Scored
+
+if TYPE_CHECKING:
+    from skyband.engines.uncertain.exclusive import Tied
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+IMPROBABLE = "probability is not in (0, 1]"
+PASSES = "probabilities of a group pass 1"
+SLACK = 1e-12  # by how much the probabilities of alternatives may pass 1
+
+
+class Doubting(Standing):
+    """One engine for queries with one scoring, one probability and one meaning."""
+
+    @staticmethod
+    def key(query: Query) -> tuple[Any, ...]:
+        """Alternatives are valid together, or not, by the window: only queries with one window can share them."""
+        assert isinstance(query, TopKUncertain)
+        window = query.window.timed if query.group is None else query.window
+        return (*shared(query), window, query.algorithm)
+
+    @property
+    def judges_again(self) -> bool:  # type: ignore[override]
+        return self.example.group is not None
+
+    def start(self, unit: int | None) -> None:
+        if self.engine is None and self.example.algorithm == "auto":  # by the longest window
+            names = [choose(query) for query in self.queries.values()]
+            self.algorithm = "DOM" if "DOM" in names else names[0]
+        super().start(unit)
+
+    def engine_options(self) -> dict[str, Any]:
+        return {} if self.example.group is None else {"grouped": True}
+
+    def _score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
+        scored = super()._score(batch, cache)
+        if batch.rows:
+            given = batch.numbers(self.example.probability)
+            scored.reject(IMPROBABLE, ~((given.values > 0) & (given.values <= 1)))
+        return scored
+
+    def _more(self, push: Push, judged: Judged, rows: Ints) -> dict[str, Any]:
+        if not push.batch.rows:
+            none = np.empty(0, np.int64)
+            grouped = {} if self.example.group is None else {"names": none, "named": np.empty(0, np.bool_)}
+            return {"probabilities": np.empty(0), **grouped}
+        p = push.batch.numbers(self.example.probability).values
+        whole = len(rows) == push.batch.rows
+        more: dict[str, Any] = {"probabilities": p if whole else p[rows]}
+        if self.example.group is not None:
+            names, named = self._names(push.batch)
+            more |= {"names": names[rows], "named": named[rows]}
+        return more
+
+    def _names(self, batch: Batch) -> tuple[Ints, Bools]:
+        """The alternatives' names as 64-bit keys, and who has one."""
+        column = batch.array(self.example.group)
+        return name_bits(column), ~np.asarray(column.is_null(), np.bool_)
+
+    def judge_again(self, push: Push, judged: Judged, codes: Ints, unit: int | None) -> Judged:
+        """Reject rows that would bring the valid alternatives of one name above 1, where-failing rows among them."""
+        if not push.batch.rows:
+            return judged
+        (length,) = {one.length for one in self.asked(unit)}
+        names, named = self._names(push.batch)
+        p = push.batch.numbers(self.example.probability).values
+        numbers: dict[int, int] = {}
+        known: dict[tuple[int, int], list[tuple[int, float]]] = {}  # stamps and probabilities
+        bad = np.zeros(push.batch.rows, np.bool_)
+        for row in np.flatnonzero(judged.accepted).tolist():
+            code, name = int(codes[row]), int(names[row])
+            stamp = low = numbers.get(code, self._next_number(code))
+            low -= length
+            if self.timed:
+                assert push.clocks is not None and push.times is not None
+                stamp, now = int(push.times[row]), max(int(push.clocks[row]), int(push.times[row]))
+                if now - stamp >= (length if self.options.late == "accept" else 1):
+                    continue  # too late: no arrival, and not asked
+                low = now - length
+            if named[row]:
+                if (code, name) not in known:
+                    known[code, name] = self._alternatives(code, name)
+                valid = [chance for other, chance in known[code, name] if other > low]
+                if math.fsum([*valid, float(p[row])]) > 1 + SLACK:
+                    bad[row] = True
+                    continue
+                known[code, name].append((stamp, float(p[row])))
+            numbers[code] = stamp + 1
+        scored = Scored(judged.scored.key, dict(judged.scored.rejected))
+        scored.reject(PASSES, bad)
+        return scored.judged(judged.eligible)
+
+    def _next_number(self, code: int) -> int:
+        return int(self.counts[0, code]) if code < self.counts.shape[1] else 0
+
+    def _alternatives(self, code: int, name: int) -> list[tuple[int, float]]:
+        if self.engine is None:
+            return []
+        kept = cast("Tied", self.engine).alternatives(code, name)
+        return [(t.stamp, t.p) for t in kept]

@@ -1,0 +1,261 @@
+"""What a Monitor would do with a query: which algorithm and why, how much it keeps, how exact it is.
+
+A model, not a measurement: nothing is compiled, no data is read. `Monitor.stats()` tells what happened.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, cast
+
+from skyband.engines.incomplete.size_model import row_model
+from skyband.engines.registry import MANY, choose
+from skyband.engines.topk.scorings import auto_key, family_key
+from skyband.errors import QueryError
+from skyband.explain.pairs import explain_pairs
+from skyband.explain.spark_load import Load, load
+from skyband.explain.topk import MODELS, Kept
+from skyband.explain.uncertain import AUTO, synopsis
+from skyband.query.expressions import Form, parse, recognise
+from skyband.query.kinds import Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.query.scoring import Nearest
+from skyband.query.windows import UntilDeleted, Window
+
+_OBJECT = 40 + 8  # bytes of an object in an engine, and of its id
+
+_EXPECTED = {
+    "rows": "arrivals in one window, all groups together",
+    "rate": "arrivals per second, all groups together",
+    "groups": "groups of `per`",
+    "probability": "mean probability of uncertain objects, 0.5 if not given",
+    "queries": "queries that differ in their numbers, their k or the ranges of `where`",
+    "keys": "groups of `per` too, and with rate the load on Spark is told",
+    "every": "seconds between triggers on Spark, 10 if not given",
+}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What `explain` says. `objects` are per group, `bytes` of all groups; None: not known."""
+
+    query: Query
+    algorithm: str
+    why: tuple[str, ...]
+    objects: float | None
+    bytes: int | None
+    error: str | None
+    form: str
+    notes: tuple[str, ...] = ()
+    load: Load | None = None  # on Spark, where keys= was given
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        told = {} if self.load is None else {"load": self.load.to_dict()}
+        return told | {
+            "query": self.query.to_dict(),
+            "algorithm": self.algorithm,
+            "why": list(self.why),
+            "objects": self.objects,
+            "bytes": self.bytes,
+            "error": self.error,
+            "form": self.form,
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        known = {
+            "query": [repr(self.query)],
+            "algorithm": [self.algorithm],
+            "form": [self.form],
+            "objects": ["not known" if self.objects is None else f"about {self.objects:,.1f} kept per group"],
+            "bytes": ["not known" if self.bytes is None else f"about {self.bytes:,} for all groups"],
+            "error": [self.error or "not known"],
+            "why": self.why,
+            "notes": self.notes,
+            "on Spark": [] if self.load is None else [str(self.load)],
+        }
+        lines = []
+        for name, texts in known.items():
+            for number, text in enumerate(texts):
+                label = f"{'' if number else name:<11}"
+                lines.append(textwrap.fill(text, 80, initial_indent=label, subsequent_indent=" " * 11))
+        return "\n".join(lines)
+
+
+def explain(query: Query, **expected: float) -> Explanation:
+    """The algorithm chosen and why, the objects and bytes expected, the error bound.
+
+    What to expect of the stream: for time windows rows (arrivals in a window) or rate (arrivals per second),
+    of all groups together; groups (how many). What a Monitor would refuse raises the same QueryError.
+    With keys (instead of groups) and rate it also tells the load on Spark, by a model that docs/scale.md has the
+    error of: `load`, with cores, shuffle_bytes per second, state_bytes and trigger_seconds.
+
+    >>> import skyband as sb
+    >>> e = explain(sb.TopK(k=10, by="0.7*x + 0.3*y", window=sb.Last(1000)))
+    >>> e.algorithm, e.form, round(e.objects, 1), e.error
+    ('BLOCK', 'linear', 55.6, 'exact')
+    """
+    if not isinstance(query, Query):
+        raise QueryError(f"explain takes a query, such as TopK(...); got {query!r}.")
+    if unknown := expected.keys() - _EXPECTED.keys():
+        known = "; ".join(f"{name} ({meaning})" for name, meaning in _EXPECTED.items())
+        raise QueryError(f"explain: {', '.join(sorted(unknown))} is unknown. It knows {known}.")
+    for name, number in expected.items():
+        _positive(name, number)
+    if "keys" not in expected:
+        if "every" in expected:
+            raise QueryError("explain: every= is of the load on Spark. Give keys= and rate= too.")
+        return _explained(query, expected)
+    if "groups" in expected:
+        raise QueryError("explain: groups and keys say the same thing twice. Give one of them.")
+    needed = {name: number for name, number in expected.items() if name != "rate" or query.window.timed}
+    found = _explained(query, needed | ({"groups": expected["keys"]} if query.per_columns else {}))
+    return replace(found, load=load(cast(TopK, query), found.objects, found.bytes, expected))
+
+
+def _explained(query: Query, expected: dict[str, float]) -> Explanation:
+    if isinstance(query, TopKPairs):
+        return _explain_pairs(query, expected)
+    if isinstance(query, TopKIncomplete):
+        return _incomplete(query, expected)
+    asked = cast(TopK, query)  # or Above: what they share
+    algorithm, chosen = _chosen(asked, int(expected.get("queries", 1)))
+    form, said, notes = _form(asked)
+    groups = expected.get("groups", 1) if query.per_columns else 1
+    n, doubts = _arrivals(asked, query.window, expected, groups)
+    if isinstance(query, TopKUncertain):
+        kept = Kept(*synopsis(query, algorithm, n, expected.get("probability", 0.5)))
+    else:
+        kept = MODELS[algorithm](asked, n)
+    return Explanation(
+        query,
+        algorithm,
+        (f"{algorithm} is {chosen}.", *kept.why, said),
+        kept.objects,
+        None if kept.objects is None else round(groups * (kept.objects * _OBJECT + kept.besides)),
+        kept.error,
+        form,
+        (*doubts, *kept.notes, *notes),
+    )
+
+
+def _explain_pairs(query: TopKPairs, expected: dict[str, float]) -> Explanation:
+    algorithm = choose(query)
+    chosen = "what auto takes: any scoring, and one pass over the window an arrival"
+    groups = expected.get("groups", 1) if query.per_columns else 1
+    n, doubts = _arrivals(query, query.window, expected, groups)
+    objects, size, why, form = explain_pairs(query, n, groups)
+    first = f"{algorithm} is {chosen if query.algorithm == 'auto' else 'asked for by name'}."
+    shared = "All queries with this scoring share one window and one skyband, of the largest k and the longest window."
+    notes = (*doubts, shared, "Columns named in keep= come on top of the bytes, twice in changes: of both members.")
+    return Explanation(query, algorithm, (first, *why), objects, size, "exact", form, notes)
+
+
+def _incomplete(query: TopKIncomplete, expected: dict[str, float]) -> Explanation:
+    """Objects whose parts come in separate rows."""
+    algorithm, groups = choose(query), expected.get("groups", 1) if query.per_columns else 1
+    n, doubts = _arrivals(cast(TopK, query), query.window, expected, groups)
+    kept = row_model(query, algorithm, n)
+    chosen = "asked for by name" if query.algorithm != "auto" else "what auto takes: exact, and the fastest of them"
+    size = None if kept.rows is None else round(groups * (kept.rows * kept.each + kept.besides))
+    form = query.combine if isinstance(query.combine, str) else repr(query.combine)
+    why = (f"{algorithm} is {chosen}.", kept.why)
+    return Explanation(query, algorithm, why, kept.rows, size, kept.error, form, (*doubts, *kept.notes))
+
+
+def _chosen(query: TopK, queries: int) -> tuple[str, str]:
+    """The algorithm, and why it."""
+    algorithm = choose(query)
+    if query.algorithm != "auto":
+        return algorithm, "asked for by name"
+    if isinstance(query.window, UntilDeleted):
+        return algorithm, "what auto takes for UntilDeleted(): it keeps every object, so a deletion may bring any back"
+    if isinstance(query, TopKUncertain):
+        return algorithm, AUTO[algorithm if query.group is None else "alternatives"]
+    if query.kind == "Above":
+        return algorithm, "what auto takes for thresholds: an object is held only against queries whose cells it is in"
+    if queries >= MANY and auto_key(query) is not None and family_key(query) is None:
+        return "SMA", f"what auto takes for {queries:,} such queries: they look at one window, which is kept once"
+    if queries >= MANY and auto_key(query) is not None:
+        why = "what auto takes: queries that differ only in their numbers are one family, and share a ring of arrivals"
+        return algorithm, f"{why}; where k or `where` differ too, {MANY} or more share a window by SMA"
+    return algorithm, "what auto takes: exact on any stream, and most arrivals of a push cost it two comparisons"
+
+
+# --- what is asked, and what is expected
+
+
+def _arrivals(query: Query, window: Window, expected: dict[str, float], groups: float) -> tuple[int | None, list[str]]:
+    """Arrivals in the window of one group; and what should be said about that."""
+    rows, rate = expected.get("rows"), expected.get("rate")
+    notes = []
+    if query.per_columns and "groups" not in expected:
+        notes.append(f"groups= was not given: this is for one group of {', '.join(query.per_columns)}.")
+    if "groups" in expected and not query.per_columns:
+        notes.append("groups= makes no difference: the query has no `per`, so one group.")
+    if isinstance(window, UntilDeleted):
+        if rate is not None:
+            raise QueryError("explain: UntilDeleted() holds what is not deleted. Give rows, the objects at a time.")
+        if rows is None:
+            notes.append("Objects and bytes need rows= (objects that are there at a time).")
+        return None if rows is None else max(1, round(rows / groups)), notes
+    if window.count is not None:
+        if rows or rate:
+            notes.append(f"rows= and rate= make no difference: {window!r} says how many it holds.")
+        return window.count, notes
+    if rows is not None and rate is not None:
+        raise QueryError("explain: rows and rate say the same thing twice. Give one of them.")
+    if rate is not None:
+        if window.nanoseconds is None:
+            raise QueryError(f"explain: rate is per second, but {window!r} has no unit of time. Use rows.")
+        rows = rate * window.nanoseconds / 1e9
+    if rows is None:
+        notes.append("Objects and bytes need rows= (arrivals in one window) or rate= (arrivals per second).")
+        return None, notes
+    return max(1, round(rows / groups)), notes
+
+
+def _form(query: TopK) -> tuple[str, str, list[str]]:
+    """What was recognised in the scoring: one word, a sentence, notes."""
+    notes = ["Columns named in keep= come on top of the bytes."]
+    if query.where is not None:
+        notes.insert(0, "Objects that fail `where` are never kept: expect fewer objects and bytes than this.")
+    best = f"The {'largest' if query.descending else 'smallest'} score is best"
+    if callable(query.by):
+        return "function", f"{best}; the form of a Python function is not known.", notes
+    if not isinstance(query.by, str):
+        word = "distance" if isinstance(query.by, Nearest) else type(query.by).__name__.lower()
+        return word, f"{best}; {query.by!r} says its form itself.", notes
+    form = recognise(parse(query.by))
+    if form.kind == "distance" and query.descending:
+        far = "A typed distance ranks the far ones first. For the near ones: largest=False (--smallest)."
+        notes.insert(0, far)
+    return form.kind, f"{best}; in {query.by!r} {_recognised(form)}.", notes
+
+
+def _recognised(form: Form) -> str:
+    weighed = " + ".join(f"{weight:g}·{name}" for name, weight in form.weights)
+    match form.kind:
+        case "column":
+            return "skyband recognises a column"
+        case "linear":
+            constant = f" + {form.constant:g}" if form.constant else ""
+            return f"skyband recognises a linear form, {weighed}{constant}"
+        case "distance":
+            centre = ", ".join(f"{name}={at:g}" for name, at in form.centre)
+            return f"skyband recognises the {form.metric} distance to {centre}"
+        case "monotone":
+            words = {1: "rises", -1: "falls"}
+            ways = ", ".join(f"{words[way]} with {name}" for name, way in form.directions)
+            return f"skyband recognises a monotone form: it {ways}"
+    return "skyband recognises no form that an engine could use"
+
+
+def _positive(name: str, number: object) -> None:
+    if isinstance(number, bool) or not isinstance(number, Real) or not 0 < float(number) < math.inf:
+        raise QueryError(f"explain: {name} must be a number above 0 ({_EXPECTED[name]}); got {number!r}.")
+    if name in ("groups", "queries", "keys") and float(number) < 1:
+        raise QueryError(f"explain: {name} must be at least 1; got {number!r}.")

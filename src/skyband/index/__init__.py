@@ -1,1 +1,0 @@
-"""Grids, so that an arrival meets only the queries that it can matter to."""

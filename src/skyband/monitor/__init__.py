@@ -1,0 +1,5 @@
+"""The loop in one process."""
+
+from skyband.monitor.monitor import Monitor
+
+__all__ = ["Monitor"]

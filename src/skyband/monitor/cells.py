@@ -1,0 +1,116 @@
+"""Columns and arrays by group as bytes, cut into cells; cells join again by laying their bytes end to end.
+
+A cell holds the state of some groups: a frame (how many streams, and the bytes of each), then the streams. A stream is
+one array's share, so that any number of cells is read at the price of one: join the streams, look at them as arrays.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from skyband.errors import StateError
+from skyband.tables.columns import bits_of, is_fixed, valid_of
+
+Ints: TypeAlias = NDArray[np.int64]
+Stream: TypeAlias = list[Any]  # one buffer per cell
+_COUNT = struct.Struct("<q")
+
+
+def write(streams: Sequence[Stream], cells: int) -> list[bytes]:
+    """Each cell's frame and streams."""
+    sizes = np.array([[len(part) for part in stream] for stream in streams], "<i8").reshape(len(streams), cells)
+    frames = np.ascontiguousarray(sizes.T)
+    count = _COUNT.pack(len(streams))
+    return [b"".join([count, frames[i].tobytes(), *(stream[i] for stream in streams)]) for i in range(cells)]
+
+
+def read(cells: Sequence[bytes], count: int) -> list[Stream]:
+    """The streams of all cells; each should have `count` of them."""
+    streams: list[Stream] = [[] for _ in range(count)]
+    begin = _COUNT.size + 8 * count
+    for cell in cells:
+        if len(cell) < begin or _COUNT.unpack_from(cell)[0] != count:
+            raise StateError("a part of the stored state has another layout than the rest. Use an intact copy.")
+        ends = [begin, *(begin + np.cumsum(np.frombuffer(cell, "<i8", count, _COUNT.size))).tolist()]
+        if ends[-1] != len(cell):
+            raise StateError("a part of the stored state is cut short. Use an intact copy.")
+        view = memoryview(cell)
+        for stream, left, right in zip(streams, ends, ends[1:], strict=False):
+            stream.append(view[left:right])
+    return streams
+
+
+def array_stream(array: NDArray[Any], bounds: Ints) -> Stream:
+    """An array cut before these entries."""
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    width = array.itemsize * int(np.prod(array.shape[1:]))
+    places = (bounds * width).tolist()
+    return [data[left:right] for left, right in pairwise(places)]
+
+
+def join_array(stream: Stream, dtype: Any) -> NDArray[Any]:
+    return np.frombuffer(b"".join(stream), dtype)
+
+
+def column_streams(column: Any, bounds: Ints) -> list[Stream]:
+    """An Arrow array cut before these entries; `column_width` streams."""
+    valid = valid_of(column)
+    mask = np.ones(len(column), np.bool_) if valid is None else valid
+    if is_fixed(column.type):
+        return [array_stream(mask, bounds), array_stream(bits_of(column), bounds)]
+    if _is_text(column.type):
+        plain = column.cast(pa.large_binary()) if valid is None else column.cast(pa.large_binary()).fill_null(b"")
+        _, ends, data = plain.buffers()
+        offsets = (
+            np.frombuffer(ends, np.int64)[plain.offset : plain.offset + len(plain) + 1] if ends else np.zeros(1, int)
+        )
+        held = memoryview(b"" if data is None else data)
+        places = offsets[bounds].tolist()
+        text = [held[left:right] for left, right in pairwise(places)]
+        return [array_stream(mask, bounds), array_stream(np.diff(offsets), bounds), text]
+    pieces = [
+        column.slice(left, right - left) for left, right in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+    ]
+    return [[_ipc(piece) for piece in pieces]]
+
+
+def column_width(type_: Any) -> int:
+    return 2 if is_fixed(type_) else 3 if _is_text(type_) else 1
+
+
+def join_column(streams: Sequence[Stream], type_: Any) -> Any:
+    if len(streams) == 1:
+        pieces = [pa.ipc.open_stream(pa.py_buffer(piece)).read_all().column(0) for piece in streams[0]]
+        chunks = [chunk for piece in pieces for chunk in piece.chunks]
+        return pa.concat_arrays(chunks) if chunks else pa.nulls(0, type_)
+    mask = join_array(streams[0], np.bool_)
+    nulls = None if mask.all() else pa.py_buffer(np.packbits(mask, bitorder="little"))
+    if is_fixed(type_):
+        boolean = pa.types.is_boolean(type_)
+        bits = join_array(streams[1], np.uint8)
+        data = np.packbits(bits.astype(np.bool_), bitorder="little") if boolean else bits
+        return pa.Array.from_buffers(type_, len(mask), [nulls, pa.py_buffer(data)])
+    ends = np.concatenate([[0], np.cumsum(join_array(streams[1], np.int64))])
+    buffers = [nulls, pa.py_buffer(ends), pa.py_buffer(b"".join(streams[2]))]
+    return pa.Array.from_buffers(pa.large_binary(), len(mask), buffers).cast(type_)
+
+
+def _is_text(type_: Any) -> bool:
+    kinds = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
+    return any(kind(type_) for kind in kinds)
+
+
+def _ipc(array: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    table = pa.table([array], names=["c"])
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

@@ -1,0 +1,254 @@
+"""A Monitor's state as bytes: facts that are few, and cells that hold what there is by group.
+
+A snapshot has one cell for each `per`; on Spark a state has many, so that a small trigger reads and writes few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from skyband.engines.adapter import Standing
+from skyband.engines.kinds import home_class
+from skyband.engines.topk.window_adapter import Keeping
+from skyband.errors import QueryError, StateError
+from skyband.monitor import cells
+from skyband.monitor.archive import pack, unpack
+from skyband.monitor.state import State
+from skyband.query.kinds import Query
+from skyband.query.options import Options
+from skyband.tables.columns import Shelf, lent
+from skyband.tables.groups import Groups
+
+Ints = NDArray[np.int64]
+Lookup = Callable[[str, dict[str, Any]], Any]  # a query from its name and its stored form
+
+
+def save(state: State) -> bytes:
+    facts, parts = describe(state)
+    for i, groups in enumerate(state.groups.values()):
+        (cell,) = cut(state, groups, np.arange(groups.total), np.array([0, groups.total]))
+        parts[f"cell{i}"] = np.frombuffer(cell, np.uint8)
+    return pack(facts, parts)
+
+
+def load(data: bytes, callables: Mapping[str, Callable[..., Any]]) -> State:
+    def lookup(name: str, stored: dict[str, Any]) -> Query:
+        by = stored.get("by")
+        call = callables.get(name, callables.get(by.get("callable", ""))) if isinstance(by, dict) else None
+        return Query.from_dict(stored, call)
+
+    facts, parts = unpack(data)
+    try:
+        state = revive(facts, parts, lookup)
+        for i, groups in enumerate(state.groups.values()):
+            join(state, groups, [parts[f"cell{i}"].tobytes()])
+        return state
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, pa.ArrowException) as error:
+        if isinstance(error, QueryError | StateError):
+            raise
+        raise StateError(f"the snapshot's contents do not fit together ({error!r}). Use an intact copy.") from error
+
+
+def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All but the groups: facts for JSON, and parts."""
+    families = list(state.groups.values())
+    facts = {
+        "options": asdict(state.options),
+        "order": list(state.homes),
+        "groups": [list(names) for names in state.groups],
+        "homes": [_describe_home(home, families.index(home.groups)) for home in state.standing()],
+        "clock": state.clock,
+        "serial": state.serial,
+        "counters": state.counters,
+    }
+    parts = {"types": pa.table([pa.nulls(0, type_) for type_ in state.types.values()], names=list(state.types))}
+    if state.ahead is not None:
+        parts["ahead"] = pa.table({"to": [state.ahead]})
+    return facts, parts
+
+
+def _describe_home(home: Standing, groups: int) -> dict[str, Any]:
+    none = np.empty(0, np.int64)
+    arrays = {} if home.engine is None else home.engine.snapshot(none)
+    return {
+        "groups": groups,
+        "queries": {name: query.to_dict() for name, query in home.queries.items()},
+        "algorithm": home.algorithm,
+        "started": home.engine is not None,
+        "family": home.family,
+        **({"scored": home.scored, "born": home.born} if isinstance(home, Keeping) else {}),
+        "arrays": {name: _fields(array.dtype) for name, (array, _) in arrays.items()},
+        "lengths": home.lengths,
+        "lanes": home.lanes.tolist(),
+        "arrivals": home.arrivals.tolist(),
+        "late": home.late.tolist(),
+        "rejected": home.rejected,
+        "own": home.own(),
+    }
+
+
+@cache
+def _fields(dtype: np.dtype[Any]) -> str:
+    return str(dtype.descr)
+
+
+def revive(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> State:
+    """The inverse of `describe`; nothing is known of any group yet."""
+    _check_counts(facts["counters"])
+    if not _whole(facts["serial"]) or not (facts["clock"] is None or _whole(facts["clock"], -(2**63))):
+        raise StateError("the stored clock or row number is no number. Use an intact copy.")
+    state = State(Options(**facts["options"]))
+    state.types = {field.name: field.type for field in parts["types"].schema}
+    state.clock, state.serial, state.counters = facts["clock"], facts["serial"], facts["counters"]
+    if "ahead" in parts:
+        state.ahead = parts["ahead"].column("to")[0].as_py()
+    state.groups = {tuple(names): Groups(tuple(names)) for names in facts["groups"]}
+    homes: dict[str, Standing] = {}
+    for saved in facts["homes"]:
+        home = _revive_home(saved, state, lookup)
+        homes |= dict.fromkeys(home.queries, home)
+    state.homes = {name: homes[name] for name in facts["order"]}
+    return state
+
+
+def _whole(value: Any, least: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**63
+
+
+def _check_counts(counters: dict[str, Any]) -> None:
+    counts = [counters["arrivals"], counters["late"], *counters["rejected"].values()]
+    if not all(map(_whole, counts)):
+        raise StateError("a stored counter is no number. Use an intact copy.")
+
+
+def _check_home(saved: dict[str, Any]) -> None:
+    """Numbers where kernels rely on numbers: their arrays tell the rest."""
+    lengths, lanes, own = saved["lengths"], saved["lanes"], saved.get("own") or {}
+    totals = [saved["arrivals"], saved["late"]]
+    fit = all(isinstance(one, list) and all(map(_whole, one)) for one in (lengths, lanes, *totals))
+    fit = (
+        fit
+        and _whole(saved["groups"])
+        and isinstance(saved["started"], bool)
+        and isinstance(saved["family"], bool)
+        and all(map(_whole, [*saved["rejected"].values(), *own.get("scoreless", {}).values()]))
+    )
+    if fit and saved["started"]:
+        fit = len(lanes) == len(saved["queries"]) and all(len(one) == len(lengths) > 0 for one in totals)
+        fit = fit and max(lanes) < len(lengths)
+    if not fit:
+        raise StateError("what is stored of a query does not fit together. Use an intact copy.")
+
+
+def _revive_home(saved: dict[str, Any], state: State, lookup: Lookup) -> Standing:
+    _check_home(saved)
+    queries = {name: lookup(name, stored) for name, stored in saved["queries"].items()}
+    groups = list(state.groups.values())[saved["groups"]]
+    example = next(iter(queries.values()))
+    if any(query.per_columns != groups.names for query in queries.values()):
+        raise StateError("a stored query and its groups do not fit together. Use an intact copy.")
+    none, algorithm = np.empty(0, np.int64), saved["algorithm"]
+    kind: Any = home_class(example, algorithm)
+    more = (
+        {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
+        if kind is Keeping
+        else {"family": saved["family"]}
+    )
+    home: Standing = kind(example, groups, state.options, none, **more)
+    home.queries, home.algorithm = queries, algorithm
+    if saved.get("own"):  # older snapshots have none
+        home.recall(saved["own"])
+    if saved["started"]:
+        home.start(state.unit)
+        if _describe_home(home, 0)["arrays"] != saved["arrays"]:
+            raise StateError("the state's arrays have fields that this version does not know. Take a new snapshot.")
+    home.lengths, home.lanes = saved["lengths"], np.array(saved["lanes"], np.int64)
+    home.arrivals, home.late = np.array(saved["arrivals"]), np.array(saved["late"])
+    home.counts = np.zeros((len(home.arrivals), 0), np.int64)
+    home.rejected = saved["rejected"]
+    return home
+
+
+def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
+    """What is known of these groups, as cells: the groups order[bounds[i]:bounds[i + 1]] are in cell i."""
+    streams: list[cells.Stream] = []
+    for i, type_ in enumerate(_types(state, groups.names)):
+        column = _cast(groups.columns[i].take(order), type_) if groups.columns else pa.nulls(0, type_)
+        streams += cells.column_streams(column, bounds)
+    for home in (home for home in state.standing() if home.groups is groups):
+        home.widen()
+        streams.append(cells.array_stream(home.counts.T[order], bounds))
+        if home.dated:
+            streams.append(cells.array_stream(home.moments[order], bounds))
+        if home.engine is None:
+            continue
+        for array, sizes in home.engine.snapshot(order).values():
+            streams.append(cells.array_stream(array, _places(sizes, bounds)))
+        serials, sizes = home.engine.serials(order)
+        places = _places(sizes, bounds)
+        for name, type_ in home.told(state.types).items():
+            known = name in home.shelf.columns
+            column = _cast(home.shelf.read(name, serials), type_) if known else pa.nulls(len(serials), type_)
+            streams += cells.column_streams(column, places)
+    return cells.write(streams, len(bounds) - 1)
+
+
+def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
+    """The inverse of `cut`, into a state that knows no group yet; groups come in the order of the cells."""
+    homes = [home for home in state.standing() if home.groups is groups]
+    types = _types(state, groups.names)
+    count = sum(map(cells.column_width, types))
+    for home in homes:
+        count += 1 + home.dated
+        if home.engine is not None:
+            count += len(home.engine.snapshot(np.empty(0, np.int64)))
+            count += sum(map(cells.column_width, home.told(state.types).values()))
+    streams = iter(cells.read(stored, count))
+
+    def column(type_: Any) -> Any:
+        return cells.join_column([next(streams) for _ in range(cells.column_width(type_))], type_)
+
+    columns = [column(type_) for type_ in types]
+    if columns and len(columns[0]):
+        groups.codes(columns, len(columns[0]))
+    for home in homes:
+        lanes = len(home.counts)
+        home.counts = np.ascontiguousarray(cells.join_array(next(streams), np.int64).reshape(-1, lanes).T)
+        if home.dated:
+            home.moments = cells.join_array(next(streams), np.int64).copy()
+        if home.engine is None:
+            continue
+        layout = home.engine.snapshot(np.empty(0, np.int64))
+        home.engine.restore({name: cells.join_array(next(streams), array.dtype) for name, (array, _) in layout.items()})
+        serials, _ = home.engine.serials()
+        if len(serials) and not 0 <= serials.min() <= serials.max() < state.serial:
+            raise StateError("the stored state has objects that have not arrived yet. Use an intact copy.")
+        if len(serials) and home.timed and state.clock is None:
+            raise StateError("the stored state has objects and no clock. Use an intact copy.")
+        rising = np.argsort(serials)
+        told = {name: column(type_).take(lent(rising)) for name, type_ in home.told(state.types).items()}
+        home.shelf = Shelf()
+        if told:
+            home.shelf.add(serials[rising], told)
+        home.settle_in()
+
+
+def _types(state: State, names: Iterable[str]) -> list[Any]:
+    """Of the `per` columns; none before the first row."""
+    return [state.types[name] for name in names if name in state.types]
+
+
+def _places(sizes: Ints, bounds: Ints) -> Ints:
+    """Where cells begin and end, counted in entries of which each group has so many."""
+    return np.concatenate([[0], np.cumsum(sizes)])[bounds]
+
+
+def _cast(column: Any, type_: Any) -> Any:
+    return column if column.type == type_ else column.cast(type_)

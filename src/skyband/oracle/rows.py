@@ -1,0 +1,89 @@
+"""What a query reads of one row: an arrival with its score, or the reason to reject the row.
+
+Reasons that depend on the row alone are here; those that depend on other valid rows are in engines/adapter.py.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from skyband.oracle.objects import Arrival, Roles, Row, same
+from skyband.oracle.scalar import holds, number, plain, too_large
+from skyband.oracle.scores import columns_of, key_of, score_of
+from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.query.windows import UntilDeleted
+
+
+class Rejected(Exception):
+    """The row is no arrival of the query."""
+
+    def __init__(self, reason: str, column: str | None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.column = column
+
+
+def read(query: Query, row: Row, roles: Roles) -> Arrival:
+    """The row as an arrival, not yet numbered. A row that fails `where` is rejected for the same reasons."""
+    time = None if roles.time is None else row.get(roles.time)
+    if roles.time is not None and time is None:
+        raise Rejected("time is null", roles.time)
+    arrival = Arrival(row, None if roles.id is None else row.get(roles.id), time)
+    keyed = isinstance(query, TopKIncomplete) or isinstance(query.window, UntilDeleted)
+    if keyed and arrival.id is None:
+        raise Rejected("id is null", roles.id)
+    match query:
+        case TopK() | Above() | TopKUncertain():
+            _read_condition(query, arrival)
+            _read_score(query, arrival)
+        case TopKPairs():  # an object has no score of its own: a pair without a score is no answer
+            _read_condition(query, arrival)
+        case TopKIncomplete():
+            _read_part(query, arrival, roles)
+    if isinstance(query, TopKUncertain):
+        _read_probability(query, arrival)
+    return arrival
+
+
+def _read_condition(query: TopK | Above | TopKPairs | TopKUncertain, arrival: Arrival) -> None:
+    used = columns_of(query.by) | (set() if query.where is None else columns_of(query.where))
+    for column in sorted(used):
+        if too_large(arrival.row.get(column)):
+            raise Rejected("integer beyond 2^53", column)
+    arrival.eligible = holds(query.where, arrival.row)
+
+
+def _read_score(query: TopK | Above | TopKUncertain, arrival: Arrival) -> None:
+    key = key_of(query.by, arrival.row)
+    if key is None or math.isnan(key):
+        raise Rejected("score is null or NaN", min(columns_of(query.by), default=None))
+    arrival.key = key
+    arrival.score = score_of(query.by, key)
+
+
+def _read_probability(query: TopKUncertain, arrival: Arrival) -> None:
+    p = _number_in(arrival.row.get(query.probability), 0.0, 1.0)
+    if p is None or p == 0:
+        raise Rejected("probability is not in (0, 1]", query.probability)
+    arrival.probability = p
+    arrival.rival = None if query.group is None else same(arrival.row.get(query.group))
+
+
+def _read_part(query: TopKIncomplete, arrival: Arrival, roles: Roles) -> None:
+    bounds = dict(query.parts)
+    part = plain(arrival.row.get(roles.part))
+    if part not in bounds:
+        raise Rejected("unknown part", roles.part)
+    if too_large(arrival.row.get(roles.value)):
+        raise Rejected("integer beyond 2^53", roles.value)
+    value = _number_in(arrival.row.get(roles.value), *bounds[part])
+    if value is None:
+        raise Rejected("value out of range", roles.value)
+    arrival.part, arrival.value = part, value
+
+
+def _number_in(value: Any, low: float, high: float) -> float | None:
+    """The number if it is in [low, high]; None for null, NaN and the others."""
+    x = number(value)
+    return x if x is not None and low <= x <= high else None

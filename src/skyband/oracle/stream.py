@@ -1,0 +1,232 @@
+"""One query at work: its groups, every arrival that they still need, and what was shown of their answers.
+
+Nothing is maintained: after each step the answer is computed anew from all valid arrivals of the group and
+held against the answer that was shown last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from skyband.oracle.incomplete import top_k_incomplete
+from skyband.oracle.objects import Arrival, Member, Roles, Row, same
+from skyband.oracle.pairs import scoreless, top_k_pairs
+from skyband.oracle.rows import Rejected, read
+from skyband.oracle.topk import above, top_k
+from skyband.oracle.uncertain import top_k_uncertain
+from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.query.windows import UntilDeleted, Window
+
+_SLACK = 1e-12  # by how much the probabilities of alternatives may pass 1
+
+
+@dataclass
+class Group:
+    """One value of the `per` columns: a stream of its own."""
+
+    values: tuple[Any, ...]
+    next_number: int
+    arrivals: list[Arrival] = field(default_factory=list)  # in order of arrival, the valid ones among them
+    shown: dict[Hashable, Member] = field(default_factory=dict)  # the answer as the changes told it
+    ever_shown: set[Hashable] = field(default_factory=set)
+
+    last_time: Any = None  # of the last arrival
+
+    @property
+    def last_number(self) -> int:
+        return self.next_number - 1
+
+
+@dataclass(frozen=True)
+class Change:
+    """One object enters (+1) or leaves (-1) the answer of a group."""
+
+    group: Group
+    member: Member
+    at: int
+    time: Any
+    diff: int
+    first: bool
+
+
+def members(query: Query, valid: list[Arrival]) -> list[Member]:
+    """The answer, best first."""
+    match query:
+        case TopK():
+            return top_k(query, valid)
+        case Above():
+            return above(query, valid)
+        case TopKPairs():
+            return top_k_pairs(query, valid)
+        case TopKIncomplete():
+            return top_k_incomplete(query, valid)
+        case TopKUncertain():
+            return top_k_uncertain(query, valid)
+    raise AssertionError(query)
+
+
+class Standing:
+    """A query, its name and its groups in order of first appearance."""
+
+    def __init__(
+        self, name: str, query: Query, roles: Roles, clock: Any, numbers: dict[Hashable, int], born: int
+    ) -> None:
+        self.name = name
+        self.query = query
+        self.roles = roles
+        self.born = born  # how many rows the oracle had taken when the query came
+        self.groups: dict[Hashable, Group] = {}
+        self._clock = clock  # every expiry up to here is done
+        self._numbers = numbers  # where the arrivals' numbers of a group go on
+
+    # ------------------------------------------------------------------ validity
+
+    @property
+    def timed(self) -> bool:
+        return self.query.window.timed
+
+    def valid(self, arrivals: list[Arrival], now: Any, window: Window | None = None) -> list[Arrival]:
+        """The arrivals that count at an instant: the n most recent, or those with now in [t, t + span)."""
+        window = window or self.query.window
+        if isinstance(window, UntilDeleted):
+            return list(arrivals)
+        if window.count is not None:
+            return arrivals[-window.count :]
+        return [o for o in arrivals if now - o.time < span_of(window, o.time)]
+
+    def late(self, arrival: Arrival, clock: Any) -> bool:
+        """Whether a time window sees the row only after its time."""
+        return self.timed and clock is not None and arrival.time < clock
+
+    def expired(self, arrival: Arrival, clock: Any) -> bool:
+        return self.timed and not self.valid([arrival], clock)
+
+    # ----------------------------------------------------------------------- rows
+
+    def read(self, row: Row) -> Arrival:
+        """The row as an arrival that is not in yet, or `Rejected`."""
+        return read(self.query, row, self.roles)
+
+    def check(self, arrival: Arrival, now: Any) -> None:
+        """Reject what cannot be valid together with the other valid rows, once the arrival is in."""
+        arrivals = self.groups[key].arrivals if (key := self._key(arrival)) in self.groups else []
+        others = [o for o in self.valid([*arrivals, arrival], now) if o is not arrival]
+        if isinstance(self.query, TopKIncomplete):
+            again = any((same(o.id), o.part) == (same(arrival.id), arrival.part) for o in others)
+            if again and self.query.repeat is None:
+                raise Rejected("second row of the same part", self.roles.part)
+        if isinstance(self.query, TopKUncertain) and arrival.rival is not None:
+            alternatives = [o.probability for o in others if o.rival == arrival.rival]
+            if math.fsum([*alternatives, arrival.probability]) > 1 + _SLACK:
+                raise Rejected("probabilities of a group pass 1", self.query.probability)
+
+    def arrive(self, arrival: Arrival, clock: Any) -> Group:
+        """Take the arrival in: number it, put it at the end of its group."""
+        group = self.groups.get(key := self._key(arrival))
+        if group is None:
+            values = tuple(arrival.row.get(column) for column in self.query.per_columns)
+            group = self.groups[key] = Group(values, self._numbers.get(key, 0))
+        arrival.number = group.next_number
+        arrival.age = (arrival.time, arrival.number) if self.timed else (arrival.number,)
+        if self.roles.id is None:
+            arrival.id = arrival.number
+        if isinstance(self.query.window, UntilDeleted):
+            remove(group, arrival.id)
+        group.arrivals.append(arrival)
+        group.next_number += 1
+        group.last_time = arrival.time
+        return group
+
+    def take_over(self, donor: Standing, clock: Any) -> None:
+        """Begin with the valid arrivals of another query, under the same numbers."""
+        self.born = donor.born
+        for key, other in donor.groups.items():
+            group = self.groups[key] = Group(other.values, other.next_number, last_time=other.last_time)
+            for known in donor.valid(other.arrivals, clock):
+                arrival = self.read(known.row)
+                arrival.id, arrival.number, arrival.age = known.id, known.number, known.age
+                group.arrivals.append(arrival)
+
+    def scoreless_pairs(self, group: Group, arrival: Arrival, clock: Any) -> int:
+        if not isinstance(self.query, TopKPairs):
+            return 0
+        return scoreless(self.query, self.valid(group.arrivals, clock), arrival)
+
+    def _key(self, arrival: Arrival) -> Hashable:
+        return tuple(same(arrival.row.get(column)) for column in self.query.per_columns)
+
+    # ---------------------------------------------------------------------- steps
+
+    def expiries(self, clock: Any) -> list[tuple[Any, Group]]:
+        """The instants up to the clock at which objects leave a time window; from now on they are done."""
+        found: dict[tuple[Any, int], Group] = {}
+        for place, group in enumerate(self.groups.values()) if self.timed else ():
+            for o in self.valid(group.arrivals, self._clock):
+                if self.expired(o, clock):
+                    found[o.time + span_of(self.query.window, o.time), place] = group
+        self._clock = clock
+        return [(instant, group) for (instant, _), group in sorted(found.items(), key=lambda item: item[0])]
+
+    def step(self, group: Group, now: Any, at: int, time: Any, *, show: bool) -> list[Change]:
+        """Hold the answer of a group against the one shown last, and show the difference."""
+        valid = self.valid(group.arrivals, now)
+        if isinstance(self.query, TopKIncomplete):  # gone and come back is `first` again
+            group.ever_shown &= {same(o.id) for o in valid}
+        if not show:
+            return []
+        answer = {member.identity: member for member in members(self.query, valid)}
+        changes = [
+            Change(group, member, at, time, -1, False)
+            for identity, member in group.shown.items()
+            if identity not in answer
+        ]
+        changes += [
+            Change(group, member, at, time, +1, identity not in group.ever_shown)
+            for identity, member in answer.items()
+            if identity not in group.shown
+        ]
+        group.shown = answer
+        group.ever_shown |= answer.keys()
+        return changes
+
+    def leave(self, clock: Any) -> list[Change]:
+        """The query is taken away: all that was shown leaves."""
+        return [
+            Change(group, member, group.last_number, self.instant(group, clock), -1, False)
+            for group in self.groups.values()
+            for member in group.shown.values()
+        ]
+
+    def next_numbers(self) -> dict[Hashable, int]:
+        """By group, the number that its next arrival will have."""
+        return self._numbers | {key: group.next_number for key, group in self.groups.items()}
+
+    def instant(self, group: Group, clock: Any) -> Any:
+        """The time of a step that is no arrival: the clock in time windows, else that of the last arrival."""
+        return clock if self.timed else group.last_time
+
+    def forget(self, window: Window) -> None:
+        """Drop the arrivals that are outside the widest window that anybody may still ask for."""
+        for group in self.groups.values():
+            group.arrivals = self.valid(group.arrivals, self._clock, window)
+
+
+def remove(group: Group, id: Any) -> bool:
+    """Delete the object of an id; whether there was one."""
+    before = len(group.arrivals)
+    group.arrivals = [o for o in group.arrivals if same(o.id) != same(id)]
+    return len(group.arrivals) < before
+
+
+def span_of(window: Window, time: Any) -> Any:
+    """The length of a time window as what can be added to a time of this type."""
+    assert not isinstance(window, UntilDeleted)
+    if isinstance(time, datetime):
+        return timedelta(microseconds=window.length(10**3))
+    if isinstance(time, date):
+        return timedelta(days=window.length(86400 * 10**9))
+    return window.length(None)

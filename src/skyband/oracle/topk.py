@@ -1,0 +1,49 @@
+"""TopK and Above: the answer as a function of the valid arrivals.
+
+TopK is the k objects that rank highest (pripuzic2015, Definition 3.5). Above is all objects with a score
+strictly above the threshold (mouratidis2006, section 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from skyband.oracle.objects import Arrival, Member
+from skyband.query.kinds import Above, TopK
+from skyband.query.windows import UntilDeleted
+
+
+def best_first(objects: Iterable[Arrival], descending: bool) -> list[Arrival]:
+    """The objects that can be an answer, by rank: the better score, of equal scores the newer object."""
+    eligible = [o for o in objects if o.eligible]
+    return sorted(eligible, key=lambda o: (o.key if descending else -o.key, o.age), reverse=True)
+
+
+def top_k(query: TopK, valid: list[Arrival]) -> list[Member]:
+    return [Member(o, (o,), o.score) for o in best_first(valid, query.descending)[: query.k]]
+
+
+def above(query: Above, valid: list[Arrival]) -> list[Member]:
+    return [Member(o, (o,), o.score) for o in best_first(valid, True) if o.score > query.threshold]
+
+
+def skyband(query: TopK, valid: list[Arrival]) -> list[Arrival]:
+    """The objects with fewer than k dominators (pripuzic2015, Definition 3.8), best first.
+
+    a dominates b when a ranks above b and does not expire before b. Under `UntilDeleted` any object may
+    be the next to go, so nobody dominates anybody.
+    """
+    if isinstance(query.window, UntilDeleted):
+        return best_first(valid, query.descending)
+    timed = query.window.timed
+
+    def expires_before(a: Arrival, b: Arrival) -> bool:
+        return bool(a.time < b.time) if timed else a.number < b.number
+
+    ranking = best_first(valid, query.descending)
+    kept = []
+    for rank, b in enumerate(ranking):
+        dominators = [a for a in ranking[:rank] if not expires_before(a, b)]
+        if len(dominators) < query.k:
+            kept.append(b)
+    return kept

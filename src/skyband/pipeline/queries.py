@@ -1,0 +1,114 @@
+"""[queries.NAME]: every key is an argument of the query's kind. Or [queries] NAME = "SELECT ...": the same in SQL."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from skyband.errors import QueryError
+from skyband.pipeline.table import Table, near
+from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.query.scoring import by_from_dict
+from skyband.query.sql.parser import culprit, sql
+from skyband.query.windows import Last, UntilDeleted, Window
+
+_KINDS: dict[str, type[Query]] = {
+    kind.kind.lower(): kind for kind in (TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain)
+}
+
+
+def read_queries(table: Table) -> dict[str, Query]:
+    made = {}
+    for name in table.data:
+        query = _sentence(table, name) if isinstance(table.data[name], str) else _query(table.table(name))
+        if query is not None:
+            made[name] = query
+    if not table.data:
+        table.mistakes.append('queries: ask at least one, such as [queries.late] k = 10, by = "delay", window = 1000.')
+    return made
+
+
+def _sentence(table: Table, name: str) -> Query | None:
+    """A query in SQL, in place of a table."""
+    try:
+        return sql(str(table.raw(name)))
+    except QueryError as error:
+        table.mistake(name, str(error))
+        return None
+
+
+def _query(table: Table) -> Query | None:
+    before = len(table.mistakes)
+    word = table.text("kind", "topk") or "topk"
+    kind = _KINDS.get(word.lower())
+    if kind is None:
+        table.mistake("kind", f"{word!r} is unknown. {near(word, _KINDS)}")
+        return None
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        wanted = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        value = table.raw(field.name, needed=_EXAMPLES.get(field.name, "It is needed.") if wanted else "")
+        if value is None:
+            continue
+        try:
+            values[field.name] = _READERS.get(field.name, _as_it_is)(value)
+        except QueryError as error:
+            table.mistake(field.name, str(error))
+    table.end()
+    if len(table.mistakes) > before:
+        return None
+    try:
+        return kind(**values)
+    except QueryError as error:
+        key = culprit(kind, values)
+        table.mistakes.append(f"{table.path(key) if key else table.name}: {error}")
+        return None
+
+
+_EXAMPLES = {
+    "k": "How many? Such as k = 10.",
+    "by": 'What to rank by: a column or an expression, such as by = "delay".',
+    "window": 'How long objects count: window = 1000 arrivals, or window = "24 hours".',
+    "threshold": "Such as threshold = 0.5.",
+    "parts": 'Such as parts = ["north", "south"].',
+}
+
+
+def _window(value: Any) -> Window:
+    if value == "until deleted":
+        return UntilDeleted()
+    if isinstance(value, Mapping):
+        if value.keys() != {"span"}:
+            raise QueryError(f'{dict(value)!r} is not a window. Use 1000, "24 hours", or {{span = 300}}.')
+        return Last(span=value["span"])
+    if not isinstance(value, int | str):
+        raise QueryError(f'{value!r} is not a window. Use 1000 (arrivals), "24 hours", or {{span = 300}}.')
+    return Last(value)
+
+
+def _by(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if "callable" in value:
+            raise QueryError(
+                "a Python function cannot stand in a file. Write it as an expression, or run the pipeline from Python "
+                "with skyband.spark.monitor."
+            )
+        words = ("linear", "product", "quadratic", "nearest", "global")
+        return by_from_dict(dict(sorted(value.items(), key=lambda item: item[0] not in words)))
+    if isinstance(value, str):
+        return value
+    raise QueryError(
+        f"{value!r} is no scoring. Use a column, an expression, or a table such as {{nearest = {{x = 1}}}}."
+    )
+
+
+def _combine(value: Any) -> Any:
+    return _by(value) if isinstance(value, Mapping) else value
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_READERS = {"window": _window, "by": _by, "combine": _combine}

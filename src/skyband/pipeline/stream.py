@@ -1,0 +1,109 @@
+"""[stream]: the roles of columns, and whether queries and columns fit together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skyband.errors import QueryError
+from skyband.monitor.monitor import Monitor
+from skyband.pipeline.sources import INTEGERS, TIMES
+from skyband.pipeline.table import Table, near
+from skyband.pipeline.values import Sink, Source
+from skyband.query.kinds import Above, Query, TopK, TopKIncomplete
+from skyband.query.options import Options, check_op
+from skyband.query.windows import Last
+
+_DAY = 86400 * 10**9
+
+
+def read_stream(table: Table, queries: dict[str, Query], source: Source, sink: Sink) -> dict[str, Any]:
+    id_ = "kafka_id" if source.format == "kafka" else None
+    needed = "" if id_ else 'Name the column that labels objects, such as id = "flight".'
+    given: dict[str, Any] = {
+        "id": table.text("id", id_, needed=needed),
+        **{key: table.text(key) for key in ("time", "part", "value", "op")},
+        **{key: table.names(key) for key in ("order", "keep")},
+        "emit": table.one_of("emit", ("arrival", "batch")),
+        "late": table.one_of("late", ("accept", "drop")),
+        "invalid": table.one_of("invalid", ("reject", "raise")),
+        **{key: table.text(key) for key in ("watermark", "forget")},
+        "shards": table.whole("shards", 1),
+    }
+    table.end()
+    stream = {key: value for key, value in given.items() if value is not None}
+    for key in ("watermark", "forget"):
+        if key in stream:
+            table.milliseconds(key, stream[key])
+    if source.format == "kafka":
+        stream.setdefault("order", ("kafka_timestamp", "kafka_partition", "kafka_offset"))
+    if sink.format == "upsert":
+        stream.setdefault("emit", "batch")
+        for name, query in queries.items():
+            if not isinstance(query, TopK | Above):
+                table.mistakes.append(
+                    f"queries.{name}.kind: 'upsert' puts answers of TopK and Above together, and this is {query.kind}. "
+                    'Use another sink.format, with output = "answers".'
+                )
+    _columns(table, stream, queries, source)
+    _standing(table, stream, queries)
+    return stream
+
+
+def _standing(table: Table, stream: dict[str, Any], queries: dict[str, Query]) -> None:
+    """What a Monitor would refuse."""
+    usual = {"id": None, "time": None, "part": "part", "value": "value", "keep": ()}
+    usual |= {"emit": "arrival", "late": "accept", "invalid": "reject", "op": None}
+    options = usual | {key: value for key, value in stream.items() if key in usual}
+    try:
+        Options(**options)
+    except QueryError as error:
+        table.mistake("keep", str(error).removeprefix("Monitor: "))
+        return
+    try:
+        check_op(stream.get("op"), queries.values())
+    except QueryError as error:
+        table.mistake("op", str(error))
+    for name, query in queries.items():
+        timed = isinstance(query.window, Last) and query.window.timed
+        if timed and "time" not in stream:
+            table.mistake("time", f"is missing: the window of queries.{name}, {query.window!r}, is a time window.")
+            continue
+        try:
+            Monitor({name: query}, **options)
+        except QueryError as error:
+            table.mistakes.append(f"queries.{name}: {error}")
+
+
+def _columns(table: Table, stream: dict[str, Any], queries: dict[str, Query], source: Source) -> None:
+    """Every column that is named is there, and time is a time; where the source's columns are known."""
+    columns = source.columns
+    if columns is None:
+        return
+
+    def look(key: str, name: str) -> None:
+        if name not in columns:
+            there = f" It has: {', '.join(columns)}." if near(name, columns).startswith("Did") else ""
+            table.mistakes.append(f"{key}: the source has no column {name!r}. {near(name, columns, 'It has')}{there}")
+
+    for key in ("id", "time", "op", "order", "keep"):
+        for name in (stream[key],) if isinstance(stream.get(key), str) else stream.get(key, ()):
+            look(f"stream.{key}", name)
+    for name, query in queries.items():
+        for key, named in query.reads.items():
+            for column in named:
+                look(f"queries.{name}.{key}", column)
+    if any(isinstance(query, TopKIncomplete) for query in queries.values()):
+        for key in ("part", "value"):
+            look(f"stream.{key}", stream.get(key, key))
+    if (type_ := columns.get(stream.get("time", ""), "").lower()) == "":
+        return
+    if type_ not in (*INTEGERS, *TIMES, "date"):
+        table.mistake("time", f"the column {stream['time']!r} is {type_}. Time is a timestamp, a date or an integer.")
+        return
+    unit = None if type_ in INTEGERS else _DAY if type_ == "date" else 10**3
+    for name, query in queries.items():
+        try:
+            if isinstance(query.window, Last):
+                query.window.length(unit)
+        except QueryError as error:
+            table.mistakes.append(f"queries.{name}.window: {error}")

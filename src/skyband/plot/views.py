@@ -1,0 +1,123 @@
+"""What a Monitor keeps of one query, as points of the score-time plane: for pictures, in Python and on the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.engines.adapter import Standing, asked_of
+from skyband.engines.contract import Ranked
+from skyband.errors import QueryError
+from skyband.monitor.monitor import Monitor
+from skyband.query.kinds import Query, TopK, TopKPairs
+from skyband.query.scoring import Nearest
+from skyband.query.windows import Last
+from skyband.tables.input import Batch, from_times, times, to_table
+from skyband.tables.scores import matches, score
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+_ALL = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Objects that are kept, best first. `stamps` are times (in the column's unit) or numbers of arrivals.
+
+    rank: 0 where an object is no answer now. Of pairs the stamp is the older member's: that one leaves first.
+    """
+
+    name: str
+    query: Query
+    stamps: Ints
+    scores: Floats
+    rank: Ints
+    now: int
+    length: int | None  # of the window; None: until deleted
+    time_type: Any  # Arrow's, of a time window; None: numbers
+    key: tuple[Any, ...] = ()  # the group
+
+    @property
+    def begin(self) -> int | None:
+        """Where the window begins: what is at it or before it has left."""
+        return None if self.length is None else self.now - self.length
+
+    def times(self, stamps: Ints) -> Any:
+        """Stamps as the stream's own times, or as they are."""
+        return stamps if self.time_type is None else from_times(np.asarray(stamps, np.int64), self.time_type)
+
+
+def plane_of(monitor: Monitor, name: str | None = None, *, key: Any = None) -> Plane:
+    """What is kept of a query, in one group: `key`, or the only one there is."""
+    if name is None:
+        if len(monitor.queries) != 1:
+            raise QueryError(f"name the query: {', '.join(monitor.queries) or 'none is standing'}.")
+        name = next(iter(monitor.queries))
+    if name not in monitor.queries:
+        raise QueryError(f"no query called {name!r} is standing. Standing: {', '.join(monitor.queries) or 'none'}.")
+    home, query, state = monitor.state.homes[name], monitor.queries[name], monitor.state
+    code, values = _group(home, query, key)
+    window = query.window
+    timed = isinstance(window, Last) and window.timed
+    type_ = state.types.get(state.options.time) if timed and state.options.time else None
+    empty = Plane(name, query, np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64), 0, 0, type_, values)
+    if home.engine is None or code is None:
+        return empty
+    now = int(home.now(state.clock)[code])
+    asked, place, group = asked_of(query, state.unit), list(home.queries).index(name), np.array([code])
+    answer = home.engine.answer(place, asked, home.now(state.clock), group)
+    kept = answer
+    if isinstance(query, TopK | TopKPairs):  # all that is kept is the answer to a larger k
+        kept = home.engine.answer(place, replace(asked, k=_ALL), home.now(state.clock), group)
+    ranks = dict(zip(_names(answer), answer.rank.tolist(), strict=True))
+    return replace(
+        empty,
+        stamps=kept.stamp if kept.mate_stamp is None else kept.mate_stamp,
+        scores=home.reported(kept.key),
+        rank=answer.rank if kept is answer else np.array([ranks.get(one, 0) for one in _names(kept)], np.int64),
+        now=now,
+        length=asked.length if isinstance(window, Last) else None,
+    )
+
+
+def _names(ranked: Ranked) -> list[tuple[int, int]]:
+    """What tells objects, or pairs, apart."""
+    mates = ranked.serial if ranked.mate is None else ranked.mate
+    return list(zip(ranked.serial.tolist(), mates.tolist(), strict=True))
+
+
+def _group(home: Standing, query: Query, key: Any) -> tuple[int | None, tuple[Any, ...]]:
+    per = query.per_columns
+    if key is None and per:
+        if home.groups.total > 1:
+            first = np.arange(min(5, home.groups.total))
+            known = [column.take(first).to_pylist() for column in home.groups.columns]
+            some = ", ".join(repr(one[0] if len(per) == 1 else one) for one in zip(*known, strict=True))
+            raise QueryError(f"{home.groups.total:,} groups of {', '.join(per)}: choose one by key=, such as {some}.")
+        return (0 if home.groups.total else None), ()
+    if key is None:
+        return (0 if home.groups.total else None), ()
+    values = key if isinstance(key, tuple) else (key,)
+    if len(values) != len(per):
+        raise QueryError(f"there are {len(per)} `per` columns {list(per)}, but key={key!r} gives {len(values)} values.")
+    return home.groups.find(values), values
+
+
+def points_of(query: Query, rows: Any, time: str | None = None) -> tuple[Ints, Floats]:
+    """Rows as points: their times (None: 0, 1, 2, ...) and scores, but for those without one, or that fail `where`."""
+    given = Batch(to_table(rows))
+    by, where = getattr(query, "by", None), getattr(query, "where", None)
+    if by is None or query.kind == "TopKPairs":
+        raise QueryError(f"{query.kind}: a row alone has no score.")
+    found = score(given, by)
+    good = ~np.isnan(found.key)
+    for rejected in found.rejected.values():
+        good &= ~rejected
+    if where is not None:
+        good &= matches(given, where)[0]
+    stamps = np.arange(given.rows) if time is None else times(given.array(time), 0)[0]
+    values = by.score(found.key) if isinstance(by, Nearest) else found.key
+    return stamps[good], values[good]

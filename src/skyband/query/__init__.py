@@ -1,0 +1,1 @@
+"""What is asked: values only. Kinds of query, windows, scorings, expressions, SQL."""

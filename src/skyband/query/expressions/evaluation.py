@@ -1,0 +1,267 @@
+"""Runs a tree over NumPy columns: float64 in the order typed, SQL's nulls, Spark's NaN.
+
+exp, ln and power call the C library through `math`, row by row. NumPy's own differ from it in the last bit
+and by machine: of 10^6 uniform inputs in [-5, 5] (NumPy 2.4, AVX2) np.exp in 46,186, np.log in 809 of the
+500,000 positive ones, np.power(x, 3) in 27,474, and np.power(x, 2) in 863 when its exponent is a scalar
+(it is then x*x) but in 26,834 when it is an array. A score must be the same in every process, so it is the
+scalar's: 63 to 86 ns a row against 1 to 63. np.sqrt and np.fmod showed no difference and are used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import reduce
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.errors import BatchError
+from skyband.query.expressions.tree import Kind, Node, Operand, kind_of
+
+Array = NDArray[Any]
+
+_KINDS: dict[str, Kind] = {"f": "number", "b": "boolean", "O": "string"}  # by NumPy's dtype.kind
+
+
+def evaluate(text: str, tree: Node, names: tuple[str, ...], columns: Mapping[str, Operand], rows: int) -> Operand:
+    """The value of `tree` for each row. A plain column comes back as the caller's own array."""
+    kinds = {name: _column_kind(text, name, columns) for name in names}
+    kind = kind_of(tree, kinds, lambda message: BatchError(f'"{text}": {message}.'))
+    with np.errstate(all="ignore"):
+        result = _run(tree, columns)
+    values = _full(result.values if kind in ("boolean", "string") else _floats(result), rows)
+    valid = None if result.valid is None or result.valid.all() else _full(result.valid, rows)
+    return Operand(values, valid)
+
+
+def _column_kind(text: str, name: str, columns: Mapping[str, Operand]) -> Kind:
+    if name not in columns:
+        there = ", ".join(columns) or "none"
+        raise BatchError(f'"{text}": there is no column "{name}". The columns are: {there}.')
+    dtype = columns[name].values.dtype
+    if dtype.kind not in _KINDS:
+        raise BatchError(f'"{text}": column "{name}" is {dtype}, not numbers, booleans or strings.')
+    return _KINDS[dtype.kind]
+
+
+def _full(array: Array, rows: int) -> Array:
+    """Constants are computed as arrays of one element, so that literals cost nothing per row."""
+    return array if array.shape == (rows,) else np.broadcast_to(array, (rows,)).copy()
+
+
+def _run(node: Node, columns: Mapping[str, Operand]) -> Operand:
+    if node.op == "column":
+        return columns[str(node.value)]
+    if node.op == "literal":
+        return _literal(node.value)
+    return _OPERATIONS[node.op]([_run(arg, columns) for arg in node.args])
+
+
+def _literal(value: str | float | None) -> Operand:
+    if value is None:  # bool, because np.where turns it into any other kind
+        return Operand(np.zeros(1, bool), np.zeros(1, bool))
+    return Operand(np.array([value], object if isinstance(value, str) else None))
+
+
+# --- numbers ------------------------------------------------------------------------------------------------
+
+
+def _floats(operand: Operand) -> Array:
+    return np.asarray(operand.values, np.float64)
+
+
+def _numeric(function: Callable[..., Array]) -> Callable[[list[Operand]], Operand]:
+    return lambda args: Operand(function(*map(_floats, args)), _all_valid(args))
+
+
+def _by_row(exact: Callable[..., float], ieee: Callable[..., float]) -> Callable[..., Array]:
+    """A function of `math` over arrays; `ieee` gives what `exact` gives, and a value where that raises."""
+
+    def over(*arrays: Array) -> Array:
+        try:
+            return _each(exact, arrays)
+        except (ValueError, OverflowError):
+            return _each(ieee, arrays)
+
+    return over
+
+
+def _each(function: Callable[..., float], arrays: tuple[Array, ...]) -> Array:
+    rows = np.broadcast(*arrays).size
+    columns = [repeat(array.item(), rows) if array.size == 1 else array.tolist() for array in arrays]
+    return np.fromiter(map(function, *columns), np.float64, rows)
+
+
+def _exp(x: float) -> float:
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return math.inf
+
+
+def _ln(x: float) -> float:
+    if x > 0:
+        return math.log(x)
+    return -math.inf if x == 0 else math.nan
+
+
+def _power(x: float, y: float) -> float:
+    try:
+        return math.pow(x, y)
+    except (ValueError, OverflowError):
+        if x < 0 and y != math.floor(y):
+            return math.nan
+        # a pole (0 to a negative power) or an overflow; the sign of x shows through odd powers only
+        return math.copysign(math.inf, x) if math.fmod(y, 2.0) else math.inf
+
+
+def _all_valid(args: list[Operand]) -> Array | None:
+    masks = [arg.valid for arg in args if arg.valid is not None]
+    return reduce(np.logical_and, masks) if masks else None
+
+
+# --- comparison: NaN equals itself and is larger than any number, as in Spark -------------------------------
+
+
+def _comparable(a: Operand, b: Operand) -> tuple[Array, Array]:
+    if object in (a.values.dtype, b.values.dtype):
+        return _strings(a), _strings(b)
+    if a.values.dtype == b.values.dtype == bool:
+        return a.values, b.values
+    return _floats(a), _floats(b)
+
+
+def _strings(operand: Operand) -> Array:
+    """Null slots may hold what cannot be compared."""
+    return np.where(_known(operand), operand.values, np.array("", object))
+
+
+def _equal(a: Operand, b: Operand) -> Array:
+    u, v = _comparable(a, b)
+    same: Array = u == v
+    return same | (np.isnan(u) & np.isnan(v)) if u.dtype == np.float64 else same
+
+
+def _less(a: Operand, b: Operand) -> Array:
+    u, v = _comparable(a, b)
+    less: Array = u < v
+    return less | (np.isnan(v) & ~np.isnan(u)) if u.dtype == np.float64 else less
+
+
+def _compare(holds: Callable[[Operand, Operand], Array]) -> Callable[[list[Operand]], Operand]:
+    return lambda args: Operand(holds(args[0], args[1]), _all_valid(args))
+
+
+_eq = _compare(_equal)
+_le = _compare(lambda a, b: ~_less(b, a))
+_ge = _compare(lambda a, b: ~_less(a, b))
+
+
+def _extreme(better: Callable[[Operand, Operand], Array]) -> Callable[[list[Operand]], Operand]:
+    """Nulls are skipped; of equal values (0.0 and -0.0) the first stays."""
+
+    def pick(best: Operand, other: Operand) -> Operand:
+        take = _known(other) & (~_known(best) | better(other, best))
+        return Operand(np.where(take, _floats(other), _floats(best)), _known(best) | _known(other))
+
+    return lambda args: reduce(pick, args)
+
+
+# --- logic: three values ------------------------------------------------------------------------------------
+
+
+def _known(operand: Operand) -> Array:
+    return np.ones(1, bool) if operand.valid is None else operand.valid
+
+
+def _true(operand: Operand) -> Array:
+    return operand.values if operand.valid is None else operand.values & operand.valid
+
+
+def _and(args: list[Operand]) -> Operand:
+    return _not([_or([_not([arg]) for arg in args])])
+
+
+def _or(args: list[Operand]) -> Operand:
+    true = reduce(np.logical_or, map(_true, args))
+    valid = _all_valid(args)
+    return Operand(true, None if valid is None else valid | true)
+
+
+def _not(args: list[Operand]) -> Operand:
+    return Operand(~args[0].values, args[0].valid)
+
+
+def _between(args: list[Operand]) -> Operand:
+    value, low, high = args
+    return _and([_ge([value, low]), _le([value, high])])
+
+
+def _in(args: list[Operand]) -> Operand:
+    return _or([_eq([args[0], item]) for item in args[1:]])
+
+
+def _is_null(args: list[Operand]) -> Operand:
+    return Operand(np.broadcast_to(~_known(args[0]), args[0].values.shape).copy())
+
+
+# --- choice -------------------------------------------------------------------------------------------------
+
+
+def _choose(take: Array, a: Operand, b: Operand) -> Operand:
+    values = np.where(take, a.values, b.values)
+    if a.valid is b.valid is None:
+        return Operand(values)
+    return Operand(values, np.where(take, _known(a), _known(b)))
+
+
+def _coalesce(args: list[Operand]) -> Operand:
+    return reduce(lambda first, other: _choose(_known(first), first, other), args)
+
+
+def _case(args: list[Operand]) -> Operand:
+    result = args[-1]
+    for i in range(len(args) - 3, -1, -2):
+        result = _choose(_true(args[i]), args[i + 1], result)
+    return result
+
+
+def _case_of(args: list[Operand]) -> Operand:
+    subject, branches = args[0], list(args[1:])
+    branches[:-1:2] = [_eq([subject, value]) for value in branches[:-1:2]]
+    return _case(branches)
+
+
+_OPERATIONS: dict[str, Callable[[list[Operand]], Operand]] = {
+    "+": _numeric(np.add),
+    "-": _numeric(np.subtract),
+    "*": _numeric(np.multiply),
+    "/": _numeric(np.divide),
+    "%": _numeric(np.fmod),
+    "negative": _numeric(np.negative),
+    "abs": _numeric(np.absolute),
+    "sqrt": _numeric(np.sqrt),
+    "power": _numeric(_by_row(math.pow, _power)),
+    "exp": _numeric(_by_row(math.exp, _exp)),
+    "ln": _numeric(_by_row(math.log, _ln)),
+    "least": _extreme(_less),
+    "greatest": _extreme(lambda a, b: _less(b, a)),
+    "=": _eq,
+    "<>": _compare(lambda a, b: ~_equal(a, b)),
+    "<": _compare(_less),
+    "<=": _le,
+    ">": _compare(lambda a, b: _less(b, a)),
+    ">=": _ge,
+    "and": _and,
+    "or": _or,
+    "not": _not,
+    "between": _between,
+    "in": _in,
+    "is null": _is_null,
+    "coalesce": _coalesce,
+    "case": _case,
+    "case of": _case_of,
+}

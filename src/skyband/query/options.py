@@ -1,0 +1,89 @@
+"""How a Monitor or a Spark pipeline runs: options as one checked value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from skyband.errors import QueryError
+from skyband.query.kinds import Query
+from skyband.query.validation import RESERVED
+from skyband.query.windows import UntilDeleted
+
+
+@dataclass(frozen=True)
+class Options:
+    """Columns by name, and what to do with late and invalid rows; see `Monitor`."""
+
+    id: str | None
+    time: str | None
+    part: str
+    value: str
+    keep: str | Iterable[str]
+    emit: str
+    late: str
+    invalid: str
+    op: str | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("id", "time", "part", "value", "op"):
+            _column(what, getattr(self, what))
+        object.__setattr__(self, "keep", _kept(self.keep))
+        _one_of("emit", self.emit, ("arrival", "batch"))
+        _one_of("late", self.late, ("accept", "drop"))
+        _one_of("invalid", self.invalid, ("reject", "raise"))
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """`keep` as a tuple of column names."""
+        return tuple(self.keep)
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """What is told of objects: the output's column -> the input's."""
+        named = {"id": self.id, "time": self.time}
+        return {role: name for role, name in named.items() if name is not None} | {name: name for name in self.kept}
+
+
+def named(queries: Query | Iterable[Query] | Mapping[str, Query]) -> dict[str, Query]:
+    """Queries by name: one or a list is q0, q1, ..."""
+    if isinstance(queries, Query):
+        return {"q0": queries}
+    if isinstance(queries, Mapping):
+        return dict(queries)
+    if isinstance(queries, Iterable):
+        return {f"q{i}": query for i, query in enumerate(queries)}
+    raise QueryError(f"Monitor takes a query, a list of queries or {{name: query}}; got {queries!r}.")
+
+
+def check_op(op: str | None, queries: Iterable[Query]) -> None:
+    """On a stream whose queries are all there from the beginning, `op` must be of use to one of them."""
+    if op is not None and not any(isinstance(query.window, UntilDeleted) for query in queries):
+        raise QueryError(
+            f"op={op!r} tells which rows delete an object, but no query is over UntilDeleted(): objects of Last(...) "
+            "leave by themselves. Leave op= out (and such rows, if there are any), or ask over UntilDeleted()."
+        )
+
+
+def _column(what: str, name: Any) -> Any:
+    if name is not None and (not isinstance(name, str) or not name):
+        raise QueryError(f"Monitor: {what} names a column; got {name!r}.")
+    return name
+
+
+def _kept(keep: str | Iterable[str]) -> tuple[str, ...]:
+    names = (keep,) if isinstance(keep, str) else tuple(keep)
+    for name in names:
+        if _column("keep", name) in RESERVED:
+            raise QueryError(
+                f"Monitor: keep={name!r} is a column that skyband writes itself ({', '.join(RESERVED)}). Rename it."
+            )
+        if names.count(name) > 1:
+            raise QueryError(f"Monitor: keep names {name!r} twice.")
+    return names
+
+
+def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise QueryError(f"Monitor: {what}={value!r} is unknown. Use {' or '.join(map(repr, allowed))}.")

@@ -1,0 +1,1 @@
+"""A query as a sentence of SQL: read (`parser`) and written (`writer`)."""

@@ -1,0 +1,198 @@
+"""Kafka as source and sink of `skyband run`, through Spark's connector; and where messages go that cannot be read.
+
+Source: the JSON of the values, by the file's schema, beside the message's own columns (`kafka_timestamp`, ...). What is
+not such JSON is counted and left out; `dead_letters` sends it, with the reason, to a topic or a folder: by a streaming
+query of its own, since one query has one sink, so the topic is read twice.
+
+Sink: a change is a message. Its key is (query, group, id, rank); the value is the whole row as JSON, none (a tombstone)
+when the object leaves: the last message of each key is the current answer, which is what a compacted topic keeps. Spark
+may write a trigger twice, never less than once; the header `trigger` says which, and `skyband.kafka` drops the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyspark
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import (
+    array,
+    call_function,
+    coalesce,
+    col,
+    concat_ws,
+    count_if,
+    from_json,
+    get_json_object,
+    lit,
+    monotonically_increasing_id,
+    struct,
+    to_json,
+    when,
+)
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from skyband.errors import RunError
+from skyband.pipeline import NOW, Pipeline, Source
+from skyband.pipeline.sources import BROKERS
+from skyband.spark.run.sinks import Spout
+
+MALFORMED = "skyband malformed"  # the name of what is observed
+_CORRUPT = "skyband corrupt"
+_JSON = {
+    "ignoreNullFields": "false",
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
+def read_kafka(spark: SparkSession, source: Source) -> DataFrame:
+    """The rows of the messages that can be read; how many cannot is observed."""
+    judged = _judged(spark, source).observe(MALFORMED, count_if(col("reason").isNotNull()).alias("malformed"))
+    good = judged.where(col("reason").isNull())
+    own = {
+        "kafka_timestamp": col("timestamp"),
+        "kafka_topic": col("topic"),
+        "kafka_partition": col("partition"),
+        "kafka_offset": col("offset"),
+        "kafka_key": col("key").cast("string"),
+        "kafka_id": concat_ws("-", "topic", "partition", "offset"),
+    }
+    fields = [col(f"row.{_quoted(name)}") for name in source.payload or {}]
+    return good.select(*fields, *[column.alias(name) for name, column in own.items()])
+
+
+def _judged(spark: SparkSession, source: Source) -> DataFrame:
+    """The messages, each with its `row`, and the `reason` why it has none."""
+    require_connector(spark, "source.format")
+    messages = spark.readStream.format("kafka").options(**{"startingOffsets": "earliest", **source.options}).load()
+    text = col("value").cast("string")
+    schema = f"{source.schema}, {_quoted(_CORRUPT)} string"
+    row = from_json(text, schema, {"columnNameOfCorruptRecord": _CORRUPT})
+    said = messages.withColumn("row", row)
+    wrong = [
+        when(
+            col(f"row.{_quoted(name)}").isNull() & get_json_object(text, f"$['{name}']").isNotNull(),
+            lit(f"{name} is not {type_}"),
+        )
+        for name, type_ in (source.payload or {}).items()
+        if "'" not in name
+    ]
+    mistyped = concat_ws(", ", *wrong)
+    reason = (
+        when(col("value").isNull(), lit("no value"))
+        .when(~call_function("is_valid_utf8", col("value")), lit("not UTF-8"))
+        .when(col("row").isNull(), lit("an empty value"))
+        .when(col(f"row.{_quoted(_CORRUPT)}").isNull(), lit(None))
+        .when(mistyped != "", mistyped)
+        .otherwise(lit("not a JSON object"))
+    )
+    return said.withColumn("reason", reason)
+
+
+def send_dead_letters(spark: SparkSession, pipeline: Pipeline, checkpoint: str) -> StreamingQuery | None:
+    """Start the query that sends malformed messages away, if the file names a place for them."""
+    source = pipeline.source
+    if source.dead_letters is None:
+        return None
+    bad = _judged(spark, source).where(col("reason").isNotNull())
+    columns = ["topic", "partition", "offset", "timestamp"]
+    if source.dead_letters.topic is not None:
+        facts = {name: col(name) for name in ("reason", *columns)}
+        bad = bad.select("key", "value", _headers(facts))
+        writer = bad.writeStream.format("kafka").option("topic", source.dead_letters.topic)
+        kafka = {name: value for name, value in source.options.items() if name.startswith("kafka.")}
+        writer = writer.options(**kafka)
+    else:
+        bad = bad.select("reason", *columns, "key", "value")
+        writer = bad.writeStream.format("parquet").option("path", source.dead_letters.path)
+    writer = writer.option("checkpointLocation", f"{checkpoint.rstrip('/')}/dead_letters")
+    if pipeline.run.every == NOW:
+        writer = writer.trigger(availableNow=True)
+    elif pipeline.run.every is not None:
+        writer = writer.trigger(processingTime=f"{pipeline.run.every} milliseconds")
+    return writer.start()
+
+
+class KafkaSink(Spout):
+    """Changes as messages of a topic, at least once, in order for each key."""
+
+    def start(self, out: DataFrame, writer: DataStreamWriter) -> StreamingQuery:
+        require_connector(out.sparkSession, "sink.format")
+        return writer.foreachBatch(self._put).start()
+
+    def _put(self, rows: DataFrame, batch: int) -> None:
+        run = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        per = dict.fromkeys(name for query in self.pipeline.queries.values() for name in query.per_columns)
+        out = as_messages(rows, list(per), f"{run} {batch}")
+        try:
+            out.write.format("kafka").option("topic", str(self.sink.topic)).options(**self.sink.options).save()
+        except (PySparkException, Py4JJavaError) as error:
+            raise RunError(
+                f"no trigger {batch} for the topic {self.sink.topic} ({_innermost(error)}). Are source, broker and "
+                "topic there? The same command goes on from the checkpoint."
+            ) from None
+
+
+def as_messages(rows: DataFrame, per: Sequence[str], trigger: str) -> DataFrame:
+    """Changes as `key`, `value` and `headers`; `per`: the columns of the group."""
+    named = {name: col(_quoted(name)) for name in rows.columns}
+    ids = [name for name in ("id", "id_a", "id_b") if name in named]
+    group = struct(*[named[name] for name in per]) if per else lit(None).cast("string")
+    rank = named.get("rank", lit(None).cast("int"))
+    key = to_json(struct(named["query"], group.alias("group"), *[named[i] for i in ids], rank.alias("rank")), _JSON)
+    value = when(named["diff"] > 0, to_json(struct(*named.values()), _JSON))
+    step = [name for name in ("at", "time", "score", "probability", "diff", "first") if name in named]
+    headers = {
+        "trigger": concat_ws(" ", lit(trigger), monotonically_increasing_id()),
+        "change": to_json(struct(*[named[name] for name in step]), _JSON),
+    }
+    return rows.select(key.alias("key"), value.alias("value"), _headers(headers))
+
+
+def _headers(values: dict[str, Column]) -> Column:
+    """Headers of a message, as text."""
+    told = [
+        struct(lit(name).alias("key"), coalesce(value.cast("string"), lit("")).cast("binary").alias("value"))
+        for name, value in values.items()
+    ]
+    return array(*told).alias("headers")
+
+
+def require_connector(spark: SparkSession, key: str) -> None:
+    """A RunError if this session has no Kafka; asking for a reader touches no broker."""
+    try:
+        spark.read.format("kafka").options(**{BROKERS: "localhost:1", "subscribe": "none"}).load()
+    except AnalysisException as error:
+        if "KAFKA_DATA_SOURCE_NOT_ENABLED" not in str(error):
+            raise
+        package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+        raise RunError(
+            f"{key}: Spark has Kafka in a package of its own. Write in [run.spark]: "
+            f'"spark.jars.packages" = "{package}".'
+        ) from None
+
+
+def _innermost(error: Any) -> str:
+    """The first cause, in one line; the error itself shows only where it was noticed."""
+    thrown = getattr(error, "java_exception", None)
+    if thrown is None:
+        return str(error).splitlines()[0]
+    while thrown.getCause() is not None:
+        thrown = thrown.getCause()
+    return str(thrown.toString()).splitlines()[0]
+
+
+def malformed(progress: Any) -> int | None:
+    """How many messages of a trigger could not be read; None: the source is not Kafka."""
+    told = (progress["observedMetrics"] or {}).get(MALFORMED)
+    return None if told is None else int(told["malformed"])
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

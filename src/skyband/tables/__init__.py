@@ -1,0 +1,1 @@
+"""Columns in, columns out: input, kept columns, groups, scores, changes."""

@@ -1,0 +1,122 @@
+"""Columns out: the tables of changes and answers, in the contract's order of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from skyband.query.kinds import Query, TopKPairs, TopKUncertain
+from skyband.tables.columns import lent
+
+_FIXED = {
+    "at": pa.int64(),
+    "score": pa.float64(),
+    "rank": pa.int64(),
+    "probability": pa.float64(),
+    "diff": pa.int8(),
+    "first": pa.bool_(),
+}
+_QUERY = pa.dictionary(pa.int32(), pa.string())
+PAIR = ("_a", "_b")  # the older and the newer member
+
+
+def column_types(names: Iterable[str], told: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns with their types; `told`: those of the input's columns."""
+    return {name: _QUERY if name == "query" else _FIXED[name] if name in _FIXED else told[name] for name in names}
+
+
+def change_names(queries: Iterable[Query], keep: Iterable[str], timed: bool) -> list[str]:
+    """The union of the queries' columns of changes, in the contract's order."""
+    per, ids, doubts, kept = _parts(queries, keep)
+    when = ["time"] if timed else []
+    rank = ["rank"] if doubts else []
+    return ["query", *per, "at", *when, *ids, "score", *rank, *doubts, "diff", "first", *kept]
+
+
+def answer_names(queries: Iterable[Query], keep: Iterable[str], timed: bool) -> list[str]:
+    """The union of the columns of the queries' answers, in the contract's order."""
+    per, ids, doubts, kept = _parts(queries, keep)
+    return [*per, "rank", *ids, *(["time"] if timed else []), "score", *doubts, *kept]
+
+
+def _parts(queries: Iterable[Query], keep: Iterable[str]) -> tuple[list[str], list[str], list[str], list[str]]:
+    """The columns of groups, of ids and of probabilities, and those that are kept."""
+    asked = list(queries)
+    pairs = any(isinstance(query, TopKPairs) for query in asked)
+    single = not pairs or not all(isinstance(query, TopKPairs) for query in asked)
+
+    def told(names: Iterable[str]) -> list[str]:
+        known = list(names)
+        both = [end for name in known for end in of_pair(name)]
+        return [*(known if single else []), *(both if pairs else [])]
+
+    doubts = ["probability"] if any(isinstance(query, TopKUncertain) for query in asked) else []
+    per = dict.fromkeys(name for query in asked for name in query.per_columns)
+    return list(per), told(["id"]), doubts, told(keep)
+
+
+def of_pair(name: str) -> tuple[str, str]:
+    """The columns of both members of a pair."""
+    return f"{name}{PAIR[0]}", f"{name}{PAIR[1]}"
+
+
+class Roll:
+    """The standing queries in order of registration: their names as Arrow, and where those of an engine are."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+        words = [name.encode() for name in names]  # by buffers, for the reason that `lent` gives
+        ends = np.cumsum([0, *map(len, words)]).astype(np.int32)
+        self.words = pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(words)))
+        self._place = {name: i for i, name in enumerate(names)}
+        self._known: dict[tuple[str, ...], Any] = {}
+
+    def places(self, names: Sequence[str]) -> Any:
+        engine = tuple(names)
+        if engine not in self._known:
+            self._known[engine] = np.array([self._place[name] for name in engine], np.int32)
+        return self._known[engine]
+
+
+def change_table(
+    pieces: Sequence[Mapping[str, Any]],
+    roll: Roll,
+    engines: Sequence[Sequence[str]],
+    types: Mapping[str, Any],
+) -> Any:
+    """One table from the changes of several engines, by query in order of registration.
+
+    `engines`: for each piece, the names of its engine's queries. `types`: columns in order.
+    """
+    tables, places, in_order = [_table({}, types, 0)], [np.empty(0, np.int32)], True
+    for piece, names in zip(pieces, engines, strict=True):
+        if piece and len(piece["query"]):
+            label = roll.places(names)
+            place = np.take(label, piece["query"])
+            named = pa.DictionaryArray.from_arrays(lent(place), roll.words)
+            tables.append(_table({**piece, "query": named}, types, len(place)))
+            in_order &= bool((np.diff(label) > 0).all() and (not len(places[-1]) or places[-1][-1] <= place[0]))
+            places.append(place)
+    if in_order:  # each piece is by query
+        return pa.concat_tables(tables).combine_chunks() if len(tables) != 2 else tables[1]
+    place = np.concatenate(places)
+    return pa.concat_tables(tables).take(lent(np.argsort(place, kind="stable"))).combine_chunks()
+
+
+def answer_table(columns: Mapping[str, Any], types: Mapping[str, Any]) -> Any:
+    return _table(columns, types, len(columns.get("rank", ())))
+
+
+def _table(columns: Mapping[str, Any], types: Mapping[str, Any], rows: int) -> Any:
+    arrays = []
+    for name, type_ in types.items():
+        column = columns.get(name)
+        if column is None:
+            column = pa.nulls(rows, type_)
+        elif column.type != type_:
+            column = column.cast(type_)
+        arrays.append(column)
+    return pa.Table.from_arrays(arrays, names=list(types))

@@ -1,0 +1,277 @@
+"""Columns in: from whatever a user pushes to NumPy arrays, with what is wrong with each row.
+
+Anything with the Arrow C interface (pandas, polars, pyarrow, duckdb), a dict of arrays or lists, a list of dicts.
+Nothing is copied that Arrow can lend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from skyband.errors import BatchError
+from skyband.query.expressions import Operand
+from skyband.tables.columns import bits_of, lent, plain, valid_of
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+EXACT = 2**53  # integers up to here are float64 numbers
+FAR = 2**62  # times stay below this in size, so that time + span cannot overflow
+_UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_DAY = 86400 * 10**9
+_NUMBERS_WANTED = "a number (integer, float or decimal)"
+
+
+def to_table(batch: Any) -> Any:
+    """Any batch as a pyarrow Table."""
+    try:
+        if isinstance(batch, pa.Table):
+            return batch
+        if isinstance(batch, pa.RecordBatch):
+            return pa.Table.from_batches([batch])
+        if isinstance(batch, Mapping):
+            return pa.table({name: _array(values) for name, values in batch.items()})
+        if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
+            return pa.table(batch)
+        if isinstance(batch, list) and all(isinstance(row, Mapping) for row in batch):
+            names = dict.fromkeys(name for row in batch for name in row)
+            return pa.table({name: pa.array([row.get(name) for row in batch]) for name in names})
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise BatchError(
+            f"the batch cannot be read as a table: {error}. Give every column one type and the same number of rows."
+        ) from error
+    raise BatchError(
+        f"a {type(batch).__name__} is no batch. Push a DataFrame (pandas, polars, pyarrow, duckdb), "
+        "a dict of columns, or a list of dicts."
+    )
+
+
+def _array(values: Any) -> Any:
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise BatchError(f"a column must be one-dimensional; got an array of shape {values.shape}.")
+    if hasattr(values, "__arrow_c_stream__"):
+        return pa.chunked_array(values)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" and values.dtype.isnative:
+        return lent(values)
+    return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+
+
+class Batch:
+    """One pushed batch: its columns by name, converted once."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        self.rows: int = table.num_rows
+        if len(set(table.column_names)) < len(table.column_names):
+            twice = next(name for name in table.column_names if table.column_names.count(name) > 1)
+            raise BatchError(f"the batch has two columns called {twice!r}. Rename one.")
+        self._arrays: dict[str, Any] = {}
+        self._operands: dict[str, Operand] = {}
+        self._beyond: dict[str, Bools] = {}
+        self.memo: dict[Any, Any] = {}  # what was found out about it
+
+    def array(self, name: str) -> Any:
+        """The column as one Arrow array."""
+        if name not in self._arrays:
+            if name not in self.table.column_names:
+                names = ", ".join(map(repr, self.table.column_names)) or "none"
+                raise BatchError(f"the batch has no column {name!r}. It has: {names}.")
+            self._arrays[name] = plain(self.table.column(name))
+        return self._arrays[name]
+
+    def operand(self, name: str) -> Operand:
+        """The column as numbers (float64), conditions (bool) or strings (object), for an expression."""
+        if name not in self._operands:
+            column = self.array(name)
+            if is_number(column.type):
+                self._operands[name] = self._numbers(name, column)
+            elif pa.types.is_boolean(column.type):
+                self._operands[name] = Operand(bits_of(column) != 0, valid_of(column))
+            elif is_string(column.type):
+                strings = column.cast(pa.large_string()).to_numpy(zero_copy_only=False)
+                self._operands[name] = Operand(strings, valid_of(column))
+            else:
+                raise BatchError(
+                    f"column {name!r} holds {column.type}, which an expression cannot use. "
+                    f"It takes {_NUMBERS_WANTED}, a boolean or a string."
+                )
+        return self._operands[name]
+
+    def numbers(self, name: str) -> Operand:
+        """The column as float64, null slots NaN."""
+        operand = self.operand(name)
+        if operand.values.dtype != np.float64:
+            raise BatchError(
+                f"column {name!r} holds {self.array(name).type}, but a score needs {_NUMBERS_WANTED}. "
+                "Convert the column, or score by another one."
+            )
+        return operand
+
+    def beyond(self, name: str) -> Bools | None:
+        """Which integers of the column are beyond 2^53, where float64 cannot tell neighbours apart; None: no row."""
+        return self._beyond.get(name)
+
+    def _numbers(self, name: str, column: Any) -> Operand:
+        valid = valid_of(column)
+        if pa.types.is_integer(column.type):
+            bits = bits_of(column)
+            unsigned = pa.types.is_unsigned_integer(column.type)
+            numbers = bits.view(f"u{bits.itemsize}") if unsigned else bits
+            values = numbers.astype(np.float64)
+            if bits.itemsize == 8:
+                beyond = numbers > np.uint64(EXACT) if unsigned else (numbers > EXACT) | (numbers < -EXACT)
+                if valid is not None:
+                    beyond &= valid
+                if beyond.any():
+                    self._beyond[name] = beyond
+        else:
+            filled = column.cast(pa.float64()) if column.type != pa.float64() else column
+            values = bits_of(filled).view(np.float64)
+        if valid is not None:
+            values = np.where(valid, values, np.nan)
+        return Operand(values, valid)
+
+
+class Lent(Mapping[str, NDArray[Any]]):
+    """The batch as a user's scoring function sees it: column name -> NumPy array, converted when asked for."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._batch.table.column_names:
+            raise KeyError(name)
+        array: NDArray[Any] = self._batch.array(name).to_numpy(zero_copy_only=False)
+        return array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._batch.table.column_names)
+
+    def __len__(self) -> int:
+        return len(self._batch.table.column_names)
+
+
+def call(function: Callable[..., Any], batch: Batch) -> Floats:
+    """The scores that a user's function gives."""
+    name = getattr(function, "__qualname__", repr(function))
+    try:
+        scores = np.asarray(function(Lent(batch)), dtype=np.float64)
+    except Exception as error:
+        raise BatchError(
+            f"the scoring function {name} failed: {type(error).__name__}: {error}. Nothing was pushed."
+        ) from error
+    if scores.shape != (batch.rows,):
+        raise BatchError(
+            f"the scoring function {name} returned shape {scores.shape} for {batch.rows} rows. "
+            "Return one float per row."
+        )
+    return scores
+
+
+def is_number(type_: Any) -> bool:
+    return bool(
+        pa.types.is_integer(type_)
+        or pa.types.is_floating(type_)
+        or pa.types.is_decimal(type_)
+        or pa.types.is_null(type_)
+    )
+
+
+def is_string(type_: Any) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+
+
+def time_unit(type_: Any) -> int | None:
+    """Nanoseconds of one unit of a time column; None for integers, which have no unit."""
+    if pa.types.is_timestamp(type_):
+        return _UNITS[type_.unit]
+    if pa.types.is_date32(type_):
+        return _DAY
+    return None if pa.types.is_integer(type_) else 10**6  # date64 counts milliseconds
+
+
+def is_time(type_: Any) -> bool:
+    return bool(pa.types.is_timestamp(type_) or pa.types.is_date(type_) or pa.types.is_integer(type_))
+
+
+def times(column: Any, reach: int) -> tuple[Ints, Bools | None, Bools | None]:
+    """Times as int64; which are null, and which are so far out that time + reach does not fit (None: no row)."""
+    valid = valid_of(column)
+    bits = bits_of(column)
+    if pa.types.is_unsigned_integer(column.type):
+        bits = bits.view(f"u{bits.itemsize}")
+    latest = min(FAR - 1, int(np.iinfo(bits.dtype).max) - reach)
+    far = bits > latest
+    if bits.dtype == np.int64:
+        far |= bits <= -FAR
+    values = bits.astype(np.int64)
+    if valid is not None:
+        far &= valid
+        values[~valid] = 0
+    values[far] = 0
+    return values, None if valid is None else ~valid, far if far.any() else None
+
+
+def announce(to: Any, earlier: Any) -> None:
+    """Check a moment that is given before the type of the time column is known."""
+    try:
+        type_ = pa.array([to]).type
+        if not is_time(type_):
+            raise TypeError(f"{type_} is no time")
+        backwards = earlier is not None and to < earlier
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise BatchError(
+            f"advance({to!r}): {error}. Give a timestamp, a date or an integer, always of one kind."
+        ) from error
+    if backwards:
+        raise BatchError(f"advance({to!r}) would move time backwards from {earlier!r}.")
+
+
+def instant(to: Any, type_: Any) -> int:
+    """A moment given by a user, in the units of the time column."""
+    try:
+        value = pa.array([to], to.type if isinstance(to, pa.Scalar) else None)
+        if pa.types.is_integer(value.type) != pa.types.is_integer(type_):
+            raise TypeError(f"the time column holds {type_}")
+        moment, null, far = times(value.cast(type_), 0)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise BatchError(f"{to!r} is no time of the time column ({type_}): {error}.") from error
+    if null is not None or far is not None:
+        raise BatchError(f"{to!r} is no time, or out of range.")
+    return int(moment[0])
+
+
+def from_times(values: Ints, type_: Any) -> Any:
+    """int64 times back as the column's own type."""
+    whole = lent(values)
+    if pa.types.is_integer(type_):
+        return whole.cast(type_)
+    return whole.view(type_) if type_.bit_width == 64 else whole.cast(pa.int32()).view(type_)
+
+
+def conform(name: str, column: Any, type_: Any | None) -> Any:
+    """The column in the type it had in earlier batches."""
+    if type_ is None or column.type == type_ or pa.types.is_null(type_):
+        return column
+    same_kind = (
+        pa.types.is_null(column.type)
+        or (pa.types.is_integer(type_) and pa.types.is_integer(column.type))
+        or (pa.types.is_floating(type_) and pa.types.is_floating(column.type))
+        or (is_string(type_) and is_string(column.type))
+        or (pa.types.is_timestamp(type_) and pa.types.is_timestamp(column.type) and type_.tz == column.type.tz)
+    )
+    try:
+        if same_kind:
+            return column.cast(type_)
+        why = "the types differ"
+    except pa.ArrowException as error:
+        why = str(error)
+    raise BatchError(
+        f"column {name!r} was {type_} in earlier batches and is {column.type} now: {why}. Push one type throughout."
+    )

@@ -1,0 +1,46 @@
+"""One push: what it holds for all queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from skyband.tables.input import Batch
+from skyband.tables.scores import Judged
+
+__all__ = ["BEGINNING", "Judged", "Push", "what_rows_do"]
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+BEGINNING = -(2**62)  # the clock before any arrival
+
+
+@dataclass(frozen=True)
+class Push:
+    """What one push has in common for all queries."""
+
+    batch: Batch
+    serial: int  # of the batch's first row
+    columns: dict[str, Any]  # what is told of objects: id, time, kept columns
+    times: Ints | None
+    clocks: Ints | None  # after each row
+    clock: int  # after the push
+    more: bool = False  # net changes can wait: the batch goes on with the next push
+    deletes: Bools | None = None  # rows that are no arrivals: they delete an id
+    inputs: dict[str, Any] = field(default_factory=dict)  # columns that scorings of pairs read
+
+
+def what_rows_do(op: Any) -> tuple[Bools, Bools]:
+    """Which rows delete an id, and which do something that nobody knows, by the column of operations."""
+    words = np.array([*_DOES, ""], object)
+    known = pc.index_in(pc.utf8_lower(op.cast(pa.string())), pa.array(list(_DOES))).fill_null(len(_DOES))
+    place = np.asarray(known)
+    return words[place] == "delete", place == len(_DOES)
+
+
+_DOES = ("insert", "update", "delete")

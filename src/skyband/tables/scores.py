@@ -1,0 +1,101 @@
+"""From a batch to one float64 per row, and the reason why a row has none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.errors import BatchError
+from skyband.query.expressions import parse
+from skyband.query.scoring import By, Linear, Nearest, Product, Quadratic
+from skyband.tables.input import Batch, call
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+_VALUES = (Linear, Product, Quadratic, Nearest)
+
+
+@dataclass
+class Scored:
+    """What objects are ranked by, one per row, and the rows that have no score, by reason."""
+
+    key: Floats
+    rejected: dict[str, Bools] = field(default_factory=dict)
+
+    def reject(self, reason: str, rows: Bools) -> None:
+        if rows.any():
+            self.rejected[reason] = self.rejected[reason] | rows if reason in self.rejected else rows
+
+    def judged(self, eligible: Bools | None) -> Judged:
+        """Who is not rejected is accepted."""
+        accepted = np.ones(len(self.key), np.bool_)
+        for rows in self.rejected.values():
+            accepted &= ~rows
+        return Judged(self, accepted, eligible)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows of a batch as one set of queries sees them."""
+
+    scored: Scored
+    accepted: Bools
+    eligible: Bools | None
+
+
+def score(batch: Batch, by: By) -> Scored:
+    """Score every row. NaN and null are rejected, and so are integers beyond 2^53."""
+    columns: tuple[str, ...] = ()
+    if isinstance(by, str):
+        expression = parse(by)
+        columns = expression.columns
+        if columns == (by,):
+            batch.numbers(by)  # says what is wrong with the column, not with the expression
+        result = expression.evaluate({name: batch.operand(name) for name in columns}, batch.rows)
+        if result.values.dtype != np.float64:
+            raise BatchError(f"{by!r} is not a number for every row, so it cannot be a score. Score by a number.")
+        key = result.values if result.valid is None else np.where(result.valid, result.values, np.nan)
+        said = by
+    elif isinstance(by, _VALUES):
+        columns = by.columns
+        with np.errstate(all="ignore"):
+            key = by.key({name: batch.numbers(name).values for name in columns})
+        said = repr(by)
+    else:
+        key, said = call(by, batch), getattr(by, "__qualname__", "the score")  # type: ignore[arg-type]
+
+    scored = Scored(key)
+    reject_beyond(scored, batch, columns)
+    bad = np.isnan(key)
+    if bad.any():
+        for name in columns:
+            operand = batch.operand(name)
+            if operand.valid is not None:
+                scored.reject(f"{name} is null", bad & ~operand.valid)
+                bad = bad & operand.valid
+            if operand.values.dtype == np.float64:
+                broken = bad & np.isnan(operand.values)
+                scored.reject(f"{name} is NaN", broken)
+                bad = bad & ~broken
+        scored.reject(f"{said} has no value", bad)
+    return scored
+
+
+def reject_beyond(scored: Scored, batch: Batch, columns: tuple[str, ...]) -> None:
+    for name in columns:
+        beyond = batch.beyond(name)
+        if beyond is not None:
+            scored.reject(f"{name} is beyond 2^53", beyond)
+
+
+def matches(batch: Batch, where: str) -> tuple[Bools, tuple[str, ...]]:
+    """Which rows satisfy a condition (null does not), and the columns it uses."""
+    expression = parse(where)
+    result = expression.evaluate({name: batch.operand(name) for name in expression.columns}, batch.rows)
+    if result.values.dtype != np.bool_:
+        raise BatchError(f"where={where!r} is not a condition: it is neither true nor false. Compare something.")
+    true: Any = result.values if result.valid is None else result.values & result.valid
+    return true, expression.columns

@@ -1,0 +1,183 @@
+"""Mutants of the engines of pairs: each must die of the contract suite (tests/mutation.py says how)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mutation import Mutant, Suite, all_apply, chosen, dies, passes
+
+BAND, SEARCH, STEPS, NAIVE = (f"engines/pairs/kernels/{name}.py" for name in ("band", "search", "steps", "naive"))
+READING, SCORES = "engines/pairs/kernels/answers.py", "engines/pairs/kernels/scores.py"
+BY_BLOCKS, STORED, HOME = "engines/pairs/given_scores.py", "engines/pairs/snapshot.py", "engines/pairs/adapter.py"
+CONTRACT = "tests/pairs/test_contract.py"
+
+
+def scenes(only: str, test: str = "every_engine") -> tuple[str, ...]:
+    return (CONTRACT, "-k", f"{test} and ({only})")
+
+
+ANY = scenes("SCASE")
+LONG = ("tests/pairs/test_shen.py", "-k", "short_steps and near")
+LISTS = ("tests/pairs/test_shen.py", "-k", "short_steps and TA")
+CHUNKS = ("tests/pairs/test_shen.py", "-k", "several_chunks and SCASE")
+LISTED = ("tests/pairs/test_shen.py", "-k", "lists_tell")
+EDGE = scenes("SCASE or BASIC", "edge")
+LATE = ("tests/pairs/test_shen.py", "-k", "late_rows")
+GIVEN = scenes("SCASE", "scored_by_blocks")
+CALLED = scenes("SCASE", "functions")
+FAILING = ("tests/pairs/test_shen.py", "-k", "fails_on_the_way or bad_scorings")
+GOLDEN = ("tests/pairs/test_shen.py", "-k", "figure or example")
+
+#: Left out, since nothing but the cost changes: steps of the staircase with K - 1 of K pairs (`thin` drops them, unless
+#: there are no more pairs: that one is here), `heap[top] > last` (`thin` again), where BASIC stops counting dominators.
+MUTANTS: dict[str, Mutant] = {
+    "ties: the older of the older members above": (
+        BAND,
+        'return bool(one[i]["old"] > other[j]["old"])',
+        'return bool(one[i]["old"] < other[j]["old"])',
+        ANY,
+    ),
+    "ties: the older of the newer members above": (
+        BAND,
+        'return bool(one[i]["new"] > other[j]["new"])',
+        'return bool(one[i]["new"] < other[j]["new"])',
+        ANY,
+    ),
+    "ties: equal keys are not told apart": (
+        BAND,
+        'if one[i]["older"] != other[j]["older"]:',
+        "if False:",
+        scenes("SCASE or TA"),
+    ),
+    "dominance: those of one arrival more": (
+        BAND,
+        "held == K and heap[top] >= place",
+        "held == K and heap[top] + 1 >= place",
+        LONG,
+    ),
+    "BASIC: one dominator less": (
+        BAND,
+        'dominated = band.slots[slot]["dom"] >= K',
+        'dominated = band.slots[slot]["dom"] >= K - 1',
+        LONG,
+    ),
+    "dominance: of those with the same older member only the newest": (
+        BAND,
+        "held == K and heap[top] >= place",
+        "held >= 1 and heap[top] >= place",
+        ANY,
+    ),
+    "staircase: K - 1 are enough": (BAND, "if held == K and heap[top] > last:", "if held >= K - 1:", EDGE),
+    "staircase: newer than the newest": (
+        BAND,
+        "            last = heap[top]\n",
+        "            last = heap[top] + 1\n",
+        EDGE,
+    ),
+    "staircase: one step too far": (
+        SEARCH,
+        "places[stair - 1] >= base + min(high, at):",
+        "places[stair - 1] >= base + min(high, at) - 1:",
+        EDGE,
+    ),
+    "staircase: the strictest of a chunk": (
+        SEARCH,
+        "passed_over(buffer, scoring, window, low, right, values, steps[stair])",
+        "passed_over(buffer, scoring, window, low, right, values, steps[0])",
+        CHUNKS,
+    ),
+    "rounded: as if it were not": (SCORES, "slack = widest * 2.0**-21", "slack = 0.0 * widest", CHUNKS),
+    "rounded: late ones stay where they are": (STEPS, "window.rough[j, i] = window.rough[j, i - 1]", "pass", LATE),
+    "late: the places do not move": (STEPS, 'one["place"] += one["place"] >= late', 'one["place"] += 0', LATE),
+    "late: before those of its time": (
+        STEPS,
+        "window.stamps[at - 1] > stamp:",
+        "window.stamps[at - 1] >= stamp:",
+        LATE,
+    ),
+    "expiry: answers keep who has left": (
+        STEPS,
+        "low, size = views.k[view], now - views.length[view], facts[SIZE]",
+        "low, size = views.k[view], now - views.length[view] - 1, facts[SIZE]",
+        ANY,
+    ),
+    "expiry: nobody is due": (STEPS, "(not timed and views.due[view] <= now)", "(not timed and False)", ANY),
+    "expiry: the tree passes over too much": (
+        BAND,
+        "if band.crest[block] <= low:",
+        "if band.crest[block] <= low + 1:",
+        ANY,
+    ),
+    "lists: who has left": (READING, "found += int(old[i] > low)", "found += int(old[i] >= low)", LISTED),
+    "lists: of a shorter window": (READING, "which += lists.low[j] <= low", "which += lists.low[j] <= low + 1", ANY),
+    "lists: out of date": (BAND, "    facts[READ] = 0\n", "", ANY),
+    "lists: nobody after a full one": (READING, "lists.end[which], found, k", "facts[SIZE], found, k", LISTED),
+    "marking: ties reach no answer": (STEPS, "best >= views.kth[view]", "best > views.kth[view]", ANY),
+    "told: who comes was there": (STEPS, "old[i] > was and marks[slot] != tick", "old[i] > was", ANY),
+    "told: who leaves stays": (STEPS, "after = found < k and old[i] > low", "after = found < k and old[i] >= low", ANY),
+    "told: the oldest was not there": (STEPS, "now - length, due - length - 1", "now - length, due - length", ANY),
+    "told: everybody enters first": (STEPS, "new = band.bits[slot, word] & bit == 0", "new = True", LATE),
+    "told: a slot is not wiped": (STEPS, "band.bits[slot, j] = 0", "band.bits[slot, j] += 0", ANY),
+    "waiting: nobody is called": (
+        STEPS,
+        "        if affected and not quiet:\n            flush(facts, band, desk)\n",
+        "        if affected and not quiet:\n",
+        ANY,
+    ),
+    "quiet: who is touched is saved again": (STEPS, "    views.touched[view] = 1\n", "", ANY),
+    "scoreless: for all windows": (SEARCH, "if views.length[middle] > age:", "if True:", ANY),
+    "TA: stops a step too soon": (SEARCH, "sign * total <= bound or", "sign * total <= bound + 0.2 or", LISTS),
+    "TA: far ones stop a step too soon": (SEARCH, "sign * total <= bound or", "sign * total * 0.5 <= bound or", LISTS),
+    "TA: the near ones only half": (
+        SEARCH,
+        "if x[middle] - value >= most:",
+        "if x[middle] - value >= 0.5 * most:",
+        LISTS,
+    ),
+    "TA: a late row leaves the lists as they were": (STEPS, "        blocks.sorted[block] = 0\n", "", LATE),
+    "BASIC: one dominator less is enough": (
+        SEARCH,
+        "        if dominators < K:\n",
+        "        if dominators < K - 1:\n",
+        LONG,
+    ),
+    "NAIVE: who loses a pair does not look again": (
+        NAIVE,
+        "        if lost:\n",
+        "        if False:\n",
+        scenes("NAIVE"),
+    ),
+    "NAIVE: a late one is offered to nobody": (
+        NAIVE,
+        "for newer in range(at + 1, facts[END]):",
+        "for newer in range(0):",
+        scenes("NAIVE"),
+    ),
+    "scores: the sum is a product": (SCORES, "        elif scoring.form == SUM:\n", "        elif False:\n", ANY),
+    "given: one score is off": (SEARCH, "buffer[i] = given[start + low + i]", "buffer[i] = given[start + low]", GIVEN),
+    "given: late columns stay where they are": (BY_BLOCKS, "column[place] = new", "pass", LATE),
+    "stored: shown bits are lost": (
+        STORED,
+        "store.band.bits[slots].reshape(-1)",
+        "0 * store.band.bits[slots].reshape(-1)",
+        EDGE,
+    ),
+    "functions: nobody rehearses": (HOME, "return self.function is not None", "return False", FAILING),
+    "functions: not asked both ways": (HOME, "if self.unsampled and any(", "if False and any(", FAILING),
+}
+
+
+def test_every_mutant_applies() -> None:
+    all_apply(MUTANTS.values())
+
+
+@pytest.mark.parametrize("tests", [scenes("SCASE"), GIVEN], ids=["kernels", "given"])
+def test_the_package_itself_passes(tests: tuple[str, ...], suite: Suite, tmp_path: Path) -> None:
+    passes(tests, suite, tmp_path)
+
+
+@pytest.mark.parametrize("name", chosen(MUTANTS))
+def test_mutant_dies(name: str, suite: Suite, tmp_path: Path) -> None:
+    dies(MUTANTS[name], suite, tmp_path)

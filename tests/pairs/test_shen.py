@@ -1,0 +1,344 @@
+"""shen2012: its examples and sizes, long streams, what a scoring may do wrong, and thousands of queries at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import skyband as sb
+from skyband.engines.contract import Asked
+from skyband.engines.pairs.base import Pairs
+from skyband.engines.pairs.kernels.records import CHUNK, SLOT, STAIRS, SUM, Scoring
+from skyband.engines.pairs.scase import SCASE
+from skyband.explain.pairs import expected_pairs
+from skyband.oracle import Oracle
+from skyband.query.tuning import Tuning
+
+S1 = sb.Global({"x": "absdiff", "y": "absdiff", "z": "absdiff"})
+S3 = sb.Global({"x": "absdiff", "y": "absdiff", "z": "absdiff"}, combine="product")
+TWO = sb.Global({"x": "absdiff", "y": "absdiff"})
+FAST = ("SCASE", "TA", "BASIC")
+
+
+@pytest.fixture(autouse=True)
+def small_blocks() -> Iterator[None]:
+    before, Pairs.least_block, Pairs.patience = (Pairs.least_block, Pairs.patience), 16, 1
+    yield
+    Pairs.least_block, Pairs.patience = before
+
+
+# --- the paper's examples
+
+
+def band_of(pairs: dict[int, float], K: int, N: int) -> tuple[SCASE, Any]:
+    """An engine that holds these pairs, by age with their scores, as the paper draws them."""
+    scoring = Scoring(SUM, np.zeros(1, np.int8), -1.0, 1e9)
+    engine = SCASE((Asked(K, N),), Tuning(), timed=False, quiet=False, scoring=scoring)
+    slots = np.zeros(len(pairs), SLOT)
+    ages = sorted(pairs, key=lambda age: (pairs[age], age))
+    slots["key"] = [-pairs[age] for age in ages]
+    slots["old"] = slots["older"] = slots["place"] = [100 - age for age in ages]
+    slots["new"] = slots["newer"] = 200 + np.arange(len(pairs))
+    store = engine._store(0)
+    store.fill_band(slots, np.zeros((len(pairs), 1), np.uint64))
+    store.facts[1] = 100  # the next ordinal
+    engine._prune(store, 0)
+    return engine, store
+
+
+def test_figure_1_the_2_skyband_leaves_out_what_two_pairs_dominate() -> None:
+    # six pairs, p_i: p6 is dominated by p3 and p4
+    _, store = band_of({1: 6.0, 2: 5.0, 3: 3.0, 4: 2.0, 5: 1.0, 6: 4.0}, K=2, N=99)
+    assert sorted(100 - store.pairs["old"]) == [1, 2, 3, 4, 5]
+
+
+def test_figure_5_a_step_has_the_score_of_one_pair_and_the_age_of_another() -> None:
+    _, store = band_of({1: 6.0, 2: 5.0, 4: 3.0, 8: 2.0, 16: 1.0}, K=2, N=99)
+    steps = [
+        (float(-store.band.stair_key[i]), int(100 - store.band.stair_place[i])) for i in range(store.facts[STAIRS])
+    ]
+    # by score: the first two -> (2, age 16); the third -> (3, age of the second); and so on
+    assert steps == [(2.0, 16), (3.0, 8), (5.0, 4), (6.0, 2)]
+
+
+def test_example_1_the_top_2_of_a_window_of_7() -> None:
+    scores = {8: 1.0, 7: 2.0, 5: 3.0, 6: 4.0, 2: 5.0, 1: 6.0, 3: 7.0, 4: 8.0}
+    engine, store = band_of(scores, K=8, N=99)
+    best = engine._read(store, Asked(2, 8), 100)  # valid: older members above 100 - 8, of age at most 7
+    assert (100 - best["old"]).tolist() == [7, 5]
+
+
+@pytest.mark.parametrize("older", ["better", "any"])
+def test_lists_tell_what_is_in_the_band(older: str) -> None:
+    scores = {age: 100.0 - age if older == "better" else age * 37 % 101 for age in range(1, 100)}
+    engine, store = band_of(scores, K=3, N=99)
+    for k in (1, 2, 3):
+        for n in range(1, 102):  # older members above 100 - n; that of the first comes from the band itself
+            best = engine._read(store, Asked(k, n), 100)
+            assert best.tolist() == store.pairs[store.pairs["old"] > 100 - n][:k].tolist()
+
+
+def test_the_skyband_is_as_large_as_the_corrected_theorem_3_says() -> None:
+    N, K, sizes = 1000, 20, []
+
+    def luck(one: Any, other: Any) -> Any:
+        mixed = (one["i"] * 2_654_435_761 ^ other["i"] * 2_654_435_761) * 11_400_714_819_323_198_485
+        return (mixed >> np.uint64(11)).astype(float)
+
+    monitor = sb.Monitor(sb.TopKPairs(K, luck, sb.Last(N)), emit="batch")
+    for begin in range(0, 4 * N, 250):
+        monitor.push({"i": np.arange(begin, begin + 250).astype(np.uint64)})
+        if begin >= N:
+            monitor.snapshot()  # what is stored is pruned
+            sizes.append(monitor.stats()["queries"]["q0"]["pairs"])
+    assert np.mean(sizes) == pytest.approx(expected_pairs(N, K), rel=0.1)
+
+
+# --- long streams
+
+
+def stream(kind: str, rows: int, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    data = rng.random((3, rows))
+    if kind == "ties":
+        data = np.round(data * 4)
+    elif kind == "closer":  # new pairs are better and better: many last
+        data *= np.linspace(1, 0.01, rows)
+    elif kind == "odd":
+        data[:, rng.random(rows) < 0.02] = np.nan
+        data[0, rng.random(rows) < 0.01] = np.inf
+    return {"t": np.sort(rng.integers(0, rows, rows)), **dict(zip("xyz", data, strict=True))}
+
+
+def pushed(monitor: sb.Monitor, data: dict[str, Any], sizes: tuple[int, ...] = (7, 150, 1, 60)) -> Counter[str]:
+    told: Counter[str] = Counter()
+    begin, turn = 0, 0
+    while begin < len(data["x"]):
+        end = begin + sizes[turn % len(sizes)]
+        told.update(map(str, monitor.push({name: column[begin:end] for name, column in data.items()}).to_pylist()))
+        begin, turn = end, turn + 1
+        monitor.check()
+    return told
+
+
+@pytest.mark.parametrize("kind", ["uniform", "ties", "closer", "odd"])
+@pytest.mark.parametrize(("by", "largest"), [(S1, False), (S1, True), (S3, False), (S3, True)])
+def test_all_engines_tell_the_same_of_long_streams(by: Any, largest: bool, kind: str) -> None:
+    data = stream(kind, 700, seed=3)
+    queries = [(12, sb.Last(150)), (3, sb.Last(20)), (12, sb.Last(2)), (5, sb.Last(149))]
+    told = {}
+    for name in (*FAST, "NAIVE"):
+        asked = {f"q{i}": sb.TopKPairs(k, by, n, largest=largest, algorithm=name) for i, (k, n) in enumerate(queries)}
+        monitor = sb.Monitor(asked)
+        told[name] = pushed(monitor, data)
+        answer = monitor.answer("q0").to_pylist()
+        told[name].update(map(str, answer))
+    assert told["SCASE"] and all(others == told["SCASE"] for others in told.values())
+
+
+def best_of(data: dict[str, Any], begin: int, end: int, k: int, by: Any, largest: bool) -> list[tuple[int, int]]:
+    """All pairs of data[begin:end], by score and then the newest, as far as k."""
+    i, j = np.triu_indices(end - begin, 1)
+    x, y, z = (abs(data[name][begin + i] - data[name][begin + j]) for name in "xyz")
+    scores = x + y + z if by is S1 else x * y * z
+    order = np.lexsort((-j, -i, -scores if largest else scores))[:k]
+    return list(zip((begin + i[order]).tolist(), (begin + j[order]).tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("by", "largest", "kind"),
+    [(S1, False, "uniform"), (S1, False, "ties"), (S1, True, "uniform"), (S3, False, "uniform"), (S3, True, "ties")],
+    ids=["near", "near-ties", "far", "product", "far-product-ties"],
+)
+@pytest.mark.parametrize("algorithm", FAST)
+def test_short_steps_tell_what_brute_force_does(algorithm: str, by: Any, largest: bool, kind: str) -> None:
+    """Small enough for kernels that run as plain Python (test_pair_mutants.py)."""
+    data, n, k = stream(kind, 160, seed=8), 36, 3
+    monitor = sb.Monitor(sb.TopKPairs(k, by, sb.Last(n), largest=largest, algorithm=algorithm))
+    for begin in range(0, 160, 10):
+        end = begin + 10
+        monitor.push({name: column[begin:end] for name, column in data.items()})
+        monitor.check()  # whoever is not kept has k dominators
+        got = monitor.answer().to_pydict()
+        best = best_of(data, max(0, end - n), end, k, by, largest)
+        assert list(zip(got["id_a"], got["id_b"], strict=True)) == best
+
+
+@pytest.mark.parametrize("algorithm", ["SCASE", "TA"])
+def test_a_window_of_several_chunks(algorithm: str) -> None:
+    n = CHUNK + 100
+    x = 1e6 + 1000.0 * np.arange(n + 1)
+    x[:2] = 0, 1  # the best pair, of the oldest object
+    x[500] = x[499] + 500  # one whose step all older objects have to pass
+    x[600] = x[20] + 499.99  # and one that does, but not in 32 bits: the best once the first has gone
+    monitor = sb.Monitor(sb.TopKPairs(1, sb.Global({"x": "absdiff"}), sb.Last(n), algorithm=algorithm))
+    best = []
+    for begin, end in ((0, 600), (600, n), (n, n + 1)):
+        monitor.push({"x": x[begin:end]})
+        best += [(one["id_a"], one["id_b"]) for one in monitor.answer().to_pylist()]
+        monitor = sb.Monitor.restore(monitor.snapshot())
+    assert best == [(0, 1), (0, 1), (20, 600)]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "by"),
+    [*((name, TWO) for name in FAST), ("SCASE", "power(abs(a.x - b.x) + abs(a.y - b.y), 2)")],
+    ids=[*FAST, "given"],
+)
+def test_short_steps_with_late_rows(algorithm: str, by: Any) -> None:
+    rng = np.random.default_rng(4)
+    clock = np.cumsum(rng.integers(0, 3, 120))
+    times = clock - np.where(rng.random(120) < 0.4, rng.integers(0, 12, 120), 0)
+    rows = [
+        {"t": int(t), "x": float(x), "y": float(y)}
+        for t, x, y in zip(times, *np.round(rng.random((2, 120)) * 6), strict=True)
+    ]
+    asked = {f"q{k}": sb.TopKPairs(k, by, sb.Last(span=n), algorithm=algorithm) for k, n in ((4, 30), (2, 11))}
+    monitor, oracle = sb.Monitor(asked, time="t"), Oracle(asked, time="t")
+    for begin in range(0, 120, 12):
+        batch = rows[begin : begin + 12]
+        told, expected = monitor.push(pa.Table.from_pylist(batch)).to_pylist(), oracle.push(batch)
+        assert Counter(map(str, told)) == Counter(map(str, expected))
+        monitor.check()
+        if begin % 36 == 0:
+            monitor = sb.Monitor.restore(monitor.snapshot())
+
+
+@pytest.mark.parametrize("algorithm", ["SCASE", "TA"])
+def test_pairs_by_brute_force_at_the_end_of_a_long_stream(algorithm: str) -> None:
+    data = stream("uniform", 1200, seed=5)
+    monitor = sb.Monitor(sb.TopKPairs(25, S1, sb.Last(700), algorithm=algorithm))
+    pushed(monitor, data)
+    got = monitor.answer().to_pydict()
+    assert list(zip(got["id_a"], got["id_b"], strict=True)) == best_of(data, 500, 1200, 25, S1, False)
+    apart = [abs(data[name][got["id_a"]] - data[name][got["id_b"]]) for name in "xyz"]
+    assert got["score"] == (apart[0] + apart[1] + apart[2]).tolist()
+    for n in (2, 7, 30, 90, 200, 450, 699):  # from lists, and beyond their ends
+        best = best_of(data, 1200 - n, 1200, 25, S1, False)
+        for k in (1, 9, 25):
+            got = monitor.answer(k=k, window=sb.Last(n)).to_pydict()
+            assert list(zip(got["id_a"], got["id_b"], strict=True)) == best[:k]
+
+
+def test_two_thousand_queries_share_one_skyband() -> None:
+    rng = np.random.default_rng(1)
+    asked = {f"q{i}": (int(rng.integers(1, 9)), int(rng.integers(1, 61))) for i in range(2000)}
+    monitor = sb.Monitor({name: sb.TopKPairs(k, S1, sb.Last(n)) for name, (k, n) in asked.items()})
+    assert len(monitor.state.standing()) == 1
+    data = stream("ties", 130, seed=2)
+    told = monitor.push(data)
+    for name in ("q0", "q77", "q1999"):
+        alone = sb.Monitor({name: monitor.queries[name]})
+        mine = told.filter(pa.compute.equal(told["query"].cast(pa.string()), name))
+        assert sorted(map(str, mine.to_pylist())) == sorted(map(str, alone.push(data).to_pylist()))
+        assert monitor.answer(name).equals(alone.answer())
+        monitor.drop(name)
+    monitor.check()
+
+
+def test_a_million_places_are_enough() -> None:
+    with pytest.raises(sb.QueryError, match="at most 1,000,000"):
+        sb.Monitor(sb.TopKPairs(2_000_000, "abs(a.x - b.x)", sb.Last(5000)))
+    assert sb.Monitor(sb.TopKPairs(2_000_000, "abs(a.x - b.x)", sb.Last(10))).push({"x": [1, 3, 2]}).num_rows == 3
+
+
+# --- what a scoring may do wrong
+
+
+def state(monitor: sb.Monitor) -> Any:
+    return monitor.snapshot()
+
+
+def test_a_function_that_fails_on_the_way_leaves_everything_as_it_was() -> None:
+    def careful(one: Any, other: Any) -> Any:
+        if (one["x"] == 13).any():
+            raise ValueError("unlucky")
+        return abs(one["x"] - other["x"])
+
+    asked = {
+        "first": sb.TopK(2, "x", sb.Last(5)),
+        "f": sb.TopKPairs(2, careful, sb.Last(5)),
+        "g": sb.TopKPairs(2, lambda a, b: a["x"] + b["x"], sb.Last(5)),
+    }
+    monitor = sb.Monitor(asked, time="t")
+    calls = [{"t": [1, 2, 3], "x": [1.0, 5.0, 2.0]}, {"t": [4, 5], "x": [13.0, 7.0]}]
+    for batch in calls[:1]:
+        monitor.push(batch)
+    before = state(monitor)
+    with pytest.raises(sb.BatchError, match=r"careful failed: ValueError: unlucky\. Nothing was pushed"):
+        monitor.push(calls[1])
+    assert state(monitor) == before
+    fresh = sb.Monitor(asked, time="t")
+    with pytest.raises(sb.BatchError, match="unlucky"):
+        fresh.push({"t": [1, 2], "x": [13.0, 1.0]})
+    assert fresh.push(calls[0]).num_rows and fresh.answer("f").equals(monitor.answer("f"))
+
+
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        (lambda a, b: a["x"] - b["x"], "gives another score when the two objects are exchanged"),
+        (lambda a, b: 1.0, r"returned shape \(\) for"),
+        (lambda a, b: a["nothing"], "KeyError"),
+        (sb.Global({"s": "absdiff"}), "'s' holds string"),
+        (sb.Global({"y": "absdiff"}), "no column 'y'"),
+        ("case when a.s = b.s then a.s else b.s end", "not a number"),
+        ("abs(a.s - b.s)", "needs a number"),
+        ("abs(a.y - b.y) * 2", "no column 'y'"),
+    ],
+)
+def test_bad_scorings_are_refused_and_change_nothing(by: Any, said: str) -> None:
+    symmetric = not isinstance(by, str) or "case" not in by
+    monitor = sb.Monitor([sb.TopK(1, "x", sb.Last(3)), sb.TopKPairs(1, by, sb.Last(3), symmetric=symmetric)])
+    before = state(monitor)
+    with pytest.raises(sb.BatchError, match=said):
+        monitor.push({"x": [1.0, 2.0, 4.0], "s": ["u", "v", "w"]})
+    assert state(monitor) == before
+
+
+def test_what_no_algorithm_can_do_says_who_can() -> None:
+    with pytest.raises(sb.QueryError, match="one of SCASE, BASIC, NAIVE"):
+        sb.Monitor(sb.TopKPairs(1, "abs(a.x - b.x) / abs(a.y - b.y)", sb.Last(9), algorithm="TA"))
+    with pytest.raises(sb.QueryError, match="SCASE"):
+        sb.TopKPairs(1, S1, sb.Last(9), algorithm="SMA")
+    with pytest.raises(sb.QueryError, match="symmetric=False"):
+        sb.TopKPairs(1, "a.x - b.x", sb.Last(9))
+
+
+def test_a_pair_without_a_score_is_counted_and_its_objects_live() -> None:
+    monitor = sb.Monitor(
+        {"long": sb.TopKPairs(3, "abs(a.x - b.x) / abs(a.y - b.y)", sb.Last(4)),
+         "short": sb.TopKPairs(3, "abs(a.x - b.x) / abs(a.y - b.y)", sb.Last(2))}
+    )  # fmt: skip
+    monitor.push({"x": [1.0, 1.0, 2.0, None], "y": [0.0, 0.0, 5.0, 1.0]})
+    # 0/0 of the first two; all three pairs of the last
+    stats = monitor.stats()
+    assert stats["queries"]["long"]["rejected"] == {"pair without a score": 4}
+    assert stats["queries"]["short"]["rejected"] == {"pair without a score": 2}
+    assert stats["rejected"] == {"pair without a score": 6}
+    assert monitor.answer("long").num_rows == 2
+
+
+def test_integers_beyond_2_53_are_rejected_rows() -> None:
+    monitor = sb.Monitor(sb.TopKPairs(3, S1.__class__({"x": "absdiff"}), sb.Last(4)))
+    monitor.push({"x": [1, 2**60, 3]})
+    assert monitor.stats()["rejected"] == {"x is beyond 2^53": 1}
+    assert monitor.answer()["score"].to_pylist() == [2.0]
+
+
+def test_strings_and_booleans_survive_a_restart() -> None:
+    by = "case when a.s = b.s and a.on = b.on then abs(a.x - b.x) else 100 end"
+    batches = [
+        {"x": [1.0, 4.0, 2.0], "s": ["u", None, "u"], "on": [True, True, True]},
+        {"x": [2.5, 9.0], "s": ["u", "v"], "on": [True, None]},
+    ]
+    one = sb.Monitor(sb.TopKPairs(3, by, sb.Last(4)))
+    one.push(batches[0])
+    other = sb.Monitor.restore(one.snapshot())
+    assert one.push(batches[1]).equals(other.push(batches[1]))
+    assert one.answer().equals(other.answer())

@@ -1,0 +1,377 @@
+"""The grid and the sorted lists at work: small and large cells, drift, signs, boxes; answers at once from a window.
+
+Differential tests: TMA, SMA and TSL over whole windows say what SA says, which keeps skybands. In the contract suite
+windows are so small that nearly all objects lie outside of the grid; here a new one is laid at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engines.streams import (
+    INTEGERS,
+    KILL,
+    Add,
+    Drop,
+    Push,
+    Replace,
+    Restore,
+    Scene,
+    Taste,
+    check,
+    cuts,
+    examples,
+    play,
+    row,
+    rows_of,
+)
+from skyband import Above, Last, Linear, Monitor, Nearest, Product, Quadratic, TopK, UntilDeleted
+
+ROWS = 240 if KILL else 500
+ALGORITHMS = ("TMA", "SMA", "TSL")
+
+
+@pytest.fixture
+def grids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new grid is laid as soon as anything lies outside of the old one."""
+    monkeypatch.setattr("skyband.engines.topk.window.FEW", 0)
+
+
+def attributes(d: int, shape: str, rng: np.random.Generator) -> dict[str, Any]:
+    data = rng.normal(size=(d, ROWS))
+    if shape == "coarse":
+        data = np.round(data * 2) / 2  # many ties
+    elif shape == "signs":
+        data = np.clip(np.round(data), -1, 1)  # nothing but ties
+    elif shape == "positive":
+        data = np.abs(data)
+    elif shape == "negative":
+        data = -np.abs(data) - 1
+    elif shape == "drift":
+        data = data / 4 + np.linspace(-3, 3, ROWS)
+    elif shape == "constant":
+        data[0] = 1.5
+    elif shape == "outliers":
+        data = np.where(rng.random((d, ROWS)) < 0.02, data * 1e4, data)
+    elif shape == "tiny":
+        data = data * 1e-310
+    return {f"x{j}": data[j] for j in range(d)}
+
+
+def scorings(form: str, d: int, rng: np.random.Generator, count: int = 4) -> list[Any]:
+    names = [f"x{j}" for j in range(d)]
+    found: list[Any] = []
+    for _ in range(count):
+        numbers = dict(zip(names, np.round(rng.normal(size=d), 2).tolist(), strict=True))
+        word, _, weighted = form.partition(", ")
+        if word in ("linear", "product", "quadratic"):
+            found.append({"linear": Linear, "product": Product, "quadratic": Quadratic}[word](numbers))
+        elif word == "expression":
+            found.append(" ".join(f"{w:+}*{name}" for name, w in numbers.items()).lstrip("+"))
+        else:
+            weights = dict(zip(names, np.round(rng.random(d) * 2, 1).tolist(), strict=True)) if weighted else None
+            found.append(Nearest(numbers, weights=weights, metric=word))
+    return found
+
+
+CASES = {
+    "linear, 1": ("linear", 1, "coarse", 3, None, None, None),
+    "ties": ("linear", 1, "signs", 1, None, None, 9),
+    "ties of many": ("linear", 2, "signs", 12, None, None, 30),
+    "linear, 2": ("linear", 2, "drift", 4, None, None, 40),
+    "linear, 4": ("linear", 4, "random", 2, None, None, 500),
+    "linear, 6": ("linear", 6, "outliers", 5, None, None, None),
+    "the least": ("linear", 2, "coarse", 3, False, None, 7),
+    "constant": ("linear", 2, "constant", 3, None, None, None),
+    "tiny": ("linear", 2, "tiny", 3, None, None, 30),
+    "expression": ("expression", 2, "coarse", 4, None, "x0 > -1", None),
+    "product": ("product", 2, "random", 3, None, None, 60),
+    "product of three": ("product", 3, "coarse", 3, None, "x0 > -1 and x1 <= 1", 100),
+    "least product": ("product", 2, "negative", 3, False, None, 30),
+    "least product of few signs": ("product", 2, "positive", 3, False, None, 60),
+    "quadratic": ("quadratic", 2, "random", 3, None, None, 50),
+    "least quadratic": ("quadratic", 3, "drift", 2, False, "x0 between -1 and 0.5", None),
+    "euclidean": ("euclidean", 2, "drift", 3, None, None, None),
+    "euclidean, weighted": ("euclidean, weighted", 3, "coarse", 4, None, None, 80),
+    "manhattan": ("manhattan", 2, "outliers", 3, None, "x1 >= 0", 90),
+    "chebyshev": ("chebyshev, weighted", 2, "coarse", 3, None, None, 30),
+    "the farthest": ("euclidean", 2, "random", 3, True, None, 50),
+    "the farthest by city blocks": ("manhattan", 2, "drift", 3, True, "x0 < 1 and x0 >= -1", None),
+    "a point of a box": ("linear", 2, "coarse", 2, None, "x0 = 0.5 and x1 < 1", 20),
+    "an empty box": ("linear", 2, "coarse", 2, None, "x0 > 100", 20),
+    "a box and more": ("linear", 2, "random", 3, None, "x0 < 0.5 and x1 > x0 and x1 < 2", 60),
+    "lists that are too long": ("linear", 2, "random", 40, None, None, 100),
+    "k > n": ("linear", 2, "coarse", 90, None, None, 20),
+}
+
+
+@cache
+def case(name: str) -> tuple[dict[str, Any], list[TopK], list[Any]]:
+    """A stream, queries over it and, by SA, their changes."""
+    form, d, shape, k, largest, where, cells = CASES[name]
+    rng = np.random.default_rng(list(CASES).index(name))
+    queries = [TopK(k, by, Last(80), largest=largest, where=where, algorithm="SA") for by in scorings(form, d, rng)]
+    columns = attributes(d, shape, rng)
+    expected = Monitor(queries).push(columns).to_pylist()
+    return columns, [dataclasses.replace(query, cells=cells) for query in queries], expected
+
+
+def told(monitor: Monitor, columns: dict[str, Any], places: Any) -> list[Any]:
+    pieces = []
+    for i, j in itertools.pairwise(places):
+        pieces += monitor.push({name: column[i:j] for name, column in columns.items()}).to_pylist()
+        check(monitor)
+    return sorted(pieces, key=lambda change: change["query"])
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_says_what_the_skyband_says(algorithm: str, name: str, grids: None) -> None:
+    columns, queries, expected = case(name)
+    monitor = Monitor([dataclasses.replace(query, algorithm=algorithm) for query in queries])
+    assert told(monitor, columns, cuts(ROWS, np.random.default_rng(1), 60)) == expected
+    homes = monitor.state.standing()
+    assert len(homes) == 1, "they look at one window"
+    store = homes[0].engine.stores[0]  # type: ignore[union-attr]
+    assert len(store.slots) <= 81 + 64
+    if algorithm != "TSL":
+        assert len(store.cells) > 2
+        assert store.facts[3] < 40, "most objects are in cells"
+
+
+@pytest.mark.parametrize("form", ["linear", "product", "euclidean"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("emit", ["arrival", "batch"])
+def test_time_windows_with_late_rows(emit: str, algorithm: str, form: str, grids: None) -> None:
+    rng = np.random.default_rng(5)
+    columns = attributes(2, "coarse", rng)
+    times = np.cumsum(rng.choice([0, 0, 1, 2], ROWS))
+    columns["t"] = times - np.where(rng.random(ROWS) < 0.15, rng.integers(0, 40, ROWS), 0)
+    columns["g"] = rng.integers(0, 2, ROWS)
+    asked = [
+        TopK(3, by, Last(span=35), per=per, where="x0 < 1", algorithm="SA")
+        for by in scorings(form, 2, rng, 2)
+        for per in (None, "g")
+    ]
+    places = cuts(ROWS, rng, 40)
+    expected = told(Monitor(asked, time="t", emit=emit), columns, places)
+    monitor = Monitor([dataclasses.replace(one, algorithm=algorithm, cells=50) for one in asked], time="t", emit=emit)
+    assert sorted(map(str, told(monitor, columns, places))) == sorted(map(str, expected))
+
+
+@pytest.mark.parametrize("view", [0, 5, "dynamic"])
+@pytest.mark.parametrize("name", ["ties", "product", "euclidean, weighted", "a box and more"])
+def test_views_of_any_size(name: str, view: Any) -> None:
+    columns, queries, expected = case(name)
+    k = queries[0].k
+    view = view if isinstance(view, str) else k + view
+    monitor = Monitor([dataclasses.replace(query, algorithm="TSL", view=view) for query in queries])
+    assert told(monitor, columns, [0, 100, 101, 200, ROWS]) == expected
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_newer_of_equals_wherever_it_lies(algorithm: str, sign: int, grids: None) -> None:
+    """When 2 is gone 1 and -1 are the best: their cells have maxscores 4 and 1, in a list they are at the two ends."""
+    x = sign * np.array([0.0] * 16 + [-2, 2, 2, 2, 0, 1, -1] + [0] * 130)
+    tuning = {"view": 1} if algorithm == "TSL" else {"cells": 4}
+    query = TopK(1, Quadratic({"x": 1}), Last(100), algorithm=algorithm, **tuning)  # type: ignore[arg-type]
+    expected = told(Monitor(dataclasses.replace(query, algorithm="SA", cells=None, view=None)), {"x": x}, [0, len(x)])
+    assert told(Monitor(query), {"x": x}, [0, len(x)]) == expected
+    assert 1.0 in [change["score"] for change in expected]
+
+
+@pytest.mark.parametrize("wild", [1e200, -1e200, 1e308, np.inf])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("begin", [0, 7])
+def test_wild_numbers_send_queries_their_own_ways(begin: int, algorithm: str, wild: float) -> None:
+    """From there on each is kept by its score; what it knows, it goes on with."""
+    rng = np.random.default_rng(2)
+    columns = attributes(2, "coarse", rng)
+    columns["x0"][[begin, begin + 1, 220]] = wild, -wild, wild
+    queries = [
+        TopK(3, by, Last(20), where="x1 < 1", algorithm="SA")
+        for by in (Linear({"x0": 0.0, "x1": 1.0}), Linear({"x0": 1.0, "x1": 2.0}), Linear({"x0": -1e9, "x1": 1.0}))
+    ]
+    places = [0, begin + 1, begin + 2, 30, 200, ROWS] if begin else [0, 1, 2, 30, 200, ROWS]
+    expected = told(Monitor(queries), columns, places)
+    monitor = Monitor([dataclasses.replace(query, algorithm=algorithm) for query in queries])
+    assert told(monitor, columns, places) == expected
+    assert len(monitor.state.standing()) == 3
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_scores_that_span_all_numbers(algorithm: str) -> None:
+    """The range of a grid over them would overflow."""
+    x = np.array([1e308, -1e308, 1.0, np.inf, -np.inf, -1.7e308, 1.7e308, 5e-324, 0.0, 2.0] * 12)
+    queries = [TopK(3, "x", Last(9), algorithm="SA"), TopK(2, "x", Last(4), algorithm="SA", largest=False)]
+    expected = told(Monitor(queries), {"x": x}, [0, len(x)])
+    monitor = Monitor([dataclasses.replace(query, algorithm=algorithm) for query in queries])
+    assert told(monitor, {"x": x}, [0, 5, 60, len(x)]) == expected
+
+
+@pytest.mark.parametrize("algorithm", ["TMA", "SMA"])
+def test_infinite_scores_come_and_go(algorithm: str) -> None:
+    """While they are the answer no cell can matter to the query; then cells matter again."""
+    x = np.random.default_rng(4).random(400)
+    x[[120, 121, 250]] = np.inf
+    query = TopK(2, by="x", window=Last(50), algorithm=algorithm)
+    told_by = []
+    for one in (query, dataclasses.replace(query, algorithm="SA")):
+        monitor = Monitor(one)
+        told_by.append([row for i in range(0, 400, 7) for row in monitor.push({"x": x[i : i + 7]}).to_pylist()])
+        monitor.check()
+    assert told_by[0] == told_by[1]
+
+
+def test_the_first_wild_rows_are_all_rejected() -> None:
+    """Queries that have gone their own ways stay apart: a score is not another's."""
+    queries = [TopK(1, Linear({"x": w, "y": 1.0}), Last(9), algorithm="TMA") for w in (1.0, -1.0)]
+    monitor = Monitor(queries)
+    monitor.push({"x": [np.inf], "y": [np.nan]})
+    monitor.push({"x": [1.0, 2.0], "y": [0.0, 0.0]})
+    assert [monitor.answer(name).column("score").to_pylist() for name in monitor.queries] == [[2.0], [-1.0]]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_very_large_k_costs_no_memory(algorithm: str) -> None:
+    monitor = Monitor(TopK(2**31 - 1, "x", Last(1000), algorithm=algorithm))
+    monitor.push({"x": np.arange(100.0)})
+    assert monitor.answer().num_rows == 100
+    assert monitor.stats()["queries"]["q0"]["bytes"] < 2**20
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_batch_that_goes_on_over_several_groups(algorithm: str) -> None:
+    """With emit="batch" and more=True groups take turns before any of them tells what has changed."""
+    rng = np.random.default_rng(3)
+    queries = [TopK(k, Linear({"x": w}), Last(4), per="g", algorithm=algorithm) for k, w in ((1, 1), (2, -1), (3, 1))]
+    queries += [Above(1, Linear({"x": 1}), Last(4), per="g", algorithm=algorithm)]  # type: ignore[list-item]
+    one, parts = (Monitor(queries, emit="batch") for _ in range(2))
+    for _ in range(6):
+        columns = {"x": np.round(rng.normal(size=30) * 2), "g": rng.integers(0, 3, 30)}
+        expected = one.push(columns).to_pylist()
+        for i, j in itertools.pairwise([0, 3, 9, 15]):
+            assert not parts.push({name: column[i:j] for name, column in columns.items()}, more=True).num_rows
+        got = parts.push({name: column[15:] for name, column in columns.items()}).to_pylist()
+        check(parts)
+        assert sorted(map(str, got)) == sorted(map(str, expected))
+
+
+# ---------------------------------------------------------------------- answers at once, from a window
+
+FAMILY = (Linear({"x": 1, "y": 0.5}), Linear({"x": -1, "y": 2}), Product({"x": 1, "y": 2}), Nearest({"x": 1, "y": 0}))
+LENT = Taste(scores=(0.0, 1.0, 2.0, 3.0, 1.5, -1.0, None), ids=("p", "q", "r", "s"))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("window", ["count", "time", "until deleted"])
+@examples(5)
+@given(data=st.data())
+def test_an_answer_at_once(window: str, algorithm: str, data: st.DataObject) -> None:
+    """Queries join a window that is there: in its home, or with a copy of what they see of it; then all go on."""
+    draw = data.draw
+    if window == "until deleted" and algorithm == "SMA":
+        algorithm = "TMA"
+
+    def asked(n: int, by: Any) -> Any:
+        lasts = Last(n) if window == "count" else Last(span=n) if window == "time" else UntilDeleted()
+        where = draw(st.sampled_from([None, None, "x < 2", "x >= 1 and y <= 1", "y = 0"]))
+        if draw(st.integers(0, 3)) == 0 and not isinstance(by, Nearest):
+            return Above(draw(st.sampled_from([0.0, 1.0, 2.0])), by, lasts, where=where, per=per, algorithm=name)
+        largest = draw(st.sampled_from([None, None, False]))
+        return TopK(draw(st.integers(1, 4)), by, lasts, where=where, per=per, largest=largest, algorithm=name)
+
+    per, name, n = draw(st.sampled_from([None, "g"])), algorithm, draw(st.integers(2, 9))
+    queries = {"a": dataclasses.replace(asked(n, FAMILY[0]), where=None)}
+    lateness, clock, events = draw(st.sampled_from([0, 3])), 0, list[Any]()
+    for number in range(6):
+        rows, clock = rows_of(draw, LENT, draw(st.integers(1, 9)), clock, lateness, INTEGERS)
+        events.append(Push(rows))
+        if number in (1, 2, 3):
+            name = draw(st.sampled_from(["auto", algorithm, "TMA", "TSL"])) if window != "until deleted" else "TMA"
+            by = draw(st.sampled_from(FAMILY))
+            new = asked(draw(st.integers(1, n)), by)
+            events.append(Add(f"n{number}", new, "a"))
+        events += [Restore()] * (draw(st.integers(0, 2)) == 0)
+        if number == 4:
+            events += [Drop("a")] if draw(st.booleans()) else [Replace("n1", _less(events[_added(events)].query))]
+    options = {
+        "id": draw(st.sampled_from(["i"] if window == "until deleted" else ["i", None])),
+        "time": "t",
+        "keep": ("z",),
+    }
+    options["emit"] = draw(st.sampled_from(["arrival", "arrival", "batch"]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skyband.engines.topk.window.FEW", 0)
+        play(Scene(queries, events, options, ids=pa.string()))
+
+
+def _added(events: list[Any]) -> int:
+    return next(place for place, event in enumerate(events) if isinstance(event, Add))
+
+
+def _less(query: Any) -> Any:
+    if isinstance(query, Above):
+        return dataclasses.replace(query, threshold=query.threshold + 1)
+    return dataclasses.replace(query, k=max(1, query.k - 1))
+
+
+def test_an_answer_at_once_leaves_the_others_alone() -> None:
+    queries = {"a": TopK(2, Linear({"x": 1, "y": 1}), Last(6), algorithm="SMA")}
+    rows = [row(x=float(x), y=y) for x, y in ((3, 0), (1, 2), (2, 2), (0, 1), (5, 0), (1, 1), (2, 0), (4, 1))]
+    new = {
+        "same home": TopK(1, Linear({"x": -1, "y": 1}), Last(6), algorithm="SMA"),
+        "box": TopK(2, Linear({"x": 1, "y": 1}), Last(6), where="y between 1 and 2", algorithm="SMA"),
+        "shorter": TopK(3, Linear({"x": 1, "y": 1}), Last(3), algorithm="SMA"),
+        "other form": TopK(1, Product({"y": 1, "x": 1}), Last(6), algorithm="TSL"),
+    }
+    events = [
+        Push(rows),
+        *(Add(name, query, "a") for name, query in new.items()),
+        Push(rows[:5]),
+        Restore(),
+        Push(rows),
+    ]
+    monitor = play(Scene(queries, events))
+    assert len(monitor.state.standing()) == 3
+
+
+@pytest.mark.parametrize("algorithm", ["TMA", "auto"])
+def test_another_question_keeps_the_numbers_and_the_window(algorithm: str) -> None:
+    """One row is late for b.
+
+    t        0   5   3          late for b, whose window is 2, not for a, whose window is 9
+    a        0   1   2
+    b        0   1   .   2      b goes on with its own numbers, whatever a has counted
+    """
+    queries = {
+        name: TopK(2, Linear({"x": 1, "y": 1}), Last(span=span), algorithm="TMA") for name, span in (("a", 9), ("b", 2))
+    }
+    joined = TopK(3, Linear({"x": 1, "y": 0}), Last(span=2), algorithm=algorithm)
+    events = [
+        Push([row(t=t, x=1.0) for t in (0, 5, 3)]),
+        Add("c", joined, "a"),
+        Replace("b", dataclasses.replace(queries["b"], k=1)),
+        Replace("c", dataclasses.replace(joined, k=1)),
+        Push([row(t=t, x=2.0) for t in (5, 6)]),
+    ]
+    play(Scene(queries, events, {"time": "t"}))
+
+
+@pytest.mark.xfail(strict=True, reason="who was told of and has left the shorter window is told of as new")
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_longer_window_knows_who_was_told_of(algorithm: str) -> None:
+    """The 5 leaves the window of 1 and comes back with the window of 2, which another query keeps."""
+    short, long = (TopK(1, "x", Last(n), algorithm=algorithm) for n in (1, 2))
+    events = [Push([row(x=5.0), row(x=0.0)]), Replace("a", long)]
+    play(Scene({"a": short, "b": long}, events))

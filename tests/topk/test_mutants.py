@@ -1,0 +1,795 @@
+"""Mutants of the engines of TopK and Above: each must die of the contract suite (tests/mutation.py says how).
+
+`make mutants` runs them all; `make test` every seventeenth, and looks whether the others still apply.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from mutation import Mutant, Suite, all_apply, chosen, dies, passes
+
+STRICT = "engines/topk/kernels/strict.py"
+AHEAD = "engines/topk/kernels/lookahead.py"
+READING = "engines/topk/kernels/answers.py"
+RECORDS = "kernels/records.py"
+ROUTING = "kernels/routing.py"
+TELLING = "engines/topk/kernels/changes.py"
+PRUNING = "engines/topk/kernels/prune.py"
+FILTERS = "engines/topk/kernels/filters.py"
+SCORING = "engines/topk/kernels/scores.py"
+BANDS = "engines/topk/base.py"
+BLOCK = "engines/topk/block.py"
+BUFFERED = "engines/topk/buffered.py"
+FAMILY = "engines/topk/family.py"
+QUERIES = "engines/topk/kernels/query_index.py"
+GRID = "engines/topk/kernels/block_grid.py"
+RING = "engines/topk/kernels/ring.py"
+REPLAY = "engines/topk/kernels/replay.py"
+OBJECTS = "engines/topk/kernels/window_grid.py"
+UPKEEP = "engines/topk/kernels/maintenance.py"
+RUNS = "engines/topk/kernels/runs.py"
+LISTS = "engines/topk/kernels/sorted_lists.py"
+PREFERENCES = "engines/topk/kernels/preferences.py"
+WINDOWED = "engines/topk/window_engine.py"
+Listed: TypeAlias = tuple[str, str, str] | Mutant
+
+
+AHEAD_ONLY = "lookahead or (TopK-BLOCK and (long or sharing or batch))"
+
+
+def engines(*algorithms: str, only: str = "TopK") -> tuple[str, ...]:
+    """The contract of these algorithms, of tests with such names only."""
+    chosen = " or ".join(f"TopK-{name}- or TopK-{name}]" for name in algorithms)
+    return ("tests/engines/test_contract.py", "-k", f"({chosen}) and ({only})")
+
+
+def family(algorithm: str, only: str) -> tuple[str, ...]:
+    return ("tests/topk/test_families.py", "-k", f"{algorithm} and ({only})")
+
+
+def grid(only: str) -> tuple[str, ...]:
+    return ("tests/topk/test_grids.py", "-k", f"what_the_skyband and ({only})")
+
+
+SA = engines("SA")
+STORED = engines("SA", only="restored")
+SHARED = engines("SA", only="sharing")
+LATE_ROWS = engines("SA", only="late")
+FORMS = engines("SA", only="families")
+EMPTY = engines("SA", only="empty")
+AHEAD_AND_BLOCK = ("tests/topk/test_lookahead.py", "tests/engines/test_contract.py", "-k", AHEAD_ONLY)
+TABLES = ("tests/topk/test_pripuzic.py", "-k", "table or keeps")
+RA = engines("RA", only="sharing")
+RA_FALLING = engines("RA", only="net and falling")
+BUFFERS = engines("SASF", only="everything or late or equal")
+FEW_TIES = engines("SASF", "SAPF", only="few")
+LONG_BUFFERS = engines("SASF", only="long_count and (falling or 10-40)")
+REPLACED = engines("SASF", only="who_waits")
+INDEX = family("BLOCK", "matters")
+PA_INDEX = family("PA-10", "matters")
+RINGS = family("BLOCK", "coarse-5-200-no")
+DRIFT = family("BLOCK", "drift-2-400-index")
+WAVES = family("BLOCK", "waves-4-150-no")
+IN_ORDER = family("BLOCK", "arrival-in")
+TIES = family("BLOCK", "steps-5-150-no")
+LATE = family("BLOCK", "arrival-late")
+NO_RING = ("tests/topk/test_families.py", "-k", "no_ring")
+OTHERS = ("tests/topk/test_families.py", "-k", "shorter or overflow or edges_of")
+LEAVE = family("BLOCK", "leave")
+NET = ("tests/topk/test_families.py", "-k", "net_changes")
+IN_GRID = grid("TMA and (least or point or three)")
+DOMINANCE = grid("SMA and expression")
+MANY_TIES = grid("TMA and ties")
+EQUALS = ("tests/topk/test_grids.py", "-k", "newer_of_equals and (TMA or TSL)")
+ON_TIME = ("tests/topk/test_grids.py", "-k", "late_rows and arrival-TMA-linear")
+ABOVE = ("tests/topk/test_above.py", "-k", "comes")
+PA_LANES = family("PA-", "waves-4-150-no")
+ODDS = ("tests/topk/test_odds.py", "-k", "limit")
+
+#: name: (file, what it says, what the mutant says, the tests that it must die of: those of SA if none are given)
+#: Left out, since any subset of a buffer can be its filter, and what is dominated by K is turned away later: whom a
+#: filter drops or prunes too early, a second attempt at the bar itself (filters.py, `>`), objects of equal times that
+#: stay in a relaxed run (pruning.py, `stamp <= recent[0]`), deepening with objects at the old depth (ring.py, `< old`),
+#: which are in the run or dominated. `stamp <= bound` of `prune` drops nothing that `purge` has left undominated.
+#: Without its margin a limit of odds.py is wrong only where a sum is within 1e-11 of the bound.
+#: Left out, since they change only the cost: objects that die within a batch staying on the shelf until it is swept
+#: (strict.py, `alive[...] = False`), packed runs beginning at their group's start (records.py, `pack`), which side of a
+#: run is shifted (strict.py). Nothing shows: the order of queries in `SA._ordered` (changes.py sorts again), and whose
+#: answers `refit_bands` compares (only `replace` reports, and there each query is its own heir).
+MUTANTS: dict[str, Listed] = {
+    # --- ties
+    "tie rule turned": (
+        STRICT,
+        'objects[head + p - 1]["key"] == key and objects[head + p - 1]["stamp"] <= stamp',
+        'objects[head + p - 1]["key"] == key and objects[head + p - 1]["stamp"] > stamp',
+    ),
+    "equal times: the earlier arrival first": (
+        STRICT,
+        'objects[head + p - 1]["key"] == key and objects[head + p - 1]["stamp"] <= stamp',
+        'objects[head + p - 1]["key"] == key and objects[head + p - 1]["stamp"] < stamp',
+    ),
+    "ties by arrival, whatever their times": (
+        STRICT,
+        'or (objects[head + p - 1]["key"] == key and objects[head + p - 1]["stamp"] <= stamp)',
+        'or objects[head + p - 1]["key"] == key',
+        LATE_ROWS,
+    ),
+    # --- expiry
+    "time windows are one longer": (
+        STRICT,
+        'while views[v]["oldest"] <= now - length:',
+        'while views[v]["oldest"] < now - length:',
+    ),
+    "count windows are one longer": (
+        STRICT,
+        'if views[v]["oldest"] <= bound:',
+        'if views[v]["oldest"] < bound:',
+    ),
+    "candidates count at the bound": (
+        STRICT,
+        '        if objects[i]["stamp"] > bound:\n            enter',
+        '        if objects[i]["stamp"] >= bound:\n            enter',
+    ),
+    "arrivals count at the bound": (
+        STRICT,
+        "                    if stamp > bound:\n                        fresh",
+        "                    if stamp >= bound:\n                        fresh",
+        LATE_ROWS,
+    ),
+    "the largest window is one longer": (
+        STRICT,
+        "    bound = now - longest\n",
+        "    bound = now - longest - 1\n",
+    ),
+    "the largest window is one shorter": (
+        STRICT,
+        "    bound = now - longest\n",
+        "    bound = now - longest + 1\n",
+    ),
+    "answers at the bound": (
+        READING,
+        'if objects[i]["stamp"] > now[g] - length:',
+        'if objects[i]["stamp"] >= now[g] - length:',
+    ),
+    "due is not noticed at its instant": (STRICT, 'if groups[g]["due"] <= now:', 'if groups[g]["due"] < now:'),
+    "arrival and expiry are two steps": (STRICT, "now - (joint and not silent),", "now,"),
+    # --- dominance
+    "dominance bound k - 1": (
+        STRICT,
+        '                if objects[i]["dom"] >= K:',
+        '                if objects[i]["dom"] >= K - (K > 1):',
+    ),
+    "dominance bound k + 1": (
+        STRICT,
+        '                if objects[i]["dom"] >= K:',
+        '                if objects[i]["dom"] >= K + 1:',
+    ),
+    "a late arrival needs k + 1 dominators": (STRICT, "if dominators >= K:", "if dominators >= K + 1:"),
+    "a late arrival needs k - 1 dominators": (STRICT, "if dominators >= K:", "if dominators >= K - 1:"),
+    "equal times do not dominate": (
+        STRICT,
+        '            if objects[i]["stamp"] <= stamp:\n                objects[i]["dom"] += 1',
+        '            if objects[i]["stamp"] < stamp:\n                objects[i]["dom"] += 1',
+    ),
+    "a late arrival dominates everybody below": (
+        STRICT,
+        '            if objects[i]["stamp"] <= stamp:\n                objects[i]["dom"] += 1',
+        '            if True:\n                objects[i]["dom"] += 1',
+        LATE_ROWS,
+    ),
+    "dominators of equal time are not counted": (
+        STRICT,
+        'dominators += objects[i]["stamp"] >= stamp',
+        'dominators += objects[i]["stamp"] > stamp',
+    ),
+    "only the late look for dominators": (
+        STRICT,
+        'kind == STRICT and stamp <= groups[g]["newest"]:',
+        'kind == STRICT and stamp < groups[g]["newest"]:',
+    ),
+    "the skyband of the first query's k": (
+        STRICT,
+        '        K = max(K, queries[q]["k"])\n    for visit',
+        '        K = queries[0]["k"]\n    for visit',
+    ),
+    "refit forgets the dominated": (READING, 'if objects[i]["dom"] >= K:', 'if objects[i]["dom"] >= K + 1:', FORMS),
+    # --- the clock
+    "idle groups do not expire": (
+        BANDS,
+        'np.flatnonzero(self.groups["due"] <= arrivals.clock)',
+        'np.flatnonzero(self.groups["due"] < -NEVER)',
+    ),
+    "the clock is not carried from push to push": (
+        "monitor/monitor.py",
+        "self.state.clock, self.state.ahead = push.clock, None\n        self.state.serial",
+        "self.state.serial",
+    ),
+    "the clock is not carried from group to group": (
+        "engines/adapter.py",
+        "now=push.clocks[here] if push.clocks is not None and self.timed else",
+        "now=push.times[here] if push.times is not None and self.timed else",
+    ),
+    "the clock does not pass rows that are rejected": (
+        "monitor/monitor.py",
+        "np.where(seen.accepted, seen.moments, BEGINNING)",
+        "seen.moments",
+    ),
+    "no expiry after the last arrival": (
+        BANDS,
+        'visits["last"] = arrivals.clock if self.timed else',
+        'visits["last"] = arrivals.clock - 1 if self.timed else',
+    ),
+    "late rows are never too late": ("engines/adapter.py", "timely = ages < max(limits)", "timely = ages >= 0"),
+    "the shortest window decides what is too late": (
+        "engines/adapter.py",
+        "timely = ages < max(limits)",
+        "timely = ages < min(limits)",
+        LATE_ROWS,
+    ),
+    "a little late is not late": ("engines/adapter.py", "else [1] * len(self.lengths)", "else [2] * len(self.lengths)"),
+    # --- bookkeeping
+    "due forgets the arrival": (STRICT, 'groups[g]["due"] = min(groups[g]["due"], stamp + shortest)', "pass"),
+    "due by the largest window only": (
+        STRICT,
+        'due = min(due, views[v]["oldest"] + queries[v - g * Q]["length"])',
+        "pass",
+    ),
+    "due forgets the promoted": (
+        STRICT,
+        'groups[g]["due"] = min(groups[g]["due"], objects[i]["stamp"] + queries[q]["length"])',
+        "pass",
+        engines("SA", only="short-long"),
+    ),
+    "due forgets the unseen": (STRICT, "due = oldest + longest if oldest < NEVER else NEVER", "due = NEVER"),
+    "oldest forgets the arrival": (STRICT, 'views[v]["oldest"] = min(views[v]["oldest"], stamp)', "pass"),
+    "oldest forgets the promoted": (
+        STRICT,
+        'views[v]["oldest"] = min(views[v]["oldest"], objects[i]["stamp"])',
+        "pass",
+    ),
+    "oldest forgets who stays": (
+        STRICT,
+        '                oldest = min(oldest, objects[i]["stamp"])\n    views',
+        "                pass\n    views",
+    ),
+    "the edge stays where somebody is dropped": (
+        STRICT,
+        '                        views[v]["edge"] -= w < views[v]["edge"]',
+        "                        pass",
+    ),
+    "the edge stays where somebody expires": (
+        STRICT,
+        '            views[v]["edge"] -= p < views[v]["edge"]',
+        "            pass",
+    ),
+    "the edge moves one too early": (
+        STRICT,
+        '            views[v]["edge"] -= p < views[v]["edge"]',
+        '            views[v]["edge"] -= p <= views[v]["edge"]',
+    ),
+    "the edge does not come back": (STRICT, "while edge > p and not", "while False and edge > p and not"),
+    "promotion passes the arrival": (STRICT, "v, q, g, bound, p, out", "v, q, g, bound, -1, out"),
+    "newest is the last stamp": (
+        STRICT,
+        'groups[g]["newest"] = max(groups[g]["newest"], stamp)',
+        'groups[g]["newest"] = stamp',
+        LATE_ROWS,
+    ),
+    "first is every time": (TELLING, 'diff > 0 and not objects[i]["shown"] & BITS[q]', "diff > 0"),
+    "quiet batches lose the dropped": (
+        STRICT,
+        '                    if objects[i]["was"]:\n                        lose(objects, i, out, tally, step)',
+        "                    pass",
+        SHARED,
+    ),
+    "quiet batches lose the expired": (
+        STRICT,
+        '        if objects[head + p]["was"]:\n            lose(objects, head + p, out, tally, step)',
+        "        pass",
+    ),
+    "a run loses its last record when it moves": (
+        RECORDS,
+        "for i in range(size - 1, -1, -1):",
+        "for i in range(size - 2, -1, -1):",
+    ),
+    "steps at an instant find a later row": (
+        ROUTING,
+        'if now[middle] < changes[i]["instant"]:',
+        'if now[middle] <= changes[i]["instant"]:',
+    ),
+    "numbers do not go on": ("engines/adapter.py", "counts = before.copy()", "counts = 0 * before"),
+    "numbers of a new query do not go on": (
+        "monitor/queries.py",
+        "numbers[: len(most)] = np.maximum(numbers[: len(most)], most)",
+        "pass",
+    ),
+    "expiries after the arrivals of their instant": (BANDS, 'out["instant"], "left")', 'out["instant"], "right")'),
+    "who fails where is an answer": (BANDS, "chosen, slices = thin(chosen, slices, eligible)", "pass"),
+    "null is no group of its own": (ROUTING, "if len(valid) and not valid[i]:", "if False:"),
+    "distances are squares": (
+        "engines/output.py",
+        "return self.by.score(value) if isinstance(self.by, Nearest) else value",
+        "return value",
+    ),
+    "refit forgets who was shown": (READING, 'objects[i]["shown"] = shown', 'objects[i]["shown"] = 0'),
+    # --- looking ahead
+    "look-ahead: an older tie counts": (
+        AHEAD,
+        'hopeless[i] &= size == K and best[0] > arrivals[i]["key"]',
+        'hopeless[i] &= size == K and best[0] >= arrivals[i]["key"]',
+        AHEAD_AND_BLOCK,
+    ),
+    "look-ahead: a newer tie does not count": (
+        AHEAD,
+        'hopeless[i] = size == K and best[0] >= arrivals[i]["key"]',
+        'hopeless[i] = size == K and best[0] > arrivals[i]["key"]',
+        AHEAD_AND_BLOCK,
+    ),
+    "look-ahead: K - 1 older ones": (
+        AHEAD,
+        "    best = np.empty(K)\n",
+        "    best = np.empty(max(1, K - 1))\n",
+        AHEAD_AND_BLOCK,
+    ),
+    "look-ahead: no older ones": (
+        AHEAD,
+        "                if not net:\n",
+        "                if False:\n",
+        AHEAD_AND_BLOCK,
+    ),
+    "look-ahead: no newer ones": (
+        AHEAD,
+        'hopeless[i] = size == K and best[0] >= arrivals[i]["key"]',
+        "hopeless[i] = True",
+        AHEAD_AND_BLOCK,
+    ),
+    "look-ahead: older ones for net changes too": (
+        AHEAD,
+        "                if not net:\n",
+        "                if True:\n",
+        AHEAD_AND_BLOCK,
+    ),
+    "look-ahead: net changes for each arrival": (
+        BLOCK,
+        "K, reach, self.quiet, hopeless)",
+        "K, reach, True, hopeless)",
+        AHEAD_AND_BLOCK,
+    ),
+    "look-ahead: a block one too long": (
+        AHEAD,
+        'arrivals[high]["now"] - arrivals[low]["now"] < reach',
+        'arrivals[high]["now"] - arrivals[low]["now"] <= reach',
+        AHEAD_AND_BLOCK,
+    ),
+    "look-ahead: blocks without end": (
+        AHEAD,
+        'while high < end and arrivals[high]["now"] - arrivals[low]["now"] < reach:',
+        "while high < end:",
+        AHEAD_AND_BLOCK,
+    ),
+    "look-ahead: late ones are left out too": (
+        AHEAD,
+        'if arrivals[i]["stamp"] == arrivals[i]["now"]:\n            hopeless[i] = ',
+        'if arrivals[i]["stamp"] <= arrivals[i]["now"]:\n            hopeless[i] = ',
+        AHEAD_AND_BLOCK,
+    ),
+    "look-ahead: late ones are counted on": (
+        AHEAD,
+        'if arrivals[i]["stamp"] == arrivals[i]["now"]:\n            hopeless[i] &= ',
+        'if arrivals[i]["stamp"] <= arrivals[i]["now"]:\n            hopeless[i] &= ',
+        AHEAD_AND_BLOCK,
+    ),
+    "look-ahead: the smallest k": (
+        BLOCK,
+        'K, reach = int(self.queries["k"].max()), int(self.queries["length"].min())',
+        'K, reach = int(self.queries["k"].min()), int(self.queries["length"].min())',
+        AHEAD_AND_BLOCK,
+    ),
+    "look-ahead: the largest window": (
+        BLOCK,
+        'K, reach = int(self.queries["k"].max()), int(self.queries["length"].min())',
+        'K, reach = int(self.queries["k"].max()), int(self.queries["length"].max())',
+        AHEAD_AND_BLOCK,
+    ),
+    "look-ahead: the heap loses its order": (
+        AHEAD,
+        "if child + 1 < size and best[child + 1] < best[child]:",
+        "if False:",
+        AHEAD_AND_BLOCK,
+    ),
+    # --- snapshots
+    "snapshot: no views": (
+        BANDS,
+        "        views = self.views.reshape(-1, Q)[groups].reshape(-1)",
+        "        views = _views(Q * len(groups))",
+    ),
+    "snapshot: no objects' marks": (
+        BANDS,
+        "        self.tally[:] = len(objects), 0",
+        '        self.tally[:] = len(objects), 0\n        self.objects["shown"] = self.objects["inside"]',
+        STORED,
+    ),
+    "snapshot: no groups' newest": (
+        BANDS,
+        "        chosen = unplaced(self.groups[groups])\n",
+        '        chosen = unplaced(self.groups[groups])\n        chosen["newest"] = -NEVER\n',
+    ),
+    "snapshot: no due": (
+        BANDS,
+        "        chosen = unplaced(self.groups[groups])\n",
+        '        chosen = unplaced(self.groups[groups])\n        chosen["due"] = NEVER\n',
+    ),
+    "snapshot: no counts": (
+        "monitor/snapshot.py",
+        "array_stream(home.counts.T[order], bounds)",
+        "array_stream(0 * home.counts.T[order], bounds)",
+    ),
+    "snapshot: no moments": (
+        "monitor/snapshot.py",
+        "array_stream(home.moments[order], bounds)",
+        "array_stream(0 * home.moments[order], bounds)",
+        engines("SA", only="every_type"),
+    ),
+    "snapshot: no clock": ("monitor/snapshot.py", '"clock": state.clock', '"clock": -(2**62)'),
+    "snapshot: no serial": ("monitor/snapshot.py", '"serial": state.serial', '"serial": 0', LATE_ROWS),
+    "snapshot: no groups": ("monitor/snapshot.py", "    if columns and len(columns[0]):\n", "    if False:\n", EMPTY),
+    "snapshot: no lanes": (
+        "monitor/snapshot.py",
+        '"lanes": home.lanes.tolist()',
+        '"lanes": [0] * len(home.lanes)',
+        LATE_ROWS,
+    ),
+    "snapshot: no order of queries": (
+        "monitor/snapshot.py",
+        '"order": list(state.homes)',
+        '"order": sorted(state.homes, reverse=True)',
+    ),
+    # --- what RA and PA prune
+    "prune: K - 1 dominators": (
+        PRUNING,
+        "(known == K and stamp <= recent[0])",
+        "(known >= max(1, K - 1) and stamp <= recent[0])",
+        RA,
+    ),
+    "prune: what is about to expire": (PRUNING, "if stamp <= bound or", "if stamp <= bound + 1 or", RA),
+    "prune: the heap keeps the oldest": (
+        AHEAD,
+        "if child + 1 < size and best[child + 1] < best[child]:",
+        "if False:",
+        RA_FALLING,
+    ),
+    "prune: the edge stays": (PRUNING, 'views[v]["edge"] -= w < views[v]["edge"]', "pass", RA),
+    "prune: beyond the limit only": (
+        STRICT,
+        'groups[g]["size"] - K >= caps[g]["limit"]',
+        'groups[g]["size"] - K > caps[g]["limit"]',
+        TABLES,
+    ),
+    "prune: the limit stays": (
+        STRICT,
+        'caps[g]["limit"] = math.ceil((1 + rule[0]["gamma"]) * max(0, groups[g]["size"] - K))',
+        "pass",
+        TABLES,
+    ),
+    "cap: one more": (PRUNING, "    if size > most:\n", "    if size > most + 1:\n", TABLES),
+    "cap: the threshold of the last but one": (
+        PRUNING,
+        'caps[g]["threshold"] = objects[head + size - 1]["key"]',
+        'caps[g]["threshold"] = objects[head + size - 2]["key"]',
+        TABLES,
+    ),
+    "loosen: at the floor every arrival is good": (
+        PRUNING,
+        'if size - K >= rule[0]["floor"]',
+        'if size - K > rule[0]["floor"]',
+        TABLES,
+    ),
+    "loosen: by the whole gap": (PRUNING, 'rule[0]["growth"] * (', "1 * (", TABLES),
+    "loosen: the wrong way": (
+        PRUNING,
+        'threshold = caps[g]["threshold"] - rule',
+        'threshold = caps[g]["threshold"] + rule',
+        TABLES,
+    ),
+    # --- how many candidates
+    "odds: a wide margin": (
+        "engines/topk/odds.py",
+        "_MARGIN = 1e-9",
+        "_MARGIN = 1",
+        ODDS,
+    ),
+    "odds: the rank at the bound is left out": (
+        "engines/topk/odds.py",
+        "if beyond >= math.exp(bound - unit):",
+        "if chance >= math.exp(bound - unit):",
+        ODDS,
+    ),
+    # --- buffers and filters
+    "buffer: half a window": (BUFFERED, "- 1) // 2", ") // 2", BUFFERS),
+    "buffer: one waits too long": (
+        FILTERS,
+        'waiting[head + gone]["stamp"] <= last:',
+        'waiting[head + gone]["stamp"] < last:',
+        BUFFERS,
+    ),
+    "buffer: late ones wait": (
+        FILTERS,
+        'if arrivals[a]["stamp"] < arrivals[a]["now"]:',
+        "if False:",
+        BUFFERS,
+    ),
+    "buffer: who waits is forgotten": (BUFFERED, "alive[waiting[waiting >= serial] - serial] = True", "pass", BUFFERS),
+    "buffer: no answer of a shorter window": (
+        BUFFERED,
+        'if asked.length == self.queries["length"][query]:',
+        "if True:",
+        BUFFERS,
+    ),
+    "buffer: refit forgets who waits": (BUFFERED, "        self.admit(silent, sizes)\n", "", REPLACED),
+    "filter: the first attempt needs fewer above": (FILTERS, "if rank < K:", "if rank < K - 1:", BUFFERS),
+    "filter: the older of a tie above": (
+        FILTERS,
+        'sieve[head + p - 1]["key"] <= key',
+        'sieve[head + p - 1]["key"] < key',
+        BUFFERS,
+    ),
+    "filter: the second attempt by K - 1": (
+        FILTERS,
+        'sieve[sieves[g]["head"] + K - 1]["key"]',
+        'sieve[sieves[g]["head"] + max(0, K - 2)]["key"]',
+        LONG_BUFFERS,
+    ),
+    "filter: a few are K": (FILTERS, "if few or waiting", "if not few and waiting", FEW_TIES),
+    "filter: holds who has gone": (
+        FILTERS,
+        'forget(sieve, sieves, mesh, rule, K, g, waiting[head + gone - 1]["serial"])',
+        "pass",
+        BUFFERS,
+    ),
+    "filter: who has waited comes with the next": (
+        FILTERS,
+        'before = arrivals[low]["now"] - 1',
+        'before = arrivals[low]["now"]',
+        LONG_BUFFERS,
+    ),
+    "filter: who has waited comes later": (
+        FILTERS,
+        'min(before, waiting[i]["stamp"] + reach)',
+        'min(before, waiting[i]["stamp"] + 2 * reach + 2)',
+        BUFFERS,
+    ),
+    "filter: the threshold never falls": (
+        FILTERS,
+        "loosen(sieve, head, left, K, g, rule, mesh)",
+        "pass",
+        FEW_TIES,
+    ),
+    # --- many scorings: keys and the index
+    "score: the key of one is not turned": (SCORING, "return -key if turned else key", "return key", PA_INDEX),
+    "index: the best term of a turned sum": (
+        SCORING,
+        "(high if (at > 0) != turned else low)",
+        "(high if at > 0 else low)",
+        INDEX,
+    ),
+    "index: the best term is the farthest": (
+        SCORING,
+        "away = below if below > 0 else (above if above < 0 else 0.0)",
+        "away = max(abs(below), abs(above))",
+        INDEX,
+    ),
+    "index: the best term is at the cell's foot": (
+        SCORING,
+        "away = max(abs(below), abs(above))",
+        "away = abs(below)",
+        INDEX,
+    ),
+    "index: cells are no wider than they are": (
+        QUERIES,
+        "slack = 1e-9 * width * side + 1e-15 * abs(origin[j])",
+        "slack = 0.0",
+        OTHERS,
+    ),
+    "index: the first cells are closed": (QUERIES, "-np.inf if place == 0 else", "", INDEX),
+    "index: the last cells are closed": (QUERIES, "np.inf if place == side - 1 else", "", INDEX),
+    "index: all keys fall with further terms": (
+        QUERIES,
+        "elif form > 0 and turned and key < depth:",
+        "elif form > 0 and key < depth:",
+        PA_INDEX,
+    ),
+    "index: a list that is not deep enough": (
+        RING,
+        'if depths[s] != caps[s]["threshold"]:',
+        'if not depths[s] >= caps[s]["threshold"]:',
+        INDEX,
+    ),
+    "grid: a row ends with its first cell": (GRID, "ranges[n - 1] = cell", "pass", INDEX),
+    "grid: nothing is beyond it": (GRID, "0.0 if not place > 0 else", "", INDEX),
+    # --- the ring
+    "ring: the bound without who is gone": (
+        RING,
+        "bound = max(bound, ring_stamps[span[0] + gone - 1])",
+        "pass",
+        DRIFT,
+    ),
+    "ring: old ones count": (RING, 'found += objects[i]["stamp"] > bound', "found += 1", DRIFT),
+    "ring: K - 1 are enough": (RING, "if found < K and", "if found < K - 1 and", DRIFT),
+    "ring: deepened without who is about to leave": (
+        RING,
+        "i = next_good(keys, depth, 0, span[1])",
+        "i = next_good(keys, depth, gone, span[1])",
+        DRIFT,
+    ),
+    "ring: deepened without telling": (RING, '    caps[s]["threshold"] = depth\n    return', "    return", WAVES),
+    "ring: lifted without the late": (
+        RING,
+        'keep = place == span[1] or ring_serials[span[0] + place] != objects[head + i]["serial"]',
+        "pass",
+        NO_RING,
+    ),
+    "ring: lifted without ties": (RING, 'keep = objects[head + i]["key"] == depth', "keep = False", TIES),
+    "ring: late ones are in it": (RING, "        end += stamps[a] == now[a]", "        end += 1", LATE),
+    "ring: late ones are told apart by their times only": (
+        RING,
+        "            i += stamps[a] == now[a]",
+        "            i += 1",
+        LATE,
+    ),
+    "ring: net changes skip who stays": (RING, "now[low] <= last - length:", "now[low] <= last - length + 1:", NET),
+    "ring: lifted by who has left it": (RING, "left = max(left, ring_stamps[span[0]] - joint)", "pass", NET),
+    # --- lanes
+    "lane: the earlier arrival of equal times first": (
+        REPLAY,
+        'and objects[head + p - 1]["serial"] < own)',
+        'and objects[head + p - 1]["serial"] > own)',
+        LATE,
+    ),
+    "lane: windows are one longer": (
+        REPLAY,
+        'objects[i]["stamp"])\n            if oldest == NEVER or oldest + length > now:',
+        'objects[i]["stamp"])\n            if oldest == NEVER or oldest + length >= now:',
+        LATE,
+    ),
+    "block: the older of a tie above": (
+        REPLAY,
+        'keys[begin + order[c]] >= objects[head + i]["key"]',
+        'keys[begin + order[c]] > objects[head + i]["key"]',
+        RINGS,
+    ),
+    "block: the older of a tie within it above": (
+        REPLAY,
+        "(some[b] == some[a]) & (where[b] > where[a])",
+        "(some[b] == some[a]) & (where[b] < where[a])",
+        RINGS,
+    ),
+    "block: U of those who expire": (REPLAY, 'stay += objects[head + w]["stamp"] > bound', "stay += 1", RINGS),
+    "block: a tie with U waits": (REPLAY, "if keys[begin + order[c]] >= U:", "if keys[begin + order[c]] > U:", RINGS),
+    "block: counters forget the block": (REPLAY, 'merged[j]["dom"] + came', 'merged[j]["dom"]', RINGS),
+    "block: all of the block dominate": (REPLAY, "dom += recent[c] >= stamp", "dom += 1", RINGS),
+    "block: equal times do not dominate": (REPLAY, "recent[c] >= stamp", "recent[c] > stamp", IN_ORDER),
+    "block: equal times before it do not dominate": (
+        REPLAY,
+        "                if stamp <= newest:",
+        "                if stamp < newest:",
+        IN_ORDER,
+    ),
+    "block: the K-th stays": (REPLAY, "                    if held == K:", "                    if False:", RINGS),
+    "block: the edge stays behind who is gone": (
+        REPLAY,
+        "while edge > 0 and not valid[edge - 1]:",
+        "while False:",
+        RINGS,
+    ),
+    "block: windows are one longer": (REPLAY, "if dom >= K or stamp <= bound:", "if dom >= K or stamp < bound:", RINGS),
+    "block: arrival and expiry are two steps": (
+        REPLAY,
+        "(instant == now and not joint)",
+        "instant == now",
+        RINGS,
+    ),
+    # --- grids over objects
+    "grid: the older of a tie above": (OBJECTS, "(stamp > stamp2 or", "(stamp < stamp2 or", IN_GRID),
+    "grid: boxes without their ends": (OBJECTS, "<= data[i, j] <=", "< data[i, j] <", IN_GRID),
+    "grid: no factor is below zero": (
+        OBJECTS,
+        "signed |= form == PRODUCT and asking.points[s, j] + edges[j, 0] < 0",
+        "pass",
+        IN_GRID,
+    ),
+    "grid: cells that only hold a tie are not searched": (
+        OBJECTS,
+        'bounds[0] < best[found - 1]["key"]',
+        'bounds[0] <= best[found - 1]["key"]',
+        EQUALS,
+    ),
+    "grid: cells that only hold a tie are not listed": (OBJECTS, "if bound >= to:", "if bound > to:", MANY_TIES),
+    "grid: the best of a slab is at its head": (
+        PREFERENCES,
+        "at * (high if (at > 0) != turned else low)",
+        "at * high",
+        IN_GRID,
+    ),
+    "grid: squares are largest at the head": (
+        PREFERENCES,
+        "at * (max(low * low, high * high) if",
+        "at * (high * high if",
+        IN_GRID,
+    ),
+    "grid: open ends are closed": ("query/expressions/shapes.py", "nextafter(bound, inf)", "bound", IN_GRID),
+    "upkeep: objects stay a moment longer": (
+        UPKEEP,
+        "alone = due < until or (due == until and",
+        "alone = due < until or (False and",
+        ON_TIME,
+    ),
+    "upkeep: the floor is too high": (
+        RUNS,
+        'state[s]["key"] = objects[head + size - 1]["key"]',
+        'state[s]["key"] = objects[head]["key"]',
+        IN_GRID,
+    ),
+    "upkeep: one short is enough": (UPKEEP, "if size < k and (", "if size < k - 1 and (", IN_GRID),
+    "upkeep: who was told before is forgotten": (
+        UPKEEP,
+        'recall(ghosts, graves, s, one["serial"])',
+        "False",
+        IN_GRID,
+    ),
+    "upkeep: k - 1 dominate": (RUNS, '["dom"] < k:', '["dom"] < k - 1:', DOMINANCE),
+    "upkeep: the threshold itself": (
+        UPKEEP,
+        'key > lanes[s]["threshold"] and in_box(',
+        'key >= lanes[s]["threshold"] and in_box(',
+        ABOVE,
+    ),
+    "lists: the threshold algorithm stops at a tie": (
+        LISTS,
+        'best[found - 1]["key"] > limit',
+        'best[found - 1]["key"] >= limit',
+        EQUALS,
+    ),
+    "above: who came and went is told": (WINDOWED, "out = out[~(gone", "out = out[~(False & gone", ABOVE),
+    # --- families
+    "family: huge numbers": ("engines/topk/scorings.py", "TAME = 1e100", "TAME = 1e300", OTHERS),
+    "family: split without the ring": (FAMILY, "engine.admit(silent, np.array([len(silent)]))", "pass", LEAVE),
+    "family: no answer of a shorter window": (
+        FAMILY,
+        'if asked.length != self.queries["length"][0] and len(lane):',
+        "if False:",
+        OTHERS,
+    ),
+    "PA: who pushes somebody out is not looked at": (
+        "engines/topk/kernels/filtered_lanes.py",
+        'stop = a + np.searchsorted(now[a:high], groups[s]["due"])\n        a = low',
+        "stop = high\n        a = low",
+        PA_LANES,
+    ),
+}
+
+
+def mutant(name: str) -> Mutant:
+    file, said, says, *tests = MUTANTS[name]
+    return file, said, says, tests[0] if tests else SA
+
+
+#: That all tests pass is for the other files to say; here: a copy without a change does not die of being one.
+SOUND = (engines("SA", only="everything or short-long"), TABLES, LEAVE)
+
+
+@pytest.mark.parametrize("tests", SOUND, ids=lambda tests: tests[-1])
+def test_the_package_itself_passes(tests: tuple[str, ...], suite: Suite, tmp_path: Path) -> None:
+    passes(tests, suite, tmp_path)
+
+
+def test_every_mutant_applies() -> None:
+    all_apply(map(mutant, MUTANTS))
+
+
+@pytest.mark.parametrize("name", chosen(MUTANTS))
+def test_mutant_dies(name: str, suite: Suite, tmp_path: Path) -> None:
+    dies(mutant(name), suite, tmp_path)

@@ -1,0 +1,243 @@
+"""Uncertain queries against the oracle: every synopsis, every meaning, by one suite.
+
+Scenes are small enough for the oracle (windows up to 12), and DOM sweeps after a few tuples instead of 64, blocks are
+of a few arrivals: what happens rarely in life happens often here. Changes, answers and probabilities are compared to
+the last bit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engines.streams import Draw, Row, cells, check, examples, same_changes, same_rows
+from skyband import Last, Monitor, TopKUncertain
+from skyband.engines.uncertain.synopsis import Kept
+from skyband.oracle import Oracle
+
+SYNOPSES = ("DOM", "BS", "CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER")
+MEANINGS = ("pk-topk", "pt-k", "u-kranks", "u-topk")
+TYPES = {
+    "i": pa.string(),
+    "t": pa.int64(),
+    "x": pa.float64(),
+    "y": pa.int64(),
+    "p": pa.float64(),
+    "r": pa.string(),
+    "g": pa.int64(),
+}
+SURE = [1.0, 0.5, 0.5, 0.25, 0.9, 0.99, 1e-12, 0.3]
+ODD = [*SURE, 0.0, -0.5, 1.5, float("nan"), None]
+ALTERNATIVES = [0.5, 0.25, 0.25, 0.5, 0.3, 0.4, 0.6, 1.0, 1e-12]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_blocks() -> Iterator[None]:
+    was = Kept.block, Kept.least
+    Kept.block, Kept.least = 5, 2
+    yield
+    Kept.block, Kept.least = was
+
+
+@dataclass(frozen=True)
+class Taste:
+    """What a scene may hold."""
+
+    timed: tuple[bool, ...] = (True, False)
+    k: int = 4
+    n: int = 9
+    queries: int = 2
+    per: tuple[Any, ...] = (None, None, "g")
+    where: tuple[Any, ...] = (None, None, "y > 0")
+    emit: tuple[str, ...] = ("arrival", "arrival", "batch")
+    late: tuple[str, ...] = ("accept", "accept", "drop")
+    lateness: tuple[int, ...] = (0, 0, 3, 8)
+    scores: tuple[Any, ...] = (0.0, 1.0, 1.0, 2.0, 3.0, 4.0, 5.0, float("inf"), float("nan"), None)
+    chances: tuple[Any, ...] = tuple(ODD)
+    alternatives: bool = False
+    edits: bool = True
+    rows: int = 12
+    events: int = 6
+
+
+def table(rows: list[Row]) -> Any:
+    return pa.table({name: pa.array([row[name] for row in rows], type_) for name, type_ in TYPES.items()})
+
+
+def _window(draw: Draw, taste: Taste, timed: bool) -> Last:
+    length = draw(st.integers(1, taste.n))
+    return Last(span=length) if timed else Last(length)
+
+
+def _rows(draw: Draw, taste: Taste, clock: int, lateness: int) -> tuple[list[Row], int]:
+    rows = []
+    for _ in range(draw(st.integers(0, taste.rows))):
+        clock += draw(st.sampled_from([0, 0, 1, 1, 2, 5]))
+        back = draw(st.integers(0, lateness)) if lateness and draw(st.booleans()) else 0
+        rows.append(
+            {
+                "i": draw(st.sampled_from(["a", "b", "c"])),
+                "t": max(0, clock - back) if draw(st.integers(0, 30)) else None,
+                "x": draw(st.sampled_from(taste.scores)),
+                "y": draw(st.integers(0, 2)),
+                "p": draw(st.sampled_from(taste.chances)),
+                "r": draw(st.sampled_from(["m", "m", "n", None])),
+                "g": draw(st.sampled_from([1, 1, 2, None])),
+            }
+        )
+    return rows, clock
+
+
+@dataclass(frozen=True)
+class Scene:
+    queries: dict[str, TopKUncertain]
+    events: list[tuple[str, Any]]
+    options: dict[str, Any]
+
+
+@st.composite
+def scenes(draw: Draw, algorithm: str, meaning: str, taste: Taste) -> Scene:
+    timed, k = draw(st.sampled_from(taste.timed)), draw(st.integers(1, taste.k))
+    first = TopKUncertain(
+        k,
+        draw(st.sampled_from(["x", "x", "x + y"])),
+        _window(draw, taste, timed),
+        semantics=meaning,
+        threshold=draw(st.sampled_from([0.0, 0.1, 0.3, 0.5])) if meaning == "pt-k" else None,
+        group="r" if taste.alternatives else None,
+        largest=draw(st.sampled_from([None, False])),
+        where=draw(st.sampled_from(taste.where)),
+        per=draw(st.sampled_from(taste.per)),
+        algorithm=algorithm,
+    )
+
+    def like(query: TopKUncertain, most: int | None = None) -> TopKUncertain:
+        window = (
+            query.window if taste.alternatives else _window(draw, dataclasses.replace(taste, n=most or taste.n), timed)
+        )
+        return dataclasses.replace(query, k=draw(st.integers(1, taste.k)), window=window)
+
+    queries = {"a": first} | {name: like(first) for name in "bc"[: draw(st.integers(0, taste.queries - 1))]}
+    lateness = draw(st.sampled_from(taste.lateness))
+    options = {
+        "id": draw(st.sampled_from([None, "i"])),
+        "time": "t" if timed or draw(st.booleans()) else None,
+        "keep": draw(st.sampled_from([(), ("y",)])),
+        "emit": draw(st.sampled_from(taste.emit)),
+        "late": draw(st.sampled_from(taste.late)),
+    }
+    standing, clock = dict(queries), 0
+    events: list[tuple[str, Any]] = []
+    kinds = ["push"] * 6 + ["restore"] * 3 + ["advance"] * (options["time"] is not None)
+    kinds += ["replace", "replace", "add", "drop"] * taste.edits
+    for number in range(draw(st.integers(1, taste.events))):
+        kind = draw(st.sampled_from(kinds)) if number else "push"
+        if kind == "push":
+            rows, clock = _rows(draw, taste, clock, lateness)
+            events.append(("push", rows))
+        elif kind == "advance":
+            events.append(("advance", draw(st.integers(0, 5))))
+        elif kind == "replace":
+            name = draw(st.sampled_from(sorted(standing)))
+            old: Any = standing[name].window
+            most = old.span if lateness and timed else None  # a longer one may find late rows that the shorter dropped
+            standing[name] = like(standing[name], most)
+            events.append(("replace", (name, standing[name])))
+        elif kind == "add":
+            standing[f"n{number}"] = like(first)
+            events.append(("add", (f"n{number}", standing[f"n{number}"])))
+        elif kind == "drop" and len(standing) > 1:
+            name = draw(st.sampled_from(sorted(standing)))
+            del standing[name]
+            events.append(("drop", name))
+        elif kind == "restore":
+            events.append(("restore", None))
+    return Scene(queries, events, options)
+
+
+def play(scene: Scene) -> Monitor:
+    monitor, oracle = Monitor(scene.queries, **scene.options), Oracle(scene.queries, **scene.options)
+    quiet = scene.options["emit"] == "batch"
+    for number, (kind, what) in enumerate(scene.events):
+        where = f"event {number}, {kind}"
+        if kind == "push":
+            same_changes(cells(monitor.push(table(what))), oracle.push(what), where, quiet=quiet)
+        elif kind == "advance" and oracle.clock is not None:
+            to = oracle.clock + what
+            same_changes(cells(monitor.advance(to)), oracle.advance(to), where, quiet=quiet)
+        elif kind == "restore":
+            monitor = Monitor.restore(monitor.snapshot())
+        elif kind == "add":
+            monitor.add(*what)
+            oracle.add(*what)
+        elif kind == "replace":
+            same_rows(cells(monitor.replace(*what)), oracle.replace(*what), where)
+        elif kind == "drop":
+            monitor.drop(what)
+            oracle.drop(what)
+        assert monitor.stats()["arrivals"] == oracle.arrivals, where
+        assert monitor.stats()["late"] == oracle.late, where
+        passes = "probabilities of a group pass 1"
+        assert monitor.stats()["rejected"].get(passes, 0) == oracle.rejected[passes], where
+        check(monitor)
+        for name, query in oracle.queries.items():
+            assert isinstance(query, TopKUncertain)
+            _same_answer(monitor, oracle, name, {}, where)
+            own: Any = query.window
+            length = number % (own.count or own.span) + 1
+            window = Last(length) if own.count else Last(span=length)
+            _same_answer(monitor, oracle, name, {"k": number % query.k + 1, "window": window}, where)
+            for key in [(1,), (None,)] if query.per else []:
+                _same_answer(monitor, oracle, name, {"key": key}, where)
+    return monitor
+
+
+def _same_answer(monitor: Monitor, oracle: Oracle, name: str, asked: dict[str, Any], where: str) -> None:
+    got, expected = cells(monitor.answer(name, **asked)), oracle.answer(name, **asked)
+    same_rows(got, expected, f"{where}, answer of {name} for {asked}")
+    for group in {row.get("g") for row in got}:
+        ranks = [row["rank"] for row in got if row.get("g") == group]
+        assert ranks == sorted(ranks), f"{where}: best first"
+
+
+TASTES = {
+    "anything": Taste(),
+    "late rows": Taste(timed=(True,), late=("accept",), lateness=(4, 8), edits=False, scores=(0.0, 1.0, 2.0, 3.0, 4.0)),
+    "ties": Taste(scores=(1.0, 1.0, 2.0), chances=(0.5, 0.25, 0.25, 1.0), edits=False, lateness=(0, 2)),
+    "one batch": Taste(rows=40, events=1, k=2, n=12, edits=False, chances=(0.5, 0.9, 0.7, 1.0)),
+    "queries come and go": Taste(rows=6, events=10, queries=3, chances=tuple(SURE)),
+}
+
+
+@pytest.mark.parametrize("taste", TASTES)
+@pytest.mark.parametrize("meaning", MEANINGS)
+@pytest.mark.parametrize("algorithm", SYNOPSES)
+@examples(12)
+@given(data=st.data())
+def test_equals_the_oracle(algorithm: str, meaning: str, taste: str, data: st.DataObject) -> None:
+    play(data.draw(scenes(algorithm, meaning, TASTES[taste])))
+
+
+@pytest.mark.parametrize("meaning", MEANINGS)
+@examples(60)
+@given(data=st.data())
+def test_alternatives_exclude_each_other(meaning: str, data: st.DataObject) -> None:
+    play(data.draw(scenes("auto", meaning, Taste(alternatives=True, chances=tuple(ALTERNATIVES)))))
+
+
+@pytest.mark.parametrize("meaning", MEANINGS)
+@pytest.mark.parametrize("algorithm", SYNOPSES)
+@examples(10)
+@given(data=st.data())
+def test_restored_between_any_two_events(algorithm: str, meaning: str, data: st.DataObject) -> None:
+    scene = data.draw(scenes(algorithm, meaning, Taste()))
+    events = [event for one in scene.events for event in (one, ("restore", None))]
+    stored = play(dataclasses.replace(scene, events=events)).snapshot()
+    assert Monitor.restore(stored).snapshot() == stored
