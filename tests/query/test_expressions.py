@@ -213,7 +213,7 @@ def test_pairs_are_qualified() -> None:
 
 def test_sqlglot_is_loaded_only_when_needed() -> None:
     code = (
-        "import sys; from skyband.expressions import parse, recognise; recognise(parse('delay'));"
+        "import sys; from skyband.query.expressions import parse, recognise; recognise(parse('delay'));"
         "assert 'sqlglot' not in sys.modules; parse('delay + 1'); assert 'sqlglot' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

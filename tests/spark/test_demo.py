@@ -190,7 +190,7 @@ def test_options_that_do_not_go_together(arguments: list[str], said: str) -> Non
 
 
 def test_without_pyspark_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("skyband.spark")]:
+    for name in [name for name in sys.modules if name.startswith(("skyband.spark", "skyband.cli.spark_demo"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     result = CliRunner().invoke(app, ["demo", "--spark"])

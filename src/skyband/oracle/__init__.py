@@ -4,18 +4,18 @@ The oracle mirrors `Monitor` with plain Python data: rows and changes are dicts,
 datetimes. It keeps every arrival of a window in a list and computes each answer anew after each step.
 
     objects.py     an arrival (an object), a member (a row of an answer)
-    scalar.py tables/scores.py     expressions and scorings of one row
-    reading.py     a row as an arrival, or the reason to reject it
-    certain.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
-    family.py      which queries ask the same but for k and the window's length
-    engines/adapter.py    one query: its groups, windows, steps and differences
+    scalar.py scores.py     expressions and scorings of one row
+    rows.py        a row as an arrival, or the reason to reject it
+    topk.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
+    shared.py      which queries ask the same but for k and the window's length
+    stream.py      one query: its groups, windows, steps and differences
     output.py      the rows of changes and answers, column by column
     __init__.py    all queries: rows, the clock, lateness, numbering, the order of changes
 
 Cost: each step is at least linear in the window; pairs are quadratic, uncertain queries cubic.
 
->>> from skyband.query import TopK
->>> from skyband.windows import Last
+>>> from skyband.query.kinds import TopK
+>>> from skyband.query.windows import Last
 >>> oracle = Oracle(TopK(1, by="delay", window=Last(2)), id="flight")
 >>> for change in oracle.push([{"flight": "A", "delay": 5}, {"flight": "B", "delay": 30}]):
 ...     print(change["at"], change["id"], change["score"], change["diff"])
