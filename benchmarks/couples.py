@@ -18,7 +18,7 @@ import pyarrow as pa
 import skyband as sb
 from benchmarks.contestants import Outcome, Ready
 from benchmarks.workloads import Stream
-from skyband.engines.contract import Arrivals, Asked
+from skyband.engines.contract import Arrivals, Spec
 from skyband.engines.pairs.base import Pairs
 from skyband.engines.pairs.kernels.answers import read_slots
 from skyband.engines.pairs.kernels.records import GIVEN, PRODUCT, SIZE, SUM, Scoring
@@ -61,16 +61,15 @@ def _luck(one: Any, other: Any) -> Any:
     return (mixed >> np.uint64(11)).astype(np.float64)
 
 
-def asked_of(p: Mapping[str, Any]) -> tuple[Asked, ...]:
+def spec_of(p: Mapping[str, Any]) -> tuple[Spec, ...]:
     """The largest first: it decides what is kept. Then so many of random k and n, or one of a given k and n."""
-    largest = Asked(p["K"], p["n"])
+    largest = Spec(p["K"], p["n"])
     rng = np.random.default_rng(7)
     more = [
-        Asked(int(rng.integers(1, p["K"] + 1)), int(rng.integers(1, p["n"] + 1)))
-        for _ in range(p.get("queries", 1) - 1)
+        Spec(int(rng.integers(1, p["K"] + 1)), int(rng.integers(1, p["n"] + 1))) for _ in range(p.get("queries", 1) - 1)
     ]
     if "asked_k" in p or "asked_n" in p:
-        more.append(Asked(p.get("asked_k", p["K"]), p.get("asked_n", p["n"])))
+        more.append(Spec(p.get("asked_k", p["K"]), p.get("asked_n", p["n"])))
     return (largest, *more)
 
 
@@ -97,9 +96,9 @@ def pairs(stream: Stream, p: Mapping[str, Any]) -> Ready:
             "bytes": engine.nbytes,
         }
         one = engine.asked[0]
-        looked = Asked(one.k, min(one.length, LOOKED))
+        looked = Spec(one.k, min(one.length, LOOKED))
         best = engine.answer(0, looked, np.array([size - 1]), None)
-        return Outcome((best.key, best.mate, best.serial, looked), is_best, counters)
+        return Outcome((best.key, best.older, best.serial, looked), is_best, counters)
 
     return Ready(work, after)
 
@@ -199,7 +198,7 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
     engine, feed = _engine(stream, single)
     fill_, size = p["fill"], len(stream["x0"])
     feed(0, fill_)
-    asked = asked_of(p)
+    asked = spec_of(p)
     k, length = np.array([one.k for one in asked]), np.array([one.length for one in asked])
     how = ("tree", "linear", "supreme").index(p["how"])
     places = np.empty(p["K"], np.int32)
@@ -256,12 +255,12 @@ def is_best(stream: Stream, p: Mapping[str, Any], answer: Any) -> bool:
 
 def _engine(stream: Stream, p: Mapping[str, Any]) -> tuple[Any, Any]:
     scoring, scores = scoring_of(p)
-    asked = asked_of(p)
+    asked = spec_of(p)
     if p.get("only") == "asked":  # naive++: it knows k and n
         asked = asked[-1:]
     more = {} if scores is None else {"scores": scores}
     engine: Any = load("TopKPairs", p["algorithm"])(
-        asked, Tuning(), timed=False, quiet=False, scoring=scoring, **more
+        asked, Tuning(), timed=False, net=False, scoring=scoring, **more
     )  # fmt: skip
     names = AXES[: p["d"]] if scores is None or p["s"] == "luck" else ("time", "temp", "hum")
 

@@ -30,8 +30,8 @@ def uncertain(stream: Stream, p: Mapping[str, Any]) -> Ready:
     for batch in _batches(stream, 0, fill, p["batch"]):
         monitor.push(batch)
     batches = _batches(stream, fill, len(stream["score"]), p["batch"])
-    (home,) = monitor.state.standing()
-    before = getattr(home.engine, "work", 0)
+    (adapter,) = monitor.state.standing()
+    before = getattr(adapter.engine, "work", 0)
 
     def work() -> list[Any]:
         return [monitor.push(batch) for batch in batches]
@@ -45,7 +45,7 @@ def uncertain(stream: Stream, p: Mapping[str, Any]) -> Ready:
             "objects": stats["objects"],
             "stored": stats["objects"] + stats["buffer"],
             "bytes": stats["bytes"],
-            "passed": getattr(home.engine, "work", 0) - before,
+            "passed": getattr(adapter.engine, "work", 0) - before,
         }
         return Outcome(monitor.answer().to_pylist(), is_answer, counters)
 

@@ -17,12 +17,12 @@ import skyband as sb
 from skyband.errors import QueryError
 from skyband.query.kinds import Query
 
-Asked = Mapping[str, Query]
+Spec = Mapping[str, Query]
 
 
 @dataclass(frozen=True)
 class Kind:
-    queries: Asked
+    queries: Spec
     options: dict[str, Any] = field(default_factory=lambda: {"id": "i", "time": "t"})
     order: tuple[str, ...] = ("t", "i")
 

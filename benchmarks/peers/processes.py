@@ -25,15 +25,15 @@ class Peer:
         python = HOME / name / "bin" / "python"
         if not python.exists():
             raise Missing(f"no environment of {name}. Run: make bench-peers")
-        self._home = ExitStack()
+        self._adapter = ExitStack()
         self._script, self._log = script, log
         command = [str(python), str(Path(__file__).with_name(script)), json.dumps(p)]
-        self._process = self._home.enter_context(
+        self._process = self._adapter.enter_context(
             subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._home.enter_context(log.open("w")),
+                stderr=self._adapter.enter_context(log.open("w")),
                 text=True,
                 env=os.environ | {"FLINK_ENV_JAVA_OPTS": " ".join([f"-Xmx{HEAP}", *OPENS])},
             )
@@ -50,7 +50,7 @@ class Peer:
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._home.close()
+        self._adapter.close()
 
     def _line(self, begins: str) -> str:
         """The next line that begins so; others are chatter."""

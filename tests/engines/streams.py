@@ -34,7 +34,7 @@ from skyband.oracle import Oracle
 from skyband.oracle.topk import skyband
 
 Row: TypeAlias = dict[str, Any]
-Asked: TypeAlias = TopK | Above
+Spec: TypeAlias = TopK | Above
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 
 FUZZ = int(os.environ.get("SKYBAND_FUZZ", "1"))
@@ -80,14 +80,14 @@ class Delete:
 @dataclass(frozen=True)
 class Add:
     name: str
-    query: Asked
+    query: Spec
     donor: str | None = None  # whose window it looks at from the beginning
 
 
 @dataclass(frozen=True)
 class Replace:
     name: str
-    query: Asked
+    query: Spec
 
 
 @dataclass(frozen=True)
@@ -219,9 +219,9 @@ class Taste:
 
 def queries_of(
     draw: Draw, taste: Taste, algorithm: str, timed: bool, per: Any, clockwork: Clockwork
-) -> dict[str, Asked]:
+) -> dict[str, Spec]:
     by, where, largest = draw(st.sampled_from(taste.by)), draw(st.sampled_from(taste.where)), None
-    asked: dict[str, Asked] = {}
+    asked: dict[str, Spec] = {}
     family = isinstance(taste.by[0], Nearest)
     size = (draw(st.integers(1, taste.k)), _window(draw, taste, timed, clockwork))
     for name in ("a", "b", "c", "d", "e")[: draw(st.integers(1, taste.queries))]:
@@ -353,7 +353,7 @@ def scenes(draw: Draw, algorithm: str, taste: Taste) -> Scene:
     return Scene(queries, events, options, clockwork, pa.array(taste.ids).type)
 
 
-def _like(draw: Draw, taste: Taste, query: Asked) -> Asked:
+def _like(draw: Draw, taste: Taste, query: Spec) -> Spec:
     """The same question for more, or for less."""
     if isinstance(query, Above):
         return dataclasses.replace(query, threshold=draw(st.sampled_from(taste.thresholds)))
@@ -418,16 +418,16 @@ def play(scene: Scene, *, strict: bool = False) -> Monitor:
 
 def check(monitor: Monitor) -> None:
     """Every engine's own invariants."""
-    for home in monitor.state.standing():
-        home.check()
-        if home.engine is not None:
-            home.engine.check()
+    for adapter in monitor.state.standing():
+        adapter.check()
+        if adapter.engine is not None:
+            adapter.engine.check()
 
 
 def same_answers(monitor: Monitor, oracle: Oracle, place: int, where: str) -> None:
     """The answer itself, one of a smaller k and window, and those of single groups."""
     for name, query in oracle.queries.items():
-        assert isinstance(query, Asked)
+        assert isinstance(query, Spec)
         same_rows(cells(monitor.answer(name)), oracle.answer(name), f"{where}, answer of {name}")
         k, window = place % query.k + 1 if isinstance(query, TopK) else None, query.window
         if isinstance(window, Last) and query.algorithm != "PA":  # PA refuses: it keeps only what its own window needs
@@ -456,24 +456,26 @@ def _shorter(window: Last, place: int) -> Last:
 
 def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
     """What is kept is exactly the skyband of the largest k and the largest window."""
-    for home in monitor.state.standing():
-        if home.engine is None or home.family:  # a family's runs are skybands down to a depth, its ring has the rest
+    for adapter in monitor.state.standing():
+        if (
+            adapter.engine is None or adapter.family
+        ):  # a family's runs are skybands down to a depth, its ring has the rest
             continue
-        names = list(home.queries)
-        lengths = [asked.length for asked in home.asked(monitor.state.unit)]
+        names = list(adapter.queries)
+        lengths = [asked.length for asked in adapter.asked(monitor.state.unit)]
         widest = lengths.index(max(lengths))
         standing = oracle._standing[names[widest]]
-        asked = [query for query in home.queries.values() if isinstance(query, TopK)]
+        asked = [query for query in adapter.queries.values() if isinstance(query, TopK)]
         largest = dataclasses.replace(asked[widest], k=max(query.k for query in asked))
         expected = [
             kept.id
             for group in standing.groups.values()
             for kept in skyband(largest, standing.valid(group.arrivals, oracle.clock))
         ]
-        serials, _ = home.engine.serials()
+        serials, _ = adapter.engine.serials()
         assert len(serials) == len(set(serials.tolist())) == len(expected), f"{where}: {len(expected)} should be kept"
         if monitor.state.options.id is not None:
-            kept = home.shelf.read("id", serials).to_pylist()
+            kept = adapter.kept_columns.read("id", serials).to_pylist()
             same_rows([{"id": id} for id in kept], [{"id": id} for id in expected], f"{where}, kept")
 
 

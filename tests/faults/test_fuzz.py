@@ -210,8 +210,8 @@ def test_nothing_is_executed(tmp_path: Path) -> None:
             pipeline_of({"queries": {"q": {"k": 1, "by": by, "window": 1}}})
     facts, parts = unpack(snapshot(next(iter(KINDS))))
     call = json.loads(json.dumps(facts))
-    for home in call["homes"]:
-        for query in home["queries"].values():
+    for adapter in call["homes"]:
+        for query in adapter["queries"].values():
             query["by"] = {"callable": f"pathlib.Path({str(trace)!r}).touch"}
     with pytest.raises(SkybandError):
         sb.Monitor.restore(pack(call, parts))

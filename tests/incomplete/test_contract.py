@@ -258,8 +258,8 @@ def test_who_is_not_dominated_is_kept(data: Any) -> None:
             kept = []
             for monitor in (lazy, exact):
                 monitor.push(scene.table(event.rows))
-                (home,) = monitor.state.homes.values()
-                kept.append(set(cast("Any", home.engine).serials()[0].tolist()))
+                (adapter,) = monitor.state.adapters.values()
+                kept.append(set(cast("Any", adapter.engine).serials()[0].tolist()))
             assert kept[1] <= kept[0]
 
 
@@ -316,7 +316,7 @@ def test_a_front_is_filled_anew(algorithm: str, window: Last) -> None:
     """Each object is worse than all before it: the best few leave one after another, and others are to be found."""
     query = TopKIncomplete(1, ["a", "b"], window, algorithm=algorithm)
     monitor = play(_scene(query, [(f"{n}", "a", 1 - n / 200, n) for n in range(110)], 37))
-    engine: Any = monitor.state.homes["p"].engine
+    engine: Any = monitor.state.adapters["p"].engine
     assert engine.facts[REFILLED if algorithm == "SWEEP" else pieces.REFILLED] > 0 or algorithm == "SLA"
 
 
@@ -395,8 +395,8 @@ def test_eaa_keeps_exactly_the_k_dominance_set(data: Any) -> None:
         rivals = {o.id for o, current, _ in instances if o.age[0] >= stamp and o.id != row.id and current > best}
         if len(rivals) < query.k:
             wanted.add(row.number)
-    home = monitor.state.homes["q0"]
-    engine: Any = home.engine
+    adapter = monitor.state.adapters["q0"]
+    engine: Any = adapter.engine
     places, _ = engine._places(np.array([0]))
     listed = engine.counters["listed"][places] == 1
     kept = engine.rows["serial"][places][listed]
@@ -468,7 +468,7 @@ def test_a_budget_bounds_what_is_kept(repeat: str | None) -> None:
     for begin in range(0, rows.num_rows, 30):
         monitor.push(rows.slice(begin, 30))
         assert monitor.stats()["queries"]["q0"]["objects"] <= 21
-        engine: Any = monitor.state.homes["q0"].engine
+        engine: Any = monitor.state.adapters["q0"].engine
         assert engine.kept.sum() <= 3 * 21
 
 

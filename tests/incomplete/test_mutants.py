@@ -138,7 +138,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "repeats: of any part": (REGISTER, 'line["part"] == p and', "True and", EITHER),
     "repeats: parts of lines before the last are forgotten": (REGISTER, 'seen |= line["seen"]', "pass", EITHER),
-    "repeats: what was judged is not undone": (
+    "repeats: what was validated is not undone": (
         REGISTER,
         'heads[home_of(log[place]["name"], log[place]["group"], len(heads) - 1)] = log[place]["older"]',
         "pass",

@@ -180,8 +180,8 @@ def play(scene: Scene) -> Monitor:
         assert (stats["arrivals"], stats["late"]) == (oracle.arrivals, oracle.late), where
         scoreless = "pair without a score"
         assert stats["rejected"].get(scoreless, 0) == oracle.rejected[scoreless], where
-        for home in monitor.state.standing():
-            home.check()
+        for adapter in monitor.state.standing():
+            adapter.check()
         for name, standing in oracle.queries.items():
             same_answers(monitor, oracle, name, standing, place, where)
     return monitor

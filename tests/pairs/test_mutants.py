@@ -122,8 +122,8 @@ MUTANTS: dict[str, Mutant] = {
     "told: a slot is not wiped": (STEPS, "band.bits[slot, j] = 0", "band.bits[slot, j] += 0", ANY),
     "waiting: nobody is called": (
         STEPS,
-        "        if affected and not quiet:\n            flush(facts, band, desk)\n",
-        "        if affected and not quiet:\n",
+        "        if affected and not net:\n            flush(facts, band, desk)\n",
+        "        if affected and not net:\n",
         ANY,
     ),
     "quiet: who is touched is saved again": (STEPS, "    views.touched[view] = 1\n", "", ANY),

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import skyband as sb
-from skyband.engines.contract import Asked
+from skyband.engines.contract import Spec
 from skyband.engines.pairs.base import Pairs
 from skyband.engines.pairs.kernels.records import CHUNK, SLOT, STAIRS, SUM, Scoring
 from skyband.engines.pairs.scase import SCASE
@@ -38,7 +38,7 @@ def small_blocks() -> Iterator[None]:
 def band_of(pairs: dict[int, float], K: int, N: int) -> tuple[SCASE, Any]:
     """An engine that holds these pairs, by age with their scores, as the paper draws them."""
     scoring = Scoring(SUM, np.zeros(1, np.int8), -1.0, 1e9)
-    engine = SCASE((Asked(K, N),), Tuning(), timed=False, quiet=False, scoring=scoring)
+    engine = SCASE((Spec(K, N),), Tuning(), timed=False, net=False, scoring=scoring)
     slots = np.zeros(len(pairs), SLOT)
     ages = sorted(pairs, key=lambda age: (pairs[age], age))
     slots["key"] = [-pairs[age] for age in ages]
@@ -69,7 +69,7 @@ def test_figure_5_a_step_has_the_score_of_one_pair_and_the_age_of_another() -> N
 def test_example_1_the_top_2_of_a_window_of_7() -> None:
     scores = {8: 1.0, 7: 2.0, 5: 3.0, 6: 4.0, 2: 5.0, 1: 6.0, 3: 7.0, 4: 8.0}
     engine, store = band_of(scores, K=8, N=99)
-    best = engine._read(store, Asked(2, 8), 100)  # valid: older members above 100 - 8, of age at most 7
+    best = engine._read(store, Spec(2, 8), 100)  # valid: older members above 100 - 8, of age at most 7
     assert (100 - best["old"]).tolist() == [7, 5]
 
 
@@ -79,7 +79,7 @@ def test_lists_tell_what_is_in_the_band(older: str) -> None:
     engine, store = band_of(scores, K=3, N=99)
     for k in (1, 2, 3):
         for n in range(1, 102):  # older members above 100 - n; that of the first comes from the band itself
-            best = engine._read(store, Asked(k, n), 100)
+            best = engine._read(store, Spec(k, n), 100)
             assert best.tolist() == store.pairs[store.pairs["old"] > 100 - n][:k].tolist()
 
 

@@ -282,14 +282,20 @@ def test_the_state_is_what_a_monitor_keeps(stream: Stream) -> None:
     for number, trigger in enumerate(stream.triggers):
         shards.trigger(trigger)
         pushed(monitor, trigger, stream.order)
-        objects = sum(int(home.engine.kept.sum()) for home in monitor.state.standing() if home.engine is not None)
+        objects = sum(
+            int(adapter.engine.kept.sum()) for adapter in monitor.state.standing() if adapter.engine is not None
+        )
         assert sum(one.totals()["objects"] for one in shards.shards_now()) == objects, f"trigger {number}"
         for family in shards.plan.families:
             if family.per:
                 alive: set[int] = set()
-                for home in monitor.state.standing():
-                    if home.groups.names == family.per and home.timed == family.timed and home.engine is not None:
-                        kept = home.engine.kept > 0 if family.timed else home.counts.max(axis=0) > 0
+                for adapter in monitor.state.standing():
+                    if (
+                        adapter.groups.names == family.per
+                        and adapter.timed == family.timed
+                        and adapter.engine is not None
+                    ):
+                        kept = adapter.engine.kept > 0 if family.timed else adapter.counts.max(axis=0) > 0
                         alive |= set(kept.nonzero()[0].tolist())
                 assert groups_in(shards, family) == len(alive), f"trigger {number}, {family}"
 

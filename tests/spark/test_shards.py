@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from engines.streams import Row, cells, examples, net, same_rows
 from skyband import Last, Linear, Monitor, Nearest, Product, Quadratic, TopK
-from skyband.engines.adapter import Standing
+from skyband.engines.adapter import Adapter
 from skyband.engines.registry import _ENGINES, APPROXIMATE, has_family
 from skyband.errors import StateError
 from skyband.spark import mappers as packing
@@ -325,7 +325,7 @@ def test_families_resume_and_change(
             same_rows(found, expected, f"trigger {number}")
         for name in monitor.queries:
             same_rows(pipeline.answer(name), cells(monitor.answer(name)), f"trigger {number}, {name}")
-        kinds.append({home.family for one in pipeline.monitors() for home in one.state.standing()})
+        kinds.append({adapter.family for one in pipeline.monitors() for adapter in one.state.standing()})
         for one in pipeline.monitors():
             one.check()
     assert all(True in kind for kind in kinds[:3])
@@ -393,9 +393,9 @@ def test_a_mapper_takes_one_query_for_a_crowd() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_leftovers() -> Iterator[None]:
-    needed = Standing.needed
+    needed = Adapter.needed
     yield
-    assert Standing.needed is needed
+    assert Adapter.needed is needed
 
 
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
@@ -428,7 +428,9 @@ def test_pruning_changes_nothing_and_prunes(k: int, emit: str, monkeypatch: pyte
             trigger = [table.filter(pa.array(now & (part == p))) for p in (0, 1)]
             found = pruning.trigger(trigger)
             with monkeypatch.context() as patch:
-                patch.setattr(Standing, "needed", lambda self, judged, *rest: np.ones(len(judged.accepted), np.bool_))
+                patch.setattr(
+                    Adapter, "needed", lambda self, validated, *rest: np.ones(len(validated.accepted), np.bool_)
+                )
                 whole = plain.trigger(trigger)
             expected = pushed(monitor, trigger, ("t", "i"))
             assert net(found) == net(whole) == net(expected), f"seed {seed}"

@@ -113,9 +113,9 @@ def test_worked_example_step_by_step() -> None:
         assert shown == {top}
         assert set(oracle.skyband()) == skyband
         assert monitor.stats()["queries"]["q0"]["objects"] == len(skyband)
-        (home,) = monitor.state.standing()
-        assert home.engine is not None
-        assert set(home.shelf.read("id", home.engine.serials()[0]).to_pylist()) == skyband
+        (adapter,) = monitor.state.standing()
+        assert adapter.engine is not None
+        assert set(adapter.kept_columns.read("id", adapter.engine.serials()[0]).to_pylist()) == skyband
 
 
 def test_worked_example_result_stream() -> None:

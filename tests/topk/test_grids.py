@@ -139,9 +139,9 @@ def test_says_what_the_skyband_says(algorithm: str, name: str, grids: None) -> N
     columns, queries, expected = case(name)
     monitor = Monitor([dataclasses.replace(query, algorithm=algorithm) for query in queries])
     assert told(monitor, columns, cuts(ROWS, np.random.default_rng(1), 60)) == expected
-    homes = monitor.state.standing()
-    assert len(homes) == 1, "they look at one window"
-    store = homes[0].engine.stores[0]  # type: ignore[union-attr]
+    adapters = monitor.state.standing()
+    assert len(adapters) == 1, "they look at one window"
+    store = adapters[0].engine.stores[0]  # type: ignore[union-attr]
     assert len(store.slots) <= 81 + 64
     if algorithm != "TSL":
         assert len(store.cells) > 2
@@ -278,7 +278,7 @@ LENT = Taste(scores=(0.0, 1.0, 2.0, 3.0, 1.5, -1.0, None), ids=("p", "q", "r", "
 @examples(5)
 @given(data=st.data())
 def test_an_answer_at_once(window: str, algorithm: str, data: st.DataObject) -> None:
-    """Queries join a window that is there: in its home, or with a copy of what they see of it; then all go on."""
+    """Queries join a window that is there: in its adapter, or with a copy of what they see of it; then all go on."""
     draw = data.draw
     if window == "until deleted" and algorithm == "SMA":
         algorithm = "TMA"

@@ -22,6 +22,7 @@ PRUNING = "engines/topk/kernels/prune.py"
 FILTERS = "engines/topk/kernels/filters.py"
 SCORING = "engines/topk/kernels/scores.py"
 BANDS = "engines/topk/base.py"
+GROUPED = "engines/grouped.py"
 BLOCK = "engines/topk/block.py"
 BUFFERED = "engines/topk/buffered.py"
 FAMILY = "engines/topk/family.py"
@@ -96,7 +97,7 @@ ODDS = ("tests/topk/test_odds.py", "-k", "limit")
 #: stay in a relaxed run (pruning.py, `stamp <= recent[0]`), deepening with objects at the old depth (ring.py, `< old`),
 #: which are in the run or dominated. `stamp <= bound` of `prune` drops nothing that `purge` has left undominated.
 #: Without its margin a limit of odds.py is wrong only where a sum is within 1e-11 of the bound.
-#: Left out, since they change only the cost: objects that die within a batch staying on the shelf until it is swept
+#: Left out, since they change only the cost: objects that die within a batch staying in the kept columns
 #: (strict.py, `alive[...] = False`), packed runs beginning at their group's start (records.py, `pack`), which side of a
 #: run is shifted (strict.py). Nothing shows: the order of queries in `SA._ordered` (changes.py sorts again), and whose
 #: answers `refit_bands` compares (only `replace` reports, and there each query is its own heir).
@@ -155,7 +156,7 @@ MUTANTS: dict[str, Listed] = {
         'if objects[i]["stamp"] > now[g] - length:',
         'if objects[i]["stamp"] >= now[g] - length:',
     ),
-    "due is not noticed at its instant": (STRICT, 'if groups[g]["due"] <= now:', 'if groups[g]["due"] < now:'),
+    "due is not new_rejections at its instant": (STRICT, 'if groups[g]["due"] <= now:', 'if groups[g]["due"] < now:'),
     "arrival and expiry are two steps": (STRICT, "now - (joint and not silent),", "now,"),
     # --- dominance
     "dominance bound k - 1": (
@@ -199,9 +200,9 @@ MUTANTS: dict[str, Listed] = {
     "refit forgets the dominated": (READING, 'if objects[i]["dom"] >= K:', 'if objects[i]["dom"] >= K + 1:', FORMS),
     # --- the clock
     "idle groups do not expire": (
-        BANDS,
-        'np.flatnonzero(self.groups["due"] <= arrivals.clock)',
-        'np.flatnonzero(self.groups["due"] < -NEVER)',
+        GROUPED,
+        'np.flatnonzero(engine.groups["due"] <= arrivals.clock)',
+        'np.flatnonzero(engine.groups["due"] < -NEVER)',
     ),
     "the clock is not carried from push to push": (
         "monitor/monitor.py",
@@ -219,9 +220,9 @@ MUTANTS: dict[str, Listed] = {
         "seen.moments",
     ),
     "no expiry after the last arrival": (
-        BANDS,
-        'visits["last"] = arrivals.clock if self.timed else',
-        'visits["last"] = arrivals.clock - 1 if self.timed else',
+        GROUPED,
+        'visits["last"] = arrivals.clock if engine.timed else',
+        'visits["last"] = arrivals.clock - 1 if engine.timed else',
     ),
     "late rows are never too late": ("engines/adapter.py", "timely = ages < max(limits)", "timely = ages >= 0"),
     "the shortest window decides what is too late": (
@@ -307,7 +308,7 @@ MUTANTS: dict[str, Listed] = {
         "numbers[: len(most)] = np.maximum(numbers[: len(most)], most)",
         "pass",
     ),
-    "expiries after the arrivals of their instant": (BANDS, 'out["instant"], "left")', 'out["instant"], "right")'),
+    "expiries after the arrivals of their instant": (GROUPED, 'out["instant"], "left")', 'out["instant"], "right")'),
     "who fails where is an answer": (BANDS, "chosen, slices = thin(chosen, slices, eligible)", "pass"),
     "null is no group of its own": (ROUTING, "if len(valid) and not valid[i]:", "if False:"),
     "distances are squares": (
@@ -355,7 +356,7 @@ MUTANTS: dict[str, Listed] = {
     ),
     "look-ahead: net changes for each arrival": (
         BLOCK,
-        "K, reach, self.quiet, hopeless)",
+        "K, reach, self.net, hopeless)",
         "K, reach, True, hopeless)",
         AHEAD_AND_BLOCK,
     ),
@@ -425,13 +426,13 @@ MUTANTS: dict[str, Listed] = {
     ),
     "snapshot: no counts": (
         "monitor/snapshot.py",
-        "array_stream(home.counts.T[order], bounds)",
-        "array_stream(0 * home.counts.T[order], bounds)",
+        "array_stream(adapter.counts.T[order], bounds)",
+        "array_stream(0 * adapter.counts.T[order], bounds)",
     ),
     "snapshot: no moments": (
         "monitor/snapshot.py",
-        "array_stream(home.moments[order], bounds)",
-        "array_stream(0 * home.moments[order], bounds)",
+        "array_stream(adapter.moments[order], bounds)",
+        "array_stream(0 * adapter.moments[order], bounds)",
         engines("SA", only="every_type"),
     ),
     "snapshot: no clock": ("monitor/snapshot.py", '"clock": state.clock', '"clock": -(2**62)'),
@@ -439,14 +440,14 @@ MUTANTS: dict[str, Listed] = {
     "snapshot: no groups": ("monitor/snapshot.py", "    if columns and len(columns[0]):\n", "    if False:\n", EMPTY),
     "snapshot: no lanes": (
         "monitor/snapshot.py",
-        '"lanes": home.lanes.tolist()',
-        '"lanes": [0] * len(home.lanes)',
+        '"lanes": adapter.lanes.tolist()',
+        '"lanes": [0] * len(adapter.lanes)',
         LATE_ROWS,
     ),
     "snapshot: no order of queries": (
         "monitor/snapshot.py",
-        '"order": list(state.homes)',
-        '"order": sorted(state.homes, reverse=True)',
+        '"order": list(state.adapters)',
+        '"order": sorted(state.adapters, reverse=True)',
     ),
     # --- what RA and PA prune
     "prune: K - 1 dominators": (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from engines.streams import examples
 from skyband import Last, Monitor, TopKUncertain, explain
-from skyband.engines.contract import Arrivals, Asked
+from skyband.engines.contract import Arrivals, Spec
 from skyband.engines.registry import load
 from skyband.engines.uncertain.csq import CompactSetQueue
 from skyband.engines.uncertain.queues import Synopsis, Tuple, by_rank, put_in
@@ -313,8 +313,8 @@ def test_windows_of_400(semantics: str, shape: str) -> None:
     keys, ps = draw.random(3000), 1 - draw.random(3000)
     keys = {"rising": np.sort(keys), "falling": -np.sort(keys), "ties": keys.round(1)}.get(shape, keys)
     ps = {"tiny": ps * 1e-2, "sure": np.where(ps < 0.3, 1.0, np.where(ps < 0.4, 1e-12, ps))}.get(shape, ps)
-    asked = Asked(7, 400, 0.25 if semantics == "pt-k" else None, semantics)
-    engines = [load("TopKUncertain", name)((asked,), Tuning(), timed=False, quiet=False) for name in ("DOM", "BS")]
+    asked = Spec(7, 400, 0.25 if semantics == "pt-k" else None, semantics)
+    engines = [load("TopKUncertain", name)((asked,), Tuning(), timed=False, net=False) for name in ("DOM", "BS")]
     for start in range(0, 3000, 250):
         here = slice(start, start + 250)
         changes = [engine.take(arrivals(keys[here], ps[here], start)) for engine in engines]

@@ -141,8 +141,8 @@ class MonitorBoard:
         stamps, scores = points_of(query, table, time)
         if time is None:
             stamps = stamps + (plane_of(self.monitor, what[0], key=key).now - table.num_rows + 1)
-        home = self.monitor.state.homes[what[0]]
-        size = self._in_window(query, home, int(home.counts.max(initial=0))) // max(home.groups.total, 1)
+        adapter = self.monitor.state.adapters[what[0]]
+        size = self._in_window(query, adapter, int(adapter.counts.max(initial=0))) // max(adapter.groups.total, 1)
         step = max(1, size // limits.POINTS)  # so that they are spread over the window
         phase = self._passed.get(what, 0)
         self._passed[what] = phase + len(stamps)
@@ -171,29 +171,29 @@ class MonitorBoard:
         return [self._summaries[name] for name in self.names]
 
     def _summary(self, name: str) -> dict[str, Any]:
-        query, home = self.monitor.queries[name], self.monitor.state.homes[name]
-        own = home.stats(name)
+        query, adapter = self.monitor.queries[name], self.monitor.state.adapters[name]
+        own = adapter.stats(name)
         return {
             "name": name,
             "kind": query.kind,
             "sql": said(query),
             "algorithm": own["algorithm"],
             "kept": own["objects"],
-            "window": max(own["objects"], self._in_window(query, home, own["arrivals"])),  # an estimate may be less
+            "window": max(own["objects"], self._in_window(query, adapter, own["arrivals"])),  # an estimate may be less
             "arrivals": own["arrivals"],
             "late": own["late"],
             "rejected": sum(own["rejected"].values()),
             "changes": self.changed[name],
-            "groups": home.groups.total if query.per_columns else None,
+            "groups": adapter.groups.total if query.per_columns else None,
         }
 
-    def _in_window(self, query: Query, home: Any, arrived: int) -> int:
+    def _in_window(self, query: Query, adapter: Any, arrived: int) -> int:
         """Objects in the window, all groups; of time windows about."""
         window = query.window
         if not isinstance(window, Last):
             return arrived
         if window.count is not None:
-            return int(np.minimum(home.counts[0], window.count).sum())
+            return int(np.minimum(adapter.counts[0], window.count).sum())
         if not self._pace:
             return 0
         gone = self._pace[-1][0] - window.length(self.monitor.state.unit)
@@ -211,8 +211,8 @@ class MonitorBoard:
     def detail(self, name: str, group: int | None) -> dict[str, Any]:
         """One query: its answer and its plane, in one group (None: the one with most arrivals)."""
         query = self.monitor.queries[name]
-        if query.per_columns and group is None and self.monitor.state.homes[name].groups.total:
-            group = int(self.monitor.state.homes[name].counts[0][: limits.GROUPS].argmax())
+        if query.per_columns and group is None and self.monitor.state.adapters[name].groups.total:
+            group = int(self.monitor.state.adapters[name].counts[0][: limits.GROUPS].argmax())
         key = self._key(name, group)
         return {
             "name": name,
@@ -225,13 +225,13 @@ class MonitorBoard:
 
     def _key(self, name: str, group: int | None) -> tuple[Any, ...] | None:
         """The values of the `per` columns of a group, by its number."""
-        groups = self.monitor.state.homes[name].groups
+        groups = self.monitor.state.adapters[name].groups
         if group is None or not groups.names or not groups.columns or not 0 <= group < groups.total:
             return None
         return tuple(column.take(np.array([group])).to_pylist()[0] for column in groups.columns)
 
     def _groups(self, name: str) -> list[tuple[Any, ...]]:
-        groups = self.monitor.state.homes[name].groups
+        groups = self.monitor.state.adapters[name].groups
         if not groups.names or not groups.columns:
             return []
         first = np.arange(min(limits.GROUPS, groups.total))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Asked, Ints, Ranked
+from skyband.engines.contract import Answer, Ints, Spec
 from skyband.errors import StateError
 
 Records = NDArray[Any]
@@ -21,7 +21,7 @@ def runs(objects: Records, groups: Records, chosen: Ints) -> Records:
     return found
 
 
-def best_of(groups: Ints, kept: list[tuple[Records, Ints]], asked: Asked, now: Ints) -> Ranked:
+def best_of(groups: Ints, kept: list[tuple[Records, Ints]], asked: Spec, now: Ints) -> Answer:
     """The answers of these groups from several sets of records, each by group with its sizes; some may be in two."""
     codes = np.concatenate([np.repeat(groups, sizes) for _, sizes in kept])
     key, stamp, serial = (np.concatenate([records[name] for records, _ in kept]) for name in ("key", "stamp", "serial"))
@@ -32,7 +32,7 @@ def best_of(groups: Ints, kept: list[tuple[Records, Ints]], asked: Asked, now: I
     starts = np.searchsorted(codes[order], codes[order])
     rank = np.arange(1, len(order) + 1) - starts
     order, rank = order[rank <= asked.k], rank[rank <= asked.k]
-    return Ranked(group=codes[order], rank=rank, stamp=stamp[order], serial=serial[order], key=key[order])
+    return Answer(group=codes[order], rank=rank, stamp=stamp[order], serial=serial[order], key=key[order])
 
 
 def unplaced(groups: Records) -> Records:

@@ -22,7 +22,7 @@ NEVER = np.iinfo(np.int64).max  # objects stay until they are deleted
 
 
 @dataclass(frozen=True)
-class Asked:
+class Spec:
     """One query as an engine sees it: how many, over how long a window (arrivals, or units of time)."""
 
     k: int
@@ -61,7 +61,7 @@ class Arrivals:
     total: int  # groups known so far
     attributes: tuple[Floats, ...] | None = None  # of a family, instead of keys
     told: bool = True  # is anything told of objects but their numbers: then `alive` is wanted
-    more: bool = False  # reports of a quiet engine can wait: the batch goes on with the next arrivals
+    more: bool = False  # reports of a net engine can wait: the batch goes on with the next arrivals
     names: Ints | None = None  # ids as codes, where objects are deleted by them; ids or alternatives as 64-bit keys
     named: Bools | None = None  # who has such a key; None: all
     deletes: Bools | None = None  # these rows are no arrivals: they delete an id
@@ -97,14 +97,14 @@ class Changes:
     diff: NDArray[np.int8]
     first: Bools
     alive: Bools  # per row of the batch: is the object still kept
-    mate: Ints | None = None  # of pairs: the serial of the older member (`serial` is the newer's)
-    mate_stamp: Ints | None = None
+    older: Ints | None = None  # of pairs: the serial of the older member (`serial` is the newer's)
+    older_stamp: Ints | None = None
     rank: Ints | None = None  # the rank held, where that is part of the answer; 0: none
     probability: Floats | None = None
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Answer:
     """An answer: groups in order, each best first."""
 
     group: Ints
@@ -112,8 +112,8 @@ class Ranked:
     stamp: Ints
     serial: Ints
     key: Floats
-    mate: Ints | None = None  # as in `Changes`
-    mate_stamp: Ints | None = None
+    older: Ints | None = None  # as in `Changes`
+    older_stamp: Ints | None = None
     probability: Floats | None = None
 
 
@@ -121,23 +121,23 @@ class Engine(Protocol):
     name: str
     held: NDArray[Any]  # changes of a batch that goes on
 
-    def __init__(self, asked: tuple[Asked, ...], tuning: Tuning, *, timed: bool, quiet: bool, **more: Any) -> None: ...
+    def __init__(self, asked: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool, **more: Any) -> None: ...
 
     @staticmethod
-    def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
+    def needed(arrivals: Arrivals, asked: tuple[Spec, ...], *, net: bool) -> Bools:
         """Which arrivals of a part of a batch can matter for time windows, whatever else arrives with them."""
 
     def take(self, arrivals: Arrivals) -> Changes:
         """Take a batch of arrivals; return the changes of the answers."""
 
-    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
         """The current answers of these groups (None: all) to `asked`, which must fit into the given query.
 
         `now` per group: number or clock.
         """
 
-    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
-        """Serve other queries that fit into the present ones; `heirs`: which of these each goes on from."""
+    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
+        """Serve other queries that fit into the present ones; `predecessors`: which of these each goes on from."""
 
     def snapshot(self, groups: Ints) -> dict[str, tuple[NDArray[Any], Ints]]:
         """The state of these groups: flat arrays in their order, each with its number of entries per group."""

@@ -1,17 +1,21 @@
-"""Which home a query gets: one class for each kind of query, one for engines that keep the window."""
+"""Which adapter a query gets: one class for each kind of query, one for engines that keep the window."""
 
 from __future__ import annotations
 
-from skyband.engines.adapter import Standing
-from skyband.engines.incomplete.adapter import Combining
-from skyband.engines.pairs.adapter import Pairing
+from skyband.engines.adapter import Adapter
+from skyband.engines.incomplete.adapter import IncompleteAdapter
+from skyband.engines.pairs.adapter import PairsAdapter
 from skyband.engines.registry import WINDOWED
-from skyband.engines.topk.window_adapter import Keeping
-from skyband.engines.uncertain.adapter import Doubting
+from skyband.engines.topk.window_adapter import WindowAdapter
+from skyband.engines.uncertain.adapter import UncertainAdapter
 from skyband.query.kinds import Query
 
-_HOMES: dict[str, type[Standing]] = {"TopKPairs": Pairing, "TopKIncomplete": Combining, "TopKUncertain": Doubting}
+_ADAPTERS: dict[str, type[Adapter]] = {
+    "TopKPairs": PairsAdapter,
+    "TopKIncomplete": IncompleteAdapter,
+    "TopKUncertain": UncertainAdapter,
+}
 
 
-def home_class(query: Query, algorithm: str) -> type[Standing]:
-    return Keeping if algorithm in WINDOWED else _HOMES.get(query.kind, Standing)
+def adapter_class(query: Query, algorithm: str) -> type[Adapter]:
+    return WindowAdapter if algorithm in WINDOWED else _ADAPTERS.get(query.kind, Adapter)

@@ -1,4 +1,4 @@
-"""What a home tells: the engine's changes and answers as columns."""
+"""What an adapter tells: the engine's changes and answers as columns."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Asked, Changes, Engine, Ranked
+from skyband.engines.contract import Answer, Changes, Engine, Spec
 from skyband.query.options import Options
 from skyband.query.scoring import Nearest
 from skyband.tables.changes import of_pair
-from skyband.tables.columns import Shelf, lent
+from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import from_times
 from skyband.tables.push import BEGINNING, Push
@@ -44,7 +44,7 @@ class Reporting:
     lanes: Ints  # of each query
     moments: Ints  # count windows: the time of each group's last arrival
     stepped: Ints  # while a batch with deletions goes on: of each group's last step
-    shelf: Shelf
+    kept_columns: KeptColumns
     engine: Engine | None
 
     @property
@@ -52,7 +52,7 @@ class Reporting:
         """Are its objects deleted by id?"""
         raise NotImplementedError
 
-    def asked(self, unit: int | None) -> tuple[Asked, ...]:
+    def asked(self, unit: int | None) -> tuple[Spec, ...]:
         """The queries as the engine sees them."""
         raise NotImplementedError
 
@@ -81,16 +81,16 @@ class Reporting:
         columns = {
             "query": changes.query,
             **self._keys(changes.group),
-            "at": lent(at),
-            "score": lent(self.reported(changes.key)),
-            "diff": lent(changes.diff),
-            "first": lent(changes.first),
+            "at": as_arrow(at),
+            "score": as_arrow(self.reported(changes.key)),
+            "diff": as_arrow(changes.diff),
+            "first": as_arrow(changes.first),
             **self._doubts(changes),
         }
         if changes.rank is not None:
             columns["rank"] = _but_for(changes.rank, changes.rank == 0)
         if self.options.time is not None:
-            type_ = told["time"].type if told else self.shelf.columns["time"].type
+            type_ = told["time"].type if told else self.kept_columns.columns["time"].type
             columns["time"] = from_times(when, type_)
         return columns | self._members(changes, ("id", *self.options.kept), lanes, told, first)
 
@@ -98,17 +98,17 @@ class Reporting:
         """The `per` columns of these groups."""
         return {name: kept.take(groups) for name, kept in zip(self.groups.names, self.groups.columns, strict=False)}
 
-    def _doubts(self, of: Changes | Ranked) -> dict[str, Any]:
-        return {} if of.probability is None else {"probability": lent(of.probability)}
+    def _doubts(self, of: Changes | Answer) -> dict[str, Any]:
+        return {} if of.probability is None else {"probability": as_arrow(of.probability)}
 
     def _members(
-        self, of: Changes | Ranked, names: tuple[str, ...], lanes: Ints, told: dict[str, Any] | None, first: int
+        self, of: Changes | Answer, names: tuple[str, ...], lanes: Ints, told: dict[str, Any] | None, first: int
     ) -> dict[str, Any]:
         """What is told of these objects, or of both members of these pairs."""
         newer = Objects(of.serial, of.stamp)
-        if of.mate is None or of.mate_stamp is None:
+        if of.older is None or of.older_stamp is None:
             return {name: self._told(name, newer, lanes, told, first) for name in names}
-        columns, older = {}, Objects(of.mate, of.mate_stamp)
+        columns, older = {}, Objects(of.older, of.older_stamp)
         for name in names:
             a, b = of_pair(name)
             columns[a] = self._told(name, older, lanes, told, first)
@@ -119,12 +119,14 @@ class Reporting:
         """What is told of these objects; ids that nobody named are their own numbers."""
         fresh = told or {}
         if name != "id" or self.options.id is not None:
-            return self.shelf.read(name, of.serial, fresh.get(name), first)
+            return self.kept_columns.read(name, of.serial, fresh.get(name), first)
         if not self.timed:
-            return lent(of.stamp)
+            return as_arrow(of.stamp)
         columns = [f"number{lane}" for lane in range(len(self.lengths))]
-        found = [self.shelf.read(column, of.serial, fresh.get(column), first).cast(pa.int64()) for column in columns]
-        return lent(np.stack([np.asarray(numbers) for numbers in found])[lanes, np.arange(len(of.serial))])
+        found = [
+            self.kept_columns.read(column, of.serial, fresh.get(column), first).cast(pa.int64()) for column in columns
+        ]
+        return as_arrow(np.stack([np.asarray(numbers) for numbers in found])[lanes, np.arange(len(of.serial))])
 
     def _at_rest(
         self, changes: Changes, clock: int, moments: Ints | None = None, *, deleted: bool = False
@@ -154,7 +156,7 @@ class Reporting:
         """Per group: the clock, or the number of the last arrival."""
         return np.full(self.groups.total, clock) if self.timed else wider(self.counts, self.groups.total)[0] - 1
 
-    def answer(self, name: str, asked: Asked, clock: int, groups: Ints | None) -> dict[str, Any]:
+    def answer(self, name: str, asked: Spec, clock: int, groups: Ints | None) -> dict[str, Any]:
         """The current answers of these groups (None: all) as columns."""
         if self.engine is None:
             return {}
@@ -162,8 +164,8 @@ class Reporting:
         ranked = self.engine.answer(query, asked, self.now(clock), groups)
         columns = {
             **self._keys(ranked.group),
-            "rank": lent(ranked.rank),
-            "score": lent(self.reported(ranked.key)),
+            "rank": as_arrow(ranked.rank),
+            "score": as_arrow(self.reported(ranked.key)),
             **self._doubts(ranked),
         }
         lanes = np.full(len(ranked.serial), self.lanes[query])
@@ -171,7 +173,7 @@ class Reporting:
             columns["time"] = self._told("time", Objects(ranked.serial, ranked.stamp), lanes, None, 0)
         return columns | self._members(ranked, ("id", *self.options.kept), lanes, None, 0)
 
-    def farewell(
+    def retract(
         self, name: str, unit: int | None, clock: int, groups: Ints | None = None, when: Ints | None = None
     ) -> dict[str, Any]:
         """The whole answer of a query leaves, in these groups (None: all), at their moments if they have one."""
@@ -191,14 +193,14 @@ class Reporting:
             diff=np.full(size, -1, np.int8),
             first=np.zeros(size, np.bool_),
             alive=np.empty(0, np.bool_),
-            mate=ranked.mate,
-            mate_stamp=ranked.mate_stamp,
+            older=ranked.older,
+            older_stamp=ranked.older_stamp,
             rank=self._held_ranks(query, unit, ranked),
             probability=ranked.probability,
         )
         return self._at_rest(changes, clock, when) if size else {}
 
-    def _held_ranks(self, query: int, unit: int | None, ranked: Ranked) -> Ints | None:
+    def _held_ranks(self, query: int, unit: int | None, ranked: Answer) -> Ints | None:
         """Where the rank is part of the answer: the ranks held."""
         return ranked.rank if self.asked(unit)[query].semantics == "u-kranks" else None
 

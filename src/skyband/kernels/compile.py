@@ -104,7 +104,7 @@ def uncounted_kernel(function: F) -> F:
 
 @contextmanager
 def announced() -> Iterator[None]:
-    """Say on stderr that kernels are being compiled, if the block takes long enough to be noticed."""
+    """Say on stderr that kernels are being compiled, if the block takes long enough to be new_rejections."""
     line = "skyband: compiling kernels, once for this version and machine (10 to 30 s) ...\n"
     timer = threading.Timer(1.5, sys.stderr.write, [line])
     timer.daemon = True

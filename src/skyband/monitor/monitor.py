@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Standing, asked_of
-from skyband.engines.topk.window_adapter import Keeping
+from skyband.engines.adapter import Adapter, spec_of
+from skyband.engines.topk.window_adapter import WindowAdapter
 from skyband.errors import BatchError, QueryError
 from skyband.monitor.queries import Roster
 from skyband.monitor.snapshot import load, save
@@ -24,7 +24,7 @@ from skyband.tables.changes import answer_names, answer_table, column_types
 from skyband.tables.columns import plain
 from skyband.tables.input import Batch, announce, conform, instant, is_time, time_unit, times, to_table
 from skyband.tables.push import BEGINNING, Push, what_rows_do
-from skyband.tables.scores import Judged, Scored
+from skyband.tables.scores import Scored, Validated
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -62,7 +62,7 @@ class Monitor(Roster):
         op: str | None = None,
     ) -> None:
         self.state = State(Options(id, time, part, value, keep, emit, late, invalid, op))
-        fresh: dict[Any, Standing] = {}
+        fresh: dict[Any, Adapter] = {}
         for name, query in named(queries).items():
             self._add(name, query, fresh)
 
@@ -78,13 +78,13 @@ class Monitor(Roster):
         if not given.table.num_columns and not given.rows:
             return self._reach(to, more)
         self._gather()
-        self._split(lambda home: home.is_wild(given))
+        self._split(lambda adapter: adapter.is_wild(given))
         seen = self.examine(given)
         clock = self._clock(seen.types)
         goal = clock if to is None else max(clock, self._moment(to, seen.types))
-        if given.rows and any(home.judges_again for home in seen.standing):
+        if given.rows and any(adapter.revalidates for adapter in seen.standing):
             seen = self._judge_again(given, seen, clock, goal, more)
-        self.raise_invalid(seen.judged, "row {}".format)
+        self.raise_invalid(seen.validated, "row {}".format)
 
         self.state.types = seen.types  # from here on nothing fails
         self._count_rejected(seen)
@@ -92,8 +92,8 @@ class Monitor(Roster):
             return self._move(goal, more)
         push = self._push(given, seen, clock, goal, more)
         with self._first_time(seen.standing):
-            for home in seen.standing:
-                home.start(self.state.unit)
+            for adapter in seen.standing:
+                adapter.start(self.state.unit)
             pieces = self._take(push, seen)
         self.state.clock, self.state.ahead = push.clock, None
         self.state.serial += given.rows
@@ -113,17 +113,17 @@ class Monitor(Roster):
         A row that all reject moves no clock, and the clock tells which earlier rows are still valid: judge until
         nothing changes, which is sooner with each round, as the first wrong row is right after it.
         """
-        codes, alone = self._codes(given, seen), seen.judged
+        codes, alone = self._codes(given, seen), seen.validated
         unit = None if seen.moments is None else time_unit(seen.told["time"].type)
         while True:
             push = self._push(given, seen, clock, goal, more)
-            judged = [
-                home.judge_again(push, one, codes[id(home.groups)], unit) if home.judges_again else one
-                for home, one in zip(seen.standing, alone, strict=True)
+            validated = [
+                adapter.revalidate(push, one, codes[id(adapter.groups)], unit) if adapter.revalidates else one
+                for adapter, one in zip(seen.standing, alone, strict=True)
             ]
-            accepted = _any(judged, given.rows)
+            accepted = _any(validated, given.rows)
             settled = bool((accepted == seen.accepted).all())
-            seen = replace(seen, judged=judged, accepted=accepted)
+            seen = replace(seen, validated=validated, accepted=accepted)
             if settled:
                 return seen
 
@@ -156,18 +156,22 @@ class Monitor(Roster):
         self.state.clock = clock
         if self.state.options.time in self.state.types:
             self.state.ahead = None
-        standing = [home for home in self.state.standing() if home.engine is not None]
+        standing = [adapter for adapter in self.state.standing() if adapter.engine is not None]
         none = None if self.state.options.time is None else np.empty(0, np.int64)
         nothing = {
             role: pa.nulls(0, self.state.types.get(name, pa.null())) for role, name in self.state.options.roles.items()
         }
         empty = Push(Batch(pa.table({})), self.state.serial, nothing, none, none, clock, more)
-        return self._changes([home.expire(empty) for home in standing], standing)
+        return self._changes([adapter.expire(empty) for adapter in standing], standing)
 
     def delete(self, ids: Iterable[Any]) -> Any:
         """Delete objects of UntilDeleted queries by id, one step each; unknown ids are counted."""
-        homes = [home for home in self.state.standing() if isinstance(home, Keeping) and home.ids is not None]
-        if not homes:
+        adapters = [
+            adapter
+            for adapter in self.state.standing()
+            if isinstance(adapter, WindowAdapter) and adapter.ids is not None
+        ]
+        if not adapters:
             raise QueryError(
                 "delete is for queries over UntilDeleted(), and none is standing: "
                 "objects of Last(...) leave by themselves."
@@ -178,13 +182,13 @@ class Monitor(Roster):
         column, known = self._ids(given), np.zeros(len(given), np.bool_)
         nothing = Push(Batch(pa.table({})), self.state.serial, {}, None, None, self.state.clock)
         pieces = []
-        for home in homes:
-            piece, found = home.delete(column, nothing)
+        for adapter in adapters:
+            piece, found = adapter.delete(column, nothing)
             pieces.append(piece)
             known |= found
         if not known.all():
             self._count({"unknown id": int((~known).sum())})
-        return self._changes(pieces, homes)
+        return self._changes(pieces, adapters)
 
     def _ids(self, ids: list[Any]) -> Any:
         """Ids as a column of the type that they have."""
@@ -222,24 +226,27 @@ class Monitor(Roster):
                 )
             else:
                 unit = time_unit(told["time"].type)
-                lengths = [asked.length for home in standing if home.timed for asked in home.asked(unit)]
+                lengths = [asked.length for adapter in standing if adapter.timed for asked in adapter.asked(unit)]
                 moments, null, far = times(told["time"], max(lengths, default=0))
                 untimely = {"time is null": null, "time is out of range": far}
         cache: dict[Any, Scored] = {}
-        judged = [home.judge(given, cache, untimely) for home in standing]
+        validated = [adapter.validate(given, cache, untimely) for adapter in standing]
         deletes = None
         if self.state.options.op is not None:
             deletes, other = what_rows_do(read(self.state.options.op))
-            judged = [home.set_apart(one, deletes, other, untimely) for home, one in zip(standing, judged, strict=True)]
-        per = {name: read(name) for home in standing for name in home.groups.names}
-        inputs = {name: read(name) for home in standing for name in home.reads(given)}
-        return Seen(standing, judged, _any(judged, given.rows), types, told, per, moments, deletes, inputs)
+            validated = [
+                adapter.set_apart(one, deletes, other, untimely)
+                for adapter, one in zip(standing, validated, strict=True)
+            ]
+        per = {name: read(name) for adapter in standing for name in adapter.groups.names}
+        inputs = {name: read(name) for adapter in standing for name in adapter.reads(given)}
+        return Seen(standing, validated, _any(validated, given.rows), types, told, per, moments, deletes, inputs)
 
-    def raise_invalid(self, judged: list[Judged], name: Callable[[int], str]) -> None:
+    def raise_invalid(self, validated: list[Validated], name: Callable[[int], str]) -> None:
         """With invalid="raise": complain about the first bad row, under the name that it is given here."""
         if self.state.options.invalid != "raise":
             return
-        bad = [(int(rows.argmax()), reason) for one in judged for reason, rows in one.scored.rejected.items()]
+        bad = [(int(rows.argmax()), reason) for one in validated for reason, rows in one.scored.rejected.items()]
         if bad:
             row, reason = min(bad)
             raise BatchError(f'{name(row)}: {reason}. Nothing was pushed; mend the row, or use invalid="reject".')
@@ -255,9 +262,9 @@ class Monitor(Roster):
         type_ = types.get(self.state.options.time)
         return BEGINNING if type_ is None else instant(to, type_)
 
-    def _first_time(self, standing: list[Standing]) -> AbstractContextManager[None]:
+    def _first_time(self, standing: list[Adapter]) -> AbstractContextManager[None]:
         """Engines start with their first arrivals, which say what a unit of time is; kernels may be compiled then."""
-        if all(home.engine is not None for home in standing):
+        if all(adapter.engine is not None for adapter in standing):
             return nullcontext()
         from skyband.kernels.compile import announced
 
@@ -266,8 +273,8 @@ class Monitor(Roster):
     def _count_rejected(self, seen: Seen) -> None:
         """Per query, and once per row and reason for the whole."""
         rejected: dict[str, Bools] = {}
-        for home, one in zip(seen.standing, seen.judged, strict=True):
-            home.count_rejected(one)
+        for adapter, one in zip(seen.standing, seen.validated, strict=True):
+            adapter.count_rejected(one)
             for reason, rows in one.scored.rejected.items():
                 rejected[reason] = rejected[reason] | rows if reason in rejected else rows
         self._count({reason: int(rows.sum()) for reason, rows in rejected.items()})
@@ -275,8 +282,8 @@ class Monitor(Roster):
     def _codes(self, given: Batch, seen: Seen) -> dict[int, Ints]:
         """The groups of the rows that are accepted, by their `per`."""
         codes: dict[int, Ints] = {}
-        for groups in {id(home.groups): home.groups for home in seen.standing}.values():
-            mine = [one for home, one in zip(seen.standing, seen.judged, strict=True) if home.groups is groups]
+        for groups in {id(adapter.groups): adapter.groups for adapter in seen.standing}.values():
+            mine = [one for adapter, one in zip(seen.standing, seen.validated, strict=True) if adapter.groups is groups]
             wanted = _any(mine, given.rows)
             codes[id(groups)] = groups.codes_where(wanted, [seen.per[name] for name in groups.names])
         return codes
@@ -284,21 +291,25 @@ class Monitor(Roster):
     def _take(self, push: Push, seen: Seen) -> list[dict[str, Any]]:
         codes = self._codes(push.batch, seen)
         pieces, arrived, late = [], np.zeros(push.batch.rows, np.bool_), np.zeros(push.batch.rows, np.bool_)
-        for home, one in zip(seen.standing, seen.judged, strict=True):
-            piece, came, dropped = home.take(push, one, codes[id(home.groups)])
+        for adapter, one in zip(seen.standing, seen.validated, strict=True):
+            piece, came, dropped = adapter.take(push, one, codes[id(adapter.groups)])
             pieces.append(piece)
             arrived |= came
             late |= dropped
-            self._count(home.noticed())
+            self._count(adapter.new_rejections())
         self.state.counters["arrivals"] += int(arrived.sum())
         self.state.counters["late"] += int(late.sum())
         if push.deletes is not None:
             self._count_unknown(seen.standing)
         return pieces
 
-    def _count_unknown(self, standing: list[Standing]) -> None:
+    def _count_unknown(self, standing: list[Adapter]) -> None:
         """Rows that were to delete an id which no query has."""
-        unknown = [set(home.machine.unknown) for home in standing if isinstance(home, Keeping) and home.ids is not None]
+        unknown = [
+            set(adapter.machine.unknown)
+            for adapter in standing
+            if isinstance(adapter, WindowAdapter) and adapter.ids is not None
+        ]
         if unknown and (count := len(set.intersection(*unknown))):
             self._count({"unknown id": count})
 
@@ -312,14 +323,14 @@ class Monitor(Roster):
     def answer(self, name: str | None = None, *, key: Any = None, k: int | None = None, window: Any = None) -> Any:
         """The current answer, best first; of one group with `key`, of a smaller k or window when asked."""
         if name is None:
-            if len(self.state.homes) != 1:
-                raise QueryError(f"name the query: {', '.join(self.state.homes) or 'none is standing'}.")
-            name = next(iter(self.state.homes))
-        home = self._home(name)
-        query = home.queries[name].smaller(k, window)
-        if home.algorithm == "PA" and query.window != home.queries[name].window:
+            if len(self.state.adapters) != 1:
+                raise QueryError(f"name the query: {', '.join(self.state.adapters) or 'none is standing'}.")
+            name = next(iter(self.state.adapters))
+        adapter = self._adapter(name)
+        query = adapter.queries[name].smaller(k, window)
+        if adapter.algorithm == "PA" and query.window != adapter.queries[name].window:
             raise QueryError(
-                f"{name}: PA keeps only what its own window {home.queries[name].window!r} needs, so it cannot "
+                f"{name}: PA keeps only what its own window {adapter.queries[name].window!r} needs, so it cannot "
                 f"answer for {query.window!r}. Ask without window=, or use an exact algorithm, such as BLOCK."
             )
         chosen: Ints | None = None
@@ -330,23 +341,25 @@ class Monitor(Roster):
                 raise QueryError(
                     f"{name} has {len(per)} `per` columns {list(per)}, but key={key!r} gives {len(values)} values."
                 )
-            found = home.groups.find(values)
+            found = adapter.groups.find(values)
             chosen = np.empty(0, np.int64) if found is None else np.array([found])
         return self._answer(name, query, chosen)
 
     def answer_among(self, name: str, groups: Any, but: Ints) -> Any:
         """The current answers of the groups in a table of known values of the `per` columns, but for those codes."""
-        home = self._home(name)
-        columns = [plain(groups.column(column)) for column in home.groups.names]
-        return self._answer(name, home.queries[name], np.setdiff1d(home.groups.codes(columns, groups.num_rows), but))
+        adapter = self._adapter(name)
+        columns = [plain(groups.column(column)) for column in adapter.groups.names]
+        return self._answer(
+            name, adapter.queries[name], np.setdiff1d(adapter.groups.codes(columns, groups.num_rows), but)
+        )
 
     def _answer(self, name: str, query: Query, groups: Ints | None) -> Any:
-        home, options = self._home(name), self.state.options
+        adapter, options = self._adapter(name), self.state.options
         types = column_types(answer_names([query], options.kept, options.time is not None), self._told_types())
-        if home.engine is None:
+        if adapter.engine is None:
             return answer_table({}, types)
-        asked = asked_of(query, self.state.unit)
-        return answer_table(home.answer(name, asked, self.state.clock, groups), types)
+        asked = spec_of(query, self.state.unit)
+        return answer_table(adapter.answer(name, asked, self.state.clock, groups), types)
 
     def stats(self) -> dict[str, Any]:
         """Counts of rows (arrivals of any query, late ones dropped by any, rejected by reason), and per query."""
@@ -354,7 +367,7 @@ class Monitor(Roster):
             "arrivals": self.state.counters["arrivals"],
             "late": self.state.counters["late"],
             "rejected": dict(self.state.counters["rejected"]),
-            "queries": {name: home.stats(name) for name, home in self.state.homes.items()},
+            "queries": {name: adapter.stats(name) for name, adapter in self.state.adapters.items()},
         }
 
     def snapshot(self) -> bytes:
@@ -376,16 +389,16 @@ class Monitor(Roster):
         monitor.state = state
         return monitor
 
-    def part_with(self, groups: Ints, when: Ints) -> Any:
+    def retract_groups(self, groups: Ints, when: Ints) -> Any:
         """The whole answers of these groups of count windows leave; `when`: the moment, for each group there is."""
-        standing = [(home, name) for home in self.state.standing() for name in home.queries]
-        pieces = [home.farewell(name, self.state.unit, self.state.clock, groups, when) for home, name in standing]
-        return self._changes(pieces, [home for home, _ in standing])
+        standing = [(adapter, name) for adapter in self.state.standing() for name in adapter.queries]
+        pieces = [adapter.retract(name, self.state.unit, self.state.clock, groups, when) for adapter, name in standing]
+        return self._changes(pieces, [adapter for adapter, _ in standing])
 
     def check(self) -> None:
         """Assert every invariant of the engines (tests call it)."""
-        for home in self.state.standing():
-            home.check()
+        for adapter in self.state.standing():
+            adapter.check()
 
     def __repr__(self) -> str:
         return f"Monitor({self.queries!r})"
@@ -394,9 +407,9 @@ class Monitor(Roster):
         return monitor_html(self)
 
 
-def _any(judged: Iterable[Judged], rows: int) -> Bools:
+def _any(validated: Iterable[Validated], rows: int) -> Bools:
     """The rows that at least one set of queries accepts."""
-    each = [one.accepted for one in judged]
+    each = [one.accepted for one in validated]
     accepted = each[0] if each else np.zeros(rows, np.bool_)
     for more in each[1:]:
         accepted = accepted | more

@@ -1,4 +1,4 @@
-"""Queries come and go: which home each one gets, and what they share."""
+"""Queries come and go: which adapter each one gets, and what they share."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Standing
-from skyband.engines.kinds import home_class
+from skyband.engines.adapter import Adapter
+from skyband.engines.kinds import adapter_class
 from skyband.engines.registry import MANY, choose
 from skyband.engines.topk.scorings import auto_key, family_key, window_key
-from skyband.engines.topk.window_adapter import Keeping, donor_of
+from skyband.engines.topk.window_adapter import WindowAdapter, donor_of
 from skyband.errors import QueryError
 from skyband.monitor.state import State
 from skyband.query.kinds import Above, Query, TopK, TopKIncomplete
 from skyband.query.windows import Last, UntilDeleted
-from skyband.tables.changes import Roll, change_names, change_table, column_types, of_pair
+from skyband.tables.changes import QueryNames, change_names, change_table, column_types, of_pair
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
 
@@ -33,7 +33,7 @@ class Roster:
     @property
     def queries(self) -> dict[str, Query]:
         """The standing queries by name, in order of registration."""
-        return {name: home.queries[name] for name, home in self.state.homes.items()}
+        return {name: adapter.queries[name] for name, adapter in self.state.adapters.items()}
 
     def add(self, name: str, query: Query, *, from_window: bool = False) -> Any:
         """Add a standing query. It sees only later arrivals, and goes on with the numbers.
@@ -47,10 +47,10 @@ class Roster:
         asked = self._checked(name, query)
         if not isinstance(asked, TopK | Above):
             raise QueryError(f"{name}: from_window is for TopK and Above. Add {asked.kind} without it.")
-        lenders = [home for home in self.state.standing() if isinstance(home, Keeping)]
-        able = [home for home in lenders if home.can_lend(asked, self.state.unit)]
+        lenders = [adapter for adapter in self.state.standing() if isinstance(adapter, WindowAdapter)]
+        able = [adapter for adapter in lenders if adapter.can_lend(asked, self.state.unit)]
         if asked.algorithm != "auto":
-            able = [home for home in able if home.algorithm == choose(asked)] or able
+            able = [adapter for adapter in able if adapter.algorithm == choose(asked)] or able
         if not able:
             raise QueryError(
                 f"{name}: no standing query keeps a window that this one could look at: the same columns, `per` and "
@@ -58,38 +58,38 @@ class Roster:
                 "from_window, or let such a query stand first."
             )
         algorithm = able[0].algorithm if asked.algorithm == "auto" else choose(asked)
-        home = self._beside(able[0], name, asked, algorithm)
-        piece = home.join(name, asked, self.state.unit, self.state.clock, {})
-        self.state.homes[name] = home
-        return self._changes([piece], [home])
+        adapter = self._beside(able[0], name, asked, algorithm)
+        piece = adapter.join(name, asked, self.state.unit, self.state.clock, {})
+        self.state.adapters[name] = adapter
+        return self._changes([piece], [adapter])
 
-    def _beside(self, donor: Keeping, name: str, query: TopK | Above, algorithm: str) -> Keeping:
-        """The donor's home if the query can live there, else one with a copy of its window."""
+    def _beside(self, donor: WindowAdapter, name: str, query: TopK | Above, algorithm: str) -> WindowAdapter:
+        """The donor's adapter if the query can live there, else one with a copy of its window."""
         if window_key(query, algorithm) == window_key(donor.example, donor.algorithm):
             return donor
         return donor.offshoot(name, query, algorithm, self.state.unit, self.state.clock)
 
-    def _fresh(self) -> dict[Any, Standing]:
-        """The homes where nothing has arrived yet, by what their queries share."""
-        self._split(lambda home: home.family and not home.keeps and home.engine is None)
-        return {home.key(home.example): home for home in self.state.standing() if home.is_fresh}
+    def _fresh(self) -> dict[Any, Adapter]:
+        """The adapters where nothing has arrived yet, by what their queries share."""
+        self._split(lambda adapter: adapter.family and not adapter.keeps and adapter.engine is None)
+        return {adapter.key(adapter.example): adapter for adapter in self.state.standing() if adapter.is_fresh}
 
-    def judge_apart(self, but: Container[str] = ()) -> None:
+    def validate_apart(self, but: Container[str] = ()) -> None:
         """Before the first arrival: each query judges rows by its own score, except for these."""
-        self._split(lambda home: home.keeps and not any(name in but for name in home.queries))
+        self._split(lambda adapter: adapter.keeps and not any(name in but for name in adapter.queries))
 
     def expect(self, batches: Iterable[Any]) -> None:
         """Tables that will come in slices of one batch: what must part because of them parts before."""
         self._gather()
         for table in batches:
             given = Batch(table)
-            self._split(lambda home, given=given: home.is_wild(given))  # type: ignore[misc]
+            self._split(lambda adapter, given=given: adapter.is_wild(given))  # type: ignore[misc]
 
-    def _split(self, which: Callable[[Standing], bool]) -> None:
+    def _split(self, which: Callable[[Adapter], bool]) -> None:
         """Families whose queries must go their own ways."""
         for family in filter(which, self.state.standing()):
-            homes = family.split(self.state.unit, self.state.clock)
-            self.state.homes = {name: homes.get(name, home) for name, home in self.state.homes.items()}
+            adapters = family.split(self.state.unit, self.state.clock)
+            self.state.adapters = {name: adapters.get(name, adapter) for name, adapter in self.state.adapters.items()}
 
     def _gather(self) -> None:
         """Before the first arrival: queries come together that one engine can serve.
@@ -97,21 +97,21 @@ class Roster:
         Those that differ only in the numbers of their scoring become families; those that look at one window share it,
         and auto lets them if there are many.
         """
-        if all(home.engine is not None for home in self.state.standing()):
+        if all(adapter.engine is not None for adapter in self.state.standing()):
             return
         alone = {
-            name: home
-            for name, home in self.state.homes.items()
-            if type(home) is Standing and home.engine is None and not home.family and len(home.queries) == 1
+            name: adapter
+            for name, adapter in self.state.adapters.items()
+            if type(adapter) is Adapter and adapter.engine is None and not adapter.family and len(adapter.queries) == 1
         }
-        for names in _alike(alone, lambda home: family_key(cast(TopK, home.example)), 2):
+        for names in _alike(alone, lambda adapter: family_key(cast(TopK, adapter.example)), 2):
             first = alone[names[0]]
-            family = Standing(first.example, first.groups, self.state.options, first.counts[0], family=True)
+            family = Adapter(first.example, first.groups, self.state.options, first.counts[0], family=True)
             self._move_in(family, names)
-            alone = {name: home for name, home in alone.items() if name not in family.queries}
-        for names in _alike(alone, lambda home: auto_key(cast(TopK, home.example)), MANY):
+            alone = {name: adapter for name, adapter in alone.items() if name not in family.queries}
+        for names in _alike(alone, lambda adapter: auto_key(cast(TopK, adapter.example)), MANY):
             first = alone[names[0]]
-            window = Keeping(
+            window = WindowAdapter(
                 first.example,
                 first.groups,
                 self.state.options,
@@ -121,32 +121,34 @@ class Roster:
             )
             self._move_in(window, names)
         windows = {
-            name: home for name, home in self.state.homes.items() if isinstance(home, Keeping) and home.engine is None
+            name: adapter
+            for name, adapter in self.state.adapters.items()
+            if isinstance(adapter, WindowAdapter) and adapter.engine is None
         }
-        for names in _alike(windows, lambda home: cast(Keeping, home).share, 2):
+        for names in _alike(windows, lambda adapter: cast(WindowAdapter, adapter).share, 2):
             self._move_in(windows[names[0]], names)
 
-    def _move_in(self, home: Standing, names: list[str]) -> None:
-        home.queries = {name: self.state.homes[name].queries[name] for name in names}
-        self.state.homes |= dict.fromkeys(names, home)
+    def _move_in(self, adapter: Adapter, names: list[str]) -> None:
+        adapter.queries = {name: self.state.adapters[name].queries[name] for name in names}
+        self.state.adapters |= dict.fromkeys(names, adapter)
 
-    def _add(self, name: str, query: Query, fresh: dict[Any, Standing]) -> None:
+    def _add(self, name: str, query: Query, fresh: dict[Any, Adapter]) -> None:
         self._free(name)
         asked = self._checked(name, query)
         self._settle(name, asked, self._numbers(asked), fresh)
 
     def _free(self, name: str) -> None:
-        if name in self.state.homes:
+        if name in self.state.adapters:
             raise QueryError(
                 f"a query called {name!r} is standing already. Use replace({name!r}, ...) or another name."
             )
 
     def drop(self, name: str) -> None:
         """Stop a standing query. Nothing is reported."""
-        self._split(lambda home: home.family and not home.keeps and name in home.queries)
-        home = self._home(name)
-        del self.state.homes[name]
-        home.leave(name, self.state.unit, self.state.clock)
+        self._split(lambda adapter: adapter.family and not adapter.keeps and name in adapter.queries)
+        adapter = self._adapter(name)
+        del self.state.adapters[name]
+        adapter.leave(name, self.state.unit, self.state.clock)
 
     def replace(self, name: str, query: Query) -> Any:
         """Ask another question under the same name; returns the changes that turn the old answer into the new one.
@@ -154,30 +156,30 @@ class Roster:
         The state is kept when the new query has the same scoring, direction, `where` and `per` and no larger k or
         window than the queries that share the old one's skyband; else it starts empty.
         """
-        self._split(lambda home: home.family and not home.keeps and name in home.queries)
-        home, asked = self._home(name), self._checked(name, query)
-        roll, before, types = Roll(list(self.state.homes)), list(home.queries), self._change_types()
-        if isinstance(home, Keeping) and isinstance(asked, TopK | Above):
-            donor = donor_of(self.state.standing(), home, name, asked, self.state.unit)
+        self._split(lambda adapter: adapter.family and not adapter.keeps and name in adapter.queries)
+        adapter, asked = self._adapter(name), self._checked(name, query)
+        query_names, before, types = QueryNames(list(self.state.adapters)), list(adapter.queries), self._change_types()
+        if isinstance(adapter, WindowAdapter) and isinstance(asked, TopK | Above):
+            donor = donor_of(self.state.standing(), adapter, name, asked, self.state.unit)
             if donor is not None:
-                return self._hand_over(name, asked, home, donor)
-        if home.can_serve(asked, self.state.unit):
-            piece = home.refit({**home.queries, name: asked}, self.state.unit, self.state.clock)
+                return self._hand_over(name, asked, adapter, donor)
+        if adapter.can_serve(asked, self.state.unit):
+            piece = adapter.refit({**adapter.queries, name: asked}, self.state.unit, self.state.clock)
         else:
-            piece, numbers = home.farewell(name, self.state.unit, self.state.clock), self._numbers(asked)
-            home.leave(name, self.state.unit, self.state.clock)
+            piece, numbers = adapter.retract(name, self.state.unit, self.state.clock), self._numbers(asked)
+            adapter.leave(name, self.state.unit, self.state.clock)
             self._settle(name, asked, numbers, self._fresh())
-        return change_table([piece] if piece else [], roll, [before] if piece else [], types)
+        return change_table([piece] if piece else [], query_names, [before] if piece else [], types)
 
-    def _hand_over(self, name: str, query: TopK | Above, home: Keeping, donor: Keeping) -> Any:
+    def _hand_over(self, name: str, query: TopK | Above, adapter: WindowAdapter, donor: WindowAdapter) -> Any:
         """Another question under the same name, over a window that is kept."""
         unit, clock = self.state.unit, self.state.clock
-        told, place = home.told_of(name), list(home.queries).index(name)
-        was = home.machine.answer(place, home.asked(unit)[place], home.now(clock), None)
-        target = self._beside(donor, name, query, home.algorithm if query.algorithm == "auto" else choose(query))
-        home.leave(name, unit, clock)
+        told, place = adapter.told_of(name), list(adapter.queries).index(name)
+        was = adapter.machine.answer(place, adapter.asked(unit)[place], adapter.now(clock), None)
+        target = self._beside(donor, name, query, adapter.algorithm if query.algorithm == "auto" else choose(query))
+        adapter.leave(name, unit, clock)
         piece = target.join(name, query, unit, clock, told, was)
-        self.state.homes[name] = target
+        self.state.adapters[name] = target
         return self._changes([piece], [target])
 
     def _checked(self, name: str, query: Query) -> Query:
@@ -224,42 +226,44 @@ class Roster:
         numbers = np.zeros(groups.total, np.int64)
         if not self.state.serial:  # nothing has arrived
             return numbers
-        for home in self.state.standing():
-            if home.groups is groups:
-                most = home.counts.max(axis=0)
+        for adapter in self.state.standing():
+            if adapter.groups is groups:
+                most = adapter.counts.max(axis=0)
                 numbers[: len(most)] = np.maximum(numbers[: len(most)], most)
         return numbers
 
-    def _settle(self, name: str, query: Query, numbers: Ints, fresh: dict[Any, Standing]) -> None:
-        """Give the query a home: one that has not started yet, or a new one."""
-        groups, kind = self.state.groups[query.per_columns], home_class(query, choose(query))
-        if issubclass(kind, Keeping):
+    def _settle(self, name: str, query: Query, numbers: Ints, fresh: dict[Any, Adapter]) -> None:
+        """Give the query an adapter: one that has not started yet, or a new one."""
+        groups, kind = self.state.groups[query.per_columns], adapter_class(query, choose(query))
+        if issubclass(kind, WindowAdapter):
             asked = cast(TopK, query)
-            self.state.homes[name] = Keeping(asked, groups, self.state.options, numbers, born=self.state.serial)
-            self.state.homes[name].queries[name] = query
+            self.state.adapters[name] = WindowAdapter(
+                asked, groups, self.state.options, numbers, born=self.state.serial
+            )
+            self.state.adapters[name].queries[name] = query
             return
         key = kind.key(query)
-        home = fresh.get(key)
-        if home is None or not home.is_fresh:
-            home = kind(query, groups, self.state.options, numbers)
-            fresh[key] = home
-        home.queries[name] = query
-        self.state.homes[name] = home
+        adapter = fresh.get(key)
+        if adapter is None or not adapter.is_fresh:
+            adapter = kind(query, groups, self.state.options, numbers)
+            fresh[key] = adapter
+        adapter.queries[name] = query
+        self.state.adapters[name] = adapter
 
-    def _home(self, name: str) -> Standing:
-        if name not in self.state.homes:
+    def _adapter(self, name: str) -> Adapter:
+        if name not in self.state.adapters:
             raise QueryError(
-                f"no query called {name!r} is standing. Standing: {', '.join(self.state.homes) or 'none'}."
+                f"no query called {name!r} is standing. Standing: {', '.join(self.state.adapters) or 'none'}."
             )
-        return self.state.homes[name]
+        return self.state.adapters[name]
 
     # --- columns
 
     def _told_types(self) -> dict[str, Any]:
         options = self.state.options
         types = {name: self.state.types.get(name, pa.null()) for name in options.kept}
-        for home in self.state.standing():
-            types |= {name: self.state.types.get(name, pa.null()) for name in home.groups.names}
+        for adapter in self.state.standing():
+            types |= {name: self.state.types.get(name, pa.null()) for name in adapter.groups.names}
         types["id"] = pa.int64() if options.id is None else self.state.types.get(options.id, pa.null())
         for name in ("id", *options.kept):
             types |= dict.fromkeys(of_pair(name), types[name])
@@ -270,16 +274,18 @@ class Roster:
         names = change_names(self.queries.values(), self.state.options.kept, self.state.options.time is not None)
         return column_types(names, self._told_types())
 
-    def _changes(self, pieces: list[dict[str, Any]], standing: Sequence[Standing]) -> Any:
-        if self.state.roll is None or self.state.roll.names != list(self.state.homes):
-            self.state.roll = Roll(list(self.state.homes))
-        return change_table(pieces, self.state.roll, [list(home.queries) for home in standing], self._change_types())
+    def _changes(self, pieces: list[dict[str, Any]], standing: Sequence[Adapter]) -> Any:
+        if self.state.query_names is None or self.state.query_names.names != list(self.state.adapters):
+            self.state.query_names = QueryNames(list(self.state.adapters))
+        return change_table(
+            pieces, self.state.query_names, [list(adapter.queries) for adapter in standing], self._change_types()
+        )
 
 
-def _alike(homes: Mapping[str, Standing], key: Callable[[Standing], Any], least: int) -> list[list[str]]:
-    """The names of homes with equal keys (None: of no others) and numbers, where there are at least so many."""
+def _alike(adapters: Mapping[str, Adapter], key: Callable[[Adapter], Any], least: int) -> list[list[str]]:
+    """The names of adapters with equal keys (None: of no others) and numbers, where there are at least so many."""
     found: dict[Any, list[str]] = {}
-    for name, home in homes.items():
-        if (known := key(home)) is not None:
-            found.setdefault((known, home.groups.names, home.counts.tobytes()), []).append(name)
+    for name, adapter in adapters.items():
+        if (known := key(adapter)) is not None:
+            found.setdefault((known, adapter.groups.names, adapter.counts.tobytes()), []).append(name)
     return [names for names in found.values() if len(names) >= least]

@@ -14,16 +14,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Standing
-from skyband.engines.kinds import home_class
-from skyband.engines.topk.window_adapter import Keeping
+from skyband.engines.adapter import Adapter
+from skyband.engines.kinds import adapter_class
+from skyband.engines.topk.window_adapter import WindowAdapter
 from skyband.errors import QueryError, StateError
 from skyband.monitor import cells
 from skyband.monitor.archive import pack, unpack
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
 from skyband.query.options import Options
-from skyband.tables.columns import Shelf, lent
+from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
 
 Ints = NDArray[np.int64]
@@ -61,9 +61,9 @@ def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
     families = list(state.groups.values())
     facts = {
         "options": asdict(state.options),
-        "order": list(state.homes),
+        "order": list(state.adapters),
         "groups": [list(names) for names in state.groups],
-        "homes": [_describe_home(home, families.index(home.groups)) for home in state.standing()],
+        "homes": [_describe_home(adapter, families.index(adapter.groups)) for adapter in state.standing()],
         "clock": state.clock,
         "serial": state.serial,
         "counters": state.counters,
@@ -74,23 +74,23 @@ def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
     return facts, parts
 
 
-def _describe_home(home: Standing, groups: int) -> dict[str, Any]:
+def _describe_home(adapter: Adapter, groups: int) -> dict[str, Any]:
     none = np.empty(0, np.int64)
-    arrays = {} if home.engine is None else home.engine.snapshot(none)
+    arrays = {} if adapter.engine is None else adapter.engine.snapshot(none)
     return {
         "groups": groups,
-        "queries": {name: query.to_dict() for name, query in home.queries.items()},
-        "algorithm": home.algorithm,
-        "started": home.engine is not None,
-        "family": home.family,
-        **({"scored": home.scored, "born": home.born} if isinstance(home, Keeping) else {}),
+        "queries": {name: query.to_dict() for name, query in adapter.queries.items()},
+        "algorithm": adapter.algorithm,
+        "started": adapter.engine is not None,
+        "family": adapter.family,
+        **({"scored": adapter.scored, "born": adapter.born} if isinstance(adapter, WindowAdapter) else {}),
         "arrays": {name: _fields(array.dtype) for name, (array, _) in arrays.items()},
-        "lengths": home.lengths,
-        "lanes": home.lanes.tolist(),
-        "arrivals": home.arrivals.tolist(),
-        "late": home.late.tolist(),
-        "rejected": home.rejected,
-        "own": home.own(),
+        "lengths": adapter.lengths,
+        "lanes": adapter.lanes.tolist(),
+        "arrivals": adapter.arrivals.tolist(),
+        "late": adapter.late.tolist(),
+        "rejected": adapter.rejected,
+        "own": adapter.own(),
     }
 
 
@@ -110,11 +110,11 @@ def revive(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Stat
     if "ahead" in parts:
         state.ahead = parts["ahead"].column("to")[0].as_py()
     state.groups = {tuple(names): Groups(tuple(names)) for names in facts["groups"]}
-    homes: dict[str, Standing] = {}
+    adapters: dict[str, Adapter] = {}
     for saved in facts["homes"]:
-        home = _revive_home(saved, state, lookup)
-        homes |= dict.fromkeys(home.queries, home)
-    state.homes = {name: homes[name] for name in facts["order"]}
+        adapter = _revive_home(saved, state, lookup)
+        adapters |= dict.fromkeys(adapter.queries, adapter)
+    state.adapters = {name: adapters[name] for name in facts["order"]}
     return state
 
 
@@ -147,7 +147,7 @@ def _check_home(saved: dict[str, Any]) -> None:
         raise StateError("what is stored of a query does not fit together. Use an intact copy.")
 
 
-def _revive_home(saved: dict[str, Any], state: State, lookup: Lookup) -> Standing:
+def _revive_home(saved: dict[str, Any], state: State, lookup: Lookup) -> Adapter:
     _check_home(saved)
     queries = {name: lookup(name, stored) for name, stored in saved["queries"].items()}
     groups = list(state.groups.values())[saved["groups"]]
@@ -155,25 +155,25 @@ def _revive_home(saved: dict[str, Any], state: State, lookup: Lookup) -> Standin
     if any(query.per_columns != groups.names for query in queries.values()):
         raise StateError("a stored query and its groups do not fit together. Use an intact copy.")
     none, algorithm = np.empty(0, np.int64), saved["algorithm"]
-    kind: Any = home_class(example, algorithm)
+    kind: Any = adapter_class(example, algorithm)
     more = (
         {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
-        if kind is Keeping
+        if kind is WindowAdapter
         else {"family": saved["family"]}
     )
-    home: Standing = kind(example, groups, state.options, none, **more)
-    home.queries, home.algorithm = queries, algorithm
+    adapter: Adapter = kind(example, groups, state.options, none, **more)
+    adapter.queries, adapter.algorithm = queries, algorithm
     if saved.get("own"):  # older snapshots have none
-        home.recall(saved["own"])
+        adapter.recall(saved["own"])
     if saved["started"]:
-        home.start(state.unit)
-        if _describe_home(home, 0)["arrays"] != saved["arrays"]:
+        adapter.start(state.unit)
+        if _describe_home(adapter, 0)["arrays"] != saved["arrays"]:
             raise StateError("the state's arrays have fields that this version does not know. Take a new snapshot.")
-    home.lengths, home.lanes = saved["lengths"], np.array(saved["lanes"], np.int64)
-    home.arrivals, home.late = np.array(saved["arrivals"]), np.array(saved["late"])
-    home.counts = np.zeros((len(home.arrivals), 0), np.int64)
-    home.rejected = saved["rejected"]
-    return home
+    adapter.lengths, adapter.lanes = saved["lengths"], np.array(saved["lanes"], np.int64)
+    adapter.arrivals, adapter.late = np.array(saved["arrivals"]), np.array(saved["late"])
+    adapter.counts = np.zeros((len(adapter.arrivals), 0), np.int64)
+    adapter.rejected = saved["rejected"]
+    return adapter
 
 
 def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
@@ -182,34 +182,34 @@ def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
     for i, type_ in enumerate(_types(state, groups.names)):
         column = _cast(groups.columns[i].take(order), type_) if groups.columns else pa.nulls(0, type_)
         streams += cells.column_streams(column, bounds)
-    for home in (home for home in state.standing() if home.groups is groups):
-        home.widen()
-        streams.append(cells.array_stream(home.counts.T[order], bounds))
-        if home.dated:
-            streams.append(cells.array_stream(home.moments[order], bounds))
-        if home.engine is None:
+    for adapter in (adapter for adapter in state.standing() if adapter.groups is groups):
+        adapter.widen()
+        streams.append(cells.array_stream(adapter.counts.T[order], bounds))
+        if adapter.dated:
+            streams.append(cells.array_stream(adapter.moments[order], bounds))
+        if adapter.engine is None:
             continue
-        for array, sizes in home.engine.snapshot(order).values():
+        for array, sizes in adapter.engine.snapshot(order).values():
             streams.append(cells.array_stream(array, _places(sizes, bounds)))
-        serials, sizes = home.engine.serials(order)
+        serials, sizes = adapter.engine.serials(order)
         places = _places(sizes, bounds)
-        for name, type_ in home.told(state.types).items():
-            known = name in home.shelf.columns
-            column = _cast(home.shelf.read(name, serials), type_) if known else pa.nulls(len(serials), type_)
+        for name, type_ in adapter.told(state.types).items():
+            known = name in adapter.kept_columns.columns
+            column = _cast(adapter.kept_columns.read(name, serials), type_) if known else pa.nulls(len(serials), type_)
             streams += cells.column_streams(column, places)
     return cells.write(streams, len(bounds) - 1)
 
 
 def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
     """The inverse of `cut`, into a state that knows no group yet; groups come in the order of the cells."""
-    homes = [home for home in state.standing() if home.groups is groups]
+    adapters = [adapter for adapter in state.standing() if adapter.groups is groups]
     types = _types(state, groups.names)
     count = sum(map(cells.column_width, types))
-    for home in homes:
-        count += 1 + home.dated
-        if home.engine is not None:
-            count += len(home.engine.snapshot(np.empty(0, np.int64)))
-            count += sum(map(cells.column_width, home.told(state.types).values()))
+    for adapter in adapters:
+        count += 1 + adapter.dated
+        if adapter.engine is not None:
+            count += len(adapter.engine.snapshot(np.empty(0, np.int64)))
+            count += sum(map(cells.column_width, adapter.told(state.types).values()))
     streams = iter(cells.read(stored, count))
 
     def column(type_: Any) -> Any:
@@ -218,26 +218,28 @@ def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
     columns = [column(type_) for type_ in types]
     if columns and len(columns[0]):
         groups.codes(columns, len(columns[0]))
-    for home in homes:
-        lanes = len(home.counts)
-        home.counts = np.ascontiguousarray(cells.join_array(next(streams), np.int64).reshape(-1, lanes).T)
-        if home.dated:
-            home.moments = cells.join_array(next(streams), np.int64).copy()
-        if home.engine is None:
+    for adapter in adapters:
+        lanes = len(adapter.counts)
+        adapter.counts = np.ascontiguousarray(cells.join_array(next(streams), np.int64).reshape(-1, lanes).T)
+        if adapter.dated:
+            adapter.moments = cells.join_array(next(streams), np.int64).copy()
+        if adapter.engine is None:
             continue
-        layout = home.engine.snapshot(np.empty(0, np.int64))
-        home.engine.restore({name: cells.join_array(next(streams), array.dtype) for name, (array, _) in layout.items()})
-        serials, _ = home.engine.serials()
+        layout = adapter.engine.snapshot(np.empty(0, np.int64))
+        adapter.engine.restore(
+            {name: cells.join_array(next(streams), array.dtype) for name, (array, _) in layout.items()}
+        )
+        serials, _ = adapter.engine.serials()
         if len(serials) and not 0 <= serials.min() <= serials.max() < state.serial:
             raise StateError("the stored state has objects that have not arrived yet. Use an intact copy.")
-        if len(serials) and home.timed and state.clock is None:
+        if len(serials) and adapter.timed and state.clock is None:
             raise StateError("the stored state has objects and no clock. Use an intact copy.")
         rising = np.argsort(serials)
-        told = {name: column(type_).take(lent(rising)) for name, type_ in home.told(state.types).items()}
-        home.shelf = Shelf()
+        told = {name: column(type_).take(as_arrow(rising)) for name, type_ in adapter.told(state.types).items()}
+        adapter.kept_columns = KeptColumns()
         if told:
-            home.shelf.add(serials[rising], told)
-        home.settle_in()
+            adapter.kept_columns.add(serials[rising], told)
+        adapter.after_restore()
 
 
 def _types(state: State, names: Iterable[str]) -> list[Any]:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Standing
+from skyband.engines.adapter import Adapter
 from skyband.query.options import Options
-from skyband.tables.changes import Roll
+from skyband.tables.changes import QueryNames
 from skyband.tables.groups import Groups
 from skyband.tables.input import time_unit
-from skyband.tables.push import BEGINNING, Judged
+from skyband.tables.push import BEGINNING
+from skyband.tables.scores import Validated
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -25,16 +26,16 @@ class State:
 
     options: Options
     groups: dict[tuple[str, ...], Groups] = field(default_factory=dict)
-    homes: dict[str, Standing] = field(default_factory=dict)  # by query, in order of registration
+    adapters: dict[str, Adapter] = field(default_factory=dict)  # by query, in order of registration
     types: dict[str, Any] = field(default_factory=dict)  # of the input's columns, once seen
     clock: int = BEGINNING
     ahead: Any = None  # `advance` before the type of time was known
     serial: int = 0  # of the next row
     counters: dict[str, Any] = field(default_factory=lambda: {"arrivals": 0, "late": 0, "rejected": {}})
-    roll: Roll | None = None  # of the queries, as changes name them
+    query_names: QueryNames | None = None  # of the queries, as changes name them
 
-    def standing(self) -> list[Standing]:
-        return list(dict.fromkeys(self.homes.values()))
+    def standing(self) -> list[Adapter]:
+        return list(dict.fromkeys(self.adapters.values()))
 
     @property
     def unit(self) -> int | None:
@@ -47,8 +48,8 @@ class State:
 class Seen:
     """A batch as the standing queries see it."""
 
-    standing: list[Standing]
-    judged: list[Judged]  # one for each
+    standing: list[Adapter]
+    validated: list[Validated]  # one for each
     accepted: Bools  # by at least one query
     types: dict[str, Any]  # of the input's columns
     told: dict[str, Any]  # what is told of objects

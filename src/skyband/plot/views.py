@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Standing, asked_of
-from skyband.engines.contract import Ranked
+from skyband.engines.adapter import Adapter, spec_of
+from skyband.engines.contract import Answer
 from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
 from skyband.query.kinds import Query, TopK, TopKPairs
@@ -58,52 +58,54 @@ def plane_of(monitor: Monitor, name: str | None = None, *, key: Any = None) -> P
         name = next(iter(monitor.queries))
     if name not in monitor.queries:
         raise QueryError(f"no query called {name!r} is standing. Standing: {', '.join(monitor.queries) or 'none'}.")
-    home, query, state = monitor.state.homes[name], monitor.queries[name], monitor.state
-    code, values = _group(home, query, key)
+    adapter, query, state = monitor.state.adapters[name], monitor.queries[name], monitor.state
+    code, values = _group(adapter, query, key)
     window = query.window
     timed = isinstance(window, Last) and window.timed
     type_ = state.types.get(state.options.time) if timed and state.options.time else None
     empty = Plane(name, query, np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64), 0, 0, type_, values)
-    if home.engine is None or code is None:
+    if adapter.engine is None or code is None:
         return empty
-    now = int(home.now(state.clock)[code])
-    asked, place, group = asked_of(query, state.unit), list(home.queries).index(name), np.array([code])
-    answer = home.engine.answer(place, asked, home.now(state.clock), group)
+    now = int(adapter.now(state.clock)[code])
+    asked, place, group = spec_of(query, state.unit), list(adapter.queries).index(name), np.array([code])
+    answer = adapter.engine.answer(place, asked, adapter.now(state.clock), group)
     kept = answer
     if isinstance(query, TopK | TopKPairs):  # all that is kept is the answer to a larger k
-        kept = home.engine.answer(place, replace(asked, k=_ALL), home.now(state.clock), group)
+        kept = adapter.engine.answer(place, replace(asked, k=_ALL), adapter.now(state.clock), group)
     ranks = dict(zip(_names(answer), answer.rank.tolist(), strict=True))
     return replace(
         empty,
-        stamps=kept.stamp if kept.mate_stamp is None else kept.mate_stamp,
-        scores=home.reported(kept.key),
+        stamps=kept.stamp if kept.older_stamp is None else kept.older_stamp,
+        scores=adapter.reported(kept.key),
         rank=answer.rank if kept is answer else np.array([ranks.get(one, 0) for one in _names(kept)], np.int64),
         now=now,
         length=asked.length if isinstance(window, Last) else None,
     )
 
 
-def _names(ranked: Ranked) -> list[tuple[int, int]]:
+def _names(ranked: Answer) -> list[tuple[int, int]]:
     """What tells objects, or pairs, apart."""
-    mates = ranked.serial if ranked.mate is None else ranked.mate
+    mates = ranked.serial if ranked.older is None else ranked.older
     return list(zip(ranked.serial.tolist(), mates.tolist(), strict=True))
 
 
-def _group(home: Standing, query: Query, key: Any) -> tuple[int | None, tuple[Any, ...]]:
+def _group(adapter: Adapter, query: Query, key: Any) -> tuple[int | None, tuple[Any, ...]]:
     per = query.per_columns
     if key is None and per:
-        if home.groups.total > 1:
-            first = np.arange(min(5, home.groups.total))
-            known = [column.take(first).to_pylist() for column in home.groups.columns]
+        if adapter.groups.total > 1:
+            first = np.arange(min(5, adapter.groups.total))
+            known = [column.take(first).to_pylist() for column in adapter.groups.columns]
             some = ", ".join(repr(one[0] if len(per) == 1 else one) for one in zip(*known, strict=True))
-            raise QueryError(f"{home.groups.total:,} groups of {', '.join(per)}: choose one by key=, such as {some}.")
-        return (0 if home.groups.total else None), ()
+            raise QueryError(
+                f"{adapter.groups.total:,} groups of {', '.join(per)}: choose one by key=, such as {some}."
+            )
+        return (0 if adapter.groups.total else None), ()
     if key is None:
-        return (0 if home.groups.total else None), ()
+        return (0 if adapter.groups.total else None), ()
     values = key if isinstance(key, tuple) else (key,)
     if len(values) != len(per):
         raise QueryError(f"there are {len(per)} `per` columns {list(per)}, but key={key!r} gives {len(values)} values.")
-    return home.groups.find(values), values
+    return adapter.groups.find(values), values
 
 
 def points_of(query: Query, rows: Any, time: str | None = None) -> tuple[Ints, Floats]:

@@ -50,7 +50,7 @@ def _rows(head: bytes) -> list[tuple[Any, ...]]:
         size = len(head) if i == 0 else 0
         groups, objects, held = (parts[f"{i}.{name}"] for name in ("groups", "objects", "bytes"))
         described = facts["described"][i]
-        late = max((max(home["late"]) for home in described["homes"]), default=0)
+        late = max((max(adapter["late"]) for adapter in described["homes"]), default=0)
         rows.append(
             (
                 facts["shard"],

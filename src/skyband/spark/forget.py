@@ -17,7 +17,7 @@ from skyband.monitor.monitor import Monitor
 from skyband.monitor.snapshot import cut, describe, join, revive
 from skyband.query.windows import Last
 from skyband.spark.plan import Family
-from skyband.tables.columns import lent, plain
+from skyband.tables.columns import as_arrow, plain
 from skyband.tables.input import times
 from skyband.tables.push import BEGINNING, what_rows_do
 
@@ -44,7 +44,7 @@ class Forgetting:
             last = number == len(lives) - 1
             if number:
                 returning = np.unique(self._codes(life))
-                yield self.monitor.part_with(returning, self.dues())
+                yield self.monitor.retract_groups(returning, self.dues())
                 self._drop(returning)
             self.monitor.state.clock = begin  # which deletions tell: rounds know nothing of each other
             yield self.monitor.push(life, to=to if last else None, more=last and more)
@@ -54,7 +54,7 @@ class Forgetting:
             dues = self.dues()
             self.gone = np.flatnonzero(dues <= self.monitor.state.clock)
             if len(self.gone):
-                yield self.monitor.part_with(self.gone, dues)
+                yield self.monitor.retract_groups(self.gone, dues)
 
     def dues(self) -> Ints:
         """Per group: when it will be forgotten; at once, if queries that are gone have seen all its arrivals."""
@@ -69,8 +69,8 @@ class Forgetting:
         """Per group: the time of its last arrival."""
         (groups,) = self.monitor.state.groups.values()
         last = np.full(groups.total, BEGINNING)
-        for home in self.monitor.state.standing():
-            last[: len(home.moments)] = np.maximum(home.moments, last[: len(home.moments)])
+        for adapter in self.monitor.state.standing():
+            last[: len(adapter.moments)] = np.maximum(adapter.moments, last[: len(adapter.moments)])
         return last
 
     def _lives(self, rows: Any) -> list[Any]:
@@ -90,7 +90,9 @@ class Forgetting:
         earlier = np.append(0, gaps[begins[1:] - 1])  # in groups that come first
         life = np.empty(len(codes), np.int64)
         life[order] = gaps - np.repeat(earlier, np.diff(np.append(begins, len(codes))))
-        return [rows.filter(lent(life == number)) for number in range(int(life.max()) + 1)] if life.any() else [rows]
+        return (
+            [rows.filter(as_arrow(life == number)) for number in range(int(life.max()) + 1)] if life.any() else [rows]
+        )
 
     def _before(self, rows: Any, moments: Ints, order: Ints, begins: Ints, last: Ints) -> Ints:
         """Of each row, in this order by group, the time of its group's arrival before it; a deletion is none."""
@@ -112,7 +114,7 @@ class Forgetting:
         (groups,) = state.groups.values()
         kept = np.setdiff1d(np.arange(groups.total), codes)
         cells = cut(state, groups, kept, np.array([0, len(kept)]))
-        queries = {name: home.queries[name] for name, home in state.homes.items()}
+        queries = {name: adapter.queries[name] for name, adapter in state.adapters.items()}
         self.monitor.state = revive(*describe(state), lambda name, _: queries[name])
         (fresh,) = self.monitor.state.groups.values()
         join(self.monitor.state, fresh, cells)

@@ -22,7 +22,7 @@ from skyband.monitor.monitor import Monitor
 from skyband.monitor.state import Seen
 from skyband.query.kinds import Above, Query, TopK
 from skyband.spark.plan import Family, Plan, hash_groups, labels, shard_of
-from skyband.tables.columns import lent, plain
+from skyband.tables.columns import as_arrow, plain
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch, time_unit, times
 
@@ -83,7 +83,7 @@ class Packer:
     def _examiner(self, queries: dict[str, Query], crowds: Crowds) -> Monitor:
         """Judges rows for these queries: by their scores, but for those that speak for a crowd."""
         examiner = Monitor(queries, **self.plan.monitor_options())
-        examiner.judge_apart(but=crowds)
+        examiner.validate_apart(but=crowds)
         return examiner
 
     def send(self, rows: Any) -> Iterator[Any]:
@@ -91,8 +91,8 @@ class Packer:
         wild = self._wild(table)
         if wild.any():
             for part, crowds, examiner in (
-                (table.filter(lent(~wild)), self.crowds, self.examiner),
-                (table.filter(lent(wild)), {}, self._examiner(self.plan.queries, {})),
+                (table.filter(as_arrow(~wild)), self.crowds, self.examiner),
+                (table.filter(as_arrow(wild)), {}, self._examiner(self.plan.queries, {})),
             ):
                 yield from self._send_part(part, crowds, examiner)
         else:
@@ -117,10 +117,10 @@ class Packer:
     def _count(self, table: Any, seen: Seen) -> None:
         """Rejected rows stay here, as numbers."""
         rejected: dict[str, Bools] = {}
-        for one in seen.judged:
+        for one in seen.validated:
             for reason, which in one.scored.rejected.items():
                 rejected[reason] = rejected[reason] | which if reason in rejected else which
-        self.examiner.raise_invalid(seen.judged, lambda row: f"id {table.column(self.plan.options.id)[row]}")
+        self.examiner.raise_invalid(seen.validated, lambda row: f"id {table.column(self.plan.options.id)[row]}")
         self.rejected.update({reason: int(which.sum()) for reason, which in rejected.items()})
         arriving = seen.accepted if seen.deletes is None else seen.accepted & ~seen.deletes
         self.counts["arrivals"] += int(arriving.sum())
@@ -137,21 +137,21 @@ class Packer:
         needed = self._needed(family, wanted, seen, crowds)
         if family.blocks:
             if (rows := needed[0]).any():
-                blob = to_bytes(wanted if rows.all() else wanted.filter(lent(rows)))
+                blob = to_bytes(wanted if rows.all() else wanted.filter(as_arrow(rows)))
                 yield _messages(list(self.labels), [number] * self.plan.shards, [blob] * self.plan.shards)
             return
         if family.per:
             kept = np.flatnonzero(needed[0])
-            slim = wanted if len(kept) == wanted.num_rows else wanted.take(lent(kept))
+            slim = wanted if len(kept) == wanted.num_rows else wanted.take(as_arrow(kept))
             shards = shard_of(hash_groups([plain(slim.column(name)) for name in family.per]), self.plan.shards)
             for shard in range(self.plan.shards):
                 mine = np.flatnonzero(shards == shard)
                 if len(mine):
-                    yield self._message(shard, number, slim.take(lent(mine)) if self.plan.shards > 1 else slim)
+                    yield self._message(shard, number, slim.take(as_arrow(mine)) if self.plan.shards > 1 else slim)
             return
         for shard, rows in needed.items():
             if rows.any():
-                yield self._message(shard, number, wanted if rows.all() else wanted.filter(lent(rows)))
+                yield self._message(shard, number, wanted if rows.all() else wanted.filter(as_arrow(rows)))
 
     def _needed(self, family: Family, table: Any, seen: Seen, crowds: Crowds) -> dict[int, Bools]:
         """Which rows each shard of a family must see (0 stands for all if it has `per`, or all see all).
@@ -166,23 +166,23 @@ class Packer:
         codes: Any = None
         clocks: Any = None
         needed: dict[int, Bools] = {}
-        for home, one in zip(seen.standing, seen.judged, strict=True):
-            mine = [name for name in home.queries if name in self.plan.families[family]]
+        for adapter, one in zip(seen.standing, seen.validated, strict=True):
+            mine = [name for name in adapter.queries if name in self.plan.families[family]]
             if not mine:
                 continue
             rows = one.accepted
-            crowd = [other for name in home.queries for other in crowds.get(name, ())]
-            if home.timed and crowd:
+            crowd = [other for name in adapter.queries for other in crowds.get(name, ())]
+            if adapter.timed and crowd:
                 rows = rows if one.eligible is None else rows & one.eligible
-            elif home.timed and rows.any() and isinstance(home.example, TopK | Above):
+            elif adapter.timed and rows.any() and isinstance(adapter.example, TopK | Above):
                 assert seen.moments is not None
                 if codes is None:
                     codes = groups.codes_where(seen.accepted, [seen.per[name] for name in family.per])
                     clocks = np.maximum.accumulate(seen.moments)
                 unit = time_unit(table.schema.field(self.plan.options.time).type)
-                rows = home.needed(one, codes, groups.total, seen.moments, clocks, unit)
+                rows = adapter.needed(one, codes, groups.total, seen.moments, clocks, unit)
             together = bool(family.per) or family.blocks
-            for shard in {0} if together else {self.plan.homes[name] for name in (*mine, *crowd)}:
+            for shard in {0} if together else {self.plan.adapters[name] for name in (*mine, *crowd)}:
                 needed[shard] = needed[shard] | rows if shard in needed else rows
         return needed
 
@@ -284,20 +284,20 @@ def reject(
 ) -> Iterator[Any]:
     """A mapper of its own: the rows that some query rejects, with the reason."""
     examiner = Monitor(queries, **options)
-    examiner.judge_apart()
+    examiner.validate_apart()
     for batch in batches:
         table = pa.Table.from_batches([batch]).rename_columns(list(names))
         seen = examiner.examine(Batch(_in_utc(table)))
         because: dict[str, list[tuple[str, Bools]]] = {}
-        for home, one in zip(seen.standing, seen.judged, strict=True):
+        for adapter, one in zip(seen.standing, seen.validated, strict=True):
             for reason, rows in one.scored.rejected.items():
-                because.setdefault(reason, []).extend((name, rows) for name in home.queries)
+                because.setdefault(reason, []).extend((name, rows) for name in adapter.queries)
         for reason, who in because.items():
             rejecting = np.stack([rows for _, rows in who], axis=1)
             places = np.flatnonzero(rejecting.any(axis=1))
             refused = [[name for (name, _), no in zip(who, line, strict=True) if no] for line in rejecting[places]]
             reasons = pa.array([reason] * len(places), pa.string())
-            columns = [reasons, pa.array(refused, pa.list_(pa.string())), *table.take(lent(places)).columns]
+            columns = [reasons, pa.array(refused, pa.list_(pa.string())), *table.take(as_arrow(places)).columns]
             yield from pa.table(columns, names=["reason", "queries", *names]).to_batches()
 
 

@@ -22,7 +22,7 @@ from skyband.monitor.archive import pack, unpack
 from skyband.query.kinds import TopKPairs
 from skyband.query.windows import Last
 from skyband.tables.changes import PAIR
-from skyband.tables.columns import lent, plain
+from skyband.tables.columns import as_arrow, plain
 from skyband.tables.input import time_unit, times
 
 Rank: TypeAlias = tuple[float, int, int, int, int]  # score and ages of the members, turned: smaller is better
@@ -51,7 +51,7 @@ class Whole:
         told = sorted(self.told)
         rows = np.array([self.row[rank] for rank in self.ranked], np.int64)
         ages = np.array([rank[1:] for rank in told], np.int64).reshape(-1, 4).T
-        parts = {"pairs": self.pairs.take(lent(rows)), "keys": np.array([rank[0] for rank in told]), "ages": ages}
+        parts = {"pairs": self.pairs.take(as_arrow(rows)), "keys": np.array([rank[0] for rank in told]), "ages": ages}
         return pack({}, parts)
 
     def answer(self) -> Any:
@@ -74,7 +74,7 @@ class Whole:
         for _, mine in groupby(sorted(range(len(ranks)), key=lambda i: (steps[i], diffs[i])), key=steps.__getitem__):
             found += self._step([(i, ranks[i], diffs[i], before + i) for i in mine])
         out = self._pairs([row for row, *_ in found])
-        step = lent(np.array([step for _, step, *_ in found], np.int64))
+        step = as_arrow(np.array([step for _, step, *_ in found], np.int64))
         for name in ("at", "time") if timed else ("at",):
             out = out.append_column(name, changes.column(name).take(step))
         out = out.append_column("diff", pa.array([diff for *_, diff, _ in found], pa.int8()))
@@ -112,7 +112,7 @@ class Whole:
             self.told = {rank for rank in self.told if -rank[1] > oldest}
 
     def _pairs(self, rows: list[int]) -> Any:
-        return self.pairs.take(lent(np.array(rows, np.int64)))
+        return self.pairs.take(as_arrow(np.array(rows, np.int64)))
 
     def _ranks(self, pairs: Any) -> list[Rank]:
         """Of equal scores the pair whose older member is newer is better, then the one whose newer member is newer."""

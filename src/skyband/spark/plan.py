@@ -70,7 +70,7 @@ class Plan:
         return {f"skyband {role}": name for role, name in self.options.roles.items()}
 
     @cached_property
-    def homes(self) -> dict[str, int]:
+    def adapters(self) -> dict[str, int]:
         """The shards of the queries without `per`."""
         alone = {name: query for name, query in self.queries.items() if name not in self.blocked}
         return {name: home_of(query, self.shards) for name, query in alone.items() if not query.per_columns}
@@ -80,7 +80,7 @@ class Plan:
         queries = self.families.get(family, {})
         if family.per or family.blocks:
             return queries
-        return {name: query for name, query in queries.items() if self.homes[name] == shard}
+        return {name: query for name, query in queries.items() if self.adapters[name] == shard}
 
     def monitor_options(self, family: Family | None = None) -> dict[str, Any]:
         usual = asdict(self.options)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.topk.scorings import judge_family, plain_scoring
+from skyband.engines.topk.scorings import plain_scoring, validate_family
 from skyband.errors import StateError
 from skyband.monitor.archive import pack, unpack
 from skyband.monitor.monitor import Monitor
@@ -127,8 +127,8 @@ class Shard:
             if changed:
                 _ask(monitor, queries)
             if family.blocks:
-                for home in monitor.state.standing():
-                    home.block = (self.number, self.plan.shards)
+                for adapter in monitor.state.standing():
+                    adapter.block = (self.number, self.plan.shards)
             if pile.is_long:
                 monitor.expect(pile.pieces())
             forgetting = Forgetting(monitor, family, self.plan.forget)
@@ -232,7 +232,9 @@ class Shard:
     def totals(self) -> dict[str, int]:
         """What there is to tell of the shard."""
         directories = list(self.directories.values())
-        late = {family: max(max(home["late"]) for home in facts["homes"]) for family, (facts, _) in self.facts.items()}
+        late = {
+            family: max(max(adapter["late"]) for adapter in facts["homes"]) for family, (facts, _) in self.facts.items()
+        }
         refused = {family: sum(refusals(facts).values()) for family, (facts, _) in self.facts.items()}
         return {
             "arrivals": self.counts["arrivals"],
@@ -249,13 +251,13 @@ class Shard:
 
 def _takes_new_form(described: dict[str, Any], queries: dict[str, Query], pile: Pile) -> bool:
     """Will what is stored of every group look different? When engines start, or a shared window cannot stay so."""
-    for home in described["homes"]:
-        if not home["started"] and pile.rows:
+    for adapter in described["homes"]:
+        if not adapter["started"] and pile.rows:
             return True
-        if home.get("scored", True):
+        if adapter.get("scored", True):
             continue
-        by = plain_scoring(getattr(queries[next(iter(home["queries"]))], "by", None))
-        if any(judge_family(Batch(piece), by) is None for piece in pile.pieces()):
+        by = plain_scoring(getattr(queries[next(iter(adapter["queries"]))], "by", None))
+        if any(validate_family(Batch(piece), by) is None for piece in pile.pieces()):
             return True
     return False
 
@@ -270,11 +272,11 @@ def _inventory(state: State, groups: Groups, family: Family) -> tuple[NDArray[np
     """Per group: does it matter still, when does time take something from it, how many objects does it keep."""
     sizes = np.zeros(groups.total, np.int64)
     dues = np.full(groups.total, NEVER)
-    for home in state.standing():
-        if home.engine is not None and len(home.engine.kept):
-            sizes += home.engine.kept
-            if home.timed:
-                dues = np.minimum(dues, np.where(home.engine.kept > 0, home.engine.due, NEVER))
+    for adapter in state.standing():
+        if adapter.engine is not None and len(adapter.engine.kept):
+            sizes += adapter.engine.kept
+            if adapter.timed:
+                dues = np.minimum(dues, np.where(adapter.engine.kept > 0, adapter.engine.due, NEVER))
     dead = (sizes == 0) & family.timed & bool(family.per)  # nobody asks for the numbers of time windows here
     return ~dead, dues, sizes
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from skyband.spark.mappers import from_bytes, in_order
 from skyband.spark.plan import hash_groups
-from skyband.tables.columns import lent, plain
+from skyband.tables.columns import as_arrow, plain
 
 SLICE = 1 << 20  # rows that are unpacked together
 _MEMORY = 1 << 26  # bytes that need no file
@@ -93,7 +93,8 @@ class Pile:
         """Values of the first column between which there are about as many rows as a slice has."""
         step = max(1, SLICE // (16 * len(pieces)))  # a slice is a sixteenth too large at most, but for equal values
         samples = [
-            plain(piece.column(self.order[0])).take(lent(np.arange(step - 1, piece.num_rows, step))) for piece in pieces
+            plain(piece.column(self.order[0])).take(as_arrow(np.arange(step - 1, piece.num_rows, step)))
+            for piece in pieces
         ]
         sample = pc.drop_null(pa.concat_arrays(samples))
         sample = sample.take(pc.sort_indices(sample))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.query.kinds import Query, TopKPairs, TopKUncertain
-from skyband.tables.columns import lent
+from skyband.tables.columns import as_arrow
 
 _FIXED = {
     "at": pa.int64(),
@@ -63,12 +63,12 @@ def of_pair(name: str) -> tuple[str, str]:
     return f"{name}{PAIR[0]}", f"{name}{PAIR[1]}"
 
 
-class Roll:
+class QueryNames:
     """The standing queries in order of registration: their names as Arrow, and where those of an engine are."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
-        words = [name.encode() for name in names]  # by buffers, for the reason that `lent` gives
+        words = [name.encode() for name in names]  # by buffers, for the reason that `as_arrow` gives
         ends = np.cumsum([0, *map(len, words)]).astype(np.int32)
         self.words = pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(words)))
         self._place = {name: i for i, name in enumerate(names)}
@@ -83,7 +83,7 @@ class Roll:
 
 def change_table(
     pieces: Sequence[Mapping[str, Any]],
-    roll: Roll,
+    query_names: QueryNames,
     engines: Sequence[Sequence[str]],
     types: Mapping[str, Any],
 ) -> Any:
@@ -94,16 +94,16 @@ def change_table(
     tables, places, in_order = [_table({}, types, 0)], [np.empty(0, np.int32)], True
     for piece, names in zip(pieces, engines, strict=True):
         if piece and len(piece["query"]):
-            label = roll.places(names)
+            label = query_names.places(names)
             place = np.take(label, piece["query"])
-            named = pa.DictionaryArray.from_arrays(lent(place), roll.words)
+            named = pa.DictionaryArray.from_arrays(as_arrow(place), query_names.words)
             tables.append(_table({**piece, "query": named}, types, len(place)))
             in_order &= bool((np.diff(label) > 0).all() and (not len(places[-1]) or places[-1][-1] <= place[0]))
             places.append(place)
     if in_order:  # each piece is by query
         return pa.concat_tables(tables).combine_chunks() if len(tables) != 2 else tables[1]
     place = np.concatenate(places)
-    return pa.concat_tables(tables).take(lent(np.argsort(place, kind="stable"))).combine_chunks()
+    return pa.concat_tables(tables).take(as_arrow(np.argsort(place, kind="stable"))).combine_chunks()
 
 
 def answer_table(columns: Mapping[str, Any], types: Mapping[str, Any]) -> Any:

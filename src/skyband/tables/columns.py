@@ -29,7 +29,7 @@ def plain(column: Any) -> Any:
     return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
 
 
-def lent(values: NDArray[Any]) -> Any:
+def as_arrow(values: NDArray[Any]) -> Any:
     """A NumPy array of numbers or booleans as Arrow, without a copy where it is contiguous.
 
     `pa.array` would import pandas first, if that is installed, only to ask whether this is one of its own.
@@ -159,11 +159,11 @@ class Column:
         self._values, self._valid, self._size = self._values[places], self._valid[places], len(places)
 
 
-class Shelf:
+class KeptColumns:
     """What must be told of kept objects later (id, time, kept columns), by serial number.
 
     Serials only rise, so places are found by bisection. Objects that are gone are swept out once they are more than
-    half of the shelf: O(1) amortised per object.
+    half of the kept columns: O(1) amortised per object.
     """
 
     def __init__(self) -> None:
@@ -175,22 +175,22 @@ class Shelf:
 
     @property
     def serials(self) -> Ints:
-        """Of the objects on the shelf, rising."""
+        """Of the objects on the kept columns, rising."""
         return self._serials.bits
 
     @property
     def nbytes(self) -> int:
         return self._serials.nbytes + sum(column.nbytes for column in self.columns.values())
 
-    def copy(self) -> Shelf:
-        twin = Shelf()
+    def copy(self) -> KeptColumns:
+        twin = KeptColumns()
         twin.add(self.serials.copy(), {name: column.all() for name, column in self.columns.items()})
         return twin
 
     def add(self, serials: Ints, columns: dict[str, Any]) -> None:
         if not len(serials):
             return
-        self._serials.append(lent(serials))
+        self._serials.append(as_arrow(serials))
         for name, column in columns.items():
             self.columns.setdefault(name, Column(column.type)).append(column)
 
@@ -198,7 +198,7 @@ class Shelf:
         """The column's values for these objects; those from serial `first` on are rows of `fresh`."""
         old = None if fresh is None else serials < first
         if old is not None and not old.any():
-            return fresh.take(lent(serials - first))
+            return fresh.take(as_arrow(serials - first))
         kept = self.columns.get(name)
         shelved = serials if old is None else serials[old]
         if kept is None:  # nothing was ever shelved, so nothing is asked for
@@ -206,12 +206,12 @@ class Shelf:
         here = kept.take(np.searchsorted(self.serials, shelved))
         if old is None or len(shelved) == len(serials):
             return here
-        there = fresh.take(lent(serials[~old] - first))
+        there = fresh.take(as_arrow(serials[~old] - first))
         if here.type != there.type:  # only nulls until now
             here = here.cast(there.type)
         places = np.empty(len(serials), np.int64)
         places[np.concatenate([np.flatnonzero(old), np.flatnonzero(~old)])] = np.arange(len(serials))
-        return pa.concat_arrays([here, there]).take(lent(places))
+        return pa.concat_arrays([here, there]).take(as_arrow(places))
 
     def relabel(self, prefix: str, names: dict[str, str]) -> None:
         """Columns that begin with `prefix` get new names (new: old); one may serve several, others go."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.tables.columns import Column, distinct, key_bits, lent, valid_of
+from skyband.tables.columns import Column, as_arrow, distinct, key_bits, valid_of
 
 Ints = NDArray[np.int64]
 
@@ -78,7 +78,7 @@ class Groups:
         if not self.columns:
             self.columns = [Column(column.type) for column in columns]
         for kept, column in zip(self.columns, columns, strict=True):
-            kept.append(column.take(lent(fresh)))
+            kept.append(column.take(as_arrow(fresh)))
         self.total += len(fresh)
         return codes
 
@@ -88,7 +88,7 @@ class Groups:
             return self.codes(columns, len(wanted))
         codes = np.zeros(len(wanted), np.int64)
         rows = np.flatnonzero(wanted)
-        codes[rows] = self.codes([column.take(lent(rows)) for column in columns], len(rows))
+        codes[rows] = self.codes([column.take(as_arrow(rows)) for column in columns], len(rows))
         return codes
 
     def find(self, key: tuple[Any, ...]) -> int | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skyband.errors import BatchError
 from skyband.query.expressions import Operand
-from skyband.tables.columns import bits_of, lent, plain, valid_of
+from skyband.tables.columns import as_arrow, bits_of, plain, valid_of
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -58,7 +58,7 @@ def _array(values: Any) -> Any:
     if hasattr(values, "__arrow_c_stream__"):
         return pa.chunked_array(values)
     if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" and values.dtype.isnative:
-        return lent(values)
+        return as_arrow(values)
     return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
 
 
@@ -249,7 +249,7 @@ def instant(to: Any, type_: Any) -> int:
 
 def from_times(values: Ints, type_: Any) -> Any:
     """int64 times back as the column's own type."""
-    whole = lent(values)
+    whole = as_arrow(values)
     if pa.types.is_integer(type_):
         return whole.cast(type_)
     return whole.view(type_) if type_.bit_width == 64 else whole.cast(pa.int32()).view(type_)

@@ -11,9 +11,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from skyband.tables.input import Batch
-from skyband.tables.scores import Judged
-
-__all__ = ["BEGINNING", "Judged", "Push", "what_rows_do"]
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]

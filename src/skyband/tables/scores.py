@@ -29,16 +29,16 @@ class Scored:
         if rows.any():
             self.rejected[reason] = self.rejected[reason] | rows if reason in self.rejected else rows
 
-    def judged(self, eligible: Bools | None) -> Judged:
+    def validated(self, eligible: Bools | None) -> Validated:
         """Who is not rejected is accepted."""
         accepted = np.ones(len(self.key), np.bool_)
         for rows in self.rejected.values():
             accepted &= ~rows
-        return Judged(self, accepted, eligible)
+        return Validated(self, accepted, eligible)
 
 
 @dataclass(frozen=True)
-class Judged:
+class Validated:
     """Rows of a batch as one set of queries sees them."""
 
     scored: Scored

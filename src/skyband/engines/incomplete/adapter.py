@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Standing, asked_of, shared
+from skyband.engines.adapter import Adapter, shared, spec_of
 from skyband.engines.contract import Engine
 from skyband.engines.output import wider
 from skyband.engines.registry import choose
@@ -21,8 +21,8 @@ from skyband.errors import BatchError
 from skyband.query.kinds import Query, TopKIncomplete
 from skyband.tables.columns import name_bits
 from skyband.tables.input import Batch, is_string
-from skyband.tables.push import Judged, Push
-from skyband.tables.scores import Scored
+from skyband.tables.push import Push
+from skyband.tables.scores import Scored, Validated
 
 if TYPE_CHECKING:
     from skyband.engines.incomplete.assembly import Parts
@@ -33,15 +33,15 @@ Ints = NDArray[np.int64]
 EXACT = ("SWEEP", "EAA", "SLA")
 
 
-class Combining(Standing):
+class IncompleteAdapter(Adapter):
     """One engine for queries that combine the same parts."""
 
     def __init__(self, query: Query, *args: Any, **options: Any) -> None:
         super().__init__(query, *args, **options)
         assert isinstance(query, TopKIncomplete)
-        self.judges_again = query.repeat is None
+        self.revalidates = query.repeat is None
         self._first: Register | None = None  # before there is an engine
-        self._judged: Judged | None = None  # what the register has noted, until it is taken
+        self._judged: Validated | None = None  # what the register has noted, until it is taken
 
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
@@ -60,7 +60,7 @@ class Combining(Standing):
         return self._first if self.engine is None else self.machine.register
 
     def start(self, unit: int | None) -> None:
-        if self.engine is None and self.judges_again and self._first is None:
+        if self.engine is None and self.revalidates and self._first is None:
             self._first = self._new_register(unit)
         super().start(unit)
 
@@ -68,7 +68,7 @@ class Combining(Standing):
         """With `repeat` nothing is dominated, so there is nothing to sweep."""
         from skyband.engines.incomplete.assembly import Parts
 
-        return Parts if self.algorithm == "SWEEP" and not self.judges_again else super().engine_class()
+        return Parts if self.algorithm == "SWEEP" and not self.revalidates else super().engine_class()
 
     def engine_options(self) -> dict[str, Any]:
         from skyband.engines.incomplete.combine import recipe_of
@@ -83,17 +83,17 @@ class Combining(Standing):
 
     # --- rows
 
-    def judge(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Judged:
+    def validate(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Validated:
         value, part, id_ = self.options.value, self.options.part, cast(str, self.options.id)
         if not batch.rows:
-            return Scored(np.empty(0)).judged(None)
+            return Scored(np.empty(0)).validated(None)
         codes, values = self._parts(batch), batch.numbers(value).values
         bounds = np.array([*(pair for _, pair in self.example.parts), (0.0, 0.0)])
         beyond = batch.beyond(value)
         ids = batch.array(id_)
         inside = bounds[:-1, 0].max() <= values.min() and values.max() <= bounds[:-1, 1].min()  # NaN: no
         if inside and codes.min() >= 0 and beyond is None and not ids.null_count and not untimely:
-            return Judged(Scored(values), np.ones(batch.rows, np.bool_), None)
+            return Validated(Scored(values), np.ones(batch.rows, np.bool_), None)
         reasons = {
             **untimely,
             f"{id_} is null": np.asarray(ids.is_null(), np.bool_) if ids.null_count else None,
@@ -106,7 +106,7 @@ class Combining(Standing):
             if rows is not None:
                 scored.reject(reason, rows & good)
                 good &= ~rows
-        return Judged(scored, good, None)
+        return Validated(scored, good, None)
 
     def _parts(self, batch: Batch) -> Ints:
         """Which part each row brings, in the query's order; -1: none of them."""
@@ -123,37 +123,37 @@ class Combining(Standing):
         names: Ints = batch.memo["names"]
         return names
 
-    def judge_again(self, push: Push, judged: Judged, codes: Ints, unit: int | None) -> Judged:
+    def revalidate(self, push: Push, validated: Validated, codes: Ints, unit: int | None) -> Validated:
         if self.engine is None and self._first is None:
             self._first = self._new_register(unit)
         register = cast("Register", self.register)
-        again = register.judge(
+        again = register.validate(
             self._names(push.batch),
             self._parts(push.batch),
             codes,
-            np.flatnonzero(judged.accepted),
+            np.flatnonzero(validated.accepted),
             push.times,
             push.clocks,
             wider(self.counts, self.groups.total)[0],
             register.length if self.options.late == "accept" else 1,
         )
         if again.any():
-            scored = Scored(judged.scored.key, dict(judged.scored.rejected))
+            scored = Scored(validated.scored.key, dict(validated.scored.rejected))
             scored.reject(f"{self.options.part}: second row of the same part", again)
-            judged = Judged(scored, judged.accepted & ~again, None)
-        self._judged = judged
-        return judged
+            validated = Validated(scored, validated.accepted & ~again, None)
+        self._judged = validated
+        return validated
 
-    def take(self, push: Push, judged: Judged, codes: Ints) -> tuple[dict[str, Any], Bools, Bools]:
+    def take(self, push: Push, validated: Validated, codes: Ints) -> tuple[dict[str, Any], Bools, Bools]:
         if self.register is not None:
-            if judged is self._judged:
+            if validated is self._judged:
                 self.register.keep()
             else:
                 self.register.undo()
             self._judged = None
-        return super().take(push, judged, codes)
+        return super().take(push, validated, codes)
 
-    def _more(self, push: Push, judged: Judged, rows: Ints) -> dict[str, Any]:
+    def _more(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
         if not push.batch.rows:
             return {"names": np.empty(0, np.int64), "parts": np.empty(0, np.int64)}
         here = slice(None) if len(rows) == push.batch.rows else rows
@@ -174,9 +174,9 @@ class Combining(Standing):
         same = query.window == self.example.window
         if self.algorithm not in EXACT and (not same or query.k != self.example.k):  # type: ignore[attr-defined]
             return False
-        if self.judges_again and not same and len(self.queries) > 1:
+        if self.revalidates and not same and len(self.queries) > 1:
             return False
-        asked, wanted = self.asked(unit), asked_of(query, unit)
+        asked, wanted = self.asked(unit), spec_of(query, unit)
         return wanted.k <= max(one.k for one in asked) and wanted.length <= max(one.length for one in asked)
 
     def stats(self, name: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints
+from skyband.engines.contract import Arrivals, Bools, Changes, Ints, Spec
 from skyband.engines.incomplete.assembly import Parts
 from skyband.engines.incomplete.base import Records
 from skyband.engines.incomplete.kernels import rows as pieces
@@ -41,7 +41,7 @@ class Approximate(Parts):
 
     rule = ASK
 
-    def __init__(self, asked: tuple[Asked, ...], tuning: Tuning, **more: Any) -> None:
+    def __init__(self, asked: tuple[Spec, ...], tuning: Tuning, **more: Any) -> None:
         super().__init__(asked, tuning, **more)
         self.K, self.length = int(self.views["k"][0]), int(self.views["length"][0])
         self.period = max(OFTEN, 4 * self.K, 0 if self.timed else self.length // 16)
@@ -293,7 +293,7 @@ def shrink(engine: Parts, group: int, stays: Bools, alive: Bools, serial: int, o
     head, size = int(engine.packs["head"][group]), int(engine.packs["size"][group])
     run = engine.order[head : head + size]
     run[:] = run[np.lexsort((engine.rows["serial"][run], engine.rows["stamp"][run]))]
-    relink(engine.store, engine.recipe, engine.queries, group, engine.repeat, engine.quiet, out, step)
+    relink(engine.store, engine.recipe, engine.queries, group, engine.repeat, engine.net, out, step)
 
 
 def sketches(lore: dict[str, Records], parts: int, length: int, seed: int) -> Sketches:

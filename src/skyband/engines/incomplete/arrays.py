@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.engines.contract import Asked, Ints
+from skyband.engines.contract import Ints, Spec
 from skyband.engines.incomplete.base import BEGINNING, Machine, Records, within
 from skyband.engines.incomplete.kernels import rows as pieces
 from skyband.engines.incomplete.kernels.assembly import LISTS, ORDER, OUT
@@ -19,7 +19,7 @@ NOWHERE = pieces.NOWHERE
 class Room(Machine):
     """What is kept, for up to 32 queries at once."""
 
-    def _set_queries(self, asked: tuple[Asked, ...]) -> None:
+    def _set_queries(self, asked: tuple[Spec, ...]) -> None:
         lengths = sorted({one.length for one in asked})
         self.views = np.zeros(len(lengths), VIEW)
         self.views["length"] = lengths

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.arena import recast
-from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints, Ranked
+from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Ints, Spec
+from skyband.engines.grouped import ordered_changes, visits_of
 from skyband.engines.incomplete.arrays import Room
 from skyband.engines.incomplete.base import Records, Taken, within
 from skyband.engines.incomplete.kernels import rows as pieces
@@ -35,12 +36,11 @@ class Parts(Room):
         self._grow(arrivals.total)
         groups, given = self._by_group(arrivals)
         columns = Columns(*given)
-        visits = self._visits(groups, columns.now, arrivals)
+        visits = visits_of(self, groups, columns.now, arrivals)
         alive = np.zeros(arrivals.size, np.bool_)
         out = self._run(columns, visits, alive, arrivals)
         taken = Taken(columns.now, columns.rows)
-        changes: Changes = self._ordered(out, visits, taken, arrivals, alive)
-        return changes
+        return ordered_changes(self, out, visits, taken, arrivals, alive)
 
     def _run(self, columns: Columns, visits: Records, alive: Bools, arrivals: Arrivals) -> Records:
         out, step = np.empty(64 + self._margin, CHANGE), np.zeros(1, CHANGE)
@@ -54,7 +54,7 @@ class Parts(Room):
                 out = self._prune(group, alive, arrivals.serial, out, step)
             else:
                 out = self._make_room(reason, out)
-        if self.quiet and not arrivals.more:
+        if self.net and not arrivals.more:
             self.facts[pieces.VISIT] = 0
             seats = np.zeros(len(self.packs), np.int64)
             seats[visits["group"]] = np.arange(len(visits))
@@ -76,7 +76,7 @@ class Parts(Room):
             alive,
             arrivals.serial,
             not self.timed,
-            self.quiet,
+            self.net,
             arrivals.more,
             self.repeat,
             self.rule,
@@ -91,7 +91,7 @@ class Parts(Room):
 
     # --- answers
 
-    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
         chosen = np.arange(len(self.packs)) if groups is None else groups
         chosen = chosen[chosen < len(self.packs)]
         view = int(self.queries["view"][query])
@@ -99,14 +99,14 @@ class Parts(Room):
             return self._front(view, asked.k, chosen)
         return self._survey(asked, now, chosen)
 
-    def _front(self, view: int, k: int, groups: Ints) -> Ranked:
+    def _front(self, view: int, k: int, groups: Ints) -> Answer:
         V = len(self.views)
         fronts = self.fronts[groups * V + view]
         sizes = np.minimum(fronts["size"], k)
         run = within(sizes)
         things = self.lists[np.repeat(fronts["start"], sizes) + run]
         newest = self.rows[self.things["newest"][things]]
-        return Ranked(
+        return Answer(
             group=np.repeat(groups, sizes),
             rank=run + 1,
             stamp=newest["stamp"],
@@ -114,7 +114,7 @@ class Parts(Room):
             key=self.sights["score"][things.astype(np.int64) * V + view],
         )
 
-    def _survey(self, asked: Asked, now: Ints, groups: Ints) -> Ranked:
+    def _survey(self, asked: Spec, now: Ints, groups: Ints) -> Answer:
         """From all rows that are kept, for a shorter window."""
         found = np.empty(int(self.packs["size"][groups].sum()), CHANGE)
         bounds = now[groups] - asked.length
@@ -125,7 +125,7 @@ class Parts(Room):
         found = found[order]
         rank = np.arange(1, len(found) + 1) - np.searchsorted(found["visit"], found["visit"])
         found, rank = found[rank <= asked.k], rank[rank <= asked.k]
-        return Ranked(
+        return Answer(
             group=found["visit"].astype(np.int64),
             rank=rank,
             stamp=found["stamp"],
@@ -133,13 +133,13 @@ class Parts(Room):
             key=found["key"],
         )
 
-    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
+    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         self._grow(len(now))
         V, size = len(self.views), len(self.things)
         sights, shown_as = self.sights.reshape(size, V), self.told.reshape(size, V)
         live = self.things["group"] >= 0
         old = []  # per new query: who was in its answer, as last shown, and who had been shown
-        for heir in heirs:
+        for heir in predecessors:
             mine = sights[:, self.queries["view"][heir]]
             inside = np.flatnonzero(live & ((mine["inside"] & BITS[heir]) != 0))
             shown = live & ((mine["shown"] & BITS[heir]) != 0)
@@ -189,7 +189,7 @@ class Parts(Room):
         return rows["serial"].copy(), sizes
 
     def shown(self) -> Ints:
-        """The rows that answers show, whether or not they are kept: a quiet batch may be open."""
+        """The rows that answers show, whether or not they are kept: a net batch may be open."""
         inside = (self.sights["inside"] != 0) & (np.repeat(self.things["group"], len(self.views)) >= 0)
         serials: Ints = self.told["serial"][inside]
         return serials

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Arrivals, Asked, Bools, Ints
+from skyband.engines.contract import Arrivals, Bools, Ints, Spec
 from skyband.engines.incomplete.kernels import rows as pieces
 from skyband.engines.incomplete.kernels.combine import Recipe
 from skyband.engines.incomplete.register import Register
-from skyband.engines.topk.base import Bands
 from skyband.kernels.records import CHANGE
 from skyband.kernels.routing import stable_order
 from skyband.query.tuning import Tuning
@@ -31,24 +30,24 @@ class Machine:
 
     def __init__(
         self,
-        asked: tuple[Asked, ...],
+        asked: tuple[Spec, ...],
         tuning: Tuning,
         *,
         timed: bool,
-        quiet: bool,
+        net: bool,
         recipe: Recipe,
         repeat: str | None,
         register: Register | None = None,
     ) -> None:
-        self.tuning, self.timed, self.quiet = tuning, timed, quiet
+        self.tuning, self.timed, self.net = tuning, timed, net
         self.recipe, self.repeat = recipe, REPEATS[repeat]
         self.register: Any = register
         self.d = len(recipe.lows)
-        self.held = np.empty(0, CHANGE)  # nothing waits: a quiet batch is compared when it ends
+        self.held = np.empty(0, CHANGE)  # nothing waits: a net batch is compared when it ends
         self._set_queries(asked)
         self._empty()
 
-    def _set_queries(self, asked: tuple[Asked, ...]) -> None:
+    def _set_queries(self, asked: tuple[Spec, ...]) -> None:
         raise NotImplementedError
 
     def _empty(self) -> None:
@@ -57,12 +56,9 @@ class Machine:
     # --- the stream
 
     @staticmethod
-    def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
+    def needed(arrivals: Arrivals, asked: tuple[Spec, ...], *, net: bool) -> Bools:
         """Every row can matter: the other parts of its object may be anywhere."""
         return np.ones(len(arrivals.rows), np.bool_)
-
-    _visits: Any = Bands._visits
-    _ordered: Any = Bands._ordered
 
     @staticmethod
     def _by_group(arrivals: Arrivals) -> tuple[Ints, Any]:
@@ -100,7 +96,7 @@ class Machine:
 
 
 class Taken(dict[str, Any]):
-    """What `Bands._ordered` reads of arrivals."""
+    """What `ordered_changes` reads of arrivals."""
 
     def __init__(self, now: Ints, rows: Ints) -> None:
         super().__init__(now=now, row=rows)

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from skyband.engines.contract import Asked, Bools, Ints
+from skyband.engines.contract import Bools, Ints, Spec
 from skyband.engines.incomplete.approximation import Approximate
 from skyband.engines.incomplete.assembly import Parts
 from skyband.engines.incomplete.base import Records
@@ -47,7 +47,7 @@ class BUDGET(Approximate):
 
     name = "BUDGET"
 
-    def __init__(self, asked: tuple[Asked, ...], tuning: Tuning, **more: Any) -> None:
+    def __init__(self, asked: tuple[Spec, ...], tuning: Tuning, **more: Any) -> None:
         self.budget = tuning.budget or USUAL * max(one.k for one in asked)
         super().__init__(asked, tuning, **more)
         self.met: dict[int, dict[int, tuple[int, int, int]]] = {}  # by group and id: parts, seen last, looked at last

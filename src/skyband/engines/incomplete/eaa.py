@@ -96,7 +96,7 @@ class EAA(Parts):
             alive,
             arrivals.serial,
             not self.timed,
-            self.quiet,
+            self.net,
             arrivals.more,
             out,
             step,

@@ -29,7 +29,7 @@ class Register:
     def _begin(self, room: int) -> None:
         self.log, self.heads, self.size = np.empty(room, LINE), np.full(room, -1, np.int32), 0
 
-    def judge(
+    def validate(
         self,
         names: Ints,
         parts: Ints,

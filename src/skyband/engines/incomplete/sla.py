@@ -75,7 +75,7 @@ class SLA(Parts):
             alive,
             arrivals.serial,
             not self.timed,
-            self.quiet,
+            self.net,
             arrivals.more,
             self.repeat,
             out,

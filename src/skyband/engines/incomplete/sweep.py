@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.arena import recast
-from skyband.engines.contract import Arrivals, Asked, Changes, Ints, Ranked
+from skyband.engines.contract import Answer, Arrivals, Changes, Ints, Spec
+from skyband.engines.grouped import changes_of, ordered_changes, visits_of
 from skyband.engines.incomplete.base import BEGINNING, Machine, Records, Taken, within
 from skyband.engines.incomplete.kernels import objects
 from skyband.engines.incomplete.kernels import rows as pieces
@@ -45,7 +46,6 @@ from skyband.engines.incomplete.kernels.objects import (
     scores_of,
 )
 from skyband.engines.incomplete.register import ENTRY
-from skyband.engines.topk.base import changes_of
 from skyband.errors import StateError
 from skyband.kernels.records import BITS, CHANGE, NEVER, VISIT
 
@@ -58,7 +58,7 @@ class SWEEP(Machine):
 
     name = "SWEEP"
 
-    def _set_queries(self, asked: tuple[Asked, ...]) -> None:
+    def _set_queries(self, asked: tuple[Spec, ...]) -> None:
         assert self.repeat == pieces.ONCE, "a part comes at most once while it is valid"
         assert len({one.length for one in asked}) == 1, "which rows are rejected depends on the window"
         self.queries, self.length = np.array([one.k for one in asked]), asked[0].length
@@ -75,9 +75,9 @@ class SWEEP(Machine):
         self._lay_objects(SMALLEST)
 
     @property
-    def asked(self) -> objects.Asked:
-        return objects.Asked(
-            self.queries, self.queries, self.k, self.most, self.length, not self.timed, self.quiet, self.least
+    def asked(self) -> objects.Spec:
+        return objects.Spec(
+            self.queries, self.queries, self.k, self.most, self.length, not self.timed, self.net, self.least
         )
 
     @property
@@ -174,7 +174,7 @@ class SWEEP(Machine):
         alive, owners = np.zeros(arrivals.size, np.bool_), np.empty(arrivals.size, np.int32)
         whole: Any = (*given, self.register.links, owners, alive, arrivals.serial)
         columns = Columns(*whole)
-        visits = self._visits(groups, columns.now, arrivals)
+        visits = visits_of(self, groups, columns.now, arrivals)
         out = np.empty(int(self.facts[objects.WRITTEN]) + 64 + 2 * int(self.queries.sum()), CHANGE)  # as many as last
         step = np.zeros(1, CHANGE)
         self.facts[[objects.WRITTEN, objects.VISIT, objects.ARRIVAL]] = 0
@@ -184,18 +184,17 @@ class SWEEP(Machine):
                 break
             out = self._make_room(reason, out)
         self.register.own(owners)
-        if self.quiet and not arrivals.more:
+        if self.net and not arrivals.more:
             changed = self.groups[visits["group"]]
             changed = changed[changed["low"] < self.k]
             out = np.empty(len(self.queries) * int((changed["told"] + changed["best"]).sum()), CHANGE)
             flush(self.store, self.asked, visits, out, step)
         taken = Taken(columns.now, columns.rows)
-        changes: Changes = self._ordered(out[: self.facts[objects.WRITTEN]], visits, taken, arrivals, alive)
-        return changes
+        return ordered_changes(self, out[: self.facts[objects.WRITTEN]], visits, taken, arrivals, alive)
 
     # --- answers
 
-    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
         chosen = np.arange(len(self.groups)) if groups is None else groups
         chosen = chosen[chosen < len(self.groups)]
         if asked.length < self.length:
@@ -203,7 +202,7 @@ class SWEEP(Machine):
         best = self._best(chosen, asked.k)
         sizes = np.minimum(self.groups["best"][chosen], asked.k)
         one = self.objects[best]
-        return Ranked(
+        return Answer(
             np.repeat(chosen, sizes), within(sizes) + 1, one["stamp"], one["serial"], self.reach["score"][best]
         )
 
@@ -212,7 +211,7 @@ class SWEEP(Machine):
         sizes = np.minimum(self.groups["best"][groups], k)
         return self.fronts[np.repeat(self.groups["first"][groups], sizes) + within(sizes)].astype(np.int64)
 
-    def _survey(self, asked: Asked, now: Ints, groups: Ints) -> Ranked:
+    def _survey(self, asked: Spec, now: Ints, groups: Ints) -> Answer:
         """From all rows that are kept, for a shorter window."""
         rows, sizes = self._run_of(groups)
         owner, o = np.repeat(groups, sizes), rows["object"].astype(np.int64)
@@ -228,14 +227,14 @@ class SWEEP(Machine):
         owner = owner[order]
         rank = np.arange(1, len(order) + 1) - np.searchsorted(owner, owner)
         order, owner, rank = order[rank <= asked.k], owner[rank <= asked.k], rank[rank <= asked.k]
-        return Ranked(owner, rank, rows["stamp"][order], rows["serial"][order], scores[order])
+        return Answer(owner, rank, rows["stamp"][order], rows["serial"][order], scores[order])
 
-    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
+    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         self._grow(len(now))
-        was, shown = self.queries[heirs], self.objects["shown"].copy()
+        was, shown = self.queries[predecessors], self.objects["shown"].copy()
         self._set_queries(asked)
         self.objects["shown"] = 0
-        for q, heir in enumerate(heirs):
+        for q, heir in enumerate(predecessors):
             self.objects["shown"] |= np.where(shown & BITS[heir], BITS[q], np.uint32(0))
         self.register.shorten(self.length)
         self._rebuild(now[: len(self.groups)])
@@ -292,7 +291,7 @@ class SWEEP(Machine):
         return self.rows["serial"][places], sizes
 
     def shown(self) -> Ints:
-        """The rows that answers show, whether or not they are kept: a quiet batch may be open."""
+        """The rows that answers show, whether or not they are kept: a net batch may be open."""
         serials: Ints = self._told(np.arange(len(self.groups)))["serial"]
         return serials
 

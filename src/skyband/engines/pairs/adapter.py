@@ -2,7 +2,7 @@
 
 Three ways to score: `Global` and expressions of its form run in the kernels; other expressions over a. and b. are run
 by NumPy over blocks of new pairs; functions get two batches with a row for each pair. What NumPy and functions read is
-kept with each object on the shelf, so that it is in snapshots whatever its type.
+kept with each object on the kept columns, so that it is in snapshots whatever its type.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Standing, shared
+from skyband.engines.adapter import Adapter, shared
 from skyband.engines.contract import Arrivals, Changes
 from skyband.errors import BatchError
 from skyband.query.expressions import Expression, Operand, as_locals, parse
 from skyband.query.kinds import Query, TopKPairs
 from skyband.query.scoring import Global
 from skyband.tables.input import Batch
-from skyband.tables.push import Judged, Push
-from skyband.tables.scores import Scored, reject_beyond
+from skyband.tables.push import Push
+from skyband.tables.scores import Scored, Validated, reject_beyond
 
 if TYPE_CHECKING:
     from skyband.engines.pairs.base import Pairs
@@ -38,7 +38,7 @@ VALID = "\0valid"  # beside the values of a column: which are not null
 SAMPLE = 32  # pairs of each push of which a function must think the same both ways round
 
 
-class Pairing(Standing):
+class PairsAdapter(Adapter):
     """One engine for queries with one scoring of pairs."""
 
     most = 1 << 30
@@ -64,7 +64,7 @@ class Pairing(Standing):
         return (*shared(any_way), query.window.timed, query.algorithm)
 
     @property
-    def judges_again(self) -> bool:  # type: ignore[override]
+    def revalidates(self) -> bool:  # type: ignore[override]
         """A function may fail: it scores before anything changes."""
         return self.function is not None
 
@@ -119,19 +119,19 @@ class Pairing(Standing):
                 f"{self.by!r} is not a number for every pair, so it cannot be a score. Score pairs by a number."
             )
 
-    def judge_again(self, push: Push, judged: Judged, codes: Ints, unit: int | None) -> Judged:
+    def revalidate(self, push: Push, validated: Validated, codes: Ints, unit: int | None) -> Validated:
         """Let a twin of the engine take the batch: if the function fails, nothing has changed."""
-        if not judged.accepted.any():
-            return judged
+        if not validated.accepted.any():
+            return validated
         twin = copy(self)
         if twin.engine is None:
             twin.start(unit)
-        coming = twin._coming(push, judged, codes)
+        coming = twin._coming(push, validated, codes)
         engine = twin.machine.copy()
         engine.scores = self._scores()
         self.unsampled = True
         self.rehearsed = (push.batch, engine, engine.take(coming.arrivals))
-        return judged
+        return validated
 
     def _run(self, arrivals: Arrivals, push: Push) -> Changes:
         if self.rehearsed is not None and self.rehearsed[0] is push.batch:
@@ -144,11 +144,11 @@ class Pairing(Standing):
             self.fresh_scoreless += count
         return changes
 
-    def noticed(self) -> dict[str, int]:
+    def new_rejections(self) -> dict[str, int]:
         count, self.fresh_scoreless = self.fresh_scoreless, 0
         return {SCORELESS: count} if count else {}
 
-    def _more(self, push: Push, judged: Judged, rows: Ints) -> dict[str, Any]:
+    def _more(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
         more: dict[str, Any] = {}
         if self.block is not None:
             mine, shares = self.block
@@ -244,10 +244,10 @@ class Pairing(Standing):
     def recall(self, own: dict[str, Any]) -> None:
         self.known, self.scoreless = tuple(own["known"]), dict(own["scoreless"])
 
-    def settle_in(self) -> None:
-        if self.form is None and self.engine is not None and self.shelf.columns:
+    def after_restore(self) -> None:
+        if self.form is None and self.engine is not None and self.kept_columns.columns:
             serials = np.sort(self.machine.serials()[0])
-            columns = {name: self.shelf.read(f"={name}", serials) for name in self.reads(None)}
+            columns = {name: self.kept_columns.read(f"={name}", serials) for name in self.reads(None)}
             self.machine.set_columns(serials, self._arrays(columns))
 
     def stats(self, name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from copy import deepcopy
 
 import numpy as np
 
-from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked
+from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
 from skyband.engines.pairs.changes import changes_of, difference, told_by
 from skyband.engines.pairs.given_scores import run_given
 from skyband.engines.pairs.invariants import check_pairs, check_skyband
@@ -60,22 +60,22 @@ class Pairs:
 
     def __init__(
         self,
-        asked: tuple[Asked, ...],
+        asked: tuple[Spec, ...],
         tuning: Tuning,
         *,
         timed: bool,
-        quiet: bool,
+        net: bool,
         scoring: Scoring,
         scores: Callable[[Columns, Columns], Floats] | None = None,
     ) -> None:
-        self.timed, self.quiet, self.scoring, self.scores = timed, quiet, scoring, scores
+        self.timed, self.net, self.scoring, self.scores = timed, net, scoring, scores
         self.clock = -NEVER
         self.stores: list[Store] = []
         self.scoreless: Ints = np.zeros(len(asked), np.int64)  # pairs without a score, of the last batch
         self.out = np.empty(256, TOLD)
         self._ask(asked)
 
-    def _ask(self, asked: tuple[Asked, ...]) -> None:
+    def _ask(self, asked: tuple[Spec, ...]) -> None:
         self.asked = asked
         lengths = np.array([one.length for one in asked], np.int64)
         self.order = np.argsort(lengths, kind="stable")  # the shortest window first
@@ -87,7 +87,7 @@ class Pairs:
         self.listed: Store | None = None  # whose pairs these lists have
 
     @staticmethod
-    def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
+    def needed(arrivals: Arrivals, asked: tuple[Spec, ...], *, net: bool) -> Bools:
         return np.ones(len(arrivals.rows), np.bool_)  # any object may make the best pair
 
     def copy(self) -> Pairs:
@@ -150,7 +150,7 @@ class Pairs:
         store.facts[TOLDS], store.facts[LAST_ROW] = 0, -1
         if self.algorithm == TA:
             store.sort_blocks(self.scoring.limit)
-        if self.quiet and not store.open:
+        if self.net and not store.open:
             store.open = True
         eligible = np.empty(0, np.bool_) if arrivals.eligible is None else arrivals.eligible[mine]
         last = arrivals.clock if self.timed else int(arrivals.now[mine[-1]]) if len(mine) else -NEVER
@@ -174,7 +174,7 @@ class Pairs:
         store.now = max(store.now, last)
         self.scoreless[self.order] += np.cumsum(store.views.scoreless[:-1])
         store.views.scoreless[:] = 0
-        if self.quiet and not arrivals.more:
+        if self.net and not arrivals.more:
             self._close(store, last, int(stream.rows[-1]) if len(mine) else -1)
         return self.out[: store.facts[TOLDS]]
 
@@ -196,7 +196,7 @@ class Pairs:
                 begin,
                 last,
                 self.timed,
-                self.quiet,
+                self.net,
                 store.saved,
                 self.out,
             )
@@ -214,7 +214,7 @@ class Pairs:
             self._make_desk(2 * int(store.facts[END] - store.facts[HEAD] + store.facts[PENDING] + 1))
         elif why != DONE:
             self._make_out(int(store.facts[TOLDS]), need)
-            if self.quiet or self.algorithm == NAIVE:
+            if self.net or self.algorithm == NAIVE:
                 store.grow_saved(int(store.facts[SAVED]) + need)
 
     def _make_desk(self, room: int) -> None:
@@ -244,7 +244,7 @@ class Pairs:
                 store.facts[HEAD] += 1
 
     def _close(self, store: Store, last: int, row: int) -> None:
-        """A quiet batch ends."""
+        """A net batch ends."""
         touched = np.flatnonzero(store.views.touched)
         store.open = False
         if not len(touched):
@@ -256,20 +256,20 @@ class Pairs:
         order = np.arange(len(store.saved), dtype=np.int32)
         close_batch(store.facts, store.band, store.views, self.desk, store.saved, order, now, now, row, self.out)
 
-    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
         chosen = range(len(self.stores)) if groups is None else [g for g in groups.tolist() if g < len(self.stores)]
         found = [self._read(self.stores[g], asked, int(now[g])) for g in chosen]
         sizes = np.array([len(best) for best in found], np.int64)
         ranked = np.concatenate([np.empty(0, SLOT), *found])
         ends = np.cumsum(sizes)
-        return Ranked(
+        return Answer(
             group=np.repeat(np.array(list(chosen), np.int64), sizes),
             rank=np.arange(1, len(ranked) + 1) - np.repeat(ends - sizes, sizes),
             stamp=ranked["new"],
             serial=ranked["newer"],
             key=ranked["key"],
-            mate=ranked["older"],
-            mate_stamp=ranked["old"],
+            older=ranked["older"],
+            older_stamp=ranked["old"],
         )
 
     def _flush(self, store: Store) -> None:
@@ -279,7 +279,7 @@ class Pairs:
                 self._make_desk(int(store.facts[PENDING]))
             flush_pairs(store.facts, store.band, self.desk)
 
-    def _read(self, store: Store, asked: Asked, now: int) -> Records:
+    def _read(self, store: Store, asked: Spec, now: int) -> Records:
         self._flush(store)
         out = np.empty(min(asked.k, int(store.facts[SIZE])), np.int32)
         if not len(out):
@@ -295,15 +295,16 @@ class Pairs:
 
     # --- queries come and go
 
-    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
+    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         if len(now):
             self._store(len(now) - 1)
         before = [
-            [self._read(store, self.asked[heir], int(now[g])) for heir in heirs] for g, store in enumerate(self.stores)
+            [self._read(store, self.asked[heir], int(now[g])) for heir in predecessors]
+            for g, store in enumerate(self.stores)
         ]
         place = np.empty(len(self.asked), np.int64)
         place[self.order] = np.arange(len(self.asked))
-        old = place[heirs]
+        old = place[predecessors]
         self._ask(asked)
         self._make_out(0, min(self.K, max((int(store.facts[SIZE]) for store in self.stores), default=0)))
         pieces: list[Records] = []

@@ -29,7 +29,7 @@ def told_by(engine: Pairs, pieces: list[Records], groups: list[int], arrivals: A
     if engine.timed:
         clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
         early = 2 * np.searchsorted(clocks, out["instant"], "left")
-        place = np.zeros(len(out), np.int64) if engine.quiet else np.where(out["alone"] == 1, early, place)
+        place = np.zeros(len(out), np.int64) if engine.net else np.where(out["alone"] == 1, early, place)
         order = np.argsort(out["instant"], kind="stable")
     order = order[np.argsort(place[order], kind="stable")]
     query = engine.order[out["query"]]
@@ -75,6 +75,6 @@ def changes_of(out: Records, queries: Ints, groups: Ints, alive: Bools) -> Chang
         diff=out["diff"],
         first=out["first"].astype(np.bool_),
         alive=alive,
-        mate=out["older"],
-        mate_stamp=out["old"],
+        older=out["older"],
+        older_stamp=out["old"],
     )

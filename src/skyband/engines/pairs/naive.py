@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked
+from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
 from skyband.engines.pairs.base import Pairs
 from skyband.engines.pairs.invariants import key_of
 from skyband.engines.pairs.kernels import records as pair_records
@@ -57,7 +57,7 @@ class Listed(Pairs):
                 begin,
                 last,
                 self.timed,
-                self.quiet,
+                self.net,
                 store.saved,
                 self.out,
             )
@@ -131,29 +131,29 @@ class NAIVE:
 
     def __init__(
         self,
-        asked: tuple[Asked, ...],
+        asked: tuple[Spec, ...],
         tuning: Tuning,
         *,
         timed: bool,
-        quiet: bool,
+        net: bool,
         scoring: Scoring,
         scores: Callable[[Columns, Columns], Floats] | None = None,
     ) -> None:
-        self.tuning, self.timed, self.quiet, self.scoring = tuning, timed, quiet, scoring
+        self.tuning, self.timed, self.net, self.scoring = tuning, timed, net, scoring
         self._scores = scores
         self.told: list[dict[int, Told]] = []  # by group and query: who has been told of
         self.scoreless: Ints = np.zeros(len(asked), np.int64)
         self._ask(asked)
 
-    def _ask(self, asked: tuple[Asked, ...]) -> None:
+    def _ask(self, asked: tuple[Spec, ...]) -> None:
         self.asked = asked
         lengths = sorted({one.length for one in asked}) if self._scores is None else [0]
         self.parts = [[q for q, one in enumerate(asked) if one.length == length or not length] for length in lengths]
         self.machines = [self._machine(tuple(asked[q] for q in part)) for part in self.parts]
 
-    def _machine(self, asked: tuple[Asked, ...]) -> Pairs:
+    def _machine(self, asked: tuple[Spec, ...]) -> Pairs:
         kind = Listed if self._scores is None else Whole
-        return kind(asked, self.tuning, timed=self.timed, quiet=self.quiet, scoring=self.scoring, scores=self._scores)
+        return kind(asked, self.tuning, timed=self.timed, net=self.net, scoring=self.scoring, scores=self._scores)
 
     @property
     def scores(self) -> Callable[[Columns, Columns], Floats] | None:
@@ -199,8 +199,8 @@ class NAIVE:
     def _mark(self, changes: Changes) -> Changes:
         """Who enters for the first time."""
         first = np.zeros(len(changes.query), np.bool_)
-        assert changes.mate is not None
-        rows = zip(changes.query, changes.group, changes.mate, changes.serial, changes.diff, strict=True)
+        assert changes.older is not None
+        rows = zip(changes.query, changes.group, changes.older, changes.serial, changes.diff, strict=True)
         for i, (query, group, older, newer, diff) in enumerate(rows):
             if diff > 0:
                 told = self.told[group][query]
@@ -218,13 +218,13 @@ class NAIVE:
                 for query, told in one.items():
                     one[query] = {pair for pair in told if pair[0] in valid}
 
-    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
         machine, place = self._of(query)
         if isinstance(machine, Listed) and asked.length != machine.length[-1]:
             machine, place = self._shorter((asked,), now), 0
         return machine.answer(place, asked, now, groups)
 
-    def _shorter(self, asked: tuple[Asked, ...], now: Ints) -> Pairs:
+    def _shorter(self, asked: tuple[Spec, ...], now: Ints) -> Pairs:
         """A machine over the objects that are valid for less long."""
         machine, length = self._machine(asked), asked[0].length
         for g, store in enumerate(self.longest.stores):
@@ -242,9 +242,9 @@ class NAIVE:
             look_again(made.facts, made.band, made.views, machine.desk.after, int(now[g]))
         return machine
 
-    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
-        before = [self.answer(heir, self.asked[heir], now, None) for heir in heirs.tolist()]
-        self.told = [{q: set(one[heir]) for q, heir in enumerate(heirs.tolist())} for one in self.told]
+    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
+        before = [self.answer(heir, self.asked[heir], now, None) for heir in predecessors.tolist()]
+        self.told = [{q: set(one[heir]) for q, heir in enumerate(predecessors.tolist())} for one in self.told]
         while len(self.told) < len(now):
             self.told.append({q: set() for q in range(len(asked))})
         if self._scores is None:
@@ -256,7 +256,7 @@ class NAIVE:
             for machine in made:
                 machine.clock = old[-1].clock
         else:
-            self.machines[0].refit(asked, heirs, now)
+            self.machines[0].refit(asked, predecessors, now)
             self.asked, self.parts = asked, [list(range(len(asked)))]
         self.scoreless = np.zeros(len(asked), np.int64)
         after = [self.answer(q, one, now, None) for q, one in enumerate(asked)]
@@ -356,10 +356,10 @@ def _joined(pieces: list[Changes], alive: Bools) -> Changes:
     return Changes(alive=alive, **{name: column[order] for name, column in columns.items()})
 
 
-def _difference(query: int, was: Ranked, now: Ranked) -> Changes:
-    def identities(of: Ranked) -> list[tuple[int, ...]]:
-        assert of.mate is not None
-        return list(zip(of.group.tolist(), of.mate.tolist(), of.serial.tolist(), strict=True))
+def _difference(query: int, was: Answer, now: Answer) -> Changes:
+    def identities(of: Answer) -> list[tuple[int, ...]]:
+        assert of.older is not None
+        return list(zip(of.group.tolist(), of.older.tolist(), of.serial.tolist(), strict=True))
 
     before, after = identities(was), identities(now)
     gone = np.array([pair not in set(after) for pair in before], np.bool_)

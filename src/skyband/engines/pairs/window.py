@@ -60,7 +60,7 @@ class Store:
             np.empty((width, 0), np.int32),
         )
         self.saved = np.empty(0, SLOT)
-        self.open = False  # within a quiet batch
+        self.open = False  # within a net batch
         self.now = -NEVER  # the number of the last arrival, or the clock
         self.band = _empty_band()
         self.ask(K, k, length)

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked
+from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
 from skyband.engines.topk.base import Bands, Records
 from skyband.engines.topk.block import BLOCK
 from skyband.engines.topk.pa import PA
@@ -48,17 +48,17 @@ class ADAPTIVE:
     name = "ADAPTIVE"
     needed = PA.needed
 
-    def __init__(self, asked: tuple[Asked, ...], tuning: Tuning, *, timed: bool, quiet: bool) -> None:
+    def __init__(self, asked: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool) -> None:
         assert not timed, "the registry refuses time windows"
-        self.quiet = quiet
+        self.net = net
         self.engines: tuple[Bands, Bands] = (
-            BLOCK(asked, tuning, timed=False, quiet=False),
-            PA(asked, tuning, timed=False, quiet=False),
+            BLOCK(asked, tuning, timed=False, net=False),
+            PA(asked, tuning, timed=False, net=False),
         )
         self.block = max(1, asked[0].length // BLOCKS)
         self.queries = len(asked)
         self.held = np.empty(0, CHANGE)
-        self.before: list[Ranked] = []  # quiet: the answers when an open batch began
+        self.before: list[Answer] = []  # net: the answers when an open batch began
         # [who answers (1: PA), blocks in a row that came at random, the number of the last arrival]
         self.state = np.array([0, 0, -1])
         self.samples = np.empty((0, 2))  # block and key, of the last blocks
@@ -69,7 +69,7 @@ class ADAPTIVE:
         return self.engines[int(self.state[0])]
 
     def take(self, arrivals: Arrivals) -> Changes:
-        if self.quiet and not self.before:
+        if self.net and not self.before:
             self.before = self._answers()
         pieces = []
         begin, size = 0, len(arrivals.rows)
@@ -85,7 +85,7 @@ class ADAPTIVE:
             begin = end
         kept, alive = self.serials()[0], np.zeros(arrivals.size, np.bool_)
         alive[kept[kept >= arrivals.serial] - arrivals.serial] = True
-        if self.quiet:
+        if self.net:
             if arrivals.more:
                 return _joined([], alive)
             row = int(arrivals.rows[-1]) if size else -1
@@ -128,20 +128,20 @@ class ADAPTIVE:
         self.state[0] = answers
         return _difference(before, self._answers(), row, number)
 
-    def _answers(self) -> list[Ranked]:
+    def _answers(self) -> list[Answer]:
         now = self.state[2:3]
         if now[0] < 0:
             return [_nobody()] * self.queries
-        asked = [Asked(int(one["k"]), int(one["length"])) for one in self.active.queries]
+        asked = [Spec(int(one["k"]), int(one["length"])) for one in self.active.queries]
         return [self.active.answer(query, one, now, None) for query, one in enumerate(asked)]
 
-    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
         own = self.active.queries[query]
         engine = self.active if asked.length == own["length"] else self.engines[0]  # PA has only its own window
         return engine.answer(query, asked, now, groups)
 
-    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
-        told = [engine.refit(asked, heirs, now) for engine in self.engines]
+    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
+        told = [engine.refit(asked, predecessors, now) for engine in self.engines]
         self.queries = len(asked)
         return told[int(self.state[0])]
 
@@ -204,12 +204,12 @@ def rank_sum(one: Floats, other: Floats) -> float:
     return float((ranks[:size].sum() - size * (total + 1) / 2) / deviation) if deviation > 0 else np.inf
 
 
-def _nobody() -> Ranked:
+def _nobody() -> Answer:
     none = np.empty(0, np.int64)
-    return Ranked(none, none, none, none, np.empty(0))
+    return Answer(none, none, none, none, np.empty(0))
 
 
-def _difference(before: list[Ranked], after: list[Ranked], row: int, number: int) -> Changes:
+def _difference(before: list[Answer], after: list[Answer], row: int, number: int) -> Changes:
     """What turns the one answers into the others, at this arrival."""
     pieces = []
     for query, (old, new) in enumerate(zip(before, after, strict=True)):

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.arena import place, recast, runs, unplaced
-from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Ints, Ranked
+from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Ints, Spec
+from skyband.engines.grouped import changes_of, ordered_changes, slices_of, visits_of
 from skyband.engines.topk.kernels.answers import read_bands, refit_bands
 from skyband.engines.topk.kernels.lookahead import mark_hopeless
 from skyband.engines.topk.kernels.strict import take_bands
@@ -33,7 +34,7 @@ from skyband.kernels.records import (
     VIEW,
     VISIT,
 )
-from skyband.kernels.routing import find_rows, lay_out, reorder, stable_order
+from skyband.kernels.routing import lay_out, stable_order
 from skyband.query.tuning import Tuning
 
 Records = NDArray[Any]
@@ -44,10 +45,10 @@ class Bands:
 
     name = ""
 
-    def __init__(self, asked: tuple[Asked, ...], tuning: Tuning, *, timed: bool, quiet: bool) -> None:
+    def __init__(self, asked: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool) -> None:
         self.tuning = tuning
         self.timed = timed
-        self.quiet = quiet
+        self.net = net
         self.queries = _queries(asked)
         self.rule = self._rule(asked)
         self.caps = np.empty(0, CAP)  # per group, unless the rule is strict
@@ -57,7 +58,7 @@ class Bands:
         self.tally = np.zeros(2, np.int64)  # places of the arena in use, changes of this batch
         self.held = np.empty(0, CHANGE)  # changes of a batch that goes on; `visit` is the group
 
-    def _rule(self, asked: tuple[Asked, ...]) -> Records:
+    def _rule(self, asked: tuple[Spec, ...]) -> Records:
         """What is pruned from a run: nothing but what its counters say."""
         return np.zeros(1, RULE)
 
@@ -65,7 +66,7 @@ class Bands:
         return np.empty(0, CAP)
 
     @staticmethod
-    def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
+    def needed(arrivals: Arrivals, asked: tuple[Spec, ...], *, net: bool) -> Bools:
         K, reach = max(one.k for one in asked), min(one.length for one in asked)
         needed = np.zeros(len(arrivals.rows), np.bool_)
         places = np.arange(len(needed))
@@ -73,9 +74,9 @@ class Bands:
             places = _hopeful(arrivals, K, reach)
             arrivals = arrivals.only(places)
         order, taken = _grouped(arrivals)
-        visits = _slices(arrivals.groups[order] if len(order) else arrivals.groups)
+        visits = slices_of(arrivals.groups[order] if len(order) else arrivals.groups)
         hopeless = np.zeros(len(taken), np.bool_)
-        mark_hopeless(taken, visits, K, reach, quiet, hopeless)
+        mark_hopeless(taken, visits, K, reach, net, hopeless)
         needed[places[order[~hopeless]] if len(order) else places[~hopeless]] = True
         return needed
 
@@ -83,7 +84,7 @@ class Bands:
         self._grow(arrivals.total)
         order, taken = _grouped(arrivals)
         one = not len(order)
-        visits = self._visits(arrivals.groups if one else arrivals.groups[order], taken["now"], arrivals)
+        visits = visits_of(self, arrivals.groups if one else arrivals.groups[order], taken["now"], arrivals)
 
         chosen, slices = taken, visits
         if arrivals.eligible is not None:
@@ -92,7 +93,8 @@ class Bands:
         alive = np.zeros(arrivals.size, np.bool_)
         self.tally[1] = 0
         out = self._feed(chosen, slices, alive, arrivals.serial, arrivals.more)
-        return self._ordered(self._due_now(out[: self.tally[1]], visits, arrivals.more), visits, taken, arrivals, alive)
+        out = self._due_now(out[: self.tally[1]], visits, arrivals.more)
+        return ordered_changes(self, out, visits, taken, arrivals, alive)
 
     def _feed(self, chosen: Records, slices: Records, alive: Bools, serial: int, more: bool) -> Records:
         """Take these arrivals, each group its slice; returns the changes."""
@@ -107,7 +109,7 @@ class Bands:
             alive,
             serial,
             not self.timed,
-            self.quiet,
+            self.net,
             more,
             np.empty(64 + len(chosen), CHANGE),
             self.rule,
@@ -121,9 +123,9 @@ class Bands:
         slices["group"], slices["end"], slices["last"] = np.arange(len(sizes)), np.cumsum(sizes), -NEVER
         slices["begin"] = slices["end"] - sizes
         alive = np.zeros(1 + int((silent["row"] + SILENT).max(initial=0)), np.bool_)
-        quiet, self.quiet, self.tally[1] = self.quiet, False, 0  # they are no answers: there is nothing to tell
+        net, self.net, self.tally[1] = self.net, False, 0  # they are no answers: there is nothing to tell
         Bands._feed(self, silent, slices, alive, 0, False)
-        self.quiet = quiet
+        self.net = net
 
     @property
     def buffer(self) -> int:
@@ -143,28 +145,12 @@ class Bands:
         self.views = np.concatenate([self.views, _views(more * len(self.queries))])
         self.caps = np.concatenate([self.caps, self._new_caps(more)])
 
-    def _visits(self, groups: Ints, now: Ints, arrivals: Arrivals) -> Records:
-        """The groups with arrivals, and those from which time takes something; in the order of their codes."""
-        touched = _slices(groups)
-        touched["last"] = arrivals.clock if self.timed else now[touched["end"] - 1]
-        waiting = np.flatnonzero(self.groups["due"] <= arrivals.clock) if self.timed else np.empty(0, np.int64)
-        if self.quiet and not arrivals.more:
-            waiting = np.union1d(waiting, np.flatnonzero(self.groups["open"]))
-        if not len(waiting):
-            return touched
-        visited = np.union1d(touched["group"], waiting)
-        visits = np.zeros(len(visited), VISIT)
-        visits["group"] = visited
-        visits["last"] = arrivals.clock if self.timed else -NEVER
-        visits[np.searchsorted(visited, touched["group"])] = touched
-        return visits
-
     def _due_now(self, out: Records, visits: Records, more: bool) -> Records:
-        """Hold changes back while a quiet batch goes on; then they come first."""
+        """Hold changes back while a net batch goes on; then they come first."""
         if not more and not len(self.held):
             return out
         groups = visits["group"][out["visit"]]
-        if more and self.quiet:
+        if more and self.net:
             out["visit"] = groups
             self.held = np.concatenate([self.held, out])
             return out[:0]
@@ -172,37 +158,12 @@ class Bands:
         out, self.held = np.concatenate([self.held, out]), self.held[:0]
         return out[np.argsort(out["visit"], kind="stable")]
 
-    def _ordered(self, out: Records, visits: Records, taken: Records, arrivals: Arrivals, alive: Bools) -> Changes:
-        """By query, then by step: what happens before row r goes to place 2r, the arrival itself to 2r + 1."""
-        alone = out["row"] < 0
-        if self.quiet:
-            out["instant"] = visits["last"][out["visit"]]
-            ends = visits["end"][out["visit"]]
-            out["row"] = np.where(ends > visits["begin"][out["visit"]], np.append(taken["row"], -1)[ends - 1], -1)
-        else:
-            find_rows(
-                out, visits, np.ascontiguousarray(taken["now"]), np.ascontiguousarray(taken["row"]), not self.timed
-            )
-        if len(visits) > 1 or len(self.queries) > 1:
-            order = np.arange(len(out))
-            place = np.maximum(2 * out["row"] + 1, 0)  # -1: a group whose last arrival was in an earlier push
-            if self.timed:
-                clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
-                early = 2 * np.searchsorted(clocks, out["instant"], "left")
-                place = np.full(len(out), 2 * arrivals.size) if self.quiet else np.where(alone, early, place)
-                order = np.argsort(out["instant"], kind="stable")
-            order = order[stable_order(place[order], 2 * arrivals.size + 2)]
-            if len(self.queries) > 1:
-                order = order[stable_order(out["query"][order].astype(np.int64), len(self.queries))]
-            out = reorder(out, order)
-        return changes_of(out, out["query"], visits["group"][out["visit"]], alive)
-
-    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
         chosen = np.arange(len(self.groups)) if groups is None else groups
         room = int(np.minimum(self.groups["size"][chosen], asked.k).sum())
         ranked, held = read_bands(self.objects, self.groups, chosen, now, asked.k, asked.length, np.empty(room, OBJECT))
         ends = np.cumsum(held)
-        return Ranked(
+        return Answer(
             group=np.repeat(chosen, held),
             rank=np.arange(1, len(ranked) + 1) - np.repeat(ends - held, held),
             stamp=ranked["stamp"],
@@ -210,7 +171,7 @@ class Bands:
             key=ranked["key"],
         )
 
-    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
+    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         self._grow(len(now))
         self.queries, self.rule = _queries(asked), self._rule(asked)
         self.views = _views(len(self.groups) * len(asked))
@@ -220,7 +181,7 @@ class Bands:
             self.groups,
             self.views,
             self.queries,
-            heirs,
+            predecessors,
             now,
             self.tally,
             np.empty(64, CHANGE),
@@ -348,18 +309,7 @@ def _grouped(arrivals: Arrivals) -> tuple[Ints, Records]:
     return order, taken
 
 
-def _slices(groups: Ints) -> Records:
-    """Each group's slice of sorted arrivals."""
-    single = len(groups) and groups[0] == groups[-1]
-    starts = np.zeros(1, np.int64) if single else np.flatnonzero(np.diff(groups, prepend=-1))
-    visits = np.zeros(len(starts), VISIT)
-    visits["group"] = groups[starts]
-    visits["begin"] = starts
-    visits["end"] = np.append(starts[1:], len(groups)) if len(starts) else starts
-    return visits
-
-
-def _queries(asked: tuple[Asked, ...]) -> Records:
+def _queries(asked: tuple[Spec, ...]) -> Records:
     queries = np.zeros(len(asked), QUERY)
     queries["k"] = [one.k for one in asked]
     queries["length"] = [one.length for one in asked]
@@ -370,22 +320,6 @@ def _views(size: int) -> Records:
     views = np.zeros(size, VIEW)
     views["oldest"] = NEVER
     return views
-
-
-def changes_of(out: Records, queries: Records, groups: Ints, alive: Bools) -> Changes:
-    """Changes as columns."""
-    return Changes(
-        query=queries,
-        group=groups,
-        row=out["row"],
-        instant=out["instant"],
-        stamp=out["stamp"],
-        serial=out["serial"],
-        key=out["key"],
-        diff=out["diff"],
-        first=out["first"].astype(np.bool_),
-        alive=alive,
-    )
 
 
 def thin(arrivals: Records, visits: Records, keep: Bools) -> tuple[Records, Records]:

@@ -24,5 +24,5 @@ class BLOCK(Bands):
     def _feed(self, chosen: Records, slices: Records, alive: Bools, serial: int, more: bool) -> Records:
         hopeless = np.zeros(len(chosen), np.bool_)
         K, reach = int(self.queries["k"].max()), int(self.queries["length"].min())
-        mark_hopeless(chosen, slices, K, reach, self.quiet, hopeless)
+        mark_hopeless(chosen, slices, K, reach, self.net, hopeless)
         return super()._feed(*thin(chosen, slices, ~hopeless), alive, serial, more)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.arena import best_of, place, recast, runs, unplaced
-from skyband.engines.contract import Asked, Bools, Changes, Ints, Ranked
+from skyband.engines.contract import Answer, Bools, Changes, Ints, Spec
 from skyband.engines.topk.base import Bands, Records
 from skyband.engines.topk.kernels.filters import sift_lanes
 from skyband.engines.topk.odds import candidates
@@ -36,7 +36,7 @@ class Buffered(Bands):
     run = STRICT
     filter = STRICT
 
-    def __init__(self, asked: tuple[Asked, ...], *rest: Any, **options: Any) -> None:
+    def __init__(self, asked: tuple[Spec, ...], *rest: Any, **options: Any) -> None:
         super().__init__(asked, *rest, **options)
         self._set_buffer(asked)
         self.sieve = np.empty(0, OBJECT)
@@ -46,7 +46,7 @@ class Buffered(Bands):
         self.queues = np.empty(0, GROUP)
         self.places = np.zeros((2, 1), np.int64)  # in use: of the filters, of the buffers
 
-    def _rule(self, asked: tuple[Asked, ...]) -> Records:
+    def _rule(self, asked: tuple[Spec, ...]) -> Records:
         return relaxed(self.tuning.gamma) if self.run == RELAXED else np.zeros(1, RULE)
 
     def _new_caps(self, size: int) -> Records:
@@ -57,7 +57,7 @@ class Buffered(Bands):
         """How many wait unless the query says."""
         return BUFFER
 
-    def _set_buffer(self, asked: tuple[Asked, ...]) -> None:
+    def _set_buffer(self, asked: tuple[Spec, ...]) -> None:
         """How many may wait, and how long: 2·reach < length (Theorem 5.1)."""
         reach = (min(one.length for one in asked) - 1) // 2
         most = self.tuning.buffer or self._usual
@@ -104,7 +104,7 @@ class Buffered(Bands):
         alive[waiting[waiting >= serial] - serial] = True
         return out
 
-    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
+    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         """All who wait leave the buffer first: another window wants another one."""
         self._grow(len(now))
         everyone = np.arange(len(self.groups))
@@ -117,9 +117,9 @@ class Buffered(Bands):
         self.sieves, self.queues = np.zeros(len(sizes), GROUP), np.zeros(len(sizes), GROUP)
         self.mesh = first_limits(len(sizes), max(one.k for one in asked))
         self.places[:] = 0
-        return super().refit(asked, heirs, now)
+        return super().refit(asked, predecessors, now)
 
-    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
         if asked.length == self.queries["length"][query]:
             return super().answer(query, asked, now, groups)
         chosen = np.arange(len(self.groups)) if groups is None else groups

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.arena import best_of, place, recast, runs, unplaced
-from skyband.engines.contract import Arrivals, Asked, Changes, Floats, Ints, Ranked, Scorings
+from skyband.engines.contract import Answer, Arrivals, Changes, Floats, Ints, Scorings, Spec
 from skyband.engines.topk import buffered
 from skyband.engines.topk.base import Bands, Records
 from skyband.engines.topk.kernels.filtered_lanes import take_filtered
@@ -35,7 +35,7 @@ COLUMNS = (np.int32, *[np.int64] * 4, np.float64, np.int8, np.bool_)  # of chang
 class Family(Bands):
     """Lanes of one scoring each, over one group."""
 
-    def __init__(self, asked: tuple[Asked, ...], *rest: Any, scorings: Scorings, **options: Any) -> None:
+    def __init__(self, asked: tuple[Spec, ...], *rest: Any, scorings: Scorings, **options: Any) -> None:
         super().__init__(asked[:1], *rest, **options)
         self.scorings = scorings
         super()._grow(len(scorings.points))
@@ -48,7 +48,7 @@ class Family(Bands):
         self.index = self._index()
         self.work = np.zeros(4, np.int64)  # counted: keys computed, objects taken, lanes deepened, lanes indexed
 
-    def _set_buffer(self, asked: tuple[Asked, ...]) -> None:
+    def _set_buffer(self, asked: tuple[Spec, ...]) -> None:
         most = self.tuning.buffer or max(buffered.BUFFER, EACH * len(self.groups))
         self.most = most if self.timed else min(most, asked[0].length)
 
@@ -116,7 +116,7 @@ class Family(Bands):
             *self.index,
             arrivals.serial,
             not self.timed,
-            self.quiet,
+            self.net,
             arrivals.more,
             self.work,
             self.room,
@@ -125,17 +125,17 @@ class Family(Bands):
 
     def _told(self, out: Records, arrivals: Arrivals, last: int) -> Changes:
         """By query, then by step; within a lane they are in order already."""
-        if self.quiet and (arrivals.more or len(self.held)):
+        if self.net and (arrivals.more or len(self.held)):
             held = np.concatenate([self.held, out])
             out, self.held = (held[:0], held) if arrivals.more else (held, held[:0])
         visits = np.zeros(len(self.groups), VISIT)
         visits["end"] = len(arrivals.rows)
-        if self.quiet:
+        if self.net:
             out["instant"], out["row"] = last, arrivals.rows[-1] if len(arrivals.rows) else -1
         elif self.timed:
             find_rows(out, visits, arrivals.now, arrivals.rows, False)
         columns: list[Any] = [np.empty(len(out), type_) for type_ in COLUMNS]
-        steady = not self.timed and not self.quiet and len(arrivals.rows) > 0
+        steady = not self.timed and not self.net and len(arrivals.rows) > 0
         rows, begin = (arrivals.rows, arrivals.now[0]) if steady else (arrivals.rows[:0], 0)
         unzip(out, len(self.groups), rows, begin, *columns)
         query, row, instant, stamp, serial, key, diff, first = columns
@@ -150,7 +150,7 @@ class Family(Bands):
     def _lanes(self) -> Ints:
         return np.arange(len(self.groups))
 
-    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
         lane = np.array([query])
         if groups is not None and not len(groups):
             lane = lane[:0]
@@ -164,7 +164,7 @@ class Family(Bands):
         ranked = best_of(lane, kept, asked, np.full(len(self.groups), now[0] if len(now) else 0))
         return replace(ranked, group=np.zeros(len(ranked.rank), np.int64))
 
-    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
+    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         raise NotImplementedError("a family is split before its queries change")
 
     def split(self, engines: list[Bands], now: Ints) -> None:
@@ -314,7 +314,7 @@ class FilteredFamily(Family):
             np.zeros(arrivals.size, np.bool_),
             arrivals.serial,
             not self.timed,
-            self.quiet,
+            self.net,
             arrivals.more,
             self.work,
             self.room,
@@ -345,7 +345,7 @@ class PAFamily(FilteredFamily, PA):
 
     name, filtered = "PA", False
 
-    def _set_buffer(self, asked: tuple[Asked, ...]) -> None:
+    def _set_buffer(self, asked: tuple[Spec, ...]) -> None:
         self.most, self.reach, self.sieving = 0, 0, np.zeros(1, RULE)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.engines.contract import Arrivals, Asked, Bools
+from skyband.engines.contract import Arrivals, Bools, Spec
 from skyband.engines.topk.base import Bands, Records
 from skyband.engines.topk.odds import candidates
 from skyband.kernels.records import CAP, CAPPED, RULE
@@ -26,10 +26,10 @@ class PA(Bands):
     name = "PA"
 
     @staticmethod
-    def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
+    def needed(arrivals: Arrivals, asked: tuple[Spec, ...], *, net: bool) -> Bools:
         return np.ones(len(arrivals.rows), np.bool_)
 
-    def _rule(self, asked: tuple[Asked, ...]) -> Records:
+    def _rule(self, asked: tuple[Spec, ...]) -> Records:
         K = max(one.k for one in asked)
         rule = np.zeros(1, RULE)
         rule["kind"], rule["additional"], rule["growth"] = CAPPED, self.tuning.additional, 0.5  # Alg. 2, line 16

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.engines.contract import Asked
+from skyband.engines.contract import Spec
 from skyband.engines.topk.base import Bands, Records
 from skyband.kernels.records import CAP, RELAXED, RULE
 
@@ -23,7 +23,7 @@ class RA(Bands):
 
     name = "RA"
 
-    def _rule(self, asked: tuple[Asked, ...]) -> Records:
+    def _rule(self, asked: tuple[Spec, ...]) -> Records:
         return relaxed(self.tuning.gamma)
 
     def _new_caps(self, size: int) -> Records:

@@ -135,13 +135,13 @@ def own_score(queries: int) -> Scorings:
     return Scorings(0, False, np.ones((queries, 1)), np.empty((queries, 0)), lambda _, data: data[0])
 
 
-def judge_family(batch: Batch, by: Any) -> Scored | None:
+def validate_family(batch: Batch, by: Any) -> Scored | None:
     """Who is rejected by all of a family alike, with no scores; None: a number is so large that they may differ."""
     what = (by.columns, tame_for(by))
     if what not in batch.memo:
         batch.memo[what] = _judge(batch, by)
-    judged: Scored | None = batch.memo[what]
-    return judged
+    validated: Scored | None = batch.memo[what]
+    return validated
 
 
 def _judge(batch: Batch, by: Any) -> Scored | None:

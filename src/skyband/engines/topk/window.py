@@ -56,13 +56,13 @@ class Store:
         self.recent = np.empty(SMALLEST if algorithm == TSL else 0, np.int32)
         self.marks = np.zeros(1, np.int32)
         self.set_lanes(lanes, views)
-        self.opened = NOWHERE  # the first serial of a quiet batch that goes on
+        self.opened = NOWHERE  # the first serial of a net batch that goes on
         self.before = np.empty(0, OBJECT)  # and the answers it began with
         self.touched = np.empty(0, np.int32)  # of these queries
         self.held = np.empty(0, CHANGE)  # and what it is to tell
 
     def begin(self, serial: int, desk: Desk, alone: bool) -> None:
-        """A quiet batch begins; other groups may have their turns before it ends."""
+        """A net batch begins; other groups may have their turns before it ends."""
         self.opened = serial
         self.before = desk.before if alone else np.empty_like(desk.before)
         self.touched = desk.touched if alone else np.empty_like(desk.touched)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Standing, asked_of, length_of
+from skyband.engines.adapter import Adapter, length_of, spec_of
 from skyband.engines.contract import Arrivals, Changes, Scorings
 from skyband.engines.registry import WINDOWED, choose
 from skyband.engines.topk.scorings import box_of, own_score, plain_scoring, scorings_of, window_key, with_boxes
@@ -20,8 +20,8 @@ from skyband.query.options import Options
 from skyband.query.windows import UntilDeleted
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
-from skyband.tables.push import Judged, Push
-from skyband.tables.scores import Scored
+from skyband.tables.push import Push
+from skyband.tables.scores import Scored, Validated
 
 if TYPE_CHECKING:
     from skyband.engines.topk.window_engine import Windowed
@@ -30,7 +30,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 
-class Keeping(Standing):
+class WindowAdapter(Adapter):
     """One engine that keeps a window, and the queries that look at it."""
 
     keeps = True
@@ -75,18 +75,20 @@ class Keeping(Standing):
     def _scorings(self, queries: list[TopK | Above]) -> Scorings:
         return own_score(len(queries)) if self.scored else with_boxes(scorings_of(queries), queries)
 
-    def judge(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Judged:
+    def validate(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Validated:
         if self.ids is not None and self.options.id is not None:
             null = batch.array(self.options.id).is_null()
             untimely = {**untimely, "id is null": np.asarray(null, np.bool_) if batch.rows else None}
-        return super().judge(batch, cache, untimely)
+        return super().validate(batch, cache, untimely)
 
-    def needed(self, judged: Judged, codes: Ints, total: int, times: Ints, clocks: Ints, unit: int | None) -> Bools:
+    def needed(
+        self, validated: Validated, codes: Ints, total: int, times: Ints, clocks: Ints, unit: int | None
+    ) -> Bools:
         (query,) = self.queries.values()
         if not isinstance(query, Above):
-            return super().needed(judged, codes, total, times, clocks, unit)
-        above: Bools = judged.accepted & (judged.scored.key > query.threshold)
-        return above if judged.eligible is None else above & judged.eligible
+            return super().needed(validated, codes, total, times, clocks, unit)
+        above: Bools = validated.accepted & (validated.scored.key > query.threshold)
+        return above if validated.eligible is None else above & validated.eligible
 
     def _run(self, arrivals: Arrivals, push: Push) -> Changes:
         names = None
@@ -101,8 +103,8 @@ class Keeping(Standing):
             self.rejected["unknown id"] = self.rejected.get("unknown id", 0) + len(self.machine.unknown)
         return changes
 
-    def take(self, push: Push, judged: Judged, codes: Ints) -> tuple[dict[str, Any], Bools, Bools]:
-        taken = super().take(push, judged, codes)
+    def take(self, push: Push, validated: Validated, codes: Ints) -> tuple[dict[str, Any], Bools, Bools]:
+        taken = super().take(push, validated, codes)
         if self.ids is not None:
             self.tidy()
         return taken
@@ -129,7 +131,7 @@ class Keeping(Standing):
         if self.ids.total > 1024 + 4 * int(self.machine.kept.sum()):
             self.name_again()
 
-    def settle_in(self) -> None:
+    def after_restore(self) -> None:
         self.name_again()
 
     def name_again(self) -> None:
@@ -138,7 +140,7 @@ class Keeping(Standing):
             return
         self.ids = Groups(("id",))
         serials, sizes = self.machine.serials()
-        column = self.shelf.read("id", serials)
+        column = self.kept_columns.read("id", serials)
         codes = self.ids.codes([column], len(serials)) if len(serials) else serials
         self.machine.rename(serials, codes, sizes, self.ids.total)
 
@@ -160,7 +162,7 @@ class Keeping(Standing):
         """
         if name not in self.queries:
             self.queries[name] = query
-            self.machine.add_lane(asked_of(query, unit), self._scorings([query]))
+            self.machine.add_lane(spec_of(query, unit), self._scorings([query]))
         self.lanes = np.zeros(len(self.queries), np.int64)
         place = len(self.queries) - 1
         changes = self.machine.search(place, told, self.now(clock))
@@ -169,19 +171,23 @@ class Keeping(Standing):
         changes = replace(changes, instant=np.full(len(changes.query), clock))
         return self._at_rest(changes, clock) if len(changes.query) else {}
 
-    def offshoot(self, name: str, query: TopK | Above, algorithm: str, unit: int | None, clock: int) -> Keeping:
-        """A home over the part of this window that the query sees."""
-        home = Keeping(
+    def offshoot(self, name: str, query: TopK | Above, algorithm: str, unit: int | None, clock: int) -> WindowAdapter:
+        """A adapter over the part of this window that the query sees."""
+        adapter = WindowAdapter(
             query, self.groups, self.options, self.counts[0], algorithm=algorithm, scored=self.scored, born=self.born
         )
-        home.queries = {name: query}
-        home.start(unit)
-        home.counts, home.late, home.arrivals = self.counts.copy(), self.late.copy(), self.arrivals.copy()
-        home.moments, home.rejected, home.shelf = self.moments.copy(), dict(self.rejected), self.shelf.copy()
-        columns = [0] if self.scored else [self.by.columns.index(name) for name in home.by.columns]
-        home.machine.take_over(self.machine, self.now(clock), columns)
-        home.name_again()
-        return home
+        adapter.queries = {name: query}
+        adapter.start(unit)
+        adapter.counts, adapter.late, adapter.arrivals = self.counts.copy(), self.late.copy(), self.arrivals.copy()
+        adapter.moments, adapter.rejected, adapter.kept_columns = (
+            self.moments.copy(),
+            dict(self.rejected),
+            self.kept_columns.copy(),
+        )
+        columns = [0] if self.scored else [self.by.columns.index(name) for name in adapter.by.columns]
+        adapter.machine.take_over(self.machine, self.now(clock), columns)
+        adapter.name_again()
+        return adapter
 
     def told_of(self, name: str) -> dict[int, Ints]:
         """By group, the valid objects that were told of under this name."""
@@ -202,11 +208,11 @@ class Keeping(Standing):
             return self.scored and same and query.where == self.where and query.descending == self.descending
         return set(plain.columns) == set(self.by.columns) and box_of(query, plain)[1] == self.where
 
-    def split(self, unit: int | None, clock: int) -> dict[str, Standing]:
+    def split(self, unit: int | None, clock: int) -> dict[str, Adapter]:
         """Each query with a window of its own, kept by its score: who has one may differ from now on."""
-        homes: dict[str, Standing] = {}
+        adapters: dict[str, Adapter] = {}
         for place, (name, query) in enumerate(self.queries.items()):
-            home = Keeping(
+            adapter = WindowAdapter(
                 query,
                 self.groups,
                 self.options,
@@ -215,15 +221,23 @@ class Keeping(Standing):
                 scored=True,
                 born=self.born,
             )
-            home.queries = {name: query}
-            homes[name] = home
+            adapter.queries = {name: query}
+            adapters[name] = adapter
             if self.engine is not None:
-                home.start(unit)
-                home.counts, home.late, home.arrivals = self.counts.copy(), self.late.copy(), self.arrivals.copy()
-                home.moments, home.rejected, home.shelf = self.moments.copy(), dict(self.rejected), self.shelf.copy()
-                home.machine.inherit(self.machine, place)
-                home.name_again()
-        return homes
+                adapter.start(unit)
+                adapter.counts, adapter.late, adapter.arrivals = (
+                    self.counts.copy(),
+                    self.late.copy(),
+                    self.arrivals.copy(),
+                )
+                adapter.moments, adapter.rejected, adapter.kept_columns = (
+                    self.moments.copy(),
+                    dict(self.rejected),
+                    self.kept_columns.copy(),
+                )
+                adapter.machine.inherit(self.machine, place)
+                adapter.name_again()
+        return adapters
 
     @property
     def is_fresh(self) -> bool:
@@ -241,17 +255,22 @@ def is_related(one: TopK | Above, other: TopK | Above) -> bool:
     return same == (other.descending, other.per_columns, other.window.timed, type(other.window))
 
 
-def donor_of(homes: list[Standing], old: Keeping, name: str, query: TopK | Above, unit: int | None) -> Keeping | None:
+def donor_of(
+    adapters: list[Adapter], old: WindowAdapter, name: str, query: TopK | Above, unit: int | None
+) -> WindowAdapter | None:
     """Whose window a query that replaces `name` can go on with: it asks for no more than its relatives do."""
     family = [
-        (home, other)
-        for home in homes
-        if isinstance(home, Keeping) and home.born == old.born and home.scored == old.scored and home.engine is not None
-        for other in home.queries.values()
+        (adapter, other)
+        for adapter in adapters
+        if isinstance(adapter, WindowAdapter)
+        and adapter.born == old.born
+        and adapter.scored == old.scored
+        and adapter.engine is not None
+        for other in adapter.queries.values()
         if is_related(other, query)
     ]
-    asked = [asked_of(other, unit) for _, other in family]
-    wanted = asked_of(query, unit)
+    asked = [spec_of(other, unit) for _, other in family]
+    wanted = spec_of(query, unit)
     if not is_related(old.queries[name], query) or not asked:
         return None
     if query.algorithm != "auto" and choose(query) not in WINDOWED:
@@ -262,7 +281,7 @@ def donor_of(homes: list[Standing], old: Keeping, name: str, query: TopK | Above
         return None
     if old.engine is not None and wanted.length <= old.machine.length:
         return old  # its arrivals have the query's own numbers
-    return max((home for home, _ in family), key=lambda home: home.machine.length)
+    return max((adapter for adapter, _ in family), key=lambda adapter: adapter.machine.length)
 
 
 def _difference(changes: Changes, was: Any, place: int) -> Changes:

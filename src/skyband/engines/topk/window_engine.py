@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.arena import recast, runs
-from skyband.engines.contract import Arrivals, Asked, Bools, Changes, Floats, Ints, Ranked, Scorings
-from skyband.engines.topk.base import Bands, Records, changes_of
+from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Scorings, Spec
+from skyband.engines.grouped import changes_of
+from skyband.engines.topk.base import Bands, Records
 from skyband.engines.topk.kernels.maintenance import DELETE, IDLE, INSERT, UNKNOWN, take_window
 from skyband.engines.topk.kernels.runs import TMA, TSL
 from skyband.engines.topk.kernels.window_grid import GHOST, HEAD, LANE, NOWHERE, REFILLS, SCORED, VISITED, Asking
@@ -33,10 +34,8 @@ class Windowed(Lending):
     name = ""
     algorithm = TMA
 
-    def __init__(
-        self, asked: tuple[Asked, ...], tuning: Tuning, *, timed: bool, quiet: bool, scorings: Scorings
-    ) -> None:
-        self.tuning, self.timed, self.quiet = tuning, timed, quiet
+    def __init__(self, asked: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool, scorings: Scorings) -> None:
+        self.tuning, self.timed, self.net = tuning, timed, net
         self.length = asked[0].length
         self.unknown: list[int] = []  # rows that were to delete an id that nobody has
         self.stores: list[Store] = []
@@ -44,12 +43,12 @@ class Windowed(Lending):
 
     needed = staticmethod(Bands.needed)
 
-    def _ask(self, asked: tuple[Asked, ...], scorings: Scorings) -> None:
+    def _ask(self, asked: tuple[Spec, ...], scorings: Scorings) -> None:
         self.asked, self.asking = asked, self._asking(asked, scorings)
         self.keys = [partial(scorings.keys, s) for s in range(len(asked))]
         self.desk = empty_desk(self.asking, self._most_views())
 
-    def _asking(self, asked: tuple[Asked, ...], scorings: Scorings) -> Asking:
+    def _asking(self, asked: tuple[Spec, ...], scorings: Scorings) -> Asking:
         lanes, (count, d) = np.zeros(len(asked), LANE), scorings.points.shape
         lows, highs = np.full((count, d), -np.inf), np.full((count, d), np.inf)
         if len(scorings.lows):
@@ -92,7 +91,7 @@ class Windowed(Lending):
         visited = set((groups[:1] if one else np.unique(groups)).tolist())
         for g, store in enumerate(self.stores):
             due = self.timed and store.live and int(store.slots["stamp"][store.order[store.facts[HEAD]]]) + self.length
-            if (due and due <= arrivals.clock) or (self.quiet and not arrivals.more and store.opened > NOWHERE):
+            if (due and due <= arrivals.clock) or (self.net and not arrivals.more and store.opened > NOWHERE):
                 visited.add(g)
         self.unknown = []
         pieces = [self._visit(g, arrivals, data, kinds, order[starts[g] : starts[g + 1]]) for g in sorted(visited)]
@@ -116,7 +115,7 @@ class Windowed(Lending):
     def _visit(self, g: int, arrivals: Arrivals, data: Floats, kinds: Any, mine: Ints) -> Records:
         """One group's share of a batch; changes with rows."""
         store = self.stores[g]
-        if self.quiet and store.opened == NOWHERE:
+        if self.net and store.opened == NOWHERE:
             store.begin(arrivals.serial, self.desk, len(self.stores) == 1)
         now, rows = arrivals.now[mine], arrivals.rows[mine]
         last = arrivals.clock if self.timed else int(now[-1]) if len(now) else NOWHERE
@@ -146,7 +145,7 @@ class Windowed(Lending):
         store.tally[1] = 0
         most = self._most()
         while True:
-            desk = self.desk._replace(before=store.before, touched=store.touched) if self.quiet else self.desk
+            desk = self.desk._replace(before=store.before, touched=store.touched) if self.net else self.desk
             begin, store.lists, store.objects, store.ghosts, out = take_window(  # type: ignore[call-arg]
                 self.asking,
                 store.window,
@@ -168,7 +167,7 @@ class Windowed(Lending):
                 serial,
                 store.opened,
                 not self.timed,
-                self.quiet,
+                self.net,
                 final,
                 out,
             )
@@ -185,7 +184,7 @@ class Windowed(Lending):
 
     def _with_rows(self, store: Store, out: Records, now: Ints, rows: Ints, last: int, arrivals: Arrivals) -> Records:
         """Steps without an arrival of the kernel's own find the row that they belong to."""
-        if self.quiet:
+        if self.net:
             out = np.concatenate([store.held, out])
             store.held, out = (out, out[:0]) if arrivals.more else (out[:0], out)
             if arrivals.more:
@@ -219,7 +218,7 @@ class Windowed(Lending):
             if self.timed:
                 clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
                 early = 2 * np.searchsorted(clocks, out["instant"], "left")
-                place = np.full(len(out), 0) if self.quiet else np.where(out["query"] == 1, early, place)
+                place = np.full(len(out), 0) if self.net else np.where(out["query"] == 1, early, place)
                 order = np.argsort(out["instant"], kind="stable")
             order = order[np.argsort(place[order], kind="stable")]
         order = order[stable_order(out["visit"][order].astype(np.int64), len(self.asked))]
@@ -227,7 +226,7 @@ class Windowed(Lending):
 
     # --- answers
 
-    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
         chosen = range(len(self.stores)) if groups is None else [g for g in groups.tolist() if g < len(self.stores)]
         found = []
         for g in chosen:
@@ -240,7 +239,7 @@ class Windowed(Lending):
         sizes = np.array([len(best) for best in found], np.int64)
         ranked = np.concatenate([np.empty(0, OBJECT), *found])
         ends = np.cumsum(sizes)
-        return Ranked(
+        return Answer(
             group=np.repeat(np.array(list(chosen), np.int64), sizes),
             rank=np.arange(1, len(ranked) + 1) - np.repeat(ends - sizes, sizes),
             stamp=ranked["stamp"],
@@ -248,7 +247,7 @@ class Windowed(Lending):
             key=ranked["key"],
         )
 
-    def _scan(self, store: Store, query: int, asked: Asked, now: int) -> Records:
+    def _scan(self, store: Store, query: int, asked: Spec, now: int) -> Records:
         """An answer from all of the window."""
         taken = store.by_age()
         if asked.length < NEVER:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from skyband.engines.arena import place, runs
-from skyband.engines.contract import Asked, Bools, Changes, Floats, Ints, Scorings
-from skyband.engines.topk.base import Records, changes_of
+from skyband.engines.contract import Bools, Changes, Floats, Ints, Scorings, Spec
+from skyband.engines.grouped import changes_of
+from skyband.engines.topk.base import Records
 from skyband.engines.topk.kernels.maintenance import DELETE, NO_CELL, UNKNOWN, search_window
 from skyband.engines.topk.kernels.runs import TSL
 from skyband.engines.topk.kernels.window_grid import FREE, GHOST, LIVE, NOWHERE, RECENT, Asking, Desk
@@ -24,16 +25,16 @@ class Lending:
     """The part of an engine over whole windows that changes who looks at them, and what is in them."""
 
     algorithm: int
-    asked: tuple[Asked, ...]
+    asked: tuple[Spec, ...]
     asking: Asking
     desk: Desk
     keys: list[Callable[[Floats], Floats]]
     length: int
-    quiet: bool
+    net: bool
     stores: list[Store]
     tuning: Tuning
 
-    _asking: Callable[[tuple[Asked, ...], Scorings], Asking]
+    _asking: Callable[[tuple[Spec, ...], Scorings], Asking]
     _run: Callable[..., Records]
     _scan: Callable[..., Records]
     _store: Callable[[int], Store]
@@ -50,7 +51,7 @@ class Lending:
     def _cells(self) -> int:
         return self.tuning.cells or CELLS
 
-    def add_lane(self, asked: Asked, scoring: Scorings) -> None:
+    def add_lane(self, asked: Spec, scoring: Scorings) -> None:
         """Serve one query more, which has seen nothing until it searches."""
         one = self._asking((asked,), scoring)
         both = [np.concatenate([mine, its]) for mine, its in zip(self.asking[2:], one[2:], strict=True)]
@@ -102,7 +103,7 @@ class Lending:
             if not len(mine):
                 continue
             kinds, none = np.full(len(mine), DELETE, np.int8), np.empty((len(mine), self.asking.points.shape[1]))
-            if self.quiet:
+            if self.net:
                 store.begin(NEVER, self.desk, True)
             out = self._run(store, (none, mine, mine, mine, kinds, codes[mine]), NOWHERE, 0, True)
             store.opened = NOWHERE
@@ -111,7 +112,7 @@ class Lending:
             groups.append(g)
         out = np.concatenate([np.empty(0, CHANGE), *pieces])
         which = np.repeat(np.array(groups, np.int64), [len(piece) for piece in pieces])
-        order = np.lexsort((np.zeros(len(out)) if self.quiet else out["instant"], out["visit"]))
+        order = np.lexsort((np.zeros(len(out)) if self.net else out["instant"], out["visit"]))
         return changes_of(out[order], out["visit"][order].astype(np.int64), which[order], np.empty(0, np.bool_)), known
 
     def rename(self, serials: Ints, codes: Ints, sizes: Ints, total: int) -> None:

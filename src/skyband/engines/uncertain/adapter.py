@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Standing, shared
+from skyband.engines.adapter import Adapter, shared
 from skyband.engines.registry import choose
 from skyband.query.kinds import Query, TopKUncertain
 from skyband.tables.columns import name_bits
 from skyband.tables.input import Batch
-from skyband.tables.push import Judged, Push
-from skyband.tables.scores import Scored
+from skyband.tables.push import Push
+from skyband.tables.scores import Scored, Validated
 
 if TYPE_CHECKING:
     from skyband.engines.uncertain.exclusive import Tied
@@ -26,7 +26,7 @@ PASSES = "probabilities of a group pass 1"
 SLACK = 1e-12  # by how much the probabilities of alternatives may pass 1
 
 
-class Doubting(Standing):
+class UncertainAdapter(Adapter):
     """One engine for queries with one scoring, one probability and one meaning."""
 
     @staticmethod
@@ -37,7 +37,7 @@ class Doubting(Standing):
         return (*shared(query), window, query.algorithm)
 
     @property
-    def judges_again(self) -> bool:  # type: ignore[override]
+    def revalidates(self) -> bool:  # type: ignore[override]
         return self.example.group is not None
 
     def start(self, unit: int | None) -> None:
@@ -56,7 +56,7 @@ class Doubting(Standing):
             scored.reject(IMPROBABLE, ~((given.values > 0) & (given.values <= 1)))
         return scored
 
-    def _more(self, push: Push, judged: Judged, rows: Ints) -> dict[str, Any]:
+    def _more(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
         if not push.batch.rows:
             none = np.empty(0, np.int64)
             grouped = {} if self.example.group is None else {"names": none, "named": np.empty(0, np.bool_)}
@@ -74,17 +74,17 @@ class Doubting(Standing):
         column = batch.array(self.example.group)
         return name_bits(column), ~np.asarray(column.is_null(), np.bool_)
 
-    def judge_again(self, push: Push, judged: Judged, codes: Ints, unit: int | None) -> Judged:
+    def revalidate(self, push: Push, validated: Validated, codes: Ints, unit: int | None) -> Validated:
         """Reject rows that would bring the valid alternatives of one name above 1, where-failing rows among them."""
         if not push.batch.rows:
-            return judged
+            return validated
         (length,) = {one.length for one in self.asked(unit)}
         names, named = self._names(push.batch)
         p = push.batch.numbers(self.example.probability).values
         numbers: dict[int, int] = {}
         known: dict[tuple[int, int], list[tuple[int, float]]] = {}  # stamps and probabilities
         bad = np.zeros(push.batch.rows, np.bool_)
-        for row in np.flatnonzero(judged.accepted).tolist():
+        for row in np.flatnonzero(validated.accepted).tolist():
             code, name = int(codes[row]), int(names[row])
             stamp = low = numbers.get(code, self._next_number(code))
             low -= length
@@ -103,9 +103,9 @@ class Doubting(Standing):
                     continue
                 known[code, name].append((stamp, float(p[row])))
             numbers[code] = stamp + 1
-        scored = Scored(judged.scored.key, dict(judged.scored.rejected))
+        scored = Scored(validated.scored.key, dict(validated.scored.rejected))
         scored.reject(PASSES, bad)
-        return scored.judged(judged.eligible)
+        return scored.validated(validated.eligible)
 
     def _next_number(self, code: int) -> int:
         return int(self.counts[0, code]) if code < self.counts.shape[1] else 0

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Asked, Ints, Ranked
+from skyband.engines.contract import Answer, Ints, Spec
 from skyband.engines.uncertain.kernels.marks import TOLD
 
 Records = NDArray[Any]
 
 
-def ranked(found: Records, groups: Ints, sizes: Ints, asked: Asked) -> Ranked:
+def ranked(found: Records, groups: Ints, sizes: Ints, asked: Spec) -> Answer:
     """Answers group by group, each in order of rank: the most probable first, where that is what is asked for."""
     ends = np.cumsum(sizes)
     place = np.arange(1, len(found) + 1) - np.repeat(ends - sizes, sizes)
     group = np.repeat(groups, sizes)
     if asked.semantics in ("pk-topk", "pt-k"):
         found = found[np.lexsort((place, -found["p"], np.repeat(np.arange(len(sizes)), sizes)))]
-    return Ranked(
+    return Answer(
         group=group,
         rank=np.ascontiguousarray(found["mark"]) if asked.semantics == "u-kranks" else place,
         stamp=np.ascontiguousarray(found["stamp"]),

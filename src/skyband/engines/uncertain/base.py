@@ -34,7 +34,7 @@ class Taken:
     all_visits: Records
 
 
-def taken(arrivals: Arrivals, due: Ints, is_open: Bools, *, timed: bool, quiet: bool, whole: bool = False) -> Taken:
+def taken(arrivals: Arrivals, due: Ints, is_open: Bools, *, timed: bool, net: bool, whole: bool = False) -> Taken:
     """The groups with arrivals, and those from which time takes something; in the order of their codes.
 
     Those who cannot be answers are left out, unless the whole is asked for.
@@ -48,7 +48,7 @@ def taken(arrivals: Arrivals, due: Ints, is_open: Bools, *, timed: bool, quiet: 
     named = np.empty(0, np.bool_)
     if arrivals.names is not None:
         named = np.ones(len(rows), np.bool_) if arrivals.named is None else arrivals.named[order]
-    visits = everyone = _visits(groups, now, arrivals, due, is_open, timed, quiet)
+    visits = everyone = _visits(groups, now, arrivals, due, is_open, timed, net)
     eligible = np.empty(0, np.bool_)
     if arrivals.eligible is not None and whole:
         eligible = arrivals.eligible[order]
@@ -64,9 +64,7 @@ def taken(arrivals: Arrivals, due: Ints, is_open: Bools, *, timed: bool, quiet: 
     return Taken(keys, ps, stamps, when, which, names, named, eligible, visits, now, rows, everyone)
 
 
-def _visits(
-    groups: Ints, now: Ints, arrivals: Arrivals, due: Ints, is_open: Bools, timed: bool, quiet: bool
-) -> Records:
+def _visits(groups: Ints, now: Ints, arrivals: Arrivals, due: Ints, is_open: Bools, timed: bool, net: bool) -> Records:
     single = len(groups) and groups[0] == groups[-1]
     starts = np.zeros(1, np.int64) if single else np.flatnonzero(np.diff(groups, prepend=-1))
     touched = np.zeros(len(starts), VISIT)
@@ -75,7 +73,7 @@ def _visits(
     touched["end"] = np.append(starts[1:], len(groups)) if len(starts) else starts
     touched["last"] = arrivals.clock if timed else now[touched["end"] - 1]
     waiting = np.flatnonzero(due <= arrivals.clock) if timed else np.empty(0, np.int64)
-    if quiet and not arrivals.more:
+    if net and not arrivals.more:
         waiting = np.union1d(waiting, np.flatnonzero(is_open))
     if not len(waiting):
         return touched
@@ -95,7 +93,7 @@ def ordered(
     queries: int,
     *,
     timed: bool,
-    quiet: bool,
+    net: bool,
     held: bool,
     idle: bool = True,
 ) -> Changes:
@@ -105,7 +103,7 @@ def ordered(
     """
     visits = batch.all_visits
     alone = out["row"] < 0 if idle else np.zeros(len(out), np.bool_)
-    if quiet:
+    if net:
         out["instant"] = visits["last"][out["visit"]]
         ends = visits["end"][out["visit"]]
         rows = np.append(batch.all_rows, -1)[ends - 1]
@@ -118,7 +116,7 @@ def ordered(
         if timed:
             clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
             early = 2 * np.searchsorted(clocks, out["instant"], "left")
-            place = np.full(len(out), 2 * arrivals.size) if quiet else np.where(alone, early, place)
+            place = np.full(len(out), 2 * arrivals.size) if net else np.where(alone, early, place)
             order = np.argsort(out["instant"], kind="stable")
         order = order[stable_order(place[order], 2 * arrivals.size + 2)]
         if queries > 1:

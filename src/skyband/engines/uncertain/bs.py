@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skyband.engines.contract import Asked
+from skyband.engines.contract import Spec
 from skyband.engines.uncertain.exclusive import Tied
 from skyband.engines.uncertain.synopsis import Kept
 from skyband.query.tuning import Tuning
@@ -22,5 +22,5 @@ class BS(Kept):
 
     name = "BS"
 
-    def __new__(cls, asked: tuple[Asked, ...], tuning: Tuning, *, grouped: bool = False, **more: Any) -> Any:
+    def __new__(cls, asked: tuple[Spec, ...], tuning: Tuning, *, grouped: bool = False, **more: Any) -> Any:
         return Tied(asked, tuning, **more) if grouped else super().__new__(cls)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.arena import recast
-from skyband.engines.contract import NEVER, Arrivals, Asked, Bools, Changes, Ints, Ranked
+from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Ints, Spec
 from skyband.engines.uncertain.answers import differences, ranked
 from skyband.engines.uncertain.base import Taken, changes_of, ordered, taken
 from skyband.engines.uncertain.kernels.marks import TOLD
@@ -143,19 +143,19 @@ class Queues:
     synopsis: ClassVar[type[Synopsis]]
     whole = False  # are tuples taken that cannot be answers?
 
-    def __init__(self, asked: tuple[Asked, ...], tuning: Tuning, *, timed: bool, quiet: bool) -> None:
+    def __init__(self, asked: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool) -> None:
         self.timed = timed
-        self.quiet = quiet
+        self.net = net
         self.groups: list[Group] = []
         self._ask(asked)
 
-    def _ask(self, asked: tuple[Asked, ...]) -> None:
+    def _ask(self, asked: tuple[Spec, ...]) -> None:
         self.asked = asked
         self.meanings = [meaning_of(one) for one in asked]
         self.holds_ranks = asked[0].semantics == "u-kranks"
 
     @staticmethod
-    def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
+    def needed(arrivals: Arrivals, asked: tuple[Spec, ...], *, net: bool) -> Bools:
         return np.ones(len(arrivals.rows), np.bool_)
 
     def _new(self) -> Synopsis:
@@ -173,7 +173,7 @@ class Queues:
     def take(self, arrivals: Arrivals) -> Changes:
         self._grow(arrivals.total)
         is_open = np.array([group.open for group in self.groups], np.bool_)
-        batch = taken(arrivals, self.due, is_open, timed=self.timed, quiet=self.quiet, whole=self.whole)
+        batch = taken(arrivals, self.due, is_open, timed=self.timed, net=self.net, whole=self.whole)
         out = []
         for v, visit in enumerate(batch.visits):
             group = self.groups[visit["group"]]
@@ -186,7 +186,7 @@ class Queues:
             here = self.serials(np.asarray(batch.visits["group"]))[0] - arrivals.serial
             alive[here[here >= 0]] = True
         told = np.concatenate([np.empty(0, TOLD), *out])
-        options: dict[str, Any] = {"timed": self.timed, "quiet": self.quiet, "held": self.holds_ranks}
+        options: dict[str, Any] = {"timed": self.timed, "quiet": self.net, "held": self.holds_ranks}
         return ordered(told, batch, arrivals, alive, len(self.asked), **options)
 
     def _visit(self, group: Group, visit: Any, batch: Taken, arrivals: Arrivals) -> None:
@@ -200,19 +200,19 @@ class Queues:
             group.newest = max(group.newest, stamp)
             for q in range(len(self.asked)):
                 touched = can and stamp > group.low[q] and t.key >= group.floor[q]
-                if (touched or q in affected) and not self.quiet:
+                if (touched or q in affected) and not self.net:
                     self._tell(group, q, now, row)
         self._expire(group, int(visit["last"]), joint=False)
-        if self.quiet and not arrivals.more:
+        if self.net and not arrivals.more:
             for q in range(len(self.asked)):
                 self._tell(group, q, int(visit["last"]), -1)
-        group.open = self.quiet and arrivals.more
+        group.open = self.net and arrivals.more
 
     def _expire(self, group: Group, now: int, *, joint: bool) -> set[int]:
         """Steps up to now; those of an arrival that takes part in its step come back instead."""
         affected = set()
         for q, one in enumerate(self.asked):
-            while not self.quiet and group.due[q] <= now:
+            while not self.net and group.due[q] <= now:
                 instant = group.due[q]
                 group.low[q] = instant - one.length
                 if joint and instant == now:
@@ -245,14 +245,14 @@ class Queues:
 
     # --- what can be asked
 
-    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
         chosen = np.arange(len(self.groups)) if groups is None else groups
         meaning = meaning_of(asked)
         found = [self._read(self.groups[g], meaning, int(now[g]) - asked.length)[0] for g in chosen.tolist()]
         sizes = np.array([len(one) for one in found], np.int64)
         return ranked(np.concatenate([np.empty(0, TUPLE), *found]), chosen, sizes, asked)
 
-    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
+    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         self._grow(len(now))
         self._ask(asked)
         out = []
@@ -260,8 +260,8 @@ class Queues:
             kept = group.synopsis.needed()
             group.synopsis = self._filled(kept)
             ranks = [one.k if self.holds_ranks else 1 for one in asked]
-            group.shown = [group.shown[heir] for heir in heirs]
-            told = [group.told[heir] for heir in heirs]
+            group.shown = [group.shown[heir] for heir in predecessors]
+            told = [group.told[heir] for heir in predecessors]
             group.told = [{one for one in told[q] if one[1] < ranks[q]} for q in range(len(asked))]
             group.low = [int(now[g]) - one.length for one in asked]
             group.floor, group.due = [-np.inf] * len(asked), [NEVER] * len(asked)

@@ -24,7 +24,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skyband.engines.contract import Asked
+from skyband.engines.contract import Spec
 from skyband.engines.uncertain.kernels.prefix import PK, PT, SLACK, TINY, TUPLE, UK, UT, walk_down
 
 
@@ -184,7 +184,7 @@ class UTopk(Semantics):
 MEANINGS: dict[str, type[Semantics]] = {"pk-topk": PkTopk, "pt-k": PTk, "u-kranks": UkRanks, "u-topk": UTopk}
 
 
-def meaning_of(asked: Asked) -> Semantics:
+def meaning_of(asked: Spec) -> Semantics:
     assert asked.semantics is not None
     return MEANINGS[asked.semantics](asked.k, asked.threshold)
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.arena import place, recast, runs, unplaced
-from skyband.engines.contract import NEVER, Arrivals, Asked, Bools, Changes, Ints, Ranked
+from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Ints, Spec
 from skyband.engines.uncertain.answers import differences, ranked
 from skyband.engines.uncertain.base import changes_of, ordered, taken
 from skyband.engines.uncertain.kernels.front import RUN, STATE
@@ -41,9 +41,9 @@ class Kept:
     block: ClassVar[int] = 65536  # arrivals that are taken before they join the past
     least: ClassVar[int] = 64  # tuples in a front, and in a past before it is swept
 
-    def __init__(self, asked: tuple[Asked, ...], tuning: Tuning, *, timed: bool, quiet: bool) -> None:
+    def __init__(self, asked: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool) -> None:
         self.timed = timed
-        self.quiet = quiet
+        self.net = net
         self._ask(asked)
         self.past, self.front, self.answers = (np.empty(0, TUPLE) for _ in range(3))
         self.pasts, self.fronts, self.lanes = (np.empty(0, RUN) for _ in range(3))
@@ -52,7 +52,7 @@ class Kept:
         self.tallies = np.zeros((5, 2), np.int64)
         self.out = np.empty(64, TOLD)  # where changes are written; kept, since new memory costs more than writing
 
-    def _ask(self, asked: tuple[Asked, ...]) -> None:
+    def _ask(self, asked: tuple[Spec, ...]) -> None:
         self.asked = asked
         assert asked[0].semantics is not None
         self.meaning = MEANINGS[asked[0].semantics].code
@@ -67,12 +67,12 @@ class Kept:
         self.marks = np.zeros((0, (sum(bits) + 63) // 64), np.uint64)
 
     @staticmethod
-    def needed(arrivals: Arrivals, asked: tuple[Asked, ...], *, quiet: bool) -> Bools:
+    def needed(arrivals: Arrivals, asked: tuple[Spec, ...], *, net: bool) -> Bools:
         return np.ones(len(arrivals.rows), np.bool_)
 
     def take(self, arrivals: Arrivals) -> Changes:
         self._grow(arrivals.total)
-        batch = taken(arrivals, self.due, self.state["open"] > 0, timed=self.timed, quiet=self.quiet)
+        batch = taken(arrivals, self.due, self.state["open"] > 0, timed=self.timed, net=self.net)
         self.tallies[CHANGES] = 0
         self.past, self.front, self.answers, self.marks, self.free, out = take_groups(
             self.past,
@@ -95,7 +95,7 @@ class Kept:
             batch.visits,
             arrivals.serial,
             self.timed,
-            self.quiet,
+            self.net,
             arrivals.more,
             self.drops,
             self.meaning,
@@ -110,7 +110,7 @@ class Kept:
         if arrivals.told and len(batch.visits):
             here = runs(self.past, self.pasts, batch.visits["group"])["serial"] - arrivals.serial
             alive[here[here >= 0]] = True
-        options: dict[str, Any] = {"timed": self.timed, "quiet": self.quiet, "held": self.holds_ranks}
+        options: dict[str, Any] = {"timed": self.timed, "quiet": self.net, "held": self.holds_ranks}
         idle = bool(self.tallies[CHANGES, 0])
         return ordered(out, batch, arrivals, alive, len(self.asked), **options, idle=idle)
 
@@ -129,7 +129,7 @@ class Kept:
 
     # --- what can be asked
 
-    def answer(self, query: int, asked: Asked, now: Ints, groups: Ints | None) -> Ranked:
+    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
         chosen = np.arange(len(self.state)) if groups is None else groups
         Q = len(self.asked)
         if asked == self.asked[query] and not self.state["open"].any():  # what was told last is the answer
@@ -139,7 +139,7 @@ class Kept:
         sizes = np.array([len(one) for one in found], np.int64)
         return ranked(np.concatenate([np.empty(0, TUPLE), *found]), chosen, sizes, asked)
 
-    def _read(self, g: int, asked: Asked, now: int) -> Records:
+    def _read(self, g: int, asked: Spec, now: int) -> Records:
         """The answer of a group, from its past."""
         past = runs(self.past, self.pasts, np.array([g]))
         past = past[past["stamp"] > now - asked.length]
@@ -153,19 +153,19 @@ class Kept:
         found["mark"] = [one.rank for one in places]
         return found
 
-    def refit(self, asked: tuple[Asked, ...], heirs: Ints, now: Ints) -> Changes:
+    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         self._grow(len(now))
         old, Q = self._told(), len(self.asked)
         was = [[runs(self.answers, self.lanes, np.array([g * Q + q])) for q in range(Q)] for g in range(len(now))]
         before, had, bits = self.asked, self.bits, self.queries["bit"].tolist()
         self._ask(asked)
         told: list[set[tuple[int, int]]] = []  # by query, the objects and ranks that were told
-        for q, heir in enumerate(heirs.tolist()):
+        for q, heir in enumerate(predecessors.tolist()):
             ranks = range(min(self.bits[q], had[heir]))
             told.append({(serial, r) for serial, marks in old.items() for r in ranks if marks >> (bits[heir] + r) & 1})
         out, answers = [], []
         for g in range(len(now)):
-            for q, heir in enumerate(heirs.tolist()):
+            for q, heir in enumerate(predecessors.tolist()):
                 shown = was[g][heir]
                 found = shown if asked[q] == before[heir] else self._read(g, asked[q], int(now[g]))
                 out.append(differences(shown, found, q, g, told[q], self.holds_ranks))
@@ -224,7 +224,7 @@ class Kept:
 
     @property
     def held(self) -> Records:
-        """What was told and may have to be taken back, while a quiet batch goes on."""
+        """What was told and may have to be taken back, while a net batch goes on."""
         waiting = np.flatnonzero(np.repeat(self.state["open"] > 0, len(self.asked)))
         return runs(self.answers, self.lanes, waiting)
 

@@ -53,8 +53,8 @@ _JSON = {
 
 def read_kafka(spark: SparkSession, source: Source) -> DataFrame:
     """The rows of the messages that can be read; how many cannot is observed."""
-    judged = _judged(spark, source).observe(MALFORMED, count_if(col("reason").isNotNull()).alias("malformed"))
-    good = judged.where(col("reason").isNull())
+    validated = _judged(spark, source).observe(MALFORMED, count_if(col("reason").isNotNull()).alias("malformed"))
+    good = validated.where(col("reason").isNull())
     own = {
         "kafka_timestamp": col("timestamp"),
         "kafka_topic": col("topic"),
@@ -179,7 +179,7 @@ def require_connector(spark: SparkSession, key: str) -> None:
 
 
 def _innermost(error: Any) -> str:
-    """The first cause, in one line; the error itself shows only where it was noticed."""
+    """The first cause, in one line; the error itself shows only where it was new_rejections."""
     thrown = getattr(error, "java_exception", None)
     if thrown is None:
         return str(error).splitlines()[0]

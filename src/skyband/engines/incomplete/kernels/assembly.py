@@ -75,7 +75,7 @@ def touch(store: Store, o: int) -> None:
 
 
 @uncounted
-def put_back(store: Store, views: Records, asked: Records, g: int, quiet: bool, out: Records, step: Records) -> None:
+def put_back(store: Store, views: Records, asked: Records, g: int, net: bool, out: Records, step: Records) -> None:
     """The step ends: who was touched finds its place in the fronts again."""
     V = len(views)
     for t in range(store.facts[TOUCHED]):
@@ -83,7 +83,7 @@ def put_back(store: Store, views: Records, asked: Records, g: int, quiet: bool, 
         for v in range(V):
             if above_floor(store, g * V + v, o, o * V + v):
                 put(store, g * V + v, v, o)
-                cut(store, asked, g * V + v, v, views[v]["most"], quiet, out, step)
+                cut(store, asked, g * V + v, v, views[v]["most"], net, out, step)
 
 
 @close
@@ -93,12 +93,12 @@ def is_short(store: Store, views: Records, f: int, v: int) -> Any:
 
 
 @uncounted
-def tell_step(store: Store, views: Records, asked: Records, g: int, quiet: bool, out: Records, step: Records) -> None:
+def tell_step(store: Store, views: Records, asked: Records, g: int, net: bool, out: Records, step: Records) -> None:
     """How answers have changed in this step; who has no row left is forgotten."""
     V, things, facts = len(views), store.things, store.facts
     for v in range(V):
         f = g * V + v
-        if not quiet and store.fronts[f]["low"] < NEVER:
+        if not net and store.fronts[f]["low"] < NEVER:
             compare(store, asked, f, v, out, step)
         store.fronts[f]["low"] = NEVER
     store.packs[g]["dirty"] = 1
@@ -110,7 +110,7 @@ def tell_step(store: Store, views: Records, asked: Records, g: int, quiet: bool,
             inside |= store.sights[i]["inside"]
             if store.sights[i]["count"] == 0:
                 store.sights[i]["shown"] = 0  # gone and come back is new again
-            elif not quiet and store.sights[i]["inside"]:
+            elif not net and store.sights[i]["inside"]:
                 remember(store, o, i)
         if things[o]["rows"] == 0:
             if inside == 0:
@@ -123,13 +123,13 @@ def tell_step(store: Store, views: Records, asked: Records, g: int, quiet: bool,
 
 
 @uncounted
-def settle(store: Store, views: Records, asked: Records, g: int, quiet: bool, out: Records, step: Records) -> None:
+def settle(store: Store, views: Records, asked: Records, g: int, net: bool, out: Records, step: Records) -> None:
     """The step ends: fronts are in order again, and answers are compared."""
-    put_back(store, views, asked, g, quiet, out, step)
+    put_back(store, views, asked, g, net, out, step)
     for v in range(len(views)):
         if is_short(store, views, g * len(views) + v, v):
             refill(store, asked, g, v, views[v]["most"], out, step)
-    tell_step(store, views, asked, g, quiet, out, step)
+    tell_step(store, views, asked, g, net, out, step)
 
 
 @close
@@ -305,7 +305,7 @@ def expire(
     repeat: int,
     alive: Records,
     serial: int,
-    quiet: bool,
+    net: bool,
     out: Records,
     step: Records,
     margin: int,
@@ -326,7 +326,7 @@ def expire(
                 break
             lose_row(store, recipe, V, g, v, repeat, -1, alive, serial)
         if store.facts[TOUCHED]:
-            settle(store, views, asked, g, quiet, out, step)
+            settle(store, views, asked, g, net, out, step)
     return True
 
 

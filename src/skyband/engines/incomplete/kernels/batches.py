@@ -57,7 +57,7 @@ def take_pieces(
     alive: Records,  # per row of the batch: is it kept now
     serial: int,  # of the batch's first row
     joint: bool,  # count windows: an arrival and what it pushes out are one step
-    quiet: bool,
+    net: bool,
     more: bool,
     repeat: int,
     rule: int,
@@ -81,7 +81,7 @@ def take_pieces(
                 return reason
             now = arrivals.now[a]
             if not joint and packs[g]["due"] <= now:
-                if not expire(store, recipe, views, asked, g, now, repeat, alive, serial, quiet, out, step, margin):
+                if not expire(store, recipe, views, asked, g, now, repeat, alive, serial, net, out, step, margin):
                     return short_of_room(store, views, g, out, margin)
                 reason = short_of_room(store, views, g, out, margin)
                 if reason != DONE:
@@ -110,7 +110,7 @@ def take_pieces(
             else:
                 next_view(store, views, g)
             if facts[TOUCHED]:
-                settle(store, views, asked, g, quiet, out, step)
+                settle(store, views, asked, g, net, out, step)
             a += 1
             if rule == ASK and (
                 packs[g]["size"] - packs[g]["dead"] > packs[g]["limit"] or packs[g]["seen"] >= packs[g]["tick"]
@@ -121,10 +121,10 @@ def take_pieces(
                 squeeze(store, views, g, alive, serial)
         facts[ARRIVAL] = end
         if not joint and not expire(
-            store, recipe, views, asked, g, last, repeat, alive, serial, quiet, out, step, margin
+            store, recipe, views, asked, g, last, repeat, alive, serial, net, out, step, margin
         ):
             return short_of_room(store, views, g, out, margin)
-        packs[g]["open"] = quiet and more
+        packs[g]["open"] = net and more
         facts[VISIT] += 1
         facts[ARRIVAL] = 0
     return DONE
@@ -132,7 +132,7 @@ def take_pieces(
 
 @uncounted_kernel
 def flush(store: Store, asked: Records, visits: Records, seats: Records, out: Records, step: Records) -> Any:
-    """A quiet batch ends: how answers differ from those it began with. seats: by group, its visit."""
+    """A net batch ends: how answers differ from those it began with. seats: by group, its visit."""
     V, facts = len(store.fronts) // len(store.packs), store.facts
     margin = 0
     for q in range(len(asked)):

@@ -225,7 +225,7 @@ def take_counted(
     alive: Records,
     serial: int,
     joint: bool,
-    quiet: bool,
+    net: bool,
     more: bool,
     out: Records,
     step: Records,
@@ -253,7 +253,7 @@ def take_counted(
                 while packs[g]["size"] and rows[store.order[packs[g]["head"]]]["stamp"] + length == instant:
                     lose_instance(store, recipe, ledger, g, -1, alive, serial)
                 if facts[TOUCHED]:
-                    settle(store, views, asked, g, quiet, out, step)
+                    settle(store, views, asked, g, net, out, step)
                 next_view(store, views, g)
             if a == end:
                 break
@@ -277,7 +277,7 @@ def take_counted(
             while joint and rows[store.order[packs[g]["head"]]]["stamp"] <= now - length:
                 lose_instance(store, recipe, ledger, g, o, alive, serial)
             if facts[TOUCHED]:
-                settle(store, views, asked, g, quiet, out, step)
+                settle(store, views, asked, g, net, out, step)
             doomed = update(store, recipe, ledger, g, r, True, K, 0)
             i = rows[r]["older"]
             while i >= 0:
@@ -289,7 +289,7 @@ def take_counted(
                 i = rows[i]["older"]
             discard(store, recipe, ledger, g, doomed, alive, serial)
             a += 1
-        packs[g]["open"] = quiet and more
+        packs[g]["open"] = net and more
         facts[VISIT] += 1
         facts[ARRIVAL] = 0
     return DONE

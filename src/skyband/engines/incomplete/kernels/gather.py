@@ -30,8 +30,8 @@ from skyband.engines.incomplete.kernels.objects import (
     TOUCHED,
     VISIT,
     WRITTEN,
-    Asked,
     Records,
+    Spec,
     Store,
     above_floor,
     appraise,
@@ -81,7 +81,7 @@ def let_expire(store: Store, d: int, g: int, bound: int) -> None:
 
 
 @uncounted
-def settle(store: Store, recipe: Recipe, asked: Asked, g: int, bound: int, out: Records, step: Records) -> None:
+def settle(store: Store, recipe: Recipe, asked: Spec, g: int, bound: int, out: Records, step: Records) -> None:
     """The step ends: who was touched finds its place again, and answers are compared."""
     group = store.groups[g]
     for t in range(store.facts[TOUCHED]):
@@ -93,12 +93,12 @@ def settle(store: Store, recipe: Recipe, asked: Asked, g: int, bound: int, out: 
     store.facts[TOUCHED] = 0
     if group["best"] < asked.k and group["stamp"] > NOWHERE:
         refill(store, recipe, asked, g, bound)
-    if not asked.quiet:
+    if not asked.net:
         compare(store, asked, g, out, step)
 
 
 @uncounted
-def compare(store: Store, asked: Asked, g: int, out: Records, step: Records) -> None:
+def compare(store: Store, asked: Spec, g: int, out: Records, step: Records) -> None:
     """How the answers differ from those told last, from the first place on that has changed."""
     group, objects = store.groups[g], store.objects
     first, low, told, size = group["first"], group["low"], group["told"], min(asked.k, group["best"])
@@ -146,7 +146,7 @@ def tell(
 def expire(
     store: Store,
     recipe: Recipe,
-    asked: Asked,
+    asked: Spec,
     arrivals: Columns,
     g: int,
     a: int,
@@ -210,7 +210,7 @@ def let_go(store: Store, arrivals: Columns, g: int, end: int, bound: int) -> Non
 
 
 @uncounted
-def tidy(store: Store, recipe: Recipe, asked: Asked, arrivals: Columns, g: int, end: int) -> None:
+def tidy(store: Store, recipe: Recipe, asked: Spec, arrivals: Columns, g: int, end: int) -> None:
     """Between two steps: the run is up to date, and without what dominance lets go if it has grown by a tenth."""
     group = store.groups[g]
     join(store, recipe, arrivals, g, end, group["now"] - asked.length)
@@ -220,7 +220,7 @@ def tidy(store: Store, recipe: Recipe, asked: Asked, arrivals: Columns, g: int, 
 
 
 @close
-def short_of_room(store: Store, asked: Asked, g: int, out: Records, margin: int) -> Any:
+def short_of_room(store: Store, asked: Spec, g: int, out: Records, margin: int) -> Any:
     """Why the next step cannot be taken, or DONE: it can."""
     facts = store.facts
     if facts[FREE] == 0 and 4 * forget(store, asked.length) > 3 * len(store.objects):
@@ -231,7 +231,7 @@ def short_of_room(store: Store, asked: Asked, g: int, out: Records, margin: int)
 
 
 @uncounted
-def lacks_rows(store: Store, recipe: Recipe, asked: Asked, arrivals: Columns, g: int, a: int) -> Any:
+def lacks_rows(store: Store, recipe: Recipe, asked: Spec, arrivals: Columns, g: int, a: int) -> Any:
     """Is there too little room for the run and those that wait to join it, with nothing left to let go?"""
     group, rows = store.groups[g], store.rows
     let_go(store, arrivals, g, a, group["now"] - asked.length)
@@ -263,7 +263,7 @@ def find(store: Store, g: int, bound: int, name: np.int64, link: np.int64, owner
 def take_once(
     store: Store,
     recipe: Recipe,
-    asked: Asked,
+    asked: Spec,
     arrivals: Columns,
     visits: Records,
     more: bool,
@@ -334,22 +334,22 @@ def take_once(
                 return reason
             join(store, recipe, arrivals, g, end, group["now"] - length)
             group["due"] = store.rows[group["head"]]["stamp"] + length if group["size"] else NEVER
-        group["open"] = asked.quiet and more
+        group["open"] = asked.net and more
         facts[VISIT] += 1
         facts[ARRIVAL] = 0
     return DONE
 
 
 @uncounted_kernel
-def flush(store: Store, asked: Asked, visits: Records, out: Records, step: Records) -> None:
-    """A quiet batch ends: how answers differ from those it began with."""
+def flush(store: Store, asked: Spec, visits: Records, out: Records, step: Records) -> None:
+    """A net batch ends: how answers differ from those it began with."""
     for visit in range(len(visits)):
         step[0]["visit"], step[0]["instant"], step[0]["row"] = visit, visits[visit]["last"], -1
         compare(store, asked, visits[visit]["group"], out, step)
 
 
 @uncounted_kernel
-def rebuild(store: Store, recipe: Recipe, asked: Asked) -> None:
+def rebuild(store: Store, recipe: Recipe, asked: Spec) -> None:
     """What follows from the runs of all groups, whose rows have not expired; fronts have room."""
     d = len(recipe.lows)
     for g in range(len(store.groups)):

@@ -86,14 +86,14 @@ def put(store: Store, f: int, v: int, o: int) -> None:
 
 
 @uncounted
-def cut(store: Store, asked: Records, f: int, v: int, most: int, quiet: bool, out: Records, step: Records) -> None:
+def cut(store: Store, asked: Records, f: int, v: int, most: int, net: bool, out: Records, step: Records) -> None:
     """A front that has grown to twice its length keeps the best, and its floor rises; the others leave for sure."""
     V, fronts = len(store.sights) // len(store.things), store.fronts
     if fronts[f]["size"] < 2 * most:
         return
     for place in range(fronts[f]["start"] + most, fronts[f]["start"] + fronts[f]["size"]):
         o = store.lists[place]
-        for q in range(0 if quiet else len(asked)):
+        for q in range(0 if net else len(asked)):
             if asked[q]["view"] == v and store.sights[o * V + v]["inside"] & BITS[q]:
                 tell(store, o, o * V + v, q, -1, out, step, True)
     fronts[f]["size"] = most

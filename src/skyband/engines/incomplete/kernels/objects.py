@@ -89,7 +89,7 @@ class Store(NamedTuple):
     facts: Records
 
 
-class Asked(NamedTuple):
+class Spec(NamedTuple):
     """What is asked of all groups."""
 
     ks: Records  # by query
@@ -98,7 +98,7 @@ class Asked(NamedTuple):
     most: int  # a front is cut to it
     length: int  # of the window
     joint: bool  # count windows: an arrival and what it pushes out are one step
-    quiet: bool
+    net: bool
     least: int  # rows that a group may have without a sweep
 
 
@@ -172,7 +172,7 @@ def pull(store: Store, g: int, o: int) -> None:
 
 
 @uncounted
-def put(store: Store, asked: Asked, d: int, g: int, o: int) -> None:
+def put(store: Store, asked: Spec, d: int, g: int, o: int) -> None:
     """An object that ranks above the floor into the front; one that has grown too long keeps its best."""
     group, place = store.groups[g], rank_in(store, g, o)
     if group["best"] == group["space"]:
@@ -202,7 +202,7 @@ def put(store: Store, asked: Asked, d: int, g: int, o: int) -> None:
 
 
 @uncounted
-def refill(store: Store, recipe: Recipe, asked: Asked, g: int, bound: int) -> None:
+def refill(store: Store, recipe: Recipe, asked: Spec, g: int, bound: int) -> None:
     """The front anew, from all objects of the group."""
     rows, group, d = store.rows, store.groups[g], len(recipe.lows)
     store.facts[REFILLED] += 1

@@ -324,7 +324,7 @@ def fold(store: Store, g: int, stays: Records, repeat: int, alive: Records, seri
 
 @uncounted_kernel
 def relink(
-    store: Store, recipe: Recipe, asked: Records, g: int, repeat: int, quiet: bool, out: Records, step: Records
+    store: Store, recipe: Recipe, asked: Records, g: int, repeat: int, net: bool, out: Records, step: Records
 ) -> None:
     """After `fold`: chains, scores and fronts of those who have lost something.
 
@@ -349,10 +349,10 @@ def relink(
             assess(store, recipe, o, 0, NOWHERE, repeat)
             if above_floor(store, g, o, o):
                 put(store, g, 0, o)
-            if not quiet and store.sights[o]["inside"]:
+            if not net and store.sights[o]["inside"]:
                 remember(store, o, o)
     facts[TOUCHED] = 0
-    if not quiet and store.fronts[g]["low"] < NEVER:
+    if not net and store.fronts[g]["low"] < NEVER:
         compare(store, asked, g, 0, out, step)
     store.packs[g]["dirty"] = 1
     store.fronts[g]["low"] = NEVER

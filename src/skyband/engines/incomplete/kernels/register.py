@@ -36,9 +36,9 @@ LINE = np.dtype(
 
 @close
 def link(log: Records, heads: Records, place: int) -> None:
-    home = home_of(log[place]["name"], log[place]["group"], len(heads) - 1)
-    log[place]["older"] = heads[home]
-    heads[home] = place
+    adapter = home_of(log[place]["name"], log[place]["group"], len(heads) - 1)
+    log[place]["older"] = heads[adapter]
+    heads[adapter] = place
 
 
 @uncounted_kernel
@@ -73,8 +73,8 @@ def judge_rows(
                 continue
         else:
             now = stamp = counts[g]
-        home, gone = home_of(name, g, mask), now - length + timed  # what is older has gone before this step
-        first = place = heads[home]
+        adapter, gone = home_of(name, g, mask), now - length + timed  # what is older has gone before this step
+        first = place = heads[adapter]
         bit = np.int64(1) << (p & 63)
         seen = bit
         while place >= 0:
@@ -98,7 +98,7 @@ def judge_rows(
         line = log[end]
         line["name"], line["stamp"], line["group"], line["part"] = name, stamp, g, p
         line["older"], line["object"], line["seen"] = first, ~r, seen
-        heads[home] = end
+        heads[adapter] = end
         end += 1
         if not timed:
             counts[g] += 1

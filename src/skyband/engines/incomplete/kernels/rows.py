@@ -41,7 +41,7 @@ THING = np.dtype(
         ("newest", "i4"),
         ("rows", "i4"),
         ("mark", "i4"),  # touched in this step
-        ("waits", "i4"),  # without rows, until a quiet batch ends
+        ("waits", "i4"),  # without rows, until a net batch ends
     ],
     align=True,
 )
@@ -153,8 +153,8 @@ def forget_thing(store: Store, o: int) -> None:
         place = (place + 1) & mask
         if table[place] < 0:
             break
-        home = home_of(things[table[place]]["name"], things[table[place]]["group"], mask)
-        if ((place - home) & mask) >= ((place - hole) & mask):
+        adapter = home_of(things[table[place]]["name"], things[table[place]]["group"], mask)
+        if ((place - adapter) & mask) >= ((place - hole) & mask):
             table[hole] = table[place]
             hole = place
     table[hole] = -1

@@ -174,16 +174,16 @@ def settle_sorted(
     views: Records,
     asked: Records,
     g: int,
-    quiet: bool,
+    net: bool,
     out: Records,
     step: Records,
 ) -> None:
     V = len(views)
-    put_back(store, views, asked, g, quiet, out, step)
+    put_back(store, views, asked, g, net, out, step)
     for v in range(V):
         if is_short(store, views, g * V + v, v):
             search(store, recipe, sorting, asked, g, V, v, views[v]["most"], out, step)
-    tell_step(store, views, asked, g, quiet, out, step)
+    tell_step(store, views, asked, g, net, out, step)
 
 
 @uncounted
@@ -223,7 +223,7 @@ def take_sorted(
     alive: Records,
     serial: int,
     joint: bool,
-    quiet: bool,
+    net: bool,
     more: bool,
     repeat: int,
     out: Records,
@@ -256,7 +256,7 @@ def take_sorted(
                         break
                     lose_sorted(store, recipe, sorting, views, g, v, repeat, -1, instant, alive, serial)
                 if facts[TOUCHED]:
-                    settle_sorted(store, recipe, sorting, views, asked, g, quiet, out, step)
+                    settle_sorted(store, recipe, sorting, views, asked, g, net, out, step)
                 v = next_view(store, views, g)
             if a == end:
                 break
@@ -291,11 +291,11 @@ def take_sorted(
                 while rows[store.order[packs[g]["head"] + store.fronts[f]["edge"]]]["stamp"] <= bound:
                     lose_sorted(store, recipe, sorting, views, g, v, repeat, o, now, alive, serial)
             if facts[TOUCHED]:
-                settle_sorted(store, recipe, sorting, views, asked, g, quiet, out, step)
+                settle_sorted(store, recipe, sorting, views, asked, g, net, out, step)
             a += 1
             if packs[g]["dead"] > 16 + packs[g]["size"] // 4:
                 squeeze(store, views, g, alive, serial)
-        packs[g]["open"] = quiet and more
+        packs[g]["open"] = net and more
         facts[VISIT] += 1
         facts[ARRIVAL] = 0
     return DONE

@@ -12,8 +12,8 @@ from skyband.engines.incomplete.kernels.objects import (
     NOWHERE,
     SWEPT,
     TOUCHED,
-    Asked,
     Records,
+    Spec,
     Store,
     above_floor,
     appraise,
@@ -70,7 +70,7 @@ def instance_of(store: Store, recipe: Recipe, o: int, stamp: int, others: Floats
 
 
 @close
-def sweep(store: Store, recipe: Recipe, asked: Asked, g: int, alive: Records, serial: int) -> None:
+def sweep(store: Store, recipe: Recipe, asked: Spec, g: int, alive: Records, serial: int) -> None:
     """Drop the instances of a group that interval dominance allows to drop.
 
     Each row is an instance of its object: the object as it will be when all older rows have expired. `current` takes

@@ -54,7 +54,7 @@ def take_naive(
     begin: int,
     last: int,
     timed: bool,
-    quiet: bool,
+    net: bool,
     saved: Records,
     out: Records,
 ) -> tuple[int, int]:
@@ -74,9 +74,9 @@ def take_naive(
             if why != DONE:
                 return i, why
             if timed:  # a step of its own
-                _before(facts, band, views, desk, quiet, saved)
+                _before(facts, band, views, desk, net, saved)
                 _leave(facts, window, band, views, desk, lists, scoring, K, instant)
-                _after(facts, band, views, desk, quiet, instant, facts[LAST_ROW], 1, saved, out)
+                _after(facts, band, views, desk, net, instant, facts[LAST_ROW], 1, saved, out)
             else:
                 break
         if end:
@@ -87,13 +87,13 @@ def take_naive(
         why = _has_room(facts, window, band, views, desk, K, saved, out)
         if why != DONE:
             return i, why
-        _before(facts, band, views, desk, quiet, saved)
+        _before(facts, band, views, desk, net, saved)
         if not timed:
             _leave(facts, window, band, views, desk, lists, scoring, K, now)
         if comes:
             _arrive(facts, window, band, views, desk, lists, scoring, K, stream, i)
         facts[LAST_ROW] = stream.rows[i]
-        _after(facts, band, views, desk, quiet, now, stream.rows[i], 0, saved, out)
+        _after(facts, band, views, desk, net, now, stream.rows[i], 0, saved, out)
     return len(stream.stamps), DONE
 
 
@@ -119,10 +119,10 @@ def _has_room(
 
 
 @uncounted
-def _before(facts: Ints, band: Band, views: Views, desk: Desk, quiet: bool, saved: Records) -> None:
+def _before(facts: Ints, band: Band, views: Views, desk: Desk, net: bool, saved: Records) -> None:
     size = 0
     for view in range(len(views.k)):
-        if quiet:
+        if net:
             if not views.touched[view]:
                 touch(facts, band, views, desk, view, saved)
         else:  # as records: slots change hands within the step
@@ -140,14 +140,14 @@ def _after(
     band: Band,
     views: Views,
     desk: Desk,
-    quiet: bool,
+    net: bool,
     now: int,
     row: int,
     alone: int,
     saved: Records,
     out: Records,
 ) -> None:
-    if quiet:
+    if net:
         return
     for view in range(len(views.k)):
         first, end = desk.ends[view - 1] if view else 0, desk.ends[view]
@@ -304,7 +304,7 @@ def _arrive(
     for place in range(K):
         lists[at, place] = -1
     _refill(facts, window, band, views, desk, lists, scoring, K, at, stream.now[i], True)
-    for newer in range(at + 1, facts[END]):  # a late one may be the mate of those after it
+    for newer in range(at + 1, facts[END]):  # a late one may be the older of those after it
         _offer(facts, window, band, views, desk, lists, scoring, K, at, newer, stream.now[i])
 
 

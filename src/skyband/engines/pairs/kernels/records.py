@@ -94,9 +94,9 @@ class Views(NamedTuple):
     length: Ints
     kth: Floats  # the key of the last of a full answer
     due: Ints  # when the answer loses a pair
-    touched: NDArray[np.int8]  # quiet: its answer has been saved
+    touched: NDArray[np.int8]  # net: its answer has been saved
     scoreless: Ints  # pairs without a score: differences from one query to the next
-    at: Ints  # quiet: where its answer is saved
+    at: Ints  # net: where its answer is saved
     held: Ints  # and how many pairs that were
 
 

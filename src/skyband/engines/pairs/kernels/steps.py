@@ -72,7 +72,7 @@ def take_pairs(
     begin: int,
     last: int,
     timed: bool,
-    quiet: bool,
+    net: bool,
     saved: Records,
     out: Records,
 ) -> tuple[int, int]:
@@ -80,7 +80,7 @@ def take_pairs(
     longest = views.length[-1]
     for i in range(begin, len(stream.stamps)):
         now, stamp = stream.now[i], stream.stamps[i]
-        if timed and not facts[FOUND] and not _expire(facts, band, views, desk, now, quiet, saved, out):
+        if timed and not facts[FOUND] and not _expire(facts, band, views, desk, now, net, saved, out):
             return i, OUT_FULL
         comes = len(stream.eligible) == 0 or stream.eligible[i]
         if timed and not comes:
@@ -131,10 +131,10 @@ def take_pairs(
         if (
             facts[NEED] > len(desk.before)
             or facts[NEED] > len(out) - facts[TOLDS]
-            or (quiet and facts[NEED] > len(saved) - facts[SAVED])
+            or (net and facts[NEED] > len(saved) - facts[SAVED])
         ):
             return i, OUT_FULL
-        if quiet:
+        if net:
             for j in range(affected):
                 touch(facts, band, views, desk, desk.affected[j], saved)
         facts[TICK] += 1
@@ -160,14 +160,14 @@ def take_pairs(
                 facts[PENDING] += found
         facts[FOUND] = 0
         facts[LAST_ROW] = stream.rows[i]
-        if affected and not quiet:
+        if affected and not net:
             flush(facts, band, desk)
             for j in range(affected):
                 tell_view(facts, band, views, desk, desk.affected[j], now, stream.rows[i], 0, out)
         if facts[ADDED] + facts[PENDING] > max(FEW, facts[SIZE] >> 1):
             flush(facts, band, desk)
             prune(facts, band, K, now - longest, algorithm)
-    if timed and not _expire(facts, band, views, desk, last, quiet, saved, out):
+    if timed and not _expire(facts, band, views, desk, last, net, saved, out):
         return len(stream.stamps), OUT_FULL
     return len(stream.stamps), DONE
 
@@ -428,7 +428,7 @@ def _write(
 
 @uncounted
 def _expire(
-    facts: Ints, band: Band, views: Views, desk: Desk, to: int, quiet: bool, saved: Records, out: Records
+    facts: Ints, band: Band, views: Views, desk: Desk, to: int, net: bool, saved: Records, out: Records
 ) -> bool:
     """Time windows: each instant at which an answer loses pairs is a step of its own. False: no room."""
     for view in range(len(views.k)):
@@ -438,10 +438,10 @@ def _expire(
             if (
                 facts[NEED] > len(desk.before)
                 or facts[NEED] > len(out) - facts[TOLDS]
-                or (quiet and facts[NEED] > len(saved) - facts[SAVED])
+                or (net and facts[NEED] > len(saved) - facts[SAVED])
             ):
                 return False
-            if quiet:
+            if net:
                 touch(facts, band, views, desk, view, saved)
                 break
             facts[TICK] += 1  # nobody is new
@@ -462,7 +462,7 @@ def close_batch(
     row: int,
     out: Records,
 ) -> None:
-    """A quiet batch ends: what it has changed in all, for the queries that it touched."""
+    """A net batch ends: what it has changed in all, for the queries that it touched."""
     for view in range(len(views.k)):
         if views.touched[view]:
             first, end = views.at[view], views.at[view] + views.held[view]

@@ -16,7 +16,7 @@ def refit_bands(
     groups: Records,
     views: Records,  # of the new queries, empty
     queries: Records,  # the new ones: no larger k or window than the old ones had
-    heirs: Records,  # per new query: which old one it goes on from
+    predecessors: Records,  # per new query: which old one it goes on from
     now: Records,  # per group
     tally: Records,
     out: Records,
@@ -38,9 +38,9 @@ def refit_bands(
         for i in range(head, head + groups[g]["size"]):
             was = shown = np.uint32(0)
             for q in range(Q):
-                if objects[i]["inside"] & BITS[heirs[q]]:
+                if objects[i]["inside"] & BITS[predecessors[q]]:
                     was |= BITS[q]
-                if objects[i]["shown"] & BITS[heirs[q]]:
+                if objects[i]["shown"] & BITS[predecessors[q]]:
                     shown |= BITS[q]
             objects[i]["inside"] = 0
             objects[i]["shown"] = shown

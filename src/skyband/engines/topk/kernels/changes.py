@@ -7,16 +7,16 @@ from skyband.kernels.records import BITS, Records
 
 
 @inlined
-def enter(objects: Records, i: int, q: int, out: Records, tally: Records, step: Records, quiet: bool) -> None:
+def enter(objects: Records, i: int, q: int, out: Records, tally: Records, step: Records, net: bool) -> None:
     objects[i]["inside"] |= BITS[q]
-    if not quiet:
+    if not net:
         write(objects, i, q, 1, out, tally, step)
 
 
 @inlined
-def leave(objects: Records, i: int, q: int, out: Records, tally: Records, step: Records, quiet: bool) -> None:
+def leave(objects: Records, i: int, q: int, out: Records, tally: Records, step: Records, net: bool) -> None:
     objects[i]["inside"] &= ~BITS[q]
-    if not quiet:
+    if not net:
         write(objects, i, q, -1, out, tally, step)
 
 
@@ -38,7 +38,7 @@ def write(objects: Records, i: int, q: int, diff: int, out: Records, tally: Reco
 
 @part
 def lose(objects: Records, i: int, out: Records, tally: Records, step: Records) -> None:
-    """Within a quiet batch object i is dropped: answers that had it at the start have lost it."""
+    """Within a net batch object i is dropped: answers that had it at the start have lost it."""
     for q in range(32):
         if objects[i]["was"] & BITS[q]:
             write(objects, i, q, -1, out, tally, step)

@@ -68,7 +68,7 @@ def take_filtered(
     alive: Records,
     serial: int,
     joint: bool,
-    quiet: bool,
+    net: bool,
     more: bool,
     work: Ints,
     out: Records,
@@ -76,7 +76,7 @@ def take_filtered(
     """Take a batch of arrivals into all lanes; returns both arenas and the changes."""
     step = np.zeros(1, out.dtype)
     K, size, lanes = queries[0]["k"], len(rows), len(groups)
-    if quiet:
+    if net:
         for s in range(lanes):
             if not groups[s]["open"]:
                 remember(objects, groups, s)
@@ -138,14 +138,14 @@ def take_filtered(
                     objects, out, a = feed_listed(
                         form, turned, points, weights, data, matched, order, bounds[s], bounds[s + 1], indexes[s],
                         objects, groups, views, queries, K, s, stamps, now, rows, low, high, picked,
-                        alive, serial, joint, quiet, out, tally, step, rule, caps,
+                        alive, serial, joint, net, out, tally, step, rule, caps,
                     )  # fmt: skip
                 if a < high:
                     work[0] += high - a
                     keys_of(form, turned, points, weights, s, data, a, high, keys)
                     objects, out = feed_good(
                         objects, groups, views, queries, K, s, keys, stamps, now, rows, a, high, picked,
-                        alive, serial, joint, quiet, out, tally, step, rule, caps,
+                        alive, serial, joint, net, out, tally, step, rule, caps,
                     )  # fmt: skip
                 continue
             n = 0
@@ -209,7 +209,7 @@ def take_filtered(
                 alive,
                 serial,
                 joint,
-                quiet,
+                net,
                 out,
                 tally,
                 step,
@@ -230,10 +230,10 @@ def take_filtered(
         if groups[s]["due"] <= last:
             out = reserve(out, tally, 2 * (groups[s]["size"] + 2))
             while not expire(
-                objects, groups, views, queries, K, s, last, alive, serial, out, tally, step, quiet, rule, caps
+                objects, groups, views, queries, K, s, last, alive, serial, out, tally, step, net, rule, caps
             ):
                 out = reserve(out, tally, 2 * (groups[s]["size"] + 2))
-        if quiet and not more:
+        if net and not more:
             step[0]["instant"] = last
             step[0]["row"] = -1
             out = reserve(out, tally, 2 * (groups[s]["size"] + 2))
@@ -254,7 +254,7 @@ def feed(
     alive: Records,
     serial: int,
     joint: bool,
-    quiet: bool,
+    net: bool,
     out: Records,
     tally: Records,
     step: Records,
@@ -280,7 +280,7 @@ def feed(
             alive,
             serial,
             joint,
-            quiet,
+            net,
             out,
             tally,
             step,
@@ -308,7 +308,7 @@ def feed_good(
     alive: Records,
     serial: int,
     joint: bool,
-    quiet: bool,
+    net: bool,
     out: Records,
     tally: Records,
     step: Records,
@@ -324,7 +324,7 @@ def feed_good(
             break
         fill(picked, 0, keys[a - low], a, stamps, now, rows)
         objects, out = feed(
-            objects, groups, views, queries, K, s, picked, 1, alive, serial, joint, quiet, out, tally, step, rule, caps
+            objects, groups, views, queries, K, s, picked, 1, alive, serial, joint, net, out, tally, step, rule, caps
         )
         a += 1
     return objects, out
@@ -357,7 +357,7 @@ def feed_listed(
     alive: Records,
     serial: int,
     joint: bool,
-    quiet: bool,
+    net: bool,
     out: Records,
     tally: Records,
     step: Records,
@@ -383,7 +383,7 @@ def feed_listed(
             return objects, out, high
         fill(picked, 0, key, a, stamps, now, rows)
         objects, out = feed(
-            objects, groups, views, queries, K, s, picked, 1, alive, serial, joint, quiet, out, tally, step, rule, caps
+            objects, groups, views, queries, K, s, picked, 1, alive, serial, joint, net, out, tally, step, rule, caps
         )
         a += 1
     return objects, out, a

@@ -331,7 +331,7 @@ def take_window(
     serial: int,  # of row 0
     opened: int,  # the first serial of the batch
     joint: bool,  # count windows: the oldest goes with the arrival
-    quiet: bool,
+    net: bool,
     final: bool,  # the batch ends here
     out: Records,
 ) -> tuple[int, Records, Records, Records, Records]:
@@ -371,7 +371,7 @@ def take_window(
             else:
                 break
             if concerns(slots, cells, facts, old):
-                untold = quiet and slots[old]["serial"] >= opened
+                untold = net and slots[old]["serial"] >= opened
                 out = remove(asking, window, desk, lists, objects, groups, tally, old, untold, out, step)
             vacate(slots, cells, facts, old, listed)
         if arrives and kind == DELETE:
@@ -396,7 +396,7 @@ def take_window(
                     asking, window, desk, lists, objects, groups, tally, ghosts, graves, ghost_tally,
                     algorithm, new, out, step,
                 )  # fmt: skip
-        if facts[TOUCHED] and (final and ended if quiet else True):
+        if facts[TOUCHED] and (final and ended if net else True):
             lists, objects, out = settle(
                 asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves,
                 algorithm, out, step,

@@ -24,7 +24,7 @@ def take_lane(
     n: int,
     serial: int,
     joint: bool,
-    quiet: bool,
+    net: bool,
     out: Records,
     tally: Records,
 ) -> None:
@@ -49,7 +49,7 @@ def take_lane(
             w = 0
             for i in range(head + min(K, size) - 1, head - 1, -1):  # from behind, so that the run moves to the right
                 if objects[i]["stamp"] == oldest:
-                    if not quiet or objects[i]["was"]:
+                    if not net or objects[i]["was"]:
                         out[told]["key"] = objects[i]["key"]
                         out[told]["stamp"] = oldest
                         out[told]["serial"] = objects[i]["serial"]
@@ -70,7 +70,7 @@ def take_lane(
                 continue
             for i in range(head + max(0, min(K, size + w) - w), head + min(K, size)):
                 if not objects[i]["inside"]:
-                    told = enters(objects, i, s, oldest + length, -1, quiet, out, told)
+                    told = enters(objects, i, s, oldest + length, -1, net, out, told)
             left = 0
         if not comes:
             continue
@@ -101,7 +101,7 @@ def take_lane(
             if objects[i]["stamp"] <= stamp:
                 objects[i]["dom"] += 1
                 if objects[i]["dom"] >= K:
-                    if (objects[i]["inside"] and not quiet) or objects[i]["was"]:
+                    if (objects[i]["inside"] and not net) or objects[i]["was"]:
                         told = leaves(objects, i, s, now, row, out, told)
                     continue
             if head + w < i:
@@ -123,11 +123,11 @@ def take_lane(
         if p < K or left:
             if size > K and objects[head + K]["inside"]:
                 objects[head + K]["inside"] = 0
-                if not quiet:
+                if not net:
                     told = leaves(objects, head + K, s, now, row, out, told)
             for i in range(head + min(p, K - left), head + min(K, size)):
                 if not objects[i]["inside"]:
-                    told = enters(objects, i, s, now, row, quiet, out, told)
+                    told = enters(objects, i, s, now, row, net, out, told)
             due = min(due, stamp + length)
     oldest = NEVER
     for i in range(head, head + min(K, size)):
@@ -159,7 +159,7 @@ def take_block(
     end: int,
     serial: int,
     joint: bool,
-    quiet: bool,
+    net: bool,
     merged: Records,  # room for a run and all who were found for it, as in the following
     valid: Records,
     room: Ints,  # seven rows
@@ -213,11 +213,11 @@ def take_block(
                     gone += 1
             top += merged[total]["key"] >= U
             total += 1
-        if not quiet:
+        if not net:
             rank(when, coming, come, order, spare)
             rank(until, leaving, gone, recent, spare)
         c, e, held = 0, 0, min(K, size)
-        while not quiet and (c < come or e < gone):
+        while not net and (c < come or e < gone):
             comes, goes, row = c < come, e < gone, -1
             if goes:
                 instant = merged[leaving[recent[e]]]["stamp"] + length
@@ -244,11 +244,11 @@ def take_block(
                         held -= 1
                         merged[edge]["inside"] = 0
                         told = leaves(merged, edge, s, instant, row, out, told)
-                    told = enters(merged, p, s, instant, row, quiet, out, told)
+                    told = enters(merged, p, s, instant, row, net, out, told)
                     held += 1
             while held < K and edge < top:
                 if valid[edge]:
-                    told = enters(merged, edge, s, instant, row, quiet, out, told)
+                    told = enters(merged, edge, s, instant, row, net, out, told)
                     held += 1
                 edge += 1
             while edge > 0 and not valid[edge - 1]:
@@ -273,7 +273,7 @@ def take_block(
                 continue
             if to < head + K:
                 oldest = min(oldest, stamp)
-            if quiet:
+            if net:
                 merged[j]["inside"] = to < head + K
             objects[to] = merged[j]
             objects[to]["dom"] = dom
@@ -335,9 +335,9 @@ def leaves(objects: Records, i: int, s: int, instant: int, row: int, out: Record
 
 
 @inlined
-def enters(objects: Records, i: int, s: int, instant: int, row: int, quiet: bool, out: Records, told: int) -> int:
+def enters(objects: Records, i: int, s: int, instant: int, row: int, net: bool, out: Records, told: int) -> int:
     objects[i]["inside"] = 1
-    if quiet:
+    if net:
         return told
     told = leaves(objects, i, s, instant, row, out, told) - 1
     out[told]["diff"] = 1

@@ -74,7 +74,7 @@ def take_ring(
     depths: Floats,  # the depth that they are for
     serial: int,
     joint: bool,
-    quiet: bool,
+    net: bool,
     more: bool,
     work: Ints,  # counted: [keys computed, objects taken, lanes deepened, lanes indexed]
     out: Records,
@@ -82,7 +82,7 @@ def take_ring(
     """Take a batch of arrivals into all lanes; returns the arena and the changes."""
     K, length = query[0]["k"], query[0]["length"]
     size, lanes = len(rows), len(groups)
-    if quiet:
+    if net:
         for s in range(lanes):
             if not groups[s]["open"]:
                 remember(objects, groups, s)
@@ -98,18 +98,18 @@ def take_ring(
     aim = K + math.ceil(5 * math.sqrt(K)) + 4  # so many of the ring's objects are to be above a lane's depth
     enough = K + math.ceil(K * math.log(aim / K))  # that many of them are in the run: the others are dominated
     low = 0
-    while quiet and low < size and now[low] <= last - length:  # gone by the end, and only the end is told
+    while net and low < size and now[low] <= last - length:  # gone by the end, and only the end is told
         low += 1
     if low:
         begun[0], span[1] = now[low - 1], 0
-    unchecked = False  # lanes of a quiet batch may have fewer than K above their depths until its end
+    unchecked = False  # lanes of a net batch may have fewer than K above their depths until its end
     while low < size or begun[0] < last or unchecked:
         high = low
         largest = min(max(64, begun[1] // 2), max(1, most // 4))
         while high < size and high - low < largest and now[high] - now[low] <= length // 4:
             high += 1
         end = now[high - 1] if high > low else last
-        gone, bound = 0, (last if quiet else end) - length
+        gone, bound = 0, (last if net else end) - length
         while gone < span[1] and (span[1] - gone + high - low > most or ring_stamps[span[0] + gone] <= end - length):
             gone += 1
         if gone:
@@ -124,7 +124,7 @@ def take_ring(
             ):  # who is above the depth and newer than `bound`
                 found += objects[i]["stamp"] > bound
                 i += 1
-            if found < K and caps[s]["threshold"] > -np.inf and (gone or high == low or not quiet):
+            if found < K and caps[s]["threshold"] > -np.inf and (gone or high == low or not net):
                 work[0] += span[1]
                 work[2] += 1
                 keys_of(form, turned, points, weights, s, ring, span[0], span[0] + span[1], keys)
@@ -132,10 +132,10 @@ def take_ring(
                     keys, ring_stamps, ring_serials, span, gone, aim + aim // 4, s, begun[0], serial, caps, picked
                 )
                 objects, out = room_for(objects, groups, s, tally, n, out)
-                take_lane(objects, groups, views, s, K, length, picked, n, serial, joint, quiet, out, tally)
+                take_lane(objects, groups, views, s, K, length, picked, n, serial, joint, net, out, tally)
             elif found > enough + K // 8 + 4:
                 out = reserve(out, tally, groups[s]["size"])
-                lift(objects, groups, s, enough, left, caps, ring_serials, span, quiet, out, tally)
+                lift(objects, groups, s, enough, left, caps, ring_serials, span, net, out, tally)
         late = False
         for a in range(low, high):
             late |= stamps[a] < now[a]
@@ -159,7 +159,7 @@ def take_ring(
                 picked, n = pick(keys, caps[s]["threshold"], stamps, now, rows, low, high, picked)
                 work[1] += n
                 objects, out = room_for(objects, groups, s, tally, n, out)
-                take_lane(objects, groups, views, s, K, length, picked, n, serial, joint, quiet, out, tally)
+                take_lane(objects, groups, views, s, K, length, picked, n, serial, joint, net, out, tally)
         first = lanes if late or high == low else 0
         while first < lanes:
             listed_keys, listed, stop = scan(
@@ -180,7 +180,7 @@ def take_ring(
                 room = np.empty((7, 2 * longest), np.int64)
             take_block(
                 objects, groups, views, first, stop, K, length, listed_keys, listed, bounds, stamps, rows, low, high,
-                end, serial, joint, quiet, merged, valid, room, out, tally,
+                end, serial, joint, net, merged, valid, room, out, tally,
             )  # fmt: skip
             first = stop
         span[0] += gone
@@ -188,7 +188,7 @@ def take_ring(
         shift_ring(ring, ring_stamps, ring_serials, span, data, stamps, now, rows, low, high, serial)
         begun[0] = end
         begun[1] += high - low
-        unchecked = quiet and high > low
+        unchecked = net and high > low
         low = high
     step = np.zeros(1, out.dtype)
     for s in range(lanes):
@@ -196,8 +196,8 @@ def take_ring(
             picked[0]["now"] = last
             picked[0]["row"] = -2 * SILENT  # nobody comes: time goes on
             objects, out = room_for(objects, groups, s, tally, 1, out)
-            take_lane(objects, groups, views, s, K, length, picked, 1, serial, joint, quiet, out, tally)
-        if quiet and not more:
+            take_lane(objects, groups, views, s, K, length, picked, 1, serial, joint, net, out, tally)
+        if net and not more:
             step[0]["visit"] = s
             step[0]["instant"] = last
             step[0]["row"] = -1
@@ -267,7 +267,7 @@ def lift(
     caps: Records,
     ring_serials: Ints,
     span: Ints,
-    quiet: bool,
+    net: bool,
     out: Records,
     tally: Records,
 ) -> None:

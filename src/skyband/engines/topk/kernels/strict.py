@@ -44,8 +44,8 @@ def take_bands(
     alive: Records,  # per row of the batch: is it kept now
     serial: int,  # of the batch's first row
     joint: bool,  # count windows: an arrival and what it pushes out are one step
-    quiet: bool,  # report each group once, by its answers before and after
-    more: bool,  # quiet: the batch goes on, report later
+    net: bool,  # report each group once, by its answers before and after
+    more: bool,  # net: the batch goes on, report later
     out: Records,
     rule: Records,  # what is pruned
     caps: Records,  # per group, unless the rule is strict
@@ -58,7 +58,7 @@ def take_bands(
     for visit in range(len(visits)):
         g, a, end = visits[visit]["group"], visits[visit]["begin"], visits[visit]["end"]
         step[0]["visit"] = visit
-        if quiet:
+        if net:
             if not groups[g]["open"]:
                 remember(objects, groups, g)
             groups[g]["open"] = more
@@ -77,7 +77,7 @@ def take_bands(
                 alive,
                 serial,
                 joint,
-                quiet,
+                net,
                 out,
                 tally,
                 step,
@@ -92,10 +92,10 @@ def take_bands(
         last = visits[visit]["last"]
         out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))
         while groups[g]["due"] <= last and not expire(
-            objects, groups, views, queries, K, g, last, alive, serial, out, tally, step, quiet, rule, caps
+            objects, groups, views, queries, K, g, last, alive, serial, out, tally, step, net, rule, caps
         ):
             out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))
-        if quiet and not more:
+        if net and not more:
             step[0]["instant"] = last
             step[0]["row"] = -1
             out = reserve(out, tally, len(queries) * 2 * min(K + 2, groups[g]["size"] + 2))
@@ -117,7 +117,7 @@ def take_group(
     alive: Records,
     serial: int,
     joint: bool,
-    quiet: bool,
+    net: bool,
     out: Records,
     tally: Records,
     step: Records,
@@ -156,7 +156,7 @@ def take_group(
                 out,
                 tally,
                 step,
-                quiet,
+                net,
                 rule,
                 caps,
             ):
@@ -167,7 +167,7 @@ def take_group(
                 for v in range(g * Q, g * Q + Q):
                     bound = now - queries[v - g * Q]["length"]
                     if views[v]["oldest"] <= bound:
-                        depart(objects, groups, views, v, v - g * Q, g, bound, out, tally, step, quiet)
+                        depart(objects, groups, views, v, v - g * Q, g, bound, out, tally, step, net)
                 purge(objects, groups, views, queries, K, g, now, alive, serial, out, tally, step, rule, caps)
             head, size = groups[g]["head"], groups[g]["size"]
         step[0]["row"] = arrivals[a]["row"]
@@ -175,7 +175,7 @@ def take_group(
         if kind == CAPPED and key < caps[g]["threshold"]:  # a poor rank (Alg. 1, line 2)
             for v in range(g * Q, g * Q + Q):
                 bound = now - queries[v - g * Q]["length"]
-                promote(objects, groups, views, queries, v, v - g * Q, g, bound, -1, out, tally, step, quiet)
+                promote(objects, groups, views, queries, v, v - g * Q, g, bound, -1, out, tally, step, net)
             continue
         p = size  # where it ranks: below all that are better, above its ties
         while p > 0 and (
@@ -203,7 +203,7 @@ def take_group(
         for v in range(g * Q, g * Q + Q):
             if views[v]["held"] < queries[v - g * Q]["k"] or p < views[v]["edge"]:
                 bound = now - queries[v - g * Q]["length"]
-                if offer(objects, groups, views, queries, v, g, p, stamp, bound, out, tally, step, quiet):
+                if offer(objects, groups, views, queries, v, g, p, stamp, bound, out, tally, step, net):
                     behind |= BITS[v - g * Q]
                     if stamp > bound:
                         fresh |= BITS[v - g * Q]
@@ -250,7 +250,7 @@ def take_group(
             for q in range(Q):
                 views[g * Q + q]["edge"] += (behind & BITS[q]) != 0
                 if fresh & BITS[q]:
-                    enter(objects, place, q, out, tally, step, quiet)
+                    enter(objects, place, q, out, tally, step, net)
         if kind == RELAXED and groups[g]["size"] - K >= caps[g]["limit"]:
             prune(objects, groups, views, Q, K, g, now - longest, alive, serial, out, tally, step)
             caps[g]["limit"] = math.ceil((1 + rule[0]["gamma"]) * max(0, groups[g]["size"] - K))  # Alg. 3, line 17
@@ -273,20 +273,20 @@ def offer(
     out: Records,
     tally: Records,
     step: Records,
-    quiet: bool,
+    net: bool,
 ) -> bool:
     """An arrival at rank p may be an answer of one query: free its place. False: a candidate above it took that."""
     q = v - g * len(queries)
     k, head = queries[q]["k"], groups[g]["head"]
     if views[v]["held"] < k:  # the place of a member that this step has pushed out, or a window not yet full
-        promote(objects, groups, views, queries, v, q, g, bound, p, out, tally, step, quiet)
+        promote(objects, groups, views, queries, v, q, g, bound, p, out, tally, step, net)
         if views[v]["held"] == k and p >= views[v]["edge"]:
             return False
     if stamp > bound:
         if views[v]["held"] == k:
             views[v]["edge"] -= 1
             views[v]["held"] -= 1
-            leave(objects, head + views[v]["edge"], q, out, tally, step, quiet)
+            leave(objects, head + views[v]["edge"], q, out, tally, step, net)
         views[v]["held"] += 1
         views[v]["oldest"] = min(views[v]["oldest"], stamp)
         if views[v]["held"] == k:  # the edge stays one past the last member
@@ -311,7 +311,7 @@ def expire(
     out: Records,
     tally: Records,
     step: Records,
-    quiet: bool,
+    net: bool,
     rule: Records,
     caps: Records,
 ) -> bool:
@@ -330,8 +330,8 @@ def expire(
             if oldest <= now - length:
                 step[0]["instant"] = oldest + length
                 step[0]["row"] = -1
-                depart(objects, groups, views, v, v - g * Q, g, oldest, out, tally, step, quiet)
-                promote(objects, groups, views, queries, v, v - g * Q, g, oldest, -1, out, tally, step, quiet)
+                depart(objects, groups, views, v, v - g * Q, g, oldest, out, tally, step, net)
+                promote(objects, groups, views, queries, v, v - g * Q, g, oldest, -1, out, tally, step, net)
     purge(objects, groups, views, queries, K, g, now, alive, serial, out, tally, step, rule, caps)
     return True
 
@@ -348,14 +348,14 @@ def depart(
     out: Records,
     tally: Records,
     step: Records,
-    quiet: bool,
+    net: bool,
 ) -> None:
     """Members with a stamp up to `bound` leave the answer."""
     oldest = NEVER
     for i in range(groups[g]["head"], groups[g]["head"] + views[v]["edge"]):
         if objects[i]["inside"] & BITS[q]:
             if objects[i]["stamp"] <= bound:
-                leave(objects, i, q, out, tally, step, quiet)
+                leave(objects, i, q, out, tally, step, net)
                 views[v]["held"] -= 1
             else:
                 oldest = min(oldest, objects[i]["stamp"])
@@ -376,7 +376,7 @@ def promote(
     out: Records,
     tally: Records,
     step: Records,
-    quiet: bool,
+    net: bool,
 ) -> None:
     """The best valid objects from the edge to `limit` (-1: to the end) fill free places (Alg. 5, lines 2-13)."""
     edge, end = views[v]["edge"], groups[g]["size"] if limit < 0 else limit
@@ -384,7 +384,7 @@ def promote(
         i = groups[g]["head"] + edge
         edge += 1
         if objects[i]["stamp"] > bound:
-            enter(objects, i, q, out, tally, step, quiet)
+            enter(objects, i, q, out, tally, step, net)
             views[v]["held"] += 1
             views[v]["oldest"] = min(views[v]["oldest"], objects[i]["stamp"])
             groups[g]["due"] = min(groups[g]["due"], objects[i]["stamp"] + queries[q]["length"])
@@ -456,7 +456,7 @@ def remember(objects: Records, groups: Records, g: int) -> None:
 
 @part
 def compare(objects: Records, groups: Records, g: int, Q: int, out: Records, tally: Records, step: Records) -> None:
-    """Report a quiet batch: who has left since it began, then who has entered."""
+    """Report a net batch: who has left since it began, then who has entered."""
     for diff in (-1, 1):
         for i in range(groups[g]["head"], groups[g]["head"] + groups[g]["size"]):
             before, after = objects[i]["was"], objects[i]["inside"]

@@ -98,7 +98,7 @@ class Window(NamedTuple):
 
 
 class Desk(NamedTuple):
-    """Places to work in; nothing on it lasts longer than a step, but for answers that a quiet batch began with."""
+    """Places to work in; nothing on it lasts longer than a step, but for answers that a net batch began with."""
 
     bounds: Records  # a heap of cells, by maxscore
     codes: Records

@@ -123,7 +123,7 @@ def advance(
     visits: Records,
     serial: int,
     timed: bool,
-    quiet: bool,
+    net: bool,
     more: bool,
     drop: bool,
     meaning: int,
@@ -185,7 +185,7 @@ def advance(
                     if front[head + j]["mark"] >= view["first"]:
                         oldest = min(oldest, front[head + j]["stamp"])
                 view["due"] = oldest + asked["length"]
-            if not quiet or stage == CLOSE:
+            if not net or stage == CLOSE:
                 if tally[1] + found + lanes[lane]["size"] > len(out):
                     need, loop[NEED] = CHANGE_ROOM, found + lanes[lane]["size"]
                     break
@@ -221,7 +221,7 @@ def advance(
                     hit |= (past[to + first]["key"] if first < beyond else keys[at]) >= view["floor"]
                     first += 1
                 view["first"], view["low"] = first, stamp
-                if hit and not quiet:
+                if hit and not net:
                     if not timed and stamp + length == now and i < end:
                         affected[q] = True  # count windows: one step with the arrival
                     else:
@@ -278,7 +278,7 @@ def advance(
             i += 1
             stage, a = READ, 0
         if stage == READ:
-            while a < Q and (quiet or not affected[a]):
+            while a < Q and (net or not affected[a]):
                 affected[a] = False
                 a += 1
             if a < Q:
@@ -302,7 +302,7 @@ def advance(
             state[g]["newest"] = newest
             state[g]["since"] += i - start
             stage, q = EXPIRE, 0
-        elif quiet and not more and a < Q:  # --- the end of the visit
+        elif net and not more and a < Q:  # --- the end of the visit
             reading, instant, row = a, last, -1
             a += 1
         elif drop and pasts[g]["size"] + i - b > 4 * state[g]["kept"] + least:
@@ -316,7 +316,7 @@ def advance(
             b, ticketed = i, False
         else:
             let_go(past, pasts, g, front, fronts, state, views[g * Q + widest]["first"], free, mark_tally)
-            state[g]["open"] = quiet and more
+            state[g]["open"] = net and more
             state[g]["due"] = NEVER
             for o in range(Q):
                 state[g]["due"] = min(state[g]["due"], views[g * Q + o]["due"])
@@ -349,7 +349,7 @@ def take_groups(
     visits: Records,
     serial: int,
     timed: bool,
-    quiet: bool,
+    net: bool,
     more: bool,
     drop: bool,
     meaning: int,
@@ -372,7 +372,7 @@ def take_groups(
     while True:
         need = advance(
             past, pasts, front, fronts, answers, lanes, state, views, queries, marks, free, tallies, keys, ps, stamps,
-            nows, rows, visits, serial, timed, quiet, more, drop, meaning, block, least, out, tickets, affected, desk,
+            nows, rows, visits, serial, timed, net, more, drop, meaning, block, least, out, tickets, affected, desk,
             loop, K, widest, mark_tally, tally,
         )  # fmt: skip
         if need == DONE:
