@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.contract import Answer, Changes, Engine, Spec
 from skyband.query.options import Options
-from skyband.query.scoring import Nearest
+from skyband.query.scoring import scoring_of
 from skyband.tables.changes import of_pair
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
@@ -145,7 +145,7 @@ class Reporting:
     def reported(self, key: Floats) -> Floats:
         """The score that belongs to what objects are ranked by."""
         value = self._turned(key)
-        return self.by.score(value) if isinstance(self.by, Nearest) else value
+        return scoring_of(self.by).score(value)
 
     # --- answers
 
