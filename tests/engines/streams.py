@@ -29,9 +29,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from skyband import Above, Last, Linear, Monitor, Nearest, Product, Quadratic, TopK, UntilDeleted
-from skyband.engines.registry import APPROXIMATE, WINDOWED
 from skyband.oracle import Oracle
 from skyband.oracle.topk import skyband
+from skyband.query.algorithms import names
 
 Row: TypeAlias = dict[str, Any]
 Spec: TypeAlias = TopK | Above
@@ -40,6 +40,9 @@ Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 FUZZ = int(os.environ.get("SKYBAND_FUZZ", "1"))
 KILL = "SKYBAND_KILL" in os.environ
 STRICT = ("BLOCK", "SA")  # engines that keep exactly the skyband of Definition 3.8
+
+APPROXIMATE = names("TopK", lambda row: not row.exact)
+WINDOWED = names("TopK", lambda row: row.keeps_window)
 
 
 def examples(number: int) -> settings:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 import skyband
 from engines.streams import (
+    APPROXIMATE,
     CLOCKWORKS,
     FUZZ,
     KILL,
@@ -51,10 +52,10 @@ from engines.streams import (
     steps_of,
 )
 from skyband import Last, Linear, Monitor, Nearest, TopK
-from skyband.engines.registry import _ENGINES, APPROXIMATE
+from skyband.query.algorithms import algorithms, names
 
 OTHERS = (*APPROXIMATE, "CPM/W", "SNN")  # the last two are TMA and SMA by names for Nearest: test_grids.py
-ENGINES = [("TopK", algorithm) for algorithm in _ENGINES["TopK"] if algorithm not in OTHERS]
+ENGINES = [("TopK", algorithm) for algorithm in names("TopK") if algorithm not in OTHERS]
 SCENES = {"TopK": scenes}  # by kind of query
 LONG = 500 if KILL else 5000  # rows
 
@@ -90,7 +91,9 @@ def test_every_engine_of_the_registry_is_here() -> None:
     assert skyband.__file__.startswith(os.environ.get("MUTANT", "")), "tests/mutation.py runs over a copy"
     assert ("TopK", "SA") in ENGINES
     others = {"Above", "TopKPairs", "TopKIncomplete", "TopKUncertain"}
-    assert set(_ENGINES) == {*SCENES, *others}, "others have suites of their own, beside this one"
+    assert {kind for row in algorithms() for kind in row.kinds} == {*SCENES, *others}, (
+        "others have suites of their own, beside this one"
+    )
 
 
 # --------------------------------------------------------------- short streams, the oracle

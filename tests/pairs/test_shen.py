@@ -15,7 +15,7 @@ from skyband.engines.contract import Spec
 from skyband.engines.pairs.base import Pairs
 from skyband.engines.pairs.kernels.records import CHUNK, SLOT, STAIRS, SUM, Scoring
 from skyband.engines.pairs.scase import SCASE
-from skyband.explain.pairs import expected_pairs
+from skyband.engines.pairs.size_model import expected_pairs
 from skyband.oracle import Oracle
 from skyband.query.tuning import Tuning
 

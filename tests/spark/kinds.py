@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from engines.streams import Clockwork, Row, cells, same_rows
 from skyband import Global, Last, Linear, Monitor, TopK, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.engines.registry import _ENGINES
+from skyband.query.algorithms import names
 from skyband.query.kinds import Query
 from skyband.spark.mappers import in_order
 from skyband.tables.input import Batch
@@ -49,7 +49,7 @@ def apart(a: Any, b: Any) -> Any:
 
 def menu(kind: str) -> list[str]:
     """What is built of a kind, and exact."""
-    return [name for name in _ENGINES[kind] if name not in ("APPROX", "BUDGET")]
+    return names(kind, lambda row: row.exact or kind != "TopKIncomplete")
 
 
 # ----------------------------------------------------------------------------- strategies

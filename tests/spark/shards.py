@@ -20,9 +20,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from engines.streams import Clockwork, Row, Spec, cells
+from engines.streams import APPROXIMATE, Clockwork, Row, Spec, cells
 from skyband import Above, Last, Linear, Monitor, Nearest, TopK
-from skyband.engines.registry import APPROXIMATE
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.spark import directory

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.streams import Row, cells, examples, net, same_rows
+from engines.streams import APPROXIMATE, Row, cells, examples, net, same_rows
 from skyband import Last, Linear, Monitor, Nearest, Product, Quadratic, TopK
 from skyband.engines.adapter import Adapter
-from skyband.engines.registry import _ENGINES, APPROXIMATE, has_family
 from skyband.errors import StateError
+from skyband.query.algorithms import names
 from skyband.spark import mappers as packing
 from skyband.spark.plan import hash_groups
 from skyband.spark.plan import shard_of as shard_of_hash
@@ -188,7 +188,7 @@ def test_an_order_that_is_not_of_time(late: str, times: list[int], scores: list[
 
 # ------------------------------------------------------------- every algorithm, and families
 
-NAMES = [name for name in _ENGINES["TopK"] if name != "ADAPTIVE"]  # it takes no `per`
+NAMES = names("TopK", lambda row: row.grouped)  # it takes no `per`
 _OWN_NAMES = [name for name in NAMES if name not in ("CPM/W", "SNN")]  # those of TMA and SMA
 
 
@@ -263,7 +263,7 @@ def test_every_algorithm_with_longer_windows(algorithm: str, shards: int, per: A
         one.check()
 
 
-@pytest.mark.parametrize("algorithm", [name for name in _ENGINES["TopK"] if name not in APPROXIMATE])
+@pytest.mark.parametrize("algorithm", names("TopK", lambda row: row.exact))
 def test_groups_of_time_windows_go_with_all_that_waits(algorithm: str) -> None:
     by = scoring_for(algorithm)
     query = {"q": TopK(2, by=by, window=Last(span=50), per="g", algorithm=algorithm, buffer=5)}
@@ -283,7 +283,7 @@ def near(x: float, y: float, window: Last, k: int = 3, **more: Any) -> TopK:
 
 FAMILIES = [
     (name, window)
-    for name in filter(has_family, _ENGINES["TopK"])
+    for name in names("TopK", lambda row: row.family is not None)
     for window in (Last(70), Last(span=150))
     if not (window.timed and name in APPROXIMATE)
 ]

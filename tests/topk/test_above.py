@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from engines.streams import Push, Replace, Restore, Scene, Taste, check, cuts, examples, joined, play, row, scenes
 from skyband import Above, Last, Linear, Monitor, Product, Quadratic, TopK
-from skyband.engines.registry import _ENGINES
+from skyband.query.algorithms import names
 
-ALGORITHMS = [*_ENGINES["Above"], "auto"]
+ALGORITHMS = [*names("Above"), "auto"]
 BOUNDED = (
     "x",
     "x + y",

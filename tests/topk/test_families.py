@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from engines.streams import KILL, check, cuts, joined
 from skyband import Last, Linear, Monitor, Nearest, TopK
-from skyband.engines.registry import _ENGINES, has_family
 from skyband.engines.topk.kernels.query_index import FOUND, edges, lay_grid, match
+from skyband.query.algorithms import names
 
-FAMILIES = [name for name in _ENGINES["TopK"] if has_family(name)]
+FAMILIES = names("TopK", lambda row: row.family is not None)
 ROWS = 1500 if KILL else 3000
 
 
@@ -31,6 +31,7 @@ def scorings(form: str, d: int, count: int, rng: np.random.Generator) -> list[An
     points = np.round(rng.random((count, d)), 4)
     if form == "linear":
         return [Linear(dict(zip(columns, (2 * point - 1).tolist(), strict=True))) for point in points]
+    metric: Any
     metric, _, weighted = form.partition(", ")
     weights = [dict(zip(columns, np.round(rng.random(d) * 2, 1).tolist(), strict=True)) for _ in points]
     return [

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.contract import NEVER, Arrivals, Changes, Engine, Scorings, Spec
 from skyband.engines.output import Reporting, moments, wider
-from skyband.engines.registry import APPROXIMATE, WINDOWED, choose, load
+from skyband.engines.registry import choose, load, row_of
 from skyband.engines.topk.scorings import scorings_of, validate_family
 from skyband.query.kinds import Query
 from skyband.query.options import Options
@@ -64,9 +64,10 @@ class Adapter(Reporting):
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
         """Queries with equal keys can share an engine."""
-        if choose(query) in WINDOWED:
+        row = row_of(query)
+        if row.keeps_window:
             return (object(),)  # they come together at the first arrival
-        window = query.window if query.algorithm in APPROXIMATE else query.window.timed
+        window = query.window.timed if row.shares else query.window
         return (*shared(query), window, query.algorithm, query.tuning)
 
     @property

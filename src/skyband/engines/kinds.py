@@ -5,9 +5,9 @@ from __future__ import annotations
 from skyband.engines.adapter import Adapter
 from skyband.engines.incomplete.adapter import IncompleteAdapter
 from skyband.engines.pairs.adapter import PairsAdapter
-from skyband.engines.registry import WINDOWED
 from skyband.engines.topk.window_adapter import WindowAdapter
 from skyband.engines.uncertain.adapter import UncertainAdapter
+from skyband.query.algorithms import algorithm as row
 from skyband.query.kinds import Query
 
 _ADAPTERS: dict[str, type[Adapter]] = {
@@ -18,4 +18,4 @@ _ADAPTERS: dict[str, type[Adapter]] = {
 
 
 def adapter_class(query: Query, algorithm: str) -> type[Adapter]:
-    return WindowAdapter if algorithm in WINDOWED else _ADAPTERS.get(query.kind, Adapter)
+    return WindowAdapter if row(query.kind, algorithm).keeps_window else _ADAPTERS.get(query.kind, Adapter)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter, shared, spec_of
 from skyband.engines.contract import Engine
 from skyband.engines.output import wider
-from skyband.engines.registry import choose
+from skyband.engines.registry import row_of
 from skyband.errors import BatchError
 from skyband.query.kinds import Query, TopKIncomplete
 from skyband.tables.columns import name_bits
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-EXACT = ("SWEEP", "EAA", "SLA")
 
 
 class IncompleteAdapter(Adapter):
@@ -47,7 +46,7 @@ class IncompleteAdapter(Adapter):
     def key(query: Query) -> tuple[Any, ...]:
         """Which rows are rejected depends on the window, so without `repeat` only equal windows share an engine."""
         assert isinstance(query, TopKIncomplete)
-        exact = choose(query) in EXACT
+        exact = row_of(query).exact
         window = query.window.timed if query.repeat is not None and exact else query.window
         return (*shared(query), window, query.algorithm, query.tuning, None if exact else query.k)
 
@@ -172,7 +171,7 @@ class IncompleteAdapter(Adapter):
         if query.tuning != self.example.tuning or query.window.timed != self.timed:
             return False
         same = query.window == self.example.window
-        if self.algorithm not in EXACT and (not same or query.k != self.example.k):  # type: ignore[attr-defined]
+        if not row_of(self.example).exact and (not same or query.k != self.example.k):  # type: ignore[attr-defined]
             return False
         if self.revalidates and not same and len(self.queries) > 1:
             return False

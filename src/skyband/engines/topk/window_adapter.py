@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, length_of, spec_of
 from skyband.engines.contract import Arrivals, Changes, Scorings
-from skyband.engines.registry import WINDOWED, choose
+from skyband.engines.registry import choose, row_of
 from skyband.engines.topk.scorings import box_of, own_score, plain_scoring, scorings_of, window_key, with_boxes
 from skyband.query.kinds import Above, Query, TopK
 from skyband.query.options import Options
@@ -273,7 +273,7 @@ def donor_of(
     wanted = spec_of(query, unit)
     if not is_related(old.queries[name], query) or not asked:
         return None
-    if query.algorithm != "auto" and choose(query) not in WINDOWED:
+    if query.algorithm != "auto" and not row_of(query).keeps_window:
         return None
     lowest = min((-np.inf if one.threshold is None else one.threshold) for one in asked)
     lower = wanted.threshold is not None and wanted.threshold < lowest

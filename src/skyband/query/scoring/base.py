@@ -142,8 +142,9 @@ class Scoring:
 
     def to_sql(self) -> str:
         """The scoring in SQL, which `from_sql` reads back."""
-        stored = dict(self.to_dict())
-        return scoring_text(self.word, stored.pop(self.word), {key: stored[key] for key in self.options if key in stored})
+        stored = self.to_dict()
+        options = {key: stored[key] for key in self.options if key in stored}
+        return scoring_text(self.word, stored[self.word], options)
 
     @classmethod
     def from_sql(cls, words: Cursor) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from skyband.errors import QueryError
 from skyband.query.scoring.base import PairForm, Scoring, checked_column
@@ -29,11 +29,12 @@ class Global(Scoring):
     --------
     >>> Global({"x": "absdiff", "y": "absdiff"})
     Global({'x': 'absdiff', 'y': 'absdiff'}, combine='sum')
+
     """
 
     word = "global"
     example = "absdiff"
-    options = {"combine": "sum"}
+    options: ClassVar[Mapping[str, Any]] = {"combine": "sum"}
     scores_objects = False
     scores_pairs = True
 

@@ -19,6 +19,7 @@ class Linear(Weighted):
     >>> import numpy as np
     >>> Linear({"x": 0.5, "y": 2}).key({"x": np.array([1.0]), "y": np.array([3.0])}).tolist()
     [6.5]
+
     """
 
     word = "linear"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -45,10 +45,11 @@ class Nearest(Scoring):
     --------
     >>> Nearest({"x": 0.2, "y": 0.9})
     Nearest({'x': 0.2, 'y': 0.9})
+
     """
 
     word = "nearest"
-    options = {"metric": "manhattan", "weights": {"x": 1}}
+    options: ClassVar[Mapping[str, Any]] = {"metric": "manhattan", "weights": {"x": 1}}
 
     terms: tuple[tuple[str, float], ...]
     factors: tuple[float, ...] | None

@@ -21,6 +21,7 @@ class Product(Weighted):
     >>> import numpy as np
     >>> Product({"x": 0.5, "y": 2}).key({"x": np.array([1.0]), "y": np.array([3.0])}).tolist()
     [7.5]
+
     """
 
     word = "product"

@@ -19,6 +19,7 @@ class Quadratic(Weighted):
     >>> import numpy as np
     >>> Quadratic({"x": 0.5, "y": 2}).key({"x": np.array([1.0]), "y": np.array([3.0])}).tolist()
     [18.5]
+
     """
 
     word = "quadratic"

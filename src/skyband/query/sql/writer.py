@@ -12,6 +12,7 @@ from skyband.query.scoring import By, scoring_of
 from skyband.query.sql.text import expression, name, number, quoted, value
 from skyband.query.windows import UntilDeleted, Window
 
+
 def sentence(query: Any, stream: str = "stream") -> str:
     """The query in SQL, over a stream of that name, without what is as usual."""
     fields = dataclasses.fields(query)
