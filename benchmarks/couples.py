@@ -281,7 +281,7 @@ def _engine(stream: Stream, p: Mapping[str, Any]) -> tuple[Any, Any]:
                 clocks=None,
                 total=1,
                 attributes=tuple(columns.values()),
-                told=False,
+                wants_alive=False,
                 columns=columns,
             )
         )

@@ -421,7 +421,7 @@ def play(scene: Scene, *, strict: bool = False) -> Monitor:
 
 def check(monitor: Monitor) -> None:
     """Every engine's own invariants."""
-    for adapter in monitor.state.standing():
+    for adapter in monitor._loop.state.standing():
         adapter.check()
         if adapter.engine is not None:
             adapter.engine.check()
@@ -459,13 +459,13 @@ def _shorter(window: Last, place: int) -> Last:
 
 def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
     """What is kept is exactly the skyband of the largest k and the largest window."""
-    for adapter in monitor.state.standing():
+    for adapter in monitor._loop.state.standing():
         if (
             adapter.engine is None or adapter.family
         ):  # a family's runs are skybands down to a depth, its ring has the rest
             continue
         names = list(adapter.queries)
-        lengths = [asked.length for asked in adapter.asked(monitor.state.unit)]
+        lengths = [asked.length for asked in adapter.specs(monitor._loop.state.unit)]
         widest = lengths.index(max(lengths))
         standing = oracle._standing[names[widest]]
         asked = [query for query in adapter.queries.values() if isinstance(query, TopK)]
@@ -477,7 +477,7 @@ def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
         ]
         serials, _ = adapter.engine.serials()
         assert len(serials) == len(set(serials.tolist())) == len(expected), f"{where}: {len(expected)} should be kept"
-        if monitor.state.options.id is not None:
+        if monitor._loop.state.options.id is not None:
             kept = adapter.kept_columns.read("id", serials).to_pylist()
             same_rows([{"id": id} for id in kept], [{"id": id} for id in expected], f"{where}, kept")
 

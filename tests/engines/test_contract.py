@@ -437,7 +437,7 @@ def test_who_waits_is_not_lost_when_the_query_changes(algorithm: str) -> None:
 
 @pytest.mark.parametrize("timed", [False, True], ids=["count", "time"])
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
-def test_hundreds_of_groups(algorithm: str, timed: bool, emit: str) -> None:
+def test_hundreds_of_groups(algorithm: str, timed: bool, emit: Any) -> None:
     """Every group against its own recomputation; all expire by the one clock, also those that nothing touches."""
     rng = np.random.default_rng(11)
     size, groups = 2 * LONG, LONG // 3
@@ -525,7 +525,7 @@ def test_approximate_engines_are_exact_where_they_keep_all(algorithm: str, data:
 
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
 @pytest.mark.parametrize("algorithm", APPROXIMATE)
-def test_approximate_engines_do_not_see_cuts(algorithm: str, emit: str) -> None:
+def test_approximate_engines_do_not_see_cuts(algorithm: str, emit: Any) -> None:
     """Whatever PA misses, it misses it however the stream is cut; the waves make it miss, and ADAPTIVE switch."""
     rng = np.random.default_rng(4)
     scores = np.concatenate([shaped("random", 4000, rng), shaped("waves", 2000, rng), shaped("random", 6000, rng)])

@@ -256,7 +256,7 @@ def test_objects_and_filters_are_those_of_a_run(algorithm: str) -> None:
     rng = np.random.default_rng(7)
     monitor.push({"x": rng.random(3000)})
     kept, sifted = [], []
-    engine: Any = monitor.state.standing()[0].engine
+    engine: Any = monitor._loop.state.standing()[0].engine
     for _ in range(300):
         monitor.push({"x": rng.random(211)})
         stats = monitor.stats()["queries"]["q0"]

@@ -222,7 +222,8 @@ SCORES: list[Any] = [
 @given(data=st.data())
 def test_a_bound_holds_for_every_object_of_a_box(by: Any, data: st.DataObject) -> None:
     scoring, number = scoring_of(by), st.floats(-100, 100)
-    box, columns = {}, {}
+    box: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name in data.draw(st.lists(st.sampled_from("xyz"), unique=True)):
         box[name] = tuple(sorted((data.draw(number), data.draw(number))))
     for name in "xyz":

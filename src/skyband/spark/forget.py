@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.monitor.monitor import Monitor
+from skyband.monitor.loop import Loop
 from skyband.monitor.snapshot import cut, describe, join, revive
 from skyband.query.windows import Last
 from skyband.spark.plan import Family
@@ -26,9 +26,9 @@ NEVER = np.iinfo(np.int64).max
 
 
 class Forgetting:
-    """Pushes to a family's Monitor, and forgets in between."""
+    """Pushes to a family's Loop, and forgets in between."""
 
-    def __init__(self, monitor: Monitor, family: Family, forget: str | int | None) -> None:
+    def __init__(self, monitor: Loop, family: Family, forget: str | int | None) -> None:
         self.monitor, self.family, self.per = monitor, family, family.per
         self.forget = None if family.timed or not family.per else forget
         self.gone: Ints = np.empty(0, np.int64)  # groups that are forgotten at the end
@@ -70,7 +70,9 @@ class Forgetting:
         (groups,) = self.monitor.state.groups.values()
         last = np.full(groups.total, BEGINNING)
         for adapter in self.monitor.state.standing():
-            last[: len(adapter.moments)] = np.maximum(adapter.moments, last[: len(adapter.moments)])
+            last[: len(adapter.numbering.last_times)] = np.maximum(
+                adapter.numbering.last_times, last[: len(adapter.numbering.last_times)]
+            )
         return last
 
     def _lives(self, rows: Any) -> list[Any]:
