@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite
 from typing import Literal
 
@@ -48,8 +49,9 @@ class Form:
     directions: tuple[tuple[str, int], ...] = ()
 
 
+@lru_cache(maxsize=4096)  # each choice of an algorithm recognises its scoring again
 def recognise(expression: Expression) -> Form:
-    """The most telling form of `expression`."""
+    """The most specific form of `expression`."""
     tree = expression.tree
     found = _directions(tree).of
     directions = tuple((name, found[name]) for name in expression.columns if found.get(name))

@@ -71,7 +71,7 @@ class Typed(Scoring):
         if form.kind == "opaque":
             return None
         ways = dict(form.directions)
-        if ways.keys() != {*self.columns}:
+        if not box or ways.keys() != {*self.columns}:
             return (0.0, math.inf) if form.kind == "distance" else EVERYTHING
         ends = {name: box.get(name, EVERYTHING)[:: ways[name]] for name in self.columns}
         low, high = self.key({name: np.array(pair) for name, pair in ends.items()}).tolist()

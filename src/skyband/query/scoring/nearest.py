@@ -111,7 +111,7 @@ class Nearest(Scoring):
 
     @property
     def form(self) -> KernelForm:
-        return KernelForm(_CODES[self.metric], tuple(self.point.values()), self.factors or ())
+        return KernelForm(_CODES[self.metric], tuple(at for _, at in self.terms), self.factors or ())
 
     def bound(self, box: Box) -> tuple[float, float]:
         terms = []
