@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.monitor.loop import Loop
-from skyband.monitor.snapshot import cut, describe, join, revive
+from skyband.monitor.snapshot import cut, describe, join, restore
 from skyband.query.windows import Last
 from skyband.spark.plan import Family
 from skyband.tables.columns import as_arrow, plain
@@ -117,6 +117,6 @@ class Forgetting:
         kept = np.setdiff1d(np.arange(groups.total), codes)
         cells = cut(state, groups, kept, np.array([0, len(kept)]))
         queries = {name: adapter.queries[name] for name, adapter in state.adapters.items()}
-        self.monitor.state = revive(*describe(state), lambda name, _: queries[name])
+        self.monitor.state = restore(*describe(state), lambda name, _: queries[name])
         (fresh,) = self.monitor.state.groups.values()
         join(self.monitor.state, fresh, cells)

@@ -19,7 +19,7 @@ from skyband.engines.topk.scorings import plain_scoring, validate_family
 from skyband.errors import StateError
 from skyband.monitor.archive import pack, unpack
 from skyband.monitor.loop import Loop
-from skyband.monitor.snapshot import cut, describe, join, revive
+from skyband.monitor.snapshot import cut, describe, join, restore
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
 from skyband.spark.directory import NEVER, Directory
@@ -193,7 +193,7 @@ class Shard:
             known = self.plan.queries.get(name)
             return Query.from_dict(saved, _nobody) if known is None else known
 
-        state = revive(facts, parts, lookup)
+        state = restore(facts, parts, lookup)
         for groups in state.groups.values():
             join(state, groups, stored)
         return state

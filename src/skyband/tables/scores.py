@@ -1,4 +1,4 @@
-"""From a batch to one float64 per row, and the reason why a row has none."""
+"""Scores: one float64 per row of a batch, and the reason why a row has none."""
 
 from __future__ import annotations
 
