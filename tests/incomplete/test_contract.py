@@ -209,7 +209,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @st.composite
-def streams(draw: Draw, algorithm: str, repeat: str | None = None, *, counted: bool = False) -> Parts:
+def streams(draw: Draw, algorithm: str, repeat: Any = None, *, counted: bool = False) -> Parts:
     """One question over one longer stream in order, where many are dominated."""
     rows = draw(
         st.lists(
@@ -426,7 +426,7 @@ def _streamed(query: TopKIncomplete, rows: Any, cut: int, *, store: bool = False
 
 @pytest.mark.parametrize("repeat", [None, "last", "max", "sum"])
 @pytest.mark.parametrize("algorithm", ["APPROX", "BUDGET"])
-def test_approximations_do_not_depend_on_cuts(algorithm: str, repeat: str | None) -> None:
+def test_approximations_do_not_depend_on_cuts(algorithm: str, repeat: Any) -> None:
     rows = appearances(700, seed=3, parts=3, window=30)
     if repeat is not None:  # every id comes four times as often
         rows = rows.set_column(0, "id", pa.array(np.asarray(rows["id"]) // 4))
@@ -461,7 +461,7 @@ def test_approximations_tell_their_precision() -> None:
 
 
 @pytest.mark.parametrize("repeat", [None, "sum"])
-def test_a_budget_bounds_what_is_kept(repeat: str | None) -> None:
+def test_a_budget_bounds_what_is_kept(repeat: Any) -> None:
     rows = appearances(400 if KILL else 1000, seed=1, parts=3, window=40)
     query = TopKIncomplete(3, ["p1", "p2", "p3"], Last(1000), repeat=repeat, algorithm="BUDGET", budget=20)
     monitor = Monitor(query, id="id")

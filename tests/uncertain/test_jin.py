@@ -29,7 +29,7 @@ SYNOPSES = ("DOM", "BS", "CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER")
 RADAR = {"id": [1, 2, 3, 4], "speed": [5, 6, 8, 2], "p": [0.8, 0.5, 0.4, 0.4]}  # Table 1
 
 
-def radar(semantics: str, algorithm: str, window: int = 10) -> Monitor:
+def radar(semantics: Any, algorithm: str, window: int = 10) -> Monitor:
     threshold = 0.3 if semantics == "pt-k" else None
     query = TopKUncertain(2, "speed", Last(window), semantics=semantics, threshold=threshold, algorithm=algorithm)
     monitor = Monitor(query, id="id")
@@ -247,7 +247,7 @@ def test_how_often_the_letter_is_wrong() -> None:
 @pytest.mark.parametrize("semantics", MEANINGS)
 @examples(25)
 @given(data=st.data())
-def test_possible_worlds_agree(semantics: str, grouped: bool, data: st.DataObject) -> None:
+def test_possible_worlds_agree(semantics: Any, grouped: bool, data: st.DataObject) -> None:
     """Windows up to 12, straight from the definition: every world is looked at."""
     size, k = data.draw(st.integers(1, 12 if not grouped else 8)), data.draw(st.integers(1, 3))
     ps = data.draw(st.lists(st.sampled_from([1.0, 0.5, 0.3, 1e-12, 0.9, 0.25]), min_size=size, max_size=size))

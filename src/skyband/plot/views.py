@@ -13,7 +13,7 @@ from skyband.engines.contract import Answer
 from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
 from skyband.query.kinds import Query, TopK, TopKPairs
-from skyband.query.scoring import Nearest
+from skyband.query.scoring import scoring_of
 from skyband.query.windows import Last
 from skyband.tables.input import Batch, from_times, times, to_table
 from skyband.tables.scores import matches, score
@@ -121,5 +121,4 @@ def points_of(query: Query, rows: Any, time: str | None = None) -> tuple[Ints, F
     if where is not None:
         good &= matches(given, where)[0]
     stamps = np.arange(given.rows) if time is None else times(given.array(time), 0)[0]
-    values = by.score(found.key) if isinstance(by, Nearest) else found.key
-    return stamps[good], values[good]
+    return stamps[good], scoring_of(by).score(found.key)[good]

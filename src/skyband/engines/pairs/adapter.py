@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter, shared_key
 from skyband.engines.contract import Arrivals, Changes
 from skyband.errors import BatchError
-from skyband.query.expressions import Expression, Operand, as_locals, parse
+from skyband.query.expressions import Expression, Operand, parse
 from skyband.query.kinds import Query, TopKPairs
-from skyband.query.scoring import Global
+from skyband.query.scoring import scoring_of
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated, reject_beyond
@@ -47,11 +47,12 @@ class PairsAdapter(Adapter):
     def __init__(self, query: TopKPairs, *args: Any, **more: Any) -> None:
         super().__init__(query, *args, **more)
         self.expression: Expression | None = None
-        self.form = (query.by.terms, query.by.combine) if isinstance(query.by, Global) else None
+        scoring = scoring_of(query.by)
+        self.form = scoring.pair_form
         if isinstance(query.by, str):
             self.expression = parse(query.by, members=("a", "b"))
-            self.form = as_locals(self.expression)
-        self.function: Callable[..., Any] | None = None if self.expression or self.form else cast(Any, query.by)
+        scores = scoring.function or scoring.pair_key
+        self.function: Callable[..., Any] | None = None if self.expression or self.form else scores
         self.known: tuple[str, ...] = ()  # what a function may read: the columns of the first batch
         self.scoreless: dict[str, int] = {}  # by query
         self.fresh_scoreless = 0
