@@ -60,6 +60,8 @@ class TopKIncomplete(Query):
     """
 
     kind: ClassVar[str] = "TopKIncomplete"
+    scores_move: ClassVar[bool] = True
+    needs_id: ClassVar[str | None] = "puts objects together by their ids"
     k: int
     parts: Any
     window: Window

@@ -47,6 +47,7 @@ class TopKPairs(Query):
     """
 
     kind: ClassVar[str] = "TopKPairs"
+    of_pairs: ClassVar[bool] = True
     k: int
     by: By
     window: Window

@@ -24,6 +24,10 @@ class Query:
     """What all kinds of query share. Use one of the kinds: TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain."""
 
     kind: ClassVar[str] = "Query"
+    of_pairs: ClassVar[bool] = False  # whether a row of its answer is a pair of objects
+    has_probability: ClassVar[bool] = False  # whether a row of its answer has a probability
+    scores_move: ClassVar[bool] = False  # whether an object's score can change while it stays in the answer
+    needs_id: ClassVar[str | None] = None  # what it does with ids, if it needs the id column for that
     window: Window
     per: str | Iterable[str] | None
     algorithm: str

@@ -57,6 +57,8 @@ class TopKUncertain(Query):
     """
 
     kind: ClassVar[str] = "TopKUncertain"
+    has_probability: ClassVar[bool] = True
+    scores_move: ClassVar[bool] = True
     k: int
     by: By
     window: Window
