@@ -467,13 +467,13 @@ def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
         names = list(adapter.queries)
         lengths = [asked.length for asked in adapter.specs(monitor._loop.state.unit)]
         widest = lengths.index(max(lengths))
-        standing = oracle._standing[names[widest]]
+        stream = oracle._streams[names[widest]]
         asked = [query for query in adapter.queries.values() if isinstance(query, TopK)]
         largest = dataclasses.replace(asked[widest], k=max(query.k for query in asked))
         expected = [
             kept.id
-            for group in standing.groups.values()
-            for kept in skyband(largest, standing.valid(group.arrivals, oracle.clock))
+            for group in stream.groups.values()
+            for kept in skyband(largest, stream.valid(group.arrivals, oracle.clock))
         ]
         serials, _ = adapter.engine.serials()
         assert len(serials) == len(set(serials.tolist())) == len(expected), f"{where}: {len(expected)} should be kept"

@@ -379,9 +379,9 @@ def test_eaa_keeps_exactly_the_k_dominance_set(data: Any) -> None:
         if isinstance(event, Push):
             monitor.push(scene.table(event.rows))
             oracle.push(event.rows)
-    standing = oracle._standing["q0"]
-    (group,) = standing.groups.values()
-    valid = standing.valid(group.arrivals, oracle.clock)
+    stream = oracle._streams["q0"]
+    (group,) = stream.groups.values()
+    valid = stream.valid(group.arrivals, oracle.clock)
     instances = []
     for row in valid:
         own = [o for o in valid if o.id == row.id and o.age >= row.age]

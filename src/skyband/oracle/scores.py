@@ -26,7 +26,7 @@ def columns_of(by: Any) -> set[str]:
 
 
 def key_of(by: Any, row: Row) -> float | None:
-    """What the object is ranked by; None when it has no score."""
+    """The key by which the object is ranked; None when it has no score."""
     if isinstance(by, str):
         return number(evaluate(parse(by), lambda _, column: plain(row.get(column))))
     if callable(by):
@@ -57,7 +57,7 @@ KEYS: dict[str, Callable[[Any, list[float]], float]] = {  # by word: the key fro
 
 
 def score_of(by: Any, key: float) -> float:
-    """What is reported: Euclidean distances are ranked by the sum of squares and reported as its root."""
+    """The reported score: Euclidean distances are ranked by the sum of squares and reported as its root."""
     euclidean = getattr(by, "word", "") == "nearest" and by.metric == "euclidean"
     return math.sqrt(key) if euclidean and key >= 0 else key
 

@@ -1,4 +1,4 @@
-"""What a question must satisfy: each check returns the value it checked, or raises a QueryError that helps."""
+"""Checks of the arguments of queries: each returns the checked value, or raises a QueryError with a hint."""
 
 from __future__ import annotations
 

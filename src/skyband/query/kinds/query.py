@@ -21,7 +21,7 @@ from skyband.query.windows import Last, Window, window_from_dict
 
 
 class Query:
-    """What all kinds of query share. Use one of the kinds: TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain."""
+    """The base of all kinds of query. Use one of the kinds: TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain."""
 
     kind: ClassVar[str] = "Query"
     of_pairs: ClassVar[bool] = False  # whether a row of its answer is a pair of objects
@@ -54,12 +54,12 @@ class Query:
 
         """
         less = {} if k is None else {"k": k}
-        asked = dataclasses.replace(self, **less, window=self.window if window is None else _window(window))  # type: ignore[type-var]
+        query = dataclasses.replace(self, **less, window=self.window if window is None else _window(window))  # type: ignore[type-var]
         most = getattr(self, "k", 0)
         if k is not None and k > most:
             raise QueryError(f"k={k}: the query keeps only what its own k={most} needs. Ask for at most that.")
-        _fits(self.window, asked.window)
-        return asked
+        _fits(self.window, query.window)
+        return query
 
     def __post_init__(self) -> None:
         if not isinstance(self.window, Window):

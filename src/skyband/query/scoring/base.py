@@ -103,7 +103,7 @@ class Scoring:
 
     @property
     def form(self) -> KernelForm | None:
-        """How kernels compute and bound it; None: NumPy computes it, and engines keep objects by score."""
+        """The form by which kernels compute and bound it; None: NumPy computes it, engines keep objects by score."""
         return None
 
     @property

@@ -16,7 +16,7 @@ from skyband.query.sql.text import expression
 
 @dataclass(frozen=True, repr=False)
 class Typed(Scoring):
-    """Behind `by="delay"` and `by="0.7*x + 0.3*y"`. The text is read when something is asked of it."""
+    """Behind `by="delay"` and `by="0.7*x + 0.3*y"`. The text is parsed on use, and cached."""
 
     text: str
     word = "expression"
