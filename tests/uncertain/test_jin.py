@@ -17,9 +17,18 @@ from skyband import Last, Monitor, TopKUncertain, explain
 from skyband.engines.contract import Arrivals, Spec
 from skyband.engines.registry import load
 from skyband.engines.uncertain.csq import CompactSetQueue
-from skyband.engines.uncertain.queues import Synopsis, Tuple, by_rank, put_in
 from skyband.engines.uncertain.scsq_buffer import BufferedQueue
-from skyband.engines.uncertain.semantics import MEANINGS, PkTopk, Place, Prefix, Semantics, UkRanks, UTopk, meaning_of
+from skyband.engines.uncertain.semantics import (
+    SEMANTICS,
+    PkTopk,
+    Place,
+    Prefix,
+    Semantics,
+    UkRanks,
+    UTopk,
+    semantics_of,
+)
+from skyband.engines.uncertain.synopsis import Synopsis, Tuple, by_rank, inserted
 from skyband.errors import BatchError, QueryError
 from skyband.oracle.objects import Arrival
 from skyband.oracle.uncertain import rank_probabilities_by_worlds, top_k_probabilities_by_worlds
@@ -82,50 +91,50 @@ def test_the_compact_set_of_the_radar_readings() -> None:
 # -------------------------------------------------------------------- definitions
 
 chances = st.lists(st.sampled_from([0.1, 0.25, 0.4, 0.5, 0.5, 0.8, 0.9, 0.97, 1.0]), min_size=1, max_size=12)
-meanings = st.builds(
-    lambda name, k, tau: MEANINGS[name](k, tau if name == "pt-k" else None),
-    st.sampled_from(sorted(MEANINGS)),
+all_semantics = st.builds(
+    lambda name, k, tau: SEMANTICS[name](k, tau if name == "pt-k" else None),
+    st.sampled_from(sorted(SEMANTICS)),
     st.integers(1, 3),
     st.sampled_from([0.0, 0.05, 0.3]),
 )
 
 
-def prefix_of(meaning: Semantics, ps: Sequence[float]) -> Prefix:
-    prefix = Prefix(meaning.k)
+def prefix_of(semantics: Semantics, ps: Sequence[float]) -> Prefix:
+    prefix = Prefix(semantics.k)
     for p in ps:
         prefix.add(p)
     return prefix
 
 
 @examples(400)
-@given(meanings, chances)
-def test_enough_is_sufficient(meaning: Semantics, ps: list[float]) -> None:
+@given(all_semantics, chances)
+def test_enough_is_sufficient(semantics: Semantics, ps: list[float]) -> None:
     """Theorem 3.1 and its like: the answer from a prefix that is enough is the answer from all."""
-    passed, enough, answer = meaning.read(ps)
+    passed, enough, answer = semantics.read(ps)
     assume(enough)
-    assert answer == meaning.answer(prefix_of(meaning, ps)), "and the kernel says what the class says"
-    assert passed == next(d for d in range(1, len(ps) + 1) if meaning.enough(prefix_of(meaning, ps[:d])))
+    assert answer == semantics.answer(prefix_of(semantics, ps)), "and the kernel says what the class says"
+    assert passed == next(d for d in range(1, len(ps) + 1) if semantics.enough(prefix_of(semantics, ps[:d])))
 
 
 @examples(400)
-@given(meanings, chances, st.floats(0.01, 1), st.data())
-def test_enough_maintains_itself(meaning: Semantics, ps: list[float], p: float, data: st.DataObject) -> None:
+@given(all_semantics, chances, st.floats(0.01, 1), st.data())
+def test_enough_maintains_itself(semantics: Semantics, ps: list[float], p: float, data: st.DataObject) -> None:
     """Theorems 3.2, 5.1 to 5.3: with one tuple more above its end, a prefix is enough and need not be longer."""
-    passed, enough, _ = meaning.read(ps)
+    passed, enough, _ = semantics.read(ps)
     assume(enough)
     at = data.draw(st.integers(0, passed - 1))
     longer = [*ps[:at], p, *ps[at:passed]]
-    again, still, _ = meaning.read(longer)
+    again, still, _ = semantics.read(longer)
     assert still and again <= passed + 1
 
 
 @examples(200)
-@given(meanings, chances)
-def test_what_is_enough_for_k_is_enough_for_fewer(meaning: Semantics, ps: list[float]) -> None:
+@given(all_semantics, chances)
+def test_what_is_enough_for_k_is_enough_for_fewer(semantics: Semantics, ps: list[float]) -> None:
     """Why queries of several k share one engine."""
-    passed, enough, _ = meaning.read(ps)
-    assume(enough and meaning.k > 1)
-    fewer = type(meaning)(meaning.k - 1, meaning.threshold)
+    passed, enough, _ = semantics.read(ps)
+    assume(enough and semantics.k > 1)
+    fewer = type(semantics)(semantics.k - 1, semantics.threshold)
     again, still, _ = fewer.read(ps[:passed])
     assert still and again <= passed
 
@@ -137,20 +146,20 @@ def distribution(ps: Sequence[Fraction], k: int) -> list[Fraction]:
     return r
 
 
-def equation_8(ps: Sequence[Fraction], k: int, *, mended: bool) -> bool:
-    """For each rank j somebody holds it at least as probably as ... the right side: over l <= k, mended over l <= j."""
+def equation_8(ps: Sequence[Fraction], k: int, *, corrected: bool) -> bool:
+    """For each rank j a tuple holds it at least as probably as the right side: max over l <= k; corrected, l <= j."""
     r = distribution(ps, k)
     holds = [[p * chance for chance in distribution(ps[:i], k)] for i, p in enumerate(ps)]
-    return all(max(one[j] for one in holds) >= max(r[: j + 1] if mended else r) for j in range(k))
+    return all(max(one[j] for one in holds) >= max(r[: j + 1] if corrected else r) for j in range(k))
 
 
 def test_equation_8_as_printed_does_not_maintain_itself() -> None:
-    """Erratum: k = 2, p = (.4, .4, .8), and .2 on top; mended it holds after as before."""
+    """Erratum: k = 2, p = (.4, .4, .8), and .2 on top; corrected it holds after as before."""
     before = [Fraction(2, 5), Fraction(2, 5), Fraction(4, 5)]
     after = [Fraction(1, 5), *before]
-    assert equation_8(before, 2, mended=False)
-    assert not equation_8(after, 2, mended=False)
-    assert equation_8(before, 2, mended=True) and equation_8(after, 2, mended=True)
+    assert equation_8(before, 2, corrected=False)
+    assert not equation_8(after, 2, corrected=False)
+    assert equation_8(before, 2, corrected=True) and equation_8(after, 2, corrected=True)
 
 
 def test_u_topk_asks_for_less_than_equation_12() -> None:
@@ -173,15 +182,15 @@ class LiteralQueue(CompactSetQueue):
     """Algorithm 1 to the letter: the set just appended takes part in lines 7-13, D neither asked again nor expired."""
 
     def insert(self, t: Tuple) -> None:
-        self.fresh = put_in(self.fresh, t)
-        one = self.compact(self.fresh)
+        self.D = inserted(self.D, t)
+        one = self.compact(self.D)
         if one is not None:
             self.sets = [one, *self.sets]
-            self.fresh = [x for x in self.fresh if x.age > min(y.age for y in one)]
+            self.D = [x for x in self.D if x.age > min(y.age for y in one)]
         i = 0
         while i < len(self.sets) and t > self.sets[i][-1]:
             known = self.sets[i]
-            new = self.compact(known if t in known else put_in(known, t))
+            new = self.compact(known if t in known else inserted(known, t))
             assert new is not None
             if i and new == self.sets[i - 1]:
                 del self.sets[i]
@@ -211,7 +220,7 @@ def first_wrong(synopsis: Synopsis, window: int, stream: list[tuple[float, float
         synopsis.insert(tuples[-1])
         answers = []
         for ranking in (synopsis.ranking(i - window), by_rank(t for t in tuples if t.stamp > i - window)):
-            places = synopsis.meaning.read([t.p for t in ranking])[2]
+            places = synopsis.semantics.read([t.p for t in ranking])[2]
             answers.append([(ranking[place.at].serial, place.probability) for place in places])
         if answers[0] != answers[1]:
             return i
@@ -244,7 +253,7 @@ def test_how_often_the_letter_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-@pytest.mark.parametrize("semantics", MEANINGS)
+@pytest.mark.parametrize("semantics", SEMANTICS)
 @examples(25)
 @given(data=st.data())
 def test_possible_worlds_agree(semantics: str, grouped: bool, data: st.DataObject) -> None:
@@ -306,7 +315,7 @@ def arrivals(keys: Any, ps: Any, start: int) -> Arrivals:
 
 
 @pytest.mark.parametrize("shape", ["random", "rising", "falling", "tiny", "sure", "ties"])
-@pytest.mark.parametrize("semantics", MEANINGS)
+@pytest.mark.parametrize("semantics", SEMANTICS)
 def test_windows_of_400(semantics: str, shape: str) -> None:
     """DOM and BS over 3,000 arrivals, against each other in all changes and against the dynamic program at times."""
     draw = np.random.default_rng(5)
@@ -322,8 +331,8 @@ def test_windows_of_400(semantics: str, shape: str) -> None:
             assert (getattr(changes[0], name) == getattr(changes[1], name)).all()
         window = np.arange(max(0, start + 250 - 400), start + 250)
         order = window[np.lexsort((-window, -keys[window]))]
-        meaning = meaning_of(asked)
-        places = meaning.answer(prefix_of(meaning, ps[order].tolist()))
+        semantics = semantics_of(asked)
+        places = semantics.answer(prefix_of(semantics, ps[order].tolist()))
         for engine in engines:
             engine.check()
             ranked = engine.answer(0, asked, np.array([start + 249]), None)
