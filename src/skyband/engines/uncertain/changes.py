@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
-from skyband.engines.uncertain.kernels.changes import columns_of
+from skyband.engines.uncertain.kernels.changes import Columns, write_columns
 from skyband.engines.uncertain.kernels.records import CHANGE
 from skyband.kernels.records import VISIT
 from skyband.kernels.routing import find_rows, reorder, stable_order
@@ -141,9 +141,25 @@ def at_rest(engine: Serving, pieces: list[Records]) -> Changes:
 
 
 def _changes(engine: Serving, out: Records, groups: Ints, alive: Bools) -> Changes:
-    query = out["query"].astype(np.int64) if len(engine.specs) > 1 else np.zeros(len(out), np.int64)
-    changes = Changes(query=query, group=groups, alive=alive, **columns_of(out)._asdict())
-    return changes if engine.by_rank else replace(changes, rank=None)
+    n, single = len(out), len(engine.specs) == 1
+    types = (*[np.int64] * 5, *[np.float64] * 2, np.int8, np.bool_)
+    columns = Columns(*(np.empty(n, type_) for type_ in types))
+    if n:
+        write_columns(out, columns)
+    return Changes(
+        query=np.zeros(n, np.int64) if single else out["query"].astype(np.int64),
+        group=groups,
+        row=columns.row,
+        instant=columns.instant,
+        stamp=columns.stamp,
+        serial=columns.serial,
+        key=columns.key,
+        diff=columns.diff,
+        first=columns.first,
+        alive=alive,
+        rank=columns.rank if engine.by_rank else None,
+        probability=columns.probability,
+    )
 
 
 def differences(

@@ -70,6 +70,7 @@ class FrontEngine:
         self.queries["length"] = [one.length for one in specs]
         self.queries["threshold"] = [one.threshold or 0.0 for one in specs]
         self.queries["bit"] = np.cumsum(bits) - bits
+        self.widest, self.k = int(np.argmax(self.queries["length"])), int(self.queries["k"].max())
 
     def _bits(self, slots: int) -> NDArray[np.uint64]:
         return np.zeros((slots, (sum(self.bits) + 63) // 64), np.uint64)
@@ -82,10 +83,10 @@ class FrontEngine:
         self._grow(arrivals.total)
         here = taken(self, arrivals)
         batch = Batch(here.keys, here.probabilities, here.stamps, here.now, here.rows, here.visits, arrivals.serial)
-        widest, k = int(np.argmax(self.queries["length"])), int(self.queries["k"].max())
         how = (self.semantics, self.timed, self.net, arrivals.more, self.drops, self.block, self.least)
+        rules = Rules(self.queries, self.widest, self.k, *how)
         self.reported.count[:] = 0
-        self.state, self.reported = take_groups(self.state, self.reported, batch, Rules(self.queries, widest, k, *how))
+        self._set_arrays(*take_groups(self.state, self.reported, batch, rules))
         idle, many = self.reported.count.tolist()
         out = self.reported.changes[:many]
         if len(self.reported.changes) > MOST_CHANGES:  # the next push will have as many changes, or so
@@ -95,6 +96,14 @@ class FrontEngine:
             kept = _runs(self.state.window, batch.visits["group"])["serial"] - arrivals.serial
             alive[kept[kept >= 0]] = True
         return ordered(self, out, here, arrivals, alive, idle=bool(idle))
+
+    def _set_arrays(
+        self, window: Records, front: Records, answers: Records, entered: Any, free: Ints, changes: Records
+    ) -> None:
+        old, reported = self.state, self.reported
+        self.state = Kept(_with(old.window, window), _with(old.front, front), old.groups, old.views)
+        answered = _with(reported.answers, answers)
+        self.reported = Reported(answered, entered, free, reported.slots, changes, reported.count)
 
     def _grow(self, total: int) -> None:
         more, Q, old = total - len(self.state.groups), len(self.specs), self.state
@@ -316,6 +325,10 @@ def _zeros(size: int) -> Ints:
 
 def _arena() -> Arena:
     return Arena(np.empty(0, TUPLE), np.empty(0, RUN), _zeros(1))
+
+
+def _with(arena: Arena, records: Records) -> Arena:
+    return Arena(records, arena.runs, arena.used)
 
 
 def _with_runs(arena: Arena, more: int) -> Arena:

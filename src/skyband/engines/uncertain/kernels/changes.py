@@ -144,33 +144,28 @@ def report(
 class Columns(NamedTuple):
     """The fields of changes."""
 
-    key: Floats
-    probability: Floats
     stamp: Ints
     serial: Ints
     instant: Ints
     row: Ints
     rank: Ints
+    key: Floats
+    probability: Floats
     diff: NDArray[np.int8]
     first: NDArray[np.bool_]
 
 
 @kernel
-def columns_of(changes: Records) -> Columns:
+def write_columns(changes: Records, to: Columns) -> None:
     """Changes as columns, in one pass: each pass would bring all of them from memory."""
-    n = len(changes)
-    key, probability, diff, first = np.empty(n), np.empty(n), np.empty(n, np.int8), np.empty(n, np.bool_)
-    stamp, serial, instant = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    row, rank = np.empty(n, np.int64), np.empty(n, np.int64)
-    for i in range(n):
+    for i in range(len(changes)):
         one = changes[i]
-        key[i] = one["key"]
-        probability[i] = one["probability"]
-        stamp[i] = one["stamp"]
-        serial[i] = one["serial"]
-        instant[i] = one["instant"]
-        row[i] = one["row"]
-        rank[i] = one["rank"]
-        diff[i] = one["diff"]
-        first[i] = one["first"] != 0
-    return Columns(key, probability, stamp, serial, instant, row, rank, diff, first)
+        to.key[i] = one["key"]
+        to.probability[i] = one["probability"]
+        to.stamp[i] = one["stamp"]
+        to.serial[i] = one["serial"]
+        to.instant[i] = one["instant"]
+        to.row[i] = one["row"]
+        to.rank[i] = one["rank"]
+        to.diff[i] = one["diff"]
+        to.first[i] = one["first"] != 0

@@ -22,7 +22,7 @@ from skyband.engines.uncertain.kernels.records import (
     shift,
     write_tuple,
 )
-from skyband.kernels.compile import uncounted
+from skyband.kernels.compile import close, uncounted
 
 
 @uncounted
@@ -96,7 +96,7 @@ def cut(front: Arena, r: int, size: int, group: Records) -> None:
         group["level"] = front.records[head + size - 1]["key"]
 
 
-@uncounted
+@close
 def free_slot(slot: int, reported: Reported) -> None:
     """The slot of a tuple that is dropped, if it has one, can be used again."""
     if slot >= 0:
@@ -104,7 +104,7 @@ def free_slot(slot: int, reported: Reported) -> None:
         reported.slots[1] += 1
 
 
-@uncounted
+@close
 def let_go(kept: Kept, reported: Reported, g: int, first: int) -> None:
     """Remove the tuples before this position: they have left the longest window."""
     run, group, front = kept.window.runs[g], kept.groups[g], kept.front

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import part, uncounted
+from skyband.kernels.compile import close, part, uncounted
 from skyband.kernels.records import make_room
 
 Records = NDArray[Any]
@@ -196,7 +196,7 @@ def shift(records: Records, begin: int, to: int, size: int) -> None:
             records[to + i] = records[begin + i]
 
 
-@uncounted
+@close
 def write_tuple(records: Records, to: int, batch: Batch, i: int, mark: int) -> None:
     """An arrival as a record."""
     one = records[to]

@@ -8,7 +8,10 @@ drops tuples (front.py).
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
+from numpy.typing import NDArray
 
 from skyband.engines.uncertain.kernels.changes import more_slots, report
 from skyband.engines.uncertain.kernels.front import append, cut, expired, is_full, let_go, put, settle, sweep
@@ -19,6 +22,7 @@ from skyband.engines.uncertain.kernels.records import (
     TUPLE,
     Arena,
     Batch,
+    Ints,
     Kept,
     Records,
     Reported,
@@ -32,33 +36,10 @@ from skyband.engines.uncertain.kernels.records import (
 from skyband.kernels.compile import close, kernel, uncounted
 from skyband.kernels.records import NEVER, reserve
 
+Grown: TypeAlias = tuple[Records, Records, Records, NDArray[np.uint64], Ints, Records]
 EXPIRE, ARRIVE, READ, CLOSE = 0, 1, 2, 3  # stages of a step; CLOSE: of a visit
 # what a stage needs before it can go on: more capacity of an array, or a sweep
 NOTHING, SWEEP, WINDOW, FRONT, ANSWERS, SLOTS, CHANGES, WALK = 0, 1, 2, 3, 4, 5, 6, 7
-
-
-@close
-def stamp_at(kept: Kept, batch: Batch, loop: Records, g: int, pos: int) -> int:
-    """The stamp of a position, in the window or in the block."""
-    behind = pos - kept.groups[g]["base"]
-    if behind < kept.window.runs[g]["size"]:
-        return int(kept.window.records[kept.window.runs[g]["head"] + behind]["stamp"])
-    return int(batch.stamps[loop[0]["block"] + behind - kept.window.runs[g]["size"]])
-
-
-@close
-def key_at(kept: Kept, batch: Batch, loop: Records, g: int, pos: int) -> float:
-    behind = pos - kept.groups[g]["base"]
-    if behind < kept.window.runs[g]["size"]:
-        return float(kept.window.records[kept.window.runs[g]["head"] + behind]["key"])
-    return float(batch.keys[loop[0]["block"] + behind - kept.window.runs[g]["size"]])
-
-
-@close
-def next_position(kept: Kept, loop: Records, g: int) -> int:
-    """The position of the next arrival."""
-    waiting = loop[0]["arrival"] - loop[0]["block"]
-    return int(kept.groups[g]["base"] + kept.window.runs[g]["size"] + waiting)
 
 
 @close
@@ -124,38 +105,46 @@ def read_again(kept: Kept, reported: Reported, rules: Rules, work: Work, loop: R
 
 
 @close
-def expire(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Work, loop: Records, g: int) -> None:
-    """Each query lets go of what has expired, instant by instant; where that touches its prefix, it is read again."""
-    at, group, Q = loop[0], kept.groups[g], len(rules.queries)
-    visit, i = batch.visits[at["visit"]], at["arrival"]
+def expire(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Work, loop: Records, g: int) -> int:
+    """Each query lets go of what has expired, instant by instant; where that touches its prefix, it is read again.
+
+    Returns the next stage.
+    """
+    at, group, run, Q = loop[0], kept.groups[g], kept.window.runs[g], len(rules.queries)
+    visit, i, tuples, stamps = batch.visits[at["visit"]], at["arrival"], kept.window.records, batch.stamps
     now = batch.now[i] if i < visit["end"] else visit["last"]
-    end = next_position(kept, loop, g)
-    while at["query"] < Q:
-        q = at["query"]
+    beyond = group["base"] + run["size"]  # the first position in the block
+    old, new, end = run["head"] - group["base"], at["block"] - beyond, beyond + i - at["block"]
+    q = at["query"]
+    while q < Q:
         view, length = kept.views[g * Q + q], rules.queries[q]["length"]
         first = view["first"]
         if first == end:
-            at["query"] += 1
+            q += 1
             continue
-        stamp = stamp_at(kept, batch, loop, g, first)
+        stamp = tuples[old + first]["stamp"] if first < beyond else stamps[new + first]
         if stamp + length > now:
-            at["query"] += 1
+            q += 1
             continue
         group["now"] = max(group["now"], stamp + length)
-        hit = False
-        while first < end and stamp_at(kept, batch, loop, g, first) == stamp:
-            hit |= key_at(kept, batch, loop, g, first) >= view["floor"]
+        hit, other = False, stamp
+        while other == stamp:
+            hit |= (tuples[old + first]["key"] if first < beyond else batch.keys[new + first]) >= view["floor"]
             first += 1
+            if first == end:
+                break
+            other = tuples[old + first]["stamp"] if first < beyond else stamps[new + first]
         view["first"], view["low"] = first, stamp
         if hit and not rules.net:
             if not rules.timed and stamp + length == now and i < visit["end"]:
                 work.affected[q] = True  # count windows: one step with the arrival
             else:
-                at["reading"], at["instant"], at["row"] = q, stamp + length, -1
-                return
+                at["query"], at["reading"], at["instant"], at["row"] = q, q, stamp + length, -1
+                return EXPIRE
     group["now"] = max(group["now"], now)
     let_go(kept, reported, g, kept.views[g * Q + rules.widest]["first"])
-    at["stage"], at["query"] = ARRIVE if i < visit["end"] else CLOSE, 0
+    at["query"] = 0
+    return ARRIVE if i < visit["end"] else CLOSE
 
 
 @close
@@ -176,7 +165,7 @@ def arrive(kept: Kept, batch: Batch, rules: Rules, work: Work, loop: Records, g:
         at["block"] = i + 1
     else:
         group["newest"] = stamp
-        pos = next_position(kept, loop, g)
+        pos = group["base"] + kept.window.runs[g]["size"] + i - at["block"]
         for q in range(Q):
             view = kept.views[g * Q + q]
             if rules.timed and stamp + rules.queries[q]["length"] <= batch.now[i]:  # outside of a shorter window
@@ -188,7 +177,7 @@ def arrive(kept: Kept, batch: Batch, rules: Rules, work: Work, loop: Records, g:
             if kept.front.runs[g]["size"] > 8 * group["target"] + 16 * rules.least:
                 cut(kept.front, g, max(group["target"], 2 * kept.views[g * Q + rules.widest]["guess"]), group)
     group["since"] += 1
-    at["arrival"], at["stage"], at["query"] = i + 1, READ, 0
+    at["arrival"] = i + 1
     return NOTHING
 
 
@@ -220,31 +209,37 @@ def insert_late(kept: Kept, batch: Batch, rules: Rules, work: Work, g: int, i: i
 
 
 @close
-def read(kept: Kept, batch: Batch, rules: Rules, work: Work, loop: Records, g: int) -> None:
-    """The next query that the step has affected is read again; after the last one, arrivals without effect pass."""
-    at, group, Q = loop[0], kept.groups[g], len(rules.queries)
-    while at["query"] < Q:
-        q = at["query"]
-        at["query"] += 1
+def read(kept: Kept, batch: Batch, rules: Rules, work: Work, loop: Records, g: int) -> int:
+    """The next query that the step has affected is read again; after the last one, arrivals without effect pass.
+
+    Returns the next stage.
+    """
+    at, group, run, Q = loop[0], kept.groups[g], kept.window.runs[g], len(rules.queries)
+    i, now, stamps, keys = at["arrival"], batch.now, batch.stamps, batch.keys
+    for q in range(at["query"], Q):
         again = work.affected[q] and not rules.net
         work.affected[q] = False
         if again:
-            at["reading"], at["instant"] = q, batch.now[at["arrival"] - 1]
-            at["row"] = batch.rows[at["arrival"] - 1]
-            return
-    i, end, due = at["arrival"], next_position(kept, loop, g), NEVER
+            at["query"], at["reading"], at["instant"], at["row"] = q + 1, q, now[i - 1], batch.rows[i - 1]
+            return READ
+    beyond, due = group["base"] + run["size"], NEVER
+    old, new, end = run["head"] - group["base"], at["block"] - beyond, beyond + i - at["block"]
     for q in range(Q):
-        first = kept.views[g * Q + q]["first"]
-        expiry = -NEVER if first == end else stamp_at(kept, batch, loop, g, first) + rules.queries[q]["length"]
-        due = min(due, expiry)
+        first, length = kept.views[g * Q + q]["first"], rules.queries[q]["length"]
+        if first == end:
+            due = -NEVER
+        else:
+            stamp = kept.window.records[old + first]["stamp"] if first < beyond else stamps[new + first]
+            due = min(due, stamp + length)
     to = min(batch.visits[at["visit"]]["end"], at["block"] + rules.block)
-    keys, now, stamps, level, newest = batch.keys, batch.now, batch.stamps, group["level"], group["newest"]
+    level, newest = group["level"], group["newest"]
     while i < to and keys[i] < level and now[i] < due and stamps[i] >= newest:  # below the level, and none expires
         newest = stamps[i]
         i += 1
     group["newest"] = newest
     group["since"] += i - at["arrival"]
-    at["arrival"], at["stage"], at["query"] = i, EXPIRE, 0
+    at["arrival"], at["query"] = i, 0
+    return EXPIRE
 
 
 @close
@@ -293,20 +288,24 @@ def advance(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Wo
             need = SWEEP if too_long else join(kept, batch, work, loop, g)
         elif at["reading"] >= 0:
             need = read_again(kept, reported, rules, work, loop, g)
-        elif at["stage"] == EXPIRE:
-            expire(kept, reported, batch, rules, work, loop, g)
-        elif at["stage"] == ARRIVE:
-            need = arrive(kept, batch, rules, work, loop, g)
-        elif at["stage"] == READ:
-            read(kept, batch, rules, work, loop, g)
-        else:
+        elif at["stage"] == CLOSE:
             need = end_visit(kept, reported, batch, rules, work, loop, g)
+        else:  # one stage after the other, if nothing comes between
+            stage = at["stage"]
+            if stage == EXPIRE:
+                stage = expire(kept, reported, batch, rules, work, loop, g)
+            if stage == ARRIVE:
+                need = arrive(kept, batch, rules, work, loop, g)
+                stage = READ if need == NOTHING else ARRIVE
+            if stage == READ:
+                stage = read(kept, batch, rules, work, loop, g)
+            at["stage"] = stage
     return need
 
 
 @kernel
-def take_groups(kept: Kept, reported: Reported, batch: Batch, rules: Rules) -> tuple[Kept, Reported]:
-    """Take a batch, group by group. Returns both states with the arrays that had to grow."""
+def take_groups(kept: Kept, reported: Reported, batch: Batch, rules: Rules) -> Grown:
+    """Take a batch, group by group; returns the arrays that may have grown, not in a NamedTuple (4 us each)."""
     longest, Q = min(rules.block, len(batch.keys)), len(rules.queries)
     affected = np.zeros(Q, np.bool_)
     slots, staying = np.full(longest, -1, np.int64), np.empty(longest, np.int64)
@@ -319,7 +318,7 @@ def take_groups(kept: Kept, reported: Reported, batch: Batch, rules: Rules) -> t
         work = Work(affected, slots, staying, ranking, found)
         need = advance(kept, reported, batch, rules, work, loop)
         if need == NOTHING:
-            return kept, reported
+            return window.records, front.records, answers.records, reported.entered, reported.free, changes
         g = batch.visits[at["visit"]]["group"]
         if need == SWEEP:
             most = window.runs[g]["size"] + at["arrival"] - at["block"]
