@@ -283,19 +283,19 @@ def test_the_state_is_what_a_monitor_keeps(stream: Stream) -> None:
         shards.trigger(trigger)
         pushed(monitor, trigger, stream.order)
         objects = sum(
-            int(adapter.engine.kept.sum()) for adapter in monitor.state.standing() if adapter.engine is not None
+            int(adapter.engine.kept.sum()) for adapter in monitor._loop.state.standing() if adapter.engine is not None
         )
         assert sum(one.totals()["objects"] for one in shards.shards_now()) == objects, f"trigger {number}"
         for family in shards.plan.families:
             if family.per:
                 alive: set[int] = set()
-                for adapter in monitor.state.standing():
+                for adapter in monitor._loop.state.standing():
                     if (
                         adapter.groups.names == family.per
                         and adapter.timed == family.timed
                         and adapter.engine is not None
                     ):
-                        kept = adapter.engine.kept > 0 if family.timed else adapter.counts.max(axis=0) > 0
+                        kept = adapter.engine.kept > 0 if family.timed else adapter.numbering.counts.max(axis=0) > 0
                         alive |= set(kept.nonzero()[0].tolist())
                 assert groups_in(shards, family) == len(alive), f"trigger {number}, {family}"
 

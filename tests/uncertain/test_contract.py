@@ -103,7 +103,7 @@ class Scene:
 
 
 @st.composite
-def scenes(draw: Draw, algorithm: str, semantics: str, taste: Taste) -> Scene:
+def scenes(draw: Draw, algorithm: str, semantics: Any, taste: Taste) -> Scene:
     timed, k = draw(st.sampled_from(taste.timed)), draw(st.integers(1, taste.k))
     first = TopKUncertain(
         k,

@@ -34,7 +34,7 @@ SYNOPSES = ("DOM", "BS", "CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER")
 RADAR = {"id": [1, 2, 3, 4], "speed": [5, 6, 8, 2], "p": [0.8, 0.5, 0.4, 0.4]}  # Table 1
 
 
-def radar(semantics: str, algorithm: str, window: int = 10) -> Monitor:
+def radar(semantics: Any, algorithm: str, window: int = 10) -> Monitor:
     threshold = 0.3 if semantics == "pt-k" else None
     query = TopKUncertain(2, "speed", Last(window), semantics=semantics, threshold=threshold, algorithm=algorithm)
     monitor = Monitor(query, id="id")

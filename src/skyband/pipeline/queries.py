@@ -94,8 +94,7 @@ def _by(value: Any) -> Any:
                 "a Python function cannot stand in a file. Write it as an expression, or run the pipeline from Python "
                 "with skyband.spark.monitor."
             )
-        words = ("linear", "product", "quadratic", "nearest", "global")
-        return by_from_dict(dict(sorted(value.items(), key=lambda item: item[0] not in words)))
+        return by_from_dict(value)
     if isinstance(value, str):
         return value
     raise QueryError(

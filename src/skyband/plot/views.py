@@ -13,7 +13,7 @@ from skyband.engines.contract import Answer
 from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
 from skyband.query.kinds import Query, TopK, TopKPairs
-from skyband.query.scoring import Nearest
+from skyband.query.scoring import scoring_of
 from skyband.query.windows import Last
 from skyband.tables.input import Batch, from_times, times, to_table
 from skyband.tables.scores import matches, score
@@ -58,7 +58,7 @@ def plane_of(monitor: Monitor, name: str | None = None, *, key: Any = None) -> P
         name = next(iter(monitor.queries))
     if name not in monitor.queries:
         raise QueryError(f"no query called {name!r} is standing. Standing: {', '.join(monitor.queries) or 'none'}.")
-    adapter, query, state = monitor.state.adapters[name], monitor.queries[name], monitor.state
+    adapter, query, state = monitor._loop.state.adapters[name], monitor.queries[name], monitor._loop.state
     code, values = _group(adapter, query, key)
     window = query.window
     timed = isinstance(window, Last) and window.timed
@@ -66,17 +66,17 @@ def plane_of(monitor: Monitor, name: str | None = None, *, key: Any = None) -> P
     empty = Plane(name, query, np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64), 0, 0, type_, values)
     if adapter.engine is None or code is None:
         return empty
-    now = int(adapter.now(state.clock)[code])
+    now = int(adapter.numbering.now(state.clock)[code])
     asked, place, group = spec_of(query, state.unit), list(adapter.queries).index(name), np.array([code])
-    answer = adapter.engine.answer(place, asked, adapter.now(state.clock), group)
+    answer = adapter.engine.answer(place, asked, adapter.numbering.now(state.clock), group)
     kept = answer
     if isinstance(query, TopK | TopKPairs):  # all that is kept is the answer to a larger k
-        kept = adapter.engine.answer(place, replace(asked, k=_ALL), adapter.now(state.clock), group)
+        kept = adapter.engine.answer(place, replace(asked, k=_ALL), adapter.numbering.now(state.clock), group)
     ranks = dict(zip(_names(answer), answer.rank.tolist(), strict=True))
     return replace(
         empty,
         stamps=kept.stamp if kept.older_stamp is None else kept.older_stamp,
-        scores=adapter.reported(kept.key),
+        scores=adapter.score_of(kept.key),
         rank=answer.rank if kept is answer else np.array([ranks.get(one, 0) for one in _names(kept)], np.int64),
         now=now,
         length=asked.length if isinstance(window, Last) else None,
@@ -121,5 +121,4 @@ def points_of(query: Query, rows: Any, time: str | None = None) -> tuple[Ints, F
     if where is not None:
         good &= matches(given, where)[0]
     stamps = np.arange(given.rows) if time is None else times(given.array(time), 0)[0]
-    values = by.score(found.key) if isinstance(by, Nearest) else found.key
-    return stamps[good], values[good]
+    return stamps[good], scoring_of(by).score(found.key)[good]

@@ -7,7 +7,8 @@ from html import escape
 from typing import Any
 
 from skyband.errors import QueryError
-from skyband.query.sql.writer import CLAUSES, sentence
+from skyband.query.sql.text import CLAUSES
+from skyband.query.sql.writer import sentence
 
 _ROWS = 10  # of an answer
 _QUERIES = 5  # with their answers

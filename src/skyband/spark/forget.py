@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.monitor.monitor import Monitor
-from skyband.monitor.snapshot import cut, describe, join, revive
+from skyband.monitor.loop import Loop
+from skyband.monitor.snapshot import cut, describe, join, restore
 from skyband.query.windows import Last
 from skyband.spark.plan import Family
 from skyband.tables.columns import as_arrow, plain
@@ -26,9 +26,9 @@ NEVER = np.iinfo(np.int64).max
 
 
 class Forgetting:
-    """Pushes to a family's Monitor, and forgets in between."""
+    """Pushes to a family's Loop, and forgets in between."""
 
-    def __init__(self, monitor: Monitor, family: Family, forget: str | int | None) -> None:
+    def __init__(self, monitor: Loop, family: Family, forget: str | int | None) -> None:
         self.monitor, self.family, self.per = monitor, family, family.per
         self.forget = None if family.timed or not family.per else forget
         self.gone: Ints = np.empty(0, np.int64)  # groups that are forgotten at the end
@@ -70,7 +70,9 @@ class Forgetting:
         (groups,) = self.monitor.state.groups.values()
         last = np.full(groups.total, BEGINNING)
         for adapter in self.monitor.state.standing():
-            last[: len(adapter.moments)] = np.maximum(adapter.moments, last[: len(adapter.moments)])
+            last[: len(adapter.numbering.last_times)] = np.maximum(
+                adapter.numbering.last_times, last[: len(adapter.numbering.last_times)]
+            )
         return last
 
     def _lives(self, rows: Any) -> list[Any]:
@@ -115,6 +117,6 @@ class Forgetting:
         kept = np.setdiff1d(np.arange(groups.total), codes)
         cells = cut(state, groups, kept, np.array([0, len(kept)]))
         queries = {name: adapter.queries[name] for name, adapter in state.adapters.items()}
-        self.monitor.state = revive(*describe(state), lambda name, _: queries[name])
+        self.monitor.state = restore(*describe(state), lambda name, _: queries[name])
         (fresh,) = self.monitor.state.groups.values()
         join(self.monitor.state, fresh, cells)

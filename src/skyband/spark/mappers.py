@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.scorings import crowd_key, plain_scoring, tame_for
-from skyband.monitor.monitor import Monitor
-from skyband.monitor.state import Seen
+from skyband.monitor.loop import Loop
+from skyband.monitor.state import Examined
 from skyband.query.kinds import Above, Query, TopK
 from skyband.spark.plan import Family, Plan, hash_groups, labels, shard_of
 from skyband.tables.columns import as_arrow, plain
@@ -80,10 +81,10 @@ class Packer:
         self.counts: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()  # by reason
 
-    def _examiner(self, queries: dict[str, Query], crowds: Crowds) -> Monitor:
+    def _examiner(self, queries: dict[str, Query], crowds: Crowds) -> Loop:
         """Judges rows for these queries: by their scores, but for those that speak for a crowd."""
-        examiner = Monitor(queries, **self.plan.monitor_options())
-        examiner.validate_apart(but=crowds)
+        examiner = Loop.of(queries, **self.plan.monitor_options())
+        examiner.queries.validate_apart(but=crowds)
         return examiner
 
     def send(self, rows: Any) -> Iterator[Any]:
@@ -108,13 +109,13 @@ class Packer:
             wild |= np.abs(batch.numbers(name).values) > most
         return wild
 
-    def _send_part(self, table: Any, crowds: Crowds, examiner: Monitor) -> Iterator[Any]:
+    def _send_part(self, table: Any, crowds: Crowds, examiner: Loop) -> Iterator[Any]:
         seen = examiner.examine(Batch(table))
         self._count(table, seen)
         for number, family in enumerate(self.plan.families):
             yield from self._send_family(number, family, table, seen, crowds)
 
-    def _count(self, table: Any, seen: Seen) -> None:
+    def _count(self, table: Any, seen: Examined) -> None:
         """Rejected rows stay here, as numbers."""
         rejected: dict[str, Bools] = {}
         for one in seen.validated:
@@ -127,12 +128,12 @@ class Packer:
         if self.plan.watermarked:
             latest = pc.max(table.column(self.plan.options.time)).value
             self.moment = max((moment for moment in (latest, self.moment) if moment is not None), default=None)
-        if seen.moments is not None and seen.accepted.any():
-            row = int(np.where(seen.accepted, seen.moments, np.iinfo(np.int64).min).argmax())
+        if seen.times is not None and seen.accepted.any():
+            row = int(np.where(seen.accepted, seen.times, np.iinfo(np.int64).min).argmax())
             latest = table.select([self.plan.options.time]).slice(row, 1).rename_columns(["clock"])
             self.clock = latest if self.clock is None else max(latest, self.clock, key=moment_of)
 
-    def _send_family(self, number: int, family: Family, table: Any, seen: Seen, crowds: Crowds) -> Iterator[Any]:
+    def _send_family(self, number: int, family: Family, table: Any, seen: Examined, crowds: Crowds) -> Iterator[Any]:
         wanted = table.select(self.wanted[number])
         needed = self._needed(family, wanted, seen, crowds)
         if family.blocks:
@@ -153,7 +154,7 @@ class Packer:
             if rows.any():
                 yield self._message(shard, number, wanted if rows.all() else wanted.filter(as_arrow(rows)))
 
-    def _needed(self, family: Family, table: Any, seen: Seen, crowds: Crowds) -> dict[int, Bools]:
+    def _needed(self, family: Family, table: Any, seen: Examined, crowds: Crowds) -> dict[int, Bools]:
         """Which rows each shard of a family must see (0 stands for all if it has `per`, or all see all).
 
         Of time windows, what can never be an answer is left out (kernels/lookahead.py has the proof; `Above` asks
@@ -174,13 +175,13 @@ class Packer:
             crowd = [other for name in adapter.queries for other in crowds.get(name, ())]
             if adapter.timed and crowd:
                 rows = rows if one.eligible is None else rows & one.eligible
-            elif adapter.timed and rows.any() and isinstance(adapter.example, TopK | Above):
-                assert seen.moments is not None
+            elif adapter.timed and rows.any() and isinstance(adapter, TopKAdapter):
+                assert seen.times is not None
                 if codes is None:
                     codes = groups.codes_where(seen.accepted, [seen.per[name] for name in family.per])
-                    clocks = np.maximum.accumulate(seen.moments)
+                    clocks = np.maximum.accumulate(seen.times)
                 unit = time_unit(table.schema.field(self.plan.options.time).type)
-                rows = adapter.needed(one, codes, groups.total, seen.moments, clocks, unit)
+                rows = adapter.needed(one, codes, groups.total, seen.times, clocks, unit)
             together = bool(family.per) or family.blocks
             for shard in {0} if together else {self.plan.adapters[name] for name in (*mine, *crowd)}:
                 needed[shard] = needed[shard] | rows if shard in needed else rows
@@ -283,8 +284,8 @@ def reject(
     queries: dict[str, Any], options: dict[str, Any], names: tuple[str, ...], batches: Iterator[Any]
 ) -> Iterator[Any]:
     """A mapper of its own: the rows that some query rejects, with the reason."""
-    examiner = Monitor(queries, **options)
-    examiner.validate_apart()
+    examiner = Loop.of(queries, **options)
+    examiner.queries.validate_apart()
     for batch in batches:
         table = pa.Table.from_batches([batch]).rename_columns(list(names))
         seen = examiner.examine(Batch(_in_utc(table)))

@@ -116,7 +116,7 @@ class Operator(StatefulProcessor):
             pieces = (changes for _, changes in told if changes.num_rows)
             if holder.family.blocks:
                 for changes in pieces:
-                    for name, mine in _by_query(changes, holder.monitor.queries):
+                    for name, mine in _by_query(changes, holder.monitor.state.queries):
                         yield merge_key(name), mine
             else:
                 rows = self._answers(holder, list(pieces)) if self.whole else map(self._without_numbers, pieces)
@@ -125,8 +125,8 @@ class Operator(StatefulProcessor):
     def _answers(self, holder: Forgetting, pieces: list[Any]) -> Iterator[Any]:
         """The answers, at the end, of the groups that changed and are not forgotten; query by query."""
         monitor = holder.monitor
-        for name, mine in _by_query(pa.concat_tables(pieces), monitor.queries) if pieces else ():
-            answer = monitor.answer_among(name, mine, but=holder.gone)
+        for name, mine in _by_query(pa.concat_tables(pieces), monitor.state.queries) if pieces else ():
+            answer = monitor.answers_among(name, mine, but=holder.gone)
             yield answer.add_column(0, "query", pa.array([name] * answer.num_rows, pa.string()))
 
     def _row(self, merge: str, **values: Any) -> pd.DataFrame:

@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 )
 
 from skyband.errors import QueryError
-from skyband.monitor.monitor import Monitor
+from skyband.monitor.loop import Loop
 from skyband.query.kinds import Query, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.query.options import Options, check_op, named
 from skyband.query.windows import Last
@@ -138,7 +138,7 @@ def rejected(
     check(df.sparkSession, streaming=False)
     asked = named(queries)
     roles: dict[str, Any] = {"time": time, "id": id, "part": part, "value": value, "op": op}
-    Monitor(asked, **roles)  # says what is wrong before any job runs
+    Loop.of(asked, **roles)  # says what is wrong before any job runs
     for name in ("reason", "queries"):
         if name in df.columns:
             raise QueryError(f"rejected() adds a column {name!r}, and the DataFrame has one. Rename that first.")
@@ -162,8 +162,8 @@ def _plan(
 ) -> Plan:
     spark = df.sparkSession
     check(spark, streaming=df.isStreaming)
-    checked = Monitor(named(queries), **dataclasses.asdict(options))  # says what is wrong before any job runs
-    asked = checked.queries
+    checked = Loop.of(named(queries), **dataclasses.asdict(options))  # says what is wrong before any job runs
+    asked = checked.state.queries
     check_op(options.op, asked.values())
     if options.id is None:
         raise QueryError("skyband.spark needs id=: the column that labels objects, since rows have no number here.")

@@ -1,7 +1,7 @@
 """One shard of the state, and one trigger on it.
 
 State: a head (what was asked, counters, and of each family its facts and its directory), and cells of groups. A trigger
-reads the head, loads the cells that it needs into a Monitor of each family, pushes, and writes them back.
+reads the head, loads the cells that it needs into a Loop of each family, pushes, and writes them back.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from skyband.engines.topk.scorings import plain_scoring, validate_family
 from skyband.errors import StateError
 from skyband.monitor.archive import pack, unpack
-from skyband.monitor.monitor import Monitor
-from skyband.monitor.snapshot import cut, describe, join, revive
+from skyband.monitor.loop import Loop
+from skyband.monitor.snapshot import cut, describe, join, restore
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
 from skyband.spark.directory import NEVER, Directory
@@ -123,14 +123,14 @@ class Shard:
             else:
                 stored = self._load(number, directory, touched)
                 state = None if family not in facts else self._revive(*facts[family], stored)
-            monitor = Monitor.holding(state) if state is not None else self._begin(family, queries, known)
+            monitor = Loop(state) if state is not None else self._begin(family, queries, known)
             if changed:
                 _ask(monitor, queries)
             if family.blocks:
                 for adapter in monitor.state.standing():
                     adapter.block = (self.number, self.plan.shards)
             if pile.is_long:
-                monitor.expect(pile.pieces())
+                monitor.queries.expect(pile.pieces())
             forgetting = Forgetting(monitor, family, self.plan.forget)
             waiting = None
             for piece in pile.slices():
@@ -157,9 +157,9 @@ class Shard:
             rows = rows.append_column(alias, rows.column(name))
         return rows
 
-    def _begin(self, family: Family, queries: dict[str, Query], clock: Any) -> Monitor:
+    def _begin(self, family: Family, queries: dict[str, Query], clock: Any) -> Loop:
         """Queries that start empty, at the stream's clock."""
-        monitor = Monitor(queries, **self.plan.monitor_options(family))
+        monitor = Loop.of(queries, **self.plan.monitor_options(family))
         if clock is not None:
             monitor.push({}, to=clock.column("clock")[0])
         return monitor
@@ -193,13 +193,13 @@ class Shard:
             known = self.plan.queries.get(name)
             return Query.from_dict(saved, _nobody) if known is None else known
 
-        state = revive(facts, parts, lookup)
+        state = restore(facts, parts, lookup)
         for groups in state.groups.values():
             join(state, groups, stored)
         return state
 
     def _store(
-        self, number: int, family: Family, monitor: Monitor, directory: Directory, touched: Ints, forgetting: Forgetting
+        self, number: int, family: Family, monitor: Loop, directory: Directory, touched: Ints, forgetting: Forgetting
     ) -> None:
         state = monitor.state
         (groups,) = state.groups.values()
@@ -281,13 +281,13 @@ def _inventory(state: State, groups: Groups, family: Family) -> tuple[NDArray[np
     return ~dead, dues, sizes
 
 
-def _ask(monitor: Monitor, queries: dict[str, Query]) -> None:
+def _ask(monitor: Loop, queries: dict[str, Query]) -> None:
     """Other queries than last time: the same name and value goes on."""
-    for name in monitor.queries.keys() - queries.keys():
-        monitor.drop(name)
+    for name in monitor.state.queries.keys() - queries.keys():
+        monitor.queries.drop(name)
     for name in queries:
-        if name not in monitor.queries:
-            monitor.add(name, queries[name])
+        if name not in monitor.state.queries:
+            monitor.queries.add(name, queries[name])
 
 
 def _nobody(batch: Any) -> Any:

@@ -92,7 +92,7 @@ class FrontEngine:
         if len(self.reported.changes) > MOST_CHANGES:  # the next push will have as many changes, or so
             self.reported = self.reported._replace(changes=np.empty(min(many + many // 8, MOST_CHANGES), CHANGE))
         alive = np.zeros(arrivals.size, np.bool_)
-        if arrivals.told and len(batch.visits):
+        if arrivals.wants_alive and len(batch.visits):
             kept = _runs(self.state.window, batch.visits["group"])["serial"] - arrivals.serial
             alive[kept[kept >= 0]] = True
         return ordered(self, out, here, arrivals, alive, idle=bool(idle))

@@ -104,7 +104,7 @@ class SynopsisEngine:
             self._visit(group, visit, batch, arrivals)
             changes.append(group.collected(v))
         alive = np.zeros(arrivals.size, np.bool_)
-        if arrivals.told:
+        if arrivals.wants_alive:
             here = self.serials(np.asarray(batch.visits["group"]))[0] - arrivals.serial
             alive[here[here >= 0]] = True
         return ordered(self, np.concatenate(changes), batch, arrivals, alive)

@@ -24,14 +24,14 @@ from typing import Any, NoReturn
 
 from skyband.errors import QueryError
 from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic
+from skyband.query.scoring import SCORINGS, scoring_of
+from skyband.query.sql.text import CLAUSES
 from skyband.query.sql.tokens import Cursor, Word
-from skyband.query.sql.writer import CLAUSES, usual_direction
+from skyband.query.sql.writer import usual_direction
 from skyband.query.windows import Last, UntilDeleted
 
 MAX_LENGTH = 100_000  # characters
 _SHAPE = "SELECT * FROM stream ORDER BY delay DESC LIMIT 10 WINDOW '24 hours'"
-_WEIGHTED = {"LINEAR": Linear, "PRODUCT": Product, "QUADRATIC": Quadratic}
 _COMMON = {"FROM", "PER", "WINDOW", "UNTIL", "USING", "OPTIONS"}
 _RANKED = _COMMON | {"WHERE", "ORDER", "LIMIT"}
 _COMBINES = ("SUM", "MEAN", "MIN", "MAX")
@@ -191,7 +191,7 @@ class _Reader(Cursor):
             return
         by = self.values["by"]
         said = self.values.setdefault("largest", usual_direction(kind.kind, by, self.descending))
-        means = said if said is not None else not isinstance(by, Nearest)
+        means = said if said is not None else not scoring_of(by).smallest_first
         if means != self.descending:
             way = "DESC" if self.descending else "ASC"
             self.fail(self.places["largest"], f"this contradicts ORDER BY ... {way}, which says it already")
@@ -319,30 +319,15 @@ class _Reader(Cursor):
         self.listed(option, example)
 
     def scoring(self) -> Any:
-        word, form = self.word, self.word.upper
-        if form not in (*_WEIGHTED, "NEAREST", "GLOBAL") or not self.follows(form, "("):
+        word = self.word
+        found = SCORINGS.get(word.upper.lower())
+        if found is None or not self.follows(word.upper, "("):
             return self.expression(("a", "b") if self.pairs else ())
         self.next()
         try:
-            return self.form(form)
+            return found.from_sql(self)
         except QueryError as error:
             raise error if error.at is not None else QueryError(error.said, self.text, word.start) from None
-
-    def form(self, form: str) -> Any:
-        example = f"{form.lower()}(x = {'absdiff' if form == 'GLOBAL' else '0.7'})"
-        if form == "GLOBAL":
-            terms = self.terms(lambda: self.choice(example).lower(), example)
-            return Global(terms, self.choice("COMBINE sum").lower() if self.accept("COMBINE") else "sum")
-        terms = self.terms(lambda: self.number(example), example)
-        if form != "NEAREST":
-            return _WEIGHTED[form](terms)
-        metric, weights = "euclidean", None
-        while self.follows("METRIC") or self.follows("WEIGHTS"):
-            if self.accept("METRIC"):
-                metric = self.choice("METRIC manhattan").lower()
-            elif self.accept("WEIGHTS"):
-                weights = self.terms(lambda: self.number("WEIGHTS (x = 1)"), "WEIGHTS (x = 1)")
-        return Nearest(terms, weights, metric)
 
 
 def _options(kind: type[Query]) -> list[str]:

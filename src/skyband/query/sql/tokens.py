@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from skyband.errors import QueryError
 from skyband.query.expressions import parse
-from skyband.query.sql.writer import RESERVED
+from skyband.query.sql.text import RESERVED
 
 _INFIX = {"AND", "OR", "NOT", "IS", "IN", "BETWEEN"}
 _BRANCHES = {"WHEN", "THEN", "ELSE"}
