@@ -25,9 +25,8 @@ from skyband import Above, Last, Linear, Monitor, Nearest, TopK
 from skyband.engines.registry import APPROXIMATE
 from skyband.query.kinds import Query
 from skyband.query.options import Options
-from skyband.spark import directory
+from skyband.spark import directory, trigger_rows
 from skyband.spark import mappers as packing
-from skyband.spark import trigger_rows as piles
 from skyband.spark.mappers import REPORT, from_bytes, in_order, pack, unpack
 from skyband.spark.merge import Merger
 from skyband.spark.operator import Operator
@@ -67,16 +66,16 @@ class Sizes:
     """How much is packed, unpacked, kept in memory and stored together; tiny ones bring many of each."""
 
     chunk: int = 1 << 16  # rows that a mapper takes together
-    slice: int = piles.SLICE
-    memory: int = piles._MEMORY
+    slice: int = trigger_rows.SLICE
+    memory: int = trigger_rows._MEMORY
     cell: int | None = None  # None: as they are
 
     @contextmanager
     def hold(self) -> Iterator[None]:
         places: list[tuple[Any, str, int]] = [
             (packing, "_CHUNK", self.chunk),
-            (piles, "SLICE", self.slice),
-            (piles, "_MEMORY", self.memory),
+            (trigger_rows, "SLICE", self.slice),
+            (trigger_rows, "_MEMORY", self.memory),
         ]
         if self.cell is not None:
             places += [(directory, "CELL", self.cell), (directory, "_WHOLE", 0)]
@@ -196,7 +195,7 @@ class Shards:
         return found
 
     def monitors(self) -> list[Monitor]:
-        """The state: a Monitor for each family of each shard."""
+        """The state: a Monitor for each query set of each shard."""
         return [Monitor.holding(state) for shard in self.shards_now() for state in shard.held().values()]
 
     def answer(self, name: str) -> list[Row]:
@@ -263,8 +262,8 @@ def sizes(draw: Draw) -> Sizes:
     """Mostly tiny: a cell for each group and more, slices of few rows, nothing held in memory."""
     return Sizes(
         chunk=draw(st.sampled_from([4, 1, 10, 1000])),
-        slice=draw(st.sampled_from([3, 1, 8, piles.SLICE])),
-        memory=draw(st.sampled_from([0, 3000, piles._MEMORY])),
+        slice=draw(st.sampled_from([3, 1, 8, trigger_rows.SLICE])),
+        memory=draw(st.sampled_from([0, 3000, trigger_rows._MEMORY])),
         cell=draw(st.sampled_from([200, 60, 1000, None])),
     )
 

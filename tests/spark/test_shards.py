@@ -213,7 +213,7 @@ def scoring_for(algorithm: str) -> Any:
     return Nearest({"x": 39.5}) if algorithm in ("CPM/W", "SNN") else "x"
 
 
-def crowd(seed: int, size: int, groups: int, late: int = 0) -> Any:
+def many_rows(seed: int, size: int, groups: int, late: int = 0) -> Any:
     """Rows with two attributes in 0 to 40, some null; `late`: by how much at most."""
     rng = np.random.default_rng(seed)
     clock = np.cumsum(rng.integers(0, 3, size))
@@ -246,7 +246,7 @@ def cut(table: Any, triggers: int) -> list[list[Any]]:
 )
 def test_every_algorithm_with_longer_windows(algorithm: str, shards: int, per: Any) -> None:
     """Long enough for buffers and filters to fill and to empty, with a restart before every trigger."""
-    table = crowd(3, 1500, 9)
+    table = many_rows(3, 1500, 9)
     by = scoring_for(algorithm)
     queries = {"count": TopK(3, by=by, window=Last(90), per=per, algorithm=algorithm, buffer=20)}
     if algorithm not in APPROXIMATE:
@@ -268,7 +268,7 @@ def test_groups_of_time_windows_go_with_all_that_waits(algorithm: str) -> None:
     by = scoring_for(algorithm)
     query = {"q": TopK(2, by=by, window=Last(span=50), per="g", algorithm=algorithm, buffer=5)}
     shards = Shards(query, {"id": "i", "time": "t"}, 3, sizes=Sizes(cell=300))
-    for trigger in cut(crowd(4, 300, 20), 3):
+    for trigger in cut(many_rows(4, 300, 20), 3):
         shards.trigger(trigger)
     assert sum(one.totals()["groups"] for one in shards.shards_now()) > 10
     shards.trigger([rows((1000, 5000, 1.0, 99))])
@@ -312,7 +312,7 @@ def test_families_resume_and_change(
     options = {"id": "i", "time": "t", "emit": emit}
     pipeline, monitor = Shards(queries, options, 3, sizes=Sizes(slice=100)), Monitor(queries, **options)
     kinds = []
-    for number, trigger in enumerate(cut(crowd(8, 720, 2, late), 6)):
+    for number, trigger in enumerate(cut(many_rows(8, 720, 2, late), 6)):
         if number == 3:
             monitor.drop("q0")
             monitor.add("q6", after["q6"])
@@ -367,21 +367,21 @@ def test_a_family_beside_a_query_with_one_of_its_scorings(more: dict[str, Any]) 
     queries = {"a": near(20.0, 20.0, Last(60)), "b": near(5.0, 9.0, Last(60)), **alone}
     options = {"id": "i", "time": "t"}
     pipeline, monitor = Shards(queries, options, 1), Monitor(alone, **options)
-    for trigger in cut(crowd(6, 200, 2), 2):
+    for trigger in cut(many_rows(6, 200, 2), 2):
         found = [row for row in pipeline.trigger(trigger) if row["query"] == "c"]
         same_rows(found, pushed(monitor, trigger, ("t", "i")), "trigger")
 
 
-def test_a_mapper_takes_one_query_for_a_crowd() -> None:
+def test_a_mapper_validates_by_one_query_for_many() -> None:
     """Scores of each of a thousand queries would fill the memory; ineligible rows still stay in the mapper."""
     queries = {f"q{i}": near(float(i % 40), i / 40, Last(span=60), where="y > 20") for i in range(100)}
     queries |= {"odd": near(0.0, 0.0, Last(span=90), where="y > 20"), "few": near(1.0, 1.0, Last(span=60), k=1)}
     options = {"id": "i", "time": "t"}
     pipeline, monitor = Shards(queries, options, 2), Monitor(queries, **options)
     packer = packing.Packer(pipeline.plan)
-    assert list(packer.crowds) == ["q0"] and len(packer.crowds["q0"]) == 99
-    assert list(packer.examiner.queries) == ["q0", "odd", "few"]
-    table = crowd(5, 600, 2)
+    assert list(packer.represented) == ["q0"] and len(packer.represented["q0"]) == 99
+    assert list(packer.validator.monitor.queries) == ["q0", "odd", "few"]
+    table = many_rows(5, 600, 2)
     for trigger in cut(table, 2):
         same_rows(pipeline.trigger(trigger), pushed(monitor, trigger, ("t", "i")), "trigger")
         pipeline.restart()
@@ -621,7 +621,7 @@ def test_a_query_that_comes_with_a_trigger_without_rows() -> None:
 
 
 def test_queries_in_another_order_find_their_state() -> None:
-    """The cells of families are numbered in the order in which the queries are given."""
+    """The cells of query sets are numbered in the order in which the queries are given."""
     queries = {"a": per_group(1, 5), "b": TopK(1, by="x", window=Last(span=30), per="g"), "c": per_group(2, 3)}
     options = {"id": "i", "time": "t"}
     pipeline, monitor = Shards(queries, options, 2), Monitor(queries, **options)
