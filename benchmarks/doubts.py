@@ -30,7 +30,7 @@ def uncertain(stream: Stream, p: Mapping[str, Any]) -> Ready:
     for batch in _batches(stream, 0, fill, p["batch"]):
         monitor.push(batch)
     batches = _batches(stream, fill, len(stream["score"]), p["batch"])
-    (adapter,) = monitor.state.standing()
+    (adapter,) = monitor._loop.state.standing()
     before = getattr(adapter.engine, "work", 0)
 
     def work() -> list[Any]:

@@ -29,9 +29,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from skyband import Above, Last, Linear, Monitor, Nearest, Product, Quadratic, TopK, UntilDeleted
-from skyband.engines.registry import APPROXIMATE, WINDOWED
 from skyband.oracle import Oracle
 from skyband.oracle.topk import skyband
+from skyband.query.algorithms import names
 
 Row: TypeAlias = dict[str, Any]
 Spec: TypeAlias = TopK | Above
@@ -40,6 +40,9 @@ Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 FUZZ = int(os.environ.get("SKYBAND_FUZZ", "1"))
 KILL = "SKYBAND_KILL" in os.environ
 STRICT = ("BLOCK", "SA")  # engines that keep exactly the skyband of Definition 3.8
+
+APPROXIMATE = names("TopK", lambda row: not row.exact)
+WINDOWED = names("TopK", lambda row: row.keeps_window)
 
 
 def examples(number: int) -> settings:
@@ -418,7 +421,7 @@ def play(scene: Scene, *, strict: bool = False) -> Monitor:
 
 def check(monitor: Monitor) -> None:
     """Every engine's own invariants."""
-    for adapter in monitor.state.standing():
+    for adapter in monitor._loop.state.standing():
         adapter.check()
         if adapter.engine is not None:
             adapter.engine.check()
@@ -456,13 +459,13 @@ def _shorter(window: Last, place: int) -> Last:
 
 def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
     """What is kept is exactly the skyband of the largest k and the largest window."""
-    for adapter in monitor.state.standing():
+    for adapter in monitor._loop.state.standing():
         if (
             adapter.engine is None or adapter.family
         ):  # a family's runs are skybands down to a depth, its ring has the rest
             continue
         names = list(adapter.queries)
-        lengths = [asked.length for asked in adapter.asked(monitor.state.unit)]
+        lengths = [asked.length for asked in adapter.specs(monitor._loop.state.unit)]
         widest = lengths.index(max(lengths))
         standing = oracle._standing[names[widest]]
         asked = [query for query in adapter.queries.values() if isinstance(query, TopK)]
@@ -474,7 +477,7 @@ def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
         ]
         serials, _ = adapter.engine.serials()
         assert len(serials) == len(set(serials.tolist())) == len(expected), f"{where}: {len(expected)} should be kept"
-        if monitor.state.options.id is not None:
+        if monitor._loop.state.options.id is not None:
             kept = adapter.kept_columns.read("id", serials).to_pylist()
             same_rows([{"id": id} for id in kept], [{"id": id} for id in expected], f"{where}, kept")
 

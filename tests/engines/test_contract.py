@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 import skyband
 from engines.streams import (
+    APPROXIMATE,
     CLOCKWORKS,
     FUZZ,
     KILL,
@@ -51,10 +52,10 @@ from engines.streams import (
     steps_of,
 )
 from skyband import Last, Linear, Monitor, Nearest, TopK
-from skyband.engines.registry import _ENGINES, APPROXIMATE
+from skyband.query.algorithms import algorithms, names
 
 OTHERS = (*APPROXIMATE, "CPM/W", "SNN")  # the last two are TMA and SMA by names for Nearest: test_grids.py
-ENGINES = [("TopK", algorithm) for algorithm in _ENGINES["TopK"] if algorithm not in OTHERS]
+ENGINES = [("TopK", algorithm) for algorithm in names("TopK") if algorithm not in OTHERS]
 SCENES = {"TopK": scenes}  # by kind of query
 LONG = 500 if KILL else 5000  # rows
 
@@ -90,7 +91,9 @@ def test_every_engine_of_the_registry_is_here() -> None:
     assert skyband.__file__.startswith(os.environ.get("MUTANT", "")), "tests/mutation.py runs over a copy"
     assert ("TopK", "SA") in ENGINES
     others = {"Above", "TopKPairs", "TopKIncomplete", "TopKUncertain"}
-    assert set(_ENGINES) == {*SCENES, *others}, "others have suites of their own, beside this one"
+    assert {kind for row in algorithms() for kind in row.kinds} == {*SCENES, *others}, (
+        "others have suites of their own, beside this one"
+    )
 
 
 # --------------------------------------------------------------- short streams, the oracle
@@ -434,7 +437,7 @@ def test_who_waits_is_not_lost_when_the_query_changes(algorithm: str) -> None:
 
 @pytest.mark.parametrize("timed", [False, True], ids=["count", "time"])
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
-def test_hundreds_of_groups(algorithm: str, timed: bool, emit: str) -> None:
+def test_hundreds_of_groups(algorithm: str, timed: bool, emit: Any) -> None:
     """Every group against its own recomputation; all expire by the one clock, also those that nothing touches."""
     rng = np.random.default_rng(11)
     size, groups = 2 * LONG, LONG // 3
@@ -522,7 +525,7 @@ def test_approximate_engines_are_exact_where_they_keep_all(algorithm: str, data:
 
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
 @pytest.mark.parametrize("algorithm", APPROXIMATE)
-def test_approximate_engines_do_not_see_cuts(algorithm: str, emit: str) -> None:
+def test_approximate_engines_do_not_see_cuts(algorithm: str, emit: Any) -> None:
     """Whatever PA misses, it misses it however the stream is cut; the waves make it miss, and ADAPTIVE switch."""
     rng = np.random.default_rng(4)
     scores = np.concatenate([shaped("random", 4000, rng), shaped("waves", 2000, rng), shaped("random", 6000, rng)])

@@ -6,17 +6,18 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import skyband as sb
-from skyband.engines import registry
 from skyband.engines.topk import buffered
+from skyband.engines.topk.size_model import BUFFER
 from skyband.explain import explain, spark_load
 from skyband.explain.spark_load import Load
-from skyband.explain.topk import BUFFER, MODELS
+from skyband.query.algorithms import algorithms
 
 
 def harmonic(n: int) -> float:
@@ -167,8 +168,11 @@ def test_auto_and_by_name() -> None:
     assert "by name" in explain(sb.TopK(1, "x", sb.Last(9), algorithm="sa")).why[0]
 
 
-def test_every_engine_has_a_model() -> None:
-    assert set(registry._ENGINES["TopK"]) == set(MODELS)
+def test_every_algorithm_has_a_model_and_a_page() -> None:
+    pages = Path(__file__).parents[2] / "docs" / "engines"
+    for row in algorithms():
+        assert callable(row.load(row.size)), row.name
+        assert (pages / row.page).exists(), row.page
 
 
 def test_auto_explains_the_block() -> None:
@@ -252,7 +256,7 @@ def test_objects_and_filters_are_those_of_a_run(algorithm: str) -> None:
     rng = np.random.default_rng(7)
     monitor.push({"x": rng.random(3000)})
     kept, sifted = [], []
-    engine: Any = monitor.state.standing()[0].engine
+    engine: Any = monitor._loop.state.standing()[0].engine
     for _ in range(300):
         monitor.push({"x": rng.random(211)})
         stats = monitor.stats()["queries"]["q0"]

@@ -475,14 +475,14 @@ def test_queries_that_ask_alike_share_one_skyband() -> None:
     queries = {"a": counting(3, 50), "b": counting(1, 9), "c": counting(2, 50, largest=True)}
     monitor = sb.Monitor(queries)
     monitor.push({"x": np.random.default_rng(0).random(100)})
-    assert len(monitor.state.standing()) == 1
+    assert len(monitor._loop.state.standing()) == 1
     for other in (
         counting(3, 50, largest=False),
         counting(3, 50, where="x > 0"),
         counting(3, 50, per="g"),
         sb.TopK(3, "x + 0", sb.Last(50)),
     ):
-        assert len(sb.Monitor([counting(3, 50), other]).state.standing()) == 2
+        assert len(sb.Monitor([counting(3, 50), other])._loop.state.standing()) == 2
 
 
 # -------------------------------------------------------------------- add, replace, drop

@@ -20,9 +20,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from engines.streams import Clockwork, Row, Spec, cells
+from engines.streams import APPROXIMATE, Clockwork, Row, Spec, cells
 from skyband import Above, Last, Linear, Monitor, Nearest, TopK
-from skyband.engines.registry import APPROXIMATE
+from skyband.monitor.loop import Loop
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.spark import directory, trigger_rows
@@ -196,7 +196,7 @@ class Shards:
 
     def monitors(self) -> list[Monitor]:
         """The state: a Monitor for each query set of each shard."""
-        return [Monitor.holding(state) for shard in self.shards_now() for state in shard.held().values()]
+        return [Monitor._of(Loop(state)) for shard in self.shards_now() for state in shard.held().values()]
 
     def answer(self, name: str) -> list[Row]:
         """The answer that is in the state, of all shards."""

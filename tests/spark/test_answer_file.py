@@ -62,7 +62,7 @@ def shown(changes: Any) -> Any:
     return own.rename_columns(["time" if name == "own" else name for name in own.column_names])
 
 
-def monitor(emit: str) -> sb.Monitor:
+def monitor(emit: Any) -> sb.Monitor:
     return sb.Monitor(QUERIES, id="i", time="t", keep=("own", "note"), emit=emit)
 
 
@@ -79,7 +79,7 @@ def same_answers(file: AnswerFile, standing: sb.Monitor, where: str) -> None:
 
 
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
-def test_the_file_is_the_answer_after_every_batch(tmp_path: Path, emit: str) -> None:
+def test_the_file_is_the_answer_after_every_batch(tmp_path: Path, emit: Any) -> None:
     emptied = 0
     for seed in range(6):
         file, standing = AnswerFile(tmp_path / f"{seed}", QUERIES, ["time", "id"]), monitor(emit)

@@ -285,19 +285,19 @@ def test_the_state_is_what_a_monitor_keeps(stream: Stream) -> None:
         shards.trigger(trigger)
         pushed(monitor, trigger, stream.order)
         objects = sum(
-            int(adapter.engine.kept.sum()) for adapter in monitor.state.standing() if adapter.engine is not None
+            int(adapter.engine.kept.sum()) for adapter in monitor._loop.state.standing() if adapter.engine is not None
         )
         assert sum(one.totals()["objects"] for one in shards.shards_now()) == objects, f"trigger {number}"
         for query_set in shards.plan.query_sets:
             if query_set.per:
                 alive: set[int] = set()
-                for adapter in monitor.state.standing():
+                for adapter in monitor._loop.state.standing():
                     if (
                         adapter.groups.names == query_set.per
                         and adapter.timed == query_set.timed
                         and adapter.engine is not None
                     ):
-                        kept = adapter.engine.kept > 0 if query_set.timed else adapter.counts.max(axis=0) > 0
+                        kept = adapter.engine.kept > 0 if query_set.timed else adapter.numbering.counts.max(axis=0) > 0
                         alive |= set(kept.nonzero()[0].tolist())
                 assert groups_in(shards, query_set) == len(alive), f"trigger {number}, {query_set}"
 

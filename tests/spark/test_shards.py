@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.streams import Row, cells, examples, net, same_rows
+from engines.streams import APPROXIMATE, Row, cells, examples, net, same_rows
 from skyband import Last, Linear, Monitor, Nearest, Product, Quadratic, TopK
-from skyband.engines.adapter import Adapter
-from skyband.engines.registry import _ENGINES, APPROXIMATE, has_family
+from skyband.engines.topk.adapter import TopKAdapter
 from skyband.errors import StateError
+from skyband.query.algorithms import names
 from skyband.spark import mappers as packing
 from skyband.spark.plan import hash_groups
 from skyband.spark.plan import shard_of as shard_of_hash
@@ -90,7 +90,7 @@ def test_all_above_a_threshold(stream: Stream, data: st.DataObject) -> None:
         for name in stream.queries:
             same_rows(shards.answer(name), cells(monitor.answer(name)), f"trigger {number}, answer of {name}")
         for one in shards.monitors():
-            one.check()
+            one._loop.check()
         if data.draw(st.booleans()):
             shards.restart()
 
@@ -132,7 +132,7 @@ def test_answers_of_the_groups_that_changed(stream: Stream) -> None:
 @pytest.mark.parametrize("sizes", [Sizes(), Sizes(cell=300, slice=100, memory=5000)], ids=["as they are", "tiny"])
 @pytest.mark.parametrize("shards", [1, 7])
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
-def test_five_hundred_groups(shards: int, emit: str, sizes: Sizes) -> None:
+def test_five_hundred_groups(shards: int, emit: Any, sizes: Sizes) -> None:
     rng = np.random.default_rng(5)
     size = 4000
     table = pa.table(
@@ -148,7 +148,7 @@ def test_five_hundred_groups(shards: int, emit: str, sizes: Sizes) -> None:
         "count": TopK(2, by="x", window=Last(4), per="g"),
         "all": TopK(3, by="x", window=Last(span=50)),
     }
-    options = {"id": "i", "time": "t", "emit": emit}
+    options: dict[str, Any] = {"id": "i", "time": "t", "emit": emit}
     pipeline, monitor = Shards(queries, options, shards, sizes=sizes), Monitor(queries, **options)
     for begin in range(0, size, 800):
         trigger = [table.slice(begin, 500), table.slice(begin + 500, 300)]
@@ -177,7 +177,7 @@ def test_rows_that_order_does_not_tell_apart_come_by_all_else_they_carry() -> No
 @given(st.permutations(range(8)), st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=8, max_size=8), st.data())
 def test_an_order_that_is_not_of_time(late: str, times: list[int], scores: list[float], data: st.DataObject) -> None:
     query = {"q": TopK(1, by="x", window=Last(span=3), per="g")}
-    options = {"id": "i", "time": "t", "late": late}
+    options: dict[str, Any] = {"id": "i", "time": "t", "late": late}
     shards, monitor = Shards(query, options, 7, order=("i",)), Monitor(query, **options)
     made = [(i, t, x, i % 2) for i, (t, x) in enumerate(zip(times, scores, strict=True))]
     where = data.draw(st.lists(st.integers(0, 1), min_size=8, max_size=8))
@@ -188,7 +188,7 @@ def test_an_order_that_is_not_of_time(late: str, times: list[int], scores: list[
 
 # ------------------------------------------------------------- every algorithm, and families
 
-NAMES = [name for name in _ENGINES["TopK"] if name != "ADAPTIVE"]  # it takes no `per`
+NAMES = names("TopK", lambda row: row.grouped)  # it takes no `per`
 _OWN_NAMES = [name for name in NAMES if name not in ("CPM/W", "SNN")]  # those of TMA and SMA
 
 
@@ -204,7 +204,7 @@ def test_every_algorithm_runs_on_shards(algorithm: str, data: st.DataObject) -> 
         for name in stream.queries:
             same_rows(shards.answer(name), cells(monitor.answer(name)), f"trigger {number}, answer of {name}")
         for one in shards.monitors():
-            one.check()
+            one._loop.check()
         if data.draw(st.booleans()):
             shards.restart()
 
@@ -252,7 +252,7 @@ def test_every_algorithm_with_longer_windows(algorithm: str, shards: int, per: A
     if algorithm not in APPROXIMATE:
         queries["time"] = TopK(2, by=by, window=Last(span=400), per=per, algorithm=algorithm, buffer=20)
         queries["short"] = TopK(2, by=by, window=Last(span=100), per=per, algorithm=algorithm, buffer=20)
-    options = {"id": "i", "time": "t", "keep": "y"}
+    options: dict[str, Any] = {"id": "i", "time": "t", "keep": "y"}
     pipeline, monitor = Shards(queries, options, shards, sizes=Sizes(cell=2000, slice=100)), Monitor(queries, **options)
     for number, trigger in enumerate(cut(table, 6)):
         same_rows(pipeline.trigger(trigger), pushed(monitor, trigger, ("t", "i")), f"trigger {number}")
@@ -260,10 +260,10 @@ def test_every_algorithm_with_longer_windows(algorithm: str, shards: int, per: A
     for name in queries:
         same_rows(pipeline.answer(name), cells(monitor.answer(name)), name)
     for one in pipeline.monitors():
-        one.check()
+        one._loop.check()
 
 
-@pytest.mark.parametrize("algorithm", [name for name in _ENGINES["TopK"] if name not in APPROXIMATE])
+@pytest.mark.parametrize("algorithm", names("TopK", lambda row: row.exact))
 def test_groups_of_time_windows_go_with_all_that_waits(algorithm: str) -> None:
     by = scoring_for(algorithm)
     query = {"q": TopK(2, by=by, window=Last(span=50), per="g", algorithm=algorithm, buffer=5)}
@@ -283,7 +283,7 @@ def near(x: float, y: float, window: Last, k: int = 3, **more: Any) -> TopK:
 
 FAMILIES = [
     (name, window)
-    for name in filter(has_family, _ENGINES["TopK"])
+    for name in names("TopK", lambda row: row.family is not None)
     for window in (Last(70), Last(span=150))
     if not (window.timed and name in APPROXIMATE)
 ]
@@ -302,14 +302,14 @@ TURNS = [(0, "arrival", 16), (60, "batch", 16), (0, "batch", 0), (60, "arrival",
     ],
 )
 def test_families_resume_and_change(
-    algorithm: str, window: Last, late: int, emit: str, few: int, monkeypatch: pytest.MonkeyPatch
+    algorithm: str, window: Last, late: int, emit: Any, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Six over three shards, a restart before every trigger; one goes, another comes. Mappers prune, or do not."""
     monkeypatch.setattr(packing, "_FEW", few)
     points = [(5.0 * i, 40 - 7.0 * i) for i in range(7)]
     named = {f"q{i}": near(x, y, window, algorithm=algorithm, buffer=9) for i, (x, y) in enumerate(points)}
     queries, after = ({name: named[name] for name in names} for names in (list(named)[:6], [*list(named)[1:]]))
-    options = {"id": "i", "time": "t", "emit": emit}
+    options: dict[str, Any] = {"id": "i", "time": "t", "emit": emit}
     pipeline, monitor = Shards(queries, options, 3, sizes=Sizes(slice=100)), Monitor(queries, **options)
     kinds = []
     for number, trigger in enumerate(cut(many_rows(8, 720, 2, late), 6)):
@@ -325,9 +325,9 @@ def test_families_resume_and_change(
             same_rows(found, expected, f"trigger {number}")
         for name in monitor.queries:
             same_rows(pipeline.answer(name), cells(monitor.answer(name)), f"trigger {number}, {name}")
-        kinds.append({adapter.family for one in pipeline.monitors() for adapter in one.state.standing()})
+        kinds.append({adapter.family for one in pipeline.monitors() for adapter in one._loop.state.standing()})
         for one in pipeline.monitors():
-            one.check()
+            one._loop.check()
     assert all(True in kind for kind in kinds[:3])
 
 
@@ -339,7 +339,7 @@ def test_a_family_with_numbers_that_its_scorings_judge_differently(
     """They split it: 1e200 squared is too far for a distance, and 1e100 is not."""
     monkeypatch.setattr(packing, "_FEW", few)
     queries = {f"q{i}": near(x, 1.0, window) for i, x in enumerate([0.0, 5.0, 9.0, 30.0, 31.0])}
-    options = {"id": "i", "time": "t"}
+    options: dict[str, Any] = {"id": "i", "time": "t"}
     pipeline, monitor = Shards(queries, options, 2), Monitor(queries, **options)
     inf = float("inf")
     for begin, scores in ((0, [3.0, 7.0, 1.0]), (10, [2.0, 1e120, 1e200, -1e300, inf, None]), (20, [4.0, 8.0, 30.0])):
@@ -353,7 +353,7 @@ def test_a_family_with_numbers_that_its_scorings_judge_differently(
 def test_a_family_that_nobody_but_the_clock_has_reached() -> None:
     """Shards with queries start when rows come; those that are all rejected leave a family that has not started."""
     queries = {f"q{i}": near(float(i), 1.0, Last(span=50)) for i in range(6)} | {"g": TopK(1, by="y", window=Last(5))}
-    options = {"id": "i", "time": "t"}
+    options: dict[str, Any] = {"id": "i", "time": "t"}
     pipeline, monitor = Shards(queries, options, 1), Monitor(queries, **options)
     for made in ([(1, 1, None, 1), (2, 2, None, 1)], [(3, 30, 2.0, 1), (4, 31, None, 1)], [(5, 100, 7.0, 2)]):
         trigger = [rows(*made)]
@@ -365,7 +365,7 @@ def test_a_family_that_nobody_but_the_clock_has_reached() -> None:
 def test_a_family_beside_a_query_with_one_of_its_scorings(more: dict[str, Any]) -> None:
     alone = {"c": near(20.0, 20.0, Last(60), **more)}
     queries = {"a": near(20.0, 20.0, Last(60)), "b": near(5.0, 9.0, Last(60)), **alone}
-    options = {"id": "i", "time": "t"}
+    options: dict[str, Any] = {"id": "i", "time": "t"}
     pipeline, monitor = Shards(queries, options, 1), Monitor(alone, **options)
     for trigger in cut(many_rows(6, 200, 2), 2):
         found = [row for row in pipeline.trigger(trigger) if row["query"] == "c"]
@@ -376,11 +376,11 @@ def test_a_mapper_validates_by_one_query_for_many() -> None:
     """Scores of each of a thousand queries would fill the memory; ineligible rows still stay in the mapper."""
     queries = {f"q{i}": near(float(i % 40), i / 40, Last(span=60), where="y > 20") for i in range(100)}
     queries |= {"odd": near(0.0, 0.0, Last(span=90), where="y > 20"), "few": near(1.0, 1.0, Last(span=60), k=1)}
-    options = {"id": "i", "time": "t"}
+    options: dict[str, Any] = {"id": "i", "time": "t"}
     pipeline, monitor = Shards(queries, options, 2), Monitor(queries, **options)
     packer = packing.Packer(pipeline.plan)
     assert list(packer.represented) == ["q0"] and len(packer.represented["q0"]) == 99
-    assert list(packer.validator.monitor.queries) == ["q0", "odd", "few"]
+    assert list(packer.validator.loop.state.queries) == ["q0", "odd", "few"]
     table = many_rows(5, 600, 2)
     for trigger in cut(table, 2):
         same_rows(pipeline.trigger(trigger), pushed(monitor, trigger, ("t", "i")), "trigger")
@@ -393,14 +393,14 @@ def test_a_mapper_validates_by_one_query_for_many() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_leftovers() -> Iterator[None]:
-    needed = Adapter.needed
+    needed = TopKAdapter.needed
     yield
-    assert Adapter.needed is needed
+    assert TopKAdapter.needed is needed
 
 
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_pruning_changes_nothing_and_prunes(k: int, emit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pruning_changes_nothing_and_prunes(k: int, emit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = {True: 0, False: 0}
     for seed in range(8):
         rng = np.random.default_rng([seed, k])
@@ -419,7 +419,7 @@ def test_pruning_changes_nothing_and_prunes(k: int, emit: str, monkeypatch: pyte
             "small": TopK(1, by="x", window=Last(span=200), where="x < 9", largest=False, per="g"),
             "all": TopK(k, by="x", window=Last(span=400)),
         }
-        options = {"id": "i", "time": "t", "emit": emit}
+        options: dict[str, Any] = {"id": "i", "time": "t", "emit": emit}
         monitor = Monitor(queries, **options)
         pruning, plain = (Shards(queries, options, 7, seed=seed) for _ in range(2))
         part = rng.integers(0, 2, size)
@@ -429,7 +429,7 @@ def test_pruning_changes_nothing_and_prunes(k: int, emit: str, monkeypatch: pyte
             found = pruning.trigger(trigger)
             with monkeypatch.context() as patch:
                 patch.setattr(
-                    Adapter, "needed", lambda self, validated, *rest: np.ones(len(validated.accepted), np.bool_)
+                    TopKAdapter, "needed", lambda self, validated, *rest: np.ones(len(validated.accepted), np.bool_)
                 )
                 whole = plain.trigger(trigger)
             expected = pushed(monitor, trigger, ("t", "i"))
@@ -481,7 +481,7 @@ def test_rejected_rows_stay_in_the_mapper_and_are_counted() -> None:
 
 @pytest.mark.parametrize("shards", [1, 7])
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
-def test_idle_groups_expire_with_the_clock_of_others(shards: int, emit: str) -> None:
+def test_idle_groups_expire_with_the_clock_of_others(shards: int, emit: Any) -> None:
     pipeline = Shards(
         {"q": TopK(1, by="x", window=Last(span=10), per="g"), "all": TopK(1, by="x", window=Last(span=10))},
         {"id": "i", "time": "t", "emit": emit},
@@ -519,7 +519,7 @@ def test_a_row_that_every_query_rejects_moves_no_clock() -> None:
 def test_a_shard_hears_of_the_clock_before_its_first_row() -> None:
     for clockwork in CLOCKWORKS.values():
         query = {"q": TopK(1, by="x", window=clockwork.window(10), per="g")}
-        options = {"id": "i", "time": "t", "late": "drop"}
+        options: dict[str, Any] = {"id": "i", "time": "t", "late": "drop"}
         shards, monitor = Shards(query, options, 7), Monitor(query, **options)
         for step in ([(20, 0)], [(g, g) for g in range(1, 20)], [(21, g) for g in range(1, 20)]):
             made = [
@@ -536,7 +536,7 @@ def test_a_time_that_python_cannot_hold(type_: Any) -> None:
     query = {"q": TopK(1, by="x", window=Last("1 hour"))}
     far = pa.array([0, 1_700_000_000_000 * 10**6], pa.int64()).cast(type_)
     table = pa.table({"i": [1, 2], "t": far, "x": [2.0, 1.0]})
-    options = {"id": "i", "time": "t"}
+    options: dict[str, Any] = {"id": "i", "time": "t"}
     shards = Shards(query, options, 1)
     monitor = Monitor(query, **options)
     assert monitor.push(table).num_rows == 3
@@ -558,7 +558,7 @@ _SECOND = [(i, i, float(i % 7), i % 11) for i in range(44, 88)]
 
 @pytest.mark.parametrize("shards", [1, 7])
 def test_queries_resume_start_empty_and_are_discarded(shards: int) -> None:
-    options = {"id": "i", "time": "t"}
+    options: dict[str, Any] = {"id": "i", "time": "t"}
     old = {"stays": per_group(2, 5), "goes": per_group(1, 3), "time": TopK(1, by="x", window=Last(span=30), per="g")}
     new = {"stays": old["stays"], "time": old["time"], "comes": per_group(2, 6)}
     pipeline, monitor = Shards(old, options, shards), Monitor(old, **options)
@@ -608,7 +608,7 @@ def test_a_query_that_comes_with_a_trigger_without_rows() -> None:
     """Its engine starts later, in a trigger that touches few cells: the others must not keep their old form."""
     old = {"a": per_group(1, 5)}
     new = {**old, "b": TopK(1, by="y", window=Last(5), per="g")}
-    options = {"id": "i", "time": "t"}
+    options: dict[str, Any] = {"id": "i", "time": "t"}
     pipeline, monitor = Shards(old, options, 1, sizes=Sizes(cell=60)), Monitor(old, **options)
     triggers = [rows(*_FIRST), rows(*_SECOND), rows((90, None, 1.0, 3)), rows((91, 91, 1.0, 3)), rows((92, 92, 9.0, 4))]
     for number, trigger in enumerate(triggers):
@@ -623,7 +623,7 @@ def test_a_query_that_comes_with_a_trigger_without_rows() -> None:
 def test_queries_in_another_order_find_their_state() -> None:
     """The cells of query sets are numbered in the order in which the queries are given."""
     queries = {"a": per_group(1, 5), "b": TopK(1, by="x", window=Last(span=30), per="g"), "c": per_group(2, 3)}
-    options = {"id": "i", "time": "t"}
+    options: dict[str, Any] = {"id": "i", "time": "t"}
     pipeline, monitor = Shards(queries, options, 2), Monitor(queries, **options)
     same_rows(pipeline.trigger([rows(*_FIRST)]), pushed(monitor, [rows(*_FIRST)], ("t", "i")), "before")
     pipeline.restart({name: queries[name] for name in ("b", "c", "a")})
@@ -732,13 +732,13 @@ def test_other_options_are_a_state_error_or_hold(change: dict[str, Any]) -> None
     except StateError:
         return
     (monitor,) = pipeline.monitors()
-    assert dataclasses.asdict(monitor.state.options).items() >= change.items()
+    assert dataclasses.asdict(monitor._loop.state.options).items() >= change.items()
 
 
 @pytest.mark.parametrize("late", [50, 5])
 def test_a_query_that_comes_later_goes_by_the_clock_of_the_stream(late: int) -> None:
     queries = {"a": TopK(1, by="x", window=Last(span=10)), "b": TopK(1, by="x", window=Last(span=10), per="g")}
-    options = {"id": "i", "time": "t", "late": "drop"}
+    options: dict[str, Any] = {"id": "i", "time": "t", "late": "drop"}
     pipeline, monitor = Shards({"a": queries["a"]}, options, 7), Monitor({"a": queries["a"]}, **options)
     first, second = [rows((1, 100, 1.0, 1))], [rows((2, 100 - late, 1.0, 1))]
     assert net(pipeline.trigger(first)) == net(pushed(monitor, first, ("t", "i")))
@@ -813,7 +813,7 @@ def test_pruning_of_many_rows_in_one_group(k: int, lateness: int) -> None:
 
 def many(k: int, scores: Any, times: Any, span: int) -> Any:
     """One group, long blocks: pruned and not, then a row that lets the best of the ends expire."""
-    query, options = {"q": TopK(k, by="x", window=Last(span=span))}, {"id": "i", "time": "t"}
+    query, options = {"q": TopK(k, by="x", window=Last(span=span))}, dict[str, Any](id="i", time="t")
     size = len(scores)
     shards, monitor = Shards(query, options, 1, order=("i",)), Monitor(query, **options)
     for table in (

@@ -114,7 +114,7 @@ def test_files_are_gone_afterwards(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
-def test_a_first_trigger_of_many_rows(emit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_trigger_of_many_rows(emit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch, or the backlog of a stream, is pushed a slice at a time, and the changes are the same."""
     unpacked: list[int] = []
     slices = TriggerRows.slices
@@ -140,7 +140,7 @@ def test_a_first_trigger_of_many_rows(emit: str, monkeypatch: pytest.MonkeyPatch
         "time": TopK(2, by="x", window=Last(span=300), per="g"),
         "all": TopK(3, by="x", window=Last(100)),
     }
-    options = {"id": "i", "time": "t", "emit": emit}
+    options: dict[str, Any] = {"id": "i", "time": "t", "emit": emit}
     shards = Shards(queries, options, 3, sizes=Sizes(chunk=100, slice=320, memory=20_000, cell=500))
     monitor = Monitor(queries, **options)
     for part in (table.slice(0, 5000), table.slice(5000)):

@@ -426,13 +426,13 @@ MUTANTS: dict[str, Listed] = {
     ),
     "snapshot: no counts": (
         "monitor/snapshot.py",
-        "array_stream(adapter.counts.T[order], bounds)",
-        "array_stream(0 * adapter.counts.T[order], bounds)",
+        "array_stream(adapter.numbering.counts.T[order], bounds)",
+        "array_stream(0 * adapter.numbering.counts.T[order], bounds)",
     ),
     "snapshot: no moments": (
         "monitor/snapshot.py",
-        "array_stream(adapter.moments[order], bounds)",
-        "array_stream(0 * adapter.moments[order], bounds)",
+        "array_stream(adapter.numbering.last_times[order], bounds)",
+        "array_stream(0 * adapter.numbering.last_times[order], bounds)",
         engines("SA", only="every_type"),
     ),
     "snapshot: no clock": ("monitor/snapshot.py", '"clock": state.clock', '"clock": -(2**62)'),
@@ -440,8 +440,8 @@ MUTANTS: dict[str, Listed] = {
     "snapshot: no groups": ("monitor/snapshot.py", "    if columns and len(columns[0]):\n", "    if False:\n", EMPTY),
     "snapshot: no lanes": (
         "monitor/snapshot.py",
-        '"lanes": adapter.lanes.tolist()',
-        '"lanes": [0] * len(adapter.lanes)',
+        '"lanes": adapter.numbering.of_query.tolist()',
+        '"lanes": [0] * len(adapter.numbering.of_query)',
         LATE_ROWS,
     ),
     "snapshot: no order of queries": (

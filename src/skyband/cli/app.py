@@ -125,9 +125,9 @@ def run(
 
 
 def _algorithms(incomplete: str) -> list[str]:
-    from skyband.query.validation import ALGORITHMS
+    from skyband.query.algorithms import names
 
-    return [name for name in ("auto", *ALGORITHMS["TopK"]) if name.upper().startswith(incomplete.upper())]
+    return [name for name in ("auto", *names("TopK")) if name.upper().startswith(incomplete.upper())]
 
 
 @app.command()

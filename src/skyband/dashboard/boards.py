@@ -114,7 +114,7 @@ class MonitorBoard:
             for entry in counts.to_pylist():
                 self.changed[entry["values"]] += entry["counts"]
         self._stale |= self.changed.keys()
-        state = self.monitor.state
+        state = self.monitor._loop.state
         if not self._pace and state.options.time is not None and state.counters["arrivals"]:
             self._pace.append((int(times(plain_column(table[state.options.time]), 0)[0].min()), 0))
         self._pace.append((state.clock, state.counters["arrivals"]))
@@ -135,14 +135,16 @@ class MonitorBoard:
         for column, value in zip(query.per_columns, key or (), strict=True):
             table = table.filter(pc.is_null(table[column]) if value is None else pc.equal(table[column], value))
         timed = isinstance(query.window, Last) and query.window.timed
-        time = self.monitor.state.options.time if timed else None
+        time = self.monitor._loop.state.options.time if timed else None
         if not table.num_rows:
             return
         stamps, scores = points_of(query, table, time)
         if time is None:
             stamps = stamps + (plane_of(self.monitor, what[0], key=key).now - table.num_rows + 1)
-        adapter = self.monitor.state.adapters[what[0]]
-        size = self._in_window(query, adapter, int(adapter.counts.max(initial=0))) // max(adapter.groups.total, 1)
+        adapter = self.monitor._loop.state.adapters[what[0]]
+        size = self._in_window(query, adapter, int(adapter.numbering.counts.max(initial=0))) // max(
+            adapter.groups.total, 1
+        )
         step = max(1, size // limits.POINTS)  # so that they are spread over the window
         phase = self._passed.get(what, 0)
         self._passed[what] = phase + len(stamps)
@@ -153,11 +155,11 @@ class MonitorBoard:
     # --- what is shown
 
     def head(self) -> dict[str, Any]:
-        counted = self.monitor.state.counters
+        counted = self.monitor._loop.state.counters
         return {name: counted[name] for name in ("arrivals", "late", "rejected")} | {"clock": self._clock()}
 
     def _clock(self) -> str | None:
-        state = self.monitor.state
+        state = self.monitor._loop.state
         type_ = state.types.get(state.options.time) if state.options.time else None
         if type_ is None or not counted_time(state.clock):
             return None
@@ -171,7 +173,7 @@ class MonitorBoard:
         return [self._summaries[name] for name in self.names]
 
     def _summary(self, name: str) -> dict[str, Any]:
-        query, adapter = self.monitor.queries[name], self.monitor.state.adapters[name]
+        query, adapter = self.monitor.queries[name], self.monitor._loop.state.adapters[name]
         own = adapter.stats(name)
         return {
             "name": name,
@@ -193,10 +195,10 @@ class MonitorBoard:
         if not isinstance(window, Last):
             return arrived
         if window.count is not None:
-            return int(np.minimum(adapter.counts[0], window.count).sum())
+            return int(np.minimum(adapter.numbering.counts[0], window.count).sum())
         if not self._pace:
             return 0
-        gone = self._pace[-1][0] - window.length(self.monitor.state.unit)
+        gone = self._pace[-1][0] - window.length(self.monitor._loop.state.unit)
         place = bisect_right(self._pace, gone, key=lambda point: point[0])
         if not place:
             return arrived
@@ -211,8 +213,8 @@ class MonitorBoard:
     def detail(self, name: str, group: int | None) -> dict[str, Any]:
         """One query: its answer and its plane, in one group (None: the one with most arrivals)."""
         query = self.monitor.queries[name]
-        if query.per_columns and group is None and self.monitor.state.adapters[name].groups.total:
-            group = int(self.monitor.state.adapters[name].counts[0][: limits.GROUPS].argmax())
+        if query.per_columns and group is None and self.monitor._loop.state.adapters[name].groups.total:
+            group = int(self.monitor._loop.state.adapters[name].numbering.counts[0][: limits.GROUPS].argmax())
         key = self._key(name, group)
         return {
             "name": name,
@@ -225,13 +227,13 @@ class MonitorBoard:
 
     def _key(self, name: str, group: int | None) -> tuple[Any, ...] | None:
         """The values of the `per` columns of a group, by its number."""
-        groups = self.monitor.state.adapters[name].groups
+        groups = self.monitor._loop.state.adapters[name].groups
         if group is None or not groups.names or not groups.columns or not 0 <= group < groups.total:
             return None
         return tuple(column.take(np.array([group])).to_pylist()[0] for column in groups.columns)
 
     def _groups(self, name: str) -> list[tuple[Any, ...]]:
-        groups = self.monitor.state.adapters[name].groups
+        groups = self.monitor._loop.state.adapters[name].groups
         if not groups.names or not groups.columns:
             return []
         first = np.arange(min(limits.GROUPS, groups.total))

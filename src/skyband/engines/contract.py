@@ -60,7 +60,7 @@ class Arrivals:
     clocks: Ints | None  # time windows: the clock after each row of the batch
     total: int  # groups known so far
     attributes: tuple[Floats, ...] | None = None  # of a family, instead of keys
-    told: bool = True  # is anything told of objects but their numbers: then `alive` is wanted
+    wants_alive: bool = True  # whether columns of objects are kept: then `alive` is read
     more: bool = False  # reports of a net engine can wait: the batch goes on with the next arrivals
     names: Ints | None = None  # ids as codes, where objects are deleted by them; ids or alternatives as 64-bit keys
     named: Bools | None = None  # who has such a key; None: all

@@ -103,7 +103,7 @@ def _scored(query: Any) -> str:
 
 
 def _forgotten(ax: Any, monitor: Monitor, seen: Plane, rows: Any) -> None:
-    time = monitor.state.options.time if seen.time_type is not None else None
+    time = monitor._loop.state.options.time if seen.time_type is not None else None
     stamps, scores = points_of(seen.query, rows, time)
     if time is None:
         stamps = stamps + seen.now - (int(stamps[-1]) if len(stamps) else 0)

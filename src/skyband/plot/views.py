@@ -58,7 +58,7 @@ def plane_of(monitor: Monitor, name: str | None = None, *, key: Any = None) -> P
         name = next(iter(monitor.queries))
     if name not in monitor.queries:
         raise QueryError(f"no query called {name!r} is standing. Standing: {', '.join(monitor.queries) or 'none'}.")
-    adapter, query, state = monitor.state.adapters[name], monitor.queries[name], monitor.state
+    adapter, query, state = monitor._loop.state.adapters[name], monitor.queries[name], monitor._loop.state
     code, values = _group(adapter, query, key)
     window = query.window
     timed = isinstance(window, Last) and window.timed
@@ -66,17 +66,17 @@ def plane_of(monitor: Monitor, name: str | None = None, *, key: Any = None) -> P
     empty = Plane(name, query, np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64), 0, 0, type_, values)
     if adapter.engine is None or code is None:
         return empty
-    now = int(adapter.now(state.clock)[code])
+    now = int(adapter.numbering.now(state.clock)[code])
     asked, place, group = spec_of(query, state.unit), list(adapter.queries).index(name), np.array([code])
-    answer = adapter.engine.answer(place, asked, adapter.now(state.clock), group)
+    answer = adapter.engine.answer(place, asked, adapter.numbering.now(state.clock), group)
     kept = answer
     if isinstance(query, TopK | TopKPairs):  # all that is kept is the answer to a larger k
-        kept = adapter.engine.answer(place, replace(asked, k=_ALL), adapter.now(state.clock), group)
+        kept = adapter.engine.answer(place, replace(asked, k=_ALL), adapter.numbering.now(state.clock), group)
     ranks = dict(zip(_names(answer), answer.rank.tolist(), strict=True))
     return replace(
         empty,
         stamps=kept.stamp if kept.older_stamp is None else kept.older_stamp,
-        scores=adapter.reported(kept.key),
+        scores=adapter.score_of(kept.key),
         rank=answer.rank if kept is answer else np.array([ranks.get(one, 0) for one in _names(kept)], np.int64),
         now=now,
         length=asked.length if isinstance(window, Last) else None,

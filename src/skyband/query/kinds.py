@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from skyband.errors import QueryError
+from skyband.query.algorithms import algorithm_name
 from skyband.query.expressions import is_symmetric, parse, recognise
 from skyband.query.html import query_html
 from skyband.query.scoring import By, Global, Linear, Nearest, by_from_dict, by_to_dict
@@ -19,7 +20,6 @@ from skyband.query.sql.writer import sentence
 from skyband.query.tuning import Tuning
 from skyband.query.validation import (
     OBJECT_SCORINGS,
-    algorithm_name,
     any_number,
     column_names,
     condition,

@@ -15,16 +15,6 @@ from skyband.query.windows import UntilDeleted, Window
 #: Columns that skyband writes itself; no `per` or `keep` column may take one of these names.
 RESERVED = ("query", "at", "time", "id", "id_a", "id_b", "rank", "score", "probability", "diff", "first")
 
-ALGORITHMS = {
-    "TopK": (
-        *("BLOCK", "SA", "RA", "PA", "SASF", "SARF", "SAPF", "RASF", "RARF", "RAPF"),
-        *("ADAPTIVE", "TSL", "TMA", "SMA", "CPM/W", "SNN"),
-    ),
-    "Above": ("TSL", "TMA", "SMA"),
-    "TopKPairs": ("SCASE", "TA", "BASIC", "NAIVE"),
-    "TopKIncomplete": ("SLA", "EAA", "SWEEP", "APPROX", "BUDGET"),
-    "TopKUncertain": ("BS", "CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER", "DOM"),
-}
 OBJECT_SCORINGS = (str, Linear, Product, Quadratic, Nearest)
 
 
@@ -70,13 +60,6 @@ def column_names(what: str, names: object) -> tuple[str, ...]:
         if listed.count(name) > 1:
             raise QueryError(f"{what} names {name!r} twice. Name each column once.")
     return listed
-
-
-def algorithm_name(kind: str, name: object) -> str:
-    known = ALGORITHMS[kind]
-    if isinstance(name, str) and name.upper() in ("AUTO", *known):
-        return "auto" if name.upper() == "AUTO" else name.upper()
-    raise QueryError(f"{kind}: algorithm {name!r} is unknown. Use auto or one of {', '.join(known)}.")
 
 
 def object_scoring(kind: str, by: object) -> None:

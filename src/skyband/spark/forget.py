@@ -1,4 +1,4 @@
-"""The Monitor of one query set in one shard; and `forget`: silent groups of count windows are dropped.
+"""The loop of one query set in one shard; and `forget`: silent groups of count windows are dropped.
 
 A group is silent from its last arrival on (a deletion is none). When the clock, or its own next row, is `forget` or
 more later, the group is forgotten: its answer leaves, at the moment when that time was up, and whatever arrives
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.monitor.monitor import Monitor
+from skyband.monitor.loop import Loop
 from skyband.monitor.snapshot import cut, describe, join, revive
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
@@ -28,18 +28,18 @@ Ints = NDArray[np.int64]
 NEVER = np.iinfo(np.int64).max
 
 
-class SetMonitor:
-    """The Monitor of a query set during a trigger: pushes rows, and forgets groups in between."""
+class SetLoop:
+    """The loop of a query set during a trigger: pushes rows, and forgets groups in between."""
 
-    def __init__(self, monitor: Monitor, query_set: QuerySet, forget: str | int | None) -> None:
-        self.monitor, self.query_set, self.per = monitor, query_set, query_set.per
+    def __init__(self, loop: Loop, query_set: QuerySet, forget: str | int | None) -> None:
+        self.loop, self.query_set, self.per = loop, query_set, query_set.per
         self.forget = None if query_set.timed or not query_set.per else forget
         self.gone: Ints = np.empty(0, np.int64)  # groups that are forgotten at the end
 
     @classmethod
     def of(cls, state: State, query_set: QuerySet, forget: str | int | None) -> Self:
         """Resume from stored state."""
-        return cls(Monitor.holding(state), query_set, forget)
+        return cls(Loop(state), query_set, forget)
 
     @classmethod
     def begin(
@@ -51,26 +51,26 @@ class SetMonitor:
         clock: Any,
     ) -> Self:
         """Start with queries that have seen nothing, at the stream's clock (None: no row has come yet)."""
-        monitor = Monitor(queries, **options)
+        loop = Loop.of(queries, **options)
         if clock is not None:
-            monitor.push({}, to=clock)
-        return cls(monitor, query_set, forget)
+            loop.push({}, to=clock)
+        return cls(loop, query_set, forget)
 
     @property
     def state(self) -> State:
-        return self.monitor.state
+        return self.loop.state
 
     @property
     def queries(self) -> dict[str, Query]:
-        return self.monitor.queries
+        return self.loop.state.queries
 
     def set_queries(self, queries: dict[str, Query]) -> None:
         """Drop and add queries; those with the same name and value stay."""
         for name in self.queries.keys() - queries.keys():
-            self.monitor.drop(name)
+            self.loop.queries.drop(name)
         for name in queries:
             if name not in self.queries:
-                self.monitor.add(name, queries[name])
+                self.loop.queries.add(name, queries[name])
 
     def set_block(self, shard: int, shards: int) -> None:
         """Score only this shard's share of the pairs."""
@@ -79,16 +79,16 @@ class SetMonitor:
 
     def expect(self, pieces: list[pa.Table]) -> None:
         """Prepare for rows that will be pushed in several slices of one batch."""
-        self.monitor.expect(pieces)
+        self.loop.queries.expect(pieces)
 
-    def answer_among(self, name: str, changes: pa.Table) -> pa.Table:
+    def answers_among(self, name: str, changes: pa.Table) -> pa.Table:
         """The answers of a query in the groups that changed and are not forgotten."""
-        return self.monitor.answer_among(name, changes, but=self.gone)
+        return self.loop.answers_among(name, changes, but=self.gone)
 
     def push(self, rows: Any, to: Any, *, more: bool) -> Iterator[pa.Table]:
         """Push rows and move the clock to `to`; yields the changes, some at a time. more: the batch goes on."""
         if self.forget is None:
-            yield self.monitor.push(rows, to=to, more=more)
+            yield self.loop.push(rows, to=to, more=more)
             return
         rounds = self._rounds(rows)
         begin = latest = self.state.clock
@@ -96,17 +96,17 @@ class SetMonitor:
             last = number == len(rounds) - 1
             if number:
                 returning = np.unique(self._codes(part))
-                yield self.monitor.retract_groups(returning, self.dues())
+                yield self.loop.retract_groups(returning, self.dues())
                 self._drop(returning)
             self.state.clock = begin  # deletions report it: rounds are independent of each other
-            yield self.monitor.push(part, to=to if last else None, more=last and more)
+            yield self.loop.push(part, to=to if last else None, more=last and more)
             latest = max(latest, self.state.clock)
         self.state.clock = latest
         if not more:
             dues = self.dues()
             self.gone = np.flatnonzero(dues <= self.state.clock)
             if len(self.gone):
-                yield self.monitor.retract_groups(self.gone, dues)
+                yield self.loop.retract_groups(self.gone, dues)
 
     def dues(self) -> Ints:
         """Per group: when it will be forgotten; at once, if only dropped queries have seen its arrivals."""
@@ -122,7 +122,8 @@ class SetMonitor:
         (groups,) = self.state.groups.values()
         last = np.full(groups.total, BEGINNING)
         for adapter in self.state.standing():
-            last[: len(adapter.moments)] = np.maximum(adapter.moments, last[: len(adapter.moments)])
+            known = adapter.numbering.last_times
+            last[: len(known)] = np.maximum(known, last[: len(known)])
         return last
 
     def _rounds(self, rows: Any) -> list[Any]:
@@ -167,6 +168,6 @@ class SetMonitor:
         kept = np.setdiff1d(np.arange(groups.total), codes)
         cells = cut(state, groups, kept, np.array([0, len(kept)]))
         queries = {name: adapter.queries[name] for name, adapter in state.adapters.items()}
-        self.monitor.state = revive(*describe(state), lambda name, _: queries[name])
+        self.loop = Loop(revive(*describe(state), lambda name, _: queries[name]))
         (fresh,) = self.state.groups.values()
         join(self.state, fresh, cells)

@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.scorings import crowd_key, plain_scoring, tame_for
-from skyband.monitor.monitor import Monitor
-from skyband.monitor.state import Seen
+from skyband.monitor.loop import Loop
+from skyband.monitor.state import Examined
 from skyband.query.kinds import Above, Query, TopK
 from skyband.spark.plan import Plan, QuerySet, hash_groups, labels, shard_of
 from skyband.tables.columns import as_arrow, plain
@@ -68,22 +69,19 @@ def pack(plan: Plan, batches: Iterator[Any]) -> Iterator[Any]:
 
 
 class Validator:
-    """A Monitor that only validates rows: each query by its own score, except those that represent others (`but`).
-
-    Only this class and `SetMonitor` call what a Monitor has beyond its public methods.
-    """
+    """A loop that only validates rows: each query by its own score, except those that represent others (`but`)."""
 
     def __init__(self, queries: dict[str, Query], options: dict[str, Any], but: Represented | None = None) -> None:
-        self.monitor = Monitor(queries, **options)
-        self.monitor.validate_apart(but=but or {})
+        self.loop = Loop.of(queries, **options)
+        self.loop.queries.validate_apart(but=but or {})
 
-    def examine(self, table: pa.Table) -> Seen:
+    def examine(self, table: pa.Table) -> Examined:
         """Validate rows."""
-        return self.monitor.examine(Batch(table))
+        return self.loop.examine(Batch(table))
 
-    def raise_invalid(self, seen: Seen, name: Callable[[int], str]) -> None:
+    def raise_invalid(self, examined: Examined, name: Callable[[int], str]) -> None:
         """Raise the error of the first rejected row, if the options ask for that."""
-        self.monitor.raise_invalid(seen.validated, name)
+        self.loop.raise_invalid(examined.validated, name)
 
 
 class Packer:
@@ -124,34 +122,34 @@ class Packer:
         return extreme
 
     def _send_part(self, table: pa.Table, represented: Represented, validator: Validator) -> Iterator[Any]:
-        seen = validator.examine(table)
-        self._count(table, seen)
+        examined = validator.examine(table)
+        self._count(table, examined)
         for number, query_set in enumerate(self.plan.query_sets):
-            yield from self._send_set(number, query_set, table, seen, represented)
+            yield from self._send_set(number, query_set, table, examined, represented)
 
-    def _count(self, table: Any, seen: Seen) -> None:
+    def _count(self, table: Any, examined: Examined) -> None:
         """Count rejected rows, which are sent nowhere, and arrivals; note the clock."""
         rejected: dict[str, Bools] = {}
-        for one in seen.validated:
+        for one in examined.validated:
             for reason, which in one.scored.rejected.items():
                 rejected[reason] = rejected[reason] | which if reason in rejected else which
-        self.validator.raise_invalid(seen, lambda row: f"id {table.column(self.plan.options.id)[row]}")
+        self.validator.raise_invalid(examined, lambda row: f"id {table.column(self.plan.options.id)[row]}")
         self.rejected.update({reason: int(which.sum()) for reason, which in rejected.items()})
-        arriving = seen.accepted if seen.deletes is None else seen.accepted & ~seen.deletes
+        arriving = examined.accepted if examined.deletes is None else examined.accepted & ~examined.deletes
         self.counts["arrivals"] += int(arriving.sum())
         if self.plan.watermarked:
             latest = pc.max(table.column(self.plan.options.time)).value
             self.moment = max((moment for moment in (latest, self.moment) if moment is not None), default=None)
-        if seen.moments is not None and seen.accepted.any():
-            row = int(np.where(seen.accepted, seen.moments, np.iinfo(np.int64).min).argmax())
+        if examined.times is not None and examined.accepted.any():
+            row = int(np.where(examined.accepted, examined.times, np.iinfo(np.int64).min).argmax())
             latest = table.select([self.plan.options.time]).slice(row, 1).rename_columns(["clock"])
             self.clock = latest if self.clock is None else max(latest, self.clock, key=moment_of)
 
     def _send_set(
-        self, number: int, query_set: QuerySet, table: pa.Table, seen: Seen, represented: Represented
+        self, number: int, query_set: QuerySet, table: pa.Table, examined: Examined, represented: Represented
     ) -> Iterator[Any]:
         wanted = table.select(self.wanted[number])
-        needed = self._needed(query_set, wanted, seen, represented)
+        needed = self._needed(query_set, wanted, examined, represented)
         if query_set.blocks:
             if (rows := needed[0]).any():
                 blob = to_bytes(wanted if rows.all() else wanted.filter(as_arrow(rows)))
@@ -170,7 +168,9 @@ class Packer:
             if rows.any():
                 yield self._message(shard, number, wanted if rows.all() else wanted.filter(as_arrow(rows)))
 
-    def _needed(self, query_set: QuerySet, table: pa.Table, seen: Seen, represented: Represented) -> dict[int, Bools]:
+    def _needed(
+        self, query_set: QuerySet, table: pa.Table, examined: Examined, represented: Represented
+    ) -> dict[int, Bools]:
         """Shard -> the rows of a query set that it must see (one entry, 0, if it has `per` or all see all).
 
         Of time windows, what can never be an answer is left out (engines/topk/kernels/lookahead.py has the proof;
@@ -183,7 +183,7 @@ class Packer:
         codes: Any = None
         clocks: Any = None
         needed: dict[int, Bools] = {}
-        for adapter, one in zip(seen.standing, seen.validated, strict=True):
+        for adapter, one in zip(examined.standing, examined.validated, strict=True):
             mine = [name for name in adapter.queries if name in self.plan.query_sets[query_set]]
             if not mine:
                 continue
@@ -191,13 +191,13 @@ class Packer:
             others = [other for name in adapter.queries for other in represented.get(name, ())]
             if adapter.timed and others:
                 rows = rows if one.eligible is None else rows & one.eligible
-            elif adapter.timed and rows.any() and isinstance(adapter.example, TopK | Above):
-                assert seen.moments is not None
+            elif adapter.timed and rows.any() and isinstance(adapter, TopKAdapter):
+                assert examined.times is not None
                 if codes is None:
-                    codes = groups.codes_where(seen.accepted, [seen.per[name] for name in query_set.per])
-                    clocks = np.maximum.accumulate(seen.moments)
+                    codes = groups.codes_where(examined.accepted, [examined.per[name] for name in query_set.per])
+                    clocks = np.maximum.accumulate(examined.times)
                 unit = time_unit(table.schema.field(self.plan.options.time).type)
-                rows = adapter.needed(one, codes, groups.total, seen.moments, clocks, unit)
+                rows = adapter.needed(one, codes, groups.total, examined.times, clocks, unit)
             together = bool(query_set.per) or query_set.blocks
             for shard in {0} if together else {self.plan.shard_by_query[name] for name in (*mine, *others)}:
                 needed[shard] = needed[shard] | rows if shard in needed else rows
@@ -303,9 +303,9 @@ def reject(
     validator = Validator(queries, options)
     for batch in batches:
         table = pa.Table.from_batches([batch]).rename_columns(list(names))
-        seen = validator.examine(_in_utc(table))
+        examined = validator.examine(_in_utc(table))
         because: dict[str, list[tuple[str, Bools]]] = {}
-        for adapter, one in zip(seen.standing, seen.validated, strict=True):
+        for adapter, one in zip(examined.standing, examined.validated, strict=True):
             for reason, rows in one.scored.rejected.items():
                 because.setdefault(reason, []).extend((name, rows) for name in adapter.queries)
         for reason, found in because.items():

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from skyband.spark.directory import NEVER
-from skyband.spark.forget import SetMonitor
+from skyband.spark.forget import SetLoop
 from skyband.spark.mappers import REPORT, from_bytes, moment_of, to_bytes
 from skyband.spark.merge import BEGIN, merge_key
 from skyband.spark.plan import Plan, labels
@@ -112,16 +112,16 @@ class Operator(StatefulProcessor):
         shown = pc.if_else(pc.is_in(changes.column("query").cast(pa.string()), timed), None, changes.column("at"))
         return changes.set_column(place, pa.field("at", pa.int64()), shown.cast(pa.int64()))
 
-    def _outputs(self, taken: Iterator[tuple[SetMonitor, pa.Table]], shard: int) -> Iterator[tuple[str, pa.Table]]:
+    def _outputs(self, taken: Iterator[tuple[SetLoop, pa.Table]], shard: int) -> Iterator[tuple[str, pa.Table]]:
         """Changes or answers, with the key by which they are merged: only those of blocked queries are."""
-        for monitor, pushed in groupby(taken, key=itemgetter(0)):
+        for loop, pushed in groupby(taken, key=itemgetter(0)):
             pieces = (changes for _, changes in pushed if changes.num_rows)
-            if monitor.query_set.blocks:
+            if loop.query_set.blocks:
                 for changes in pieces:
-                    for name, mine in _by_query(changes, monitor.queries):
+                    for name, mine in _by_query(changes, loop.queries):
                         yield merge_key(name), mine
             else:
-                rows = _answers(monitor, list(pieces)) if self.whole else map(self._without_numbers, pieces)
+                rows = _answers(loop, list(pieces)) if self.whole else map(self._without_numbers, pieces)
                 yield from ((str(shard), table) for table in rows)
 
     def _row(self, merge: str, **values: Any) -> pd.DataFrame:
@@ -131,10 +131,10 @@ class Operator(StatefulProcessor):
         return pd.DataFrame({"merge": [merge], **row} if self.plan.blocked else row)
 
 
-def _answers(monitor: SetMonitor, pieces: list[pa.Table]) -> Iterator[pa.Table]:
+def _answers(loop: SetLoop, pieces: list[pa.Table]) -> Iterator[pa.Table]:
     """The answers, at the end, of the groups that changed and are not forgotten; query by query."""
-    for name, mine in _by_query(pa.concat_tables(pieces), monitor.queries) if pieces else ():
-        answer = monitor.answer_among(name, mine)
+    for name, mine in _by_query(pa.concat_tables(pieces), loop.queries) if pieces else ():
+        answer = loop.answers_among(name, mine)
         yield answer.add_column(0, "query", pa.array([name] * answer.num_rows, pa.string()))
 
 

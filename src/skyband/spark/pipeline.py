@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 )
 
 from skyband.errors import QueryError
-from skyband.monitor.monitor import Monitor
+from skyband.monitor.loop import Loop
 from skyband.query.kinds import Query, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.query.options import Options, check_op, named
 from skyband.query.windows import Last
@@ -185,7 +185,7 @@ def rejected(
     check(df.sparkSession, streaming=False)
     by_name = named(queries)
     roles: dict[str, Any] = {"time": time, "id": id, "part": part, "value": value, "op": op}
-    Monitor(by_name, **roles)  # reports mistakes before any job runs
+    Loop.of(by_name, **roles)  # reports mistakes before any job runs
     for name in ("reason", "queries"):
         if name in df.columns:
             raise QueryError(f"rejected() adds a column {name!r}, and the DataFrame has one. Rename that first.")
@@ -236,7 +236,7 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
     """Check the arguments against each other and the DataFrame."""
     df, order, shards, blocks = (given[name] for name in ("df", "order", "shards", "blocks"))
     check(df.sparkSession, streaming=df.isStreaming)
-    queries = Monitor(named(given["queries"]), **dataclasses.asdict(options)).queries  # reports their mistakes
+    queries = Loop.of(named(given["queries"]), **dataclasses.asdict(options)).state.queries  # reports their mistakes
     check_op(options.op, queries.values())
     if options.id is None:
         raise QueryError("skyband.spark needs id=: the column that labels objects, since rows have no number here.")

@@ -23,7 +23,7 @@ from skyband.monitor.snapshot import cut, describe, join, revive
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
 from skyband.spark.directory import NEVER, Directory
-from skyband.spark.forget import SetMonitor
+from skyband.spark.forget import SetLoop
 from skyband.spark.mappers import moment_of
 from skyband.spark.plan import Plan, QuerySet, hash_groups
 from skyband.spark.trigger_rows import TriggerRows
@@ -95,8 +95,8 @@ class Shard:
 
     # --- a trigger
 
-    def take(self, arrived: dict[int, TriggerRows], clock: Any) -> Iterator[tuple[SetMonitor, pa.Table]]:
-        """Take a trigger's rows, and move the clock; yields each query set's monitor with changes, some at a time."""
+    def take(self, arrived: dict[int, TriggerRows], clock: Any) -> Iterator[tuple[SetLoop, pa.Table]]:
+        """Take a trigger's rows, and move the clock; yields each query set's loop with changes, some at a time."""
         fingerprint, stored = self.plan.fingerprint, self.stored
         changed = stored is not None and (
             stored != fingerprint or list(stored["queries"]) != list(fingerprint["queries"])  # their order numbers sets
@@ -123,26 +123,26 @@ class Shard:
                 cells = self._load(number, directory, touched)
                 state = None if query_set not in facts else self._revive(*facts[query_set], cells)
             if state is not None:
-                monitor = SetMonitor.of(state, query_set, self.plan.forget)
+                loop = SetLoop.of(state, query_set, self.plan.forget)
             else:
                 options = self.plan.monitor_options(query_set)
                 at = None if known is None else known.column("clock")[0]
-                monitor = SetMonitor.begin(query_set, self.plan.forget, queries, options, at)
+                loop = SetLoop.begin(query_set, self.plan.forget, queries, options, at)
             if changed:
-                monitor.set_queries(queries)
+                loop.set_queries(queries)
             if query_set.blocks:
-                monitor.set_block(self.number, self.plan.shards)
+                loop.set_block(self.number, self.plan.shards)
             if rows.is_long:
-                monitor.expect(rows.pieces())
+                loop.expect(rows.pieces())
             waiting: Any = {}
             for i, piece in enumerate(rows.slices()):
                 if i:
-                    for changes in monitor.push(waiting, None, more=True):
-                        yield monitor, changes
+                    for changes in loop.push(waiting, None, more=True):
+                        yield loop, changes
                 waiting = self._with_aliases(piece) if query_set.blocks else piece
-            for changes in monitor.push(waiting, now, more=False):
-                yield monitor, changes
-            self._store(number, monitor, directory, touched)
+            for changes in loop.push(waiting, now, more=False):
+                yield loop, changes
+            self._store(number, loop, directory, touched)
             self.numbers[query_set] = number
         for query_set in [one for one in self.directories if one not in self.facts]:
             del self.directories[query_set]
@@ -190,13 +190,13 @@ class Shard:
             join(state, groups, stored)
         return state
 
-    def _store(self, number: int, monitor: SetMonitor, directory: Directory, touched: Ints) -> None:
+    def _store(self, number: int, loop: SetLoop, directory: Directory, touched: Ints) -> None:
         """Write the cells that this trigger touched."""
-        state, query_set = monitor.state, monitor.query_set
+        state, query_set = loop.state, loop.query_set
         (groups,) = state.groups.values()
         live, dues, sizes = _inventory(state, groups, query_set)
-        live[monitor.gone] = False
-        dues = np.minimum(dues, monitor.dues())
+        live[loop.gone] = False
+        dues = np.minimum(dues, loop.dues())
         chosen = np.flatnonzero(live)
         places = np.zeros(len(chosen), np.int64)
         if query_set.per and len(chosen):

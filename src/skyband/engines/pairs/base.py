@@ -138,7 +138,7 @@ class Pairs:
             told = self._visit(g, arrivals, data, order[starts[g] : starts[g + 1]])
             pieces.append(told if len(visited) == 1 else told.copy())
         alive = np.zeros(arrivals.size, np.bool_)
-        if arrivals.told:
+        if arrivals.wants_alive:
             for g in visited:
                 serials = self.stores[g].window.serials[self.stores[g].live]
                 alive[serials[serials >= arrivals.serial] - arrivals.serial] = True

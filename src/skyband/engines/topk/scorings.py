@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Scorings
-from skyband.engines.registry import WINDOWED, choose, has_family
+from skyband.engines.registry import row_of
 from skyband.query.expressions import as_sum, parse, ranges
 from skyband.query.kinds import Above, TopK
 from skyband.query.scoring import Linear, Nearest, Product, Quadratic
@@ -29,10 +29,10 @@ Plain = Linear | Product | Quadratic | Nearest
 
 def family_key(query: TopK) -> tuple[Any, ...] | None:
     """Queries with equal keys are one family; None: of no family."""
-    by, algorithm = query.by, choose(query)
-    if query.per_columns or not isinstance(by, Linear | Nearest) or not has_family(algorithm) or not is_tame(by):
+    by, row = query.by, row_of(query)
+    if query.per_columns or not isinstance(by, Linear | Nearest) or row.family is None or not is_tame(by):
         return None
-    return (*_form(by), query.descending, query.where, query.k, query.window, algorithm, query.tuning)
+    return (*_form(by), query.descending, query.where, query.k, query.window, row.name, query.tuning)
 
 
 def window_key(query: TopK | Above, algorithm: str) -> tuple[Any, ...]:
@@ -53,9 +53,9 @@ def auto_key(query: TopK | Above) -> tuple[Any, ...] | None:
 
 def crowd_key(query: TopK | Above) -> tuple[Any, ...] | None:
     """Queries with equal keys take the same rows, as long as numbers are tame; None: a query of its own."""
-    algorithm = choose(query)
-    if algorithm in WINDOWED:
-        return None if plain_scoring(query.by) is None else window_key(query, algorithm)
+    row = row_of(query)
+    if row.keeps_window:
+        return None if plain_scoring(query.by) is None else window_key(query, row.name)
     return family_key(query) if isinstance(query, TopK) else None
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, shared
+from skyband.engines.adapter import Adapter, shared_key
 from skyband.engines.registry import choose
 from skyband.query.kinds import Query, TopKUncertain
 from skyband.tables.columns import name_bits
@@ -34,10 +34,10 @@ class UncertainAdapter(Adapter):
         """Alternatives are valid together, or not, by the window: only queries with one window can share them."""
         assert isinstance(query, TopKUncertain)
         window = query.window.timed if query.group is None else query.window
-        return (*shared(query), window, query.algorithm)
+        return (*shared_key(query), window, query.algorithm)
 
     @property
-    def revalidates(self) -> bool:  # type: ignore[override]
+    def revalidates(self) -> bool:
         return self.example.group is not None
 
     def start(self, unit: int | None) -> None:
@@ -49,14 +49,14 @@ class UncertainAdapter(Adapter):
     def engine_options(self) -> dict[str, Any]:
         return {} if self.example.group is None else {"grouped": True}
 
-    def _score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
-        scored = super()._score(batch, cache)
+    def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
+        scored = super().score(batch, cache)
         if batch.rows:
             given = batch.numbers(self.example.probability)
             scored.reject(IMPROBABLE, ~((given.values > 0) & (given.values <= 1)))
         return scored
 
-    def _more(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
+    def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
         if not push.batch.rows:
             none = np.empty(0, np.int64)
             grouped = {} if self.example.group is None else {"names": none, "named": np.empty(0, np.bool_)}
@@ -78,7 +78,7 @@ class UncertainAdapter(Adapter):
         """Reject rows that would bring the valid alternatives of one name above 1, where-failing rows among them."""
         if not push.batch.rows:
             return validated
-        (length,) = {one.length for one in self.asked(unit)}
+        (length,) = {one.length for one in self.specs(unit)}
         names, named = self._names(push.batch)
         p = push.batch.numbers(self.example.probability).values
         numbers: dict[int, int] = {}
@@ -108,7 +108,7 @@ class UncertainAdapter(Adapter):
         return scored.validated(validated.eligible)
 
     def _next_number(self, code: int) -> int:
-        return int(self.counts[0, code]) if code < self.counts.shape[1] else 0
+        return int(self.numbering.counts[0, code]) if code < self.numbering.counts.shape[1] else 0
 
     def _alternatives(self, code: int, name: int) -> list[tuple[int, float]]:
         if self.engine is None:

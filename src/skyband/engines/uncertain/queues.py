@@ -182,7 +182,7 @@ class Queues:
             changes["visit"], group.changes = v, []
             out.append(changes)
         alive = np.zeros(arrivals.size, np.bool_)
-        if arrivals.told:
+        if arrivals.wants_alive:
             here = self.serials(np.asarray(batch.visits["group"]))[0] - arrivals.serial
             alive[here[here >= 0]] = True
         told = np.concatenate([np.empty(0, TOLD), *out])

@@ -107,7 +107,7 @@ class Kept:
         self.out = out if len(out) <= MOST_ROOM else np.empty(min(told + told // 8, MOST_ROOM), TOLD)
         out = out[:told]
         alive = np.zeros(arrivals.size, np.bool_)
-        if arrivals.told and len(batch.visits):
+        if arrivals.wants_alive and len(batch.visits):
             here = runs(self.past, self.pasts, batch.visits["group"])["serial"] - arrivals.serial
             alive[here[here >= 0]] = True
         options: dict[str, Any] = {"timed": self.timed, "quiet": self.net, "held": self.holds_ranks}

@@ -1,14 +1,20 @@
-"""What `explain` says about pairs: which pairs are kept, and what the window takes."""
+"""The expected size of the engines of pairs: the window's objects and the K-skyband of their pairs."""
 
 from __future__ import annotations
 
-from skyband.engines.registry import choose
+from collections.abc import Mapping
+
+from skyband.engines.size import Size
 from skyband.query.expressions import as_locals, parse
 from skyband.query.kinds import TopKPairs
 from skyband.query.scoring import Global
 
 _PAIR = 84  # bytes of a pair in the band
 _OBJECT = 16 + 8  # of an object of the window, and of its id; attributes come on top
+_NOTES = (
+    "All queries with this scoring share one window and one skyband, of the largest k and the longest window.",
+    "Columns named in keep= come on top of the bytes, twice in changes: of both members.",
+)
 _HOW = {
     "SCASE": "It scores each arrival with all objects of the window and compares with the K-staircase, a threshold for "
     "each age: a pair below it is dominated by k pairs.",
@@ -29,27 +35,25 @@ def expected_pairs(n: int, k: int) -> float:
     return sum(min(x - 1, 2 * k / x) for x in range(2, n + 1))
 
 
-def explain_pairs(query: TopKPairs, n: int | None, groups: float) -> tuple[float | None, int | None, list[str], str]:
-    """Objects of a group's window, bytes of all groups, why, and the form of the scoring."""
-    algorithm = choose(query)
-    form, said, columns = _form(query)
-    best = f"The {'largest' if query.descending else 'smallest'} score is best; {said}"
-    kept = "It keeps the window's objects and the K-skyband of their pairs: those that fewer than "
-    why = [_HOW[algorithm]]
-    if algorithm != "NAIVE":
-        why.append(f"{kept}{query.k:,} others outrank and outlive. Every smaller k and window is answered from it.")
+def pairs_size(name: str, query: TopKPairs, n: int | None, expected: Mapping[str, float]) -> Size:
+    why = [_HOW[name]]
+    if name != "NAIVE":
+        why.append(
+            f"It keeps the window's objects and the K-skyband of their pairs: those that fewer than {query.k:,} others "
+            "outrank and outlive. Every smaller k and window is answered from it."
+        )
     if n is None:
-        return None, None, [*why, best], form
-    pairs = min(n, query.k) * n if algorithm == "NAIVE" else expected_pairs(n, query.k)
+        return Size(None, tuple(why), notes=_NOTES)
+    pairs = min(n, query.k) * n if name == "NAIVE" else expected_pairs(n, query.k)
     why.append(
         f"Of {n * (n - 1) // 2:,} pairs of {n:,} objects that is about {pairs:,.1f}"
-        + ("." if algorithm == "NAIVE" else " when scores do not depend on age.")
+        + ("." if name == "NAIVE" else " when scores do not depend on age.")
     )
-    size = n * (_OBJECT + 8 * columns * (2 if algorithm == "TA" else 1)) + pairs * _PAIR
-    return float(n), round(groups * size), [*why, best], form
+    each = _OBJECT + 8 * form_of(query)[2] * (2 if name == "TA" else 1)
+    return Size(float(n), tuple(why), each=each, besides=pairs * _PAIR, notes=_NOTES)
 
 
-def _form(query: TopKPairs) -> tuple[str, str, int]:
+def form_of(query: TopKPairs) -> tuple[str, str, int]:
     """One word, a sentence, and how many columns of numbers are kept."""
     if isinstance(query.by, Global):
         return "global", f"{query.by!r} says its form itself and is computed by a kernel.", len(query.by.columns)

@@ -1,36 +1,28 @@
-"""What an algorithm for TopK and Above keeps of n arrivals in the window of a group (None: not known)."""
+"""The expected size of TopK and Above engines: what each keeps of n arrivals in the window of a group."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import replace
 
-from skyband.engines.registry import WINDOWED
+from skyband.engines.size import Size
 from skyband.engines.topk import odds
 from skyband.engines.topk.scorings import plain_scoring
+from skyband.query.algorithms import algorithm
 from skyband.query.kinds import TopK
 from skyband.query.scoring import Linear, Nearest
 
 _SIFTED = 40  # bytes of an object in a filter
 _WAITING = 24 + 8  # of an object in a buffer, and of its id
 BUFFER = 2000  # objects of a buffer, unless the query says
-_MILLION = 10**6  # arrivals for which PA's errors are told
+_MILLION = 10**6  # arrivals for which PA's errors are given
+_RUNS = {"SA": "strict", "RA": "relaxed"}
+_FILTERS = {"SF": "strict", "RF": "relaxed", "PF": "probabilistic"}
+Expected = Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class Kept:
-    """Objects that can be answers, and the bytes of what else a group has."""
-
-    objects: float | None
-    why: tuple[str, ...]
-    error: str = "exact"
-    besides: float = 0
-    notes: tuple[str, ...] = ()
-
-
-def _strict(query: TopK, n: int | None) -> Kept:
+def strict_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
     why = (
         f"It keeps the k-skyband: objects that fewer than {query.k} others outrank and outlive. "
         "No other can become an answer."
@@ -42,11 +34,11 @@ def _strict(query: TopK, n: int | None) -> Kept:
         f"Of {n:,} arrivals in a group's window that is k + k·(H_n - H_k) = {kept:,.1f} when scores come in "
         f"random order. Falling scores are the worst case: all {n:,} are kept."
     )
-    return Kept(kept, (why, counted))
+    return Size(kept, (why, counted))
 
 
-def _block(query: TopK, n: int | None) -> Kept:
-    kept = _strict(query, n)
+def block_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
+    kept = strict_size(name, query, n, expected)
     left_out = (
         f"A push is a buffer: an arrival with {query.k} better ones before it and {query.k} after it in the push "
         "never reaches the skyband. Pushes of one row gain nothing by that."
@@ -60,7 +52,7 @@ def _block(query: TopK, n: int | None) -> Kept:
     return replace(kept, why=(*kept.why, left_out), notes=notes)
 
 
-def _relaxed(query: TopK, n: int | None) -> Kept:
+def relaxed_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
     why = (
         "It keeps the k-skyband and some dominated objects: it prunes when those below the top k are "
         f"1 + gamma = {1 + query.gamma:g} times as many as the last pruning left."
@@ -73,10 +65,10 @@ def _relaxed(query: TopK, n: int | None) -> Kept:
         f"Of {n:,} arrivals in a group's window that is {kept:,.1f} when scores come in random order (Lemma 4.9; the "
         f"k-skyband is {odds.strict_size(n, query.k):,.1f} of it), and fewer than {most:,} in any order."
     )
-    return Kept(kept, (why, counted))
+    return Size(kept, (why, counted))
 
 
-def _capped(query: TopK, n: int | None) -> Kept:
+def probabilistic_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
     assert n is not None, "PA is for count windows"
     k, sigma, additional = query.k, query.sigma, query.additional
     limit = odds.candidates(n, k, sigma)
@@ -86,28 +78,29 @@ def _capped(query: TopK, n: int | None) -> Kept:
         f"the paper's Table V gives {odds.table_v(n, k, sigma):,}."
     )
     if k + limit >= n:
-        return Kept(float(n), (why, "That is the whole window: nothing is ever ignored."))
+        return Size(float(n), (why, "That is the whole window: nothing is ever ignored."))
     missed, false = odds.misses(sigma, _MILLION, n), odds.false_ones(sigma, _MILLION, n)
     error = (
         f"misses under sigma·N/n = {missed:g} answers in a million arrivals, reports under 1.5·sigma·N/n = {false:g} "
         "false ones, on average, if scores come in random order"
     )
     trend = "PA is for random order only: of scores that fall for long it misses almost all. The others are exact."
-    return Kept(float(min(n, k + limit + additional)), (why,), error, notes=(trend,))
+    return Size(float(min(n, k + limit + additional)), (why,), error, notes=(trend,))
 
 
-def _adaptive(query: TopK, n: int | None) -> Kept:
-    capped, strict = _capped(query, n), _strict(query, n)
+def adaptive_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
+    capped, strict = probabilistic_size(name, query, n, expected), strict_size(name, query, n, expected)
     why = (
         "PA and BLOCK are fed side by side. Every n/8 arrivals a rank test compares the newest block with the seven "
         "before it: once two windows have passed it PA answers, else BLOCK does.",
     )
     error = capped.error if capped.error == "exact" else f"{capped.error}; exact where the test finds another order"
     kept = (capped.objects or 0) + (strict.objects or 0)
-    return Kept(kept, (*why, *capped.why, *strict.why), error, notes=("BLOCK alone costs less and is exact.",))
+    return Size(kept, (*why, *capped.why, *strict.why), error, notes=("BLOCK alone costs less and is exact.",))
 
 
-def _buffered(run: str, filter_: str, query: TopK, n: int | None) -> Kept:
+def buffered_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
+    run, filter_ = name[:2], name[2:]
     k, most = query.k, query.buffer or BUFFER
     half = "spans less than half the window" if query.window.timed else "at most (n + 1) // 2 of the window"
     why = (
@@ -135,44 +128,32 @@ def _buffered(run: str, filter_: str, query: TopK, n: int | None) -> Kept:
         f"{sifted:,.1f} in the filter and {b:,} in the buffer."
     )
     note = "Objects are those of the skyband; the bytes are of filter and buffer too."
-    return Kept(kept, (why, counted), besides=besides, notes=(note,))
+    return Size(kept, (why, counted), besides=besides, notes=(note,))
 
 
-def _windowed(name: str, query: TopK, n: int | None) -> Kept:
-    """The whole window, once for all queries over it; and a run for each."""
+def window_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
+    """The whole window, once for all queries over it, and a run for each."""
+    engine = algorithm("TopK", name).engine.partition(":")[2]
     by = plain_scoring(query.by)
     d = 1 if by is None else len(by.columns)  # what a grid cannot bound is kept by its score
     why = {
         "TMA": "TMA keeps the whole window in a grid, and searches it again when an answer loses an object.",
         "SMA": "SMA keeps the whole window in a grid, and for each query the k-skyband of its best.",
         "TSL": "TSL keeps the whole window in sorted lists by attribute, and scores every arrival for every query.",
-    }[WINDOWED[name]]
+    }[engine]
     note = "All queries over the same columns and window share it: its bytes are counted once, not for each query."
     if query.per_columns:
         note += " Every group has a grid of its own: for many small groups BLOCK is leaner and faster."
     if n is None:
-        return Kept(None, (why,), notes=(note,))
-    each = 8 * d + 28 + 8 + (4 * d if WINDOWED[name] == "TSL" else 0)  # attributes, age, place, id
+        return Size(None, (why,), notes=(note,))
+    each = 8 * d + 28 + 8 + (4 * d if engine == "TSL" else 0)  # attributes, age, place, id
     run = 0 if query.kind == "Above" else min(n, query.k)
     counted = f"The window's {n:,} objects take about {each} bytes each."
-    return Kept(float(run), (why, counted), besides=n * each, notes=(note,))
+    return Size(float(run), (why, counted), besides=n * each, notes=(note,))
 
 
-def _few(query: TopK, n: int | None, why: str) -> Kept:
-    """How many arrive is not known, or no more than k."""
+def _few(query: TopK, n: int | None, why: str) -> Size:
+    """The size where the number of arrivals is not known, or is no more than k."""
     if n is None:
-        return Kept(None, (why,))
-    return Kept(float(n), (why, f"A window of {n:,} holds no more than k: all are kept."))
-
-
-_RUNS = {"SA": "strict", "RA": "relaxed"}
-_FILTERS = {"SF": "strict", "RF": "relaxed", "PF": "probabilistic"}
-MODELS: dict[str, Callable[[TopK, int | None], Kept]] = {
-    "BLOCK": _block,
-    "SA": _strict,
-    "RA": _relaxed,
-    "PA": _capped,
-    "ADAPTIVE": _adaptive,
-    **{run + filter_: partial(_buffered, run, filter_) for run in _RUNS for filter_ in _FILTERS},
-    **{name: partial(_windowed, name) for name in WINDOWED},
-}
+        return Size(None, (why,))
+    return Size(float(n), (why, f"A window of {n:,} holds no more than k: all are kept."))
