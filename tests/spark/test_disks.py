@@ -17,8 +17,8 @@ from faults.ledger import compare
 from skyband.errors import RunError
 from skyband.pipeline import pipeline_of
 from skyband.spark.run.command import advice, run
+from spark.frames import read
 from spark.shards import pushed
-from spark.test_pipeline import read
 from spark.test_run import OPTIONS, QUERIES, data, flights
 
 

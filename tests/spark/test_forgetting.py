@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from engines.streams import Clockwork, Row, cells, examples, net, same_rows
 from skyband import Last, Monitor, TopK
 from skyband.spark.plan import QuerySet
-from spark.shards import CLOCKWORKS, Shards, Sizes, Stream, pushed, sizes, streams, table_of
-from spark.test_shards import rows, told
+from spark.shards import CLOCKWORKS, Shards, Sizes, Stream, as_text, pushed, rows, sizes, streams, table_of
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -219,11 +218,11 @@ def test_answers_know_what_is_forgotten(silence: Silence, data: st.DataObject) -
 
 def test_forget_at_the_very_moment() -> None:
     shards = Shards({"q": TopK(1, by="x", window=Last(5), per="g")}, {"id": "i", "time": "t"}, 1, forget=10)
-    assert told(shards.trigger([rows((1, 0, 9.0, 1), (2, 0, 9.0, 2))])) == ["0 1 +1", "0 2 +2"]
-    assert told(shards.trigger([rows((3, 9, 1.0, 1))])) == []
-    assert told(shards.trigger([rows((4, 10, 1.0, 3))])) == ["10 2 -2", "10 3 +4"]
+    assert as_text(shards.trigger([rows((1, 0, 9.0, 1), (2, 0, 9.0, 2))])) == ["0 1 +1", "0 2 +2"]
+    assert as_text(shards.trigger([rows((3, 9, 1.0, 1))])) == []
+    assert as_text(shards.trigger([rows((4, 10, 1.0, 3))])) == ["10 2 -2", "10 3 +4"]
     # the group's own next arrival, ten later, finds nothing
-    assert told(shards.trigger([rows((5, 19, 1.0, 1))])) == ["19 1 +5", "19 1 -1"]
+    assert as_text(shards.trigger([rows((5, 19, 1.0, 1))])) == ["19 1 +5", "19 1 -1"]
 
 
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
@@ -261,15 +260,15 @@ def test_forgetting_times_before_1970_with_a_query_that_came_later() -> None:
     shards.trigger([rows((1, -100, 9.0, 1))])
     shards.restart(both)
     assert shards.trigger([rows()]) == []
-    assert told(shards.trigger([rows((2, -99, 1.0, 2), y=None)])) == ["-99 2 +2"]
-    assert told(shards.trigger([rows((3, -89, 1.0, 3), y=None)])) == ["-89 2 -2", "-89 3 +3", "-90 1 -1"]
+    assert as_text(shards.trigger([rows((2, -99, 1.0, 2), y=None)])) == ["-99 2 +2"]
+    assert as_text(shards.trigger([rows((3, -89, 1.0, 3), y=None)])) == ["-89 2 -2", "-89 3 +3", "-90 1 -1"]
 
 
 def test_groups_that_only_dropped_queries_knew_are_forgotten_at_once() -> None:
     shards = Shards({"a": TopK(1, by="x", window=Last(5), per="g")}, {"id": "i", "time": "t"}, 1, forget=10)
     shards.trigger([rows((1, 0, 9.0, 1), (2, 0, 9.0, 2))])
     shards.restart({"b": TopK(1, by="x", window=Last(6), per="g")})
-    assert told(shards.trigger([rows((3, 1, 9.0, 2))])) == ["1 2 +3"]
+    assert as_text(shards.trigger([rows((3, 1, 9.0, 2))])) == ["1 2 +3"]
     assert groups_in(shards, QuerySet(("g",), timed=False)) == 1
 
 

@@ -25,9 +25,9 @@ from skyband.pipeline.sinks import SINKS, SinkFormat
 from skyband.spark.run.answer_file import AnswerFile
 from skyband.spark.run.command import run
 from skyband.spark.run.sinks import Console
+from spark.frames import read
 from spark.quick import SETTINGS
 from spark.shards import pushed
-from spark.test_pipeline import read
 
 QUERIES = {
     "late": sb.TopK(3, by="delay", window=sb.Last("2 hours"), per="origin"),

@@ -250,7 +250,7 @@ def moment_of(clock: Any) -> int:
 
 
 def in_order(table: pa.Table, order: tuple[str, ...]) -> pa.Table:
-    """Rows in order of arrival; those that `order` does not tell apart, by all else that they carry."""
+    """Rows in order of arrival; rows that are equal in `order`, by all their other columns."""
     ties = [name for name in table.column_names if name not in order and _sortable(table.schema.field(name).type)]
     keys = [*order, *ties]
     if _is_sorted(table, keys):

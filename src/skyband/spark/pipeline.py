@@ -84,7 +84,7 @@ def monitor(
     df : DataFrame
         The stream, or a table that is taken as one trigger.
     queries : Query, list of Query, or {name: Query}
-        What is asked; those of a list are named q0, q1, ...
+        The queries; those of a list are named q0, q1, ...
     id : str
         The column that labels objects.
     time : str, optional
@@ -171,7 +171,7 @@ def rejected(
     df : DataFrame
         The rows.
     queries : Query, list of Query, or {name: Query}
-        What is asked.
+        The queries.
     time : str, optional
         The column of times.
     id : str, optional

@@ -154,7 +154,7 @@ def _session(pipeline: Pipeline) -> SparkSession:
     given = pipeline.run.spark
     settings = {"spark.app.name": f"skyband run {pipeline.name}"}
     if pipeline.run.master.startswith("local"):
-        settings["spark.ui.enabled"] = "false"  # no open port unless asked for
+        settings["spark.ui.enabled"] = "false"  # no open port by default
     spark = session(pipeline.run.master, **{**settings, **given})
     if "spark.sql.shuffle.partitions" not in given:  # Spark's 200 would be 200 tasks a trigger
         count = pipeline.stream.get("shards") or spark.sparkContext.defaultParallelism
@@ -209,7 +209,7 @@ def _last_batch(checkpoint: str) -> int | None:
 
 
 _ADVICE = {
-    "No space left on device": "Make room on the disk of run.checkpoint, sink.path and Spark's local folders",
+    "No space left on device": "Free space on the disk of run.checkpoint, sink.path and Spark's local folders",
     "Read-only file system": "Make it writable again (a checkpoint cannot be moved: it names its own place)",
     "to connect back": "Python took longer than the ten seconds that Spark waits: leave it more of the machine",
     "Permission denied": "Let this user write to run.checkpoint and sink.path",

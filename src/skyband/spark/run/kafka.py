@@ -161,7 +161,7 @@ def _headers(values: dict[str, Column]) -> Column:
 
 
 def require_connector(spark: SparkSession, key: str) -> None:
-    """A RunError if this session has no Kafka; asking for a reader touches no broker."""
+    """Raise a RunError if this session has no Kafka connector; making a reader contacts no broker."""
     try:
         spark.read.format("kafka").options(**{BROKERS: "localhost:1", "subscribe": "none"}).load()
     except AnalysisException as error:

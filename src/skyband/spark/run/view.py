@@ -175,10 +175,10 @@ class Screen:
 
         if self.answers.table is None:
             return [Text("The answers are not shown: the sink does not report what it wrote.", "dim")]
-        room = max(self.console.height - 7, 6) // len(self.pipeline.queries) - 2
+        space = max(self.console.height - 7, 6) // len(self.pipeline.queries) - 2
         shown: list[RenderableType] = []
         for name, query in self.pipeline.queries.items():
-            rows, left_out = self.answers.best(name, room)
+            rows, left_out = self.answers.best(name, space)
             more = f"  and {left_out:,} rows more" if left_out else ""
             since = "" if self.answers.whole else "  (what has changed since the restart)"
             shown += [Text(f"{name}: {query!r}{more}{since}", "bold", no_wrap=True, overflow="ellipsis"), _drawn(rows)]
@@ -229,15 +229,15 @@ class Answers:
             before = [key for key in self._recent.get(name, []) if key not in set(changed)]
             self._recent[name] = changed + before
 
-    def best(self, name: str, room: int) -> tuple[Any, int]:
+    def best(self, name: str, space: int) -> tuple[Any, int]:
         """At most so many rows of a query's answer, and how many were left out."""
         query = self.pipeline.queries[name]
         mine = self.table.filter(pc.equal(self.table.column("query"), name))
         per = list(query.per_columns)
         keys = _keys(mine, per)
         place = {key: i for i, key in enumerate(self._recent.get(name, []))}
-        there = sorted(set(keys), key=lambda key: place.get(key, len(place)))[: max(room, 1)]
-        deep = max(room // max(len(there), 1), 1)
+        there = sorted(set(keys), key=lambda key: place.get(key, len(place)))[: max(space, 1)]
+        deep = max(space // max(len(there), 1), 1)
         rank = mine.column("rank").to_pylist()
         wanted = {key: i for i, key in enumerate(there)}
         rows = [i for i, key in enumerate(keys) if key in wanted and rank[i] <= deep]
