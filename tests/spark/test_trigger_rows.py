@@ -17,7 +17,7 @@ from engines.streams import cells, examples, same_rows
 from skyband import Last, Monitor, TopK
 from skyband.spark.mappers import in_order, to_bytes
 from skyband.spark.plan import hash_groups
-from skyband.spark.trigger_rows import Pile
+from skyband.spark.trigger_rows import TriggerRows
 from skyband.tables.columns import plain
 from spark.shards import Shards, Sizes, pushed
 
@@ -30,13 +30,13 @@ _KINDS: dict[str, Any] = {
 }
 
 
-def pile_of(table: Any, parts: list[int], order: tuple[str, ...]) -> Pile:
+def trigger_rows_of(table: Any, parts: list[int], order: tuple[str, ...]) -> TriggerRows:
     """The rows in sorted pieces, as mappers send them."""
-    pile = Pile(order, ("g",))
+    rows = TriggerRows(order, ("g",))
     for part in sorted(set(parts)):
         mine = table.filter(pa.array([part == p for p in parts]))
-        pile.add(to_bytes(in_order(mine, order)))
-    return pile
+        rows.add(to_bytes(in_order(mine, order)))
+    return rows
 
 
 @examples(120)
@@ -58,11 +58,11 @@ def test_slices_are_all_rows_in_order(data: st.DataObject, kind: str, slice_: in
         }
     )
     with Sizes(slice=slice_, memory=memory).hold():
-        pile = pile_of(table, [part for _, part in drawn], ("o", "i"))
-        slices = list(pile.slices())
-    assert pile.rows == table.num_rows
+        rows = trigger_rows_of(table, [part for _, part in drawn], ("o", "i"))
+        slices = list(rows.slices())
+    assert rows.rows == table.num_rows
     assert pa.concat_tables(slices).column("i").to_pylist() == in_order(table, ("o", "i")).column("i").to_pylist()
-    assert pile.hashes().tolist() == np.unique(hash_groups([plain(table.column("g"))])).tolist()
+    assert rows.hashes().tolist() == np.unique(hash_groups([plain(table.column("g"))])).tolist()
     equal = table.group_by("o").aggregate([([], "count_all")]).column("count_all").to_pylist()
     rest = table.filter(pa.compute.invert(pa.compute.is_finite(table.column("o")))) if kind == "float" else []
     most = slice_ * 17 // 16 + max([*equal, len(rest) + table.column("o").null_count])
@@ -70,9 +70,9 @@ def test_slices_are_all_rows_in_order(data: st.DataObject, kind: str, slice_: in
 
 
 def test_an_empty_pile_has_no_slices() -> None:
-    pile = Pile(("t",), ("g",))
-    assert list(pile.slices()) == []
-    assert pile.hashes().tolist() == []
+    rows = TriggerRows(("t",), ("g",))
+    assert list(rows.slices()) == []
+    assert rows.hashes().tolist() == []
 
 
 @pytest.mark.parametrize("pieces", [1, 3, 40, 700])
@@ -82,16 +82,23 @@ def test_no_more_than_a_slice_is_unpacked_at_once(pieces: int, spread: bool) -> 
     table = pa.table({"t": np.arange(size), "g": np.arange(size) % 5, "i": np.arange(size)})
     parts = (np.arange(size) % pieces if spread else np.arange(size) * pieces // size).tolist()
     with Sizes(slice=1600, memory=0).hold():
-        slices = list(pile_of(table, parts, ("t", "i")).slices())
+        slices = list(trigger_rows_of(table, parts, ("t", "i")).slices())
     assert pa.concat_tables(slices).equals(table)
     assert max(map(len, slices)) <= 1700
     assert len(slices) <= 6
 
 
+def test_rows_ordered_by_nan_come_once() -> None:
+    table = pa.table({"t": [-0.0, float("nan")], "i": [0, 1], "g": [0, 0]})
+    with Sizes(slice=1, memory=0).hold():
+        slices = list(trigger_rows_of(table, [0, 0], ("t", "i")).slices())
+    assert [slice_.column("i").to_pylist() for slice_ in slices] == [[0], [1]]
+
+
 def test_rows_of_one_time_stay_together() -> None:
     table = pa.table({"t": np.repeat([1, 2, 3], 100), "g": np.zeros(300, np.int64), "i": np.arange(300)})
     with Sizes(slice=10).hold():
-        slices = list(pile_of(table, [i % 7 for i in range(300)], ("t", "i")).slices())
+        slices = list(trigger_rows_of(table, [i % 7 for i in range(300)], ("t", "i")).slices())
     assert [len(one) for one in slices] == [100, 100, 100]
 
 
@@ -99,10 +106,10 @@ def test_files_are_gone_afterwards(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     table = pa.table({"t": np.arange(300), "g": np.zeros(300, np.int64), "i": np.arange(300)})
     with Sizes(memory=0).hold():
-        pile = pile_of(table, [0] * 300, ("t", "i"))
+        rows = trigger_rows_of(table, [0] * 300, ("t", "i"))
         assert list(tmp_path.iterdir())
-        assert next(iter(pile.slices())).equals(table)
-    del pile
+        assert next(iter(rows.slices())).equals(table)
+    del rows
     assert not list(tmp_path.iterdir())
 
 
@@ -110,14 +117,14 @@ def test_files_are_gone_afterwards(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_a_first_trigger_of_many_rows(emit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch, or the backlog of a stream, is pushed a slice at a time, and the changes are the same."""
     unpacked: list[int] = []
-    slices = Pile.slices
+    slices = TriggerRows.slices
 
-    def counted(self: Pile) -> Iterator[Any]:
+    def counted(self: TriggerRows) -> Iterator[Any]:
         for rows in slices(self):
             unpacked.append(rows.num_rows)
             yield rows
 
-    monkeypatch.setattr(Pile, "slices", counted)
+    monkeypatch.setattr(TriggerRows, "slices", counted)
     rng = np.random.default_rng(2)
     size = 6000
     table = pa.table(
