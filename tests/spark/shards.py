@@ -21,7 +21,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from engines.streams import APPROXIMATE, Clockwork, Row, Spec, cells
+from engines.streams import APPROXIMATE, Clockwork, Row, TopKQuery, cells
 from skyband import Above, Last, Linear, Monitor, Nearest, TopK
 from skyband.monitor.loop import Loop
 from skyband.query.kinds import Query
@@ -280,7 +280,7 @@ def streams(
 ) -> Stream:
     """Standing queries, and a stream cut into triggers and partitions; in order when nothing may be late."""
     clockwork = CLOCKWORKS[draw(st.sampled_from(sorted(CLOCKWORKS)))]
-    queries: dict[str, Spec] = {}
+    queries: dict[str, TopKQuery] = {}
     for name in ("a", "b", "c")[: draw(st.integers(1, 3))]:
         size, timed = draw(st.integers(1, 9)), algorithm not in APPROXIMATE and draw(st.integers(0, 3)) > 0
         if above:
