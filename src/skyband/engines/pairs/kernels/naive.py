@@ -39,15 +39,16 @@ from skyband.kernels.compile import kernel, uncounted
 def keep_best(facts: Ints, views: Views, scratch: Scratch, K: int, found: int, at: int) -> int:
     """Of an object's pairs, the newest older member first, keep the K best of each view's window; return their number.
 
-    A longer window has no other of the K best within a shorter one, so each view adds older members than the last.
-    Pairs with objects from index `at` on, which are newer, all stay: only a late object has such.
+    A longer window has no other of the K best within a shorter one, so each view adds older members than the last. Of
+    pairs that tie with the last of the K best there may be K more. Pairs with objects from index `at` on, which are
+    newer, all stay: only a late object has such.
     """
     others, keys, best, kept, size = scratch.other, scratch.key, scratch.best, 0, 0
     while kept < found and others[kept] >= at:
         kept += 1
     end = kept
     for view in range(len(views.k)):
-        begin = end
+        above = kept  # pairs that are among the K best with newer members
         while end < found and facts[BASE] + others[end] >= views.head[view]:
             key, place = keys[end], min(size, K - 1)
             if size < K or key > best[place]:
@@ -56,9 +57,11 @@ def keep_best(facts: Ints, views: Views, scratch: Scratch, K: int, found: int, a
                     place -= 1
                 best[place] = key
                 size = min(size + 1, K)
+                others[above], keys[above] = others[end], key
+                above += 1
             end += 1
         bound = best[K - 1] if size == K else -np.inf
-        for i in range(begin, end):
+        for i in range(kept, above):
             if keys[i] >= bound:
                 others[kept], keys[kept] = others[i], keys[i]
                 kept += 1
@@ -110,8 +113,8 @@ def _replace_pairs(state: State, rules: Rules, scratch: Scratch, gone: int) -> i
 
 @uncounted
 def _has_capacity(facts: Ints, band: Band, views: Views, K: int) -> bool:
-    """The band has capacity for all pairs of an object."""
-    facts[NEED] = facts[SIZE] + min(K * len(views.k), facts[END] - facts[HEAD])
+    """The band has capacity for all pairs that an object may keep."""
+    facts[NEED] = facts[SIZE] + min(2 * K * len(views.k), facts[END] - facts[HEAD])
     return bool(facts[NEED] <= len(band.key))
 
 
@@ -140,10 +143,10 @@ def _renew(state: State, rules: Rules, scratch: Scratch, begin: int, owner: int)
 @uncounted
 def _is_kept(facts: Ints, band: Band, slot: int) -> bool:
     """The band has this pair, maybe in another slot."""
-    low, high, pairs = 0, facts[SIZE], band.pairs
+    low, high, pairs, key = 0, facts[SIZE], band.pairs, band.pairs[slot]["key"]
     while low < high:
         middle = (low + high) >> 1
-        if ranks_above(pairs, band.slot[middle], pairs, slot):
+        if band.key[middle] > key or (band.key[middle] == key and ranks_above(pairs, band.slot[middle], pairs, slot)):
             low = middle + 1
         else:
             high = middle
