@@ -95,7 +95,7 @@ def pairs(stream: Stream, p: Mapping[str, Any]) -> Ready:
             "over expected": kept / expected_pairs(p["n"], p["K"]),
             "bytes": engine.nbytes,
         }
-        one = engine.asked[0]
+        one = engine.specs[0]
         looked = Spec(one.k, min(one.length, LOOKED))
         best = engine.answer(0, looked, np.array([size - 1]), None)
         return Outcome((best.key, best.older, best.serial, looked), is_best, counters)
@@ -171,21 +171,21 @@ def reads(stream: Stream, p: Mapping[str, Any]) -> Ready:
     engine, feed = _engine(stream, p)
     size = len(stream["x0"])
     feed(0, size)
-    store = engine.stores[0]
-    engine._flush(store)
+    group = engine.groups[0]
+    engine._flush(group)
     now, k, n = size - 1, p["k"], p["asked_n"]
     how = ("tree", "linear", "supreme").index(p["how"])
-    out = np.empty(k, store.band.slots.dtype)
+    out = np.empty(k, group.band.pairs.dtype)
     places = np.empty(k, np.int32)
-    rows = store.pairs  # a sorted array to copy from
-    band = (store.facts, store.band, engine.reading, p["n"])
+    rows = group.pairs  # a sorted array to copy from
+    band = (group.facts, group.band, engine.lists, p["n"])
     _read(*band, rows, k, now - n, places, out, how, 1)
 
     def work() -> int:
         return int(_read(*band, rows, k, now - n, places, out, how, p["rows"]))
 
     def after(found: int) -> Outcome:
-        counters = {"rows": p["rows"], "cycles": p["rows"], "pairs": int(store.facts[SIZE]), "found": found}
+        counters = {"rows": p["rows"], "cycles": p["rows"], "pairs": int(group.facts[SIZE]), "found": found}
         expected = rows[rows["old"] > now - n][:k] if how < 2 else rows[:k]
         return Outcome(out[:found].copy(), lambda stream, p, answer: bool((answer == expected).all()), counters)
 
@@ -202,15 +202,15 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
     k, length = np.array([one.k for one in asked]), np.array([one.length for one in asked])
     how = ("tree", "linear", "supreme").index(p["how"])
     places = np.empty(p["K"], np.int32)
-    out = np.empty(p["K"], engine.stores[0].band.slots.dtype)
+    out = np.empty(p["K"], engine.groups[0].band.pairs.dtype)
     told = []
     if how == 2:  # what an oracle would say: how many pairs change with each arrival
         _, give = _engine(stream, p)
         give(0, fill_)
         told = [len(give(at, at + 1).query) for at in range(fill_, size)]
     rows = np.zeros(max([1, *told]), out.dtype)
-    store = engine.stores[0]
-    _answer_all(store.facts, store.band, engine.reading, p["n"], k, length, 0, places, out, how)
+    group = engine.groups[0]
+    _answer_all(group.facts, group.band, engine.lists, p["n"], k, length, 0, places, out, how)
 
     def work() -> int:
         found = 0
@@ -219,8 +219,8 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
                 rows[: told[at - fill_]] = rows[0]
                 continue
             feed(at, at + 1)
-            engine._flush(store)
-            band = (store.facts, store.band, engine.reading, p["n"])
+            engine._flush(group)
+            band = (group.facts, group.band, engine.lists, p["n"])
             found += int(_answer_all(*band, k, length, at, places, out, how))
         return found
 
@@ -330,7 +330,7 @@ def _read(
                     if found == k:
                         break
         for i in range(found):
-            out[i] = band.slots[places[i]]
+            out[i] = band.pairs[places[i]]
     return found
 
 

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from skyband.engines.topk import buffered
 from skyband.engines.topk.size_model import BUFFER
 from skyband.explain import explain, spark_load
 from skyband.explain.spark_load import Load
-from skyband.query.algorithms import algorithms
 
 
 def harmonic(n: int) -> float:
@@ -166,13 +164,6 @@ def test_auto_and_by_name() -> None:
     assert auto.algorithm == "BLOCK"
     assert auto.why[0].startswith("BLOCK is what auto takes: exact on any stream")
     assert "by name" in explain(sb.TopK(1, "x", sb.Last(9), algorithm="sa")).why[0]
-
-
-def test_every_algorithm_has_a_model_and_a_page() -> None:
-    pages = Path(__file__).parents[2] / "docs" / "engines"
-    for row in algorithms():
-        assert callable(row.load(row.size)), row.name
-        assert (pages / row.page).exists(), row.page
 
 
 def test_auto_explains_the_block() -> None:

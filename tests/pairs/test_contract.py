@@ -77,7 +77,7 @@ LONG = dataclasses.replace(
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks() -> Iterator[None]:
-    """TA sorts blocks of a few objects, so that short windows have some; who reads twice reads from lists."""
+    """Let TA sort blocks of a few objects, so that short windows have some, and answers be read from lists early."""
     before, Pairs.least_block, Pairs.patience = (Pairs.least_block, Pairs.patience), 4, 1
     yield
     Pairs.least_block, Pairs.patience = before

@@ -13,7 +13,7 @@ import pytest
 import skyband as sb
 from skyband.engines.contract import Spec
 from skyband.engines.pairs.base import Pairs
-from skyband.engines.pairs.kernels.records import CHUNK, SLOT, STAIRS, SUM, Scoring
+from skyband.engines.pairs.kernels.records import CHUNK, PAIR, STAIRS, SUM, Scoring
 from skyband.engines.pairs.scase import SCASE
 from skyband.engines.pairs.size_model import expected_pairs
 from skyband.oracle import Oracle
@@ -39,28 +39,28 @@ def band_of(pairs: dict[int, float], K: int, N: int) -> tuple[SCASE, Any]:
     """An engine that holds these pairs, by age with their scores, as the paper draws them."""
     scoring = Scoring(SUM, np.zeros(1, np.int8), -1.0, 1e9)
     engine = SCASE((Spec(K, N),), Tuning(), timed=False, net=False, scoring=scoring)
-    slots = np.zeros(len(pairs), SLOT)
+    made = np.zeros(len(pairs), PAIR)
     ages = sorted(pairs, key=lambda age: (pairs[age], age))
-    slots["key"] = [-pairs[age] for age in ages]
-    slots["old"] = slots["older"] = slots["place"] = [100 - age for age in ages]
-    slots["new"] = slots["newer"] = 200 + np.arange(len(pairs))
-    store = engine._store(0)
-    store.fill_band(slots, np.zeros((len(pairs), 1), np.uint64))
-    store.facts[1] = 100  # the next ordinal
-    engine._prune(store, 0)
-    return engine, store
+    made["key"] = [-pairs[age] for age in ages]
+    made["old"] = made["older"] = made["place"] = [100 - age for age in ages]
+    made["new"] = made["newer"] = 200 + np.arange(len(pairs))
+    group = engine._group(0)
+    group.fill_band(made, np.zeros((len(pairs), 1), np.uint64))
+    group.facts[1] = 100  # the next ordinal
+    engine._prune(group, 0)
+    return engine, group
 
 
 def test_figure_1_the_2_skyband_leaves_out_what_two_pairs_dominate() -> None:
     # six pairs, p_i: p6 is dominated by p3 and p4
-    _, store = band_of({1: 6.0, 2: 5.0, 3: 3.0, 4: 2.0, 5: 1.0, 6: 4.0}, K=2, N=99)
-    assert sorted(100 - store.pairs["old"]) == [1, 2, 3, 4, 5]
+    _, group = band_of({1: 6.0, 2: 5.0, 3: 3.0, 4: 2.0, 5: 1.0, 6: 4.0}, K=2, N=99)
+    assert sorted(100 - group.pairs["old"]) == [1, 2, 3, 4, 5]
 
 
 def test_figure_5_a_step_has_the_score_of_one_pair_and_the_age_of_another() -> None:
-    _, store = band_of({1: 6.0, 2: 5.0, 4: 3.0, 8: 2.0, 16: 1.0}, K=2, N=99)
+    _, group = band_of({1: 6.0, 2: 5.0, 4: 3.0, 8: 2.0, 16: 1.0}, K=2, N=99)
     steps = [
-        (float(-store.band.stair_key[i]), int(100 - store.band.stair_place[i])) for i in range(store.facts[STAIRS])
+        (float(-group.band.stair_key[i]), int(100 - group.band.stair_place[i])) for i in range(group.facts[STAIRS])
     ]
     # by score: the first two -> (2, age 16); the third -> (3, age of the second); and so on
     assert steps == [(2.0, 16), (3.0, 8), (5.0, 4), (6.0, 2)]
@@ -68,19 +68,19 @@ def test_figure_5_a_step_has_the_score_of_one_pair_and_the_age_of_another() -> N
 
 def test_example_1_the_top_2_of_a_window_of_7() -> None:
     scores = {8: 1.0, 7: 2.0, 5: 3.0, 6: 4.0, 2: 5.0, 1: 6.0, 3: 7.0, 4: 8.0}
-    engine, store = band_of(scores, K=8, N=99)
-    best = engine._read(store, Spec(2, 8), 100)  # valid: older members above 100 - 8, of age at most 7
+    engine, group = band_of(scores, K=8, N=99)
+    best = engine._read(group, Spec(2, 8), 100)  # valid: older members above 100 - 8, of age at most 7
     assert (100 - best["old"]).tolist() == [7, 5]
 
 
 @pytest.mark.parametrize("older", ["better", "any"])
 def test_lists_tell_what_is_in_the_band(older: str) -> None:
     scores = {age: 100.0 - age if older == "better" else age * 37 % 101 for age in range(1, 100)}
-    engine, store = band_of(scores, K=3, N=99)
+    engine, group = band_of(scores, K=3, N=99)
     for k in (1, 2, 3):
         for n in range(1, 102):  # older members above 100 - n; that of the first comes from the band itself
-            best = engine._read(store, Spec(k, n), 100)
-            assert best.tolist() == store.pairs[store.pairs["old"] > 100 - n][:k].tolist()
+            best = engine._read(group, Spec(k, n), 100)
+            assert best.tolist() == group.pairs[group.pairs["old"] > 100 - n][:k].tolist()
 
 
 def test_the_skyband_is_as_large_as_the_corrected_theorem_3_says() -> None:
@@ -94,7 +94,7 @@ def test_the_skyband_is_as_large_as_the_corrected_theorem_3_says() -> None:
     for begin in range(0, 4 * N, 250):
         monitor.push({"i": np.arange(begin, begin + 250).astype(np.uint64)})
         if begin >= N:
-            monitor.snapshot()  # what is stored is pruned
+            monitor.snapshot()  # what is groupd is pruned
             sizes.append(monitor.stats()["queries"]["q0"]["pairs"])
     assert np.mean(sizes) == pytest.approx(expected_pairs(N, K), rel=0.1)
 

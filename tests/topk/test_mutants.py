@@ -36,6 +36,7 @@ RUNS = "engines/topk/kernels/runs.py"
 LISTS = "engines/topk/kernels/sorted_lists.py"
 PREFERENCES = "engines/topk/kernels/preferences.py"
 WINDOWED = "engines/topk/window_engine.py"
+CONTRACT = ("tests/engines/test_contract.py", "tests/engines/test_recomputed.py")
 Listed: TypeAlias = tuple[str, str, str] | Mutant
 
 
@@ -45,7 +46,7 @@ AHEAD_ONLY = "lookahead or (TopK-BLOCK and (long or sharing or batch))"
 def engines(*algorithms: str, only: str = "TopK") -> tuple[str, ...]:
     """The contract of these algorithms, of tests with such names only."""
     chosen = " or ".join(f"TopK-{name}- or TopK-{name}]" for name in algorithms)
-    return ("tests/engines/test_contract.py", "-k", f"({chosen}) and ({only})")
+    return (*CONTRACT, "-k", f"({chosen}) and ({only})")
 
 
 def family(algorithm: str, only: str) -> tuple[str, ...]:
@@ -62,7 +63,7 @@ SHARED = engines("SA", only="sharing")
 LATE_ROWS = engines("SA", only="late")
 FORMS = engines("SA", only="families")
 EMPTY = engines("SA", only="empty")
-AHEAD_AND_BLOCK = ("tests/topk/test_lookahead.py", "tests/engines/test_contract.py", "-k", AHEAD_ONLY)
+AHEAD_AND_BLOCK = ("tests/topk/test_lookahead.py", *CONTRACT, "-k", AHEAD_ONLY)
 TABLES = ("tests/topk/test_pripuzic.py", "-k", "table or keeps")
 RA = engines("RA", only="sharing")
 RA_FALLING = engines("RA", only="net and falling")

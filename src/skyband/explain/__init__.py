@@ -27,14 +27,14 @@ _EXPECTED = {
     "groups": "groups of `per`",
     "probability": "mean probability of uncertain objects, 0.5 if not given",
     "queries": "queries that differ in their numbers, their k or the ranges of `where`",
-    "keys": "groups of `per` too, and with rate the load on Spark is told",
+    "keys": "groups of `per` too, and with rate the load on Spark is estimated",
     "every": "seconds between triggers on Spark, 10 if not given",
 }
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `explain` says. `objects` are per group, `bytes` of all groups; None: not known."""
+    """The result of `explain`. `objects` are per group, `bytes` of all groups; None: not known."""
 
     query: Query
     algorithm: str
@@ -48,8 +48,8 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
-        told = {} if self.load is None else {"load": self.load.to_dict()}
-        return told | {
+        load = {} if self.load is None else {"load": self.load.to_dict()}
+        return load | {
             "query": self.query.to_dict(),
             "algorithm": self.algorithm,
             "why": list(self.why),

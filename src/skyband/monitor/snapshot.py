@@ -1,4 +1,4 @@
-"""A Monitor's state as bytes: facts that are few, and cells that hold what there is by group.
+"""A Monitor's state as bytes: a few facts, and cells with everything that is kept by group.
 
 A snapshot has one cell for each `per`; on Spark a state has many, so that a small trigger reads and writes few.
 """
@@ -47,7 +47,7 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]]) -> State:
 
     facts, parts = unpack(data)
     try:
-        state = revive(facts, parts, lookup)
+        state = restore(facts, parts, lookup)
         for i, groups in enumerate(state.groups.values()):
             join(state, groups, [parts[f"cell{i}"].tobytes()])
         return state
@@ -100,7 +100,7 @@ def _fields(dtype: np.dtype[Any]) -> str:
     return str(dtype.descr)
 
 
-def revive(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> State:
+def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> State:
     """The inverse of `describe`; nothing is known of any group yet."""
     _check_counts(facts["counters"])
     if not _whole(facts["serial"]) or not (facts["clock"] is None or _whole(facts["clock"], -(2**63))):
@@ -130,7 +130,7 @@ def _check_counts(counters: dict[str, Any]) -> None:
 
 
 def _check_adapter(saved: dict[str, Any]) -> None:
-    """Numbers where kernels rely on numbers: their arrays tell the rest."""
+    """Numbers where kernels rely on numbers; arrays are checked by their engine."""
     lengths, lanes, own = saved["lengths"], saved["lanes"], saved.get("own") or {}
     totals = [saved["arrivals"], saved["late"]]
     fit = all(isinstance(one, list) and all(map(_whole, one)) for one in (lengths, lanes, *totals))
@@ -236,10 +236,10 @@ def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
         if len(serials) and adapter.timed and state.clock is None:
             raise StateError("the stored state has objects and no clock. Use an intact copy.")
         rising = np.argsort(serials)
-        told = {name: column(type_).take(as_arrow(rising)) for name, type_ in adapter.kept_types(state.types).items()}
+        kept = {name: column(type_).take(as_arrow(rising)) for name, type_ in adapter.kept_types(state.types).items()}
         adapter.output.kept_columns = KeptColumns()
-        if told:
-            adapter.kept_columns.add(serials[rising], told)
+        if kept:
+            adapter.kept_columns.add(serials[rising], kept)
         adapter.after_restore()
 
 

@@ -130,11 +130,15 @@ def algorithm_name(kind: str, name: object) -> str:
 
 def table(kind: str | None = None, pages: str = "docs/engines/") -> str:
     """The rows as a table in Markdown; names with one page and one description share a line."""
-    lines: dict[tuple[str, str, str], list[str]] = {}
+    lines: dict[tuple[str, ...], list[str]] = {}
     for row in algorithms(kind):
-        lines.setdefault((row.page, row.what, row.answers), []).append(f"[`{row.name}`]({pages}{row.page})")
-    body = [f"| {', '.join(links)} | {what} | {answers} |" for (_, what, answers), links in lines.items()]
-    return "\n".join(["| algorithm | what it does | answers |", "|---|---|---|", *body])
+        kinds = ", ".join(f"`{name}`" for name in row.kinds)
+        lines.setdefault((row.page, kinds, row.what, row.answers), []).append(f"`{row.name}`")
+    body = [
+        f"| [{', '.join(names)}]({pages}{page}) | {kinds} | {what} | {answers} |"
+        for (page, kinds, what, answers), names in lines.items()
+    ]
+    return "\n".join(["| algorithm | kind of query | what it does | answers |", "|---|---|---|---|", *body])
 
 
 # --- the table: the first row of a kind is what auto takes
@@ -186,36 +190,36 @@ _row("TSL", "topk", "TopK Above", "tsl:TSL", "the whole window in sorted lists",
 _topk("CPM/W", "tma:TMA", "TMA for nearest neighbours", windows=_any_window, scorings="nearest", **_whole)
 _topk("SNN", "sma:SMA", "SMA for nearest neighbours", windows=_moving, scorings="nearest", **_whole)
 
-_row("SCASE", "pairs", "TopKPairs", "scase:SCASE", "pairs: one K-skyband behind a K-staircase, for every k and window",
+_row("SCASE", "pairs", "TopKPairs", "scase:SCASE", "one K-skyband behind a K-staircase, for every k and window",
      "pairs_size", auto="any scoring, and one pass over the window an arrival")  # fmt: skip
-_row("TA", "pairs", "TopKPairs", "ta:TA", "pairs: the same, fed by sorted lists of attributes", "pairs_size",
+_row("TA", "pairs", "TopKPairs", "ta:TA", "the same, fed by sorted lists of attributes", "pairs_size",
      scorings="local")  # fmt: skip
-_row("BASIC", "pairs", "TopKPairs", "basic:BASIC", "pairs: dominators counted one by one; to compare", "pairs_size")
-_row("NAIVE", "pairs", "TopKPairs", "naive:NAIVE", "pairs: the K best of each object, sorted; to compare", "pairs_size",
+_row("BASIC", "pairs", "TopKPairs", "basic:BASIC", "dominators counted one by one; to compare", "pairs_size")
+_row("NAIVE", "pairs", "TopKPairs", "naive:NAIVE", "the K best of each object, sorted; to compare", "pairs_size",
      page="basic")  # fmt: skip
 
 for _name, _what in (
-    ("SWEEP", "objects in parts: interval dominance by a lazy sweep"),
-    ("EAA", "objects in parts: interval dominance by counters"),
-    ("SLA", "objects in parts: every valid row, in sorted lists"),
+    ("SWEEP", "interval dominance by a lazy sweep"),
+    ("EAA", "interval dominance by counters"),
+    ("SLA", "every valid row, in sorted lists"),
 ):
     _row(_name, "incomplete", "TopKIncomplete", f"{_name.lower()}:{_name}", _what, "rows_size",
          auto="exact, and the fastest of them")  # fmt: skip
 for _name, _what in (
-    ("APPROX", "objects in parts: best scores by how likely parts are to come"),
-    ("BUDGET", "objects in parts: a fixed number of rows, the most likely to matter"),
+    ("APPROX", "best scores by how likely parts are to come"),
+    ("BUDGET", "a fixed number of rows, the most likely to matter"),
 ):
     _row(_name, "incomplete", "TopKIncomplete", f"{_name.lower()}:{_name}", _what, "rows_size", page="approx",
          answers="`stats()` has the precision", exact=False, shares=False)  # fmt: skip
 
-_row("DOM", "uncertain", "TopKUncertain", "dom:DOM", "uncertain objects: drops what newer, better ones replace",
+_row("DOM", "uncertain", "TopKUncertain", "dom:DOM", "drops what newer, better ones replace",
      "synopsis_size", auto="exact on any stream; it drops tuples that newer, better ones make superfluous")  # fmt: skip
-_row("BS", "uncertain", "TopKUncertain", "bs:BS", "uncertain objects: the window itself, and a list of its best",
+_row("BS", "uncertain", "TopKUncertain", "bs:BS", "the window itself, and a list of its best",
      "synopsis_size", alternatives=True, small=1024)  # fmt: skip
 for _name, _module, _what in (
-    ("CSQ", "csq:CSQ", "uncertain objects: the compact sets of all suffixes of the window"),
-    ("CCSQ", "ccsq:CCSQ", "uncertain objects: CSQ, compressed"),
-    ("SCSQ", "scsq:SCSQ", "uncertain objects: CSQ by segments"),
-    ("SCSQ-BUFFER", "scsq_buffer:SCSQBUFFER", "uncertain objects: SCSQ, updated a buffer at a time"),
+    ("CSQ", "csq:CSQ", "the compact sets of all suffixes of the window"),
+    ("CCSQ", "ccsq:CCSQ", "CSQ, compressed"),
+    ("SCSQ", "scsq:SCSQ", "CSQ by segments"),
+    ("SCSQ-BUFFER", "scsq_buffer:SCSQBUFFER", "SCSQ, updated a buffer at a time"),
 ):
     _row(_name, "uncertain", "TopKUncertain", _module, _what, "synopsis_size", page="csq")

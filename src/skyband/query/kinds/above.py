@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 
 from skyband.errors import QueryError
 from skyband.query.kinds.query import Query
-from skyband.query.scoring import By, check_scoring
+from skyband.query.scoring import By, check_scoring, scoring_of
+from skyband.query.sql.text import number
 from skyband.query.tuning import Tuning
 from skyband.query.validation import any_number, condition, whole_number
 from skyband.query.windows import Window
@@ -85,3 +86,6 @@ class Above(Query):
         if k is not None:
             raise QueryError(f"k={k}: Above answers with all that are above its threshold. Ask without k.")
         return super().smaller(None, window)
+
+    def ranking_sql(self, values: dict[str, Any]) -> list[str]:
+        return [f"ABOVE {number(values.pop('threshold'))} BY {scoring_of(values.pop('by')).to_sql()}"]

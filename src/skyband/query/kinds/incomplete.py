@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Literal
 from skyband.errors import QueryError
 from skyband.query.expressions import parse, recognise
 from skyband.query.kinds.query import Query
-from skyband.query.scoring import Linear
+from skyband.query.scoring import Linear, scoring_of
+from skyband.query.sql.text import name, number
 from skyband.query.tuning import Tuning
 from skyband.query.validation import moving_window, part_bounds, whole_number
 from skyband.query.windows import Window
@@ -60,6 +61,8 @@ class TopKIncomplete(Query):
     """
 
     kind: ClassVar[str] = "TopKIncomplete"
+    scores_move: ClassVar[bool] = True
+    needs_id: ClassVar[str | None] = "puts objects together by their ids"
     k: int
     parts: Any
     window: Window
@@ -126,3 +129,13 @@ class TopKIncomplete(Query):
     @property
     def tuning(self) -> Tuning:
         return Tuning(repeats=self.repeats, budget=self.budget, seed=self.seed)
+
+    def ranking_sql(self, values: dict[str, Any]) -> list[str]:
+        parts = ", ".join(_part_sql(part, *bounds) for part, bounds in values.pop("parts"))
+        clauses = [f"PARTS ({parts})", f"COMBINE {scoring_of(values.pop('combine')).to_sql()}"]
+        repeat = values.pop("repeat")
+        return clauses if repeat is None else [*clauses, f"REPEAT {repeat}"]
+
+
+def _part_sql(part: str, low: float, high: float) -> str:
+    return name(part) if (low, high) == (0, 1) else f"{name(part)} {number(low)} TO {number(high)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from skyband.errors import QueryError
 from skyband.query.kinds.query import Query
@@ -47,6 +47,7 @@ class TopKPairs(Query):
     """
 
     kind: ClassVar[str] = "TopKPairs"
+    of_pairs: ClassVar[bool] = True
     k: int
     by: By
     window: Window
@@ -73,3 +74,7 @@ class TopKPairs(Query):
     @property
     def descending(self) -> bool:
         return self.largest
+
+    @staticmethod
+    def usual_direction(by: Any, descending: bool) -> bool | None:
+        return descending

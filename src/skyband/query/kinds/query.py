@@ -14,7 +14,7 @@ from skyband.query.algorithms import algorithm_name
 from skyband.query.expressions import parse
 from skyband.query.html import query_html
 from skyband.query.scoring import by_from_dict, by_to_dict, scoring_of
-from skyband.query.sql.writer import sentence
+from skyband.query.sql.writer import order_by, sentence
 from skyband.query.tuning import Tuning
 from skyband.query.validation import column_names
 from skyband.query.windows import Last, Window, window_from_dict
@@ -24,6 +24,10 @@ class Query:
     """The base of all kinds of query. Use one of the kinds: TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain."""
 
     kind: ClassVar[str] = "Query"
+    of_pairs: ClassVar[bool] = False  # whether a row of its answer is a pair of objects
+    has_probability: ClassVar[bool] = False  # whether a row of its answer has a probability
+    scores_move: ClassVar[bool] = False  # whether an object's score can change while it stays in the answer
+    needs_id: ClassVar[str | None] = None  # what it does with ids, if it needs the id column for that
     window: Window
     per: str | Iterable[str] | None
     algorithm: str
@@ -115,6 +119,19 @@ class Query:
             if value not in (None, []):
                 data[field.name] = value
         return data
+
+    @staticmethod
+    def usual_direction(by: Any, descending: bool) -> bool | None:
+        """The argument `largest` of a query with this direction: None where it is the scoring's own."""
+        return None if descending != scoring_of(by).smallest_first else descending
+
+    def ranking_sql(self, values: dict[str, Any]) -> list[str]:
+        """The clauses that say what ranks, for `to_sql`; takes what they say out of the values."""
+        return [order_by(self, values)]
+
+    def more_sql(self, values: dict[str, Any]) -> list[str]:
+        """More clauses of this kind, for `to_sql`; takes what they say out of the values."""
+        return []
 
     def to_sql(self, stream: str = "stream") -> str:
         """Return the query as a sentence in SQL, which `sb.sql` reads back.

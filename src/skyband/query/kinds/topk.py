@@ -6,11 +6,12 @@ import dataclasses
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from skyband.errors import QueryError
 from skyband.query.kinds.query import Query
 from skyband.query.scoring import By, check_scoring, scoring_of
+from skyband.query.sql.text import number
 from skyband.query.tuning import Tuning
 from skyband.query.validation import condition, direction, number_between, whole_number
 from skyband.query.windows import Window
@@ -107,3 +108,9 @@ class TopK(Query):
     @property
     def tuning(self) -> Tuning:
         return Tuning(self.gamma, self.sigma, self.additional, self.buffer, self.index, self.cells, self.view)
+
+    def more_sql(self, values: dict[str, Any]) -> list[str]:
+        if self.algorithm != "PA":
+            return []
+        del values["algorithm"]
+        return [f"APPROXIMATE {number(values.pop('sigma'))}"]

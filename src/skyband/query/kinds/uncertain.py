@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from skyband.errors import QueryError
 from skyband.query.kinds.query import Query
 from skyband.query.scoring import By, check_scoring, scoring_of
+from skyband.query.sql.text import name, number, quoted
 from skyband.query.validation import any_number, column_names, condition, direction, moving_window, whole_number
 from skyband.query.windows import Window
 
@@ -57,6 +58,8 @@ class TopKUncertain(Query):
     """
 
     kind: ClassVar[str] = "TopKUncertain"
+    has_probability: ClassVar[bool] = True
+    scores_move: ClassVar[bool] = True
     k: int
     by: By
     window: Window
@@ -98,3 +101,12 @@ class TopKUncertain(Query):
     @property
     def descending(self) -> bool:
         return not scoring_of(self.by).smallest_first if self.largest is None else self.largest
+
+    def more_sql(self, values: dict[str, Any]) -> list[str]:
+        probability, semantics = name(values.pop("probability")), quoted(values.pop("semantics"))
+        clauses = [f"WITH PROBABILITY {probability} SEMANTICS {semantics}"]
+        if (threshold := values.pop("threshold")) is not None:
+            clauses.append(f"THRESHOLD {number(threshold)}")
+        if (group := values.pop("group")) is not None:
+            clauses.append(f"GROUP {name(group)}")
+        return clauses

@@ -29,7 +29,6 @@ from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, T
 from skyband.query.scoring import SCORINGS, scoring_of
 from skyband.query.sql.text import CLAUSES
 from skyband.query.sql.tokens import Cursor, Word
-from skyband.query.sql.writer import usual_direction
 from skyband.query.windows import Last, UntilDeleted
 
 MAX_LENGTH = 100_000  # characters
@@ -200,7 +199,7 @@ class _Reader(Cursor):
         if kind is Above:
             return
         by = self.values["by"]
-        said = self.values.setdefault("largest", usual_direction(kind.kind, by, self.descending))
+        said = self.values.setdefault("largest", kind.usual_direction(by, self.descending))
         means = said if said is not None else not scoring_of(by).smallest_first
         if means != self.descending:
             way = "DESC" if self.descending else "ASC"
