@@ -10,18 +10,10 @@ Memory: O(W).
 
 from __future__ import annotations
 
-from typing import Any
-
-from skyband.engines.contract import Spec
-from skyband.engines.uncertain.exclusive import ExclusiveBS
 from skyband.engines.uncertain.front_engine import FrontEngine
-from skyband.query.tuning import Tuning
 
 
 class BS(FrontEngine):
-    """The window of independent tuples; `ExclusiveBS` keeps one of alternatives that exclude each other."""
+    """The window of independent tuples; exclusive.py has BS for alternatives that exclude each other."""
 
     name = "BS"
-
-    def __new__(cls, specs: tuple[Spec, ...], tuning: Tuning, *, grouped: bool = False, **more: Any) -> Any:
-        return ExclusiveBS(specs, tuning, **more) if grouped else super().__new__(cls)

@@ -85,9 +85,9 @@ class FrontEngine:
         batch = Batch(here.keys, here.probabilities, here.stamps, here.now, here.rows, here.visits, arrivals.serial)
         how = (self.semantics, self.timed, self.net, arrivals.more, self.drops, self.block, self.least)
         rules = Rules(self.queries, self.widest, self.k, *how)
-        self.reported.count[:] = 0
+        self.reported.written[:] = 0
         self._set_arrays(*take_groups(self.state, self.reported, batch, rules))
-        idle, many = self.reported.count.tolist()
+        idle, many = self.reported.written.tolist()
         out = self.reported.changes[:many]
         if len(self.reported.changes) > MOST_CHANGES:  # the next push will have as many changes, or so
             self.reported = self.reported._replace(changes=np.empty(min(many + many // 8, MOST_CHANGES), CHANGE))
@@ -103,7 +103,7 @@ class FrontEngine:
         old, reported = self.state, self.reported
         self.state = Kept(_with(old.window, window), _with(old.front, front), old.groups, old.views)
         answered = _with(reported.answers, answers)
-        self.reported = Reported(answered, entered, free, reported.slots, changes, reported.count)
+        self.reported = Reported(answered, entered, free, reported.slots, changes, reported.written)
 
     def _grow(self, total: int) -> None:
         more, Q, old = total - len(self.state.groups), len(self.specs), self.state

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.uncertain.kernels.prefix import FOUND, UK, Walk
-from skyband.engines.uncertain.kernels.records import Floats, Ints, Kept, Records, Reported, Step
+from skyband.engines.uncertain.kernels.prefix import FOUND, UK
+from skyband.engines.uncertain.kernels.records import Floats, Ints, Kept, Records, Reported, Step, Walk
 from skyband.kernels.compile import kernel, part, uncounted
 
 
 @uncounted
 def write(reported: Reported, one: Records, chance: float, rank: int, step: Step, diff: int, first: bool) -> None:
     """One change more; there is capacity."""
-    n = reported.count[1]
+    n = reported.written[1]
     to = reported.changes[n]
     to["key"] = one["key"]
     to["probability"] = chance
@@ -28,8 +28,8 @@ def write(reported: Reported, one: Records, chance: float, rank: int, step: Step
     to["query"] = step.query
     to["diff"] = diff
     to["first"] = first
-    reported.count[0] += step.row < 0
-    reported.count[1] = n + 1
+    reported.written[0] += step.row < 0
+    reported.written[1] = n + 1
 
 
 @part
@@ -43,7 +43,7 @@ def more_slots(reported: Reported, n: int) -> Reported:
     free = np.empty(len(entered), np.int64)
     for i in range(reported.slots[1]):
         free[i] = reported.free[i]
-    return Reported(reported.answers, entered, free, reported.slots, reported.changes, reported.count)
+    return Reported(reported.answers, entered, free, reported.slots, reported.changes, reported.written)
 
 
 @uncounted

@@ -117,7 +117,7 @@ class Reported(NamedTuple):
     free: Ints  # slots to use again
     slots: Ints  # [slots given out, free ones of them]
     changes: Records  # CHANGE
-    count: Ints  # [changes by steps without an arrival, changes]
+    written: Ints  # [changes by steps without an arrival, changes]
 
 
 class Batch(NamedTuple):

@@ -90,7 +90,7 @@ def read_again(kept: Kept, reported: Reported, rules: Rules, work: Work, loop: R
     if not rules.net or at["stage"] == CLOSE:
         had = reported.answers.runs[lane]["size"]
         at["need"] = many
-        if reported.count[1] + many + had > len(reported.changes):
+        if reported.written[1] + many + had > len(reported.changes):
             at["need"] = many + had
             return CHANGES
         if many > reported.answers.runs[lane]["room"]:
@@ -343,8 +343,8 @@ def take_groups(kept: Kept, reported: Reported, batch: Batch, rules: Rules) -> G
         elif need == SLOTS:
             reported = more_slots(reported, at["need"])
         elif need == CHANGES:
-            changes = reserve(changes, reported.count, at["need"])
+            changes = reserve(changes, reported.written, at["need"])
         else:
             found = new_walk(at["need"], rules.k)
         kept = Kept(window, front, kept.groups, kept.views)
-        reported = Reported(answers, reported.entered, reported.free, reported.slots, changes, reported.count)
+        reported = Reported(answers, reported.entered, reported.free, reported.slots, changes, reported.written)
