@@ -24,7 +24,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 IMPROBABLE = "probability is not in (0, 1]"
 PASSES = "probabilities of a group pass 1"
-SLACK = 1e-12  # the probabilities of alternatives may add up to so much more than 1
+SLACK = 1e-12  # the probabilities of alternatives may add up to 1 + this
 
 
 class UncertainAdapter(Adapter):

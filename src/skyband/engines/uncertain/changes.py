@@ -51,7 +51,7 @@ class Taken:
 
 
 def taken(engine: Serving, arrivals: Arrivals, *, whole: bool = False) -> Taken:
-    """The groups with arrivals, and those whose answers time changes; in the order of their codes.
+    """The arrivals of a batch by group; groups where time alone changes an answer have a visit too.
 
     Arrivals that are not eligible are left out, unless the whole batch is wanted.
     """

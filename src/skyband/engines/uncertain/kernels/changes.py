@@ -34,7 +34,7 @@ def write(reported: Reported, one: Records, chance: float, rank: int, step: Step
 
 @part
 def more_slots(reported: Reported, n: int) -> Reported:
-    """Slots for so many tuples more."""
+    """Capacity for n slots more."""
     old = reported.entered
     entered = np.zeros((2 * len(old) + n + 64, old.shape[1]), np.uint64)
     for i in range(len(old)):
@@ -80,14 +80,14 @@ def order_of(old: Records, new: Records, rank: int, semantics: int) -> int:
 
 @uncounted
 def report(
-    kept: Kept, reported: Reported, found: Walk, slots: Ints, g: int, lane: int, step: Step, bit: int, semantics: int
+    kept: Kept, reported: Reported, found: Walk, slots: Ints, g: int, a: int, step: Step, bit: int, semantics: int
 ) -> bool:
     """Report how the answer that a walk has found differs from the last one; did an arrival of the block get a slot?
 
-    lane: the answer's run; bit: the first one of the query.
+    a: the run of the answer; bit: the first one of the query.
     """
     front, head = kept.front.records, kept.front.runs[g]["head"]
-    run, answers, n = reported.answers.runs[lane], reported.answers.records, found.result[FOUND]
+    run, answers, n = reported.answers.runs[a], reported.answers.records, found.result[FOUND]
     old, was, j = run["size"], run["head"], 0
     while j < n and n == old and answers[was + j]["serial"] == front[head + found.at[j]]["serial"]:
         if answers[was + j]["mark"] != found.rank[j]:
