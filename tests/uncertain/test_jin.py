@@ -280,8 +280,8 @@ def test_windows_of_400(semantics: str, shape: str) -> None:
     keys, ps = draw.random(3000), 1 - draw.random(3000)
     keys = {"rising": np.sort(keys), "falling": -np.sort(keys), "ties": keys.round(1)}.get(shape, keys)
     ps = {"tiny": ps * 1e-2, "sure": np.where(ps < 0.3, 1.0, np.where(ps < 0.4, 1e-12, ps))}.get(shape, ps)
-    asked = Spec(7, 400, 0.25 if semantics == "pt-k" else None, semantics)
-    engines = [load("TopKUncertain", name)((asked,), Tuning(), timed=False, net=False) for name in ("DOM", "BS")]
+    spec = Spec(7, 400, 0.25 if semantics == "pt-k" else None, semantics)
+    engines = [load("TopKUncertain", name)((spec,), Tuning(), timed=False, net=False) for name in ("DOM", "BS")]
     for start in range(0, 3000, 250):
         here = slice(start, start + 250)
         changes = [engine.take(arrivals(keys[here], ps[here], start)) for engine in engines]
@@ -289,11 +289,11 @@ def test_windows_of_400(semantics: str, shape: str) -> None:
             assert (getattr(changes[0], name) == getattr(changes[1], name)).all()
         window = np.arange(max(0, start + 250 - 400), start + 250)
         order = window[np.lexsort((-window, -keys[window]))]
-        semantics = semantics_of(asked)
-        places = semantics.answer(prefix_of(semantics, ps[order].tolist()))
+        read = semantics_of(spec)
+        places = read.answer(prefix_of(read, ps[order].tolist()))
         for engine in engines:
             engine.check()
-            ranked = engine.answer(0, asked, np.array([start + 249]), None)
+            ranked = engine.answer(0, spec, np.array([start + 249]), None)
             assert ranked.probability is not None
             mine = sorted(zip(ranked.serial.tolist(), ranked.probability.tolist(), strict=True))
             whole = sorted((int(order[place.at]), place.probability) for place in places)

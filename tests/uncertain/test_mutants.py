@@ -144,8 +144,8 @@ MUTANTS: dict[str, Mutant] = {
     "buffer: emptied": (UNCERTAIN + "scsq_buffer.py", "self.fresh = by_rank(newest[1:])", "self.fresh = []", QUEUES),
     "alternatives: its own group counts": (
         UNCERTAIN + "exclusive.py",
-        "for other in range(at + 1, last + 1):  # all but its own",
-        "for other in range(at, last + 1):",
+        "for other in range(at + 1, groups):  # all but its own",
+        "for other in range(at, groups):  # with its own",
         ALTERNATIVES,
     ),
     "alternatives: a full group is no reason": (

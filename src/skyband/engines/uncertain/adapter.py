@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, shared_key
+from skyband.engines.contract import Engine
 from skyband.engines.registry import choose
 from skyband.query.kinds import Query, TopKUncertain
 from skyband.tables.columns import name_bits
@@ -23,7 +24,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 IMPROBABLE = "probability is not in (0, 1]"
 PASSES = "probabilities of a group pass 1"
-SLACK = 1e-12  # the probabilities of alternatives may add up to so much more than 1
+SLACK = 1e-12  # the probabilities of alternatives may add up to 1 + this
 
 
 class UncertainAdapter(Adapter):
@@ -46,8 +47,12 @@ class UncertainAdapter(Adapter):
             self.algorithm = "DOM" if "DOM" in names else names[0]
         super().start(unit)
 
-    def engine_options(self) -> dict[str, Any]:
-        return {} if self.example.group is None else {"grouped": True}
+    def engine_class(self) -> type[Engine]:
+        if self.example.group is None:
+            return super().engine_class()
+        from skyband.engines.uncertain.exclusive import ExclusiveBS
+
+        return cast("type[Engine]", ExclusiveBS)
 
     def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
         scored = super().score(batch, cache)

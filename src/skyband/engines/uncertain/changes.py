@@ -51,7 +51,7 @@ class Taken:
 
 
 def taken(engine: Serving, arrivals: Arrivals, *, whole: bool = False) -> Taken:
-    """The groups with arrivals, and those whose answers time changes; in the order of their codes.
+    """The arrivals of a batch by group; groups where time alone changes an answer have a visit too.
 
     Arrivals that are not eligible are left out, unless the whole batch is wanted.
     """
@@ -75,8 +75,8 @@ def taken(engine: Serving, arrivals: Arrivals, *, whole: bool = False) -> Taken:
         columns = [column[kept] for column in columns]
         if len(names):
             names, named = names[kept], named[kept]
-    keys, probabilities, stamps, *few = (np.ascontiguousarray(column) for column in columns)
-    return Taken(keys, probabilities, stamps, *few, names, named, eligible, visits, now, rows, all_visits)
+    keys, ps, stamps, when, which = (np.ascontiguousarray(column) for column in columns)
+    return Taken(keys, ps, stamps, when, which, names, named, eligible, visits, now, rows, all_visits)
 
 
 def _visits(engine: Serving, groups: Ints, now: Ints, arrivals: Arrivals) -> Records:

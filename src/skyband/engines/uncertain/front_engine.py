@@ -2,7 +2,7 @@
 
 The window of a group has its tuples in order of age, the front has copies of the best ones in order of rank, down to a
 level (kernels/front.py). An answer is read from the front by a walk that ends where its semantics allow; a front that
-is used up is made anew from the window. Answers of several (k, length) come from one window: it is enough for the
+is used up is rebuilt from the window. Answers of several (k, length) come from one window: it is enough for the
 largest k and the longest window, and what is enough for k is enough for fewer (docs/engines/dom.md).
 
 Cost: a comparison per arrival and per expiry that stays below the prefix; else O(k d) for a walk over d tuples.
@@ -39,7 +39,7 @@ from skyband.query.tuning import Tuning
 
 Records = NDArray[Any]
 MOST_CHANGES = 2**20  # of a push, for which memory is kept
-LONG = 2**40  # steps: a front that is made anew after so many was large enough
+LONG = 2**40  # steps since a sweep: after many the front was large enough
 
 
 class FrontEngine:
@@ -85,9 +85,9 @@ class FrontEngine:
         batch = Batch(here.keys, here.probabilities, here.stamps, here.now, here.rows, here.visits, arrivals.serial)
         how = (self.semantics, self.timed, self.net, arrivals.more, self.drops, self.block, self.least)
         rules = Rules(self.queries, self.widest, self.k, *how)
-        self.reported.count[:] = 0
+        self.reported.written[:] = 0
         self._set_arrays(*take_groups(self.state, self.reported, batch, rules))
-        idle, many = self.reported.count.tolist()
+        idle, many = self.reported.written.tolist()
         out = self.reported.changes[:many]
         if len(self.reported.changes) > MOST_CHANGES:  # the next push will have as many changes, or so
             self.reported = self.reported._replace(changes=np.empty(min(many + many // 8, MOST_CHANGES), CHANGE))
@@ -103,7 +103,7 @@ class FrontEngine:
         old, reported = self.state, self.reported
         self.state = Kept(_with(old.window, window), _with(old.front, front), old.groups, old.views)
         answered = _with(reported.answers, answers)
-        self.reported = Reported(answered, entered, free, reported.slots, changes, reported.count)
+        self.reported = Reported(answered, entered, free, reported.slots, changes, reported.written)
 
     def _grow(self, total: int) -> None:
         more, Q, old = total - len(self.state.groups), len(self.specs), self.state
@@ -126,8 +126,8 @@ class FrontEngine:
     def answer(self, query: int, spec: Spec, now: Ints, groups: Ints | None) -> Answer:
         chosen = np.arange(len(self.state.groups)) if groups is None else groups
         if spec == self.specs[query] and not self.open.any():  # the answer as it was reported
-            answers, lanes = self.reported.answers, chosen * len(self.specs) + query
-            return ranked(_runs(answers, lanes), chosen, answers.runs["size"][lanes], spec)
+            answers, places = self.reported.answers, chosen * len(self.specs) + query
+            return ranked(_runs(answers, places), chosen, answers.runs["size"][places], spec)
         found = [self._read(g, spec, int(now[g])) for g in chosen.tolist()]
         sizes = np.array([len(one) for one in found], np.int64)
         return ranked(np.concatenate([np.empty(0, TUPLE), *found]), chosen, sizes, spec)
@@ -245,9 +245,9 @@ class FrontEngine:
     def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
         assert not self.open.any(), "no batch is open"
         Q, ones = len(self.specs), np.ones(len(groups), np.int64)
-        lanes = (groups[:, None] * Q + np.arange(Q)).reshape(-1)
-        state, views, answers = self.state.groups[groups], self.state.views[lanes], self.reported.answers
-        views["first"] -= np.repeat(state["base"], Q)  # positions are counted anew, and fronts made anew
+        places = (groups[:, None] * Q + np.arange(Q)).reshape(-1)
+        state, views, answers = self.state.groups[groups], self.state.views[places], self.reported.answers
+        views["first"] -= np.repeat(state["base"], Q)  # positions start again at 0, and fronts are rebuilt
         state["base"], state["level"], state["target"], state["since"] = 0, np.nan, self.least, LONG
         window, sizes = _runs(self.state.window, groups), self.kept[groups]
         slotted = window["mark"] >= 0
@@ -259,8 +259,8 @@ class FrontEngine:
             "pasts": (unplaced(self.state.window.runs[groups]), ones),
             "state": (state, ones),
             "views": (views, Q * ones),
-            "answers": (_runs(answers, lanes), answers.runs["size"][lanes].reshape(-1, Q).sum(axis=1)),
-            "lanes": (unplaced(answers.runs[lanes]), Q * ones),
+            "answers": (_runs(answers, places), answers.runs["size"][places].reshape(-1, Q).sum(axis=1)),
+            "lanes": (unplaced(answers.runs[places]), Q * ones),
             "marks": (entered.reshape(-1), words * entered.shape[1]),
         }
 
@@ -268,15 +268,15 @@ class FrontEngine:
         types = {"past": TUPLE, "pasts": RUN, "state": GROUP, "views": VIEW, "answers": TUPLE, "lanes": RUN}
         arrays = {name: recast(state[name], dtype).copy() for name, dtype in types.items()}
         window, groups, views, answers = arrays["past"], arrays["state"], arrays["views"], arrays["answers"]
-        sizes, lanes, slotted = arrays["pasts"]["size"], arrays["lanes"]["size"], window["mark"] >= 0
+        sizes, lengths, slotted = arrays["pasts"]["size"], arrays["lanes"]["size"], window["mark"] >= 0
         G, Q, words = len(groups), len(self.specs), self.reported.entered.shape[1]
         if not (
             len(sizes) == G
-            and len(views) == len(lanes) == G * Q
+            and len(views) == len(lengths) == G * Q
             and (sizes >= 0).all()
             and sizes.sum() == len(window)
-            and (lanes >= 0).all()
-            and lanes.sum() == len(answers)
+            and (lengths >= 0).all()
+            and lengths.sum() == len(answers)
             and len(state["marks"]) == slotted.sum() * words
             and (views["first"] >= 0).all()
             and (views["first"] <= np.repeat(sizes, Q)).all()
@@ -286,7 +286,7 @@ class FrontEngine:
         window["mark"][slotted] = np.arange(len(entered))
         self.state = Kept(_placed(window, sizes), _with_runs(_arena(), G), groups, views)
         self.reported = self.reported._replace(
-            answers=_placed(answers, lanes),
+            answers=_placed(answers, lengths),
             entered=entered,
             free=_zeros(len(entered)),
             slots=np.array([len(entered), 0]),
@@ -332,7 +332,7 @@ def _with(arena: Arena, records: Records) -> Arena:
 
 
 def _with_runs(arena: Arena, more: int) -> Arena:
-    """An arena with so many empty runs more."""
+    """The arena with empty runs added."""
     return arena._replace(runs=np.concatenate([arena.runs, np.zeros(more, RUN)]))
 
 

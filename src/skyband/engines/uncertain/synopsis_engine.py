@@ -186,12 +186,12 @@ class SynopsisEngine:
         self._serve(specs)
         changes = []
         for g, group in enumerate(self.groups):
-            group.synopsis, old = self._filled(group.synopsis.needed()), group.views
+            group.synopsis, before = self._filled(group.synopsis.needed()), group.views
             group.views = []
-            for q, (one, heir) in enumerate(zip(specs, predecessors.tolist(), strict=True)):
+            for q, (one, old) in enumerate(zip(specs, predecessors.tolist(), strict=True)):
                 ranks = one.k if self.by_rank else 1
-                entered = {pair for pair in old[heir].entered if pair[1] < ranks}
-                group.views.append(replace(old[heir], entered=entered, low=int(now[g]) - one.length))
+                entered = {pair for pair in before[old].entered if pair[1] < ranks}
+                group.views.append(replace(before[old], entered=entered, low=int(now[g]) - one.length))
                 self._report(group, q, 0, -1)
             changes.append(group.collected(g))
         return at_rest(self, changes)

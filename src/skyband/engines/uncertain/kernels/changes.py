@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.uncertain.kernels.prefix import FOUND, UK, Walk
-from skyband.engines.uncertain.kernels.records import Floats, Ints, Kept, Records, Reported, Step
+from skyband.engines.uncertain.kernels.prefix import FOUND, UK
+from skyband.engines.uncertain.kernels.records import Floats, Ints, Kept, Records, Reported, Step, Walk
 from skyband.kernels.compile import kernel, part, uncounted
 
 
 @uncounted
 def write(reported: Reported, one: Records, chance: float, rank: int, step: Step, diff: int, first: bool) -> None:
     """One change more; there is capacity."""
-    n = reported.count[1]
+    n = reported.written[1]
     to = reported.changes[n]
     to["key"] = one["key"]
     to["probability"] = chance
@@ -28,13 +28,13 @@ def write(reported: Reported, one: Records, chance: float, rank: int, step: Step
     to["query"] = step.query
     to["diff"] = diff
     to["first"] = first
-    reported.count[0] += step.row < 0
-    reported.count[1] = n + 1
+    reported.written[0] += step.row < 0
+    reported.written[1] = n + 1
 
 
 @part
 def more_slots(reported: Reported, n: int) -> Reported:
-    """Slots for so many tuples more."""
+    """Capacity for n slots more."""
     old = reported.entered
     entered = np.zeros((2 * len(old) + n + 64, old.shape[1]), np.uint64)
     for i in range(len(old)):
@@ -43,7 +43,7 @@ def more_slots(reported: Reported, n: int) -> Reported:
     free = np.empty(len(entered), np.int64)
     for i in range(reported.slots[1]):
         free[i] = reported.free[i]
-    return Reported(reported.answers, entered, free, reported.slots, reported.changes, reported.count)
+    return Reported(reported.answers, entered, free, reported.slots, reported.changes, reported.written)
 
 
 @uncounted
@@ -80,14 +80,14 @@ def order_of(old: Records, new: Records, rank: int, semantics: int) -> int:
 
 @uncounted
 def report(
-    kept: Kept, reported: Reported, found: Walk, slots: Ints, g: int, lane: int, step: Step, bit: int, semantics: int
+    kept: Kept, reported: Reported, found: Walk, slots: Ints, g: int, a: int, step: Step, bit: int, semantics: int
 ) -> bool:
     """Report how the answer that a walk has found differs from the last one; did an arrival of the block get a slot?
 
-    lane: the answer's run; bit: the first one of the query.
+    a: the run of the answer; bit: the first one of the query.
     """
     front, head = kept.front.records, kept.front.runs[g]["head"]
-    run, answers, n = reported.answers.runs[lane], reported.answers.records, found.result[FOUND]
+    run, answers, n = reported.answers.runs[a], reported.answers.records, found.result[FOUND]
     old, was, j = run["size"], run["head"], 0
     while j < n and n == old and answers[was + j]["serial"] == front[head + found.at[j]]["serial"]:
         if answers[was + j]["mark"] != found.rank[j]:

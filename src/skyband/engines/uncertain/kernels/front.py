@@ -1,7 +1,7 @@
 """The front of a window of uncertain tuples: its best ones in order of rank, complete down to a level.
 
 A window has its tuples in order of age; the front has copies of those at or above the level, and a sweep from the
-newest to the oldest makes it anew. A sweep that drops removes a tuple once the newer ones that rank above it are enough
+newest to the oldest rebuilds it. A sweep that drops removes a tuple once the newer ones that rank above it are enough
 by themselves: by self-maintenance that holds from then on (papers/README.md, DOM).
 """
 
@@ -87,7 +87,7 @@ def take_out(front: Arena, r: int, key: float, pos: int) -> None:
 
 @uncounted
 def cut(front: Arena, r: int, size: int, group: Records) -> None:
-    """Leave about so many tuples in the front; equal keys stay together."""
+    """Leave about `size` tuples in the front; equal keys stay together."""
     head, had = front.runs[r]["head"], front.runs[r]["size"]
     while 0 < size < had and front.records[head + size - 1]["key"] == front.records[head + size]["key"]:
         size += 1
@@ -133,7 +133,7 @@ def append(kept: Kept, batch: Batch, g: int, begin: int, end: int, slots: Ints, 
 
 @uncounted
 def sweep(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Work, loop: Records, g: int) -> None:
-    """Make the front anew in `work.front`, from a block of arrivals and the window behind it, newest first.
+    """Rebuild the front in `work.front`, from a block of arrivals and the window behind it, newest first.
 
     Tuples that are dropped leave the window; the arrivals that stay are listed in `work.staying`, the newest first.
     """
@@ -226,7 +226,7 @@ def settle(kept: Kept, batch: Batch, rules: Rules, work: Work, loop: Records, g:
 
 @uncounted
 def expired(window: Arena, g: int, low: int) -> int:
-    """How many tuples of a window have such a stamp or an older one."""
+    """How many tuples of a window have this stamp or an older one."""
     head = window.runs[g]["head"]
     begin, end = 0, window.runs[g]["size"]
     while begin < end:

@@ -15,12 +15,12 @@ from skyband.engines.uncertain.kernels.records import Floats, Records, Walk
 from skyband.kernels.compile import kernel, part, uncounted
 
 PK, PT, UK, UT = 0, 1, 2, 3  # pk-topk, pt-k, u-kranks, u-topk
-SLACK = 1 + 1e-9  # a bound must hold by so much: sums of floats differ in their last bits
+SLACK = 1 + 1e-9  # the margin of a bound: sums of floats differ in their last bits
 TINY = 1e-290  # below it floats lose their relative precision: only 0 is a bound
 PASSED, VALID, ENOUGH, FOUND = 0, 1, 2, 3  # result: tuples passed, valid ones of them, is it enough, answers
-SHARE = 16  # a prefix may be longer than necessary by one in so many
+SHARE = 16  # a prefix may be longer than necessary by 1/16
 EACH = 1 << 60  # as a share: the stop condition is tested after each tuple
-FEW = 64  # up to so many chances are compared each with each
+FEW = 64  # up to this number, chances are compared each with each
 SIMD = 16  # numbers that a processor compares at once
 WORD, WORD_SHIFT = 64, 6  # bits of a word; by shifts, since divisions would take longer than all else
 
@@ -40,8 +40,8 @@ def walk(
     k: int,
     semantics: int,
     threshold: float,
-    guess: int,  # the stop condition is not tested before so many: an earlier walk went so far
-    share: int,  # and tested again after one more in so many
+    guess: int,  # the stop condition is not tested before this place, where an earlier walk ended
+    share: int,  # the stop condition is tested each time that the prefix has grown by 1/share
     out: Walk,
 ) -> None:
     """Walk down a front until its prefix is enough, and leave the answer in `out`."""
@@ -230,7 +230,7 @@ def walk_choices(front: Records, head: int, size: int, first: int, k: int, guess
 
 @part
 def new_walk(size: int, k: int) -> Walk:
-    """For walks over at most so many tuples."""
+    """Memory for walks over at most `size` tuples."""
     K = min(k, size + 1)
     bits = size * ((K + WORD - 1) // WORD)
     return Walk(

@@ -32,7 +32,7 @@ RUN = np.dtype([("start", "i8"), ("room", "i8"), ("head", "i8"), ("size", "i8")]
 GROUP = np.dtype(
     [
         ("base", "i8"),  # the position of the oldest kept tuple; the next newer one has one more
-        ("level", "f8"),  # the front has all kept tuples with such a key or a better one; NaN: there is no front
+        ("level", "f8"),  # the front has all kept tuples with this key or a better one; NaN: there is no front
         ("target", "i8"),  # how many tuples a sweep leaves in the front
         ("since", "i8"),  # steps since the last sweep
         ("kept", "i8"),  # tuples that the last sweep has left in the window
@@ -117,7 +117,7 @@ class Reported(NamedTuple):
     free: Ints  # slots to use again
     slots: Ints  # [slots given out, free ones of them]
     changes: Records  # CHANGE
-    count: Ints  # [changes by steps without an arrival, changes]
+    written: Ints  # [changes by steps without an arrival, changes]
 
 
 class Batch(NamedTuple):
@@ -182,7 +182,7 @@ class Step(NamedTuple):
 
 @part
 def grown(arena: Arena, r: int, more: int) -> Arena:
-    """The arena with so many free places on both sides of a run."""
+    """The arena with at least `more` free places on both sides of a run."""
     return Arena(make_room(arena.records, arena.runs, r, arena.used, more), arena.runs, arena.used)
 
 

@@ -66,8 +66,8 @@ def read_again(kept: Kept, reported: Reported, rules: Rules, work: Work, loop: R
     """Read the answer of a query from the front, and report its changes."""
     at, found, Q = loop[0], work.walk, len(rules.queries)
     q = at["reading"]
-    lane, query, group = g * Q + q, rules.queries[q], kept.groups[g]
-    view, front = kept.views[lane], kept.front.records
+    a, query, group = g * Q + q, rules.queries[q], kept.groups[g]
+    view, front = kept.views[a], kept.front.records
     head, size = kept.front.runs[g]["head"], kept.front.runs[g]["size"]
     if len(found.at) < size:
         at["need"] = 2 * size
@@ -88,17 +88,17 @@ def read_again(kept: Kept, reported: Reported, rules: Rules, work: Work, loop: R
                 oldest = min(oldest, front[head + j]["stamp"])
         view["due"] = oldest + query["length"]
     if not rules.net or at["stage"] == CLOSE:
-        had = reported.answers.runs[lane]["size"]
+        had = reported.answers.runs[a]["size"]
         at["need"] = many
-        if reported.count[1] + many + had > len(reported.changes):
+        if reported.written[1] + many + had > len(reported.changes):
             at["need"] = many + had
             return CHANGES
-        if many > reported.answers.runs[lane]["room"]:
+        if many > reported.answers.runs[a]["room"]:
             return ANSWERS
         if reported.slots[0] - reported.slots[1] + many > len(reported.entered):
             return SLOTS
         step = Step(at["visit"], q, at["instant"], at["row"])
-        slotted = report(kept, reported, found, work.slots, g, lane, step, query["bit"], rules.semantics)
+        slotted = report(kept, reported, found, work.slots, g, a, step, query["bit"], rules.semantics)
         at["slotted"] |= slotted
     at["reading"] = -1
     return NOTHING
@@ -322,7 +322,7 @@ def take_groups(kept: Kept, reported: Reported, batch: Batch, rules: Rules) -> G
         g = batch.visits[at["visit"]]["group"]
         if need == SWEEP:
             most = window.runs[g]["size"] + at["arrival"] - at["block"]
-            if len(ranking.records) < 2 * most + 2:  # so many on both sides of the middle
+            if len(ranking.records) < 2 * most + 2:  # `most` on both sides of the middle
                 ranking = Arena(np.empty(2 * most + 2, TUPLE), ranking.runs, ranking.used)
             if rules.drops and len(found.at) < most:
                 found = new_walk(most, rules.k)
@@ -343,8 +343,8 @@ def take_groups(kept: Kept, reported: Reported, batch: Batch, rules: Rules) -> G
         elif need == SLOTS:
             reported = more_slots(reported, at["need"])
         elif need == CHANGES:
-            changes = reserve(changes, reported.count, at["need"])
+            changes = reserve(changes, reported.written, at["need"])
         else:
             found = new_walk(at["need"], rules.k)
         kept = Kept(window, front, kept.groups, kept.views)
-        reported = Reported(answers, reported.entered, reported.free, reported.slots, changes, reported.count)
+        reported = Reported(answers, reported.entered, reported.free, reported.slots, changes, reported.written)
