@@ -23,8 +23,8 @@ from skyband.engines.pairs.base import Pairs
 from skyband.engines.pairs.kernels.answers import read_slots
 from skyband.engines.pairs.kernels.records import GIVEN, PRODUCT, SIZE, SUM, Scoring
 from skyband.engines.pairs.kernels.scores import fill
+from skyband.engines.pairs.size_model import expected_pairs
 from skyband.engines.registry import load
-from skyband.explain.pairs import expected_pairs
 from skyband.query.expressions import Operand, parse
 from skyband.query.tuning import Tuning
 
@@ -281,7 +281,7 @@ def _engine(stream: Stream, p: Mapping[str, Any]) -> tuple[Any, Any]:
                 clocks=None,
                 total=1,
                 attributes=tuple(columns.values()),
-                told=False,
+                wants_alive=False,
                 columns=columns,
             )
         )

@@ -122,7 +122,7 @@ def _is_sound(stream: Stream, p: Mapping[str, Any], answer: Any) -> bool:
     return bool(np.allclose(answer["score"].to_numpy(), scores[: p["k"]], rtol=1e-12, atol=0))
 
 
-def _monitor(p: Mapping[str, Any], more: Mapping[str, Any], emit: str = "arrival") -> sb.Monitor:
+def _monitor(p: Mapping[str, Any], more: Mapping[str, Any], emit: Any = "arrival") -> sb.Monitor:
     names = [f"p{number + 1}" for number in range(p["parts"])]
     query = sb.TopKIncomplete(p["k"], names, sb.Last(p["n"]), algorithm=p["algorithm"], **more)
     return sb.Monitor(query, id="id", emit=emit)

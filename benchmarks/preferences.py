@@ -146,10 +146,10 @@ def _objects(monitor: Any) -> float:
 def _space(monitor: Any, p: Mapping[str, Any], valid: int) -> dict[str, float]:
     """Bytes of everything, each adapter once, and of the index: shares of 2.5 times the attributes and the answers."""
     stats = monitor.stats()["queries"]
-    firsts = [next(iter(adapter.queries)) for adapter in monitor.state.standing()]
+    firsts = [next(iter(adapter.queries)) for adapter in monitor._loop.state.standing()]
     raw, answers = valid * p["d"] * 8, p["queries"] * min(p["k"], valid) * ANSWER_BYTES
     whole = float(sum(stats[name]["bytes"] for name in firsts))
-    stores = [store for adapter in monitor.state.standing() for store in getattr(adapter.engine, "stores", ())]
+    stores = [store for adapter in monitor._loop.state.standing() for store in getattr(adapter.engine, "stores", ())]
     index = float(sum(getattr(store, name).nbytes for store in stores for name in INDEX))
     limit = 2.5 * raw + answers
     shares = {"index_bytes": index, "index_share": index / limit} if stores else {}
@@ -159,7 +159,7 @@ def _space(monitor: Any, p: Mapping[str, Any], valid: int) -> dict[str, float]:
 def _work(monitor: Any) -> dict[str, int]:
     """What engines that keep the window have counted: scored, visited, searches."""
     total: dict[str, int] = {}
-    for adapter in monitor.state.standing():
+    for adapter in monitor._loop.state.standing():
         for name, count in adapter.engine.work.items() if hasattr(adapter.engine, "stores") else ():
             total[name] = total.get(name, 0) + count
     return total

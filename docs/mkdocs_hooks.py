@@ -1,4 +1,4 @@
-"""What `mkdocs.yml` needs besides: figures of benchmarks stand outside of docs/, where pages link to them."""
+"""Hooks of `mkdocs.yml`: add the figures of benchmarks, which pages link to but which are outside docs/."""
 
 from pathlib import Path
 from typing import Any

@@ -2,7 +2,7 @@
 
     python examples/flights.py [picture.png]
 
-The same query as in one process, over a DataFrame; a streaming DataFrame gives the same rows.
+Run the same query as in one process over a DataFrame. A streaming DataFrame gives the same rows.
 """
 
 import sys
@@ -35,7 +35,7 @@ def main(picture: str = "flights.png") -> None:
         pq.write_table(week, Path(folder) / "week.parquet")
         rows = spark.read.parquet(folder)
         changes = sbs.monitor(rows, top, id="flight", time="time", order=["time", "carrier", "flight"]).toArrow()
-    changes = changes.sort_by([("time", "ascending"), ("diff", "descending")])  # of one moment all who enter first
+    changes = changes.sort_by([("time", "ascending"), ("diff", "descending")])  # within a moment, entering first
     print(f"{week.num_rows:,} flights, {changes.num_rows:,} changes")
 
     figure, axes = plt.subplots(3, 1, figsize=(9, 6), dpi=80, sharex=True, sharey=True)
@@ -51,7 +51,7 @@ def main(picture: str = "flights.png") -> None:
 
 
 def _bounds(changes: Any) -> tuple[list[Any], list[float], list[float]]:
-    """At each moment the largest and the smallest delay of the answer, from the changes alone."""
+    """Compute the largest and the smallest delay of the answer at each moment, from the changes alone."""
     answer: list[float] = []
     bounds: dict[Any, tuple[float, float]] = {}
     for time, score, diff in zip(*(changes[name].to_pylist() for name in ("time", "score", "diff")), strict=True):
@@ -60,7 +60,7 @@ def _bounds(changes: Any) -> tuple[list[Any], list[float], list[float]]:
         else:
             answer.remove(score)
         if answer:
-            bounds[time] = answer[-1], answer[0]  # the last of a moment stays
+            bounds[time] = answer[-1], answer[0]  # overwritten until the moment's last change
     most, least = zip(*bounds.values(), strict=True)
     return list(bounds), list(most), list(least)
 

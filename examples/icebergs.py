@@ -1,9 +1,9 @@
-"""Four honest meanings of 'the ten icebergs that have drifted longest', among sightings that may be wrong.
+"""Four semantics of 'the ten icebergs that have drifted longest', among sightings that may be wrong.
 
     python examples/icebergs.py [picture.png]
 
-Sightings of the International Ice Patrol, season 2021, over the last 30 days, by days since the first sighting. How
-sure a sighting is depends on its method: radar and eyes .8, a satellite far away .3 (jin2008, section 6).
+Sightings of the International Ice Patrol, season 2021, over the last 30 days, ranked by days since the first sighting.
+The probability of a sighting depends on its method: radar and visual .8, a distant satellite .3 (jin2008, section 6).
 """
 
 import sys
@@ -23,9 +23,9 @@ from skyband import datasets
 FROM, TO = datetime(2021, 3, 1), datetime(2021, 7, 1)
 MEANINGS = {
     "pk-topk": "pk-topk: the ten most likely to be among the first ten",
-    "pt-k": "pt-k: all that are so with more than 0.5",
-    "u-kranks": "u-kranks: the likeliest of each rank",
-    "u-topk": "u-topk: the likeliest ten together",
+    "pt-k": "pt-k: all that are so with a probability above 0.5",
+    "u-kranks": "u-kranks: the most likely of each rank",
+    "u-topk": "u-topk: the most likely ten together",
 }
 
 
@@ -60,22 +60,22 @@ def main(picture: str = "icebergs.png") -> None:
     for panel in axes[:, 0]:
         panel.set_ylabel("days since the first sighting")
     figure.colorbar(lines, ax=axes, shrink=0.6, label="probability when it entered")
-    figure.suptitle("Icebergs of season 2021: who is in the 'top ten' of the last 30 days, and from when to when")
+    figure.suptitle("Icebergs of season 2021: sightings in the 'top ten' of the last 30 days, and when")
     figure.savefig(picture)
 
 
 def _stays(changes: Any, query: str) -> list[tuple[float, float, float, float]]:
-    """From when to when each sighting was in the answer, its score, and how probable it was as it entered."""
+    """Intervals in which each sighting was in the answer, with its score and its probability when it entered."""
     inside: dict[tuple[int, int | None], tuple[datetime, float]] = {}
     stays = []
     for row in changes.to_pylist():
         if row["query"] != query:
             continue
-        who = (row["id"], row["rank"])
+        place = (row["id"], row["rank"])
         if row["diff"] > 0:
-            inside[who] = row["time"], row["probability"]
+            inside[place] = row["time"], row["probability"]
         else:
-            began, p = inside.pop(who)
+            began, p = inside.pop(place)
             stays.append((date2num(began), date2num(row["time"]), row["score"], p))
     return stays
 

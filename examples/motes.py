@@ -1,10 +1,11 @@
-"""Which motes stand close and disagree most, over the last ten minutes?
+"""Pairs of motes that are close together and disagree most, over the last ten minutes.
 
     SKYBAND_DATA=... python examples/motes.py [picture.png]
 
-52 motes on the floor of the Intel Research Lab in Berkeley (2004), a reading each about every 31 s. A pair of readings
-is scored by how many degrees they differ for each metre between their motes (and three more, so that neighbours are not
-all); the five best pairs of the last ten minutes, all day long. Lines on the floor plan are pairs that were among them.
+52 motes on the floor of the Intel Research Lab in Berkeley (2004) each send a reading about every 31 s. The score of a
+pair of readings is their difference in degrees per metre between the motes (plus three metres, so that neighbours do
+not always win). The query keeps the five best pairs of the last ten minutes. Lines on the floor plan are pairs that
+were among them.
 """
 
 import sys
@@ -36,13 +37,13 @@ def main(picture: str = "motes.png", rows: str | int = ROWS) -> None:
     )
     monitor = sb.Monitor(pairs, id="moteid", time="time", keep="temperature", emit="batch")
     pieces = [monitor.push(readings.slice(start, 5_000)) for start in range(0, readings.num_rows, 5_000)]
-    told = pa.concat_tables(pieces).filter(pc.field("diff") > 0)
+    entered = pa.concat_tables(pieces).filter(pc.field("diff") > 0)
     stats = monitor.stats()["queries"]["q0"]
     print(f"{readings.num_rows:,} readings; {stats['objects']:,} objects and {stats['pairs']:,} pairs are kept")
 
     met: dict[tuple[int, int], list[float]] = defaultdict(list)
     columns = ("id_a", "id_b", "temperature_a", "temperature_b")
-    for a, b, warm, cold in zip(*(told[name].to_pylist() for name in columns), strict=True):
+    for a, b, warm, cold in zip(*(entered[name].to_pylist() for name in columns), strict=True):
         met[min(a, b), max(a, b)].append(abs(warm - cold))
     often = sorted(met, key=lambda pair: -len(met[pair]))
     for a, b in often[:3]:

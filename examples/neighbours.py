@@ -1,9 +1,9 @@
-"""Which three power readings of the last 6 hours look most like a station whose batteries are empty?
+"""The three power readings of the last 6 hours that look most like a station with empty batteries.
 
     SKYBAND_DATA=... python examples/neighbours.py [picture.png]
 
 23 stations of the LUCE deployment (EPFL, winter 2006/07), 669,084 readings. The fault is a point in the plane of two
-voltages; every change of its three nearest neighbours is told, and a station that enters is an alarm.
+voltages. Every change of its three nearest neighbours is reported, and a station that enters is an alarm.
 """
 
 import sys

@@ -1,9 +1,9 @@
-"""A thousand travellers, each with weights of their own: whose flights of the last day are best for whom?
+"""The best flights of the last day for each of a thousand travellers with their own weights.
 
     python examples/preferences.py [picture.png]
 
-Each weighs a short time in the air, a small delay and a long distance differently. One Monitor holds all thousand
-questions over one window, and tells every change of every answer.
+Each traveller weighs a short time in the air, a small delay and a long distance differently. One Monitor answers all
+thousand queries over one window, and reports every change of every answer.
 """
 
 import sys
@@ -35,11 +35,11 @@ def main(picture: str = "preferences.png") -> None:
         for i, (delay, air, far) in enumerate(weights)
     }
     monitor = sb.Monitor(wishes, time="time", keep=["dest", "carrier"], emit="batch")
-    told = 0
+    changes = 0
     for start in range(0, flights.num_rows, 2_000):
-        told += monitor.push(flights.slice(start, 2_000)).num_rows
+        changes += monitor.push(flights.slice(start, 2_000)).num_rows
     best = pa.concat_tables([monitor.answer(name).slice(0, 1) for name in wishes])
-    print(f"{flights.num_rows:,} flights, {USERS:,} users, {told:,} net changes")
+    print(f"{flights.num_rows:,} flights, {USERS:,} users, {changes:,} net changes")
     destinations, counts = np.unique(best["dest"].to_numpy(zero_copy_only=False), return_counts=True)
     order = np.argsort(-counts)
     for dest, count in zip(destinations[order], counts[order], strict=True):

@@ -1,8 +1,8 @@
 """Smog in Beijing: the five worst days of the last quarter, over twelve stations that report with gaps.
 
-A day's score is the mean of its PM2.5 at all stations. Stations do not report together: each sends the mean of its day
-when the day is over and up to two days later, and often not at all. The question is answered at once from what is known
-(a station that has not reported counts as 0), as rows come in.
+The score of a day is the mean of its PM2.5 at all stations. Stations do not report together: each sends the mean of its
+day when the day is over or up to two days later, and often not at all. The query is answered at once from what is known
+(a station that has not reported counts as 0), as rows arrive.
 
     SKYBAND_DATA=... python examples/smog.py [picture.png]
 """
@@ -30,7 +30,7 @@ def reports(seed: int = 0) -> Any:
     first, known = day.min(), ~np.isnan(dust)
     cell = which[known] * 10_000 + day[known] - first
     sums, hours = np.bincount(cell, dust[known]), np.bincount(cell)
-    there = np.flatnonzero(hours >= 12)  # of a day with fewer hours nothing is said
+    there = np.flatnonzero(hours >= 12)  # days with fewer hours are not reported
     days = there % 10_000 + first
     came = (days + 1) * 24 + np.random.default_rng(seed).exponential(12, len(there)).clip(max=48)
     order = np.argsort(came)
@@ -60,7 +60,7 @@ def main(picture: str | None = None) -> None:
 
 
 def draw(rows: Any, changes: Any, stations: list[str], picture: str) -> None:
-    """When days entered and left the answer, above how many stations had reported each day."""
+    """Plot when days entered and left the answer, above the number of stations that reported each day."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -70,7 +70,7 @@ def draw(rows: Any, changes: Any, stations: list[str], picture: str) -> None:
     days, place = np.unique(rows["day"].to_numpy(), return_inverse=True)
     dust = dict(zip(days.tolist(), np.bincount(place, rows["value"].to_numpy()) / len(stations), strict=True))
     since, end = {}, max(rows["arrived"].to_pylist())
-    spans = []  # of a day: from when to when it was among the worst
+    spans = []  # of a day: the time in which it was among the worst
     for change in changes.select(["id", "time", "diff"]).to_pylist():
         if change["diff"] > 0:
             since[change["id"]] = change["time"]

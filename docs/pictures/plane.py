@@ -12,7 +12,7 @@ import numpy as np
 import skyband as sb
 
 N, K, SEEN = 400, 5, 520
-INK, QUIET, BAND, TOP = "#1b2733", "#c3ccd4", "#e08a1e", "#1668b8"
+INK, MUTED, BAND, TOP = "#1b2733", "#c3ccd4", "#e08a1e", "#1668b8"
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
     figure, axes = plt.subplots(figsize=(10, 4.2), dpi=140)
     axes.axvspan(SEEN - N, SEEN, color="#eef3f8", zorder=0)
     band, gone = np.setdiff1d(kept, answer), np.setdiff1d(np.arange(SEEN), kept)
-    axes.scatter(gone, scores[gone], s=9, color=QUIET, label=f"forgotten ({N - len(kept)} of the window's {N})")
+    axes.scatter(gone, scores[gone], s=9, color=MUTED, label=f"forgotten ({N - len(kept)} of the window's {N})")
     axes.scatter(band, scores[band], s=30, color=BAND, label=f"skyband: may still become an answer ({len(band)})")
     axes.scatter(answer, scores[answer], s=70, color=TOP, zorder=3, label=f"the answer now: the best {K}")
     axes.annotate(f"the last {N} arrivals", ((SEEN - N) + 4, 1.04), color=INK, va="center")

@@ -11,8 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import skyband as sb
+from skyband.query.algorithms import names as known
 from skyband.query.kinds import Query
-from skyband.query.validation import ALGORITHMS, RESERVED
+from skyband.query.validation import RESERVED
 
 COMMON = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
@@ -60,7 +61,7 @@ largest = st.sampled_from([None, True, False])
 
 
 def algorithms(kind: str) -> st.SearchStrategy[str]:
-    return st.sampled_from(["auto", "AUTO", *ALGORITHMS[kind], *map(str.lower, ALGORITHMS[kind])])
+    return st.sampled_from(["auto", "AUTO", *known(kind), *map(str.lower, known(kind))])
 
 
 ks = st.integers(1, 2**31 - 1)

@@ -98,10 +98,10 @@ def test_what_leaves_in_an_early_slice_is_told_at_the_end_even_after_a_sweep() -
     assert monitor.push(scene.table([row(i="first", x=5.0, z="u"), row(i="second", x=4.0, z="v")])).num_rows == 3
     falling = [row(i=str(i), x=-float(i), z="w") for i in range(2998)]
     assert monitor.push(scene.table(falling), more=True).num_rows == 0
-    assert len(monitor.state.adapters["q"].kept_columns) == 3000
+    assert len(monitor._loop.state.adapters["q"].kept_columns) == 3000
     best = [row(i="third", x=3.0), row(i="fourth", x=2.0)]
     assert monitor.push(scene.table(best), more=True).num_rows == 0
-    assert len(monitor.state.adapters["q"].kept_columns) < 10
+    assert len(monitor._loop.state.adapters["q"].kept_columns) < 10
     told = monitor.push({}).to_pylist()
     left = [(change["query"], change["id"], change["z"], change["at"]) for change in told if change["diff"] < 0]
     assert sorted(left) == [("q", "first", "u", 3001), ("q", "second", "v", 3001), ("r", "first", "u", 3001)]

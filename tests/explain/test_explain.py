@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 import skyband as sb
-from skyband.engines import registry
 from skyband.engines.topk import buffered
+from skyband.engines.topk.size_model import BUFFER
 from skyband.explain import explain, spark_load
 from skyband.explain.spark_load import Load
-from skyband.explain.topk import BUFFER, MODELS
 
 
 def harmonic(n: int) -> float:
@@ -167,10 +166,6 @@ def test_auto_and_by_name() -> None:
     assert "by name" in explain(sb.TopK(1, "x", sb.Last(9), algorithm="sa")).why[0]
 
 
-def test_every_engine_has_a_model() -> None:
-    assert set(registry._ENGINES["TopK"]) == set(MODELS)
-
-
 def test_auto_explains_the_block() -> None:
     found = explain(sb.TopK(3, sb.Nearest({"x": 1}), sb.Last(9)))
     assert "3 better ones before it and 3 after it" in " ".join(found.why)
@@ -252,7 +247,7 @@ def test_objects_and_filters_are_those_of_a_run(algorithm: str) -> None:
     rng = np.random.default_rng(7)
     monitor.push({"x": rng.random(3000)})
     kept, sifted = [], []
-    engine: Any = monitor.state.standing()[0].engine
+    engine: Any = monitor._loop.state.standing()[0].engine
     for _ in range(300):
         monitor.push({"x": rng.random(211)})
         stats = monitor.stats()["queries"]["q0"]

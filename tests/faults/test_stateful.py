@@ -35,7 +35,7 @@ class Machine(RuleBasedStateMachine):
     kind = ""
 
     @initialize(emit=st.sampled_from(["arrival", "batch"]))
-    def begin(self, emit: str) -> None:
+    def begin(self, emit: Any) -> None:
         if self.kind == "deleted":
             queries: dict[str, Any] = dict(DELETED)
             options: dict[str, Any] = {"id": "i", "time": "t"}

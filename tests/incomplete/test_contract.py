@@ -188,7 +188,7 @@ def play(scene: Parts) -> Monitor:
         stats = monitor.stats()
         assert (stats["arrivals"], stats["late"]) == (oracle.arrivals, oracle.late), where
         assert sum(stats["rejected"].values()) == oracle.rejected.total(), where
-        monitor.check()
+        monitor._loop.check()
         asked: dict[str, Any] = dict(oracle.queries)
         for name, standing in asked.items():
             same_rows(cells(monitor.answer(name)), oracle.answer(name), f"{where}, answer of {name}")
@@ -209,7 +209,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @st.composite
-def streams(draw: Draw, algorithm: str, repeat: str | None = None, *, counted: bool = False) -> Parts:
+def streams(draw: Draw, algorithm: str, repeat: Any = None, *, counted: bool = False) -> Parts:
     """One question over one longer stream in order, where many are dominated."""
     rows = draw(
         st.lists(
@@ -258,7 +258,7 @@ def test_who_is_not_dominated_is_kept(data: Any) -> None:
             kept = []
             for monitor in (lazy, exact):
                 monitor.push(scene.table(event.rows))
-                (adapter,) = monitor.state.adapters.values()
+                (adapter,) = monitor._loop.state.adapters.values()
                 kept.append(set(cast("Any", adapter.engine).serials()[0].tolist()))
             assert kept[1] <= kept[0]
 
@@ -316,7 +316,7 @@ def test_a_front_is_filled_anew(algorithm: str, window: Last) -> None:
     """Each object is worse than all before it: the best few leave one after another, and others are to be found."""
     query = TopKIncomplete(1, ["a", "b"], window, algorithm=algorithm)
     monitor = play(_scene(query, [(f"{n}", "a", 1 - n / 200, n) for n in range(110)], 37))
-    engine: Any = monitor.state.adapters["p"].engine
+    engine: Any = monitor._loop.state.adapters["p"].engine
     assert engine.facts[REFILLED if algorithm == "SWEEP" else pieces.REFILLED] > 0 or algorithm == "SLA"
 
 
@@ -379,9 +379,9 @@ def test_eaa_keeps_exactly_the_k_dominance_set(data: Any) -> None:
         if isinstance(event, Push):
             monitor.push(scene.table(event.rows))
             oracle.push(event.rows)
-    standing = oracle._standing["q0"]
-    (group,) = standing.groups.values()
-    valid = standing.valid(group.arrivals, oracle.clock)
+    stream = oracle._streams["q0"]
+    (group,) = stream.groups.values()
+    valid = stream.valid(group.arrivals, oracle.clock)
     instances = []
     for row in valid:
         own = [o for o in valid if o.id == row.id and o.age >= row.age]
@@ -395,7 +395,7 @@ def test_eaa_keeps_exactly_the_k_dominance_set(data: Any) -> None:
         rivals = {o.id for o, current, _ in instances if o.age[0] >= stamp and o.id != row.id and current > best}
         if len(rivals) < query.k:
             wanted.add(row.number)
-    adapter = monitor.state.adapters["q0"]
+    adapter = monitor._loop.state.adapters["q0"]
     engine: Any = adapter.engine
     places, _ = engine._places(np.array([0]))
     listed = engine.counters["listed"][places] == 1
@@ -417,7 +417,7 @@ def _streamed(query: TopKIncomplete, rows: Any, cut: int, *, store: bool = False
     for begin in range(0, rows.num_rows, cut):
         told = monitor.push(rows.slice(begin, cut)).to_pylist()
         before = monitor.told  # type: ignore[attr-defined]
-        monitor.check()
+        monitor._loop.check()
         if store:
             monitor = Monitor.restore(monitor.snapshot())
         monitor.told = before + told  # type: ignore[attr-defined]
@@ -426,7 +426,7 @@ def _streamed(query: TopKIncomplete, rows: Any, cut: int, *, store: bool = False
 
 @pytest.mark.parametrize("repeat", [None, "last", "max", "sum"])
 @pytest.mark.parametrize("algorithm", ["APPROX", "BUDGET"])
-def test_approximations_do_not_depend_on_cuts(algorithm: str, repeat: str | None) -> None:
+def test_approximations_do_not_depend_on_cuts(algorithm: str, repeat: Any) -> None:
     rows = appearances(700, seed=3, parts=3, window=30)
     if repeat is not None:  # every id comes four times as often
         rows = rows.set_column(0, "id", pa.array(np.asarray(rows["id"]) // 4))
@@ -461,14 +461,14 @@ def test_approximations_tell_their_precision() -> None:
 
 
 @pytest.mark.parametrize("repeat", [None, "sum"])
-def test_a_budget_bounds_what_is_kept(repeat: str | None) -> None:
+def test_a_budget_bounds_what_is_kept(repeat: Any) -> None:
     rows = appearances(400 if KILL else 1000, seed=1, parts=3, window=40)
     query = TopKIncomplete(3, ["p1", "p2", "p3"], Last(1000), repeat=repeat, algorithm="BUDGET", budget=20)
     monitor = Monitor(query, id="id")
     for begin in range(0, rows.num_rows, 30):
         monitor.push(rows.slice(begin, 30))
         assert monitor.stats()["queries"]["q0"]["objects"] <= 21
-        engine: Any = monitor.state.adapters["q0"].engine
+        engine: Any = monitor._loop.state.adapters["q0"].engine
         assert engine.kept.sum() <= 3 * 21
 
 

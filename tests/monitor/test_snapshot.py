@@ -178,7 +178,7 @@ def test_at_every_stage_of_life(stage: str) -> None:
     assert counts(restored) == counts(monitor)
     assert restored.snapshot() == monitor.snapshot()
     for one in (monitor, restored):
-        one.check()
+        one._loop.check()
     assert restored.push(batch).equals(monitor.push(batch))
     later = datetime(1970, 1, 1, 0, 0, 6)
     assert restored.advance(later).equals(monitor.advance(later))

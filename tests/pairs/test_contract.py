@@ -180,7 +180,7 @@ def play(scene: Scene) -> Monitor:
         assert (stats["arrivals"], stats["late"]) == (oracle.arrivals, oracle.late), where
         scoreless = "pair without a score"
         assert stats["rejected"].get(scoreless, 0) == oracle.rejected[scoreless], where
-        for adapter in monitor.state.standing():
+        for adapter in monitor._loop.state.standing():
             adapter.check()
         for name, standing in oracle.queries.items():
             same_answers(monitor, oracle, name, standing, place, where)

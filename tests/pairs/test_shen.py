@@ -15,7 +15,7 @@ from skyband.engines.contract import Spec
 from skyband.engines.pairs.base import Pairs
 from skyband.engines.pairs.kernels.records import CHUNK, PAIR, STAIRS, SUM, Scoring
 from skyband.engines.pairs.scase import SCASE
-from skyband.explain.pairs import expected_pairs
+from skyband.engines.pairs.size_model import expected_pairs
 from skyband.oracle import Oracle
 from skyband.query.tuning import Tuning
 
@@ -122,7 +122,7 @@ def pushed(monitor: sb.Monitor, data: dict[str, Any], sizes: tuple[int, ...] = (
         end = begin + sizes[turn % len(sizes)]
         told.update(map(str, monitor.push({name: column[begin:end] for name, column in data.items()}).to_pylist()))
         begin, turn = end, turn + 1
-        monitor.check()
+        monitor._loop.check()
     return told
 
 
@@ -163,7 +163,7 @@ def test_short_steps_tell_what_brute_force_does(algorithm: str, by: Any, largest
     for begin in range(0, 160, 10):
         end = begin + 10
         monitor.push({name: column[begin:end] for name, column in data.items()})
-        monitor.check()  # whoever is not kept has k dominators
+        monitor._loop.check()  # whoever is not kept has k dominators
         got = monitor.answer().to_pydict()
         best = best_of(data, max(0, end - n), end, k, by, largest)
         assert list(zip(got["id_a"], got["id_b"], strict=True)) == best
@@ -204,7 +204,7 @@ def test_short_steps_with_late_rows(algorithm: str, by: Any) -> None:
         batch = rows[begin : begin + 12]
         told, expected = monitor.push(pa.Table.from_pylist(batch)).to_pylist(), oracle.push(batch)
         assert Counter(map(str, told)) == Counter(map(str, expected))
-        monitor.check()
+        monitor._loop.check()
         if begin % 36 == 0:
             monitor = sb.Monitor.restore(monitor.snapshot())
 
@@ -229,7 +229,7 @@ def test_two_thousand_queries_share_one_skyband() -> None:
     rng = np.random.default_rng(1)
     asked = {f"q{i}": (int(rng.integers(1, 9)), int(rng.integers(1, 61))) for i in range(2000)}
     monitor = sb.Monitor({name: sb.TopKPairs(k, S1, sb.Last(n)) for name, (k, n) in asked.items()})
-    assert len(monitor.state.standing()) == 1
+    assert len(monitor._loop.state.standing()) == 1
     data = stream("ties", 130, seed=2)
     told = monitor.push(data)
     for name in ("q0", "q77", "q1999"):
@@ -238,7 +238,7 @@ def test_two_thousand_queries_share_one_skyband() -> None:
         assert sorted(map(str, mine.to_pylist())) == sorted(map(str, alone.push(data).to_pylist()))
         assert monitor.answer(name).equals(alone.answer())
         monitor.drop(name)
-    monitor.check()
+    monitor._loop.check()
 
 
 def test_a_million_places_are_enough() -> None:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from engines.streams import Clockwork, Row, cells, same_rows
 from skyband import Global, Last, Linear, Monitor, TopK, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.engines.registry import _ENGINES
+from skyband.monitor.loop import Loop
+from skyband.query.algorithms import names
 from skyband.query.kinds import Query
 from skyband.spark.mappers import in_order
 from skyband.tables.input import Batch
@@ -49,7 +50,7 @@ def apart(a: Any, b: Any) -> Any:
 
 def menu(kind: str) -> list[str]:
     """What is built of a kind, and exact."""
-    return [name for name in _ENGINES[kind] if name not in ("APPROX", "BUDGET")]
+    return names(kind, lambda row: row.exact or kind != "TopKIncomplete")
 
 
 # ----------------------------------------------------------------------------- strategies
@@ -179,7 +180,7 @@ def begin(stream: Stream, **more: Any) -> tuple[Shards, Monitor]:
 def push(monitor: Monitor, trigger: Sequence[Any]) -> Any:
     """The rows of a trigger in order; then time is as late as the latest row that no row by itself rejects."""
     table = in_order(pa.concat_tables(trigger), ORDER)
-    examiner = Monitor(monitor.queries, **dataclasses.asdict(monitor.state.options))
+    examiner = Loop.of(monitor.queries, **dataclasses.asdict(monitor._loop.state.options))
     accepted = table.filter(pa.array(examiner.examine(Batch(table)).accepted)).column("t")
     latest = accepted.sort()[-1] if len(accepted := accepted.combine_chunks()) else None
     return monitor.push(table, to=latest)
@@ -203,7 +204,7 @@ def play(stream: Stream, data: st.DataObject, **more: Any) -> Shards:
         for name in stream.queries.keys() - shards.plan.blocked.keys():
             same(shards.answer(name), cells(monitor.answer(name)), f"trigger {number}, answer of {name}")
         for one in shards.monitors() if not shards.plan.blocked else ():
-            one.check()
+            one._loop.check()
         if data.draw(st.booleans()):
             shards.restart()
     return shards

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.streams import Row, Spec, cells, examples, net, same_rows
+from engines.streams import Row, TopKQuery, cells, examples, net, same_rows
 from skyband import Above, Last, Linear, Monitor, Nearest, TopK, UntilDeleted
 from skyband.errors import StateError
 from skyband.spark import mappers as packing
@@ -51,7 +51,7 @@ def told(changes: list[Row]) -> list[str]:
 
 @dataclass(frozen=True)
 class Stream:
-    queries: dict[str, Spec]
+    queries: dict[str, TopKQuery]
     options: dict[str, Any]
     order: tuple[str, ...]
     shards: int
@@ -69,9 +69,9 @@ _OPS = ["insert", "insert", "update", "Insert", "delete", "delete", "DELETE", "u
 
 
 @st.composite
-def queries(draw: Draw) -> dict[str, Spec]:
+def queries(draw: Draw) -> dict[str, TopKQuery]:
     """At least one over UntilDeleted(); others beside it have windows."""
-    asked: dict[str, Spec] = {}
+    asked: dict[str, TopKQuery] = {}
     for name in ("a", "b", "c")[: draw(st.integers(1, 3))]:
         more: dict[str, Any] = {
             "where": draw(st.sampled_from([None, None, "y > 0", "x < 2.5"])),
@@ -121,7 +121,7 @@ def streams(
         time = None if odd == 1 and y == 0 else max(0, clock - late)
         row = {"n": n, "t": time, "op": op, "i": i, "x": x, "y": y, "g": g, "h": h, "z": "uvw"[n % 3]}
         triggers[-1][part].append(row)
-    options = {
+    options: dict[str, Any] = {
         "id": "i",
         "time": "t",
         "op": "op",
@@ -155,19 +155,19 @@ def test_inserts_updates_and_deletions(stream: Stream, data: st.DataObject) -> N
         for name in stream.queries:
             same_rows(shards.answer(name), cells(monitor.answer(name)), f"trigger {number}, answer of {name}")
         for one in shards.monitors():
-            one.check()
+            one._loop.check()
         if data.draw(st.booleans()):
             shards.restart()
 
 
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
-def test_a_trigger_in_slices(emit: str) -> None:
+def test_a_trigger_in_slices(emit: Any) -> None:
     """The last step of a group is a deletion, and rows of other groups come in later slices: its time is told."""
-    query: dict[str, Spec] = {
+    query: dict[str, TopKQuery] = {
         "a": TopK(1, by="x", window=ALIVE, per="g"),
         "b": Above(0.5, by="x", window=ALIVE, per="g"),
     }
-    options = {"id": "i", "time": "t", "op": "op", "emit": emit}
+    options: dict[str, Any] = {"id": "i", "time": "t", "op": "op", "emit": emit}
     shards, monitor = Shards(query, options, 1, order=("t", "n"), sizes=Sizes(slice=1)), Monitor(query, **options)
     for trigger in (
         [rows((0, "insert", "p", 1.0, 1), (1, "insert", "q", 2.0, 1), (2, "insert", "q", 3.0, 2))],
@@ -209,7 +209,7 @@ def test_an_id_is_deleted_in_the_group_of_the_row() -> None:
 @pytest.mark.parametrize("per", ["g", None])
 def test_deletions_are_no_arrivals_and_unknown_ids_are_counted(per: Any) -> None:
     query = {"q": TopK(2, by="x", window=ALIVE, per=per)}
-    options = {"id": "i", "time": "t", "op": "op"}
+    options: dict[str, Any] = {"id": "i", "time": "t", "op": "op"}
     shards, monitor = Shards(query, options, 3), Monitor(query, **options)
     for made in (
         [(n, "insert", f"i{n}", 1.0, n % 5) for n in range(20)],
@@ -238,13 +238,13 @@ def test_queries_resume_start_empty_and_are_discarded(shards: int, per: Any) -> 
     """A new one knows no earlier object, so that it cannot delete one."""
     rng = np.random.default_rng(3)
     first = TopK(3, by="x", window=ALIVE, per=per)
-    old: dict[str, Spec] = {"stays": first, "goes": Above(2.0, by="x", window=ALIVE, per=per)}
-    new: dict[str, Spec] = {
+    old: dict[str, TopKQuery] = {"stays": first, "goes": Above(2.0, by="x", window=ALIVE, per=per)}
+    new: dict[str, TopKQuery] = {
         "comes": TopK(2, by="x + y", window=ALIVE, per=per),
         "stays": first,
         "above": Above(1.0, by="x", window=Last(span=9), per=per),
     }
-    options = {"id": "i", "time": "t", "op": "op"}
+    options: dict[str, Any] = {"id": "i", "time": "t", "op": "op"}
     pipeline = Shards(old, options, shards, order=("n",), sizes=Sizes(cell=300))
     monitor = Monitor(old, **options)
     ops = ["insert", "insert", "update", "delete"]
@@ -308,14 +308,14 @@ def weighted(number: int, window: Any, **more: Any) -> TopK:
 def test_queries_that_look_at_one_window(window: Any, per: Any, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mapper takes one for all; where a number is too large for some, their windows part, also in other cells."""
     monkeypatch.setattr(packing, "_FEW", few)
-    queries: dict[str, Spec] = {f"q{i}": weighted(i, window, per=per) for i in range(4)}
+    queries: dict[str, TopKQuery] = {f"q{i}": weighted(i, window, per=per) for i in range(4)}
     queries |= {"above": Above(3.5, by=Linear({"x": 1, "y": 1}), window=window, per=per, where="y < 5")}
     queries |= {"alive": Above(3.5, by=Linear({"x": 1, "y": 1}), window=ALIVE, per=per)}
-    options = {"id": "i", "time": "t", "op": "op"}
+    options: dict[str, Any] = {"id": "i", "time": "t", "op": "op"}
     pipeline, monitor = Shards(queries, options, 2, sizes=Sizes(cell=60)), Monitor(queries, **options)
     others = ["q1", "q2", "q3", "above", *(["alive"] if window == ALIVE else [])]
     pruned = few > 0 and window.timed
-    assert packing.Packer(pipeline.plan).crowds == ({} if pruned else {"q0": others})
+    assert packing.Packer(pipeline.plan).represented == ({} if pruned else {"q0": others})
     rng = np.random.default_rng(2)
     ops = ["insert", "insert", "insert", "delete"]
     for number in range(6):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,9 @@ from hypothesis import strategies as st
 
 from engines.streams import Push, Replace, Restore, Scene, Taste, check, cuts, examples, joined, play, row, scenes
 from skyband import Above, Last, Linear, Monitor, Product, Quadratic, TopK
-from skyband.engines.registry import _ENGINES
+from skyband.query.algorithms import names
 
-ALGORITHMS = [*_ENGINES["Above"], "auto"]
+ALGORITHMS = [*names("Above"), "auto"]
 BOUNDED = (
     "x",
     "x + y",
@@ -69,7 +70,7 @@ def test_restored_between_any_two_events(algorithm: str, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
-def test_comes_and_goes_in_one_batch(emit: str) -> None:
+def test_comes_and_goes_in_one_batch(emit: Any) -> None:
     """X         3  0  2 | 1  4  0
     valid     |-----|   |-----|      n = 2
     above 1   3  3  2 | 2  4  4      with emit="batch" 3 is never told, and 2 leaves before 4 enters
@@ -89,7 +90,7 @@ def test_a_lower_threshold_starts_anew_and_a_higher_one_goes_on() -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
-def test_long_streams_say_what_a_large_top_k_says(algorithm: str, emit: str) -> None:
+def test_long_streams_say_what_a_large_top_k_says(algorithm: str, emit: Any) -> None:
     """All above a threshold are the best of a TopK whose k is the window, as far as they are above it."""
     rng = np.random.default_rng(6)
     size, span = 3000, 300

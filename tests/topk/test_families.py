@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from engines.streams import KILL, check, cuts, joined
 from skyband import Last, Linear, Monitor, Nearest, TopK
-from skyband.engines.registry import _ENGINES, has_family
 from skyband.engines.topk.kernels.query_index import FOUND, edges, lay_grid, match
+from skyband.query.algorithms import names
 
-FAMILIES = [name for name in _ENGINES["TopK"] if has_family(name)]
+FAMILIES = names("TopK", lambda row: row.family is not None)
 ROWS = 1500 if KILL else 3000
 
 
@@ -31,6 +31,7 @@ def scorings(form: str, d: int, count: int, rng: np.random.Generator) -> list[An
     points = np.round(rng.random((count, d)), 4)
     if form == "linear":
         return [Linear(dict(zip(columns, (2 * point - 1).tolist(), strict=True))) for point in points]
+    metric: Any
     metric, _, weighted = form.partition(", ")
     weights = [dict(zip(columns, np.round(rng.random(d) * 2, 1).tolist(), strict=True)) for _ in points]
     return [
@@ -123,7 +124,7 @@ def test_a_family_says_what_each_says_alone(
         }
     )
     got = told(together, columns, cuts(ROWS, rng, 400))
-    assert len(together.state.standing()) == 1, "they are one family"
+    assert len(together._loop.state.standing()) == 1, "they are one family"
     by_query = joined(got.filter(pc.field("query") == name) for name in queries)
     same(by_query, told_alone("PA" if algorithm == "PA" else "SA", form, d, shape, k, n))
 
@@ -154,7 +155,7 @@ def test_the_index_lists_whoever_matters(
             ]
         )
         told_by.append(told(monitor, columns, range(0, ROWS + 1, 250)))
-        engines.append(monitor.state.standing()[0].engine)
+        engines.append(monitor._loop.state.standing()[0].engine)
     assert [engine.work[3] > 0 for engine in engines] == [True, False]  # type: ignore[union-attr]
     same(*told_by)
 
@@ -195,7 +196,7 @@ def test_every_number_lies_within_the_edges_of_its_cell() -> None:
         if name in ("BLOCK", "RAPF") or i % 2 == turn
     ],
 )
-def test_time_windows_restores_and_cuts(algorithm: str, late: float, emit: str) -> None:
+def test_time_windows_restores_and_cuts(algorithm: str, late: float, emit: Any) -> None:
     rng = np.random.default_rng(7)
     columns = stream(2, "coarse", rng)
     times = np.cumsum(rng.choice([0, 0, 1, 3], ROWS))
@@ -260,7 +261,7 @@ def test_a_family_is_split_when_its_scorings_may_disagree_about_a_row() -> None:
         expected = [alone.push({"x": [x], "y": [y]}).drop_columns(["query"]).to_pylist() for alone in lone]
         assert got == [change for own in expected for change in own]
         check(monitor)
-    assert len(monitor.state.standing()) == 3
+    assert len(monitor._loop.state.standing()) == 3
     assert monitor.stats()["queries"]["q0"]["rejected"] == {"Linear({'x': 0.0, 'y': 1.0}) has no value": 1}
 
 
@@ -320,7 +321,7 @@ def test_objects_of_the_ring_can_be_the_answer_of_a_shorter_window() -> None:
     monitor, plain = Monitor(queries), Monitor([dataclasses.replace(query, algorithm="SA") for query in queries])
     monitor.push(columns)
     plain.push(columns)
-    engine = monitor.state.standing()[0].engine
+    engine = monitor._loop.state.standing()[0].engine
     assert (engine.caps["threshold"] > -np.inf).all(), "or nothing is left out"  # type: ignore[union-attr]
     for name in monitor.queries:
         for window in (1, 5, 50, 999):

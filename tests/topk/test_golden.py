@@ -113,7 +113,7 @@ def test_worked_example_step_by_step() -> None:
         assert shown == {top}
         assert set(oracle.skyband()) == skyband
         assert monitor.stats()["queries"]["q0"]["objects"] == len(skyband)
-        (adapter,) = monitor.state.standing()
+        (adapter,) = monitor._loop.state.standing()
         assert adapter.engine is not None
         assert set(adapter.kept_columns.read("id", adapter.engine.serials()[0]).to_pylist()) == skyband
 

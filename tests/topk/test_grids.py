@@ -72,6 +72,7 @@ def scorings(form: str, d: int, rng: np.random.Generator, count: int = 4) -> lis
     found: list[Any] = []
     for _ in range(count):
         numbers = dict(zip(names, np.round(rng.normal(size=d), 2).tolist(), strict=True))
+        word: Any
         word, _, weighted = form.partition(", ")
         if word in ("linear", "product", "quadratic"):
             found.append({"linear": Linear, "product": Product, "quadratic": Quadratic}[word](numbers))
@@ -139,7 +140,7 @@ def test_says_what_the_skyband_says(algorithm: str, name: str, grids: None) -> N
     columns, queries, expected = case(name)
     monitor = Monitor([dataclasses.replace(query, algorithm=algorithm) for query in queries])
     assert told(monitor, columns, cuts(ROWS, np.random.default_rng(1), 60)) == expected
-    adapters = monitor.state.standing()
+    adapters = monitor._loop.state.standing()
     assert len(adapters) == 1, "they look at one window"
     store = adapters[0].engine.stores[0]  # type: ignore[union-attr]
     assert len(store.slots) <= 81 + 64
@@ -151,7 +152,7 @@ def test_says_what_the_skyband_says(algorithm: str, name: str, grids: None) -> N
 @pytest.mark.parametrize("form", ["linear", "product", "euclidean"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
-def test_time_windows_with_late_rows(emit: str, algorithm: str, form: str, grids: None) -> None:
+def test_time_windows_with_late_rows(emit: Any, algorithm: str, form: str, grids: None) -> None:
     rng = np.random.default_rng(5)
     columns = attributes(2, "coarse", rng)
     times = np.cumsum(rng.choice([0, 0, 1, 2], ROWS))
@@ -206,7 +207,7 @@ def test_wild_numbers_send_queries_their_own_ways(begin: int, algorithm: str, wi
     expected = told(Monitor(queries), columns, places)
     monitor = Monitor([dataclasses.replace(query, algorithm=algorithm) for query in queries])
     assert told(monitor, columns, places) == expected
-    assert len(monitor.state.standing()) == 3
+    assert len(monitor._loop.state.standing()) == 3
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -229,7 +230,7 @@ def test_infinite_scores_come_and_go(algorithm: str) -> None:
     for one in (query, dataclasses.replace(query, algorithm="SA")):
         monitor = Monitor(one)
         told_by.append([row for i in range(0, 400, 7) for row in monitor.push({"x": x[i : i + 7]}).to_pylist()])
-        monitor.check()
+        monitor._loop.check()
     assert told_by[0] == told_by[1]
 
 
@@ -305,7 +306,7 @@ def test_an_answer_at_once(window: str, algorithm: str, data: st.DataObject) -> 
         events += [Restore()] * (draw(st.integers(0, 2)) == 0)
         if number == 4:
             events += [Drop("a")] if draw(st.booleans()) else [Replace("n1", _less(events[_added(events)].query))]
-    options = {
+    options: dict[str, Any] = {
         "id": draw(st.sampled_from(["i"] if window == "until deleted" else ["i", None])),
         "time": "t",
         "keep": ("z",),
@@ -343,7 +344,7 @@ def test_an_answer_at_once_leaves_the_others_alone() -> None:
         Push(rows),
     ]
     monitor = play(Scene(queries, events))
-    assert len(monitor.state.standing()) == 3
+    assert len(monitor._loop.state.standing()) == 3
 
 
 @pytest.mark.parametrize("algorithm", ["TMA", "auto"])

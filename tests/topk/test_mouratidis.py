@@ -17,7 +17,7 @@ from skyband.engines.arena import runs
 
 
 def engine_of(monitor: sb.Monitor) -> Any:
-    return monitor.state.standing()[0].engine
+    return monitor._loop.state.standing()[0].engine
 
 
 def run_of(monitor: sb.Monitor, place: int = 0) -> Any:

@@ -36,6 +36,7 @@ RUNS = "engines/topk/kernels/runs.py"
 LISTS = "engines/topk/kernels/sorted_lists.py"
 PREFERENCES = "engines/topk/kernels/preferences.py"
 WINDOWED = "engines/topk/window_engine.py"
+CONTRACT = ("tests/engines/test_contract.py", "tests/engines/test_recomputed.py")
 Listed: TypeAlias = tuple[str, str, str] | Mutant
 
 
@@ -45,7 +46,7 @@ AHEAD_ONLY = "lookahead or (TopK-BLOCK and (long or sharing or batch))"
 def engines(*algorithms: str, only: str = "TopK") -> tuple[str, ...]:
     """The contract of these algorithms, of tests with such names only."""
     chosen = " or ".join(f"TopK-{name}- or TopK-{name}]" for name in algorithms)
-    return ("tests/engines/test_contract.py", "-k", f"({chosen}) and ({only})")
+    return (*CONTRACT, "-k", f"({chosen}) and ({only})")
 
 
 def family(algorithm: str, only: str) -> tuple[str, ...]:
@@ -62,7 +63,7 @@ SHARED = engines("SA", only="sharing")
 LATE_ROWS = engines("SA", only="late")
 FORMS = engines("SA", only="families")
 EMPTY = engines("SA", only="empty")
-AHEAD_AND_BLOCK = ("tests/topk/test_lookahead.py", "tests/engines/test_contract.py", "-k", AHEAD_ONLY)
+AHEAD_AND_BLOCK = ("tests/topk/test_lookahead.py", *CONTRACT, "-k", AHEAD_ONLY)
 TABLES = ("tests/topk/test_pripuzic.py", "-k", "table or keeps")
 RA = engines("RA", only="sharing")
 RA_FALLING = engines("RA", only="net and falling")
@@ -426,13 +427,13 @@ MUTANTS: dict[str, Listed] = {
     ),
     "snapshot: no counts": (
         "monitor/snapshot.py",
-        "array_stream(adapter.counts.T[order], bounds)",
-        "array_stream(0 * adapter.counts.T[order], bounds)",
+        "array_stream(adapter.numbering.counts.T[order], bounds)",
+        "array_stream(0 * adapter.numbering.counts.T[order], bounds)",
     ),
     "snapshot: no moments": (
         "monitor/snapshot.py",
-        "array_stream(adapter.moments[order], bounds)",
-        "array_stream(0 * adapter.moments[order], bounds)",
+        "array_stream(adapter.numbering.last_times[order], bounds)",
+        "array_stream(0 * adapter.numbering.last_times[order], bounds)",
         engines("SA", only="every_type"),
     ),
     "snapshot: no clock": ("monitor/snapshot.py", '"clock": state.clock', '"clock": -(2**62)'),
@@ -440,8 +441,8 @@ MUTANTS: dict[str, Listed] = {
     "snapshot: no groups": ("monitor/snapshot.py", "    if columns and len(columns[0]):\n", "    if False:\n", EMPTY),
     "snapshot: no lanes": (
         "monitor/snapshot.py",
-        '"lanes": adapter.lanes.tolist()',
-        '"lanes": [0] * len(adapter.lanes)',
+        '"lanes": adapter.numbering.of_query.tolist()',
+        '"lanes": [0] * len(adapter.numbering.of_query)',
         LATE_ROWS,
     ),
     "snapshot: no order of queries": (
@@ -756,7 +757,7 @@ MUTANTS: dict[str, Listed] = {
     ),
     "above: who came and went is told": (WINDOWED, "out = out[~(gone", "out = out[~(False & gone", ABOVE),
     # --- families
-    "family: huge numbers": ("engines/topk/scorings.py", "TAME = 1e100", "TAME = 1e300", OTHERS),
+    "family: huge numbers": ("query/scoring/forms.py", "TAME = 1e100", "TAME = 1e300", OTHERS),
     "family: split without the ring": (FAMILY, "engine.admit(silent, np.array([len(silent)]))", "pass", LEAVE),
     "family: no answer of a shorter window": (
         FAMILY,

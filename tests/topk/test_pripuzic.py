@@ -43,7 +43,7 @@ def steps(algorithm: str, **tuning: Any) -> Any:
 
 
 def engine_of(monitor: sb.Monitor) -> Any:
-    return monitor.state.standing()[0].engine
+    return monitor._loop.state.standing()[0].engine
 
 
 def names(records: Any) -> str:
@@ -249,7 +249,7 @@ def switching(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
-def test_adaptive_loses_nothing_where_pa_loses_thousands(emit: str) -> None:
+def test_adaptive_loses_nothing_where_pa_loses_thousands(emit: Any) -> None:
     n, k = 1000, 5
     scores = switching(np.random.default_rng(1), n)
     monitors = {
@@ -263,7 +263,7 @@ def test_adaptive_loses_nothing_where_pa_loses_thousands(emit: str) -> None:
             result[name] += [row["id"] for row in told.to_pylist() if row["first"]]
             if begin % 700 == 0:
                 monitors[name] = Monitor.restore(monitor.snapshot())
-        engine: Any = monitors["ADAPTIVE"].state.standing()[0].engine
+        engine: Any = monitors["ADAPTIVE"]._loop.state.standing()[0].engine
         engine.check()
         turns.append(int(engine.state[0]))
     assert result["ADAPTIVE"] == result["SA"]

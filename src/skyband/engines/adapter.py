@@ -1,132 +1,107 @@
-"""Standing queries that share one engine: the same scoring, direction, `where`, `per` and kind of window.
+"""Adapter: the queries that share one engine, and the engine.
 
-Here rows are judged and become arrivals with numbers; `output.py` turns the engine's changes into columns again.
-Each kind has a subclass: topk/window_adapter.py, {pairs,incomplete,uncertain}/adapter.py.
+It validates rows, numbers the arrivals, hands them to the engine as arrays, and turns the engine's changes into
+columns (output.py). Each kind of query has a subclass in its folder, which says what is special about its rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.contract import NEVER, Arrivals, Changes, Engine, Scorings, Spec
-from skyband.engines.output import Reporting, moments, wider
-from skyband.engines.registry import APPROXIMATE, WINDOWED, choose, load
-from skyband.engines.topk.scorings import scorings_of, validate_family
+from skyband.engines.contract import NEVER, Arrivals, Changes, Engine, Spec
+from skyband.engines.numbering import Numbered, Numbering, column_of
+from skyband.engines.output import Output
+from skyband.engines.registry import choose, load, row_of
 from skyband.query.kinds import Query
 from skyband.query.options import Options
+from skyband.query.scoring import scoring_of
 from skyband.query.tuning import Tuning
 from skyband.query.windows import Last, UntilDeleted
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
-from skyband.tables.push import BEGINNING, Push
+from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated, matches, reject_beyond, score
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-MOST = 32  # queries that share an engine: their marks on an object are bits of one word
+Floats = NDArray[np.float64]
+Columns = dict[str, Any]  # of changes or answers, by name; empty: there are none
 
 
-class Adapter(Reporting):
-    """One engine and the queries it serves, in order of registration."""
+class Adapter:
+    """One engine and the queries that it serves, in order of registration.
 
-    keeps = False  # all of its window
-    revalidates = False  # are rows rejected because of earlier rows?
-    most = MOST  # queries
-    block: tuple[int, int] | None = None  # of pairs: which share of them is scored, of how many
+    The engine is made with the first arrivals, which say what a unit of time is.
+    """
 
-    def __init__(self, query: Query, groups: Groups, options: Options, counts: Ints, *, family: bool = False) -> None:
+    most: ClassVar[int] = 32  # queries of one engine: their marks on an object are bits of one word
+    keeps_window = False  # whether the engine keeps every valid object
+    scored = True  # whether rows have a score before the engine sees them
+    family = False  # whether every query has a scoring of its own, of one form
+    revalidates: Any = False  # whether rows are rejected because of earlier rows
+    block: tuple[int, int] | None = None  # of pairs on Spark: which share of them is scored, of how many
+
+    def __init__(self, query: Query, groups: Groups, options: Options, counts: Ints) -> None:
         self.algorithm = choose(query)
-        self.family = family  # every query has a scoring of its own, of one family
         self.by: Any = getattr(query, "by", None)
         self.where: str | None = getattr(query, "where", None)
         self.descending = query.descending
         self.timed = query.window.timed
+        self.deletable = isinstance(query.window, UntilDeleted)
         self.groups = groups
         self.options = options
-        self.queries = {}
-        self.counts = counts[None, :]
-        self.lengths = []
-        self.lanes = np.empty(0, np.int64)
-        self.moments = np.empty(0, np.int64)
-        self.stepped = np.empty(0, np.int64)
-        self.kept_columns = KeptColumns()
+        self.queries: dict[str, Any] = {}  # of one kind
+        dated = not self.timed and options.time is not None
+        self.numbering = Numbering(counts, groups, timed=self.timed, dated=dated)
+        self.output = Output(groups, options, self.numbering, self.score_of, self.deletable)
         self.engine: Engine | None = None
-        self.late: Ints = np.zeros(1, np.int64)  # by lane
-        self.arrivals: Ints = np.zeros(1, np.int64)
         self.rejected: dict[str, int] = {}
 
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
         """Queries with equal keys can share an engine."""
-        if choose(query) in WINDOWED:
-            return (object(),)  # they come together at the first arrival
-        window = query.window if query.algorithm in APPROXIMATE else query.window.timed
-        return (*shared(query), window, query.algorithm, query.tuning)
+        row = row_of(query)
+        window = query.window.timed if row.shares else query.window
+        return (*shared_key(query), window, query.algorithm, query.tuning)
 
-    @property
-    def dated(self) -> bool:
-        """Is the time of each group's last arrival kept?"""
-        return not self.timed and self.options.time is not None
+    # --- the engine
 
-    def told(self, types: dict[str, Any]) -> dict[str, Any]:
-        """What is kept of objects to be told later, with its Arrow types."""
-        told = {role: types.get(name, pa.null()) for role, name in self.options.roles.items()}
-        told |= {_input(name): types.get(name, pa.null()) for name in self.reads(None)}
-        if self.options.id is None and self.timed:  # count windows: the stamp is the number
-            told |= {f"number{lane}": pa.int64() for lane in range(len(self.lengths))}
-        return told
-
-    def widen(self) -> None:
-        """Room for all groups."""
-        self.counts = wider(self.counts, self.groups.total)
-        if self.dated:
-            self.moments = wider(self.moments, self.groups.total, BEGINNING)
-
-    def asked(self, unit: int | None) -> tuple[Spec, ...]:
+    def specs(self, unit: int | None) -> tuple[Spec, ...]:
+        """The queries as the engine sees them."""
         return tuple(spec_of(query, unit) for query in self.queries.values())
 
     def start(self, unit: int | None) -> None:
         """Make the engine, now that the unit of time is known."""
         if self.engine is None:
-            asked = self.asked(unit)
-            self._set_lanes(asked)
+            specs = self.specs(unit)
+            self.numbering.set_queries(specs)
             net, more = self.options.emit == "batch", self.engine_options()
-            self.engine = self.engine_class()(asked, self.example.tuning, timed=self.timed, net=net, **more)
+            self.engine = self.engine_class()(specs, self.example.tuning, timed=self.timed, net=net, **more)
 
     def engine_class(self) -> type[Engine]:
         return load(self.example.kind, self.algorithm, family=self.family)
 
     def engine_options(self) -> dict[str, Any]:
-        """What the engine must know besides."""
-        return {"scorings": self.scorings()} if self.family else {}
+        """Arguments of the engine beyond those that all take."""
+        return {}
 
-    def scorings(self) -> Scorings:
-        """Of a family, one for each query."""
-        return scorings_of(list(self.queries.values()))
+    @property
+    def example(self) -> Any:
+        """One of the queries, for what they share."""
+        return next(iter(self.queries.values()))
 
-    def _set_lanes(self, asked: tuple[Spec, ...], predecessors: Ints | None = None) -> None:
-        """Time windows number arrivals by their length: that decides what is too late. Heirs keep their numbers."""
-        old = np.zeros(len(asked), np.int64) if predecessors is None else self.lanes[predecessors]
-        lanes = list(zip(old.tolist(), (one.length if self.timed else 0 for one in asked), strict=True))
-        distinct = list(dict.fromkeys(lanes))
-        kept = [lane for lane, _ in distinct]
-        self.counts, self.late, self.arrivals = self.counts[kept], self.late[kept], self.arrivals[kept]
-        self.lengths = [length for _, length in distinct]
-        self.lanes = np.array([distinct.index(lane) for lane in lanes])
-        if predecessors is not None and self.options.id is None and self.timed:
-            names = {f"number{new}": f"number{lane}" for new, (lane, _) in enumerate(distinct)}
-            self.kept_columns.relabel("number", names)
+    # --- rows
 
-    def validate(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Validated:
-        """Score the rows; who is rejected, who can be an answer. Changes nothing."""
-        scored = self._score(batch, cache)
-        for reason, rows in untimely.items():
+    def validate(self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]) -> Validated:
+        """Score the rows; say which are rejected, and which can be an answer. Changes nothing."""
+        scored = self.score(batch, cache)
+        for reason, rows in bad_times.items():
             if rows is not None:
                 scored.reject(reason, rows)
         eligible = None
@@ -135,21 +110,34 @@ class Adapter(Reporting):
             reject_beyond(scored, batch, columns)
         return scored.validated(eligible)
 
-    def _score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
-        """What each row is ranked by, and who has no such thing."""
-        what = (self.unscored, id(self.by) if callable(self.by) else self.by)
-        if what not in cache:
-            validated = validate_family(batch, self.by) if self.unscored else score(batch, self.by)
-            assert validated is not None, "wild numbers have split the family"
-            cache[what] = validated
-        return Scored(cache[what].key, dict(cache[what].rejected))
+    def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
+        """The key of each row, and the rows that have none."""
+        by = id(self.by) if callable(self.by) else self.by
+        if by not in cache:
+            cache[by] = score(batch, self.by)
+        return Scored(cache[by].key, dict(cache[by].rejected))
 
     def revalidate(self, push: Push, validated: Validated, codes: Ints, unit: int | None) -> Validated:
         """Reject rows because of earlier ones, those of this push among them. Changes nothing.
 
-        push.clocks: after each row that anybody takes; codes: the group of each row.
+        push.clocks: after each row that any query accepts; codes: the group of each row.
         """
         raise NotImplementedError
+
+    def separate_deletions(
+        self, validated: Validated, deletes: Bools, other: Bools, bad_times: dict[str, Bools | None]
+    ) -> Validated:
+        """Rows that delete an id have no score: only queries whose objects are deleted take them."""
+        scored = Scored(validated.scored.key)
+        for reason, rows in validated.scored.rejected.items():
+            scored.reject(reason, rows if self.deletable and reason in bad_times else rows & ~deletes)
+        scored.reject("op is unknown", other)
+        taken = scored.validated(validated.eligible)
+        return taken if self.deletable else replace(taken, accepted=taken.accepted & ~deletes)
+
+    def count_rejected(self, validated: Validated) -> None:
+        for reason, rows in validated.scored.rejected.items():
+            self.rejected[reason] = self.rejected.get(reason, 0) + int(rows.sum())
 
     def new_rejections(self) -> dict[str, int]:
         """What was rejected while a push was taken, by reason; asked for once."""
@@ -159,137 +147,46 @@ class Adapter(Reporting):
         """Columns of the batch that are kept with each object, for scorings of pairs; None: those kept so far."""
         return ()
 
-    def own(self) -> dict[str, Any]:
-        """Facts for a snapshot that only this kind of adapter has."""
-        return {}
+    def must_split(self, batch: Batch) -> bool:
+        """Whether the batch holds numbers for which the queries of a family may reject different rows."""
+        return False
 
-    def recall(self, own: dict[str, Any]) -> None:
-        """Facts from a snapshot."""
+    # --- a push
 
-    def after_restore(self) -> None:
-        """The engine and the kept columns have come back from a snapshot."""
-
-    def set_apart(
-        self, validated: Validated, deletes: Bools, other: Bools, untimely: dict[str, Bools | None]
-    ) -> Validated:
-        """Rows that delete an id have no score: only queries whose objects are deleted take them."""
-        scored = Scored(validated.scored.key)
-        for reason, rows in validated.scored.rejected.items():
-            scored.reject(reason, rows if self.deletable and reason in untimely else rows & ~deletes)
-        scored.reject("op is unknown", other)
-        taken = scored.validated(validated.eligible)
-        return taken if self.deletable else replace(taken, accepted=taken.accepted & ~deletes)
-
-    @property
-    def deletable(self) -> bool:
-        return isinstance(self.example.window, UntilDeleted)
-
-    @property
-    def unscored(self) -> bool:
-        """Does the engine score objects itself, by their attributes?"""
-        return self.family
-
-    def needed(
-        self, validated: Validated, codes: Ints, total: int, times: Ints, clocks: Ints, unit: int | None
-    ) -> Bools:
-        """Which rows of a part of a batch, in order, can matter; those left out get no number.
-
-        clocks: the largest time so far, of all rows.
-        """
-        assert not self.unscored, "a family has no keys to judge by"
-        wanted = validated.accepted if validated.eligible is None else validated.accepted & validated.eligible
-        rows = np.flatnonzero(wanted)
-        whole = len(rows) == len(wanted)
-        chosen = slice(None) if whole else rows  # a slice copies nothing
-        arrivals = Arrivals(
-            rows=rows,
-            groups=codes[chosen],
-            keys=self._turned(validated.scored.key[chosen]),
-            stamps=times[chosen],
-            now=clocks if whole else np.maximum.accumulate(times[chosen]),
-            eligible=None,
-            serial=0,
-            size=len(validated.accepted),
-            clock=0,
-            clocks=None,
-            total=total,
-        )
-        engine = load("TopK", self.algorithm)
-        kept = engine.needed(arrivals, self.asked(unit), net=self.options.emit == "batch")
-        needed = np.zeros(len(validated.accepted), np.bool_)
-        needed[rows[kept]] = True
-        return needed
-
-    def count_rejected(self, validated: Validated) -> None:
-        for reason, rows in validated.scored.rejected.items():
-            self.rejected[reason] = self.rejected.get(reason, 0) + int(rows.sum())
-
-    def take(self, push: Push, validated: Validated, codes: Ints) -> tuple[dict[str, Any], Bools, Bools]:
-        """Take a judged batch (codes: the group of each row).
+    def take(self, push: Push, validated: Validated, codes: Ints) -> tuple[Columns, Bools, Bools]:
+        """Take a validated batch (codes: the group of each row).
 
         Returns the changes as columns, which rows have arrived, and which were too late for one of the queries.
         """
-        coming = self._coming(push, validated, codes)
-        arrivals, numbers, here, before = coming.arrivals, coming.numbers, coming.here, coming.before
-        self.counts, self.late, self.arrivals = coming.counts, self.late + coming.late, self.arrivals + coming.came
-        arrived = np.zeros(push.batch.rows, np.bool_)
-        came = slice(None) if push.deletes is None else ~push.deletes[here]
-        if len(arrivals.rows) == len(arrived) and push.deletes is None:
-            arrived[:] = True
-        else:
-            arrived[arrivals.rows[came]] = True
-        changes = self._run(arrivals, push)
-        inputs = {_input(name): push.inputs[name] for name in self.reads(None) if name in push.inputs}
-        told = push.columns | inputs
-        if self.options.id is None and self.timed:  # count windows: the stamp is the number
-            told |= {f"number{w}": as_arrow(numbers[w]) for w in range(len(self.lengths))}
-        if push.times is not None and not self.timed:
-            self.moments = wider(self.moments, self.groups.total, BEGINNING)
-            self.moments[arrivals.groups[came]] = push.times[here][came]
-            if self.deletable and (push.deletes is not None or len(self.stepped)):
-                self.stepped = wider(self.stepped, self.groups.total, BEGINNING)
-                self.stepped[arrivals.groups] = moments(push)[here]
-        columns = self._columns(changes, push, told, numbers, before)
-        if not push.more:
-            self.stepped = np.empty(0, np.int64)
-        kept = np.flatnonzero(changes.alive)
-        if told:
-            self.kept_columns.add(
-                push.serial + kept, {name: column.take(as_arrow(kept)) for name, column in told.items()}
-            )
         assert self.engine is not None
+        numbered = self.number(push, validated, codes)
+        arrivals = self.arrivals(push, validated, numbered)
+        arrived = self.numbering.take(push, numbered, deletable=self.deletable)
+        changes = self.run(arrivals, push)
+        fresh = push.columns | {_input(name): push.inputs[name] for name in self.reads(None) if name in push.inputs}
+        if self.output.reports_numbers:
+            fresh |= {column_of(i): as_arrow(numbers) for i, numbers in enumerate(numbered.numbers)}
+        columns = self.output.changes(changes, push, fresh, numbered)
+        if not push.more:
+            self.numbering.step_times = np.empty(0, np.int64)
+        kept = np.flatnonzero(changes.alive)
+        if fresh:
+            here = as_arrow(kept)
+            self.kept_columns.add(push.serial + kept, {name: column.take(here) for name, column in fresh.items()})
         if len(self.kept_columns) > 1024 + 2 * int(self.engine.kept.sum()):
-            self.kept_columns.sweep(self._live())
-        return columns, arrived, coming.too_late
+            self.kept_columns.sweep(self.live_serials())
+        return columns, arrived, numbered.too_late
 
-    def _coming(self, push: Push, validated: Validated, codes: Ints) -> Coming:
-        """The accepted rows as arrivals with numbers. Changes nothing."""
-        late = np.zeros(len(self.lengths), np.int64)
-        rows = np.flatnonzero(validated.accepted)
-        too_late = np.zeros(push.batch.rows, np.bool_)
-        counted = [np.ones(len(rows), np.bool_) for _ in self.lengths]
-        if self.timed:
-            assert push.times is not None and push.clocks is not None
-            ages = push.clocks[rows] - push.times[rows]
-            limits = self.lengths if self.options.late == "accept" else [1] * len(self.lengths)
-            timely = ages < max(limits)
-            counted = [(ages < limit)[timely] for limit in limits]
-            too_late[rows[ages >= min(limits)]] = True
-            late += [int((ages >= limit).sum()) for limit in limits]
-            rows = rows[timely]
-        here = slice(None) if len(rows) == push.batch.rows else rows  # a slice copies nothing
-        if push.deletes is not None:
-            counted = [~push.deletes[here]]
-        groups = codes[here]
-        before = wider(self.counts, self.groups.total)
-        numbers = np.empty((len(self.lengths), push.batch.rows), np.int64)
-        counts = before.copy()
-        for lane, which in enumerate(counted):
-            numbers[lane, here] = _number(groups, counts[lane], which)
-        arrivals = Arrivals(
-            rows=rows,
-            groups=groups,
-            keys=np.empty(0) if self.unscored else self._turned(validated.scored.key[here]),
+    def number(self, push: Push, validated: Validated, codes: Ints) -> Numbered:
+        return self.numbering.number(push, validated.accepted, codes, accept_late=self.options.late == "accept")
+
+    def arrivals(self, push: Push, validated: Validated, numbered: Numbered) -> Arrivals:
+        """The numbered rows as the engine reads them."""
+        here, numbers = numbered.here, numbered.numbers
+        return Arrivals(
+            rows=numbered.rows,
+            groups=numbered.groups,
+            keys=self.keys(validated.scored.key[here]) if self.scored else np.empty(0),
             stamps=push.times[here] if push.times is not None and self.timed else numbers[0, here],
             now=push.clocks[here] if push.clocks is not None and self.timed else numbers[0, here],
             eligible=None if validated.eligible is None else validated.eligible[here],
@@ -298,136 +195,167 @@ class Adapter(Reporting):
             clock=push.clock,
             clocks=push.clocks,
             total=self.groups.total,
-            told=bool(push.columns) or (self.options.id is None and self.timed) or bool(self.reads(None)),
+            wants_alive=bool(push.columns) or self.output.reports_numbers or bool(self.reads(None)),
             more=push.more,
-            **self._more(push, validated, rows),
+            **self.extra_arrays(push, validated, numbered.rows),
         )
-        came = np.array([np.count_nonzero(which) for which in counted], np.int64)
-        return Coming(arrivals, numbers, here, before, counts, came, late, too_late)
 
-    def _run(self, arrivals: Arrivals, push: Push) -> Changes:
+    def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
+        """What the engine reads of these rows besides their keys: more fields of `Arrivals`."""
+        return {}
+
+    def run(self, arrivals: Arrivals, push: Push) -> Changes:
+        """Let the engine take the arrivals."""
         assert self.engine is not None
         return self.engine.take(arrivals)
 
-    def _more(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
-        """What the engine reads of these rows besides their keys: more fields of `Arrivals`."""
-        return {"attributes": self._attributes(push.batch, rows)} if self.unscored else {}
-
-    def _live(self) -> Ints:
-        """The objects of which something may still be told."""
-        assert self.engine is not None
-        return np.unique(np.concatenate([self.engine.serials()[0], self.engine.held["serial"]]))
-
-    def _attributes(self, batch: Batch, rows: Ints) -> tuple[NDArray[np.float64], ...]:
-        columns = self.by.columns
-        if not batch.rows:
-            return tuple(np.empty(0) for _ in columns)
-        values = [batch.numbers(name).values for name in columns]
-        return tuple(values if len(rows) == batch.rows else (column[rows] for column in values))
-
-    def is_wild(self, batch: Batch) -> bool:
-        """Is this a family, and does the batch hold numbers that its scorings may judge differently?"""
-        return self.unscored and batch.rows > 0 and validate_family(batch, self.by) is None
-
-    def split(self, unit: int | None, clock: int) -> dict[str, Adapter]:
-        """Each query of a family with an adapter of its own, which goes on from here."""
-        adapters = {}
-        for name, query in self.queries.items():
-            adapter = Adapter(query, self.groups, self.options, self.counts[0])
-            adapter.queries = {name: query}
-            adapters[name] = adapter
-        if self.engine is not None:
-            for adapter in adapters.values():
-                adapter.start(unit)
-                adapter.counts, adapter.late, adapter.arrivals = (
-                    self.counts.copy(),
-                    self.late.copy(),
-                    self.arrivals.copy(),
-                )
-                adapter.moments, adapter.rejected = self.moments.copy(), dict(self.rejected)
-            engines = [adapter.engine for adapter in adapters.values()]
-            self.engine.split(engines, self.now(clock))  # type: ignore[attr-defined]
-            for adapter in adapters.values():
-                adapter.kept_columns = self.kept_columns.copy()
-        return adapters
-
-    def expire(self, push: Push) -> dict[str, Any]:
-        """Time windows: what leaves when time moves on with no arrival."""
+    def expire(self, push: Push) -> Columns:
+        """The changes when time moves on with no arrival."""
         nothing = Validated(Scored(np.empty(0)), np.empty(0, np.bool_), None)
         return self.take(push, nothing, np.empty(0, np.int64))[0]
 
-    def refit(self, queries: dict[str, Query], unit: int | None, clock: int) -> dict[str, Any]:
-        """Serve these queries instead, all of which fit; returns the changes under names that stay."""
+    def keys(self, scores: Floats) -> Floats:
+        """Scores as the engine's keys, where larger is better; and keys as scores."""
+        return scores if self.descending else -scores
+
+    def score_of(self, keys: Floats) -> Floats:
+        """The scores to report for these keys."""
+        value = self.keys(keys)
+        return scoring_of(self.by).score(value)
+
+    @property
+    def kept_columns(self) -> KeptColumns:
+        return self.output.kept_columns
+
+    def live_serials(self) -> Ints:
+        """The objects that may still be reported."""
+        assert self.engine is not None
+        return np.unique(np.concatenate([self.engine.serials()[0], self.engine.held["serial"]]))
+
+    # --- answers
+
+    def place(self, name: str) -> int:
+        """Which of the engine's queries this is."""
+        return list(self.queries).index(name)
+
+    def answer(self, name: str, spec: Spec, clock: int, groups: Ints | None) -> Columns:
+        """The current answers of these groups (None: all) as columns."""
+        if self.engine is None:
+            return {}
+        query = self.place(name)
+        return self.output.answer(self.engine.answer(query, spec, self.numbering.now(clock), groups), query)
+
+    def retract(
+        self, name: str, unit: int | None, clock: int, groups: Ints | None = None, times: Ints | None = None
+    ) -> Columns:
+        """The changes by which a query's whole answer leaves, in these groups (None: all), at these times if given."""
+        if self.engine is None:
+            return {}
+        query = self.place(name)
+        spec = self.specs(unit)[query]
+        answer = self.engine.answer(query, spec, self.numbering.now(clock), groups)
+        size = len(answer.serial)
+        changes = Changes(
+            query=np.full(size, query),
+            group=answer.group,
+            row=np.full(size, -1),
+            instant=np.full(size, clock),
+            stamp=answer.stamp,
+            serial=answer.serial,
+            key=answer.key,
+            diff=np.full(size, -1, np.int8),
+            first=np.zeros(size, np.bool_),
+            alive=np.empty(0, np.bool_),
+            older=answer.older,
+            older_stamp=answer.older_stamp,
+            rank=answer.rank if spec.semantics == "u-kranks" else None,  # there the rank is part of the answer
+            probability=answer.probability,
+        )
+        return self.output.changes_at_rest(changes, clock, times)
+
+    # --- queries come and go
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nothing has arrived yet and there is room for one more query."""
+        return self.engine is None and not self.family and 0 < len(self.queries) < self.most
+
+    def can_serve(self, query: Query, unit: int | None) -> bool:
+        """Whether the state that is kept is enough for the query."""
+        if self.engine is None or self.key(query) != self.key(self.example):
+            return False
+        return fits(spec_of(query, unit), self.specs(unit))
+
+    def refit(self, queries: dict[str, Query], unit: int | None, clock: int) -> Columns:
+        """Serve these queries instead, for which the state is enough; returns the changes under names that stay."""
         if self.engine is None or not queries:
             self.queries = queries
             return {}
         names = list(self.queries)
         predecessors = np.array([names.index(name) for name in queries])
         self.queries = queries
-        asked = self.asked(unit)
-        changes = self.engine.refit(asked, predecessors, self.now(clock))
-        self._set_lanes(asked, predecessors)
-        return self._at_rest(changes, clock) if len(changes.query) else {}
+        specs = self.specs(unit)
+        changes = self.engine.refit(specs, predecessors, self.numbering.now(clock))
+        columns = self.numbering.set_queries(specs, predecessors)
+        if self.output.reports_numbers:
+            self.kept_columns.relabel("number", columns)
+        return self.output.changes_at_rest(changes, clock)
 
     def leave(self, name: str, unit: int | None, clock: int) -> None:
         """Serve one query less."""
         self.refit({other: query for other, query in self.queries.items() if other != name}, unit, clock)
 
-    @property
-    def is_fresh(self) -> bool:
-        """Has nothing arrived yet, and is there room for one more query?"""
-        return self.engine is None and not self.family and 0 < len(self.queries) < self.most
+    def split(self, unit: int | None, clock: int) -> dict[str, Adapter]:
+        """Each query of a family with an adapter of its own, which goes on from here."""
+        raise NotImplementedError
 
-    @property
-    def example(self) -> Any:
-        """One of the queries, for what they share."""
-        return next(iter(self.queries.values()))
+    def go_on_from(self, other: Adapter) -> None:
+        """Take over what another adapter of these queries has counted and keeps of objects."""
+        of_query, lengths = self.numbering.of_query, self.numbering.lengths
+        self.numbering = self.output.numbering = other.numbering.copy()
+        self.numbering.of_query, self.numbering.lengths = of_query, lengths
+        self.rejected, self.output.kept_columns = dict(other.rejected), other.kept_columns.copy()
 
-    def can_serve(self, query: Query, unit: int | None) -> bool:
-        """Does the query fit into the state that there is?"""
-        if self.engine is None or not self._shares(query):
-            return False
-        asked, wanted = self.asked(unit), spec_of(query, unit)
-        return wanted.k <= max(one.k for one in asked) and wanted.length <= max(one.length for one in asked)
+    # --- snapshots
 
-    def _shares(self, query: Query) -> bool:
-        return self.key(query) == self.key(self.example)
+    def kept_types(self, types: dict[str, Any]) -> dict[str, Any]:
+        """The columns that are kept of objects, with their Arrow types."""
+        return self.output.kept_types(types) | {_input(name): types.get(name, pa.null()) for name in self.reads(None)}
+
+    def extra_facts(self) -> dict[str, Any]:
+        """Facts for a snapshot that only this kind of adapter has."""
+        return {}
+
+    def restore_facts(self, facts: dict[str, Any]) -> None:
+        """Take the facts of a snapshot."""
+
+    def after_restore(self) -> None:
+        """The engine and the kept columns have come back from a snapshot."""
 
     def check(self) -> None:
+        """Assert every invariant."""
         if self.engine is not None:
             self.engine.check()
             missing = np.setdiff1d(self.engine.serials()[0], self.kept_columns.serials)
-            assert not self.kept_columns.columns or not len(missing), "what must be told of kept objects is there"
+            assert not self.kept_columns.columns or not len(missing), "columns of kept objects are there"
             assert all(len(column) == len(self.kept_columns) for column in self.kept_columns.columns.values())
 
     def stats(self, name: str) -> dict[str, Any]:
-        lane = 0 if self.engine is None else int(self.lanes[list(self.queries).index(name)])
+        numbering = self.numbering
+        sequence = 0 if self.engine is None else int(numbering.of_query[self.place(name)])
         return {
             "algorithm": self.algorithm,
-            "objects": 0 if self.engine is None else self.engine.size_of(self._place(name)),
+            "objects": 0 if self.engine is None else self.engine.size_of(self.place(name)),
             "buffer": 0 if self.engine is None else self.engine.buffer,
             "bytes": self.kept_columns.nbytes + (0 if self.engine is None else self.engine.nbytes),
-            "arrivals": int(self.arrivals[lane]),
-            "late": int(self.late[lane]),
+            "arrivals": int(numbering.arrivals[sequence]),
+            "late": int(numbering.late[sequence]),
             "rejected": dict(self.rejected),
         }
 
 
-@dataclass(frozen=True)
-class Coming:
-    """A batch as an engine will see it, and what it does to the adapter's numbers."""
-
-    arrivals: Arrivals
-    numbers: Ints  # by lane and row of the batch
-    here: Any  # the rows that arrive
-    before: Ints  # the next numbers, by lane and group: before the batch, and after it
-    counts: Ints
-    came: Ints  # how many arrive, by lane
-    late: Ints
-    too_late: Bools  # rows that are too late for one of the queries
-
-
 def length_of(query: Query, unit: int | None) -> int:
+    """The length of a query's window, in arrivals or units of time."""
     return query.window.length(unit) if isinstance(query.window, Last) else NEVER
 
 
@@ -437,30 +365,21 @@ def spec_of(query: Query, unit: int | None) -> Spec:
     return Spec(getattr(query, "k", 0), length_of(query, unit), threshold, semantics)
 
 
-def shared(query: Query) -> tuple[Any, ...]:
-    """What queries ask that differ only in k, in their window and in how they are answered."""
-    told = {field.name: getattr(query, field.name) for field in fields(query) if field.name not in _OWN}  # type: ignore[arg-type]
-    by = told.pop("by", None)
-    return (query.kind, id(by) if callable(by) else by, query.descending, *told.values())
+def fits(spec: Spec, specs: tuple[Spec, ...]) -> bool:
+    """Whether a state for these queries is enough for another."""
+    return spec.k <= max(one.k for one in specs) and spec.length <= max(one.length for one in specs)
+
+
+def shared_key(query: Query) -> tuple[Any, ...]:
+    """Equal for queries that differ only in k, in their window and in how they are answered."""
+    values = {field.name: getattr(query, field.name) for field in fields(query) if field.name not in _OWN}  # type: ignore[arg-type]
+    by = values.pop("by", None)
+    return (query.kind, id(by) if callable(by) else by, query.descending, *values.values())
 
 
 _OWN = ("k", "window", "largest", "algorithm", *(field.name for field in fields(Tuning)))
 
 
 def _input(name: str) -> str:
-    """Under which name a column of the batch is on the kept columns, beside what is told of objects."""
+    """The name under which an input column of a scoring is kept."""
     return f"={name}"
-
-
-def _number(groups: Ints, counts: Ints, counted: Bools) -> Ints:
-    from skyband.kernels.routing import number, number_some
-
-    numbers = np.empty(len(groups), np.int64)
-    if len(counts) == 1 and counted.all():
-        counts[0] += len(groups)
-        return np.arange(counts[0] - len(groups), counts[0])
-    if counted.all():
-        number(groups, counts, numbers)
-    else:
-        number_some(groups, counted, counts, numbers)
-    return numbers

@@ -1,4 +1,4 @@
-"""Runs of records as NumPy sees them: read several at once, stored without their free places, and placed again."""
+"""Runs of records in one array: read several at once, store them without their free places, place them again."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def unplaced(groups: Records) -> Records:
 
 
 def place(groups: Records) -> None:
-    """Runs that lie one after another."""
+    """Lay the runs one after another."""
     groups["start"] = groups["head"] = np.cumsum(groups["size"]) - groups["size"]
 
 
 def recast(records: Records, dtype: np.dtype[Any]) -> Records:
-    """The very dtype that kernels are compiled for; stored ones forget their alignment."""
+    """Records in the dtype that kernels are compiled for; stored ones have lost their alignment."""
     if records.dtype is not dtype and (_fields(records.dtype) != _fields(dtype) or records.ndim != 1):
         raise StateError("the snapshot's skybands have fields that this version does not know. Take a new snapshot.")
     return records.view(dtype)

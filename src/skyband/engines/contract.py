@@ -1,4 +1,4 @@
-"""What every engine is: four methods, and the arrays that go in and out of them.
+"""The contract of every engine: four methods, and the arrays that go in and out of them.
 
 An engine serves a tuple of queries over one stream of scored arrivals, in groups. It knows no columns, no Arrow and
 no user's types: scores are keys (larger is better), groups are codes, objects are serial numbers.
@@ -60,15 +60,15 @@ class Arrivals:
     clocks: Ints | None  # time windows: the clock after each row of the batch
     total: int  # groups known so far
     attributes: tuple[Floats, ...] | None = None  # of a family, instead of keys
-    told: bool = True  # is anything told of objects but their numbers: then `alive` is wanted
-    more: bool = False  # reports of a net engine can wait: the batch goes on with the next arrivals
+    wants_alive: bool = True  # whether columns of objects are kept: then `alive` is read
+    more: bool = False  # net changes can wait: the batch goes on with the next arrivals
     names: Ints | None = None  # ids as codes, where objects are deleted by them; ids or alternatives as 64-bit keys
-    named: Bools | None = None  # who has such a key; None: all
+    named: Bools | None = None  # which arrivals have such a key; None: all
     deletes: Bools | None = None  # these rows are no arrivals: they delete an id
     probabilities: Floats | None = None  # that the object exists
     parts: Ints | None = None  # which part of its object a row brings, in the query's order
     columns: Any = None  # of pairs: what the scoring reads of each arrival
-    scored: Bools | None = None  # of pairs: whose pairs with earlier arrivals are scored here; None: of all
+    scored: Bools | None = None  # of pairs: arrivals whose pairs with earlier ones are scored here; None: all
 
     def only(self, which: Ints | slice) -> Arrivals:
         """Some of these arrivals."""
@@ -85,7 +85,7 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class Changes:
-    """Who enters and who leaves, in the order of the contract: by query, then by step, leaving first."""
+    """What enters and leaves, in the order of the contract: by query, then by step, leaving first."""
 
     query: Ints | NDArray[np.int32]  # which of the engine's queries
     group: Ints

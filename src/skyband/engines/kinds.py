@@ -1,16 +1,19 @@
-"""Which adapter a query gets: one class for each kind of query, one for engines that keep the window."""
+"""The kinds of query: one row for each, which names its adapter."""
 
 from __future__ import annotations
 
 from skyband.engines.adapter import Adapter
 from skyband.engines.incomplete.adapter import IncompleteAdapter
 from skyband.engines.pairs.adapter import PairsAdapter
-from skyband.engines.registry import WINDOWED
+from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter
 from skyband.engines.uncertain.adapter import UncertainAdapter
+from skyband.query.algorithms import algorithm as row
 from skyband.query.kinds import Query
 
-_ADAPTERS: dict[str, type[Adapter]] = {
+ADAPTERS: dict[str, type[Adapter]] = {
+    "TopK": TopKAdapter,
+    "Above": WindowAdapter,
     "TopKPairs": PairsAdapter,
     "TopKIncomplete": IncompleteAdapter,
     "TopKUncertain": UncertainAdapter,
@@ -18,4 +21,5 @@ _ADAPTERS: dict[str, type[Adapter]] = {
 
 
 def adapter_class(query: Query, algorithm: str) -> type[Adapter]:
-    return WindowAdapter if algorithm in WINDOWED else _ADAPTERS.get(query.kind, Adapter)
+    """The adapter of a query that is answered by this algorithm."""
+    return WindowAdapter if row(query.kind, algorithm).keeps_window else ADAPTERS[query.kind]

@@ -1,6 +1,6 @@
-"""What a Monitor would do with a query: which algorithm and why, how much it keeps, how exact it is.
+"""`explain`: which algorithm answers a query and why, how much it keeps, how exact it is.
 
-A model, not a measurement: nothing is compiled, no data is read. `Monitor.stats()` tells what happened.
+A model, not a measurement: nothing is compiled, no data is read. `Monitor.stats()` has what happened.
 """
 
 from __future__ import annotations
@@ -11,20 +11,15 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, cast
 
-from skyband.engines.incomplete.size_model import row_model
-from skyband.engines.registry import MANY, choose
+from skyband.engines.registry import MANY, choose_with_reason
+from skyband.engines.size import Size
 from skyband.engines.topk.scorings import auto_key, family_key
 from skyband.errors import QueryError
-from skyband.explain.pairs import explain_pairs
+from skyband.explain.form import form_of
 from skyband.explain.spark_load import Load, load
-from skyband.explain.topk import MODELS, Kept
-from skyband.explain.uncertain import AUTO, synopsis
-from skyband.query.expressions import Form, parse, recognise
-from skyband.query.kinds import Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.query.scoring import Nearest
+from skyband.query.algorithms import algorithm
+from skyband.query.kinds import Query, TopK
 from skyband.query.windows import UntilDeleted, Window
-
-_OBJECT = 40 + 8  # bytes of an object in an engine, and of its id
 
 _EXPECTED = {
     "rows": "arrivals in one window, all groups together",
@@ -32,14 +27,14 @@ _EXPECTED = {
     "groups": "groups of `per`",
     "probability": "mean probability of uncertain objects, 0.5 if not given",
     "queries": "queries that differ in their numbers, their k or the ranges of `where`",
-    "keys": "groups of `per` too, and with rate the load on Spark is told",
+    "keys": "groups of `per` too, and with rate the load on Spark is estimated",
     "every": "seconds between triggers on Spark, 10 if not given",
 }
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `explain` says. `objects` are per group, `bytes` of all groups; None: not known."""
+    """The result of `explain`. `objects` are per group, `bytes` of all groups; None: not known."""
 
     query: Query
     algorithm: str
@@ -53,8 +48,8 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
-        told = {} if self.load is None else {"load": self.load.to_dict()}
-        return told | {
+        load = {} if self.load is None else {"load": self.load.to_dict()}
+        return load | {
             "query": self.query.to_dict(),
             "algorithm": self.algorithm,
             "why": list(self.why),
@@ -117,75 +112,34 @@ def explain(query: Query, **expected: float) -> Explanation:
 
 
 def _explained(query: Query, expected: dict[str, float]) -> Explanation:
-    if isinstance(query, TopKPairs):
-        return _explain_pairs(query, expected)
-    if isinstance(query, TopKIncomplete):
-        return _incomplete(query, expected)
-    asked = cast(TopK, query)  # or Above: what they share
-    algorithm, chosen = _chosen(asked, int(expected.get("queries", 1)))
-    form, said, notes = _form(asked)
+    name, chosen = _chosen(query, int(expected.get("queries", 1)))
     groups = expected.get("groups", 1) if query.per_columns else 1
-    n, doubts = _arrivals(asked, query.window, expected, groups)
-    if isinstance(query, TopKUncertain):
-        kept = Kept(*synopsis(query, algorithm, n, expected.get("probability", 0.5)))
-    else:
-        kept = MODELS[algorithm](asked, n)
+    n, unknown = _arrivals(query, query.window, expected, groups)
+    form, said, notes = form_of(query)
+    row = algorithm(query.kind, name)
+    size: Size = row.load(row.size)(name, query, n, expected)
+    why = (f"{name} is {chosen}.", *size.why, *said)
     return Explanation(
-        query,
-        algorithm,
-        (f"{algorithm} is {chosen}.", *kept.why, said),
-        kept.objects,
-        None if kept.objects is None else round(groups * (kept.objects * _OBJECT + kept.besides)),
-        kept.error,
-        form,
-        (*doubts, *kept.notes, *notes),
+        query, name, why, size.objects, size.nbytes(groups), size.error, form, (*unknown, *size.notes, *notes)
     )
 
 
-def _explain_pairs(query: TopKPairs, expected: dict[str, float]) -> Explanation:
-    algorithm = choose(query)
-    chosen = "what auto takes: any scoring, and one pass over the window an arrival"
-    groups = expected.get("groups", 1) if query.per_columns else 1
-    n, doubts = _arrivals(query, query.window, expected, groups)
-    objects, size, why, form = explain_pairs(query, n, groups)
-    first = f"{algorithm} is {chosen if query.algorithm == 'auto' else 'asked for by name'}."
-    shared = "All queries with this scoring share one window and one skyband, of the largest k and the longest window."
-    notes = (*doubts, shared, "Columns named in keep= come on top of the bytes, twice in changes: of both members.")
-    return Explanation(query, algorithm, (first, *why), objects, size, "exact", form, notes)
-
-
-def _incomplete(query: TopKIncomplete, expected: dict[str, float]) -> Explanation:
-    """Objects whose parts come in separate rows."""
-    algorithm, groups = choose(query), expected.get("groups", 1) if query.per_columns else 1
-    n, doubts = _arrivals(cast(TopK, query), query.window, expected, groups)
-    kept = row_model(query, algorithm, n)
-    chosen = "asked for by name" if query.algorithm != "auto" else "what auto takes: exact, and the fastest of them"
-    size = None if kept.rows is None else round(groups * (kept.rows * kept.each + kept.besides))
-    form = query.combine if isinstance(query.combine, str) else repr(query.combine)
-    why = (f"{algorithm} is {chosen}.", kept.why)
-    return Explanation(query, algorithm, why, kept.rows, size, kept.error, form, (*doubts, *kept.notes))
-
-
-def _chosen(query: TopK, queries: int) -> tuple[str, str]:
-    """The algorithm, and why it."""
-    algorithm = choose(query)
-    if query.algorithm != "auto":
-        return algorithm, "asked for by name"
+def _chosen(query: Query, queries: int) -> tuple[str, str]:
+    """The algorithm and why it, where so many queries differ in their numbers."""
+    name, why = choose_with_reason(query)
+    if query.algorithm != "auto" or queries < MANY or not isinstance(query, TopK) or auto_key(query) is None:
+        return name, why
     if isinstance(query.window, UntilDeleted):
-        return algorithm, "what auto takes for UntilDeleted(): it keeps every object, so a deletion may bring any back"
-    if isinstance(query, TopKUncertain):
-        return algorithm, AUTO[algorithm if query.group is None else "alternatives"]
-    if query.kind == "Above":
-        return algorithm, "what auto takes for thresholds: an object is held only against queries whose cells it is in"
-    if queries >= MANY and auto_key(query) is not None and family_key(query) is None:
+        return name, why
+    if family_key(query) is None:
         return "SMA", f"what auto takes for {queries:,} such queries: they look at one window, which is kept once"
-    if queries >= MANY and auto_key(query) is not None:
-        why = "what auto takes: queries that differ only in their numbers are one family, and share a ring of arrivals"
-        return algorithm, f"{why}; where k or `where` differ too, {MANY} or more share a window by SMA"
-    return algorithm, "what auto takes: exact on any stream, and most arrivals of a push cost it two comparisons"
+    return name, (
+        "what auto takes: queries that differ only in their numbers are one family, and share a ring of arrivals; "
+        f"where k or `where` differ too, {MANY} or more share a window by SMA"
+    )
 
 
-# --- what is asked, and what is expected
+# --- what is expected of the stream
 
 
 def _arrivals(query: Query, window: Window, expected: dict[str, float], groups: float) -> tuple[int | None, list[str]]:
@@ -216,42 +170,6 @@ def _arrivals(query: Query, window: Window, expected: dict[str, float], groups: 
         notes.append("Objects and bytes need rows= (arrivals in one window) or rate= (arrivals per second).")
         return None, notes
     return max(1, round(rows / groups)), notes
-
-
-def _form(query: TopK) -> tuple[str, str, list[str]]:
-    """What was recognised in the scoring: one word, a sentence, notes."""
-    notes = ["Columns named in keep= come on top of the bytes."]
-    if query.where is not None:
-        notes.insert(0, "Objects that fail `where` are never kept: expect fewer objects and bytes than this.")
-    best = f"The {'largest' if query.descending else 'smallest'} score is best"
-    if callable(query.by):
-        return "function", f"{best}; the form of a Python function is not known.", notes
-    if not isinstance(query.by, str):
-        word = "distance" if isinstance(query.by, Nearest) else type(query.by).__name__.lower()
-        return word, f"{best}; {query.by!r} says its form itself.", notes
-    form = recognise(parse(query.by))
-    if form.kind == "distance" and query.descending:
-        far = "A typed distance ranks the far ones first. For the near ones: largest=False (--smallest)."
-        notes.insert(0, far)
-    return form.kind, f"{best}; in {query.by!r} {_recognised(form)}.", notes
-
-
-def _recognised(form: Form) -> str:
-    weighed = " + ".join(f"{weight:g}·{name}" for name, weight in form.weights)
-    match form.kind:
-        case "column":
-            return "skyband recognises a column"
-        case "linear":
-            constant = f" + {form.constant:g}" if form.constant else ""
-            return f"skyband recognises a linear form, {weighed}{constant}"
-        case "distance":
-            centre = ", ".join(f"{name}={at:g}" for name, at in form.centre)
-            return f"skyband recognises the {form.metric} distance to {centre}"
-        case "monotone":
-            words = {1: "rises", -1: "falls"}
-            ways = ", ".join(f"{words[way]} with {name}" for name, way in form.directions)
-            return f"skyband recognises a monotone form: it {ways}"
-    return "skyband recognises no form that an engine could use"
 
 
 def _positive(name: str, number: object) -> None:

@@ -1,47 +1,80 @@
-"""The one place for compile flags, and the line that says so when a cold compile keeps a person waiting.
+"""Compile flags, in one place, and a notice on stderr when a cold compile keeps a person waiting.
 
 No fastmath: a score must equal itself. Compiled code is cached on disk, so only the first process pays.
+
+Three things here are not in Numba's documentation: the option `_nrt`, a dispatcher's `get_call_template`, and the
+`refresh` of its contexts. Each makes something faster and changes no result. Where a version of Numba does not have
+one, or with SKYBAND_PLAIN_NUMBA=1, the documented way is used instead: slower, and tested
+(tests/kernels/test_compile.py).
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, cast
 
 from skyband.errors import StateError
 
+PLAIN = os.environ.get("SKYBAND_PLAIN_NUMBA", "") not in ("", "0")  # only what Numba documents
 
-def _started() -> Any:
-    """Numba, with its tables of types loaded: without the garbage collector, which finds nothing there and takes 40 %
-    of the time. Every worker of Spark pays this in its first trigger.
+
+def _load_numba() -> Any:
+    """Numba with its tables of types loaded, without the garbage collector, which takes 40 % of that time.
+
+    Every Spark worker pays this in its first trigger.
     """
     collects = gc.isenabled()
     gc.disable()
     try:
         import numba
-        from numba.core.registry import cpu_target
 
-        cpu_target.typing_context.refresh()
-        cpu_target.target_context.refresh()
+        if not PLAIN:
+            with suppress(ImportError, AttributeError):
+                from numba.core.registry import cpu_target
+
+                cpu_target.typing_context.refresh()
+                cpu_target.target_context.refresh()
     finally:
         if collects:
             gc.enable()
     return numba
 
 
-numba = _started()
+numba = _load_numba()
 F = TypeVar("F", bound=Callable[..., Any])
 _FLAGS: dict[str, Any] = {"fastmath": False, "error_model": "numpy", "nogil": True}
+_NO_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-def kernel(function: F) -> F:
-    """Compile at the first call, keep on disk."""
+def _njit(function: Callable[..., Any], **options: Any) -> Any:
+    return numba.njit(**options, **_FLAGS)(function)
+
+
+def _has_nrt_option() -> bool:
+    """Whether this Numba takes `_nrt`."""
+    if PLAIN:
+        return False
     try:
-        compiled: Any = numba.njit(cache=True, **_FLAGS)(function)
+        _njit(lambda: None, _nrt=False)
+    except (KeyError, TypeError, ValueError):
+        return False
+    return True
+
+
+#: Numba counts references to arrays by atomic operations, for each array of a tuple and each call, which can cost more
+#: than the work. A function that makes no arrays does not need that.
+_UNCOUNTED: dict[str, Any] = {"_nrt": False} if _has_nrt_option() else {}
+
+
+def kernel(function: F, **options: Any) -> F:
+    """An entry point: compiled at the first call, kept on disk."""
+    try:
+        return cast(F, _njit(function, cache=True, **options))
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
@@ -50,21 +83,21 @@ def kernel(function: F) -> F:
             "them anew. Install it where it can write (or name a folder with NUMBA_CACHE_DIR); on Spark ship it "
             "unpacked, as skyband.spark.shipping does."
         ) from error
-    return cast(F, compiled)
 
 
-def part(function: F) -> F:
-    """A part of kernels, called by them only and stored with them: without the wrapper that calls from Python need."""
-    return _bare(function)
+def uncounted_kernel(function: F) -> F:
+    """As `kernel`, for one that makes no arrays."""
+    return kernel(function, **_UNCOUNTED)
 
 
-def _bare(function: F, **more: Any) -> F:
-    """A number that stands in a call is a type of its own to Numba: the part would be compiled once for each, and once
-    more for a variable that begins as one. Here a number is a number.
+def part(function: F, **options: Any) -> F:
+    """A part of kernels: called by them only, compiled and stored with them.
+
+    A number that stands in a call is a type of its own to Numba: a part would be compiled once for each, and once more
+    for a variable that begins as one. Here a number is a number.
     """
-    bare: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **more}
-    compiled: Any = numba.njit(**bare, **_FLAGS)(function)
-    typed = getattr(compiled, "get_call_template", None)  # without NUMBA_DISABLE_JIT
+    compiled = _njit(function, **_NO_WRAPPERS, **options)
+    typed = None if PLAIN else getattr(compiled, "get_call_template", None)  # absent with NUMBA_DISABLE_JIT
     if typed is not None:
 
         def widened(args: Any, kws: Any) -> Any:
@@ -75,36 +108,24 @@ def _bare(function: F, **more: Any) -> F:
     return cast(F, compiled)
 
 
-def inlined(function: F) -> F:
-    """A small part that is compiled into its callers, since passing many arrays costs more than its work."""
-    compiled: Any = numba.njit(inline="always", **_FLAGS)(function)
-    return cast(F, compiled)
-
-
 def uncounted(function: F) -> F:
-    """As `part`, for one that makes no arrays: without counting who refers to those it is given.
-
-    Numba counts references with atomic operations, for each array of a tuple and each call; that can cost more than
-    the work. `_nrt` is an option that Numba keeps to itself: without it the same code would only be slower.
-    """
-    return _bare(function, _nrt=False)
+    """As `part`, for one that makes no arrays."""
+    return part(function, **_UNCOUNTED)
 
 
 def close(function: F) -> F:
-    """As `uncounted`, and always within its caller: handing over many arrays costs more than a small part does."""
-    return _bare(function, _nrt=False, forceinline=True)
+    """As `uncounted`, and always compiled into its caller: passing many arrays costs more than a small part does."""
+    return part(function, forceinline=True, **_UNCOUNTED)
 
 
-def uncounted_kernel(function: F) -> F:
-    """As `kernel`, for one that makes no arrays."""
-    bare: dict[str, Any] = {"cache": True, "_nrt": False}
-    compiled: Any = numba.njit(**bare, **_FLAGS)(function)
-    return cast(F, compiled)
+def inlined(function: F) -> F:
+    """A small part whose source is put into its callers, since passing many arrays costs more than its work."""
+    return cast(F, _njit(function, inline="always"))
 
 
 @contextmanager
 def announced() -> Iterator[None]:
-    """Say on stderr that kernels are being compiled, if the block takes long enough to be new_rejections."""
+    """Say on stderr that kernels are being compiled, if the block takes long enough to be noticed."""
     line = "skyband: compiling kernels, once for this version and machine (10 to 30 s) ...\n"
     timer = threading.Timer(1.5, sys.stderr.write, [line])
     timer.daemon = True

@@ -73,7 +73,7 @@ RULE = np.dtype(
 CAP = np.dtype([("limit", "i8"), ("threshold", "f8")], align=True)  # RELAXED: prune at this size; CAPPED: poor below it
 STRICT, RELAXED, CAPPED = 0, 1, 2
 NEVER = np.iinfo(np.int64).max
-SILENT = 1 << 40  # taken from the row of one who has waited in a buffer: a candidate now, and no step of its own
+SILENT = 1 << 40  # taken from the row of an object that waited in a buffer: a candidate now, with no step of its own
 SMALLEST = 8
 
 

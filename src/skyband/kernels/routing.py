@@ -1,4 +1,4 @@
-"""Which group a row belongs to, its number there, and the order of steps across groups. All linear in the batch."""
+"""Routing: the group of a row, its number there, and the order of steps across groups. All linear in the batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns and arrays by group as bytes, cut into cells; cells join again by laying their bytes end to end.
+"""Cells: columns and arrays of some groups as bytes, which join by laying them end to end.
 
 A cell holds the state of some groups: a frame (how many streams, and the bytes of each), then the streams. A stream is
 one array's share, so that any number of cells is read at the price of one: join the streams, look at them as arrays.

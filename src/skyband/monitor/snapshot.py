@@ -1,4 +1,4 @@
-"""A Monitor's state as bytes: facts that are few, and cells that hold what there is by group.
+"""A Monitor's state as bytes: a few facts, and cells with everything that is kept by group.
 
 A snapshot has one cell for each `per`; on Spark a state has many, so that a small trigger reads and writes few.
 """
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
 from skyband.engines.kinds import adapter_class
+from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter
 from skyband.errors import QueryError, StateError
 from skyband.monitor import cells
@@ -46,7 +47,7 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]]) -> State:
 
     facts, parts = unpack(data)
     try:
-        state = revive(facts, parts, lookup)
+        state = restore(facts, parts, lookup)
         for i, groups in enumerate(state.groups.values()):
             join(state, groups, [parts[f"cell{i}"].tobytes()])
         return state
@@ -63,7 +64,7 @@ def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
         "options": asdict(state.options),
         "order": list(state.adapters),
         "groups": [list(names) for names in state.groups],
-        "homes": [_describe_home(adapter, families.index(adapter.groups)) for adapter in state.standing()],
+        "homes": [_describe_adapter(adapter, families.index(adapter.groups)) for adapter in state.standing()],
         "clock": state.clock,
         "serial": state.serial,
         "counters": state.counters,
@@ -74,7 +75,7 @@ def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
     return facts, parts
 
 
-def _describe_home(adapter: Adapter, groups: int) -> dict[str, Any]:
+def _describe_adapter(adapter: Adapter, groups: int) -> dict[str, Any]:
     none = np.empty(0, np.int64)
     arrays = {} if adapter.engine is None else adapter.engine.snapshot(none)
     return {
@@ -85,12 +86,12 @@ def _describe_home(adapter: Adapter, groups: int) -> dict[str, Any]:
         "family": adapter.family,
         **({"scored": adapter.scored, "born": adapter.born} if isinstance(adapter, WindowAdapter) else {}),
         "arrays": {name: _fields(array.dtype) for name, (array, _) in arrays.items()},
-        "lengths": adapter.lengths,
-        "lanes": adapter.lanes.tolist(),
-        "arrivals": adapter.arrivals.tolist(),
-        "late": adapter.late.tolist(),
+        "lengths": adapter.numbering.lengths,
+        "lanes": adapter.numbering.of_query.tolist(),
+        "arrivals": adapter.numbering.arrivals.tolist(),
+        "late": adapter.numbering.late.tolist(),
         "rejected": adapter.rejected,
-        "own": adapter.own(),
+        "own": adapter.extra_facts(),
     }
 
 
@@ -99,7 +100,7 @@ def _fields(dtype: np.dtype[Any]) -> str:
     return str(dtype.descr)
 
 
-def revive(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> State:
+def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> State:
     """The inverse of `describe`; nothing is known of any group yet."""
     _check_counts(facts["counters"])
     if not _whole(facts["serial"]) or not (facts["clock"] is None or _whole(facts["clock"], -(2**63))):
@@ -112,7 +113,7 @@ def revive(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Stat
     state.groups = {tuple(names): Groups(tuple(names)) for names in facts["groups"]}
     adapters: dict[str, Adapter] = {}
     for saved in facts["homes"]:
-        adapter = _revive_home(saved, state, lookup)
+        adapter = _restore_adapter(saved, state, lookup)
         adapters |= dict.fromkeys(adapter.queries, adapter)
     state.adapters = {name: adapters[name] for name in facts["order"]}
     return state
@@ -128,8 +129,8 @@ def _check_counts(counters: dict[str, Any]) -> None:
         raise StateError("a stored counter is no number. Use an intact copy.")
 
 
-def _check_home(saved: dict[str, Any]) -> None:
-    """Numbers where kernels rely on numbers: their arrays tell the rest."""
+def _check_adapter(saved: dict[str, Any]) -> None:
+    """Numbers where kernels rely on numbers; arrays are checked by their engine."""
     lengths, lanes, own = saved["lengths"], saved["lanes"], saved.get("own") or {}
     totals = [saved["arrivals"], saved["late"]]
     fit = all(isinstance(one, list) and all(map(_whole, one)) for one in (lengths, lanes, *totals))
@@ -147,8 +148,8 @@ def _check_home(saved: dict[str, Any]) -> None:
         raise StateError("what is stored of a query does not fit together. Use an intact copy.")
 
 
-def _revive_home(saved: dict[str, Any], state: State, lookup: Lookup) -> Adapter:
-    _check_home(saved)
+def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Adapter:
+    _check_adapter(saved)
     queries = {name: lookup(name, stored) for name, stored in saved["queries"].items()}
     groups = list(state.groups.values())[saved["groups"]]
     example = next(iter(queries.values()))
@@ -156,22 +157,22 @@ def _revive_home(saved: dict[str, Any], state: State, lookup: Lookup) -> Adapter
         raise StateError("a stored query and its groups do not fit together. Use an intact copy.")
     none, algorithm = np.empty(0, np.int64), saved["algorithm"]
     kind: Any = adapter_class(example, algorithm)
-    more = (
-        {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
-        if kind is WindowAdapter
-        else {"family": saved["family"]}
-    )
+    more = {}
+    if issubclass(kind, WindowAdapter):
+        more = {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
+    elif issubclass(kind, TopKAdapter):
+        more = {"family": saved["family"]}
     adapter: Adapter = kind(example, groups, state.options, none, **more)
     adapter.queries, adapter.algorithm = queries, algorithm
     if saved.get("own"):  # older snapshots have none
-        adapter.recall(saved["own"])
+        adapter.restore_facts(saved["own"])
     if saved["started"]:
         adapter.start(state.unit)
-        if _describe_home(adapter, 0)["arrays"] != saved["arrays"]:
+        if _describe_adapter(adapter, 0)["arrays"] != saved["arrays"]:
             raise StateError("the state's arrays have fields that this version does not know. Take a new snapshot.")
-    adapter.lengths, adapter.lanes = saved["lengths"], np.array(saved["lanes"], np.int64)
-    adapter.arrivals, adapter.late = np.array(saved["arrivals"]), np.array(saved["late"])
-    adapter.counts = np.zeros((len(adapter.arrivals), 0), np.int64)
+    adapter.numbering.lengths, adapter.numbering.of_query = saved["lengths"], np.array(saved["lanes"], np.int64)
+    adapter.numbering.arrivals, adapter.numbering.late = np.array(saved["arrivals"]), np.array(saved["late"])
+    adapter.numbering.counts = np.zeros((len(adapter.numbering.arrivals), 0), np.int64)
     adapter.rejected = saved["rejected"]
     return adapter
 
@@ -183,17 +184,17 @@ def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
         column = _cast(groups.columns[i].take(order), type_) if groups.columns else pa.nulls(0, type_)
         streams += cells.column_streams(column, bounds)
     for adapter in (adapter for adapter in state.standing() if adapter.groups is groups):
-        adapter.widen()
-        streams.append(cells.array_stream(adapter.counts.T[order], bounds))
-        if adapter.dated:
-            streams.append(cells.array_stream(adapter.moments[order], bounds))
+        adapter.numbering.widen()
+        streams.append(cells.array_stream(adapter.numbering.counts.T[order], bounds))
+        if adapter.numbering.dated:
+            streams.append(cells.array_stream(adapter.numbering.last_times[order], bounds))
         if adapter.engine is None:
             continue
         for array, sizes in adapter.engine.snapshot(order).values():
             streams.append(cells.array_stream(array, _places(sizes, bounds)))
         serials, sizes = adapter.engine.serials(order)
         places = _places(sizes, bounds)
-        for name, type_ in adapter.told(state.types).items():
+        for name, type_ in adapter.kept_types(state.types).items():
             known = name in adapter.kept_columns.columns
             column = _cast(adapter.kept_columns.read(name, serials), type_) if known else pa.nulls(len(serials), type_)
             streams += cells.column_streams(column, places)
@@ -206,10 +207,10 @@ def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
     types = _types(state, groups.names)
     count = sum(map(cells.column_width, types))
     for adapter in adapters:
-        count += 1 + adapter.dated
+        count += 1 + adapter.numbering.dated
         if adapter.engine is not None:
             count += len(adapter.engine.snapshot(np.empty(0, np.int64)))
-            count += sum(map(cells.column_width, adapter.told(state.types).values()))
+            count += sum(map(cells.column_width, adapter.kept_types(state.types).values()))
     streams = iter(cells.read(stored, count))
 
     def column(type_: Any) -> Any:
@@ -219,10 +220,10 @@ def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
     if columns and len(columns[0]):
         groups.codes(columns, len(columns[0]))
     for adapter in adapters:
-        lanes = len(adapter.counts)
-        adapter.counts = np.ascontiguousarray(cells.join_array(next(streams), np.int64).reshape(-1, lanes).T)
-        if adapter.dated:
-            adapter.moments = cells.join_array(next(streams), np.int64).copy()
+        lanes = len(adapter.numbering.counts)
+        adapter.numbering.counts = np.ascontiguousarray(cells.join_array(next(streams), np.int64).reshape(-1, lanes).T)
+        if adapter.numbering.dated:
+            adapter.numbering.last_times = cells.join_array(next(streams), np.int64).copy()
         if adapter.engine is None:
             continue
         layout = adapter.engine.snapshot(np.empty(0, np.int64))
@@ -235,10 +236,10 @@ def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
         if len(serials) and adapter.timed and state.clock is None:
             raise StateError("the stored state has objects and no clock. Use an intact copy.")
         rising = np.argsort(serials)
-        told = {name: column(type_).take(as_arrow(rising)) for name, type_ in adapter.told(state.types).items()}
-        adapter.kept_columns = KeptColumns()
-        if told:
-            adapter.kept_columns.add(serials[rising], told)
+        kept = {name: column(type_).take(as_arrow(rising)) for name, type_ in adapter.kept_types(state.types).items()}
+        adapter.output.kept_columns = KeptColumns()
+        if kept:
+            adapter.kept_columns.add(serials[rising], kept)
         adapter.after_restore()
 
 

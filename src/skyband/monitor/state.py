@@ -1,16 +1,20 @@
-"""All that a Monitor knows, and a batch as its standing queries see it."""
+"""State: everything a Monitor knows, and a batch as its queries see it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter
+from skyband.engines.adapter import Adapter, Columns
+from skyband.errors import QueryError
+from skyband.query.kinds import Query
 from skyband.query.options import Options
-from skyband.tables.changes import QueryNames
+from skyband.tables.changes import QueryNames, answer_names, change_names, change_table, column_types, of_pair
 from skyband.tables.groups import Groups
 from skyband.tables.input import time_unit
 from skyband.tables.push import BEGINNING
@@ -22,20 +26,33 @@ Ints = NDArray[np.int64]
 
 @dataclass
 class State:
-    """All that a Monitor knows."""
+    """Everything a Monitor knows."""
 
     options: Options
     groups: dict[tuple[str, ...], Groups] = field(default_factory=dict)
     adapters: dict[str, Adapter] = field(default_factory=dict)  # by query, in order of registration
-    types: dict[str, Any] = field(default_factory=dict)  # of the input's columns, once seen
+    types: dict[str, pa.DataType] = field(default_factory=dict)  # of the input's columns, once seen
     clock: int = BEGINNING
     ahead: Any = None  # `advance` before the type of time was known
     serial: int = 0  # of the next row
     counters: dict[str, Any] = field(default_factory=lambda: {"arrivals": 0, "late": 0, "rejected": {}})
-    query_names: QueryNames | None = None  # of the queries, as changes name them
+    query_names: QueryNames | None = None  # as changes name the queries
 
     def standing(self) -> list[Adapter]:
+        """The adapters, each once, in order of registration."""
         return list(dict.fromkeys(self.adapters.values()))
+
+    def adapter(self, name: str) -> Adapter:
+        """The adapter of a query."""
+        if name not in self.adapters:
+            standing = ", ".join(self.adapters) or "none"
+            raise QueryError(f"no query called {name!r} is standing. Standing: {standing}.")
+        return self.adapters[name]
+
+    @property
+    def queries(self) -> dict[str, Query]:
+        """The standing queries by name, in order of registration."""
+        return {name: adapter.queries[name] for name, adapter in self.adapters.items()}
 
     @property
     def unit(self) -> int | None:
@@ -43,17 +60,51 @@ class State:
         type_ = None if self.options.time is None else self.types.get(self.options.time)
         return None if type_ is None else time_unit(type_)
 
+    def count(self, rejected: Mapping[str, int]) -> None:
+        """Count rejected rows by reason."""
+        counted = self.counters["rejected"]
+        for reason, count in rejected.items():
+            counted[reason] = counted.get(reason, 0) + count
+
+    # --- columns out
+
+    def change_types(self) -> dict[str, pa.DataType]:
+        """The columns of changes with their types."""
+        names = change_names(self.queries.values(), self.options.kept, self.options.time is not None)
+        return column_types(names, self._reported_types())
+
+    def answer_types(self, query: Query) -> dict[str, pa.DataType]:
+        """The columns of an answer with their types."""
+        names = answer_names([query], self.options.kept, self.options.time is not None)
+        return column_types(names, self._reported_types())
+
+    def changes(self, pieces: list[Columns], adapters: Sequence[Adapter]) -> pa.Table:
+        """One table from the changes of several adapters."""
+        if self.query_names is None or self.query_names.names != list(self.adapters):
+            self.query_names = QueryNames(list(self.adapters))
+        names = [list(adapter.queries) for adapter in adapters]
+        return change_table(pieces, self.query_names, names, self.change_types())
+
+    def _reported_types(self) -> dict[str, pa.DataType]:
+        options, per = self.options, [name for adapter in self.standing() for name in adapter.groups.names]
+        types = {name: self.types.get(name, pa.null()) for name in (*options.kept, *per)}
+        types["id"] = pa.int64() if options.id is None else self.types.get(options.id, pa.null())
+        for name in ("id", *options.kept):
+            types |= dict.fromkeys(of_pair(name), types[name])
+        types["time"] = pa.null() if options.time is None else self.types.get(options.time, pa.null())
+        return types
+
 
 @dataclass(frozen=True)
-class Seen:
+class Examined:
     """A batch as the standing queries see it."""
 
     standing: list[Adapter]
     validated: list[Validated]  # one for each
-    accepted: Bools  # by at least one query
-    types: dict[str, Any]  # of the input's columns
-    told: dict[str, Any]  # what is told of objects
+    accepted: Bools  # rows that at least one query accepts
+    types: dict[str, pa.DataType]  # of the input's columns
+    reported: dict[str, Any]  # the columns that are reported of objects
     per: dict[str, Any]  # the columns of groups
-    moments: Ints | None  # times as numbers
+    times: Ints | None  # as numbers
     deletes: Bools | None  # rows that delete an id
     inputs: dict[str, Any]  # columns that scorings of pairs read

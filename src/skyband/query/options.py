@@ -1,4 +1,4 @@
-"""How a Monitor or a Spark pipeline runs: options as one checked value."""
+"""Options: how a Monitor or a Spark pipeline runs, as one checked value."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from skyband.query.windows import UntilDeleted
 class Options:
     """Columns by name, and what to do with late and invalid rows; see `Monitor`."""
 
-    id: str | None
-    time: str | None
-    part: str
-    value: str
-    keep: str | Iterable[str]
-    emit: str
-    late: str
-    invalid: str
+    id: str | None = None
+    time: str | None = None
+    part: str = "part"
+    value: str = "value"
+    keep: str | Iterable[str] = ()
+    emit: str = "arrival"
+    late: str = "accept"
+    invalid: str = "reject"
     op: str | None = None
 
     def __post_init__(self) -> None:
@@ -41,7 +41,7 @@ class Options:
 
     @property
     def roles(self) -> dict[str, str]:
-        """What is told of objects: the output's column -> the input's."""
+        """The columns that are reported of objects: the output's name -> the input's."""
         named = {"id": self.id, "time": self.time}
         return {role: name for role, name in named.items() if name is not None} | {name: name for name in self.kept}
 
@@ -58,7 +58,7 @@ def named(queries: Query | Iterable[Query] | Mapping[str, Query]) -> dict[str, Q
 
 
 def check_op(op: str | None, queries: Iterable[Query]) -> None:
-    """On a stream whose queries are all there from the beginning, `op` must be of use to one of them."""
+    """Refuse an `op` that no query can use, where all queries are known from the beginning."""
     if op is not None and not any(isinstance(query.window, UntilDeleted) for query in queries):
         raise QueryError(
             f"op={op!r} tells which rows delete an object, but no query is over UntilDeleted(): objects of Last(...) "

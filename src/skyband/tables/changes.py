@@ -1,4 +1,4 @@
-"""Columns out: the tables of changes and answers, in the contract's order of columns."""
+"""Tables out: changes and answers, with the contract's columns in the contract's order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from skyband.query.kinds import Query, TopKPairs, TopKUncertain
+from skyband.query.kinds import Query
 from skyband.tables.columns import as_arrow
 
 _FIXED = {
@@ -23,39 +23,39 @@ _QUERY = pa.dictionary(pa.int32(), pa.string())
 PAIR = ("_a", "_b")  # the older and the newer member
 
 
-def column_types(names: Iterable[str], told: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns with their types; `told`: those of the input's columns."""
-    return {name: _QUERY if name == "query" else _FIXED[name] if name in _FIXED else told[name] for name in names}
+def column_types(names: Iterable[str], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns with their types; `inputs`: those of the input's columns."""
+    return {name: _QUERY if name == "query" else _FIXED[name] if name in _FIXED else inputs[name] for name in names}
 
 
 def change_names(queries: Iterable[Query], keep: Iterable[str], timed: bool) -> list[str]:
     """The union of the queries' columns of changes, in the contract's order."""
-    per, ids, doubts, kept = _parts(queries, keep)
+    per, ids, probability, kept = _parts(queries, keep)
     when = ["time"] if timed else []
-    rank = ["rank"] if doubts else []
-    return ["query", *per, "at", *when, *ids, "score", *rank, *doubts, "diff", "first", *kept]
+    rank = ["rank"] if probability else []
+    return ["query", *per, "at", *when, *ids, "score", *rank, *probability, "diff", "first", *kept]
 
 
 def answer_names(queries: Iterable[Query], keep: Iterable[str], timed: bool) -> list[str]:
     """The union of the columns of the queries' answers, in the contract's order."""
-    per, ids, doubts, kept = _parts(queries, keep)
-    return [*per, "rank", *ids, *(["time"] if timed else []), "score", *doubts, *kept]
+    per, ids, probability, kept = _parts(queries, keep)
+    return [*per, "rank", *ids, *(["time"] if timed else []), "score", *probability, *kept]
 
 
 def _parts(queries: Iterable[Query], keep: Iterable[str]) -> tuple[list[str], list[str], list[str], list[str]]:
     """The columns of groups, of ids and of probabilities, and those that are kept."""
     asked = list(queries)
-    pairs = any(isinstance(query, TopKPairs) for query in asked)
-    single = not pairs or not all(isinstance(query, TopKPairs) for query in asked)
+    pairs = any(query.of_pairs for query in asked)
+    single = not pairs or not all(query.of_pairs for query in asked)
 
-    def told(names: Iterable[str]) -> list[str]:
+    def of_members(names: Iterable[str]) -> list[str]:
         known = list(names)
         both = [end for name in known for end in of_pair(name)]
         return [*(known if single else []), *(both if pairs else [])]
 
-    doubts = ["probability"] if any(isinstance(query, TopKUncertain) for query in asked) else []
+    probability = ["probability"] if any(query.has_probability for query in asked) else []
     per = dict.fromkeys(name for query in asked for name in query.per_columns)
-    return list(per), told(["id"]), doubts, told(keep)
+    return list(per), of_members(["id"]), probability, of_members(keep)
 
 
 def of_pair(name: str) -> tuple[str, str]:

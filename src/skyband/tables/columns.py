@@ -160,7 +160,7 @@ class Column:
 
 
 class KeptColumns:
-    """What must be told of kept objects later (id, time, kept columns), by serial number.
+    """The columns that are reported of kept objects later (id, time, kept columns), by serial number.
 
     Serials only rise, so places are found by bisection. Objects that are gone are swept out once they are more than
     half of the kept columns: O(1) amortised per object.
@@ -175,7 +175,7 @@ class KeptColumns:
 
     @property
     def serials(self) -> Ints:
-        """Of the objects on the kept columns, rising."""
+        """Of the objects, rising."""
         return self._serials.bits
 
     @property
@@ -200,11 +200,11 @@ class KeptColumns:
         if old is not None and not old.any():
             return fresh.take(as_arrow(serials - first))
         kept = self.columns.get(name)
-        shelved = serials if old is None else serials[old]
-        if kept is None:  # nothing was ever shelved, so nothing is asked for
+        stored = serials if old is None else serials[old]
+        if kept is None:  # nothing was ever stored
             return pa.nulls(0, pa.null())
-        here = kept.take(np.searchsorted(self.serials, shelved))
-        if old is None or len(shelved) == len(serials):
+        here = kept.take(np.searchsorted(self.serials, stored))
+        if old is None or len(stored) == len(serials):
             return here
         there = fresh.take(as_arrow(serials[~old] - first))
         if here.type != there.type:  # only nulls until now

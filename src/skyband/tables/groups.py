@@ -1,4 +1,4 @@
-"""Groups: from the values of the `per` columns to dense codes, and back. No loop per row; null is a group too."""
+"""Groups: values of the `per` columns to dense codes, and back. No loop per row; null is a group too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns in: from whatever a user pushes to NumPy arrays, with what is wrong with each row.
+"""Tables in: whatever a user pushes, as NumPy arrays.
 
 Anything with the Arrow C interface (pandas, polars, pyarrow, duckdb), a dict of arrays or lists, a list of dicts.
 Nothing is copied that Arrow can lend.
@@ -74,7 +74,7 @@ class Batch:
         self._arrays: dict[str, Any] = {}
         self._operands: dict[str, Operand] = {}
         self._beyond: dict[str, Bools] = {}
-        self.memo: dict[Any, Any] = {}  # what was found out about it
+        self.memo: dict[Any, Any] = {}  # results that several queries need
 
     def array(self, name: str) -> Any:
         """The column as one Arrow array."""
@@ -138,7 +138,7 @@ class Batch:
         return Operand(values, valid)
 
 
-class Lent(Mapping[str, NDArray[Any]]):
+class Columns(Mapping[str, NDArray[Any]]):
     """The batch as a user's scoring function sees it: column name -> NumPy array, converted when asked for."""
 
     def __init__(self, batch: Batch) -> None:
@@ -161,7 +161,7 @@ def call(function: Callable[..., Any], batch: Batch) -> Floats:
     """The scores that a user's function gives."""
     name = getattr(function, "__qualname__", repr(function))
     try:
-        scores = np.asarray(function(Lent(batch)), dtype=np.float64)
+        scores = np.asarray(function(Columns(batch)), dtype=np.float64)
     except Exception as error:
         raise BatchError(
             f"the scoring function {name} failed: {type(error).__name__}: {error}. Nothing was pushed."
@@ -219,7 +219,7 @@ def times(column: Any, reach: int) -> tuple[Ints, Bools | None, Bools | None]:
 
 
 def announce(to: Any, earlier: Any) -> None:
-    """Check a moment that is given before the type of the time column is known."""
+    """Check an instant that is given before the type of the time column is known."""
     try:
         type_ = pa.array([to]).type
         if not is_time(type_):
@@ -234,17 +234,17 @@ def announce(to: Any, earlier: Any) -> None:
 
 
 def instant(to: Any, type_: Any) -> int:
-    """A moment given by a user, in the units of the time column."""
+    """An instant given by a user, in the units of the time column."""
     try:
         value = pa.array([to], to.type if isinstance(to, pa.Scalar) else None)
         if pa.types.is_integer(value.type) != pa.types.is_integer(type_):
             raise TypeError(f"the time column holds {type_}")
-        moment, null, far = times(value.cast(type_), 0)
+        values, null, far = times(value.cast(type_), 0)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise BatchError(f"{to!r} is no time of the time column ({type_}): {error}.") from error
     if null is not None or far is not None:
         raise BatchError(f"{to!r} is no time, or out of range.")
-    return int(moment[0])
+    return int(values[0])
 
 
 def from_times(values: Ints, type_: Any) -> Any:

@@ -1,4 +1,4 @@
-"""One push: what it holds for all queries."""
+"""Push: one batch as all queries see it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ BEGINNING = -(2**62)  # the clock before any arrival
 
 @dataclass(frozen=True)
 class Push:
-    """What one push has in common for all queries."""
+    """A batch with its times and reported columns."""
 
     batch: Batch
     serial: int  # of the batch's first row
-    columns: dict[str, Any]  # what is told of objects: id, time, kept columns
+    columns: dict[str, Any]  # reported of objects: id, time, kept columns
     times: Ints | None
     clocks: Ints | None  # after each row
     clock: int  # after the push
@@ -33,7 +33,7 @@ class Push:
 
 
 def what_rows_do(op: Any) -> tuple[Bools, Bools]:
-    """Which rows delete an id, and which do something that nobody knows, by the column of operations."""
+    """Which rows delete an id, and which name an unknown operation."""
     words = np.array([*_DOES, ""], object)
     known = pc.index_in(pc.utf8_lower(op.cast(pa.string())), pa.array(list(_DOES))).fill_null(len(_DOES))
     place = np.asarray(known)

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, shared, spec_of
+from skyband.engines.adapter import Adapter, shared_key, spec_of
 from skyband.engines.contract import Engine
-from skyband.engines.output import wider
-from skyband.engines.registry import choose
+from skyband.engines.registry import row_of
 from skyband.errors import BatchError
 from skyband.query.kinds import Query, TopKIncomplete
 from skyband.tables.columns import name_bits
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-EXACT = ("SWEEP", "EAA", "SLA")
 
 
 class IncompleteAdapter(Adapter):
@@ -47,9 +45,9 @@ class IncompleteAdapter(Adapter):
     def key(query: Query) -> tuple[Any, ...]:
         """Which rows are rejected depends on the window, so without `repeat` only equal windows share an engine."""
         assert isinstance(query, TopKIncomplete)
-        exact = choose(query) in EXACT
+        exact = row_of(query).exact
         window = query.window.timed if query.repeat is not None and exact else query.window
-        return (*shared(query), window, query.algorithm, query.tuning, None if exact else query.k)
+        return (*shared_key(query), window, query.algorithm, query.tuning, None if exact else query.k)
 
     @property
     def machine(self) -> Parts:
@@ -79,11 +77,11 @@ class IncompleteAdapter(Adapter):
     def _new_register(self, unit: int | None) -> Register:
         from skyband.engines.incomplete.register import Register
 
-        return Register(self.asked(unit)[0].length, timed=self.timed)
+        return Register(self.specs(unit)[0].length, timed=self.timed)
 
     # --- rows
 
-    def validate(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Validated:
+    def validate(self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]) -> Validated:
         value, part, id_ = self.options.value, self.options.part, cast(str, self.options.id)
         if not batch.rows:
             return Scored(np.empty(0)).validated(None)
@@ -92,10 +90,10 @@ class IncompleteAdapter(Adapter):
         beyond = batch.beyond(value)
         ids = batch.array(id_)
         inside = bounds[:-1, 0].max() <= values.min() and values.max() <= bounds[:-1, 1].min()  # NaN: no
-        if inside and codes.min() >= 0 and beyond is None and not ids.null_count and not untimely:
+        if inside and codes.min() >= 0 and beyond is None and not ids.null_count and not bad_times:
             return Validated(Scored(values), np.ones(batch.rows, np.bool_), None)
         reasons = {
-            **untimely,
+            **bad_times,
             f"{id_} is null": np.asarray(ids.is_null(), np.bool_) if ids.null_count else None,
             f"{part}: unknown part": codes < 0,
             f"{value} is beyond 2^53": beyond,
@@ -134,7 +132,7 @@ class IncompleteAdapter(Adapter):
             np.flatnonzero(validated.accepted),
             push.times,
             push.clocks,
-            wider(self.counts, self.groups.total)[0],
+            self.numbering.next()[0],
             register.length if self.options.late == "accept" else 1,
         )
         if again.any():
@@ -153,13 +151,13 @@ class IncompleteAdapter(Adapter):
             self._judged = None
         return super().take(push, validated, codes)
 
-    def _more(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
+    def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
         if not push.batch.rows:
             return {"names": np.empty(0, np.int64), "parts": np.empty(0, np.int64)}
         here = slice(None) if len(rows) == push.batch.rows else rows
         return {"names": self._names(push.batch)[here], "parts": self._parts(push.batch)[here]}
 
-    def _live(self) -> Ints:
+    def live_serials(self) -> Ints:
         live = np.sort(np.concatenate([self.machine.serials()[0], self.machine.shown()]))
         return live[np.flatnonzero(np.diff(live, prepend=-1))]
 
@@ -167,16 +165,20 @@ class IncompleteAdapter(Adapter):
 
     def can_serve(self, query: Query, unit: int | None) -> bool:
         """Rows that were rejected depend on the window, so another one is for a query that is alone."""
-        if self.engine is None or shared(query) != shared(self.example) or query.algorithm != self.example.algorithm:
+        if (
+            self.engine is None
+            or shared_key(query) != shared_key(self.example)
+            or query.algorithm != self.example.algorithm
+        ):
             return False
         if query.tuning != self.example.tuning or query.window.timed != self.timed:
             return False
         same = query.window == self.example.window
-        if self.algorithm not in EXACT and (not same or query.k != self.example.k):  # type: ignore[attr-defined]
+        if not row_of(self.example).exact and (not same or query.k != self.example.k):  # type: ignore[attr-defined]
             return False
         if self.revalidates and not same and len(self.queries) > 1:
             return False
-        asked, wanted = self.asked(unit), spec_of(query, unit)
+        asked, wanted = self.specs(unit), spec_of(query, unit)
         return wanted.k <= max(one.k for one in asked) and wanted.length <= max(one.length for one in asked)
 
     def stats(self, name: str) -> dict[str, Any]:

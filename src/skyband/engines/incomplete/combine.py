@@ -9,7 +9,6 @@ from skyband.engines.incomplete.kernels.combine import Recipe, score_of
 from skyband.query.expressions import parse
 from skyband.query.expressions.tree import Node
 from skyband.query.kinds import TopKIncomplete
-from skyband.query.scoring import Linear
 
 _FORMS = {"sum": forms.SUM, "mean": forms.MEAN, "min": forms.MIN, "max": forms.MAX}
 _PAIRS = {
@@ -30,7 +29,7 @@ def recipe_of(query: TopKIncomplete) -> Recipe:
     form, places, weights = forms.PROGRAM, np.zeros(0, np.int64), np.zeros(0)
     program: list[tuple[int, int]] = []
     numbers: list[float] = []
-    if isinstance(query.combine, Linear):
+    if not isinstance(query.combine, str):
         form = forms.LINEAR
         places = np.array([names.index(part) for part, _ in query.combine.terms])
         weights = np.array([weight for _, weight in query.combine.terms])

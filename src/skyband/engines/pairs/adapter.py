@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, shared
+from skyband.engines.adapter import Adapter, shared_key
 from skyband.engines.contract import Arrivals, Changes
 from skyband.errors import BatchError
-from skyband.query.expressions import Expression, Operand, as_locals, parse
+from skyband.query.expressions import Expression, Operand, parse
 from skyband.query.kinds import Query, TopKPairs
-from skyband.query.scoring import Global
+from skyband.query.scoring import scoring_of
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated, reject_beyond
@@ -42,15 +42,17 @@ class PairsAdapter(Adapter):
     """One engine for queries with one scoring of pairs."""
 
     most = 1 << 30
+    scored = False  # pairs are, not rows
 
     def __init__(self, query: TopKPairs, *args: Any, **more: Any) -> None:
         super().__init__(query, *args, **more)
         self.expression: Expression | None = None
-        self.form = (query.by.terms, query.by.combine) if isinstance(query.by, Global) else None
+        scoring = scoring_of(query.by)
+        self.form = scoring.pair_form
         if isinstance(query.by, str):
             self.expression = parse(query.by, members=("a", "b"))
-            self.form = as_locals(self.expression)
-        self.function: Callable[..., Any] | None = None if self.expression or self.form else cast(Any, query.by)
+        scores = scoring.function or scoring.pair_key
+        self.function: Callable[..., Any] | None = None if self.expression or self.form else scores
         self.known: tuple[str, ...] = ()  # what a function may read: the columns of the first batch
         self.scoreless: dict[str, int] = {}  # by query
         self.fresh_scoreless = 0
@@ -61,23 +63,16 @@ class PairsAdapter(Adapter):
     def key(query: Query) -> tuple[Any, ...]:
         assert isinstance(query, TopKPairs)
         any_way = replace(query, symmetric=False)  # it is a promise and changes no score
-        return (*shared(any_way), query.window.timed, query.algorithm)
+        return (*shared_key(any_way), query.window.timed, query.algorithm)
 
     @property
-    def revalidates(self) -> bool:  # type: ignore[override]
+    def revalidates(self) -> bool:
         """A function may fail: it scores before anything changes."""
         return self.function is not None
 
     @property
     def machine(self) -> Pairs:
         return cast("Pairs", self.engine)
-
-    @property
-    def unscored(self) -> bool:
-        return True
-
-    def is_wild(self, batch: Batch) -> bool:
-        return False
 
     # --- rows
 
@@ -98,7 +93,7 @@ class PairsAdapter(Adapter):
             self.known = tuple(batch.table.column_names)
         return self.known
 
-    def _score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
+    def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
         """An object has no score of its own; its numbers must be such that pairs can have one."""
         scored = Scored(np.zeros(batch.rows))
         for name in self.columns:
@@ -124,16 +119,17 @@ class PairsAdapter(Adapter):
         if not validated.accepted.any():
             return validated
         twin = copy(self)
+        twin.numbering = self.numbering.copy()
         if twin.engine is None:
             twin.start(unit)
-        coming = twin._coming(push, validated, codes)
+        arrivals = twin.arrivals(push, validated, twin.number(push, validated, codes))
         engine = twin.machine.copy()
         engine.scores = self._scores()
         self.unsampled = True
-        self.rehearsed = (push.batch, engine, engine.take(coming.arrivals))
+        self.rehearsed = (push.batch, engine, engine.take(arrivals))
         return validated
 
-    def _run(self, arrivals: Arrivals, push: Push) -> Changes:
+    def run(self, arrivals: Arrivals, push: Push) -> Changes:
         if self.rehearsed is not None and self.rehearsed[0] is push.batch:
             _, self.engine, changes = self.rehearsed
         else:
@@ -148,7 +144,7 @@ class PairsAdapter(Adapter):
         count, self.fresh_scoreless = self.fresh_scoreless, 0
         return {SCORELESS: count} if count else {}
 
-    def _more(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
+    def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
         more: dict[str, Any] = {}
         if self.block is not None:
             mine, shares = self.block
@@ -237,12 +233,12 @@ class PairsAdapter(Adapter):
 
     # --- what is kept
 
-    def own(self) -> dict[str, Any]:
+    def extra_facts(self) -> dict[str, Any]:
         known = [] if self.engine is None else list(self.known)
         return {"known": known, "scoreless": dict(self.scoreless)}
 
-    def recall(self, own: dict[str, Any]) -> None:
-        self.known, self.scoreless = tuple(own["known"]), dict(own["scoreless"])
+    def restore_facts(self, facts: dict[str, Any]) -> None:
+        self.known, self.scoreless = tuple(facts["known"]), dict(facts["scoreless"])
 
     def after_restore(self) -> None:
         if self.form is None and self.engine is not None and self.kept_columns.columns:

@@ -139,7 +139,7 @@ class Pairs:
             changes = self._visit(self.groups[g], arrivals, data, order[starts[g] : starts[g + 1]])
             pieces.append(changes if len(visited) == 1 else changes.copy())
         alive = np.zeros(arrivals.size, np.bool_)
-        if arrivals.told:
+        if arrivals.wants_alive:
             for g in visited:
                 serials = self.groups[g].window.serials[self.groups[g].live]
                 alive[serials[serials >= arrivals.serial] - arrivals.serial] = True

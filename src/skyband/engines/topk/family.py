@@ -140,7 +140,7 @@ class Family(Bands):
         unzip(out, len(self.groups), rows, begin, *columns)
         query, row, instant, stamp, serial, key, diff, first = columns
         alive = np.zeros(arrivals.size, np.bool_)
-        if arrivals.told:
+        if arrivals.wants_alive:
             for kept in (runs(self.objects, self.groups, self._lanes)["serial"], self.ring_serials[self._in_ring()]):
                 alive[kept[kept >= arrivals.serial] - arrivals.serial] = True
         none = np.zeros(len(out), np.int64)

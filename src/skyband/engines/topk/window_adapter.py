@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, length_of, spec_of
 from skyband.engines.contract import Arrivals, Changes, Scorings
-from skyband.engines.registry import WINDOWED, choose
+from skyband.engines.registry import choose, row_of
+from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.scorings import box_of, own_score, plain_scoring, scorings_of, window_key, with_boxes
 from skyband.query.kinds import Above, Query, TopK
 from skyband.query.options import Options
@@ -30,10 +31,10 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 
-class WindowAdapter(Adapter):
+class WindowAdapter(TopKAdapter):
     """One engine that keeps a window, and the queries that look at it."""
 
-    keeps = True
+    keeps_window = True
 
     def __init__(
         self,
@@ -60,10 +61,6 @@ class WindowAdapter(Adapter):
         return cast("Windowed", self.engine)
 
     @property
-    def unscored(self) -> bool:
-        return not self.scored
-
-    @property
     def share(self) -> tuple[Any, ...]:
         """Homes with equal shares can be one."""
         own = (id(self.by) if callable(self.by) else self.by, self.where) if self.scored else ()  # one score serves one
@@ -75,11 +72,11 @@ class WindowAdapter(Adapter):
     def _scorings(self, queries: list[TopK | Above]) -> Scorings:
         return own_score(len(queries)) if self.scored else with_boxes(scorings_of(queries), queries)
 
-    def validate(self, batch: Batch, cache: dict[Any, Scored], untimely: dict[str, Bools | None]) -> Validated:
+    def validate(self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]) -> Validated:
         if self.ids is not None and self.options.id is not None:
             null = batch.array(self.options.id).is_null()
-            untimely = {**untimely, "id is null": np.asarray(null, np.bool_) if batch.rows else None}
-        return super().validate(batch, cache, untimely)
+            bad_times = {**bad_times, "id is null": np.asarray(null, np.bool_) if batch.rows else None}
+        return super().validate(batch, cache, bad_times)
 
     def needed(
         self, validated: Validated, codes: Ints, total: int, times: Ints, clocks: Ints, unit: int | None
@@ -90,7 +87,7 @@ class WindowAdapter(Adapter):
         above: Bools = validated.accepted & (validated.scored.key > query.threshold)
         return above if validated.eligible is None else above & validated.eligible
 
-    def _run(self, arrivals: Arrivals, push: Push) -> Changes:
+    def run(self, arrivals: Arrivals, push: Push) -> Changes:
         names = None
         if self.ids is not None and len(arrivals.rows):
             column = push.columns["id"]
@@ -120,7 +117,7 @@ class WindowAdapter(Adapter):
         if self.ids.columns:
             codes = self.ids.codes([ids.cast(self.ids.columns[0].type)], len(ids))
             changes, known = self.machine.delete(codes)
-            piece = self._at_rest(changes, push.clock, deleted=True) if len(changes.query) else {}
+            piece = self.output.changes_at_rest(changes, push.clock, deleted=True)
             self.tidy()
             return piece, known
         return {}, known
@@ -147,11 +144,11 @@ class WindowAdapter(Adapter):
     # --- queries come and go
 
     def leave(self, name: str, unit: int | None, clock: int) -> None:
-        place = self._place(name)
+        place = self.place(name)
         del self.queries[name]
         if self.engine is not None:
             self.machine.drop_lane(place)
-            self.lanes = np.zeros(len(self.queries), np.int64)
+            self.numbering.of_query = np.zeros(len(self.queries), np.int64)
 
     def join(
         self, name: str, query: TopK | Above, unit: int | None, clock: int, told: dict[int, Ints], was: Any = None
@@ -163,35 +160,36 @@ class WindowAdapter(Adapter):
         if name not in self.queries:
             self.queries[name] = query
             self.machine.add_lane(spec_of(query, unit), self._scorings([query]))
-        self.lanes = np.zeros(len(self.queries), np.int64)
+        self.numbering.of_query = np.zeros(len(self.queries), np.int64)
         place = len(self.queries) - 1
-        changes = self.machine.search(place, told, self.now(clock))
+        changes = self.machine.search(place, told, self.numbering.now(clock))
         if was is not None:
             changes = _difference(changes, was, place)
         changes = replace(changes, instant=np.full(len(changes.query), clock))
-        return self._at_rest(changes, clock) if len(changes.query) else {}
+        return self.output.changes_at_rest(changes, clock)
 
     def offshoot(self, name: str, query: TopK | Above, algorithm: str, unit: int | None, clock: int) -> WindowAdapter:
-        """A adapter over the part of this window that the query sees."""
+        """An adapter over the part of this window that the query sees."""
         adapter = WindowAdapter(
-            query, self.groups, self.options, self.counts[0], algorithm=algorithm, scored=self.scored, born=self.born
+            query,
+            self.groups,
+            self.options,
+            self.numbering.counts[0],
+            algorithm=algorithm,
+            scored=self.scored,
+            born=self.born,
         )
         adapter.queries = {name: query}
         adapter.start(unit)
-        adapter.counts, adapter.late, adapter.arrivals = self.counts.copy(), self.late.copy(), self.arrivals.copy()
-        adapter.moments, adapter.rejected, adapter.kept_columns = (
-            self.moments.copy(),
-            dict(self.rejected),
-            self.kept_columns.copy(),
-        )
+        adapter.go_on_from(self)
         columns = [0] if self.scored else [self.by.columns.index(name) for name in adapter.by.columns]
-        adapter.machine.take_over(self.machine, self.now(clock), columns)
+        adapter.machine.take_over(self.machine, self.numbering.now(clock), columns)
         adapter.name_again()
         return adapter
 
     def told_of(self, name: str) -> dict[int, Ints]:
         """By group, the valid objects that were told of under this name."""
-        return {} if self.engine is None else self.machine.told_of(self._place(name))
+        return {} if self.engine is None else self.machine.told_of(self.place(name))
 
     def can_lend(self, query: TopK | Above, unit: int | None) -> bool:
         """Does the window that is kept hold all that the query would look at?"""
@@ -216,7 +214,7 @@ class WindowAdapter(Adapter):
                 query,
                 self.groups,
                 self.options,
-                self.counts[0],
+                self.numbering.counts[0],
                 algorithm=self.algorithm,
                 scored=True,
                 born=self.born,
@@ -225,16 +223,7 @@ class WindowAdapter(Adapter):
             adapters[name] = adapter
             if self.engine is not None:
                 adapter.start(unit)
-                adapter.counts, adapter.late, adapter.arrivals = (
-                    self.counts.copy(),
-                    self.late.copy(),
-                    self.arrivals.copy(),
-                )
-                adapter.moments, adapter.rejected, adapter.kept_columns = (
-                    self.moments.copy(),
-                    dict(self.rejected),
-                    self.kept_columns.copy(),
-                )
+                adapter.go_on_from(self)
                 adapter.machine.inherit(self.machine, place)
                 adapter.name_again()
         return adapters
@@ -273,7 +262,7 @@ def donor_of(
     wanted = spec_of(query, unit)
     if not is_related(old.queries[name], query) or not asked:
         return None
-    if query.algorithm != "auto" and choose(query) not in WINDOWED:
+    if query.algorithm != "auto" and not row_of(query).keeps_window:
         return None
     lowest = min((-np.inf if one.threshold is None else one.threshold) for one in asked)
     lower = wanted.threshold is not None and wanted.threshold < lowest

@@ -96,7 +96,7 @@ class Windowed(Lending):
         self.unknown = []
         pieces = [self._visit(g, arrivals, data, kinds, order[starts[g] : starts[g + 1]]) for g in sorted(visited)]
         alive = np.zeros(arrivals.size, np.bool_)
-        if arrivals.told:
+        if arrivals.wants_alive:
             for g in visited:
                 serials = self.stores[g].slots["serial"]
                 alive[serials[serials >= arrivals.serial] - arrivals.serial] = True

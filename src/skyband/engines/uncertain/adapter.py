@@ -1,4 +1,4 @@
-"""Standing queries for objects that exist with a probability."""
+"""Adapter of `TopKUncertain`: reads probabilities and the names of alternatives, and rejects what they rule out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, shared
+from skyband.engines.adapter import Adapter, shared_key
 from skyband.engines.registry import choose
 from skyband.query.kinds import Query, TopKUncertain
 from skyband.tables.columns import name_bits
@@ -17,31 +17,31 @@ from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated
 
 if TYPE_CHECKING:
-    from skyband.engines.uncertain.exclusive import Tied
+    from skyband.engines.uncertain.exclusive import ExclusiveBS
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 IMPROBABLE = "probability is not in (0, 1]"
 PASSES = "probabilities of a group pass 1"
-SLACK = 1e-12  # by how much the probabilities of alternatives may pass 1
+SLACK = 1e-12  # the probabilities of alternatives may add up to so much more than 1
 
 
 class UncertainAdapter(Adapter):
-    """One engine for queries with one scoring, one probability and one meaning."""
+    """One engine for queries with one scoring, one probability column and one of the semantics."""
 
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
-        """Alternatives are valid together, or not, by the window: only queries with one window can share them."""
+        """What queries of one engine share; with `group` the window too: it decides which alternatives are valid."""
         assert isinstance(query, TopKUncertain)
         window = query.window.timed if query.group is None else query.window
-        return (*shared(query), window, query.algorithm)
+        return (*shared_key(query), window, query.algorithm)
 
     @property
-    def revalidates(self) -> bool:  # type: ignore[override]
+    def revalidates(self) -> bool:
         return self.example.group is not None
 
     def start(self, unit: int | None) -> None:
-        if self.engine is None and self.example.algorithm == "auto":  # by the longest window
+        if self.engine is None and self.example.algorithm == "auto":  # the one with the longest window decides
             names = [choose(query) for query in self.queries.values()]
             self.algorithm = "DOM" if "DOM" in names else names[0]
         super().start(unit)
@@ -49,14 +49,14 @@ class UncertainAdapter(Adapter):
     def engine_options(self) -> dict[str, Any]:
         return {} if self.example.group is None else {"grouped": True}
 
-    def _score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
-        scored = super()._score(batch, cache)
+    def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
+        scored = super().score(batch, cache)
         if batch.rows:
             given = batch.numbers(self.example.probability)
             scored.reject(IMPROBABLE, ~((given.values > 0) & (given.values <= 1)))
         return scored
 
-    def _more(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
+    def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
         if not push.batch.rows:
             none = np.empty(0, np.int64)
             grouped = {} if self.example.group is None else {"names": none, "named": np.empty(0, np.bool_)}
@@ -70,15 +70,15 @@ class UncertainAdapter(Adapter):
         return more
 
     def _names(self, batch: Batch) -> tuple[Ints, Bools]:
-        """The alternatives' names as 64-bit keys, and who has one."""
+        """The alternatives' names as 64-bit keys, and which rows have one."""
         column = batch.array(self.example.group)
         return name_bits(column), ~np.asarray(column.is_null(), np.bool_)
 
     def revalidate(self, push: Push, validated: Validated, codes: Ints, unit: int | None) -> Validated:
-        """Reject rows that would bring the valid alternatives of one name above 1, where-failing rows among them."""
+        """Reject rows that would bring the valid alternatives of one name above 1; rows that fail `where` count too."""
         if not push.batch.rows:
             return validated
-        (length,) = {one.length for one in self.asked(unit)}
+        (length,) = {one.length for one in self.specs(unit)}
         names, named = self._names(push.batch)
         p = push.batch.numbers(self.example.probability).values
         numbers: dict[int, int] = {}
@@ -92,7 +92,7 @@ class UncertainAdapter(Adapter):
                 assert push.clocks is not None and push.times is not None
                 stamp, now = int(push.times[row]), max(int(push.clocks[row]), int(push.times[row]))
                 if now - stamp >= (length if self.options.late == "accept" else 1):
-                    continue  # too late: no arrival, and not asked
+                    continue  # too late: no arrival
                 low = now - length
             if named[row]:
                 if (code, name) not in known:
@@ -108,10 +108,10 @@ class UncertainAdapter(Adapter):
         return scored.validated(validated.eligible)
 
     def _next_number(self, code: int) -> int:
-        return int(self.counts[0, code]) if code < self.counts.shape[1] else 0
+        return int(self.numbering.counts[0, code]) if code < self.numbering.counts.shape[1] else 0
 
     def _alternatives(self, code: int, name: int) -> list[tuple[int, float]]:
         if self.engine is None:
             return []
-        kept = cast("Tied", self.engine).alternatives(code, name)
+        kept = cast("ExclusiveBS", self.engine).alternatives(code, name)
         return [(t.stamp, t.p) for t in kept]

@@ -1,8 +1,13 @@
-"""How many tuples synopses of uncertain streams are expected to keep, in random order."""
+"""The expected size of synopses of uncertain streams, in random order."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+
+from skyband.engines.size import Size
+from skyband.errors import QueryError
+from skyband.query.kinds import TopKUncertain
 
 
 def compact_set(k: int, probability: float) -> float:
@@ -17,3 +22,25 @@ def union(k: int, probability: float, n: int) -> float:
     """The union of the compact sets of all suffixes of a window of n: DOM keeps it."""
     H = min(float(n), compact_set(k, probability))
     return H * (1 + math.log(n / H))
+
+
+def synopsis_size(name: str, query: TopKUncertain, n: int | None, expected: Mapping[str, float]) -> Size:
+    probability = expected.get("probability", 0.5)
+    if probability > 1:
+        raise QueryError(f"explain: probability={probability} is no probability. Give the mean, such as 0.5.")
+    size = compact_set(query.k, probability)
+    why = (
+        f"An answer is read from a compact set of about {size:.0f} tuples: k / mean(p) and a little more "
+        f"(mean(p) = {probability:g}; 1 / mean(p) times as many where objects are less sure).",
+    )
+    if n is None:
+        return Size(None, why)
+    few = union(query.k, probability, n)
+    if name == "BS":
+        return Size(float(n), (*why, f"BS keeps the whole window: {n:,} tuples."))
+    notes = ("In strictly falling order every tuple is needed, and the whole window is kept.",)
+    sets = f"{name} keeps the compact sets of all suffixes of the window"
+    if name == "DOM":
+        return Size(few, (*why, f"{sets}: about {few:.0f} tuples, each once."), notes=notes)
+    more = few * size if name == "CSQ" else 3 * few
+    return Size(more, (*why, f"{sets} as the paper does, tuples more than once: about {more:.0f}."), notes=notes)

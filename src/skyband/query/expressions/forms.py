@@ -1,4 +1,4 @@
-"""What an engine may exploit in an expression: its form, the directions of its columns, its symmetry.
+"""Properties of an expression that an engine may exploit: its form, the directions of its columns, its symmetry.
 
 A form is for choosing engines and for bounds that prune, never for computing scores: its coefficients are
 rounded on their own, so they agree with the typed arithmetic only up to rounding. Cost: one walk of the tree
@@ -105,7 +105,7 @@ class _Affine:
 
 
 def _affine(node: Node) -> _Affine | None:
-    """What is built from columns by + and -, and by * and / with a constant; None for anything else."""
+    """The weights of a tree of columns with + and -, * and / by a constant; None for anything else."""
     if node.op == "column":
         return _Affine({str(node.value): 1.0}, 0.0)
     if node.op not in ("+", "-", "*", "/", "negative"):

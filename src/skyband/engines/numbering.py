@@ -1,0 +1,162 @@
+"""Numbers of arrivals: each arrival gets the next number of its group.
+
+Queries with one time window's length number arrivals alike, since the length decides which rows are too late to be
+arrivals: one *sequence* of numbers for each length. Count windows have one sequence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.engines.contract import Spec
+from skyband.tables.groups import Groups
+from skyband.tables.push import BEGINNING, Push
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """The accepted rows of a batch with their numbers, before anything is changed."""
+
+    rows: Ints  # that arrive, in the batch
+    here: Any  # the same as an index: a slice where all arrive, since a slice copies nothing
+    groups: Ints
+    numbers: Ints  # by sequence and row of the batch
+    before: Ints  # the next numbers, by sequence and group: before the batch, and after it
+    after: Ints
+    arrived: Ints  # how many, by sequence
+    late: Ints  # rows dropped as too late, by sequence
+    too_late: Bools  # rows of the batch that are too late for one of the queries
+
+
+class Numbering:
+    """The numbers that a set of queries has given to arrivals, by group."""
+
+    def __init__(self, counts: Ints, groups: Groups, *, timed: bool, dated: bool) -> None:
+        self.groups = groups
+        self.timed = timed
+        self.dated = dated  # count windows with a time column: the time of each group's last arrival is kept
+        self.counts: Ints = counts[None, :]  # the next number, by sequence and group
+        self.lengths: list[int] = []  # of each sequence
+        self.of_query: Ints = np.empty(0, np.int64)  # the sequence of each query
+        self.late: Ints = np.zeros(1, np.int64)  # by sequence
+        self.arrivals: Ints = np.zeros(1, np.int64)
+        self.last_times: Ints = np.empty(0, np.int64)  # of each group's last arrival
+        self.step_times: Ints = np.empty(0, np.int64)  # of each group's last step, while a batch with deletions goes on
+
+    def copy(self) -> Numbering:
+        twin = Numbering(self.counts[0], self.groups, timed=self.timed, dated=self.dated)
+        twin.counts, twin.late, twin.arrivals = self.counts.copy(), self.late.copy(), self.arrivals.copy()
+        twin.lengths, twin.of_query, twin.last_times = list(self.lengths), self.of_query.copy(), self.last_times.copy()
+        return twin
+
+    def set_queries(self, specs: tuple[Spec, ...], predecessors: Ints | None = None) -> dict[str, str]:
+        """Number for these queries, which keep the numbers of their predecessors.
+
+        Returns for each sequence's column of numbers the column that it goes on from.
+        """
+        old = np.zeros(len(specs), np.int64) if predecessors is None else self.of_query[predecessors]
+        wanted = list(zip(old.tolist(), (spec.length if self.timed else 0 for spec in specs), strict=True))
+        distinct = list(dict.fromkeys(wanted))
+        kept = [sequence for sequence, _ in distinct]
+        self.counts, self.late, self.arrivals = self.counts[kept], self.late[kept], self.arrivals[kept]
+        self.lengths = [length for _, length in distinct]
+        self.of_query = np.array([distinct.index(one) for one in wanted])
+        return {column_of(new): column_of(sequence) for new, sequence in enumerate(kept)}
+
+    def widen(self) -> None:
+        """Make room for all groups."""
+        self.counts = wider(self.counts, self.groups.total)
+        if self.dated:
+            self.last_times = wider(self.last_times, self.groups.total, BEGINNING)
+
+    def next(self) -> Ints:
+        """The next numbers, by sequence and group, of all groups."""
+        return wider(self.counts, self.groups.total)
+
+    def now(self, clock: int) -> Ints:
+        """Per group: the clock, or the number of the last arrival."""
+        return np.full(self.groups.total, clock) if self.timed else self.next()[0] - 1
+
+    def number(self, push: Push, accepted: Bools, codes: Ints, *, accept_late: bool) -> Numbered:
+        """Number the accepted rows of a batch (codes: the group of each row). Changes nothing."""
+        late = np.zeros(len(self.lengths), np.int64)
+        rows = np.flatnonzero(accepted)
+        too_late = np.zeros(push.batch.rows, np.bool_)
+        counted = [np.ones(len(rows), np.bool_) for _ in self.lengths]
+        if self.timed:
+            assert push.times is not None and push.clocks is not None
+            ages = push.clocks[rows] - push.times[rows]
+            limits = self.lengths if accept_late else [1] * len(self.lengths)
+            timely = ages < max(limits)
+            counted = [(ages < limit)[timely] for limit in limits]
+            too_late[rows[ages >= min(limits)]] = True
+            late += [int((ages >= limit).sum()) for limit in limits]
+            rows = rows[timely]
+        here = slice(None) if len(rows) == push.batch.rows else rows
+        if push.deletes is not None:
+            counted = [~push.deletes[here]]
+        groups, before = codes[here], self.next()
+        numbers, after = np.empty((len(self.lengths), push.batch.rows), np.int64), before.copy()
+        for sequence, which in enumerate(counted):
+            numbers[sequence, here] = _number(groups, after[sequence], which)
+        arrived = np.array([np.count_nonzero(which) for which in counted], np.int64)
+        return Numbered(rows, here, groups, numbers, before, after, arrived, late, too_late)
+
+    def take(self, push: Push, numbered: Numbered, *, deletable: bool) -> Bools:
+        """Take the numbers that were given; returns which rows of the batch have arrived."""
+        self.counts = numbered.after
+        self.late, self.arrivals = self.late + numbered.late, self.arrivals + numbered.arrived
+        here = numbered.here
+        arriving = slice(None) if push.deletes is None else ~push.deletes[here]
+        arrived = np.zeros(push.batch.rows, np.bool_)
+        if len(numbered.rows) == len(arrived) and push.deletes is None:
+            arrived[:] = True
+        else:
+            arrived[numbered.rows[arriving]] = True
+        if push.times is not None and not self.timed:
+            self.last_times = wider(self.last_times, self.groups.total, BEGINNING)
+            self.last_times[numbered.groups[arriving]] = push.times[here][arriving]
+            if deletable and (push.deletes is not None or len(self.step_times)):
+                self.step_times = wider(self.step_times, self.groups.total, BEGINNING)
+                self.step_times[numbered.groups] = step_times(push)[here]
+        return arrived
+
+
+def column_of(sequence: int) -> str:
+    """The kept column of a sequence's numbers, where they are the ids of objects."""
+    return f"number{sequence}"
+
+
+def step_times(push: Push) -> Ints:
+    """The time of each row's step, where windows do not go by time: its own, but the clock of a deletion."""
+    assert push.times is not None
+    if push.deletes is None or push.clocks is None:
+        return push.times
+    return np.where(push.deletes, push.clocks, push.times)
+
+
+def wider(counts: Ints, total: int, fill: int = 0) -> Ints:
+    """An array with room for so many groups in its last dimension."""
+    more = total - counts.shape[-1]
+    return counts if more <= 0 else np.concatenate([counts, np.full((*counts.shape[:-1], more), fill)], axis=-1)
+
+
+def _number(groups: Ints, counts: Ints, counted: Bools) -> Ints:
+    from skyband.kernels.routing import number, number_some
+
+    numbers = np.empty(len(groups), np.int64)
+    if len(counts) == 1 and counted.all():
+        counts[0] += len(groups)
+        return np.arange(counts[0] - len(groups), counts[0])
+    if counted.all():
+        number(groups, counts, numbers)
+    else:
+        number_some(groups, counted, counts, numbers)
+    return numbers

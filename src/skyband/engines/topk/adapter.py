@@ -1,0 +1,106 @@
+"""The adapter of TopK: a skyband of one scoring, or many scorings of one form in one engine (a family).
+
+The engine of a family reads the attributes of objects and scores them itself, a block at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.engines.adapter import Adapter
+from skyband.engines.contract import Arrivals, Scorings
+from skyband.engines.registry import load
+from skyband.engines.topk.scorings import scorings_of, validate_family
+from skyband.query.kinds import Query
+from skyband.query.options import Options
+from skyband.tables.groups import Groups
+from skyband.tables.input import Batch
+from skyband.tables.push import Push
+from skyband.tables.scores import Scored, Validated
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class TopKAdapter(Adapter):
+    """One engine of TopK: the queries have one scoring, or they are a family."""
+
+    def __init__(self, query: Query, groups: Groups, options: Options, counts: Ints, *, family: bool = False) -> None:
+        super().__init__(query, groups, options, counts)
+        self.family = family
+        self.scored = not family
+
+    def engine_options(self) -> dict[str, Any]:
+        return {"scorings": self.scorings()} if self.family else {}
+
+    def scorings(self) -> Scorings:
+        """Of a family, one for each query."""
+        return scorings_of(list(self.queries.values()))
+
+    def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
+        if self.scored:
+            return super().score(batch, cache)
+        rows = validate_family(batch, self.by)
+        assert rows is not None, "extreme numbers have split the family"
+        return Scored(rows.key, dict(rows.rejected))
+
+    def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
+        return {} if self.scored else {"attributes": self._attributes(push.batch, rows)}
+
+    def _attributes(self, batch: Batch, rows: Ints) -> tuple[Floats, ...]:
+        columns = self.by.columns
+        if not batch.rows:
+            return tuple(np.empty(0) for _ in columns)
+        values = [batch.numbers(name).values for name in columns]
+        return tuple(values if len(rows) == batch.rows else (column[rows] for column in values))
+
+    def needed(
+        self, validated: Validated, codes: Ints, total: int, times: Ints, clocks: Ints, unit: int | None
+    ) -> Bools:
+        """Which rows of a part of a batch, in order, can matter; those left out get no number.
+
+        clocks: the largest time so far, of all rows.
+        """
+        assert self.scored, "the rows of a family have no keys"
+        wanted = validated.accepted if validated.eligible is None else validated.accepted & validated.eligible
+        rows = np.flatnonzero(wanted)
+        whole = len(rows) == len(wanted)
+        chosen = slice(None) if whole else rows  # a slice copies nothing
+        arrivals = Arrivals(
+            rows=rows,
+            groups=codes[chosen],
+            keys=self.keys(validated.scored.key[chosen]),
+            stamps=times[chosen],
+            now=clocks if whole else np.maximum.accumulate(times[chosen]),
+            eligible=None,
+            serial=0,
+            size=len(validated.accepted),
+            clock=0,
+            clocks=None,
+            total=total,
+        )
+        engine = load("TopK", self.algorithm)
+        kept = engine.needed(arrivals, self.specs(unit), net=self.options.emit == "batch")
+        needed = np.zeros(len(validated.accepted), np.bool_)
+        needed[rows[kept]] = True
+        return needed
+
+    def must_split(self, batch: Batch) -> bool:
+        return not self.scored and batch.rows > 0 and validate_family(batch, self.by) is None
+
+    def split(self, unit: int | None, clock: int) -> dict[str, Adapter]:
+        adapters: dict[str, Adapter] = {}
+        for name, query in self.queries.items():
+            adapters[name] = TopKAdapter(query, self.groups, self.options, self.numbering.counts[0])
+            adapters[name].queries = {name: query}
+        if self.engine is not None:
+            for adapter in adapters.values():
+                adapter.start(unit)
+                adapter.go_on_from(self)
+            engines = [adapter.engine for adapter in adapters.values()]
+            self.engine.split(engines, self.numbering.now(clock))  # type: ignore[attr-defined]
+        return adapters

@@ -1,0 +1,31 @@
+"""The form of a query's scoring, as `explain` describes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skyband.engines.pairs import size_model as pairs
+from skyband.query.kinds import Query, TopKIncomplete, TopKPairs
+from skyband.query.scoring import scoring_of
+
+
+def form_of(query: Query) -> tuple[str, tuple[str, ...], list[str]]:
+    """One word, sentences, notes."""
+    if isinstance(query, TopKIncomplete):
+        return (query.combine if isinstance(query.combine, str) else repr(query.combine)), (), []
+    best = f"The {'largest' if query.descending else 'smallest'} score is best"
+    if isinstance(query, TopKPairs):
+        word, said, _ = pairs.form_of(query)
+        return word, (f"{best}; {said}",), []
+    word, said, notes = _object_form(query)
+    if query.where is not None:  # type: ignore[attr-defined]
+        notes.append("Objects that fail `where` are never kept: expect fewer objects and bytes than this.")
+    return word, (f"{best}; {said}",), [*notes, "Columns named in keep= come on top of the bytes."]
+
+
+def _object_form(query: Any) -> tuple[str, str, list[str]]:
+    scoring = scoring_of(query.by)
+    word, said = scoring.recognised()
+    far = word == "distance" and query.descending and not scoring.smallest_first
+    note = "A typed distance ranks the far ones first. For the near ones: largest=False (--smallest)."
+    return word, f"{said}.", [note] if far else []
