@@ -1,8 +1,8 @@
-"""Standing queries for pairs of objects: any scoring of two objects, and one K-skyband for all queries that share it.
+"""Adapter of TopKPairs: one engine for all queries that share a scoring of two objects.
 
 Three ways to score: `Global` and expressions of its form run in the kernels; other expressions over a. and b. are run
 by NumPy over blocks of new pairs; functions get two batches with a row for each pair. What NumPy and functions read is
-kept with each object on the kept columns, so that it is in snapshots whatever its type.
+in the kept columns of each object, and so in snapshots whatever its type.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
 SCORELESS = "pair without a score"
 VALID = "\0valid"  # beside the values of a column: which are not null
-SAMPLE = 32  # pairs of each push of which a function must think the same both ways round
+SAMPLE = 32  # pairs of each push that a symmetric function must score the same both ways round
 
 
 class PairsAdapter(Adapter):
@@ -62,12 +62,12 @@ class PairsAdapter(Adapter):
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
         assert isinstance(query, TopKPairs)
-        any_way = replace(query, symmetric=False)  # it is a promise and changes no score
+        any_way = replace(query, symmetric=False)  # a promise: it changes no score
         return (*shared_key(any_way), query.window.timed, query.algorithm)
 
     @property
     def revalidates(self) -> bool:
-        """A function may fail: it scores before anything changes."""
+        """True where a function scores: it may fail, so it runs before anything changes."""
         return self.function is not None
 
     @property
@@ -94,7 +94,7 @@ class PairsAdapter(Adapter):
         return self.known
 
     def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
-        """An object has no score of its own; its numbers must be such that pairs can have one."""
+        """Check the columns that the scoring reads; a row has no score of its own."""
         scored = Scored(np.zeros(batch.rows))
         for name in self.columns:
             if self.form is not None:
@@ -115,7 +115,7 @@ class PairsAdapter(Adapter):
             )
 
     def revalidate(self, push: Push, validated: Validated, codes: Ints, unit: int | None) -> Validated:
-        """Let a twin of the engine take the batch: if the function fails, nothing has changed."""
+        """Let a copy of the engine take the batch: if the function fails, nothing has changed."""
         if not validated.accepted.any():
             return validated
         twin = copy(self)
@@ -160,7 +160,7 @@ class PairsAdapter(Adapter):
         return {**more, "columns": {name: values[rows] for name, values in self._arrays(read).items()}}
 
     def _arrays(self, columns: dict[str, Any]) -> Columns:
-        """Arrow columns as the scoring reads them."""
+        """Arrays of Arrow columns, as the scoring reads them."""
         if self.function is not None:
             return {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
         batch, arrays = Batch(pa.table(columns)), {}
@@ -231,7 +231,7 @@ class PairsAdapter(Adapter):
     def _name(self) -> str:
         return str(getattr(self.function, "__qualname__", repr(self.function)))
 
-    # --- what is kept
+    # --- snapshots
 
     def extra_facts(self) -> dict[str, Any]:
         known = [] if self.engine is None else list(self.known)

@@ -62,7 +62,7 @@ def take_pairs(
     """Take arrivals from `begin` on, then let time go on to `last`; return how far it came and why it stopped."""
     facts, window, band, views, saved = state.facts, state.window, state.band, state.views, state.saved
     scoring, algorithm, timed, net = rules.scoring, rules.algorithm, rules.timed, rules.net
-    longest = views.length[-1]
+    longest, often = views.length[-1], 4 if algorithm == NAIVE else 1  # NAIVE moves the band many times in a step
     for i in range(begin, len(stream.stamps)):
         now, stamp, row = stream.now[i], stream.stamps[i], stream.rows[i]
         if not facts[FOUND]:
@@ -137,7 +137,7 @@ def take_pairs(
             flush(facts, band, scratch)
             for j in range(affected):
                 report_view(facts, band, views, scratch, scratch.affected[j], now, row, 0, out)
-        if facts[ADDED] + facts[PENDING] > max(FEW, facts[SIZE] >> 1):
+        if facts[ADDED] + facts[PENDING] > max(FEW, facts[SIZE] >> often):
             flush(facts, band, scratch)
             prune(facts, band, rules.K, now - longest, algorithm)  # Alg. 3, line 6
     if timed:
