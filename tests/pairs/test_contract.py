@@ -158,13 +158,13 @@ def play(scene: Scene) -> Monitor:
         match event:
             case Push(rows):
                 told, expected = monitor.push(scene.table(rows)), oracle.push(rows)
-                same_changes(cells(told), expected, where, quiet=scene.quiet)
+                same_changes(cells(told), expected, where, net_changes=scene.net_changes)
             case Advance(by):
                 if oracle.clock is None:
                     continue
                 to = oracle.clock + by * (scene.clockwork.tick or 1)
                 told, expected = monitor.advance(to), oracle.advance(to)
-                same_changes(cells(told), expected, where, quiet=scene.quiet)
+                same_changes(cells(told), expected, where, net_changes=scene.net_changes)
             case Restore():
                 monitor = Monitor.restore(monitor.snapshot(), CALLABLES)
             case Add(name, query, _):
