@@ -1,7 +1,7 @@
 """Contestants over pairs (shen2012): the engines by name, and the baselines that only a benchmark needs.
 
 SUPREME knows by an oracle which pairs last and computes only the scores (Alg. 3, lines 2 and 3), with the engines' own
-code; SUPREME for reading copies k rows of a sorted array; for continuous queries it applies the changes it is told.
+code; SUPREME for reading copies k rows of a sorted array; for continuous queries it applies known changes.
 naive++ and supreme++ know the query's k and n in advance: they are NAIVE and SUPREME with these.
 """
 
@@ -122,16 +122,16 @@ def pairs_push(stream: Stream, p: Mapping[str, Any]) -> Ready:
         return [monitor.push(table) for table in tables[first:]]
 
     def after(changes: list[Any]) -> Outcome:
-        told = pa.concat_tables(before + changes)
-        diff, a, b = (told[name].to_numpy().astype(np.int64) for name in ("diff", "id_a", "id_b"))
+        whole = pa.concat_tables(before + changes)
+        diff, a, b = (whole[name].to_numpy().astype(np.int64) for name in ("diff", "id_a", "id_b"))
         sums = {"pairs": int(diff.sum()), "older": int((diff * a).sum()), "newer": int((diff * b * b).sum())}
-        return Outcome(sums, sums_to_best_pairs, {"rows": p["rows"], "changes": told.num_rows})
+        return Outcome(sums, sums_to_best_pairs, {"rows": p["rows"], "changes": whole.num_rows})
 
     return Ready(work, after)
 
 
 def sums_to_best_pairs(stream: Stream, p: Mapping[str, Any], sums: Mapping[str, int]) -> bool:
-    """All that was told adds up to the answer that TA finds in the last window alone."""
+    """All changes add up to the answer that TA finds in the last window alone."""
     begin = len(stream["x0"]) - p["n"]
     monitor = sb.Monitor(pair_query(p, "TA"), emit="batch")
     for at in range(begin, len(stream["x0"]), 10_000):
@@ -198,17 +198,17 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
     engine, feed = _engine(stream, single)
     fill_, size = p["fill"], len(stream["x0"])
     feed(0, fill_)
-    asked = spec_of(p)
-    k, length = np.array([one.k for one in asked]), np.array([one.length for one in asked])
+    specs = spec_of(p)
+    k, length = np.array([one.k for one in specs]), np.array([one.length for one in specs])
     how = ("tree", "linear", "supreme").index(p["how"])
     places = np.empty(p["K"], np.int32)
     out = np.empty(p["K"], engine.stores[0].band.slots.dtype)
-    told = []
-    if how == 2:  # what an oracle would say: how many pairs change with each arrival
+    changed = []  # pairs, by arrival
+    if how == 2:  # known to supreme beforehand
         _, give = _engine(stream, p)
         give(0, fill_)
-        told = [len(give(at, at + 1).query) for at in range(fill_, size)]
-    rows = np.zeros(max([1, *told]), out.dtype)
+        changed = [len(give(at, at + 1).query) for at in range(fill_, size)]
+    rows = np.zeros(max([1, *changed]), out.dtype)
     store = engine.stores[0]
     _answer_all(store.facts, store.band, engine.reading, p["n"], k, length, 0, places, out, how)
 
@@ -216,7 +216,7 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
         found = 0
         for at in range(fill_, size):
             if how == 2:
-                rows[: told[at - fill_]] = rows[0]
+                rows[: changed[at - fill_]] = rows[0]
                 continue
             feed(at, at + 1)
             engine._flush(store)
@@ -255,12 +255,12 @@ def is_best(stream: Stream, p: Mapping[str, Any], answer: Any) -> bool:
 
 def _engine(stream: Stream, p: Mapping[str, Any]) -> tuple[Any, Any]:
     scoring, scores = scoring_of(p)
-    asked = spec_of(p)
+    specs = spec_of(p)
     if p.get("only") == "asked":  # naive++: it knows k and n
-        asked = asked[-1:]
+        specs = specs[-1:]
     more = {} if scores is None else {"scores": scores}
     engine: Any = load("TopKPairs", p["algorithm"])(
-        asked, Tuning(), timed=False, net=False, scoring=scoring, **more
+        specs, Tuning(), timed=False, net=False, scoring=scoring, **more
     )  # fmt: skip
     names = AXES[: p["d"]] if scores is None or p["s"] == "luck" else ("time", "temp", "hum")
 
