@@ -76,7 +76,7 @@ def kept_and_throughput(experiment: Experiment, rows: list[Row]) -> Figure:
         (right, "Throughput of push, every change reported", "rows per second"),
     ):
         axes.set(xscale="log", yscale="log", title=title, xlabel="window n (arrivals)", ylabel=label)
-    left.set_ylim(top=left.get_ylim()[1] * 8)  # room for the legend
+    left.set_ylim(top=left.get_ylim()[1] * 8)  # space for the legend
     left.legend(loc="upper left", ncols=2)
     right.set_ylim(bottom=10 ** math.floor(math.log10(min(min(per_second(row)) for row in ours))))
     right.yaxis.set_major_formatter(FuncFormatter(short))
@@ -133,7 +133,7 @@ def slides(experiment: Experiment, rows: list[Row]) -> Figure:
     answers = ["at every arrival" if row is first else "per closed window" for row in rows]
     axes.set(
         xscale="log",
-        xlim=(10 ** math.floor(math.log10(low)), high * 12),  # room for the words
+        xlim=(10 ** math.floor(math.log10(low)), high * 12),  # space for the words
         xlabel="rows per second (median, least and most)",
         yticks=range(len(rows)),
         yticklabels=[f"{row.contestant}\nanswers {said}" for row, said in zip(rows, answers, strict=True)],
@@ -170,7 +170,7 @@ def state(experiment: Experiment, rows: list[Row]) -> Figure:
         (right, "Value bytes of the state, per group", "bytes"),
     ):
         axes.set(xscale="log", yscale="log", title=title, xlabel="window n (arrivals of the group)", ylabel=label)
-        axes.set_ylim(top=axes.get_ylim()[1] * 5)  # room for the legend
+        axes.set_ylim(top=axes.get_ylim()[1] * 5)  # space for the legend
         axes.yaxis.set_major_formatter(FuncFormatter(short))
         axes.legend(loc="upper left")
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")

@@ -1,4 +1,4 @@
-"""Was the answer right? Computed outside the timed part, from the whole stream, with NumPy alone."""
+"""Checks of answers, outside the timed part: from the whole stream, with NumPy alone."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def sorts(column: NDArray[Any], *, stable: bool) -> Check:
     return check
 
 
-# ---- on Spark: sums over all that came out, since nobody holds the rows
+# ---- on Spark: sums over all changes, since no process holds the rows
 
 
 def sums_to_best(stream: Stream, p: Mapping[str, Any], sums: Mapping[str, int]) -> bool:

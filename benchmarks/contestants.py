@@ -71,9 +71,9 @@ def skyband_push(stream: Stream, p: Mapping[str, Any]) -> Ready:
             "objects": stats["objects"],
             "bytes": stats["bytes"],
         }
-        told = pa.concat_tables(before + changes)
-        group = told["key"].to_numpy() if keyed else np.zeros(told.num_rows, np.int64)
-        diffs = {"group": group, "id": told["id"].to_numpy(), "diff": told["diff"].to_numpy()}
+        whole = pa.concat_tables(before + changes)
+        group = whole["key"].to_numpy() if keyed else np.zeros(whole.num_rows, np.int64)
+        diffs = {"group": group, "id": whole["id"].to_numpy(), "diff": whole["diff"].to_numpy()}
 
         def check(stream: Stream, p: Mapping[str, Any], answer: Answer) -> bool:
             return checks.is_topk(stream, p, answer) and checks.adds_up(diffs, answer)
@@ -95,7 +95,7 @@ def nearest(stream: Stream, p: Mapping[str, Any]) -> Ready:
         return [monitor.push(table) for table in tables]
 
     def after(changes: list[Any]) -> Outcome:
-        answer, diffs = _near_answer(monitor, p["queries"]), _told(before + changes)
+        answer, diffs = _near_answer(monitor, p["queries"]), _changes_of(before + changes)
         stats = monitor.stats()["queries"]
         kept = [stats[str(number)]["objects"] for number in range(p["queries"])]
         counters = {
@@ -214,10 +214,10 @@ def numpy_argsort_keys(stream: Stream, p: Mapping[str, Any]) -> Ready:
 def fresh_process(stream: Stream, p: Mapping[str, Any]) -> Ready:
     """A new Python that imports skyband and pushes the stream; `cold`: with no compiled code on disk."""
 
-    def after(told: dict[str, Any]) -> Outcome:
-        answer = Answer(*(np.array(told["answer"][name]) for name in ("group", "id", "score")))
+    def after(printed: dict[str, Any]) -> Outcome:
+        answer = Answer(*(np.array(printed["answer"][name]) for name in ("group", "id", "score")))
         check = checks.is_nearest if "queries" in p else checks.is_topk
-        return Outcome(answer, check, {"rows": p["rows"], **told["counters"]})
+        return Outcome(answer, check, {"rows": p["rows"], **printed["counters"]})
 
     return Ready(lambda: fresh.start(stream, p), after)
 
@@ -262,18 +262,18 @@ def _near_answer(monitor: Any, queries: int) -> Answer:
     return Answer(group, whole["id"].to_numpy(), whole["score"].to_numpy())
 
 
-def _told(changes: list[Any]) -> Stream:
+def _changes_of(changes: list[Any]) -> Stream:
     """All changes of `nearest` as arrays; a group is a query."""
-    told = pa.concat_tables(changes).unify_dictionaries()
-    name = told["query"].combine_chunks()
+    whole = pa.concat_tables(changes).unify_dictionaries()
+    name = whole["query"].combine_chunks()
     group = np.array([int(one) for one in name.dictionary.to_pylist()], np.int64)[name.indices.to_numpy()]
-    return {"group": group, "id": told["id"].to_numpy(), "diff": told["diff"].to_numpy()}
+    return {"group": group, "id": whole["id"].to_numpy(), "diff": whole["diff"].to_numpy()}
 
 
 def _reported(changes: list[Any]) -> Any:
     """Query and object of everything that was ever in an answer."""
-    told = _told(changes)
-    return np.unique(told["group"] << 32 | told["id"])
+    found = _changes_of(changes)
+    return np.unique(found["group"] << 32 | found["id"])
 
 
 def _elsewhere(module: str, name: str) -> Contestant:

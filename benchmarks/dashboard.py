@@ -1,6 +1,6 @@
-"""What `skyband serve` costs: python -m benchmarks.dashboard --queries 100 --rate 2000 --seconds 15
+"""The cost of `skyband serve`: python -m benchmarks.dashboard --queries 100 --rate 2000 --seconds 15
 
-A watch as the server has it, with one listener who looks at one query, over a generator. Tells frames and rows a
+A watch as the server has it, with one listener that looks at one query, over a generator. Prints frames and rows a
 second, CPU, and memory at the beginning and at the end. `--rate 0`: as fast as can be.
 """
 

@@ -1,4 +1,4 @@
-"""What all charts share: colours, lines, axes, and where their rows come from."""
+"""Shared by all charts: colours, lines, axes, and where their rows come from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.store import Row
 
 Chart = Callable[[Experiment, list[Row]], Figure]
 
-# Okabe and Ito: told apart by all eyes
+# Okabe and Ito: distinct for all eyes
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 # colour by filter, dashes for the relaxed ones, dots without an index
 LINES = {

@@ -1,4 +1,4 @@
-"""Experiment files: what is measured, on what, against whom, and what should come out. Values only."""
+"""Experiment files: cells to measure, their workloads and contestants, and goals. Values only."""
 
 from __future__ import annotations
 
@@ -109,9 +109,9 @@ def _experiment(said: Mapping[str, Any], path: Path, quick: bool) -> Experiment:
     goals = tuple(_goal(one) for one in said.get("goals", ()))
     left_out = {one["name"] for one in said.get("cells", ())} - {cell.name for cell in cells}
     for goal in goals:
-        for who in (goal.of, goal.over):
-            if who is not None and goal.cell not in left_out and not _takes_part(who, goal.cell, cells):
-                raise ExperimentError(f"goal {goal.says!r}: no contestant {who!r} in a cell {goal.cell!r}.")
+        for name in (goal.of, goal.over):
+            if name is not None and goal.cell not in left_out and not _takes_part(name, goal.cell, cells):
+                raise ExperimentError(f"goal {goal.says!r}: no contestant {name!r} in a cell {goal.cell!r}.")
     return Experiment(
         name=path.stem,
         about=said["about"],
@@ -158,7 +158,7 @@ def _entrant(said: str | Mapping[str, Any], at: Parameters, quick: bool) -> Entr
 
 
 def _resolved(parameters: Parameters) -> Parameters:
-    """A parameter whose value names another parameter has its value: fill = "n"."""
+    """Parameters, where the name of another parameter stands for its value: fill = "n"."""
     return {
         name: parameters.get(value, value) if isinstance(value, str) else value for name, value in parameters.items()
     }
@@ -172,8 +172,8 @@ def _goal(said: Mapping[str, Any]) -> Goal:
     return Goal(**said)
 
 
-def _takes_part(who: str, where: str, cells: Iterable[Cell]) -> bool:
-    return any(cell.name == where and any(one.name == who for one in cell.entrants) for cell in cells)
+def _takes_part(name: str, where: str, cells: Iterable[Cell]) -> bool:
+    return any(cell.name == where and any(one.name == name for one in cell.entrants) for cell in cells)
 
 
 def _known(what: str, said: Mapping[str, Any], known: set[str], needed: set[str]) -> None:

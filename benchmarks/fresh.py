@@ -1,4 +1,4 @@
-"""What a person waits for who starts Python: the import, the first push, the memory of it all.
+"""A fresh Python process: the time of the import and of the first push, and the memory of both.
 
 `start` runs this very file in a new process; that part imports nothing heavy before the clock runs.
 """
@@ -45,9 +45,9 @@ def start(stream: Mapping[str, Any], p: Mapping[str, Any]) -> dict[str, Any]:
         )
     if done.returncode:
         raise RuntimeError(f"the new process failed:\n{done.stderr}")
-    told: dict[str, Any] = json.loads(done.stdout)
-    told["counters"]["said_compiling"] = int("compiling" in done.stderr)
-    return told
+    printed: dict[str, Any] = json.loads(done.stdout)
+    printed["counters"]["said_compiling"] = int("compiling" in done.stderr)
+    return printed
 
 
 def main(folder: Path, n: int, k: int, size: int) -> None:

@@ -1,4 +1,4 @@
-"""Was a goal met? Read from stored rows: ratios within a repeat, their median against the limit."""
+"""Goals, checked on stored rows: ratios within a repeat, their median against the limit."""
 
 from __future__ import annotations
 

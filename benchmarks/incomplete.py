@@ -1,4 +1,4 @@
-"""Contestants of haghani2009: one question over objects whose parts come in separate rows.
+"""Contestants of haghani2009: one query over objects whose parts arrive in separate rows.
 
 Parameters: parts (streams), xi, C (of the generator), n, k, algorithm, rows, fill, batch, and share: BUDGET gets this
 share of the items that EAA (or another, `like`) keeps, its shadows among them. every: after so many rows the answer is
@@ -51,8 +51,8 @@ def incomplete(stream: Stream, p: Mapping[str, Any]) -> Ready:
             if "halved" in p:
                 counters |= _after_halving(np.array(found), p, fill, every)
         if "precision" in stats:  # not known yet: NaN
-            told = stats["precision"]
-            counters |= {"told": float("nan") if told is None else told, "shadows": stats["shadows"]}
+            precision = stats["precision"]
+            counters |= {"told": float("nan") if precision is None else precision, "shadows": stats["shadows"]}
         return Outcome(monitor.answer(), _is_sound, counters)
 
     return Ready(work, after)

@@ -1,4 +1,4 @@
-"""Where and with what a row was measured. No hostnames, no paths."""
+"""The machine, versions and commit of a measured row. No hostnames, no paths."""
 
 from __future__ import annotations
 

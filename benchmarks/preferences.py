@@ -47,7 +47,7 @@ def preferences(stream: Stream, p: Mapping[str, Any]) -> Ready:
         return changes
 
     def after(changes: list[Any]) -> Outcome:
-        answer, told = _answers(monitor, p["queries"]), _told(before + changes)
+        answer, reported = _answers(monitor, p["queries"]), _changes_of(before + changes)
         counters = {
             "rows": p["rows"],
             "cycles": len(tables),
@@ -59,7 +59,7 @@ def preferences(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
         def check(stream: Stream, p: Mapping[str, Any], answer: Answer) -> bool:
             valid = np.arange(max(0, end - p["n"]), end)
-            return checks.is_preferred(stream, p, answer, valid) and checks.adds_up(told, answer)
+            return checks.is_preferred(stream, p, answer, valid) and checks.adds_up(reported, answer)
 
         return Outcome(answer, check, counters)
 
@@ -67,26 +67,26 @@ def preferences(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
 
 def deletions(stream: Stream, p: Mapping[str, Any]) -> Ready:
-    """`rows` inserts and deletes in turn, `batch` of each at a time, over `fill` live objects; who goes is random."""
+    """`rows` inserts and deletes in turn, `batch` of each at a time, over `fill` live objects; deleted at random."""
     live, batch, pairs = p["fill"], p["batch"], p["rows"] // 2 // p["batch"]
     named = {"id": np.arange(len(stream["x1"])), **stream}
     monitor = sb.Monitor(_queries(p, sb.UntilDeleted()), id="id", emit=p.get("emit", "batch"))
     before = [monitor.push(table) for table in _tables(named, 0, live, max(1, live // 10))]
     inserts = _tables(named, live, live + pairs * batch, batch)
-    left, rng, goes = np.arange(live), np.random.default_rng(0), []
+    left, rng, deleted = np.arange(live), np.random.default_rng(0), []
     for number in range(pairs):
         places = rng.choice(live, batch, replace=False)
-        goes.append(pa.array(left[places]))
+        deleted.append(pa.array(left[places]))
         left[places] = live + number * batch + np.arange(batch)
 
     def work() -> list[Any]:
         changes = []
-        for table, ids in zip(inserts, goes, strict=True):
+        for table, ids in zip(inserts, deleted, strict=True):
             changes += [monitor.push(table), monitor.delete(ids)]
         return changes
 
     def after(changes: list[Any]) -> Outcome:
-        answer, told = _answers(monitor, p["queries"]), _told(before + changes)
+        answer, reported = _answers(monitor, p["queries"]), _changes_of(before + changes)
         counters = {
             "rows": 2 * pairs * batch,
             "changes": sum(table.num_rows for table in changes),
@@ -96,7 +96,7 @@ def deletions(stream: Stream, p: Mapping[str, Any]) -> Ready:
         }
 
         def check(stream: Stream, p: Mapping[str, Any], answer: Answer) -> bool:
-            return checks.is_preferred(stream, p, answer, np.sort(left)) and checks.adds_up(told, answer)
+            return checks.is_preferred(stream, p, answer, np.sort(left)) and checks.adds_up(reported, answer)
 
         return Outcome(answer, check, counters)
 
@@ -131,11 +131,11 @@ def _answers(monitor: Any, queries: int) -> Answer:
     return Answer(group, whole["id"].to_numpy(), whole["score"].to_numpy())
 
 
-def _told(changes: list[Any]) -> Stream:
-    told = pa.concat_tables(changes).unify_dictionaries()
-    name = told["query"].combine_chunks()
+def _changes_of(changes: list[Any]) -> Stream:
+    whole = pa.concat_tables(changes).unify_dictionaries()
+    name = whole["query"].combine_chunks()
     group = np.array([int(one) for one in name.dictionary.to_pylist()], np.int64)[name.indices.to_numpy()]
-    return {"group": group, "id": told["id"].to_numpy(), "diff": told["diff"].to_numpy()}
+    return {"group": group, "id": whole["id"].to_numpy(), "diff": whole["diff"].to_numpy()}
 
 
 def _objects(monitor: Any) -> float:
@@ -157,7 +157,7 @@ def _space(monitor: Any, p: Mapping[str, Any], valid: int) -> dict[str, float]:
 
 
 def _work(monitor: Any) -> dict[str, int]:
-    """What engines that keep the window have counted: scored, visited, searches."""
+    """Counters of engines that keep the window: scored, visited, searches."""
     total: dict[str, int] = {}
     for adapter in monitor._loop.state.standing():
         for name, count in adapter.engine.work.items() if hasattr(adapter.engine, "stores") else ():

@@ -20,21 +20,21 @@ CORES = 2  # of the runs
 def fitted(rows: Sequence[store.Row]) -> dict[str, float]:
     """One equation for each cost. START, of starting the query, is no cost of a trigger."""
     large, small, long, few = (row for row in rows if row.cell == "fit")
-    (asked,) = (row for row in rows if row.cell == "fit, queries")
+    (queries,) = (row for row in rows if row.cell == "fit, queries")
     again = (_work(long) - _work(small)) / (_count(long) - _count(small))
     start = max(0.0, _work(small) - _count(small) * again)
-    of_large, of_small, of_few, of_asked = (_each(row, start) for row in (large, small, few, asked))
+    of_large, of_small, of_few, of_queries = (_each(row, start) for row in (large, small, few, queries))
     key = max(0.0, (of_large - of_few) / (_touched(large) - _touched(few)))
     grown = of_large - of_small - key * (_touched(large) - _touched(small))
     row = max(0.0, grown / (large.parameters["file"] - small.parameters["file"]))
     trigger = of_small - row * small.parameters["file"] - key * _touched(small)
-    further = (asked.parameters["queries"] - 1) * asked.parameters["file"]
+    further = (queries.parameters["queries"] - 1) * queries.parameters["file"]
     return {
         "START": start,
         "TRIGGER": trigger,
         "ROW": row,
         "KEY": key,
-        "QUERY": max(0.0, (of_asked - trigger - row * asked.parameters["file"]) / further),
+        "QUERY": max(0.0, (of_queries - trigger - row * queries.parameters["file"]) / further),
         "ALONE": max(0.0, _value(small, "trigger_ms") / 1000 - of_small / CORES),
         "SENT": _value(large, "shuffle_bytes") / (_count(large) * _sent(large)),
         "KEPT": _value(large, "state_bytes") / _value(large, "objects"),
@@ -49,7 +49,7 @@ def compared(rows: Sequence[store.Row]) -> list[tuple[str, str, float, float]]:
         p = row.parameters
         rate = p["per_day"] / 86400 if "per_day" in p else p["per_10_minutes"] / 600
         keys, queries = p.get("keys", 1), p.get("queries", 1)
-        said = sb.explain(_asked(row), rate=rate, keys=keys, queries=queries, every=p["file"] / rate).load
+        said = sb.explain(_query(row), rate=rate, keys=keys, queries=queries, every=p["file"] / rate).load
         assert said is not None
         seconds = spark_load.ALONE + said.work / CORES
         shuffled = _value(row, "shuffle_bytes") / _count(row)
@@ -81,8 +81,8 @@ def _touched(row: store.Row) -> float:
     return float(keys * (1 - (1 - 1 / keys) ** rows))
 
 
-def _asked(row: store.Row) -> sb.TopK:
-    """As the contestant asks: per key by a column, or near a point."""
+def _query(row: store.Row) -> sb.TopK:
+    """The contestant's query: per key by a column, or near a point."""
     p = row.parameters
     if "keys" in p:
         return sb.TopK(p["k"], by="score", window=sb.Last(p["window"]), per="key")
@@ -91,7 +91,7 @@ def _asked(row: store.Row) -> sb.TopK:
 
 def _sent(row: store.Row) -> float:
     p = row.parameters
-    return spark_load.sent_rows(_asked(row), p["file"], p.get("keys", 1), p.get("queries", 1), CORES)
+    return spark_load.sent_rows(_query(row), p["file"], p.get("keys", 1), p.get("queries", 1), CORES)
 
 
 def _value(row: store.Row, counter: str) -> float:

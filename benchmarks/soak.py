@@ -158,12 +158,12 @@ trigger = "2 seconds"
             with subprocess.Popen(command, stdout=-1, text=True) as run:
                 assert run.stdout is not None
                 for line in run.stdout:
-                    told = json.loads(line)
-                    at += told["rows"]
+                    printed = json.loads(line)
+                    at += printed["rows"]
                     after = time.monotonic() - began
-                    if told["rows"]:
+                    if printed["rows"]:
                         row = {"where": "spark", "after": after, "rows": at, "memory": memory(run.pid, below=True)}
-                        note({**row, "state": told.get("bytes"), "ms": told["trigger_ms"]})
+                        note({**row, "state": printed.get("bytes"), "ms": printed["trigger_ms"]})
                     if after > seconds:
                         run.terminate()
                         break

@@ -1,4 +1,4 @@
-"""Tables of what the cycles of preference queries cost, from stored rows: what `docs/reproduce.md` quotes."""
+"""Tables of the cost of cycles of preference queries, from stored rows; `docs/reproduce.md` quotes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts of uncertain streams, from stored rows: the compact set, and what synopses store and cost (jin2008)."""
+"""Charts of uncertain streams, from stored rows: the compact set, and the size and cost of synopses (jin2008)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is computed, not measured: the tables of pripuzic2015, and the chances behind its Figure 13."""
+"""Computed, not measured: the tables of pripuzic2015, and the probabilities behind its Figure 13."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""One stream that suits every kind of query, and questions of each kind to it: for suites that break things.
+"""One stream that suits every kind of query, and queries of each kind over it: for suites that break things.
 
-What is broken there (processes, disks, bytes) has nothing to do with what is asked, so all kinds go through all suites.
+Processes, disks and bytes break in the same way under every query, so all kinds go through all suites. The names of
+columns and queries are stored in tests/upgrade: do not rename them.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import skyband as sb
 from skyband.errors import QueryError
 from skyband.query.kinds import Query
 
-Spec = Mapping[str, Query]
+Queries = Mapping[str, Query]
 
 
 @dataclass(frozen=True)
 class Kind:
-    queries: Spec
+    queries: Queries
     options: dict[str, Any] = field(default_factory=lambda: {"id": "i", "time": "t"})
     order: tuple[str, ...] = ("t", "i")
 
@@ -84,7 +85,7 @@ if "SKYBAND_KINDS" in os.environ:
 
 
 def stream(rows: int, seed: int = 0, start: int = 0) -> Any:
-    """Rows whose times rise, now and then equal; ties in all scores. `start`: the rows before it are left out."""
+    """Rows with rising times, some of them equal; ties in all scores. `start`: the rows before it are left out."""
     rng = np.random.default_rng(seed)
     size = rows + start
     table = pa.table(

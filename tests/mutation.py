@@ -1,9 +1,9 @@
-"""How mutants are made and judged; tests/*/test_mutants.py list them.
+"""Mutants: how one is made and tested; tests/*/test_mutants.py list them.
 
 A mutant is a copy of the package with one exact replacement in one file. The tests that it must die of run over it in a
 process of its own (forked, so that importing costs nothing), with the kernels as plain Python (NUMBA_DISABLE_JIT: no
 compiling) and few examples (SKYBAND_KILL), and stop at the first failure. A pattern that does not occur exactly once
-fails loudly: code has moved, mend the mutant.
+fails loudly: code has moved, fix the mutant.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ for line in sys.stdin:
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 # hashes overflow on purpose, which only plain Python warns about; and what is loaded is not rewritten
-QUIET = ("RuntimeWarning", "pytest.PytestAssertRewriteWarning")
+IGNORED = ("RuntimeWarning", "pytest.PytestAssertRewriteWarning")
 ARGUMENTS = ["-x", "-q", "--tb=line", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
-ARGUMENTS += [word for kind in QUIET for word in ("-W", f"ignore::{kind}")]
+ARGUMENTS += [word for kind in IGNORED for word in ("-W", f"ignore::{kind}")]
 
 Suite: TypeAlias = Callable[[Path, tuple[str, ...]], tuple[int, str]]
 

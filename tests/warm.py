@@ -19,7 +19,7 @@ import numpy as np
 import skyband as sb
 
 ROWS = 3000
-EACH = "each"  # a group for each row of four
+EACH = "each"  # four groups, in turn
 DATA: dict[str, Any] = {
     "t": np.arange(ROWS),
     "x": np.linspace(0, 1, ROWS) ** 2 % 0.1,
@@ -35,7 +35,7 @@ STREAMS = (sb.Last(50), sb.Last(span=50))
 
 
 def play(queries: Any, **options: Any) -> None:
-    """A little of all that a Monitor does."""
+    """Call the methods of a Monitor that run kernels."""
     monitor = sb.Monitor(queries, time="t", **options)
     for piece in PIECES:
         monitor.push(piece)
@@ -99,7 +99,7 @@ def doubts() -> None:
     play(sb.TopKUncertain(3, by="x", window=STREAMS[0], group=EACH, semantics="u-kranks"))
 
 
-#: Two columns of tasks of about the same length; what share kernels stand in one.
+#: Two lists of tasks of about the same length; tasks that share kernels are in one list.
 TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
     [
         lambda: both("BLOCK", "SA"),
@@ -123,7 +123,8 @@ TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
 
 def main() -> None:
     if len(sys.argv) == 1:
-        plain = {**os.environ, "NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}  # of what it tries in vain: a twentieth
+        # the colours of error messages that nothing shows take a twentieth of the compiler's time
+        plain = {**os.environ, "NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
         commands = [[sys.executable, "-m", "tests.warm", str(which)] for which in range(len(TASKS))]
         runs = [subprocess.Popen(command, env=plain) for command in commands]
         sys.exit(max(run.wait() for run in runs))

@@ -13,7 +13,7 @@ from benchmarks.drawing import origin, short
 from benchmarks.experiment import Experiment
 from benchmarks.store import Row
 
-WHO = {
+CONTESTANTS = {
     "skyband embedded": ("black", "o"),
     "skyband on Spark": ("#0072B2", "s"),
     "Flink": ("#D55E00", "v"),
@@ -48,7 +48,7 @@ def peers(experiment: Experiment, rows: list[Row]) -> Figure:
 
 
 def _panel(axes: Axes, rows: list[Row], measure: Callable[[Row], float | None]) -> None:
-    for name, (colour, marker) in WHO.items():
+    for name, (colour, marker) in CONTESTANTS.items():
         points = sorted((width(row), measure(row)) for row in rows if row.contestant == name)
         known = [(at, value) for at, value in points if value is not None]
         if known:

@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 import skyband as sb
 from benchmarks import checks
 from benchmarks.contestants import Outcome, Ready
-from benchmarks.peers import asked
-from benchmarks.peers.asked import Answers
+from benchmarks.peers import answers
+from benchmarks.peers.answers import Answers
 from benchmarks.peers.processes import Peer
 from benchmarks.workloads import Stream
 
@@ -36,10 +36,10 @@ FOREVER = np.datetime64("2262-01-01", "us")
 
 def embedded(stream: Stream, p: Mapping[str, Any]) -> Ready:
     """One process on one core: skyband's Monitor, pushed Arrow tables; every change of every arrival."""
-    small = asked.first(stream, p["check"])
+    small = answers.first(stream, p["check"])
     q = _checked(p)
-    as_oracle = asked.monitored(small, q) == asked.expected(small, q)  # in their order, too
-    monitor = sb.Monitor(asked.query(p), id="id", time="time")
+    as_oracle = answers.monitored(small, q) == answers.expected(small, q)  # in their order, too
+    monitor = sb.Monitor(answers.query(p), id="id", time="time")
     table = pa.table(stream)
     tables = [table.slice(begin, p["batch"]) for begin in range(0, table.num_rows, p["batch"])]
 
@@ -47,13 +47,13 @@ def embedded(stream: Stream, p: Mapping[str, Any]) -> Ready:
         return [monitor.push(one).num_rows for one in tables]
 
     def after(changes: list[int]) -> Outcome:
-        told = {row["id"] for row in monitor.answer().to_pylist()}
+        given = {row["id"] for row in monitor.answer().to_pylist()}
         counters = {"rows": p["rows"], "changes": sum(changes), "checkpoint_bytes": len(monitor.snapshot())}
 
-        def check(stream: Stream, p: Mapping[str, Any], told: set[int]) -> bool:
-            return as_oracle and told == set(stream["id"][checks.best_rows(stream, p)].tolist())
+        def check(stream: Stream, p: Mapping[str, Any], given: set[int]) -> bool:
+            return as_oracle and given == set(stream["id"][checks.best_rows(stream, p)].tolist())
 
-        return Outcome(told, check, counters)
+        return Outcome(given, check, counters)
 
     return Ready(work, after)
 
@@ -66,21 +66,21 @@ def flink(stream: Stream, p: Mapping[str, Any]) -> Ready:
         port = free.getsockname()[1]
     # two readers, each with every second row: neither gets far ahead of the other, and no row is late
     _write_csv(folder / "rows", stream)
-    _write_csv(folder / "warm", asked.first(stream, p["check"]))
+    _write_csv(folder / "warm", answers.first(stream, p["check"]))
     places = {name: str(folder / name) for name in ("rows", "warm", "answers", "checkpoints")}
     peer = Peer("flink", "flink.py", places | _sizes(p) | {"port": port}, folder / "log")
-    told = asked.gathered(_read_csv(folder / "answers"))
-    return _ready(peer, folder, stream, p, told, lambda said: {"checkpoint_bytes": said["state_bytes"]})
+    given = answers.gathered(_read_csv(folder / "answers"))
+    return _ready(peer, folder, stream, p, given, lambda said: {"checkpoint_bytes": said["state_bytes"]})
 
 
 def duckdb_panes(stream: Stream, p: Mapping[str, Any]) -> Ready:
     """DuckDB's two-level panes, in batch: all rows are there before it begins."""
     folder = Path(tempfile.mkdtemp())
-    for name, some in (("rows", stream), ("warm", asked.first(stream, p["check"]))):
+    for name, some in (("rows", stream), ("warm", answers.first(stream, p["check"]))):
         pq.write_table(_numbers(some), folder / name)
     places = {name: str(folder / name) for name in ("rows", "warm", "answers")}
     peer = Peer("duckdb", "duck.py", places | _sizes(p), folder / "log")
-    told = asked.gathered(_read_csv(folder / "answers"))
+    given = answers.gathered(_read_csv(folder / "answers"))
 
     def counters(said: Mapping[str, Any]) -> dict[str, float]:
         if "failed" in said:
@@ -90,23 +90,23 @@ def duckdb_panes(stream: Stream, p: Mapping[str, Any]) -> Ready:
         whole = checks.closes_windows(stream, p, FOREVER, {name: said[name] for name in ("windows", "objects")})
         return {"windows": said["windows"], "whole": float(whole)}
 
-    return _ready(peer, folder, stream, p, told, counters)
+    return _ready(peer, folder, stream, p, given, counters)
 
 
 def spark_windows(stream: Stream, p: Mapping[str, Any]) -> Ready:
     """Spark's max_by over sliding windows, or with `panes` over slides and then over these; per closed window."""
     from benchmarks.spark import answering  # loads Spark
 
-    small = asked.first(stream, p["check"])
-    told, ready = answering.windows(small, stream, p)
-    right = asked.expected(small, p)
+    small = answers.first(stream, p["check"])
+    given, ready = answering.windows(small, stream, p)
+    right = answers.expected(small, p)
 
     def after(progress: Any) -> Outcome:
         outcome = ready.after(progress)
-        counters = outcome.counters | {"unanswered": asked.unanswered(told, right)}
+        counters = outcome.counters | {"unanswered": answers.unanswered(given, right)}
 
         def check(stream: Stream, p: Mapping[str, Any], answer: Any) -> bool:
-            return asked.so_far(told, right) and outcome.check(stream, p, answer)
+            return answers.so_far(given, right) and outcome.check(stream, p, answer)
 
         return Outcome(outcome.answer, check, counters, outcome.triggers)
 
@@ -118,7 +118,7 @@ def _ready(
     folder: Path,
     stream: Stream,
     p: Mapping[str, Any],
-    told: Answers,
+    given: Answers,
     counters: Callable[[Mapping[str, Any]], dict[str, float]],
 ) -> Ready:
     def after(said: dict[str, Any]) -> Outcome:
@@ -126,11 +126,11 @@ def _ready(
         shutil.rmtree(folder)
         found = counters(said)
 
-        def check(stream: Stream, p: Mapping[str, Any], told: Answers) -> bool:
-            right = asked.expected(asked.first(stream, p["check"]), _checked(p))
-            return asked.same(told, right) and found.get("whole", 1.0) == 1.0
+        def check(stream: Stream, p: Mapping[str, Any], given: Answers) -> bool:
+            right = answers.expected(answers.first(stream, p["check"]), _checked(p))
+            return answers.same(given, right) and found.get("whole", 1.0) == 1.0
 
-        return Outcome(told, check, {"rows": p["rows"]} | found)
+        return Outcome(given, check, {"rows": p["rows"]} | found)
 
     return Ready(peer.go, after)
 
@@ -144,8 +144,8 @@ def _sizes(p: Mapping[str, Any]) -> dict[str, Any]:
     own = {"k": p["k"], "parallelism": CORES}
     if isinstance(p["window"], int):
         return own | {"n": p["window"], "check_n": CHECK_N}
-    minute = asked.MICROS["minute"]
-    return own | {"size": asked.micros(p["window"]) // minute, "slide": asked.micros(p["slide"]) // minute}
+    minute = answers.MICROS["minute"]
+    return own | {"size": answers.micros(p["window"]) // minute, "slide": answers.micros(p["slide"]) // minute}
 
 
 def _numbers(stream: Stream) -> pa.Table:

@@ -1,4 +1,4 @@
-"""DuckDB over a parquet file, in an environment of its own (.peers/duckdb): a process that is told when to go.
+"""DuckDB over a parquet file, in an environment of its own (.peers/duckdb): a process that waits for a signal.
 
 Argument: JSON with rows and warm (parquet: id, key, ms, score), answers (a file to write), k, size and slide (minutes).
 As flink.py: the answers over `warm`, "ready", and at a line on stdin the query over `rows`. Two-level panes in batch:

@@ -1,10 +1,10 @@
-"""Apache Flink's SQL over files, in an environment of its own (.peers/flink): a process that is told when to go.
+"""Apache Flink's SQL over files, in an environment of its own (.peers/flink): a process that waits for a signal.
 
 Argument: JSON with rows and warm (folders of CSV: id, key, ms, score), answers (a file to write), checkpoints (a
 folder), port (of Flink's REST), parallelism, k, and size and slide (minutes) or n and check_n (count windows, of rows
 and of warm). It answers the query over `warm`, which compiles what Flink compiles, and writes those answers down;
 prints "ready"; at a line on stdin it runs the query over `rows` into Flink's blackhole and prints what it knows as
-JSON. It has no clock: who asks has it.
+JSON. It has no clock: its caller measures the time.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ def watched(port: int, over: threading.Event, sizes: list[int]) -> None:
     there = f"http://127.0.0.1:{port}/jobs"
     while not over.wait(POLL):
         with contextlib.suppress(OSError, KeyError, TypeError, ValueError):
-            running = [job["id"] for job in ask(there)["jobs"] if job["status"] == "RUNNING"]
-            sizes += [ask(f"{there}/{job}/checkpoints")["latest"]["completed"]["state_size"] for job in running]
+            running = [job["id"] for job in fetch(there)["jobs"] if job["status"] == "RUNNING"]
+            sizes += [fetch(f"{there}/{job}/checkpoints")["latest"]["completed"]["state_size"] for job in running]
 
 
-def ask(address: str) -> Any:
+def fetch(address: str) -> Any:
     with urllib.request.urlopen(address, timeout=5) as reply:  # noqa: S310 (loopback)
         return json.load(reply)
 

@@ -1,4 +1,4 @@
-"""A peer as a process of its own environment: it gets ready, goes when it is told to, and says what it found."""
+"""A peer as a process of its own environment: it gets ready, starts at a signal, and prints what it found."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.machine import ROOT
 from benchmarks.workloads import Missing
 
-HOME = ROOT / ".peers"
+FOLDER = ROOT / ".peers"
 HEAP = "4g"  # as much as Spark's driver has
 OPENS = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.nio", "java.util")]
 
@@ -22,7 +22,7 @@ class Peer:
     """Started with its script and parameters; `go` is what is timed."""
 
     def __init__(self, name: str, script: str, p: Mapping[str, Any], log: Path) -> None:
-        python = HOME / name / "bin" / "python"
+        python = FOLDER / name / "bin" / "python"
         if not python.exists():
             raise Missing(f"no environment of {name}. Run: make bench-peers")
         self._adapter = ExitStack()

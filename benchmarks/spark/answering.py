@@ -14,13 +14,13 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks import checks
 from benchmarks.contestants import Outcome, Ready
-from benchmarks.peers.asked import Answers, gathered
+from benchmarks.peers.answers import Answers, gathered
 from benchmarks.spark import contestants, peers, streaming
 from benchmarks.workloads import Stream
 
 
 def windows(small: Stream, stream: Stream, p: Mapping[str, Any]) -> tuple[Answers, Ready]:
-    """What it answers over the small stream, and the same query over all rows, ready to go."""
+    """The answers over the small stream, and the same query over all rows, ready to run."""
     best = peers.best_of_panes if p.get("panes") else peers.best_of_windows
 
     def query(df: DataFrame) -> DataFrame:
@@ -28,17 +28,17 @@ def windows(small: Stream, stream: Stream, p: Mapping[str, Any]) -> tuple[Answer
 
     def observed(df: DataFrame) -> DataFrame:
         return query(df).observe(
-            contestants.TOLD, F.count("*").alias("windows"), F.sum(F.size("best")).alias("objects")
+            contestants.SUMS, F.count("*").alias("windows"), F.sum(F.size("best")).alias("objects")
         )
 
-    def judge(progress: list[Any], checkpoint: Path) -> Outcome:
-        told = streaming.observed(progress, contestants.TOLD)
+    def outcome_of(progress: list[Any], checkpoint: Path) -> Outcome:
+        sums = streaming.observed(progress, contestants.SUMS)
         mark = max(one.eventTime["watermark"] for one in progress).rstrip("Z")
 
         def check(stream: Stream, p: Mapping[str, Any], answer: Any) -> bool:
             return checks.closes_windows(stream, p, np.datetime64(mark, "us"), answer)
 
-        return Outcome(told, check, {"windows": told["windows"]})
+        return Outcome(sums, check, {"windows": sums["windows"]})
 
     spark = streaming.session()
     spark.conf.set(streaming.PARTITIONS, "2")
@@ -51,8 +51,8 @@ def windows(small: Stream, stream: Stream, p: Mapping[str, Any]) -> tuple[Answer
         )
         streaming.through(answers, folder / "checkpoint", folder / "answers")
         found = spark.read.schema(answers.schema).parquet(str(folder / "answers")).collect()
-    told = gathered((_micros(row["end"]), row["key"], row["id"]) for row in found)
-    return told, contestants.ready(stream, p, observed, judge)
+    given = gathered((_micros(row["end"]), row["key"], row["id"]) for row in found)
+    return given, contestants.ready(stream, p, observed, outcome_of)
 
 
 def _micros(time: datetime) -> int:

@@ -30,48 +30,48 @@ from benchmarks.spark import peers, streaming
 from benchmarks.workloads import Stream, query_points
 
 Query = Callable[[DataFrame], DataFrame]
-Judge = Callable[[list[Any], Path], Outcome]  # of the progress of all triggers, and the checkpoint
-TOLD = "told"
+Outcomes = Callable[[list[Any], Path], Outcome]  # of the progress of all triggers, and the checkpoint
+SUMS = "sums"  # the name under which Spark observes them
 OBJECT_BYTES = 40  # of an object that is kept, beside its `keep` columns
 
 
 def spark_identity(stream: Stream, p: Mapping[str, Any]) -> Ready:
     """The yardstick: mapInArrow that passes every batch on."""
 
-    def judge(progress: list[Any], checkpoint: Path) -> Outcome:
+    def outcome_of(progress: list[Any], checkpoint: Path) -> Outcome:
         return Outcome(sum(one.numInputRows for one in progress), lambda _s, _p, rows: bool(rows == p["rows"]), {})
 
-    return ready(stream, p, peers.passed_on, judge)
+    return ready(stream, p, peers.passed_on, outcome_of)
 
 
 def spark_monitor(stream: Stream, p: Mapping[str, Any]) -> Ready:
     """skyband: one TopK per key, or `queries` global Nearest ones."""
-    asked = _asked(p)
+    queries = _queries(p)
 
     def query(df: DataFrame) -> DataFrame:
         changes = sbs.monitor(
             df,
-            asked,
+            queries,
             id="id",
             time="time" if "time" in stream else None,
             keep=p.get("keep", ()),
             emit=p.get("emit", "arrival"),
             shards=p.get("shards"),
         )
-        sums = [
+        columns = [
             F.count("*").alias("changes"),
             F.sum("diff").alias("objects"),
             F.sum(F.col("diff") * F.col("id")).alias("ids"),
             F.sum(F.col("diff") * F.col("id") * F.col("id")).alias("squares"),
         ]
-        return changes.observe(TOLD, *sums)
+        return changes.observe(SUMS, *columns)
 
-    def judge(progress: list[Any], checkpoint: Path) -> Outcome:
-        told = streaming.observed(progress, TOLD)
-        counters = {"changes": told.pop("changes")} | _kept(stream, p, checkpoint)
-        return Outcome(told, checks.sums_to_best, counters)
+    def outcome_of(progress: list[Any], checkpoint: Path) -> Outcome:
+        sums = streaming.observed(progress, SUMS)
+        counters = {"changes": sums.pop("changes")} | _kept(stream, p, checkpoint)
+        return Outcome(sums, checks.sums_to_best, counters)
 
-    return ready(stream, p, query, judge)
+    return ready(stream, p, query, outcome_of)
 
 
 def spark_pairs(stream: Stream, p: Mapping[str, Any]) -> Ready:
@@ -81,14 +81,14 @@ def spark_pairs(stream: Stream, p: Mapping[str, Any]) -> Ready:
         changes = sbs.monitor(df, couples.pair_query(p), id="id", shards=p["shards"], blocks=True)
         diff, newer = F.col("diff").cast("long"), F.col("id_b")
         sums = {"pairs": diff, "older": diff * F.col("id_a"), "newer": diff * newer * newer, "changes": F.lit(1)}
-        return changes.observe(TOLD, *[F.sum(value).alias(name) for name, value in sums.items()])
+        return changes.observe(SUMS, *[F.sum(value).alias(name) for name, value in sums.items()])
 
-    def judge(progress: list[Any], checkpoint: Path) -> Outcome:
-        told = streaming.observed(progress, TOLD)
-        changes = told.pop("changes")
-        return Outcome(told, couples.sums_to_best_pairs, {"changes": changes})
+    def outcome_of(progress: list[Any], checkpoint: Path) -> Outcome:
+        sums = streaming.observed(progress, SUMS)
+        changes = sums.pop("changes")
+        return Outcome(sums, couples.sums_to_best_pairs, {"changes": changes})
 
-    return ready(stream | {"id": np.arange(len(stream["x0"]))}, p, query, judge)
+    return ready(stream | {"id": np.arange(len(stream["x0"]))}, p, query, outcome_of)
 
 
 def spark_max_by(stream: Stream, p: Mapping[str, Any]) -> Ready:
@@ -96,18 +96,18 @@ def spark_max_by(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
     def query(df: DataFrame) -> DataFrame:
         sums = [F.count("*").alias("windows"), F.sum(F.size("best")).alias("objects")]
-        return peers.sliding_max_by(df, p["k"], p["window"], p["slide"]).observe(TOLD, *sums)
+        return peers.sliding_max_by(df, p["k"], p["window"], p["slide"]).observe(SUMS, *sums)
 
-    def judge(progress: list[Any], checkpoint: Path) -> Outcome:
-        told = streaming.observed(progress, TOLD)
+    def outcome_of(progress: list[Any], checkpoint: Path) -> Outcome:
+        sums = streaming.observed(progress, SUMS)
         mark = max(one.eventTime["watermark"] for one in progress).rstrip("Z")
 
         def check(stream: Stream, p: Mapping[str, Any], answer: Any) -> bool:
             return checks.closes_windows(stream, p, np.datetime64(mark, "us"), answer)
 
-        return Outcome(told, check, {"windows": told["windows"]})
+        return Outcome(sums, check, {"windows": sums["windows"]})
 
-    return ready(stream, p, query, judge)
+    return ready(stream, p, query, outcome_of)
 
 
 def spark_idle(stream: Stream, p: Mapping[str, Any]) -> Ready:
@@ -117,7 +117,7 @@ def spark_idle(stream: Stream, p: Mapping[str, Any]) -> Ready:
     def query(df: DataFrame) -> DataFrame:
         return peers.idle_by_group(df) if by_group else peers.idle_by_shard(df, p["shards"])
 
-    def judge(progress: list[Any], checkpoint: Path) -> Outcome:
+    def outcome_of(progress: list[Any], checkpoint: Path) -> Outcome:
         calls = [one.stateOperators[0].numRowsUpdated for one in progress if one.numInputRows]
 
         def check(stream: Stream, p: Mapping[str, Any], calls: list[int]) -> bool:
@@ -127,10 +127,10 @@ def spark_idle(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
         return Outcome(calls, check, {})
 
-    return ready(stream, p, query, judge)
+    return ready(stream, p, query, outcome_of)
 
 
-def ready(stream: Stream, p: Mapping[str, Any], query: Query, judge: Judge) -> Ready:
+def ready(stream: Stream, p: Mapping[str, Any], query: Query, outcome_of: Outcomes) -> Ready:
     spark = streaming.session()
     spark.conf.set(streaming.PARTITIONS, str(p.get("partitions", 2)))
     fill, end = p.get("fill", 0), len(stream["id"])
@@ -145,12 +145,12 @@ def ready(stream: Stream, p: Mapping[str, Any], query: Query, judge: Judge) -> R
             before = streaming.through(query(streaming.read(folder / "rows", 1)), folder / "checkpoint")
         streaming.write(folder / "rows", stream, _cuts(p, fill, end))
         df = query(streaming.read(folder / "rows", p.get("together", 1)))
-        home = stack.pop_all()
+        kept_open = stack.pop_all()
     shuffled = streaming.shuffled()
 
     def after(progress: list[Any]) -> Outcome:
-        with home:
-            outcome = judge(before + progress, folder / "checkpoint")
+        with kept_open:
+            outcome = outcome_of(before + progress, folder / "checkpoint")
             sizes = {
                 "checkpoint_bytes": streaming.checkpoint_bytes(folder / "checkpoint"),
                 "shuffle_bytes": streaming.shuffled() - shuffled,
@@ -169,7 +169,7 @@ def _cuts(p: Mapping[str, Any], begin: int, end: int) -> list[int]:
     return [*range(begin, end, size), end]
 
 
-def _asked(p: Mapping[str, Any]) -> sb.TopK | list[sb.TopK]:
+def _queries(p: Mapping[str, Any]) -> sb.TopK | list[sb.TopK]:
     window = sb.Last(span=p["span"]) if "span" in p else sb.Last(p["window"])
     if "queries" not in p:
         return sb.TopK(p["k"], by="score", window=window, per="key")

@@ -1,4 +1,4 @@
-"""What skyband is held against: passing rows on, Spark's own top k over sliding windows, an operator that is idle."""
+"""Yardsticks for skyband on Spark: passing rows on, Spark's own top k over sliding windows, an idle operator."""
 
 from __future__ import annotations
 

@@ -42,13 +42,16 @@ def same_rows(got: Iterable[Mapping[str, Any]], expected: Iterable[Mapping[str, 
         raise AssertionError("\n".join([f"{where}:", *missing, *surplus]))
 
 
-def same_changes(got: Sequence[Row], expected: Sequence[Row], where: str, *, quiet: bool = False) -> None:
-    """Equal as multisets, and in the order of the contract as far as it fixes one."""
+def same_changes(got: Sequence[Row], expected: Sequence[Row], where: str, *, net_changes: bool = False) -> None:
+    """Equal as multisets, and in the order of the contract as far as it fixes one.
+
+    net_changes: they are those of emit="batch", whose order within a group is only leaving before entering.
+    """
     same_rows(got, expected, where)
-    if quiet:
+    if net_changes:
         assert [change["query"] for change in got] == [change["query"] for change in expected], where
-        for who, steps in by_group(got).items():
-            assert [diff for _, _, diff in steps] == sorted(diff for _, _, diff in steps), f"{where}: {who}"
+        for group, steps in by_group(got).items():
+            assert [diff for _, _, diff in steps] == sorted(diff for _, _, diff in steps), f"{where}: {group}"
         return
     order = [(change["query"], plain(change.get("time"))) for change in got]
     assert order == [(change["query"], plain(change.get("time"))) for change in expected], f"{where}: order of steps"
@@ -56,20 +59,20 @@ def same_changes(got: Sequence[Row], expected: Sequence[Row], where: str, *, qui
 
 
 def by_group(changes: Iterable[Row]) -> dict[tuple[Any, ...], list[tuple[Any, ...]]]:
-    """By query and group, the sequence of steps."""
+    """The steps of each query and group, in order."""
     groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for change in changes:
-        who = (change["query"], change.get("g"), change.get("h"))
-        groups.setdefault(who, []).append((change["at"], plain(change.get("time")), change["diff"]))
+        group = (change["query"], change.get("g"), change.get("h"))
+        groups.setdefault(group, []).append((change["at"], plain(change.get("time")), change["diff"]))
     return groups
 
 
 def net(changes: Iterable[Row]) -> Counter[str]:
-    """Who has entered and left on the whole: query, group and object, signed."""
+    """The net changes: by query, group and object, how often it has entered less how often it has left."""
     total: Counter[str] = Counter()
     for change in changes:
         total[line({name: change.get(name) for name in ("query", "g", "h", "id", "score", "z")})] += change["diff"]
-    return Counter({who: diff for who, diff in total.items() if diff})
+    return Counter({text: diff for text, diff in total.items() if diff})
 
 
 def joined(tables: Iterable[Any]) -> Any:

@@ -20,18 +20,18 @@ def play(scene: Scene, *, strict: bool = False) -> Monitor:
         match event:
             case Push(rows):
                 told, expected = monitor.push(scene.table(rows)), oracle.push(rows)
-                same_changes(cells(told), expected, where, quiet=scene.quiet)
+                same_changes(cells(told), expected, where, net_changes=scene.net_changes)
             case Advance(by):
                 if oracle.clock is None:
                     continue
                 to = oracle.clock + by * (scene.clockwork.tick or 1)
                 told, expected = monitor.advance(to), oracle.advance(to)
-                same_changes(cells(told), expected, where, quiet=scene.quiet)
+                same_changes(cells(told), expected, where, net_changes=scene.net_changes)
             case Delete(ids):
                 if not any(isinstance(query.window, UntilDeleted) for query in oracle.queries.values()):
                     continue
                 told, expected = monitor.delete(ids), oracle.delete(ids)
-                same_changes(cells(told), expected, where, quiet=scene.quiet)
+                same_changes(cells(told), expected, where, net_changes=scene.net_changes)
             case Restore():
                 monitor = Monitor.restore(monitor.snapshot())
             case Add(name, query, None):
@@ -103,7 +103,7 @@ def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
         ):  # a family's runs are skybands down to a depth, its ring has the rest
             continue
         names = list(adapter.queries)
-        lengths = [asked.length for asked in adapter.specs(monitor._loop.state.unit)]
+        lengths = [spec.length for spec in adapter.specs(monitor._loop.state.unit)]
         widest = lengths.index(max(lengths))
         stream = oracle._streams[names[widest]]
         asked = [query for query in adapter.queries.values() if isinstance(query, TopK)]

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Step: TypeAlias = tuple[int, int, int, int, bool]  # at, time, number of the object, diff, first
+Step: TypeAlias = tuple[int, int, int, int, bool]  # at, time, serial of the object, diff, first
 
 
 def reference(
@@ -23,7 +23,7 @@ def reference(
     clocks: NDArray[np.int64] | None = None,
     end: int | None = None,
 ) -> tuple[Step, ...]:
-    """The changes of one group, `in_order`. Engines are asked the same, so each is recomputed once in a process.
+    """The changes of one group, `in_order`; computed once in a process, since every engine gets the same stream.
 
     times: for a time window; clocks: the clock after each row; end: the clock at the end. For count windows the
     time of a step is the number of its arrival.
@@ -40,7 +40,7 @@ def recomputed(
     clocks: Sequence[int] | None = None,
     end: int | None = None,
 ) -> tuple[Step, ...]:
-    """The window as one sorted list, its last k read after each step."""
+    """The changes, from the window as one sorted list whose last k are read after each step."""
     window: list[tuple[float, int, int]] = []
     ages: list[tuple[int, float, int]] = []  # a heap, the oldest first
     shown: set[int] = set()
@@ -50,9 +50,9 @@ def recomputed(
 
     def step(at: int, time: int) -> None:
         nonlocal shown
-        answer = {who for _, _, who in window[-k:]}
-        steps.extend((at, time, who, -1, False) for who in sorted(shown - answer))
-        steps.extend((at, time, who, 1, who not in ever) for who in sorted(answer - shown))
+        answer = {serial for _, _, serial in window[-k:]}
+        steps.extend((at, time, serial, -1, False) for serial in sorted(shown - answer))
+        steps.extend((at, time, serial, 1, serial not in ever) for serial in sorted(answer - shown))
         shown = answer
         ever.update(answer)
 
@@ -60,8 +60,8 @@ def recomputed(
         while ages and ages[0][0] + length <= now:
             instant = ages[0][0] + length
             while ages and ages[0][0] + length == instant:
-                stamp, key, who = heapq.heappop(ages)
-                del window[bisect_left(window, (key, stamp, who))]
+                stamp, key, serial = heapq.heappop(ages)
+                del window[bisect_left(window, (key, stamp, serial))]
             if apart:
                 step(number - 1, instant)
 
@@ -91,13 +91,13 @@ def steps_of(changes: Any) -> list[Step]:
     time = changes.column("time" if "time" in changes.column_names else "at").to_pylist()
     columns = [changes.column(name).to_pylist() for name in ("at", "id", "diff", "first")]
     return [
-        (at, now, who, diff, first)
-        for now, (at, who, diff, first) in zip(time, zip(*columns, strict=True), strict=True)
+        (at, now, serial, diff, first)
+        for now, (at, serial, diff, first) in zip(time, zip(*columns, strict=True), strict=True)
     ]
 
 
 def in_order(steps: Iterable[Step]) -> list[Step]:
-    """Within a step the order of those who leave, or enter, is free."""
+    """The steps sorted: within a step the order of the objects that leave, or enter, is free."""
     return sorted(steps, key=lambda step: (step[1], step[0], step[3], step[2]))
 
 

@@ -39,7 +39,7 @@ class Delete:
 class Add:
     name: str
     query: TopKQuery
-    donor: str | None = None  # whose window it looks at from the beginning
+    donor: str | None = None  # the query whose kept window it starts from
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ Event: TypeAlias = Push | Advance | Delete | Restore | Add | Replace | Drop
 
 @dataclass(frozen=True)
 class Clockwork:
-    """A type of time column: what a tick is, as a value of a row and as a window."""
+    """A type of time column and the length of one tick in it."""
 
     type: Any
     tick: timedelta | None = None  # None: integers
@@ -110,6 +110,8 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Scene:
+    """Queries, the events that happen to their Monitor, and its options."""
+
     queries: Mapping[str, Any]
     events: Sequence[Any]
     options: dict[str, Any] = field(default_factory=dict)
@@ -117,7 +119,7 @@ class Scene:
     ids: Any = _TYPES["i"]
 
     @property
-    def quiet(self) -> bool:
+    def net_changes(self) -> bool:
         return self.options.get("emit") == "batch"
 
     def table(self, rows: Sequence[Row]) -> Any:
@@ -127,7 +129,7 @@ class Scene:
 
 
 def row(**values: Any) -> Row:
-    """A row of a scene; what is not given is null, and what can be derived is."""
+    """A row of a scene: columns that are not given are null, `w` and `u` follow from `y` and `z`."""
     made: Row = {"i": None, "t": None, "x": None, "y": 0, "z": None, "g": None, "h": None, **values}
     made["w"] = None if made["z"] is None else [made["y"], 7]
     made["u"] = None if made["z"] is None else datetime(2020, 1, 1) + timedelta(seconds=made["y"])

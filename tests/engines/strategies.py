@@ -50,7 +50,7 @@ _SCORINGS: list[Any] = [
 
 @dataclass(frozen=True)
 class Taste:
-    """What a strategy may draw."""
+    """The choices that the strategies draw from."""
 
     timed: tuple[bool, ...] = (True, False)
     k: int = 4
@@ -78,15 +78,15 @@ def queries_of(
     draw: Draw, taste: Taste, algorithm: str, timed: bool, per: Any, clockwork: Clockwork
 ) -> dict[str, TopKQuery]:
     by, where, largest = draw(st.sampled_from(taste.by)), draw(st.sampled_from(taste.where)), None
-    asked: dict[str, TopKQuery] = {}
+    queries: dict[str, TopKQuery] = {}
     family = isinstance(taste.by[0], Nearest)
     size = (draw(st.integers(1, taste.k)), _window(draw, taste, timed, clockwork))
     for name in ("a", "b", "c", "d", "e")[: draw(st.integers(1, taste.queries))]:
-        if asked and family:
+        if queries and family:
             by = draw(st.sampled_from(taste.by))
             if draw(st.integers(0, 3)) == 0:
                 size = (draw(st.integers(1, taste.k)), _window(draw, taste, timed, clockwork))
-        elif asked and draw(st.integers(0, 3)) == 0:  # else it shares with those before
+        elif queries and draw(st.integers(0, 3)) == 0:  # else it shares with those before
             by, where = draw(st.sampled_from(taste.by)), draw(st.sampled_from(taste.where))
             largest = draw(st.sampled_from([None, True, False]))
             per = draw(st.sampled_from([per, None]))
@@ -94,7 +94,7 @@ def queries_of(
         if not family:
             size = (draw(st.integers(1, taste.k)), _window(draw, taste, timed, clockwork))
         if _is_above(draw, taste):
-            asked[name] = Above(
+            queries[name] = Above(
                 draw(st.sampled_from(taste.thresholds)),
                 by=by,
                 window=size[1],
@@ -103,7 +103,7 @@ def queries_of(
                 algorithm=algorithm,
             )
             continue
-        asked[name] = TopK(
+        queries[name] = TopK(
             size[0],
             by=by,
             window=size[1],
@@ -112,7 +112,7 @@ def queries_of(
             per=per,
             algorithm=algorithm,
         )
-    return asked
+    return queries
 
 
 def _is_above(draw: Draw, taste: Taste) -> bool:
@@ -129,7 +129,7 @@ def _window(draw: Draw, taste: Taste, timed: bool, clockwork: Clockwork, most: i
 def rows_of(
     draw: Draw, taste: Taste, size: int, clock: int, lateness: int, clockwork: Clockwork
 ) -> tuple[list[Row], int]:
-    """So many rows from `clock` on, and the clock after them."""
+    """`size` rows from `clock` on, and the clock after them."""
     drawn = draw(
         st.lists(
             st.tuples(
@@ -157,7 +157,7 @@ def rows_of(
 
 @st.composite
 def scenes(draw: Draw, algorithm: str, taste: Taste) -> Scene:
-    """Standing queries and what happens to them."""
+    """Scenes: standing queries and the events that happen to them."""
     clockwork = CLOCKWORKS[draw(st.sampled_from(taste.clockworks))]
     timed = not taste.deletable and draw(st.sampled_from(taste.timed)) and algorithm not in APPROXIMATE
     per = draw(st.sampled_from(taste.per))
@@ -191,7 +191,7 @@ def scenes(draw: Draw, algorithm: str, taste: Taste) -> Scene:
             name = draw(st.sampled_from(sorted(standing)))
             old = standing[name]
             # a longer time window that still fits may find late rows that the shorter one had dropped
-            # and engines that keep windows forget whom they told of when he leaves the shorter one (test_grids.py)
+            # and engines that keep windows forget what they reported when it leaves the shorter one (test_grids.py)
             keeps = algorithm in WINDOWED or any(taste.above)
             capped = (lateness and old.window.timed) or keeps
             most = _ticks(old.window, clockwork) if capped and isinstance(old.window, Last) else None
@@ -211,7 +211,7 @@ def scenes(draw: Draw, algorithm: str, taste: Taste) -> Scene:
 
 
 def _like(draw: Draw, taste: Taste, query: TopKQuery) -> TopKQuery:
-    """The same question for more, or for less."""
+    """The same query with another k or threshold."""
     if isinstance(query, Above):
         return dataclasses.replace(query, threshold=draw(st.sampled_from(taste.thresholds)))
     return dataclasses.replace(query, k=draw(st.integers(1, taste.k)))

@@ -30,8 +30,9 @@ SCENES = {"TopK": scenes}  # by kind of query
 LONG = 500 if KILL else 5000  # rows
 
 
-MIXED = ("RA", "SASF", "SARF", "SAPF", "RASF", "RARF", "SMA", "TSL")  # RAPF and TMA have their parts
-TELLING = ("everything", "late accepted", "net changes", "families", "queries come and go")
+MIXED = ("RA", "SASF", "SARF", "SAPF", "RASF", "RARF", "SMA", "TSL")  # of parts that RAPF and TMA have too
+#: Tastes that every mixed engine runs.
+REVEALING = ("everything", "late accepted", "net changes", "families", "queries come and go")
 EVERY = ("test_equals_the_oracle", "test_long_count_windows", "test_long_time_windows")
 
 
@@ -43,14 +44,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     chosen = [(kind, name) for kind, name in ENGINES if not (short and name in MIXED)]
     if short and metafunc.function.__name__ == "test_every_type_of_time":  # times are numbers before any engine
         chosen = [(kind, name) for kind, name in chosen if name in ("SA", "TMA")]
-    assert {kind for kind, _ in chosen} <= set(SCENES), "engines of a new kind want a strategy in SCENES"
-    if "taste" in metafunc.fixturenames:  # mixed engines take turns at the tastes that have no mixture of their own
+    assert {kind for kind, _ in chosen} <= set(SCENES), "engines of a new kind need a strategy in SCENES"
+    if "taste" in metafunc.fixturenames:  # mixed engines take turns at the tastes
         few = FUZZ == 1 and not KILL
         pairs = [
             (name, taste)
             for i, (_, name) in enumerate(chosen)
             for j, taste in enumerate(TASTES)
-            if not few or name not in MIXED or taste in TELLING or i % 4 == j % 4
+            if not few or name not in MIXED or taste in REVEALING or i % 4 == j % 4
         ]
         metafunc.parametrize(("algorithm", "taste"), pairs, ids=[f"TopK-{name}-{taste}" for name, taste in pairs])
         return
@@ -98,7 +99,7 @@ TASTES = {
 
 
 def shaped(shape: str, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Scores: `distinct` values, or continuous, or in an order that is hard on a skyband."""
+    """Scores of a shape: a number of distinct values, random, or in an order that is hard on a skyband."""
     if shape.isdigit():
         return rng.integers(0, int(shape), size).astype(float)
     if shape == "random":

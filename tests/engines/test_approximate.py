@@ -41,7 +41,7 @@ from skyband import Last, Monitor, TopK
 @examples(60)
 @given(data=st.data())
 def test_approximate_engines_are_exact_where_they_keep_all(algorithm: str, data: st.DataObject) -> None:
-    """In windows of so few objects PA's limit leaves nobody out, and ADAPTIVE has BLOCK answer."""
+    """In windows of so few objects PA's limit leaves no object out, and ADAPTIVE lets BLOCK answer."""
     taste = dataclasses.replace(Taste(), timed=(False,), per=(None,), edits=False)
     play(data.draw(scenes(algorithm, taste)))
 
@@ -54,14 +54,14 @@ def test_approximate_engines_do_not_see_cuts(algorithm: str, emit: Any) -> None:
     scores = np.concatenate([shaped("random", 4000, rng), shaped("waves", 2000, rng), shaped("random", 6000, rng)])
     query = TopK(4, by="x", window=Last(600), algorithm=algorithm)
     whole, parts = Monitor(query, emit=emit), Monitor(query, emit=emit)
-    told = []
+    pieces = []
     for i, j in itertools.pairwise(cuts(len(scores), rng, 300)):
-        told.append(parts.push({"x": scores[i:j]}))
+        pieces.append(parts.push({"x": scores[i:j]}))
         check(parts)
         parts = Monitor.restore(parts.snapshot())
     once = whole.push({"x": scores})
     assert parts.answer().equals(whole.answer())
     if emit == "arrival":
-        assert joined(told).to_pylist() == once.to_pylist()
+        assert joined(pieces).to_pylist() == once.to_pylist()
         exact = Monitor(dataclasses.replace(query, algorithm="SA")).push({"x": scores})
         assert (once.to_pylist() == exact.to_pylist()) == (algorithm == "ADAPTIVE")

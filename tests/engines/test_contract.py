@@ -1,7 +1,7 @@
 """The contract that every engine keeps, whatever its algorithm: found in the registry, nothing to add here.
 
-Oracle tests recompute from scratch (`play`, `reference`); differential tests hold two Monitors against each other.
-A new engine of a known kind is picked up by itself; a new kind needs a strategy in SCENES.
+Oracle tests recompute from scratch (`play`, `reference`); differential tests compare two Monitors.
+A new engine of a known kind is picked up by itself; a new kind needs a strategy in SCENES (suite.py).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def test_every_engine_of_the_registry_is_here() -> None:
     assert ("TopK", "SA") in ENGINES
     others = {"Above", "TopKPairs", "TopKIncomplete", "TopKUncertain"}
     assert {kind for row in algorithms() for kind in row.kinds} == {*SCENES, *others}, (
-        "others have suites of their own, beside this one"
+        "other kinds have suites of their own"
     )
 
 
@@ -76,7 +76,7 @@ def test_equals_the_oracle(algorithm: str, taste: str, data: st.DataObject) -> N
 @examples(40 if KILL else 25)
 @given(data=st.data())
 def test_restored_between_any_two_events(algorithm: str, data: st.DataObject) -> None:
-    """A Monitor that is stored and restored after each event says the same, and stores the same bytes."""
+    """A Monitor that is stored and restored after each event reports the same, and stores the same bytes."""
     scene = data.draw(scenes(algorithm, dataclasses.replace(Taste(), restores=False)))
     events = [event for one in scene.events for event in (one, Restore())]
     monitor = play(dataclasses.replace(scene, events=events), strict=algorithm in STRICT)
@@ -142,7 +142,7 @@ def test_net_changes_are_the_sum_of_all(algorithm: str, data: st.DataObject) -> 
 @examples(30)
 @given(data=st.data())
 def test_sharing_changes_nothing(algorithm: str, data: st.DataObject) -> None:
-    """Queries that share a skyband say what each says alone."""
+    """Queries that share a skyband report what each reports alone."""
     taste = dataclasses.replace(Taste(), edits=False, emit=("arrival",))
     scene = data.draw(scenes(algorithm, taste))
     together = Monitor(scene.queries, **scene.options)

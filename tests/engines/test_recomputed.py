@@ -102,7 +102,7 @@ def test_long_time_windows(
 @pytest.mark.parametrize("timed", [False, True], ids=["count", "time"])
 @pytest.mark.parametrize("shape", ["20", "random", "falling", "waves"])
 @pytest.mark.parametrize(
-    "asked",
+    "sizes",
     [
         {"small": (1, 12), "mixed": (8, 12), "wide": (2, 900), "large": (6, 300)},
         {"short": (1, 3), "long": (1, 9)},
@@ -111,7 +111,7 @@ def test_long_time_windows(
     ids="-".join,
 )
 def test_long_streams_of_sharing_queries(
-    algorithm: str, timed: bool, shape: str, asked: dict[str, tuple[int, int]]
+    algorithm: str, timed: bool, shape: str, sizes: dict[str, tuple[int, int]]
 ) -> None:
     """The largest k and the smallest window decide how far an engine may look ahead."""
     rng = np.random.default_rng(5)
@@ -120,14 +120,14 @@ def test_long_streams_of_sharing_queries(
     monitor = Monitor(
         {
             name: TopK(k, by="x", window=Last(span=n) if timed else Last(n), algorithm=algorithm)
-            for name, (k, n) in asked.items()
+            for name, (k, n) in sizes.items()
         },
         time="t" if timed else None,
     )
     places = cuts(LONG, rng, 4000)
     changes = joined(monitor.push({"x": scores[i:j], "t": times[i:j]}) for i, j in itertools.pairwise(places))
     names = np.array(changes.column("query").to_pylist())
-    for name, (k, n) in asked.items():
+    for name, (k, n) in sizes.items():
         own = changes.filter(pa.array(names == name))
         moments: dict[str, Any] = {"times": times, "clocks": clocks} if timed else {}
         equal_steps(steps_of(own), reference(scores, k, n, **moments))
@@ -137,7 +137,7 @@ def test_long_streams_of_sharing_queries(
 @pytest.mark.parametrize("timed", [False, True], ids=["count", "time"])
 @pytest.mark.parametrize(("k", "n", "shape"), [(1, 10, "5"), (3, 40, "random"), (4, 900, "6"), (5, 60, "falling")])
 def test_long_streams_of_net_changes(algorithm: str, timed: bool, k: int, n: int, shape: str) -> None:
-    """emit="batch": who is in the answer after a batch and was not before, and the other way round."""
+    """emit="batch": objects in the answer after a batch and not before it, and the other way round."""
     rng = np.random.default_rng([k, n, 7])
     scores, times = shaped(shape, LONG, rng), stamped(LONG, rng, [0, 0, 1], 0.05, n - 1)
     clocks = np.maximum.accumulate(times)
@@ -154,7 +154,9 @@ def test_long_streams_of_net_changes(algorithm: str, timed: bool, k: int, n: int
             (held.add if steps[place][3] > 0 else held.remove)(steps[place][2])
             place += 1
         changes = monitor.push({"x": scores[i:j], "t": times[i:j]})
-        expected = [(who, -1, False) for who in shown - held] + [(who, 1, who not in ever) for who in held - shown]
+        expected = [(serial, -1, False) for serial in shown - held] + [
+            (serial, 1, serial not in ever) for serial in held - shown
+        ]
         got = zip(*(changes.column(name).to_pylist() for name in ("id", "diff", "first")), strict=True)
         assert sorted(got) == sorted(expected), f"rows {i} to {j}"
         assert set(changes.column("at").to_pylist()) <= {j - 1}
@@ -181,8 +183,8 @@ def test_row_by_row_equals_one_batch(algorithm: str, timed: bool, k: int, n: int
     assert other.answer().equals(one.answer())
 
 
-def test_who_waits_is_not_lost_when_the_query_changes(algorithm: str) -> None:
-    """Scores fall, so nobody of a buffer is an answer yet, and everybody will be."""
+def test_waiting_objects_are_not_lost_when_the_query_changes(algorithm: str) -> None:
+    """Scores fall, so no object of a buffer is an answer yet, and each will be."""
     query = TopK(2, by="x", window=Last(30), algorithm=algorithm)
     monitor = Monitor({"q": query})
     monitor.push({"x": -np.arange(50.0)})
@@ -218,34 +220,34 @@ def test_hundreds_of_groups(algorithm: str, timed: bool, emit: Any) -> None:
         }
         expected[int(key) * 1_000_003] = steps = recomputed(scores[mine].tolist(), k, n, **(moments if timed else {}))
         held: dict[int, int] = defaultdict(int)
-        for _, _, who, diff, _ in steps:
-            held[who] += diff
-        answers[int(key) * 1_000_003] = sorted(who for who, diff in held.items() if diff)
+        for _, _, serial, diff, _ in steps:
+            held[serial] += diff
+        answers[int(key) * 1_000_003] = sorted(serial for serial, diff in held.items() if diff)
     got: dict[int, list[Step]] = defaultdict(list)
     for table in pieces:
         column = table.column("time" if timed else "at").to_pylist()
         rows = zip(*(table.column(name).to_pylist() for name in ("g", "at", "id", "diff", "first")), strict=True)
-        for time, (g, at, who, diff, first) in zip(column, rows, strict=True):
-            got[g].append((at, time, who, diff, first))
+        for time, (g, at, serial, diff, first) in zip(column, rows, strict=True):
+            got[g].append((at, time, serial, diff, first))
     if emit == "arrival":
         assert len(expected) > (30 if KILL else 700)
         for key, steps in expected.items():
             equal_steps(got[key], steps)
     kept = defaultdict(list)
     answer = monitor.answer()
-    for g, who in zip(answer.column("g").to_pylist(), answer.column("id").to_pylist(), strict=True):
-        kept[g].append(who)
-    assert {g: sorted(who) for g, who in kept.items()} == {g: who for g, who in answers.items() if who}
+    for g, serial in zip(answer.column("g").to_pylist(), answer.column("id").to_pylist(), strict=True):
+        kept[g].append(serial)
+    assert {g: sorted(ids) for g, ids in kept.items()} == {g: ids for g, ids in answers.items() if ids}
     if emit == "batch":
         for key in expected:
             held = defaultdict(int)
-            for _, _, who, diff, _ in got[key]:
-                held[who] += diff
-            assert sorted(who for who, diff in held.items() if diff) == answers[key]
+            for _, _, serial, diff, _ in got[key]:
+                held[serial] += diff
+            assert sorted(serial for serial, diff in held.items() if diff) == answers[key]
 
 
 @pytest.mark.parametrize("shape", ["falling", "rising", "4", "random"])
-def test_room_grows_and_shrinks(algorithm: str, shape: str) -> None:
+def test_capacity_grows_and_shrinks(algorithm: str, shape: str) -> None:
     """Groups that grow at different times, from nothing to large and back, with a check after each push."""
     rng = np.random.default_rng(3)
     query = TopK(2, by="x", window=Last(span=40), per="g", algorithm=algorithm)

@@ -20,7 +20,7 @@ _TASTE = Taste(rows=14, queries=3, clockworks=("int64", "us", "date32"))
 
 @st.composite
 def sliced(draw: Draw, emit: str) -> tuple[Scene, list[tuple[list[list[Row]], int | None]]]:
-    """A scene without events, and batches as lists of slices, each with the moment that `to` tells."""
+    """A scene without events, and batches as lists of slices, each with the instant of `to`."""
     clockwork = CLOCKWORKS[draw(st.sampled_from(_TASTE.clockworks))]
     timed = draw(st.booleans())
     queries = queries_of(draw, _TASTE, "auto", timed, draw(st.sampled_from(_TASTE.per)), clockwork)
@@ -36,7 +36,7 @@ def sliced(draw: Draw, emit: str) -> tuple[Scene, list[tuple[list[list[Row]], in
     for _ in range(draw(st.integers(1, 4))):
         rows, clock = rows_of(draw, _TASTE, draw(st.integers(0, 14)), clock, lateness, clockwork)
         if draw(st.integers(0, 9)) == 0:
-            rows = [{**one, "x": None, "y": None} for one in rows]  # nobody accepts them
+            rows = [{**one, "x": None, "y": None} for one in rows]  # no query accepts them
         cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=4)))
         slices = [rows[left:right] for left, right in pairwise([0, *cuts, len(rows)])]
         to = clock + draw(st.integers(0, 4)) if options["time"] and draw(st.integers(0, 2)) == 0 else None
@@ -75,7 +75,7 @@ def test_slices_of_a_batch_are_one_push(emit: str, data: st.DataObject) -> None:
 
 
 def test_a_last_slice_without_columns() -> None:
-    """What Spark's shards do when nothing came for a family: the batch ends all the same."""
+    """As Spark's shards do when no rows came for a family: the batch ends all the same."""
     query = {"q": TopK(1, by="x", window=Last(3), per="g"), "t": TopK(1, by="x", window=Last(span=3), per="g")}
     monitor = Monitor(query, id="i", time="t", emit="batch")
     scene = Scene(query, [])
@@ -83,16 +83,16 @@ def test_a_last_slice_without_columns() -> None:
     assert monitor.push(scene.table(rows[:2]), more=True).num_rows == 0
     assert monitor.push({}, more=True).num_rows == 0
     assert monitor.push(scene.table(rows[2:]), more=True).num_rows == 0
-    told = monitor.push({}, to=3).to_pylist()
-    assert sorted((change["query"], change["id"], change["at"], change["time"]) for change in told) == [
+    changes = monitor.push({}, to=3).to_pylist()
+    assert sorted((change["query"], change["id"], change["at"], change["time"]) for change in changes) == [
         *[("q", str(g), 0, g) for g in range(3)],
         *[("t", str(g), 0, 3) for g in range(1, 3)],
     ]
     assert monitor.push({}).num_rows == 0
 
 
-def test_what_leaves_in_an_early_slice_is_told_at_the_end_even_after_a_sweep() -> None:
-    """Thousands of objects come and go in between: the kept columns is swept, and must keep what is yet to be told."""
+def test_what_leaves_in_an_early_slice_is_reported_at_the_end_even_after_a_sweep() -> None:
+    """Thousands of objects enter and leave in between: the kept columns are swept, but not what is yet to report."""
     scene = Scene({"q": TopK(2, by="x", window=Last(3000)), "r": TopK(1, by="x", window=Last(3000))}, [])
     monitor = Monitor(scene.queries, id="i", keep="z", emit="batch")
     assert monitor.push(scene.table([row(i="first", x=5.0, z="u"), row(i="second", x=4.0, z="v")])).num_rows == 3
@@ -102,7 +102,7 @@ def test_what_leaves_in_an_early_slice_is_told_at_the_end_even_after_a_sweep() -
     best = [row(i="third", x=3.0), row(i="fourth", x=2.0)]
     assert monitor.push(scene.table(best), more=True).num_rows == 0
     assert len(monitor._loop.state.adapters["q"].kept_columns) < 10
-    told = monitor.push({}).to_pylist()
-    left = [(change["query"], change["id"], change["z"], change["at"]) for change in told if change["diff"] < 0]
+    changes = monitor.push({}).to_pylist()
+    left = [(change["query"], change["id"], change["z"], change["at"]) for change in changes if change["diff"] < 0]
     assert sorted(left) == [("q", "first", "u", 3001), ("q", "second", "v", 3001), ("r", "first", "u", 3001)]
     check(monitor)

@@ -73,7 +73,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def mended(folder: Path, old: str, new: str) -> None:
+def rewritten(folder: Path, old: str, new: str) -> None:
     assert old in SMALL
     (folder / "small.toml").write_text(SMALL.replace(old, new))
 
@@ -87,8 +87,8 @@ def test_experiments_run_store_and_plot(name: str, tmp_path: Path, capsys: pytes
     experiment, cells = load(name), QUICK[name].cells
     assert run.main([name, "--quick", "--results", str(results)]) == 0
     said = capsys.readouterr()
-    told = [line for line in said.err.splitlines() if not line.startswith("skyband: compiling")]
-    assert len(told) == len(cells)
+    progress = [line for line in said.err.splitlines() if not line.startswith("skyband: compiling")]
+    assert len(progress) == len(cells)
 
     lines = (results / f"{name}.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
@@ -148,7 +148,7 @@ def test_real_data_that_are_not_there_are_skipped(
     monkeypatch.setenv("SKYBAND_DATA", str(folder))
     with pytest.raises(Missing, match="SKYBAND_DATA"):
         WORKLOADS["points"](10, 0, {"data": "real"})
-    mended(folder, '"random_order"', '"scores"')
+    rewritten(folder, '"random_order"', '"scores"')
     (folder / "small.toml").write_text((folder / "small.toml").read_text().replace("n = [50", 'data = "real", n = [50'))
     assert run.main(["small", "--quick", "--from", str(folder), "--results", str(folder)]) == 0
     said = capsys.readouterr()
@@ -159,7 +159,7 @@ def test_real_data_that_are_not_there_are_skipped(
 
 def test_some_run_only_when_named(folder: Path) -> None:
     assert usual(folder) == ["small"]
-    mended(folder, "seed = 3", "default = false")
+    rewritten(folder, "seed = 3", "default = false")
     assert usual(folder) == []
     assert load("small", folder=folder).measured
     assert not [name for name in HERE if name.startswith("spark")]
@@ -186,7 +186,7 @@ def test_a_wrong_answer_is_an_error(
         return replace(ready, after=after)
 
     monkeypatch.setitem(contestants.CONTESTANTS, "liar", liar)
-    mended(folder, '"numpy_argsort"', '"liar"')
+    rewritten(folder, '"numpy_argsort"', '"liar"')
     assert run.main(["small", "--quick", "--from", str(folder), "--results", str(folder)]) == 1
     assert "WRONG ANSWER: liar in cell" in capsys.readouterr().out
     assert {row.contestant: row.right for row in store.read("small", folder)} == {
@@ -231,7 +231,7 @@ def test_quick_is_smaller(folder: Path) -> None:
     cells = load("small", folder=folder, quick=True).cells
     assert [cell.parameters["n"] for cell in cells] == [50, 50]
     assert {(cell.repeats, cell.warmups) for cell in cells} == {(1, 0)}
-    mended(folder, "quick = { n = 50 }", "quick = false")
+    rewritten(folder, "quick = { n = 50 }", "quick = false")
     left_out = load("small", folder=folder, quick=True)
     assert not left_out.cells
     assert not left_out.goals
@@ -241,19 +241,19 @@ def test_quick_is_smaller(folder: Path) -> None:
     ("old", "new", "says"),
     [
         ('"random_order"', '"nothing"', "no workload 'nothing'"),
-        ('"numpy_argsort"', '"nobody"', "no contestant 'nobody'"),
+        ('"numpy_argsort"', '"unknown"', "no contestant 'unknown'"),
         ('"numpy_argsort"', '"skyband_push"', "two contestants of one name"),
         ("seed = 3", "speed = 3", r"unknown keys \['speed'\]"),
         ("seed = 3", 'clock = "sun"', 'must be "wall" or "process"'),
         ("repeats = 3", "repeat = 3", r"unknown keys \['repeat'\]"),
         ('about = "small"', "", "lacks about"),
-        ('over = "peer"', 'over = "somebody"', "no contestant 'somebody' in a cell 'cell'"),
+        ('over = "peer"', 'over = "unknown"', "no contestant 'unknown' in a cell 'cell'"),
         ("at_least = 1e9", "", "at_most or at_least"),
         ("seed = 3", "seed = ", "small.toml"),
     ],
 )
 def test_what_cannot_be_run_says_why(folder: Path, old: str, new: str, says: str) -> None:
-    mended(folder, old, new)
+    rewritten(folder, old, new)
     with pytest.raises(ExperimentError, match=says):
         load("small", folder=folder)
 

@@ -27,10 +27,10 @@ def test_best_of_last_by_hand() -> None:
 
 def test_changes_must_add_up() -> None:
     answer = checks.Answer(np.array([0]), np.array([2]), np.array([9.0]))
-    told = {"group": np.zeros(3, np.int64), "id": np.array([1, 1, 2]), "diff": np.array([1, -1, 1])}
-    assert checks.adds_up(told, answer)
-    assert not checks.adds_up({**told, "diff": np.array([1, 1, 1])}, answer)
-    assert not checks.adds_up({**told, "id": np.array([1, 1, 3])}, answer)
+    changes = {"group": np.zeros(3, np.int64), "id": np.array([1, 1, 2]), "diff": np.array([1, -1, 1])}
+    assert checks.adds_up(changes, answer)
+    assert not checks.adds_up({**changes, "diff": np.array([1, 1, 1])}, answer)
+    assert not checks.adds_up({**changes, "id": np.array([1, 1, 3])}, answer)
 
 
 def test_orders_must_sort() -> None:

@@ -257,11 +257,11 @@ def test_objects_and_filters_are_those_of_a_run(algorithm: str) -> None:
             sifted.append(engine.sieves["size"].sum())
     assert np.mean(kept) == pytest.approx(found.objects, rel=0.1)
     if sifted:
-        told = float(re.findall(r"([\d.]+) in the filter", found.why[2])[0])
+        stated = float(re.findall(r"([\d.]+) in the filter", found.why[2])[0])
         full = (
-            0.75 * told if algorithm.endswith("PF") else 0.9 * told
+            0.75 * stated if algorithm.endswith("PF") else 0.9 * stated
         )  # a probabilistic one is below its limit at times
-        assert full < np.mean(sifted) < 1.1 * told
+        assert full < np.mean(sifted) < 1.1 * stated
 
 
 def test_text_fits_80_columns_and_data_goes_through_json() -> None:

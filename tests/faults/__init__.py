@@ -1,1 +1,1 @@
-"""What happens when things break: `make faults` runs 50 rounds of each, `make test` two (docs/reliability.md)."""
+"""Faults on purpose: `make faults` runs 50 rounds of each, `make test` two (docs/reliability.md)."""

@@ -1,4 +1,4 @@
-"""Counts what was tried and what was lost, and prints it as a table: `python -m faults.ledger FILE`."""
+"""Counts of changes tried, lost, doubled and wrong, printed as a table: `python -m faults.ledger FILE`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def compare(what: str, rounds: int, found: Iterable[Mapping[str, Any]], expected
     """Lost, doubled and wrong changes; all must be none. Noted in the file that SKYBAND_LEDGER names."""
     got, wanted = Counter(map(line, found)), Counter(map(line, expected))
     surplus = got - wanted
-    told = {
+    entry = {
         "what": what,
         "rounds": rounds,
         "changes": wanted.total(),
@@ -28,22 +28,22 @@ def compare(what: str, rounds: int, found: Iterable[Mapping[str, Any]], expected
         "doubled": sum(count for text, count in surplus.items() if text in wanted),
         "wrong": sum(count for text, count in surplus.items() if text not in wanted),
     }
-    note(told)
+    note(entry)
     shown = [f"lost {text}" for text in wanted - got] + [f"surplus {text}" for text in surplus]
-    assert (told["lost"], told["doubled"], told["wrong"]) == (0, 0, 0), "\n".join([f"{told}", *shown[:10]])
+    assert (entry["lost"], entry["doubled"], entry["wrong"]) == (0, 0, 0), "\n".join([f"{entry}", *shown[:10]])
 
 
-def note(told: dict[str, Any]) -> None:
+def note(entry: dict[str, Any]) -> None:
     if (file := os.environ.get("SKYBAND_LEDGER")) is not None:
         with Path(file).open("a") as ledger:
-            ledger.write(json.dumps(told) + "\n")
+            ledger.write(json.dumps(entry) + "\n")
 
 
 def table(file: Path) -> str:
-    told = [row for row in map(json.loads, file.read_text().splitlines()) if "what" in row]
+    entries = [row for row in map(json.loads, file.read_text().splitlines()) if "what" in row]
     columns = ("what", "rounds", "changes", "lost", "doubled", "wrong")
     lines = ["| " + " | ".join(columns) + " |", "|---|" + "---:|" * (len(columns) - 1)]
-    lines += ["| " + " | ".join(f"{row[c]:,}" if c != "what" else row[c] for c in columns) + " |" for row in told]
+    lines += ["| " + " | ".join(f"{row[c]:,}" if c != "what" else row[c] for c in columns) + " |" for row in entries]
     return "\n".join(lines)
 
 

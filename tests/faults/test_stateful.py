@@ -30,7 +30,7 @@ DELETED = {
 
 
 class Machine(RuleBasedStateMachine):
-    """`kind`: which questions are asked; set by subclasses."""
+    """A Monitor and the oracle, given the same events in any order. Subclasses set `kind`, the kind of query."""
 
     kind = ""
 
@@ -41,13 +41,13 @@ class Machine(RuleBasedStateMachine):
             options: dict[str, Any] = {"id": "i", "time": "t"}
         else:
             queries, options = dict(KINDS[self.kind].queries), dict(KINDS[self.kind].options)
-        self.asked = queries
+        self.first = queries
         self.monitor = sb.Monitor(queries, **options, emit=emit)
         self.oracle = Oracle(queries, **options, emit=emit)
         self.at = 0
 
-    def compare(self, told: Any, expected: Any, where: str) -> None:
-        same_rows(cells(told), expected, where)
+    def compare(self, got: Any, expected: Any, where: str) -> None:
+        same_rows(cells(got), expected, where)
 
     @rule(count=st.integers(0, 30))
     def push(self, count: int) -> None:
@@ -86,7 +86,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.oracle.queries)
     @rule(data=st.data())
     def replace(self, data: st.DataObject) -> None:
-        """By the same question for more or for fewer (test_engines.py has other windows)."""
+        """By the same question for more or for fewer (engines/test_contract.py has other windows)."""
         name = data.draw(st.sampled_from(sorted(self.oracle.queries)))
         query = _smaller(self.oracle.queries[name], data)
         self.compare(self.monitor.replace(name, query), self.oracle.replace(name, query), "replace")
@@ -118,7 +118,7 @@ class Machine(RuleBasedStateMachine):
         check(self.monitor)
 
     def like(self, data: st.DataObject) -> Any:
-        return _smaller(data.draw(st.sampled_from(list(self.asked.values()))), data)
+        return _smaller(data.draw(st.sampled_from(list(self.first.values()))), data)
 
 
 def _smaller(query: Any, data: st.DataObject) -> Any:

@@ -114,8 +114,8 @@ def test_a_million_equal_timestamps() -> None:
     assert gone.num_rows == 5 + above
     assert set(gone["time"].to_pylist()) == {17}
     assert monitor.answer("top").num_rows == monitor.answer("above").num_rows == 0
-    told = {"what": "a burst of 10^6 equal timestamps: topk, above", "rounds": 1, "changes": 5 + above}
-    note({**told, "lost": 0, "doubled": 0, "wrong": 0, "seconds": time.process_time() - began})
+    entry = {"what": "a burst of 10^6 equal timestamps: topk, above", "rounds": 1, "changes": 5 + above}
+    note({**entry, "lost": 0, "doubled": 0, "wrong": 0, "seconds": time.process_time() - began})
 
 
 def test_a_hundred_thousand_groups_that_come_once() -> None:

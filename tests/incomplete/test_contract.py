@@ -169,12 +169,12 @@ def play(scene: Parts) -> Monitor:
         match event:
             case Push(rows):
                 told, expected = monitor.push(scene.table(rows)), oracle.push(rows)
-                same_changes(cells(told), expected, where, quiet=scene.quiet)
+                same_changes(cells(told), expected, where, net_changes=scene.net_changes)
             case Advance(by):
                 if oracle.clock is None:
                     continue
                 to = oracle.clock + by * (scene.clockwork.tick or 1)
-                same_changes(cells(monitor.advance(to)), oracle.advance(to), where, quiet=scene.quiet)
+                same_changes(cells(monitor.advance(to)), oracle.advance(to), where, net_changes=scene.net_changes)
             case Restore():
                 monitor = Monitor.restore(monitor.snapshot())
             case Add(name, query):

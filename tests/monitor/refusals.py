@@ -23,7 +23,7 @@ def scores(monitor: sb.Monitor, name: str | None = None) -> list[float]:
 
 
 def says(error: BaseException, *words: str) -> None:
-    """The message holds these words, and is a sentence for a person, not a traceback from below."""
+    """The error is one of skyband's own, and its message holds these words."""
     text = str(error)
     assert isinstance(error, SkybandError)
     for word in words:

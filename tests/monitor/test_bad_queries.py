@@ -184,7 +184,7 @@ def test_unknown_algorithms(algorithm: Any) -> None:
     says(caught.value, "algorithm", "unknown", "SA", "BLOCK")
 
 
-# --------------------------------------------------------------------- names and questions
+# ------------------------------------------------------------------------ names and answers
 
 
 def test_unknown_names() -> None:
@@ -205,7 +205,7 @@ def test_unknown_names() -> None:
 def test_answers_that_do_not_fit() -> None:
     monitor = sb.Monitor({"n": TOP, "t": TIMED, "g": sb.TopK(2, "x", sb.Last(3), per=("g", "h"))}, time="t")
     monitor.push({"x": [1, 2, 3], "t": [1, 2, 3], "g": [1, 1, 1], "h": [1, 1, 1]})
-    for name, asked, words in (
+    for name, options, words in (
         ("n", {"k": 3}, ("k=3", "k=2")),
         ("n", {"k": 0}, ("k must be at least 1",)),
         ("n", {"k": 1.5}, ("whole number",)),
@@ -221,8 +221,8 @@ def test_answers_that_do_not_fit() -> None:
         ("g", {"key": (1, 2, 3)}, ("2 `per` columns", "3 values")),
     ):
         with pytest.raises(QueryError) as caught:
-            monitor.answer(name, **asked)
+            monitor.answer(name, **options)
         says(caught.value, *words)
-    assert monitor.answer("g", key=(1, 2)).num_rows == 0, "a group that nobody saw has no objects"
+    assert monitor.answer("g", key=(1, 2)).num_rows == 0, "a group without arrivals has no objects"
     assert monitor.answer("g", key=("x", [1])).num_rows == 0
     assert scores(monitor, "n") == [3.0, 2.0]

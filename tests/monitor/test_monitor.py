@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import skyband as sb
-from monitor.timelines import counting, ids, lasting, objects, told
+from monitor.timelines import counting, ids, lasting, objects, reported
 
 # ------------------------------------------------------------------------------- columns
 
@@ -97,7 +97,7 @@ def test_queries_may_be_one_or_a_list_or_named() -> None:
 
 def test_numbers_count_within_a_group() -> None:
     monitor = sb.Monitor(counting(1, 2, per="g"), id="id")
-    assert told(monitor.push(objects("aA1 bB1 aC2 bD0 bE0"))) == [
+    assert reported(monitor.push(objects("aA1 bB1 aC2 bD0 bE0"))) == [
         *("0 +aA*", "0 +bB*", "1 -aA", "1 +aC*"),
         *("2 -bB", "2 +bE*"),
     ]
@@ -133,9 +133,9 @@ def test_answers_of_all_groups_and_of_one() -> None:
 
 
 def test_ids_are_labels() -> None:
-    """The same id is valid twice, and is told twice."""
+    """The same id is valid twice, and is reported twice."""
     monitor = sb.Monitor(counting(2, 9), id="id")
-    assert told(monitor.push(objects("A1 A2 A3"))) == ["0 +A*", "1 +A*", "2 -A", "2 +A*"]
+    assert reported(monitor.push(objects("A1 A2 A3"))) == ["0 +A*", "1 +A*", "2 -A", "2 +A*"]
     assert ids(monitor) == ["A", "A"]
 
 
@@ -148,13 +148,13 @@ def test_ids_are_labels() -> None:
 def test_where_restricts_the_answer_not_the_window() -> None:
     rows = [{"id": "A", "x": 5, "w": True}, {"id": "B", "x": 9, "w": False}, {"id": "C", "x": 1, "w": None}]
     monitor = sb.Monitor(counting(1, 2, where="w"), id="id")
-    assert told(monitor.push(rows)) == ["0 +A*", "2 -A"]
+    assert reported(monitor.push(rows)) == ["0 +A*", "2 -A"]
     assert ids(monitor) == []
 
 
 def test_where_moves_the_clock() -> None:
     monitor = sb.Monitor(lasting(1, 5, where="x < 9"), id="id", time="t")
-    assert told(monitor.push(objects("A5@0 B9@7"))) == ["0@0 +A*", "0@5 -A"]
+    assert reported(monitor.push(objects("A5@0 B9@7"))) == ["0@0 +A*", "0@5 -A"]
 
 
 def test_kept_columns_are_the_objects_own() -> None:

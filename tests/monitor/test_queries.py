@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import skyband as sb
-from monitor.timelines import counting, ids, lasting, objects, told
+from monitor.timelines import counting, ids, lasting, objects, reported
 from skyband.errors import QueryError
 
 # -------------------------------------------------------------------- emit, order, sharing
@@ -19,22 +19,22 @@ from skyband.errors import QueryError
 #          A5   B7   C1   D2     A came and went, B as well; only D is new
 def test_emit_batch_is_the_net_change() -> None:
     monitor = sb.Monitor(counting(1, 2), id="id", emit="batch")
-    assert told(monitor.push(objects("A5 B7 C1 D2"))) == ["3 +D*"]
-    assert told(monitor.push(objects("E1"))) == []
-    assert told(monitor.push(objects("F9 G9"))) == ["6 -D", "6 +G*"]
+    assert reported(monitor.push(objects("A5 B7 C1 D2"))) == ["3 +D*"]
+    assert reported(monitor.push(objects("E1"))) == []
+    assert reported(monitor.push(objects("F9 G9"))) == ["6 -D", "6 +G*"]
 
 
-def test_emit_batch_tells_the_last_step() -> None:
+def test_emit_batch_reports_the_last_step() -> None:
     monitor = sb.Monitor(lasting(1, 5, per="g"), id="id", time="t", emit="batch")
-    assert told(monitor.push(objects("aA1@0 bB1@1 aC2@3"))) == ["1@3 +aC*", "0@3 +bB*"]
-    assert told(monitor.push(objects("bD3@9"))) == ["1@9 -aC", "1@9 -bB", "1@9 +bD*"]
+    assert reported(monitor.push(objects("aA1@0 bB1@1 aC2@3"))) == ["1@3 +aC*", "0@3 +bB*"]
+    assert reported(monitor.push(objects("bD3@9"))) == ["1@9 -aC", "1@9 -bB", "1@9 +bD*"]
 
 
 def test_order_by_query_then_by_step_leaving_first() -> None:
     queries = {"two": counting(2, 2), "one": counting(1, 2)}
     monitor = sb.Monitor(queries, id="id")
     changes = monitor.push(objects("A1 B2 C3"))
-    assert told(changes) == [*("0 +A*", "1 +B*", "2 -A", "2 +C*"), *("0 +A*", "1 -A", "1 +B*", "2 -B", "2 +C*")]
+    assert reported(changes) == [*("0 +A*", "1 +B*", "2 -A", "2 +C*"), *("0 +A*", "1 -A", "1 +B*", "2 -B", "2 +C*")]
     assert changes.column("query").to_pylist() == ["two"] * 4 + ["one"] * 5
 
 
@@ -73,7 +73,7 @@ def test_a_query_added_later_goes_on_with_the_numbers() -> None:
     monitor.push(objects("A5 B3"))
     monitor.add("new", counting(1, 9))
     changes = monitor.push(objects("C4"))
-    assert told(changes) == ["2 +C*"], "A, the best, came before the new query"
+    assert reported(changes) == ["2 +C*"], "A, the best, came before the new query"
     assert changes.column("query").to_pylist() == ["new"]
     assert ids(monitor, "old") == ["A"]
 
@@ -81,16 +81,16 @@ def test_a_query_added_later_goes_on_with_the_numbers() -> None:
 def test_replace_keeps_what_fits() -> None:
     monitor = sb.Monitor({"a": counting(3, 5), "b": counting(1, 2)}, id="id")
     monitor.push(objects("A9 B8 C7 D6 E5"))
-    assert told(monitor.replace("b", counting(2, 5))) == ["4 -D", "4 +A", "4 +B"]
+    assert reported(monitor.replace("b", counting(2, 5))) == ["4 -D", "4 +A", "4 +B"]
     assert ids(monitor, "b") == ["A", "B"]
-    assert told(monitor.push(objects("F1"))) == ["5 -A", "5 +D*", "5 -A", "5 +C"]
+    assert reported(monitor.push(objects("F1"))) == ["5 -A", "5 +D*", "5 -A", "5 +C"]
 
 
 def test_replace_starts_empty_when_it_does_not_fit() -> None:
     for other in (counting(3, 9), counting(1, 10), counting(1, 9, largest=False), counting(1, 9, per="g")):
         monitor = sb.Monitor({"a": counting(2, 9), "b": counting(1, 3)}, id="id")
         monitor.push(objects("xA9 xB8"))
-        assert [line[:4] for line in told(monitor.replace("a", other))] == ["1 -A", "1 -B"]
+        assert [line[:4] for line in reported(monitor.replace("a", other))] == ["1 -A", "1 -B"]
         assert monitor.answer("a").num_rows == 0
         assert monitor.queries == {"a": other, "b": counting(1, 3)}, "it keeps its place"
         assert sorted(monitor.push(objects("xC1")).column("query").to_pylist()) == ["a"]
@@ -102,7 +102,7 @@ def test_drop_keeps_what_the_others_need() -> None:
     monitor.drop("wide")
     assert list(monitor.queries) == ["slim"]
     assert monitor.stats()["queries"]["slim"]["objects"] == 2, "C and D, the last two"
-    assert told(monitor.push(objects("E1 F2"))) == ["4 -C", "4 +D*", "5 -D", "5 +F*"]
+    assert reported(monitor.push(objects("E1 F2"))) == ["4 -C", "4 +D*", "5 -D", "5 +F*"]
     monitor.drop("slim")
     assert monitor.push(objects("G1")).num_rows == 0
     with pytest.raises(QueryError):

@@ -47,8 +47,8 @@ def test_integers_beyond_float64_in_other_places() -> None:
     assert monitor.stats()["rejected"] == {"y is beyond 2^53": 1}
     monitor = sb.Monitor(sb.TopK(1, "x", sb.Last(9), per="g"), id="i", keep="z")
     changes = monitor.push({"x": [1, 2], "g": [large, large - 1], "i": [large, large], "z": [large, -large]})
-    told = [(row["g"], row["id"], row["z"]) for row in changes.to_pylist()]
-    assert told == [(large, large, large), (large - 1, large, -large)]
+    reported = [(row["g"], row["id"], row["z"]) for row in changes.to_pylist()]
+    assert reported == [(large, large, large), (large - 1, large, -large)]
     assert monitor.answer(key=large).column("score").to_pylist() == [1.0]
 
 

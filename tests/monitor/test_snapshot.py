@@ -39,11 +39,11 @@ arrays: st.SearchStrategy[Any] = hnp.arrays(
 
 
 @settings(max_examples=100, deadline=None, derandomize=True, database=None)
-@given(told=facts, parts=st.dictionaries(st.text(max_size=5), arrays, max_size=4))
-def test_pack_and_unpack(told: dict[str, Any], parts: dict[str, Any]) -> None:
-    data = pack(told, parts)
+@given(stored=facts, parts=st.dictionaries(st.text(max_size=5), arrays, max_size=4))
+def test_pack_and_unpack(stored: dict[str, Any], parts: dict[str, Any]) -> None:
+    data = pack(stored, parts)
     again, arrays = unpack(data)
-    assert again == told
+    assert again == stored
     assert list(arrays) == list(parts)
     for name, array in parts.items():
         assert arrays[name].dtype == array.dtype
@@ -97,7 +97,7 @@ def forged(header: Any, body: bytes = b"", version: int = VERSION) -> bytes:
     ],
 )
 def test_forged_bytes(data: bytes) -> None:
-    """A right checksum around nonsense is still a StateError, never a traceback from below."""
+    """A right checksum around nonsense is still a StateError, never an error of Python or NumPy."""
     with pytest.raises(StateError, match="snapshot"):
         sb.Monitor.restore(data)
 
@@ -105,23 +105,23 @@ def test_forged_bytes(data: bytes) -> None:
 def test_a_part_is_missing() -> None:
     monitor = sb.Monitor(sb.TopK(2, "x", sb.Last(3), per="g"), id="i", time="t", keep="z")
     monitor.push({"x": [1.0, 2.0], "g": [1, 2], "i": ["a", "b"], "t": [1, 2], "z": [None, "z"]})
-    told, parts = unpack(monitor.snapshot())
+    stored, parts = unpack(monitor.snapshot())
     for name in parts:
         with pytest.raises(StateError, match="do not fit together"):
-            sb.Monitor.restore(pack(told, {other: part for other, part in parts.items() if other != name}))
-    for name in told:
+            sb.Monitor.restore(pack(stored, {other: part for other, part in parts.items() if other != name}))
+    for name in stored:
         with pytest.raises(StateError, match="do not fit together"):
-            sb.Monitor.restore(pack({other: fact for other, fact in told.items() if other != name}, parts))
+            sb.Monitor.restore(pack({other: fact for other, fact in stored.items() if other != name}, parts))
 
 
 def test_parts_that_do_not_fit() -> None:
     monitor = sb.Monitor(sb.TopK(2, "x", sb.Last(3)))
     monitor.push({"x": [3.0, 2.0, 1.0]})
-    told, parts = unpack(monitor.snapshot())
+    stored, parts = unpack(monitor.snapshot())
     for name, array in parts.items():
         if name.startswith("0.engine."):
             with pytest.raises(StateError, match="do not fit together"):
-                sb.Monitor.restore(pack(told, {**parts, name: array[:-1]}))
+                sb.Monitor.restore(pack(stored, {**parts, name: array[:-1]}))
 
 
 def test_a_snapshot_is_a_copy() -> None:
@@ -139,7 +139,7 @@ def test_a_snapshot_is_a_copy() -> None:
 
 
 def counts(monitor: sb.Monitor) -> dict[str, Any]:
-    """All of stats() but the bytes: a restored Monitor has no spare room yet."""
+    """All of stats() but the bytes: a restored Monitor has no spare capacity yet."""
     stats = monitor.stats()
     for query in stats["queries"].values():
         del query["bytes"]

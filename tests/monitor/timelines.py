@@ -1,6 +1,6 @@
 """Rows, queries and changes in a short notation, for tests that follow a timeline.
 
-In the timelines a letter is an object and the number after it its score; `told` writes a change as "at +id" or
+In the timelines a letter is an object and the number after it its score; `reported` writes a change as "at +id" or
 "at@time -id", a star marks `first`.
 """
 
@@ -26,7 +26,8 @@ def objects(text: str, **more: Any) -> list[Row]:
     return rows
 
 
-def told(changes: Any) -> list[str]:
+def reported(changes: Any) -> list[str]:
+    """The changes as lines, in the order reported."""
     lines = []
     for row in changes.to_pylist():
         time = f"@{row['time']}" if row.get("time") is not None else ""
@@ -37,8 +38,8 @@ def told(changes: Any) -> list[str]:
     return lines
 
 
-def ids(monitor: sb.Monitor, name: str | None = None, **asked: Any) -> list[Any]:
-    listed: list[Any] = monitor.answer(name, **asked).column("id").to_pylist()
+def ids(monitor: sb.Monitor, name: str | None = None, **options: Any) -> list[Any]:
+    listed: list[Any] = monitor.answer(name, **options).column("id").to_pylist()
     return listed
 
 

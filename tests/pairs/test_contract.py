@@ -160,13 +160,13 @@ def play(scene: Scene) -> Monitor:
         match event:
             case Push(rows):
                 changes, expected = monitor.push(scene.table(rows)), oracle.push(rows)
-                same_changes(cells(changes), expected, where, quiet=scene.quiet)
+                same_changes(cells(changes), expected, where, net_changes=scene.net_changes)
             case Advance(by):
                 if oracle.clock is None:
                     continue
                 to = oracle.clock + by * (scene.clockwork.tick or 1)
                 changes, expected = monitor.advance(to), oracle.advance(to)
-                same_changes(cells(changes), expected, where, quiet=scene.quiet)
+                same_changes(cells(changes), expected, where, net_changes=scene.net_changes)
             case Restore():
                 monitor = Monitor.restore(monitor.snapshot(), CALLABLES)
             case Add(name, query, _):

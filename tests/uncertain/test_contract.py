@@ -164,14 +164,14 @@ def scenes(draw: Draw, algorithm: str, semantics: Any, taste: Taste) -> Scene:
 
 def play(scene: Scene) -> Monitor:
     monitor, oracle = Monitor(scene.queries, **scene.options), Oracle(scene.queries, **scene.options)
-    quiet = scene.options["emit"] == "batch"
+    net_changes = scene.options["emit"] == "batch"
     for number, (kind, what) in enumerate(scene.events):
         where = f"event {number}, {kind}"
         if kind == "push":
-            same_changes(cells(monitor.push(table(what))), oracle.push(what), where, quiet=quiet)
+            same_changes(cells(monitor.push(table(what))), oracle.push(what), where, net_changes=net_changes)
         elif kind == "advance" and oracle.clock is not None:
             to = oracle.clock + what
-            same_changes(cells(monitor.advance(to)), oracle.advance(to), where, quiet=quiet)
+            same_changes(cells(monitor.advance(to)), oracle.advance(to), where, net_changes=net_changes)
         elif kind == "restore":
             monitor = Monitor.restore(monitor.snapshot())
         elif kind == "add":

@@ -1,4 +1,4 @@
-"""What the right answers are: the oracle's at each window's last instant, and those of skyband's own Monitor.
+"""The right answers: the oracle's at each window's last instant, and those of skyband's own Monitor.
 
 A window [e - size, e) of a peer holds what is valid at e less a tick, so it is the answer of `Last(size)` then.
 """
@@ -34,12 +34,12 @@ def first(stream: Stream, rows: int) -> Stream:
 
 
 def expected(stream: Stream, p: Mapping[str, Any]) -> Answers:
-    """What the oracle says."""
+    """The oracle's answers."""
     return _walk(Oracle(query(p), id="id", time="time"), stream, p)
 
 
 def monitored(stream: Stream, p: Mapping[str, Any]) -> Answers:
-    """What the Monitor says, asked in the same way."""
+    """The Monitor's answers, read at the same instants."""
     return _walk(sb.Monitor(query(p), id="id", time="time"), stream, p)
 
 
@@ -79,20 +79,20 @@ def _read(machine: Any, end: int, found: Answers) -> Answers:
     return found
 
 
-def same(told: Answers, right: Answers) -> bool:
-    """Are all answers told, and right? A peer's k best of a window have no order among them."""
-    return _sets(told) == _sets(right)
+def same(given: Answers, right: Answers) -> bool:
+    """Whether all answers were given, and are right. A peer's k best of a window have no order among them."""
+    return _sets(given) == _sets(right)
 
 
-def so_far(told: Answers, right: Answers) -> bool:
-    """Are those right that are told, and are all windows told up to some instant?"""
-    last = max((end for end, _ in told), default=0)
-    return bool(told) and same(told, {place: ids for place, ids in right.items() if place[0] <= last})
+def so_far(given: Answers, right: Answers) -> bool:
+    """Whether the given answers are right, and those of all windows up to some instant were given."""
+    last = max((end for end, _ in given), default=0)
+    return bool(given) and same(given, {place: ids for place, ids in right.items() if place[0] <= last})
 
 
-def unanswered(told: Answers, right: Answers) -> int:
+def unanswered(given: Answers, right: Answers) -> int:
     """Windows that hold rows and that no answer came for."""
-    return len({end for end, _ in right} - {end for end, _ in told})
+    return len({end for end, _ in right} - {end for end, _ in given})
 
 
 def _sets(answers: Answers) -> dict[tuple[int, str], list[int]]:
