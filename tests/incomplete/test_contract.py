@@ -31,9 +31,8 @@ from engines.streams import (
 )
 from skyband import Last, Linear, Monitor, TopKIncomplete
 from skyband.datasets.generators import appearances
-from skyband.engines.incomplete.assembly import Parts as Engine
-from skyband.engines.incomplete.kernels import rows as pieces
-from skyband.engines.incomplete.kernels.objects import REFILLED
+from skyband.engines.incomplete.linked_rows import LinkedRows as Engine
+from skyband.engines.incomplete.kernels.batches import REFILLED
 from skyband.engines.incomplete.sweep import SWEEP
 from skyband.errors import BatchError, QueryError
 from skyband.oracle import Oracle
@@ -317,7 +316,7 @@ def test_a_front_is_filled_anew(algorithm: str, window: Last) -> None:
     query = TopKIncomplete(1, ["a", "b"], window, algorithm=algorithm)
     monitor = play(_scene(query, [(f"{n}", "a", 1 - n / 200, n) for n in range(110)], 37))
     engine: Any = monitor.state.adapters["p"].engine
-    assert engine.facts[REFILLED if algorithm == "SWEEP" else pieces.REFILLED] > 0 or algorithm == "SLA"
+    assert engine.facts[REFILLED] > 0 or algorithm == "SLA"
 
 
 @pytest.mark.parametrize("algorithm", EXACT)
@@ -398,7 +397,7 @@ def test_eaa_keeps_exactly_the_k_dominance_set(data: Any) -> None:
     adapter = monitor.state.adapters["q0"]
     engine: Any = adapter.engine
     places, _ = engine._places(np.array([0]))
-    listed = engine.counters["listed"][places] == 1
+    listed = engine.each["listed"][places] == 1
     kept = engine.rows["serial"][places][listed]
     assert len(kept) == len(wanted)
 

@@ -1,4 +1,4 @@
-"""How much engines of incomplete streams will keep: a model, for `explain`."""
+"""A model of what engines of incomplete streams keep, for `explain`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,8 @@ class Expected:
 
 
 def row_model(query: TopKIncomplete, algorithm: str, n: int | None) -> Expected:
-    """What a group of n valid rows will keep (None: not known)."""
-    register = (
-        3 * (16 + 8 * len(query.parts)) * (n or 0) if query.repeat is None else 0
-    )  # one part for each id, at most
+    """The rows kept of a group of n valid ones (None: not known)."""
+    register = 3 * (16 + 8 * len(query.parts)) * (n or 0) if query.repeat is None else 0  # at most: a part for each id
     notes: tuple[str, ...] = ()
     if query.repeat is None:
         notes = ("Besides, each valid row has its id and part registered: a second one of a part is rejected.",)
