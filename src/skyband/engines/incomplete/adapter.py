@@ -177,8 +177,8 @@ class IncompleteAdapter(Adapter):
             return False
         if self.revalidates and not same and len(self.queries) > 1:
             return False
-        asked, wanted = self.asked(unit), spec_of(query, unit)
-        return wanted.k <= max(one.k for one in asked) and wanted.length <= max(one.length for one in asked)
+        specs, wanted = self.asked(unit), spec_of(query, unit)
+        return wanted.k <= max(spec.k for spec in specs) and wanted.length <= max(spec.length for spec in specs)
 
     def stats(self, name: str) -> dict[str, Any]:
         return super().stats(name) | ({} if self.engine is None else self.machine.more_stats())

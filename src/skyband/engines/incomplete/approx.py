@@ -2,7 +2,7 @@
 
 Idea: most objects are never seen in all streams. A part that an object lacks counts not as its highest value but as
 that times the chance that an object seen where this one was is seen there too, from sliding FM sketches of the
-streams. Instances whose best score then cannot reach the k best current scores of newer objects are dropped.
+streams. Instances with a best score that then cannot reach the k best current scores of newer objects are dropped.
 
 Cost: a sweep of what is kept for each tenth that it grows; 49 kB of sketches for each part and group.
 

@@ -125,7 +125,7 @@ class IncompleteEngine:
         if arrivals.total > 1:
             order = stable_order(groups, arrivals.total)
             given, groups = [column[order] for column in given], groups[order]
-        columns = tuple(map(np.ascontiguousarray, given))
+        columns: Any = tuple(map(np.ascontiguousarray, given))
         links = _NO_LINKS if self.register is None else self.register.links
         owners, alive = np.empty(arrivals.size, np.int32), np.zeros(arrivals.size, np.bool_)
         return groups, Batch(*columns, links, owners, alive, arrivals.serial, arrivals.more)
@@ -149,7 +149,7 @@ class IncompleteEngine:
         raise NotImplementedError
 
     def _add_groups(self, total: int) -> None:
-        """Make room for so many groups."""
+        """Add groups, up to so many."""
         raise NotImplementedError
 
     # --- capacity
@@ -205,6 +205,13 @@ class IncompleteEngine:
         raise NotImplementedError
 
     # --- what is kept
+
+    def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
+        raise NotImplementedError
+
+    def shown(self) -> Ints:
+        """The rows that reported answers show, whether or not they are kept: a net batch may be open."""
+        raise NotImplementedError
 
     @property
     def buffer(self) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 
 from skyband.engines.arena import recast
 from skyband.engines.contract import Answer, Changes, Ints, Spec
+from skyband.engines.grouped import changes_of
 from skyband.engines.incomplete.base import (
     BEGINNING,
     NO_BATCH,
@@ -209,10 +210,11 @@ class LinkedRows(IncompleteEngine):
         changes: list[tuple[Any, ...]] = []
         for query, (inside, shown_as, _) in enumerate(old):
             changes += self._difference(query, inside, was_in[inside], shown_as)
-        return _changes(changes)
+        out = np.array(changes, CHANGE)
+        return changes_of(out, out["query"], out["visit"].astype(np.int64), np.empty(0, np.bool_))
 
     def _difference(self, query: int, was: Ints, where: Ints, shown_as: Records) -> list[tuple[Any, ...]]:
-        """The changes of a query's answer from these objects, in these groups, to the front; which is reported now."""
+        """The changes of a query's answer from these objects, in these groups, to its front, as records."""
         V, view, changes = len(self.views), int(self.queries["view"][query]), list[tuple[Any, ...]]()
         for group in range(len(self.groups)):
             answer = self._best(view, int(self.queries["k"][query]), np.array([group]))
@@ -221,11 +223,12 @@ class LinkedRows(IncompleteEngine):
             for place in np.flatnonzero(where == group):
                 if was[place] not in best:
                     score, stamp, serial = shown_as[place].tolist()
-                    changes.append((query, group, stamp, serial, score, -1, False))
+                    changes.append((score, stamp, serial, 0, -1, group, query, -1, False))
             for o, stamp, serial, score in zip(best, answer.stamp, answer.serial, answer.key, strict=True):
                 one = self.scores[o * V + view]
                 if o not in was:
-                    changes.append((query, group, stamp, serial, score, 1, not one["shown"] & BITS[query]))
+                    first = not one["shown"] & BITS[query]
+                    changes.append((score, stamp, serial, 0, -1, group, query, 1, first))
                 one["inside"] |= BITS[query]
                 one["shown"] |= BITS[query]
                 self.reported[o * V + view] = (score, stamp, serial)
@@ -255,7 +258,6 @@ class LinkedRows(IncompleteEngine):
         return rows["serial"].copy(), sizes
 
     def shown(self) -> Ints:
-        """The rows that reported answers show, whether or not they are kept: a net batch may be open."""
         inside = (self.scores["inside"] != 0) & (np.repeat(self.objects["group"], len(self.views)) >= 0)
         serials: Ints = self.reported["serial"][inside]
         return serials
@@ -381,20 +383,3 @@ def _chain(links: Records, first: int, then: int = -1) -> int:
     links[first:] = np.arange(first + 1, len(links) + 1)
     links[-1] = then
     return first
-
-
-def _changes(changes: list[tuple[Any, ...]]) -> Changes:
-    columns = list(zip(*changes, strict=True)) if changes else [()] * 7
-    query, group, stamp, serial = (np.array(column, np.int64) for column in columns[:4])
-    return Changes(
-        query=query,
-        group=group,
-        row=np.full(len(changes), -1),
-        instant=np.zeros(len(changes), np.int64),
-        stamp=stamp,
-        serial=serial,
-        key=np.array(columns[4], np.float64),
-        diff=np.array(columns[5], np.int8),
-        first=np.array(columns[6], np.bool_),
-        alive=np.empty(0, np.bool_),
-    )

@@ -122,7 +122,7 @@ class SWEEP(IncompleteEngine):
         self._free_expired()
 
     def _free_expired(self) -> None:
-        """Free the places of objects whose rows have all expired, as in the kernel; if most stay, double them."""
+        """Free the places of objects without valid rows, as in the kernel; if few are free, double them."""
         if 4 * free_expired(self.store, self.length) > 3 * len(self.objects):
             self._add_objects(len(self.objects))
 
@@ -246,7 +246,6 @@ class SWEEP(IncompleteEngine):
         return rows["serial"], sizes
 
     def shown(self) -> Ints:
-        """The rows that reported answers show, whether or not they are kept: a net batch may be open."""
         serials: Ints = self._reported(np.arange(len(self.groups)))["serial"]
         return serials
 

@@ -2,7 +2,7 @@
 
 Each row is an instance (section 3.2.1): `current` from its object's rows that are not older, `best` with the highest
 value for every other part. Two sorted lists find the instances that a new or risen current score dominates, and those
-that dominate one whose best score has fallen; each instance knows the objects that dominate it, and is dropped when
+that dominate one with a fallen best score; each instance knows the objects that dominate it, and is dropped when
 there are k of them.
 
 Cost of an arrival: O(n) for the sorted lists and for what it dominates, times the instances of its object.
@@ -17,15 +17,14 @@ import numpy as np
 from skyband.engines.incomplete.kernels.batches import NOWHERE, TOUCHED, Batch, Floats, Output, Queries, Records
 from skyband.engines.incomplete.kernels.combine import Combination, combine
 from skyband.engines.incomplete.kernels.fronts import insert, remove
+from skyband.engines.incomplete.kernels.linked_batches import ARRIVES, next_step
 from skyband.engines.incomplete.kernels.linked_fronts import belongs
 from skyband.engines.incomplete.kernels.linked_steps import (
-    ARRIVES,
     arrive,
     compact_backwards,
     has_expired,
     lose_row,
     new_row,
-    next_step,
     settle,
 )
 from skyband.engines.incomplete.kernels.linked_store import Store, assess, free_object, unlink
@@ -45,7 +44,7 @@ class Instances(NamedTuple):
     sizes: Records  # by group: how many are listed
     lows: Floats  # values of the instance at hand, by part
     highs: Floats
-    dropped: Records  # rows whose counter has reached k
+    dropped: Records  # rows with k dominators
 
 
 @uncounted
@@ -100,7 +99,7 @@ def take_out(instances: Instances, g: int, start: int, r: int) -> None:
 
 @uncounted
 def count_dominator(instances: Instances, r: int, o: int, K: int, dropped: int) -> Any:
-    """Object o dominates row r: count it once (Alg. 1, lines 13-15); returns how many rows are to be dropped."""
+    """Object o dominates row r: count it once (Alg. 1, lines 13-16); returns how many rows are to be dropped."""
     n = instances.each[r]["dominators"]
     for j in range(n):
         if instances.ids[r * K + j] == o:
@@ -146,14 +145,14 @@ def update(
         take_out(instances, g, start, r)
     measure(store, combination, instances, r)  # Alg. 1, line 8; Alg. 2, lines 4-5
     size, current, best = instances.sizes[g], each[r]["current"], each[r]["best"]
-    # Alg. 1, lines 12-17; Alg. 2, lines 6-13: what it dominates. The old value is included (erratum)
+    # Alg. 1, lines 12-18; Alg. 2, lines 6-14: what it dominates. The old value is included (erratum)
     for place in range(place_in(instances, start, size, True, old_current, False), start + size):
         q = instances.by_best[place]
         if not each[q]["best"] < current:
             break
         if rows[q]["stamp"] <= stamp and rows[q]["object"] != o:
             dropped = count_dominator(instances, q, o, K, dropped)
-    # Alg. 2, lines 14-21: what dominates it
+    # Alg. 2, lines 15-23: what dominates it
     for place in range(place_in(instances, start, size, False, best, True), start + size):
         q = instances.by_current[place]
         if each[q]["current"] > old_best:
@@ -214,10 +213,10 @@ def take_instances(
         event, g, a = next_step(store, queries, visits, batch, output)
         if event < ARRIVES:
             return event
-        r, arrives = np.int64(-1), np.int64(-1)
+        r, arrives = -1, -1
         if event == ARRIVES:
             r = new_row(store, combination, batch, g, a)
-            arrives = np.int64(rows[r]["object"])
+            arrives = rows[r]["object"]
             arrive(store, combination, queries, g, r)
         while (queries.joint or r < 0) and has_expired(store, queries, g, 0, groups[g]["now"]):
             oldest = store.order[groups[g]["head"]]

@@ -32,7 +32,7 @@ FIELDS = [
 
 @close
 def above_floor(store: Any, f: int, o: int, i: int) -> Any:
-    """Whether object o, whose score is at place i, ranks above the floor of front f."""
+    """Whether object o, with its score at place i, ranks above the floor of front f."""
     score, one, front = store.scores[i]["score"], store.objects[o], store.fronts[f]
     if not score >= front["score"]:
         return False

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from skyband.engines.incomplete.kernels.batches import (
+    ARRIVAL,
     CHANGES,
     DONE,
+    FREE_OBJECT,
     FREE_ROW,
+    MEMBERS,
+    MEMBERS_USED,
+    OBJECT_COUNT,
+    OBJECTS,
     PRUNE,
     ROW_COUNT,
+    RUNS,
     TOUCHED,
     VISIT,
     WAITING,
@@ -22,18 +31,7 @@ from skyband.engines.incomplete.kernels.batches import (
 )
 from skyband.engines.incomplete.kernels.combine import Combination, combine
 from skyband.engines.incomplete.kernels.linked_fronts import compare_all, refill, report_leave
-from skyband.engines.incomplete.kernels.linked_steps import (
-    ARRIVES,
-    EXPIRES,
-    arrive,
-    compact,
-    has_expired,
-    lose_row,
-    new_row,
-    next_step,
-    next_view,
-    settle,
-)
+from skyband.engines.incomplete.kernels.linked_steps import arrive, compact, has_expired, lose_row, new_row, settle
 from skyband.engines.incomplete.kernels.linked_store import (
     Store,
     assess,
@@ -44,8 +42,77 @@ from skyband.engines.incomplete.kernels.linked_store import (
     unlink,
     value_of,
 )
-from skyband.kernels.compile import uncounted_kernel
+from skyband.kernels.compile import close, uncounted, uncounted_kernel
 from skyband.kernels.records import BITS, NEVER
+
+ARRIVES, EXPIRES = 100, 101  # what the next step is; smaller: why there is none
+
+
+@close
+def next_step(store: Store, queries: Queries, visits: Records, batch: Batch, output: Output) -> Any:
+    """Find the next step: what it is, its group, and the arrival or the view that rows leave."""
+    facts, groups, step = store.facts, store.groups, output.step[0]
+    while facts[VISIT] < len(visits):
+        visit = visits[facts[VISIT]]
+        g, a, v, expires = visit["group"], max(facts[ARRIVAL], visit["begin"]), 0, False
+        arrives = a < visit["end"]
+        now = batch.now[a] if arrives else visit["last"]
+        if not queries.joint:
+            v = next_view(store, queries, g)
+            expires = groups[g]["due"] <= now
+        if expires or arrives:
+            facts[ARRIVAL] = a
+            reason = lacks_capacity(store, queries, g, output)
+            if reason != DONE:
+                return reason, g, a
+            step["visit"] = facts[VISIT]
+            if expires:
+                step["instant"] = groups[g]["now"] = groups[g]["due"]
+                step["row"] = -1
+                return EXPIRES, g, np.int64(v)
+            facts[ARRIVAL] = a + 1
+            step["instant"] = groups[g]["now"] = now
+            step["row"] = batch.rows[a]
+            return ARRIVES, g, a
+        groups[g]["open"] = queries.net and batch.more
+        facts[VISIT] += 1
+        facts[ARRIVAL] = 0
+    return DONE, np.int64(0), np.int64(0)
+
+
+@uncounted
+def next_view(store: Store, queries: Queries, g: int) -> Any:
+    """The view that a row leaves first; sets the group's `due`."""
+    V, due, found = len(queries.views), NEVER, 0
+    head, size = store.groups[g]["head"], store.groups[g]["size"]
+    for v in range(V):
+        edge = store.fronts[g * V + v]["edge"]
+        if edge < size:
+            instant = store.rows[store.order[head + edge]]["stamp"] + queries.views[v]["length"]
+            if instant < due:
+                due, found = instant, v
+    store.groups[g]["due"] = due
+    return found
+
+
+@close
+def lacks_capacity(store: Store, queries: Queries, g: int, output: Output) -> Any:
+    """Which array is too small for the next step, or DONE: none is. A run at its end moves back to its start."""
+    facts, group, V = store.facts, store.groups[g], len(queries.views)
+    if facts[FREE_ROW] < 0 or facts[FREE_OBJECT] < 0 or 2 * facts[OBJECT_COUNT] >= len(store.table) - 2:
+        return OBJECTS
+    for v in range(V):
+        if facts[MEMBERS_USED] + V * 8 * (queries.views[v]["most"] + 8) > len(store.members):
+            return MEMBERS
+    if facts[WRITTEN] + queries.margin > len(output.changes):
+        return CHANGES
+    if group["head"] + group["size"] == group["start"] + group["capacity"]:
+        if group["head"] - group["start"] <= group["capacity"] // 4:
+            return RUNS
+        for i in range(group["size"]):
+            store.order[group["start"] + i] = store.order[group["head"] + i]
+        group["head"] = group["start"]
+    return DONE
 
 
 @uncounted_kernel

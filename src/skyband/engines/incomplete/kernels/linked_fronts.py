@@ -13,7 +13,7 @@ from skyband.kernels.records import BITS
 
 @uncounted
 def belongs(store: Store, f: int, o: int, i: int) -> Any:
-    """Whether object o, whose score is at place i, has a valid row and ranks above the floor of front f."""
+    """Whether object o, with its score at place i, has a valid row and ranks above the floor of front f."""
     return store.scores[i]["count"] > 0 and above_floor(store, f, o, i)
 
 

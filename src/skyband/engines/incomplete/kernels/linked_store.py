@@ -110,7 +110,7 @@ class Store(NamedTuple):
 
 
 @inlined
-def mix(name: np.int64, group: np.int64) -> Any:
+def mix(name: np.int64, group: int) -> Any:
     """63 bits of a hash; in halves, so that no product overflows."""
     bits = np.uint64(name)
     mixed = (
@@ -122,12 +122,12 @@ def mix(name: np.int64, group: np.int64) -> Any:
 
 
 @inlined
-def slot_of(name: np.int64, group: np.int64, mask: int) -> Any:
+def slot_of(name: np.int64, group: int, mask: int) -> Any:
     return mix(name, group) & mask
 
 
 @close
-def place_of(table: Records, objects: Records, name: np.int64, group: np.int64) -> Any:
+def place_of(table: Records, objects: Records, name: np.int64, group: int) -> Any:
     """The place of an object in the table, or the free one where it belongs."""
     mask = len(table) - 1
     place = slot_of(name, group, mask)
@@ -159,7 +159,7 @@ def free_object(store: Store, o: int) -> None:
 
 
 @close
-def make_object(store: Store, place: int, name: np.int64, group: np.int64, lows: Floats) -> Any:
+def make_object(store: Store, place: int, name: np.int64, group: int, lows: Floats) -> Any:
     objects, V, d = store.objects, len(store.scores) // len(store.objects), len(lows)
     o = store.facts[FREE_OBJECT]
     store.facts[FREE_OBJECT] = objects[o]["oldest"]

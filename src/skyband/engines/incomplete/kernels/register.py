@@ -64,7 +64,7 @@ def link(log: Log, place: int) -> None:
 
 @uncounted_kernel
 def validate_rows(log: Log, batch: Rows, length: int, limit: int) -> Any:
-    """Reject rows whose (id, part) has a valid row already; returns False when the log is full.
+    """Reject rows if their (id, part) has a valid row already; returns False when the log is full.
 
     limit: time windows; rows as late as this are not validated. The next call goes on from `facts[NEXT]`.
     """

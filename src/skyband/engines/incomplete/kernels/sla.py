@@ -1,7 +1,7 @@
 """SLA: every valid value in sorted lists, and the threshold algorithm (haghani2009, section 3.1).
 
 One list for each part and view of a group, of the objects that have the part, by rising value. When the front has
-fewer than k objects, TA goes down the lists in turn: it takes each object that it meets, whose score is known, until
+fewer than k objects, TA goes down the lists in turn: it takes each object that it meets (its score is known), until
 no object below could rank above those it has.
 
 Cost of an arrival: O(n) for the place in a list; of a call of TA: as deep as the threshold demands.
@@ -24,10 +24,9 @@ from skyband.engines.incomplete.kernels.batches import (
 )
 from skyband.engines.incomplete.kernels.combine import Combination, combine
 from skyband.engines.incomplete.kernels.fronts import clear, insert
+from skyband.engines.incomplete.kernels.linked_batches import ARRIVES, EXPIRES, next_step
 from skyband.engines.incomplete.kernels.linked_fronts import belongs, cut
 from skyband.engines.incomplete.kernels.linked_steps import (
-    ARRIVES,
-    EXPIRES,
     arrive,
     compact,
     end_step,
@@ -35,7 +34,6 @@ from skyband.engines.incomplete.kernels.linked_steps import (
     is_short,
     lose_row,
     new_row,
-    next_step,
     put_back,
 )
 from skyband.engines.incomplete.kernels.linked_store import Store, first_valid

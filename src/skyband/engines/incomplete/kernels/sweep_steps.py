@@ -317,7 +317,7 @@ def flush(store: Store, queries: Queries, visits: Records, output: Output) -> No
 
 @uncounted_kernel
 def rebuild(store: Store, combination: Combination, queries: Queries) -> None:
-    """Compute objects and fronts of all groups from their runs, whose rows have not expired; fronts have capacity."""
+    """Compute objects and fronts of all groups from their runs, without expired rows; fronts have capacity."""
     d = len(combination.lows)
     for g in range(len(store.groups)):
         group = store.groups[g]

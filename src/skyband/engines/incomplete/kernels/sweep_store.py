@@ -156,7 +156,7 @@ def refill(store: Store, combination: Combination, queries: Queries, g: int, bou
 
 @uncounted_kernel
 def free_expired(store: Store, length: int) -> Any:
-    """Free the places of objects whose rows have all expired; returns how many are not free."""
+    """Free the places of objects without valid rows; returns how many are not free."""
     objects, begun, n = store.objects, len(store.groups) > 0, 0
     for o in range(len(objects) - 1, -1, -1):
         one = objects[o]
