@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, spec_of
-from skyband.engines.topk.window_adapter import WindowAdapter
+from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.errors import BatchError, QueryError
 from skyband.monitor.queries import Roster
 from skyband.monitor.snapshot import load, save
@@ -92,8 +92,11 @@ class Monitor(Roster):
             return self._move(goal, more)
         push = self._push(given, seen, clock, goal, more)
         with self._first_time(seen.standing):
+            starting = any(adapter.engine is None for adapter in seen.standing)
             for adapter in seen.standing:
                 adapter.start(self.state.unit)
+            if starting:
+                remember_reported(seen.standing)
             pieces = self._take(push, seen)
         self.state.clock, self.state.ahead = push.clock, None
         self.state.serial += given.rows

@@ -13,7 +13,7 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.kinds import adapter_class
 from skyband.engines.registry import MANY, choose
 from skyband.engines.topk.scorings import auto_key, family_key, window_key
-from skyband.engines.topk.window_adapter import WindowAdapter, donor_of
+from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remember_reported
 from skyband.errors import QueryError
 from skyband.monitor.state import State
 from skyband.query.kinds import Above, Query, TopK, TopKIncomplete
@@ -61,6 +61,7 @@ class Roster:
         adapter = self._beside(able[0], name, asked, algorithm)
         piece = adapter.join(name, asked, self.state.unit, self.state.clock, {})
         self.state.adapters[name] = adapter
+        remember_reported(self.state.standing())
         return self._changes([piece], [adapter])
 
     def _beside(self, donor: WindowAdapter, name: str, query: TopK | Above, algorithm: str) -> WindowAdapter:
@@ -149,6 +150,7 @@ class Roster:
         adapter = self._adapter(name)
         del self.state.adapters[name]
         adapter.leave(name, self.state.unit, self.state.clock)
+        remember_reported(self.state.standing())
 
     def replace(self, name: str, query: Query) -> Any:
         """Ask another question under the same name; returns the changes that turn the old answer into the new one.
@@ -169,17 +171,19 @@ class Roster:
             piece, numbers = adapter.retract(name, self.state.unit, self.state.clock), self._numbers(asked)
             adapter.leave(name, self.state.unit, self.state.clock)
             self._settle(name, asked, numbers, self._fresh())
+            remember_reported(self.state.standing())
         return change_table([piece] if piece else [], query_names, [before] if piece else [], types)
 
     def _hand_over(self, name: str, query: TopK | Above, adapter: WindowAdapter, donor: WindowAdapter) -> Any:
         """Another question under the same name, over a window that is kept."""
         unit, clock = self.state.unit, self.state.clock
-        told, place = adapter.told_of(name), list(adapter.queries).index(name)
+        reported, place = adapter.reported_of(name), list(adapter.queries).index(name)
         was = adapter.machine.answer(place, adapter.asked(unit)[place], adapter.now(clock), None)
         target = self._beside(donor, name, query, adapter.algorithm if query.algorithm == "auto" else choose(query))
         adapter.leave(name, unit, clock)
-        piece = target.join(name, query, unit, clock, told, was)
+        piece = target.join(name, query, unit, clock, reported, was)
         self.state.adapters[name] = target
+        remember_reported(self.state.standing())
         return self._changes([piece], [target])
 
     def _checked(self, name: str, query: Query) -> Query:

@@ -1,0 +1,155 @@
+"""Influence lists: per cell of the grid, the queries whose influence region meets it (mouratidis2006, section 4.2).
+
+An object is compared only with the queries of its cell. A query whose region would meet too many cells has no lists and
+is compared with every object. Lists change by the cells between the old and the new reach of a query; O(1) per cell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skyband.engines.topk.kernels.window_grid import open_cell, sort_slabs
+from skyband.engines.topk.kernels.window_state import SIDE, UNLISTED, USED, Queries, Records, Scratch, Window
+from skyband.kernels.compile import part
+
+
+@part
+def add_to_cell(window: Window, lists: Records, cell: int, s: int) -> Records:
+    """Add query s to the list of a cell."""
+    cells, counters = window.cells, window.counters
+    size, capacity = cells[cell]["size"], cells[cell]["capacity"]
+    if size == capacity:
+        capacity = max(4, 2 * capacity)
+        if counters[USED] + capacity > len(lists):
+            lists = grow_lists(window, lists, capacity)
+        start = counters[USED]
+        for i in range(size):
+            lists[start + i] = lists[cells[cell]["start"] + i]
+        cells[cell]["start"] = start
+        cells[cell]["capacity"] = capacity
+        counters[USED] += capacity
+    lists[cells[cell]["start"] + size] = s
+    cells[cell]["size"] = size + 1
+    return lists
+
+
+@part
+def grow_lists(window: Window, lists: Records, more: int) -> Records:
+    """Larger lists, without the gaps that moved ones have left."""
+    cells, total = window.cells, more
+    for c in range(len(cells)):
+        total += cells[c]["capacity"]
+    larger = np.empty(total + total // 2, lists.dtype)
+    used = 0
+    for c in range(len(cells)):
+        for i in range(cells[c]["size"]):
+            larger[used + i] = lists[cells[c]["start"] + i]
+        cells[c]["start"] = used
+        used += cells[c]["capacity"]
+    window.counters[USED] = used
+    return larger
+
+
+@part
+def remove_from_cell(cells: Records, lists: Records, cell: int, s: int) -> None:
+    """Remove query s from the list of a cell; the last one takes its place."""
+    last = cells[cell]["start"] + cells[cell]["size"] - 1
+    i = last
+    while lists[i] != s:
+        i -= 1
+    lists[i] = lists[last]
+    cells[cell]["size"] -= 1
+
+
+@part
+def use_no_lists(window: Window, s: int) -> None:
+    """Compare query s with every object from now on."""
+    state, counters = window.state, window.counters
+    window.unlisted[counters[UNLISTED]] = s
+    counters[UNLISTED] += 1
+    state[s]["unlisted"] = counters[UNLISTED]
+    state[s]["reach"] = np.inf
+    state[s]["listed"] = 0
+    state[s]["misses"] = 0
+
+
+@part
+def use_lists(window: Window, s: int) -> None:
+    """Compare query s only with objects of cells that list it."""
+    state, counters, place = window.state, window.counters, window.state[s]["unlisted"] - 1
+    last = window.unlisted[counters[UNLISTED] - 1]
+    window.unlisted[place] = last
+    state[last]["unlisted"] = place + 1
+    state[s]["unlisted"] = 0
+    counters[UNLISTED] -= 1
+
+
+@part
+def set_reach(
+    queries: Queries, window: Window, scratch: Scratch, lists: Records, s: int, to: float, most: int
+) -> Records:
+    """List query s in all cells with a maxscore of at least `to`; if they are more than `most`, in none."""
+    state, slabs, terms, many = window.state, scratch.slabs[: queries.points.shape[1]], scratch.terms, scratch.many
+    form, turned, side, codes = queries.form, queries.turned, window.counters[SIDE], scratch.codes
+    was = state[s]["reach"]
+    lowest = min(was, to)
+    size, count = 0, 0
+    if sort_slabs(queries, window, scratch, s) and open_cell(slabs, terms, many, 0, side, form, turned)[1] >= lowest:
+        codes[0], size = 0, 1
+    while size:  # a stack, since the order does not matter
+        size -= 1
+        code = codes[size]
+        cell, bound, deepest = open_cell(slabs, terms, many, code, side, form, turned)
+        if bound >= to:
+            count += 1
+            if count > most:
+                break
+            if bound < was:
+                lists = add_to_cell(window, lists, cell, s)
+        elif bound >= was:
+            remove_from_cell(window.cells, lists, cell, s)
+        base = 1
+        for j in range(len(slabs) - 1, deepest - 1, -1):
+            if (code // base) % side + 1 < many[j]:
+                _, bound, _ = open_cell(slabs, terms, many, code + base, side, form, turned)
+                if bound >= lowest:
+                    codes[size] = code + base
+                    size += 1
+            base *= side
+    if count > most:  # it may be in the lists of any cells
+        for c in range(len(window.cells)):
+            for i in range(window.cells[c]["start"], window.cells[c]["start"] + window.cells[c]["size"]):
+                if lists[i] == s:
+                    remove_from_cell(window.cells, lists, c, s)
+                    break
+        if not state[s]["unlisted"]:
+            use_no_lists(window, s)
+    else:
+        if state[s]["unlisted"]:
+            use_lists(window, s)
+        state[s]["reach"] = to
+        state[s]["listed"] = count
+    state[s]["misses"] = 0
+    return lists
+
+
+@part
+def update_lists(
+    queries: Queries, window: Window, scratch: Scratch, lists: Records, records: Records, s: int
+) -> Records:
+    """List query s in all cells that may hold an object above its floor, and in a few more."""
+    state = window.state
+    to = state[s]["key"]
+    if queries.specs[s]["above"]:
+        to = queries.specs[s]["threshold"]
+    elif to > -np.inf and window.heads[s]["size"]:
+        gap = records[window.heads[s]["head"]]["key"] - to
+        if gap < np.inf:  # scores may be infinite
+            to -= 0.125 * gap
+    if to > -np.inf or queries.specs[s]["boxed"]:
+        return set_reach(queries, window, scratch, lists, s, to, max(16, len(window.cells) // 4))
+    if not state[s]["unlisted"]:
+        lists = set_reach(queries, window, scratch, lists, s, np.inf, len(window.cells))
+        use_no_lists(window, s)
+    state[s]["misses"] = 0
+    return lists
