@@ -10,7 +10,7 @@ import numpy as np
 
 from skyband.engines.topk.kernels.window_grid import open_cell, sort_slabs
 from skyband.engines.topk.kernels.window_state import SIDE, UNLISTED, USED, Queries, Records, Scratch, Window
-from skyband.kernels.compile import part
+from skyband.kernels.compile import part, uncounted
 
 
 @part
@@ -50,7 +50,7 @@ def grow_lists(window: Window, lists: Records, more: int) -> Records:
     return larger
 
 
-@part
+@uncounted
 def remove_from_cell(cells: Records, lists: Records, cell: int, s: int) -> None:
     """Remove query s from the list of a cell; the last one takes its place."""
     last = cells[cell]["start"] + cells[cell]["size"] - 1
@@ -61,7 +61,7 @@ def remove_from_cell(cells: Records, lists: Records, cell: int, s: int) -> None:
     cells[cell]["size"] -= 1
 
 
-@part
+@uncounted
 def use_no_lists(window: Window, s: int) -> None:
     """Compare query s with every object from now on."""
     state, counters = window.state, window.counters
@@ -73,7 +73,7 @@ def use_no_lists(window: Window, s: int) -> None:
     state[s]["misses"] = 0
 
 
-@part
+@uncounted
 def use_lists(window: Window, s: int) -> None:
     """Compare query s only with objects of cells that list it."""
     state, counters, place = window.state, window.counters, window.state[s]["unlisted"] - 1
@@ -89,7 +89,7 @@ def set_reach(
     queries: Queries, window: Window, scratch: Scratch, lists: Records, s: int, to: float, most: int
 ) -> Records:
     """List query s in all cells with a maxscore of at least `to`; if they are more than `most`, in none."""
-    state, slabs, terms, many = window.state, scratch.slabs[: queries.points.shape[1]], scratch.terms, scratch.many
+    state, slabs, terms, many = window.state, scratch.slabs, scratch.terms, scratch.many
     form, turned, side, codes = queries.form, queries.turned, window.counters[SIDE], scratch.codes
     was = state[s]["reach"]
     lowest = min(was, to)

@@ -47,7 +47,7 @@ from skyband.engines.topk.kernels.window_state import (
     in_box,
     record_above,
 )
-from skyband.kernels.compile import kernel, part
+from skyband.kernels.compile import kernel, part, uncounted
 from skyband.kernels.records import NEVER, make_room, move_run
 
 # what a row does; IDLE: its object is not eligible, but has its id until it is deleted
@@ -161,7 +161,8 @@ def add(queries: Queries, window: Window, scratch: Scratch, growing: Growing, i:
 
     TMA: Figure 9, lines 5 to 7; SMA: Figure 11, lines 6 to 11; TSL lists every query.
     """
-    counters, state, specs, slots = window.counters, window.state, queries.specs, window.slots
+    counters, state, specs, slots, data = window.counters, window.state, queries.specs, window.slots, window.data
+    lists, records, reported, changes = growing.lists, growing.records, growing.reported, growing.changes
     cell = slots[i]["cell"]
     outside = cell == len(window.cells) - 1
     listed = 0 if outside else window.cells[cell]["size"]
@@ -169,17 +170,16 @@ def add(queries: Queries, window: Window, scratch: Scratch, growing: Growing, i:
     total = len(specs) if outside else listed + counters[UNLISTED]
     stamp, serial = slots[i]["stamp"], slots[i]["serial"]
     for t in range(total):
-        s = t if outside else growing.lists[start + t] if t < listed else window.unlisted[t - listed]
-        key = key_at(queries, s, window.data, i)
+        s = t if outside else lists[start + t] if t < listed else window.unlisted[t - listed]
+        key = key_at(queries, s, data, i)
         if specs[s]["above"]:
-            if key > specs[s]["threshold"] and in_box(queries, s, window.data, i):
-                changes = report(growing.changes, window.tally, step, s, key, stamp, serial, 1, True)
-                growing = Growing(growing.lists, growing.records, growing.reported, changes)
+            if key > specs[s]["threshold"] and in_box(queries, s, data, i):
+                changes = report(changes, window.tally, step, s, key, stamp, serial, 1, True)
         elif above(key, stamp, serial, state[s]["key"], state[s]["stamp"], state[s]["serial"]) and (
-            not specs[s]["boxed"] or in_box(queries, s, window.data, i)
+            not specs[s]["boxed"] or in_box(queries, s, data, i)
         ):
-            touch(window, scratch, growing.records, s, specs[s]["k"])
-            growing = insert(window, growing, s, i, key, specs[s]["k"], queries.algorithm)
+            touch(window, scratch, records, s, specs[s]["k"])
+            records, reported = insert(window, records, reported, s, i, key, specs[s]["k"], queries.algorithm)
         elif not outside:  # without effect: after too many of these the lists are made anew
             state[s]["misses"] += 1
             most = len(window.cells) // 2 + 64 if state[s]["unlisted"] else 4 * state[s]["listed"] + 64
@@ -188,7 +188,7 @@ def add(queries: Queries, window: Window, scratch: Scratch, growing: Growing, i:
                 scratch.stale[counters[STALE]] = s
                 counters[STALE] += 1
     counters[SCORED] += total
-    return growing
+    return Growing(lists, records, reported, changes)
 
 
 @part
@@ -200,7 +200,7 @@ def remove(
     unreported: it came in the net batch that goes on.
     """
     counters, state, specs, slots, heads = window.counters, window.state, queries.specs, window.slots, window.heads
-    records, changes = growing.records, growing.changes
+    lists, records, changes, data = growing.lists, growing.records, growing.changes, window.data
     cell = slots[i]["cell"]
     outside = cell == len(window.cells) - 1
     listed = 0 if outside else window.cells[cell]["size"]
@@ -208,10 +208,10 @@ def remove(
     total = len(specs) if outside else listed + counters[UNLISTED]
     stamp, serial = slots[i]["stamp"], slots[i]["serial"]
     for t in range(total):
-        s = t if outside else growing.lists[start + t] if t < listed else window.unlisted[t - listed]
-        key = key_at(queries, s, window.data, i)
+        s = t if outside else lists[start + t] if t < listed else window.unlisted[t - listed]
+        key = key_at(queries, s, data, i)
         if specs[s]["above"]:
-            if key > specs[s]["threshold"] and not unreported and in_box(queries, s, window.data, i):
+            if key > specs[s]["threshold"] and not unreported and in_box(queries, s, data, i):
                 changes = report(changes, window.tally, step, s, key, stamp, serial, -1, False)
         elif not above(state[s]["key"], state[s]["stamp"], state[s]["serial"], key, stamp, serial):
             rank = rank_of(records, heads, s, key, stamp, serial)
@@ -222,7 +222,7 @@ def remove(
     return changes
 
 
-@part
+@uncounted
 def is_listed(slots: Records, cells: Records, counters: Records, i: int) -> bool:
     """Whether any query must be compared with object i."""
     cell = slots[i]["cell"]
@@ -231,7 +231,7 @@ def is_listed(slots: Records, cells: Records, counters: Records, i: int) -> bool
     return bool(counters[UNLISTED] > 0 or cells[cell]["size"] > 0 or cell == len(cells) - 1)
 
 
-@part
+@uncounted
 def release(slots: Records, cells: Records, counters: Records, i: int, in_lists: bool) -> None:
     """Remove object i from its cell and free its place; in sorted lists the next merge does."""
     idle = slots[i]["cell"] == NO_CELL
@@ -245,7 +245,7 @@ def release(slots: Records, cells: Records, counters: Records, i: int, in_lists:
     counters[LIVE] -= 1
 
 
-@part
+@uncounted
 def occupy(window: Window, stream: Stream, a: int, serial: int, aged: bool, idle: bool) -> int:
     """Give arrival a a free place, and its place by age: late ones before newer ones."""
     counters, slots, order = window.counters, window.slots, window.order
@@ -266,7 +266,7 @@ def occupy(window: Window, stream: Stream, a: int, serial: int, aged: bool, idle
     return i
 
 
-@part
+@uncounted
 def put_into_cell(window: Window, i: int) -> None:
     """Find the cell of object i and append it there."""
     cells, counters = window.cells, window.counters

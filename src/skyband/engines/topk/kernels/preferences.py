@@ -8,7 +8,7 @@ of intervals: each of them is monotone in float64, so no key of a box is above i
 from __future__ import annotations
 
 from skyband.engines.topk.kernels.window_state import Queries, Records
-from skyband.kernels.compile import inlined, part
+from skyband.kernels.compile import inlined, uncounted
 
 LINEAR, EUCLIDEAN, MANHATTAN, CHEBYSHEV, PRODUCT, QUADRATIC = 0, 1, 2, 3, 4, 5
 
@@ -40,7 +40,7 @@ def key_at(queries: Queries, s: int, data: Records, i: int) -> float:
     return -key if queries.turned else key
 
 
-@part
+@uncounted
 def best_term(form: int, turned: bool, at: float, weight: float, low: float, high: float, signed: bool) -> float:
     """The term of one attribute between low and high that makes the key largest.
 

@@ -11,18 +11,17 @@ from skyband.engines.topk.kernels.window_state import (
     BEFORE,
     SMA,
     TOUCHED,
-    Growing,
     Records,
     Scratch,
     Window,
     above,
     record_above,
 )
-from skyband.kernels.compile import part
+from skyband.kernels.compile import part, uncounted
 from skyband.kernels.records import make_room, move_run, reserve
 
 
-@part
+@uncounted
 def rank_of(records: Records, heads: Records, s: int, key: float, stamp: int, serial: int) -> int:
     """The number of objects in the run that rank above this one."""
     head = heads[s]["head"]
@@ -56,7 +55,7 @@ def add_reported(window: Window, reported: Records, s: int, serial: int, place: 
     return reported
 
 
-@part
+@uncounted
 def pop_reported(reported: Records, heads: Records, s: int, serial: int) -> bool:
     """Whether an object that comes back into the run has been reported; its note is removed."""
     head, size = heads[s]["head"], heads[s]["size"]
@@ -83,7 +82,7 @@ def raise_floor(window: Window, records: Records, reported: Records, s: int, siz
     return reported
 
 
-@part
+@uncounted
 def touch(window: Window, scratch: Scratch, records: Records, s: int, k: int) -> None:
     """Store the answer of query s before its run changes, once per step."""
     state, counters, heads = window.state, window.counters, window.heads
@@ -98,16 +97,18 @@ def touch(window: Window, scratch: Scratch, records: Records, s: int, k: int) ->
 
 
 @part
-def insert(window: Window, growing: Growing, s: int, i: int, key: float, k: int, algorithm: int) -> Growing:
+def insert(
+    window: Window, records: Records, reported: Records, s: int, i: int, key: float, k: int, algorithm: int
+) -> tuple[Records, Records]:
     """Insert an object above the floor into the run; SMA updates dominance counters (Figure 11, lines 8 to 11)."""
-    heads, state, records, reported = window.heads, window.state, growing.records, growing.reported
+    heads, state = window.heads, window.state
     stamp, serial = window.slots[i]["stamp"], window.slots[i]["serial"]
     rank, dominators = rank_of(records, heads, s, key, stamp, serial), 0
     if algorithm == SMA:
         for r in range(heads[s]["head"], heads[s]["head"] + rank):
             dominators += records[r]["stamp"] >= stamp
         if dominators >= k:
-            return growing
+            return records, reported
     if heads[s]["head"] + heads[s]["size"] == heads[s]["start"] + heads[s]["room"]:
         records = make_room(records, heads, s, window.tally, 1)
     at, size = heads[s]["head"] + rank, heads[s]["size"]
@@ -134,10 +135,10 @@ def insert(window: Window, growing: Growing, s: int, i: int, key: float, k: int,
     most = 2 * k + 8 if algorithm == SMA else state[s]["view"]
     if heads[s]["size"] > most:  # a new floor, as a search would give it
         reported = raise_floor(window, records, reported, s, state[s]["view"])
-    return Growing(growing.lists, records, reported, growing.changes)
+    return records, reported
 
 
-@part
+@uncounted
 def remove_at(records: Records, heads: Records, s: int, rank: int) -> None:
     """Remove an object that is no longer valid from the run.
 

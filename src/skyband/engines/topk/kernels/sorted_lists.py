@@ -25,7 +25,7 @@ from skyband.engines.topk.kernels.window_state import (
     above,
     in_box,
 )
-from skyband.kernels.compile import kernel, part
+from skyband.kernels.compile import kernel, part, uncounted
 
 
 class SortedLists(NamedTuple):
@@ -73,14 +73,14 @@ def merge_lists(window: Window, lists: SortedLists) -> None:
     counters[RECENT] = 0
 
 
-@part
+@uncounted
 def free(window: Window, i: int) -> None:
     """Free the place of an object."""
     window.slots[i]["next"] = window.counters[FREE]
     window.counters[FREE] = i
 
 
-@part
+@uncounted
 def lower_bound(window: Window, lists: SortedLists, j: int, x: float, strictly: bool) -> int:
     """The place of the first object whose attribute j is at least x (strictly: above x)."""
     low, high = 0, window.counters[SORTED]
@@ -94,7 +94,7 @@ def lower_bound(window: Window, lists: SortedLists, j: int, x: float, strictly: 
     return low
 
 
-@part
+@uncounted
 def consider(queries: Queries, window: Window, best: Records, size: int, wanted: int, s: int, i: int) -> int:
     """Insert object i if it is among the best so far; returns how many there are."""
     slots, data = window.slots, window.data

@@ -23,11 +23,11 @@ from skyband.engines.topk.kernels.window_state import (
     above,
     in_box,
 )
-from skyband.kernels.compile import part
+from skyband.kernels.compile import uncounted
 from skyband.kernels.records import move_run
 
 
-@part
+@uncounted
 def locate(edges: Records, side: int, outside: int, data: Records, i: int) -> int:
     """The cell of an object, or `outside`."""
     cell = 0
@@ -44,7 +44,7 @@ def locate(edges: Records, side: int, outside: int, data: Records, i: int) -> in
     return cell
 
 
-@part
+@uncounted
 def link(slots: Records, cells: Records, cell: int, i: int) -> None:
     """Append an object to its cell's list."""
     slots[i]["cell"] = cell
@@ -56,7 +56,7 @@ def link(slots: Records, cells: Records, cell: int, i: int) -> None:
     cells[cell]["tail"] = i
 
 
-@part
+@uncounted
 def unlink(slots: Records, cells: Records, i: int) -> None:
     """Remove an object from its cell's list; the oldest is the first."""
     cell = slots[i]["cell"]
@@ -75,7 +75,7 @@ def unlink(slots: Records, cells: Records, i: int) -> None:
 # --- cells in order of maxscore
 
 
-@part
+@uncounted
 def sort_slabs(queries: Queries, window: Window, scratch: Scratch, s: int) -> bool:
     """Sort the slabs of each axis that meet the query's box, best first, with their best terms; False: none do."""
     form, turned, edges, side = queries.form, queries.turned, window.edges, window.counters[SIDE]
@@ -118,7 +118,7 @@ def sort_slabs(queries: Queries, window: Window, scratch: Scratch, s: int) -> bo
     return True
 
 
-@part
+@uncounted
 def open_cell(
     slabs: Records, terms: Records, many: Records, code: int, side: int, form: int, turned: bool
 ) -> tuple[int, float, int]:
@@ -142,7 +142,7 @@ def open_cell(
     return cell, -bound if turned and not many[d] else bound, deepest
 
 
-@part
+@uncounted
 def push_cell(bounds: Records, codes: Records, size: int, bound: float, code: int) -> int:
     """Push a cell on the heap."""
     i = size
@@ -153,7 +153,7 @@ def push_cell(bounds: Records, codes: Records, size: int, bound: float, code: in
     return size + 1
 
 
-@part
+@uncounted
 def pop_cell(bounds: Records, codes: Records, size: int) -> int:
     """Pop the cell with the largest maxscore."""
     size -= 1
@@ -174,7 +174,7 @@ def pop_cell(bounds: Records, codes: Records, size: int) -> int:
 # --- the top-k computation module (Figure 6)
 
 
-@part
+@uncounted
 def insert_best(best: Records, size: int, wanted: int, key: float, stamp: int, serial: int, i: int) -> int:
     """Insert an object that ranks above the last of the best so far, in order of rank; returns how many there are."""
     size = min(size, wanted - 1)
@@ -196,11 +196,11 @@ def insert_best(best: Records, size: int, wanted: int, key: float, stamp: int, s
     return size + 1
 
 
-@part
+@uncounted
 def search_grid(queries: Queries, window: Window, scratch: Scratch, s: int, wanted: int) -> int:
     """Find the best `wanted` objects of the window, from the cells that may hold one; returns how many there are."""
     slots, data, cells, best = window.slots, window.data, window.cells, scratch.best
-    slabs, terms, many = scratch.slabs[: queries.points.shape[1]], scratch.terms, scratch.many
+    slabs, terms, many = scratch.slabs, scratch.terms, scratch.many
     bounds, codes = scratch.bounds, scratch.codes
     form, turned, side, boxed = queries.form, queries.turned, window.counters[SIDE], queries.specs[s]["boxed"]
     found, size, cell, visited, scored = 0, 0, len(cells) - 1, 0, 0
