@@ -14,40 +14,27 @@ from skyband.kernels.compile import part, uncounted
 
 
 @part
-def add_to_cell(window: Window, lists: Records, cell: int, s: int) -> Records:
-    """Add query s to the list of a cell."""
-    cells, counters = window.cells, window.counters
-    size, capacity = cells[cell]["size"], cells[cell]["capacity"]
-    if size == capacity:
-        capacity = max(4, 2 * capacity)
-        if counters[USED] + capacity > len(lists):
-            lists = grow_lists(window, lists, capacity)
-        start = counters[USED]
-        for i in range(size):
-            lists[start + i] = lists[cells[cell]["start"] + i]
-        cells[cell]["start"] = start
-        cells[cell]["capacity"] = capacity
-        counters[USED] += capacity
-    lists[cells[cell]["start"] + size] = s
-    cells[cell]["size"] = size + 1
+def grow_list(cells: Records, counters: Records, lists: Records, cell: int) -> Records:
+    """Move the list of a cell to the end, with twice its capacity; lists that are full grow, and lose their gaps."""
+    capacity = max(4, 2 * cells[cell]["capacity"])
+    if counters[USED] + capacity > len(lists):
+        total = capacity
+        for c in range(len(cells)):
+            total += cells[c]["capacity"]
+        larger = np.empty(total + total // 2, lists.dtype)
+        counters[USED] = 0
+        for c in range(len(cells)):
+            for i in range(cells[c]["size"]):
+                larger[counters[USED] + i] = lists[cells[c]["start"] + i]
+            cells[c]["start"] = counters[USED]
+            counters[USED] += cells[c]["capacity"]
+        lists = larger
+    for i in range(cells[cell]["size"]):
+        lists[counters[USED] + i] = lists[cells[cell]["start"] + i]
+    cells[cell]["start"] = counters[USED]
+    cells[cell]["capacity"] = capacity
+    counters[USED] += capacity
     return lists
-
-
-@part
-def grow_lists(window: Window, lists: Records, more: int) -> Records:
-    """Larger lists, without the gaps that moved ones have left."""
-    cells, total = window.cells, more
-    for c in range(len(cells)):
-        total += cells[c]["capacity"]
-    larger = np.empty(total + total // 2, lists.dtype)
-    used = 0
-    for c in range(len(cells)):
-        for i in range(cells[c]["size"]):
-            larger[used + i] = lists[cells[c]["start"] + i]
-        cells[c]["start"] = used
-        used += cells[c]["capacity"]
-    window.counters[USED] = used
-    return larger
 
 
 @uncounted
@@ -91,7 +78,7 @@ def set_reach(
     """List query s in all cells with a maxscore of at least `to`; if they are more than `most`, in none."""
     state, slabs, terms, many = window.state, scratch.slabs, scratch.terms, scratch.many
     form, turned, side, codes = queries.form, queries.turned, window.counters[SIDE], scratch.codes
-    was = state[s]["reach"]
+    was, cells = state[s]["reach"], window.cells
     lowest = min(was, to)
     size, count = 0, 0
     if sort_slabs(queries, window, scratch, s) and open_cell(slabs, terms, many, 0, side, form, turned)[1] >= lowest:
@@ -105,9 +92,12 @@ def set_reach(
             if count > most:
                 break
             if bound < was:
-                lists = add_to_cell(window, lists, cell, s)
+                if cells[cell]["size"] == cells[cell]["capacity"]:
+                    lists = grow_list(cells, window.counters, lists, cell)
+                lists[cells[cell]["start"] + cells[cell]["size"]] = s
+                cells[cell]["size"] += 1
         elif bound >= was:
-            remove_from_cell(window.cells, lists, cell, s)
+            remove_from_cell(cells, lists, cell, s)
         base = 1
         for j in range(len(slabs) - 1, deepest - 1, -1):
             if (code // base) % side + 1 < many[j]:
@@ -117,10 +107,10 @@ def set_reach(
                     size += 1
             base *= side
     if count > most:  # it may be in the lists of any cells
-        for c in range(len(window.cells)):
-            for i in range(window.cells[c]["start"], window.cells[c]["start"] + window.cells[c]["size"]):
+        for c in range(len(cells)):
+            for i in range(cells[c]["start"], cells[c]["start"] + cells[c]["size"]):
                 if lists[i] == s:
-                    remove_from_cell(window.cells, lists, c, s)
+                    remove_from_cell(cells, lists, c, s)
                     break
         if not state[s]["unlisted"]:
             use_no_lists(window, s)

@@ -47,8 +47,8 @@ from skyband.engines.topk.kernels.window_state import (
     in_box,
     record_above,
 )
-from skyband.kernels.compile import kernel, part, uncounted
-from skyband.kernels.records import NEVER, make_room, move_run
+from skyband.kernels.compile import close, kernel, part, uncounted
+from skyband.kernels.records import NEVER, make_room, move_run, reserve
 
 # what a row does; IDLE: its object is not eligible, but has its id until it is deleted
 INSERT, IDLE, DELETE, UNKNOWN, DONE = range(5)
@@ -147,7 +147,8 @@ def finish_step(
             records = refill(queries, window, scratch, sorted_lists, now, s)
         if queries.algorithm != TSL and state[s]["key"] < state[s]["reach"] and not state[s]["unlisted"]:
             lists = update_lists(queries, window, scratch, lists, records, s)
-        changes = report_changes(window, scratch, records, changes, s, k, step)
+        changes = reserve(changes, window.tally, state[s]["held"] + min(window.heads[s]["size"], k))
+        report_changes(window, scratch, records, changes, s, k, step)
     counters[TOUCHED] = counters[BEFORE] = 0
     return Growing(lists, records, growing.reported, changes)
 
@@ -155,71 +156,94 @@ def finish_step(
 # --- objects arrive and leave
 
 
-@part
-def add(queries: Queries, window: Window, scratch: Scratch, growing: Growing, i: int, step: Records) -> Growing:
-    """Compare object i with the floor of each query that its cell lists.
+@close
+def next_query(
+    queries: Queries, window: Window, stale: Records, lists: Records, i: int, t: int, arrives: bool
+) -> tuple[int, int, float]:
+    """From place t of its cell's list on, the next query whose floor or threshold object i passes, and its key.
 
-    TMA: Figure 9, lines 5 to 7; SMA: Figure 11, lines 6 to 11; TSL lists every query.
+    Returns the place in the list, the query (-1: no more) and the key. TMA: Figure 9, lines 5, 6, 10 and 11; SMA:
+    Figure 11, lines 6, 7, 14 and 15; with sorted lists, and outside the grid, every query is listed.
     """
-    counters, state, specs, slots, data = window.counters, window.state, queries.specs, window.slots, window.data
-    lists, records, reported, changes = growing.lists, growing.records, growing.reported, growing.changes
-    cell = slots[i]["cell"]
-    outside = cell == len(window.cells) - 1
-    listed = 0 if outside else window.cells[cell]["size"]
-    start = 0 if outside else window.cells[cell]["start"]
+    counters, state, specs, slots, cells = window.counters, window.state, queries.specs, window.slots, window.cells
+    cell, stamp, serial = slots[i]["cell"], slots[i]["stamp"], slots[i]["serial"]
+    outside = cell == len(cells) - 1
+    listed = 0 if outside else cells[cell]["size"]
+    start = 0 if outside else cells[cell]["start"]
     total = len(specs) if outside else listed + counters[UNLISTED]
-    stamp, serial = slots[i]["stamp"], slots[i]["serial"]
-    for t in range(total):
+    while t < total:
         s = t if outside else lists[start + t] if t < listed else window.unlisted[t - listed]
-        key = key_at(queries, s, data, i)
+        key = key_at(queries, s, window.data, i)
         if specs[s]["above"]:
-            if key > specs[s]["threshold"] and in_box(queries, s, data, i):
-                changes = report(changes, window.tally, step, s, key, stamp, serial, 1, True)
-        elif above(key, stamp, serial, state[s]["key"], state[s]["stamp"], state[s]["serial"]) and (
-            not specs[s]["boxed"] or in_box(queries, s, data, i)
-        ):
-            touch(window, scratch, records, s, specs[s]["k"])
-            records, reported = insert(window, records, reported, s, i, key, specs[s]["k"], queries.algorithm)
-        elif not outside:  # without effect: after too many of these the lists are made anew
+            if key > specs[s]["threshold"] and in_box(queries, s, window.data, i):
+                return t, s, key
+        elif (
+            above(key, stamp, serial, state[s]["key"], state[s]["stamp"], state[s]["serial"])
+            or (serial == state[s]["serial"] and not arrives)
+        ) and (not specs[s]["boxed"] or in_box(queries, s, window.data, i)):
+            return t, s, key
+        elif arrives and not outside:  # without effect: after too many of these the lists are made anew
             state[s]["misses"] += 1
-            most = len(window.cells) // 2 + 64 if state[s]["unlisted"] else 4 * state[s]["listed"] + 64
+            most = len(cells) // 2 + 64 if state[s]["unlisted"] else 4 * state[s]["listed"] + 64
             if state[s]["misses"] >= most:
                 state[s]["misses"] = NOWHERE  # it is marked as stale once
-                scratch.stale[counters[STALE]] = s
+                stale[counters[STALE]] = s
                 counters[STALE] += 1
+        t += 1
     counters[SCORED] += total
-    return Growing(lists, records, reported, changes)
+    return t, -1, 0.0
 
 
 @part
+def add(
+    queries: Queries, window: Window, scratch: Scratch, growing: Growing, i: int, step: Records
+) -> tuple[Records, Records]:
+    """Insert object i into the runs of the queries that it concerns; there is capacity for a change of each."""
+    specs, slots, lists = queries.specs, window.slots, growing.lists
+    records, reported = growing.records, growing.reported
+    t, s = -1, 0
+    while True:
+        t, s, key = next_query(queries, window, scratch.stale, lists, i, t + 1, True)
+        if s < 0:
+            return records, reported
+        if specs[s]["above"]:
+            report(growing.changes, window.tally, step, s, key, slots[i]["stamp"], slots[i]["serial"], 1, True)
+        else:
+            touch(window, scratch, records, s, specs[s]["k"])
+            records, reported = insert(window, records, reported, s, i, key, specs[s]["k"], queries.algorithm)
+
+
+@uncounted
 def remove(
-    queries: Queries, window: Window, scratch: Scratch, growing: Growing, i: int, unreported: int, step: Records
-) -> Records:
-    """Remove object i from the runs that hold it (Figure 9, lines 10 and 11; Figure 11, lines 14 to 16).
+    queries: Queries,
+    window: Window,
+    scratch: Scratch,
+    lists: Records,
+    records: Records,
+    changes: Records,
+    i: int,
+    unreported: int,
+    step: Records,
+) -> None:
+    """Remove object i from the runs that hold it; there is capacity for a change of each query.
 
     unreported: it came in the net batch that goes on.
     """
-    counters, state, specs, slots, heads = window.counters, window.state, queries.specs, window.slots, window.heads
-    lists, records, changes, data = growing.lists, growing.records, growing.changes, window.data
-    cell = slots[i]["cell"]
-    outside = cell == len(window.cells) - 1
-    listed = 0 if outside else window.cells[cell]["size"]
-    start = 0 if outside else window.cells[cell]["start"]
-    total = len(specs) if outside else listed + counters[UNLISTED]
+    specs, slots, heads = queries.specs, window.slots, window.heads
     stamp, serial = slots[i]["stamp"], slots[i]["serial"]
-    for t in range(total):
-        s = t if outside else lists[start + t] if t < listed else window.unlisted[t - listed]
-        key = key_at(queries, s, data, i)
+    t, s = -1, 0
+    while True:
+        t, s, key = next_query(queries, window, scratch.stale, lists, i, t + 1, False)
+        if s < 0:
+            return
         if specs[s]["above"]:
-            if key > specs[s]["threshold"] and not unreported and in_box(queries, s, data, i):
-                changes = report(changes, window.tally, step, s, key, stamp, serial, -1, False)
-        elif not above(state[s]["key"], state[s]["stamp"], state[s]["serial"], key, stamp, serial):
-            rank = rank_of(records, heads, s, key, stamp, serial)
-            if rank < heads[s]["size"] and records[heads[s]["head"] + rank]["serial"] == serial:
-                touch(window, scratch, records, s, specs[s]["k"])
-                remove_at(records, heads, s, rank)
-    counters[SCORED] += total
-    return changes
+            if not unreported:
+                report(changes, window.tally, step, s, key, stamp, serial, -1, False)
+            continue
+        rank = rank_of(records, heads, s, key, stamp, serial)
+        if rank < heads[s]["size"] and records[heads[s]["head"] + rank]["serial"] == serial:
+            touch(window, scratch, records, s, specs[s]["k"])
+            remove_at(records, heads, s, rank)
 
 
 @uncounted
@@ -293,6 +317,7 @@ def take_arrivals(
     counters, slots, order, cells = window.counters, window.slots, window.order, window.cells
     kinds, ids, places, length = stream.kinds, stream.ids, stream.places, span.length
     step, in_lists = np.zeros(1, growing.changes.dtype), queries.algorithm == TSL
+    lists, records, reported, changes = growing.lists, growing.records, growing.reported, growing.changes
     a, ended = span.begin, False
     while not ended:
         arrives = a < len(stream.stamps)
@@ -325,8 +350,8 @@ def take_arrivals(
                 break
             if is_listed(slots, cells, counters, old):
                 unreported = span.net and slots[old]["serial"] >= span.opened
-                changes = remove(queries, window, scratch, growing, old, unreported, step)
-                growing = Growing(growing.lists, growing.records, growing.reported, changes)
+                changes = reserve(changes, window.tally, len(queries.specs))
+                remove(queries, window, scratch, lists, records, changes, old, unreported, step)
             release(slots, cells, counters, old, in_lists)
         if arrives and kind == DELETE:
             kinds[a] = UNKNOWN
@@ -342,17 +367,17 @@ def take_arrivals(
                 else:
                     put_into_cell(window, new)
                 if is_listed(slots, cells, counters, new):
-                    growing = add(queries, window, scratch, growing, new, step)
+                    changes = reserve(changes, window.tally, len(queries.specs))
+                    growing = Growing(lists, records, reported, changes)
+                    records, reported = add(queries, window, scratch, growing, new, step)
         if counters[TOUCHED] and (span.final and ended if span.net else True):
-            growing = finish_step(queries, window, scratch, sorted_lists, growing, step)
-        if counters[STALE]:
-            lists = growing.lists
-            for t in range(counters[STALE]):
-                lists = update_lists(queries, window, scratch, lists, growing.records, scratch.stale[t])
-            growing = Growing(lists, growing.records, growing.reported, growing.changes)
-            counters[STALE] = 0
+            growing = Growing(lists, records, reported, changes)
+            lists, records, reported, changes = finish_step(queries, window, scratch, sorted_lists, growing, step)
+        for t in range(counters[STALE]):
+            lists = update_lists(queries, window, scratch, lists, records, scratch.stale[t])
+        counters[STALE] = 0
         a += arrives
-    return a, growing
+    return a, Growing(lists, records, reported, changes)
 
 
 @kernel

@@ -18,7 +18,7 @@ from skyband.engines.topk.kernels.window_state import (
     record_above,
 )
 from skyband.kernels.compile import part, uncounted
-from skyband.kernels.records import make_room, move_run, reserve
+from skyband.kernels.records import make_room, move_run
 
 
 @uncounted
@@ -157,12 +157,11 @@ def remove_at(records: Records, heads: Records, s: int, rank: int) -> None:
 # --- changes
 
 
-@part
+@uncounted
 def report(
     changes: Records, tally: Records, step: Records, s: int, key: float, stamp: int, serial: int, diff: int, first: bool
-) -> Records:
-    """Append one change of query s."""
-    changes = reserve(changes, tally, 1)
+) -> None:
+    """Write one change of query s; there is capacity for it."""
     n = tally[1]
     changes[n] = step[0]
     changes[n]["visit"] = s
@@ -172,16 +171,15 @@ def report(
     changes[n]["diff"] = diff
     changes[n]["first"] = first
     tally[1] = n + 1
-    return changes
 
 
-@part
+@uncounted
 def report_changes(
     window: Window, scratch: Scratch, records: Records, changes: Records, s: int, k: int, step: Records
-) -> Records:
+) -> None:
     """Report the objects that have left the answer since `touch`, then those that have entered it.
 
-    Both answers are in order of rank.
+    Both answers are in order of rank; there is capacity for all of both.
     """
     state, before, tally = window.state, scratch.before, window.tally
     begin, end = state[s]["before"], state[s]["before"] + state[s]["held"]
@@ -193,15 +191,13 @@ def report_changes(
         while j < now and record_above(records, j, before, i):
             j += 1
         if j == now or records[j]["serial"] != one["serial"]:
-            changes = report(changes, tally, step, s, one["key"], one["stamp"], one["serial"], -1, False)
+            report(changes, tally, step, s, one["key"], one["stamp"], one["serial"], -1, False)
     i = begin
     for j in range(head, now):
         one = records[j]
         while i < end and record_above(before, i, records, j):
             i += 1
         if i == end or before[i]["serial"] != one["serial"]:
-            first = one["shown"] == 0
-            changes = report(changes, tally, step, s, one["key"], one["stamp"], one["serial"], 1, first)
+            report(changes, tally, step, s, one["key"], one["stamp"], one["serial"], 1, one["shown"] == 0)
             records[j]["shown"] = 1
     state[s]["before"] = -1
-    return changes
