@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import skyband as sb
-from skyband.engines.arena import runs
 
 # ---------------------------------------------------------------- how the engines are looked at
 
@@ -23,7 +22,7 @@ def engine_of(monitor: sb.Monitor) -> Any:
 def run_of(monitor: sb.Monitor, place: int = 0) -> Any:
     """The top-k list, view or skyband of a query, best first."""
     store = engine_of(monitor).stores[0]
-    return runs(store.objects, store.groups, np.array([place]))
+    return store.run(place)
 
 
 def searches(monitor: sb.Monitor) -> int:
@@ -265,7 +264,7 @@ def test_tsl_tuned_views() -> None:
     for k, view in tuned.items():
         monitor = sb.Monitor(sb.TopK(k, by=sb.Linear({"s": 1.0}), window=sb.Last(1000), algorithm="TSL"))
         monitor.push({"s": np.random.default_rng(k).random(1000)})
-        assert engine_of(monitor).views.tolist() == [view]
+        assert engine_of(monitor).queries.views.tolist() == [view]
         assert k <= len(run_of(monitor)) <= view
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns, spec_of
-from skyband.engines.topk.window_adapter import WindowAdapter
+from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.errors import BatchError, QueryError
 from skyband.monitor.queries import StandingQueries
 from skyband.monitor.state import Examined, State
@@ -67,8 +67,11 @@ class Loop:
             return self._move(goal, more)
         push = self._push(batch, examined, clock, goal, more)
         with self._announced(examined.standing):
+            starting = any(adapter.engine is None for adapter in examined.standing)
             for adapter in examined.standing:
                 adapter.start(self.state.unit)
+            if starting:
+                remember_reported(examined.standing)
             pieces = self._take(push, examined)
         self.state.clock, self.state.ahead = push.clock, None
         self.state.serial += batch.rows

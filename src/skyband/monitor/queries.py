@@ -14,7 +14,7 @@ from skyband.engines.kinds import adapter_class
 from skyband.engines.registry import MANY, choose
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.scorings import auto_key, family_key, window_key
-from skyband.engines.topk.window_adapter import WindowAdapter, donor_of
+from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remember_reported
 from skyband.errors import QueryError
 from skyband.monitor.state import State
 from skyband.query.kinds import Above, Query, TopK
@@ -70,6 +70,7 @@ class StandingQueries:
         adapter = self._adapter_over(able[0], name, checked, algorithm)
         piece = adapter.join(name, checked, self.state.unit, self.state.clock, {})
         self.state.adapters[name] = adapter
+        remember_reported(self.state.standing())
         return self.state.changes([piece], [adapter])
 
     def drop(self, name: str) -> None:
@@ -78,6 +79,7 @@ class StandingQueries:
         adapter = self.state.adapter(name)
         del self.state.adapters[name]
         adapter.leave(name, self.state.unit, self.state.clock)
+        remember_reported(self.state.standing())
 
     def replace(self, name: str, query: Query) -> pa.Table:
         """Ask another question under the same name; returns the changes from the old answer to the new one."""
@@ -96,18 +98,20 @@ class StandingQueries:
             piece, numbers = adapter.retract(name, unit, clock), self._numbers(checked)
             adapter.leave(name, unit, clock)
             self._place(name, checked, numbers, self._fresh())
+            remember_reported(self.state.standing())
         return change_table([piece] if piece else [], query_names, [before] if piece else [], types)
 
     def _move_over(self, name: str, query: TopK | Above, adapter: WindowAdapter, donor: WindowAdapter) -> pa.Table:
         """Ask another question under the same name, over a window that is kept."""
         unit, clock = self.state.unit, self.state.clock
-        reported, place = adapter.told_of(name), adapter.place(name)
+        reported, place = adapter.reported_of(name), adapter.place(name)
         was = adapter.machine.answer(place, adapter.specs(unit)[place], adapter.numbering.now(clock), None)
         algorithm = adapter.algorithm if query.algorithm == "auto" else choose(query)
         target = self._adapter_over(donor, name, query, algorithm)
         adapter.leave(name, unit, clock)
         piece = target.join(name, query, unit, clock, reported, was)
         self.state.adapters[name] = target
+        remember_reported(self.state.standing())
         return self.state.changes([piece], [target])
 
     def _adapter_over(self, donor: WindowAdapter, name: str, query: TopK | Above, algorithm: str) -> WindowAdapter:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter
 from skyband.engines.kinds import adapter_class
 from skyband.engines.topk.adapter import TopKAdapter
-from skyband.engines.topk.window_adapter import WindowAdapter
+from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.errors import QueryError, StateError
 from skyband.monitor import cells
 from skyband.monitor.archive import pack, unpack
@@ -116,6 +116,7 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Sta
         adapter = _restore_adapter(saved, state, lookup)
         adapters |= dict.fromkeys(adapter.queries, adapter)
     state.adapters = {name: adapters[name] for name in facts["order"]}
+    remember_reported(state.standing())
     return state
 
 

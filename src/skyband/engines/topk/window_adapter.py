@@ -1,7 +1,4 @@
-"""Standing queries whose engine keeps the whole window.
-
-They come and go over objects that are there, and objects may be deleted by their ids.
-"""
+"""The adapter of engines that keep whole windows: queries join and leave them, and objects are deleted by id."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ Ints = NDArray[np.int64]
 
 
 class WindowAdapter(TopKAdapter):
-    """One engine that keeps a window, and the queries that look at it."""
+    """One engine that keeps a window, and the queries over it."""
 
     keeps_window = True
 
@@ -51,7 +48,7 @@ class WindowAdapter(TopKAdapter):
         self.algorithm = algorithm or choose(query)
         self.born = born  # the first row that it saw
         plain = plain_scoring(query.by)
-        self.scored = scored or plain is None  # objects are kept by their score, since they differ in who has one
+        self.scored = scored or plain is None  # objects are kept by their score, not by their attributes
         if plain is not None and not self.scored:
             self.by, self.where = plain, box_of(query, plain)[1]
         self.ids = Groups(("id",)) if isinstance(query.window, UntilDeleted) else None
@@ -62,8 +59,9 @@ class WindowAdapter(TopKAdapter):
 
     @property
     def share(self) -> tuple[Any, ...]:
-        """Homes with equal shares can be one."""
-        own = (id(self.by) if callable(self.by) else self.by, self.where) if self.scored else ()  # one score serves one
+        """Adapters with equal shares can be joined."""
+        by = id(self.by) if callable(self.by) else self.by
+        own = (by, self.where) if self.scored else ()  # a score serves one scoring only
         return (self.scored, self.born, own, *window_key(self.example, self.algorithm))
 
     def scorings(self) -> Scorings:
@@ -126,73 +124,73 @@ class WindowAdapter(TopKAdapter):
         """Forget the ids of objects that are gone, once they are many."""
         assert self.ids is not None
         if self.ids.total > 1024 + 4 * int(self.machine.kept.sum()):
-            self.name_again()
+            self.rebuild_ids()
 
     def after_restore(self) -> None:
-        self.name_again()
+        self.rebuild_ids()
 
-    def name_again(self) -> None:
-        """Codes for the ids of the objects that there are."""
+    def rebuild_ids(self) -> None:
+        """Give codes to the ids of the valid objects only."""
         if self.ids is None or self.engine is None:
             return
         self.ids = Groups(("id",))
         serials, sizes = self.machine.serials()
         column = self.kept_columns.read("id", serials)
         codes = self.ids.codes([column], len(serials)) if len(serials) else serials
-        self.machine.rename(serials, codes, sizes, self.ids.total)
+        self.machine.set_ids(codes, sizes, self.ids.total)
 
-    # --- queries come and go
+    # --- queries join and leave
 
     def leave(self, name: str, unit: int | None, clock: int) -> None:
         place = self.place(name)
         del self.queries[name]
         if self.engine is not None:
-            self.machine.drop_lane(place)
+            self.machine.drop_query(place)
             self.numbering.of_query = np.zeros(len(self.queries), np.int64)
 
     def join(
-        self, name: str, query: TopK | Above, unit: int | None, clock: int, told: dict[int, Ints], was: Any = None
+        self, name: str, query: TopK | Above, unit: int | None, clock: int, reported: dict[int, Any], was: Any = None
     ) -> dict[str, Any]:
-        """One query more, answered at once; returns how its answer differs from what it was, as columns.
+        """Serve one query more, answered at once; returns how its answer differs from `was`, as columns.
 
-        told: by group, the objects that were told under its name.
+        reported: by group, the objects that were reported under its name.
         """
         if name not in self.queries:
             self.queries[name] = query
-            self.machine.add_lane(spec_of(query, unit), self._scorings([query]))
+            self.machine.add_query(spec_of(query, unit), self._scorings([query]))
         self.numbering.of_query = np.zeros(len(self.queries), np.int64)
         place = len(self.queries) - 1
-        changes = self.machine.search(place, told, self.numbering.now(clock))
+        changes = self.machine.search(place, reported, self.numbering.now(clock))
         if was is not None:
             changes = _difference(changes, was, place)
         changes = replace(changes, instant=np.full(len(changes.query), clock))
         return self.output.changes_at_rest(changes, clock)
 
     def offshoot(self, name: str, query: TopK | Above, algorithm: str, unit: int | None, clock: int) -> WindowAdapter:
-        """An adapter over the part of this window that the query sees."""
-        adapter = WindowAdapter(
-            query,
-            self.groups,
-            self.options,
-            self.numbering.counts[0],
-            algorithm=algorithm,
-            scored=self.scored,
-            born=self.born,
-        )
-        adapter.queries = {name: query}
+        """A new adapter over a copy of the part of this window that the query sees."""
+        adapter = self._sibling(name, query, algorithm, self.scored)
         adapter.start(unit)
         adapter.go_on_from(self)
         columns = [0] if self.scored else [self.by.columns.index(name) for name in adapter.by.columns]
-        adapter.machine.take_over(self.machine, self.numbering.now(clock), columns)
-        adapter.name_again()
+        adapter.machine.copy_objects(self.machine, self.numbering.now(clock), columns)
+        adapter.machine.remember(max(self.machine.length, self.machine.memory.length))
+        adapter.rebuild_ids()
         return adapter
 
-    def told_of(self, name: str) -> dict[int, Ints]:
-        """By group, the valid objects that were told of under this name."""
-        return {} if self.engine is None else self.machine.told_of(self.place(name))
+    def _sibling(self, name: str, query: TopK | Above, algorithm: str, scored: bool) -> WindowAdapter:
+        counts = self.numbering.counts[0]
+        adapter = WindowAdapter(
+            query, self.groups, self.options, counts, algorithm=algorithm, scored=scored, born=self.born
+        )
+        adapter.queries = {name: query}
+        return adapter
+
+    def reported_of(self, name: str) -> dict[int, Any]:
+        """By group, the objects that were reported under this name, as far as they may be reported again."""
+        return {} if self.engine is None else self.machine.reported_of(self.place(name))
 
     def can_lend(self, query: TopK | Above, unit: int | None) -> bool:
-        """Does the window that is kept hold all that the query would look at?"""
+        """Whether this window holds all objects that the query needs."""
         if self.engine is None or self.groups.names != query.per_columns or self.timed != query.window.timed:
             return False
         mine, theirs = self.example.window, query.window
@@ -207,25 +205,15 @@ class WindowAdapter(TopKAdapter):
         return set(plain.columns) == set(self.by.columns) and box_of(query, plain)[1] == self.where
 
     def split(self, unit: int | None, clock: int) -> dict[str, Adapter]:
-        """Each query with a window of its own, kept by its score: who has one may differ from now on."""
+        """Give each query a window of its own, kept by its score: from now on rows may lack a score for some only."""
         adapters: dict[str, Adapter] = {}
         for place, (name, query) in enumerate(self.queries.items()):
-            adapter = WindowAdapter(
-                query,
-                self.groups,
-                self.options,
-                self.numbering.counts[0],
-                algorithm=self.algorithm,
-                scored=True,
-                born=self.born,
-            )
-            adapter.queries = {name: query}
-            adapters[name] = adapter
+            adapter = adapters[name] = self._sibling(name, query, self.algorithm, scored=True)
             if self.engine is not None:
                 adapter.start(unit)
                 adapter.go_on_from(self)
-                adapter.machine.inherit(self.machine, place)
-                adapter.name_again()
+                adapter.machine.copy_query(self.machine, place)
+                adapter.rebuild_ids()
         return adapters
 
     @property
@@ -236,18 +224,31 @@ class WindowAdapter(TopKAdapter):
         return False
 
 
-def is_related(one: TopK | Above, other: TopK | Above) -> bool:
-    """Do they ask the same, but for how much?"""
-    if type(one) is not type(other) or one.by != other.by or one.where != other.where:
-        return False
-    same = (one.descending, one.per_columns, one.window.timed, type(one.window))
-    return same == (other.descending, other.per_columns, other.window.timed, type(other.window))
+def _relation(query: TopK | Above) -> tuple[Any, ...]:
+    """Equal for queries that differ in k, threshold and length of the window only."""
+    window = query.window
+    return (type(query), query.by, query.where, query.descending, query.per_columns, window.timed, type(window))
+
+
+def remember_reported(adapters: list[Adapter]) -> None:
+    """Let each engine remember what it has reported, as far back as the longest window of a related query.
+
+    `donor_of` may give its queries that window.
+    """
+    windows = [adapter for adapter in adapters if isinstance(adapter, WindowAdapter) and adapter.engine is not None]
+    longest: dict[Any, int] = {}
+    relations = [{(one.born, one.scored, *_relation(query)) for query in one.queries.values()} for one in windows]
+    for adapter, keys in zip(windows, relations, strict=True):
+        for key in keys:
+            longest[key] = max(adapter.machine.length, longest.get(key, 0))
+    for adapter, keys in zip(windows, relations, strict=True):
+        adapter.machine.remember(max(longest[key] for key in keys))
 
 
 def donor_of(
     adapters: list[Adapter], old: WindowAdapter, name: str, query: TopK | Above, unit: int | None
 ) -> WindowAdapter | None:
-    """Whose window a query that replaces `name` can go on with: it asks for no more than its relatives do."""
+    """The adapter whose window a query that replaces `name` can use: it asks for no more than its relatives do."""
     family = [
         (adapter, other)
         for adapter in adapters
@@ -256,17 +257,17 @@ def donor_of(
         and adapter.scored == old.scored
         and adapter.engine is not None
         for other in adapter.queries.values()
-        if is_related(other, query)
+        if _relation(other) == _relation(query)
     ]
-    asked = [spec_of(other, unit) for _, other in family]
+    specs = [spec_of(other, unit) for _, other in family]
     wanted = spec_of(query, unit)
-    if not is_related(old.queries[name], query) or not asked:
+    if _relation(old.queries[name]) != _relation(query) or not specs:
         return None
     if query.algorithm != "auto" and not row_of(query).keeps_window:
         return None
-    lowest = min((-np.inf if one.threshold is None else one.threshold) for one in asked)
+    lowest = min((-np.inf if one.threshold is None else one.threshold) for one in specs)
     lower = wanted.threshold is not None and wanted.threshold < lowest
-    if wanted.k > max(one.k for one in asked) or wanted.length > max(one.length for one in asked) or lower:
+    if wanted.k > max(one.k for one in specs) or wanted.length > max(one.length for one in specs) or lower:
         return None
     if old.engine is not None and wanted.length <= old.machine.length:
         return old  # its arrivals have the query's own numbers
@@ -274,7 +275,7 @@ def donor_of(
 
 
 def _difference(changes: Changes, was: Any, place: int) -> Changes:
-    """From an answer that was to the one that all enter: who leaves, and who enters."""
+    """The changes from an old answer to a new one, given that all objects of the new one enter."""
     new = ~np.isin(changes.serial, was.serial)
     gone = ~np.isin(was.serial, changes.serial)
     size = int(gone.sum())

@@ -1,459 +1,418 @@
-"""The maintenance module: TMA (Figure 9), SMA (Figure 11) and TSL of mouratidis2006, one step at a time.
+"""The maintenance modules of TMA (Figure 9), SMA (Figure 11) and TSL (section 3.2) of mouratidis2006, step by step.
 
-Each query has a run of objects, best first, and a floor: whoever ranks above the floor is in the run. An arrival above
-the floor joins, who goes leaves it, and when fewer than k are left the window is searched again. What differs: TMA's
-run is the answer, TSL's is a view of up to k_max, SMA's is a k-skyband, and TSL searches sorted lists.
+Each query has a run of objects, best first, and a floor: every object that ranks above the floor is in the run. An
+arrival above the floor is inserted, an object that is no longer valid is removed, and when fewer than k are left the
+window is searched again. The algorithms differ in the run (TMA: the answer; SMA: a k-skyband; TSL: a view of up to
+k_max objects) and in the search (TSL: of sorted lists). An arrival costs O(d) for each query that its cell lists, and
+O(length of the run) for each query whose run it joins.
 
-The influence lists follow a floor that rises later, when a query has looked at too many objects in vain.
+Lists follow a rising floor lazily: once a query has been compared with too many objects without effect.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from skyband.engines.topk.kernels.influence import update_lists
 from skyband.engines.topk.kernels.preferences import key_at
-from skyband.engines.topk.kernels.runs import SMA, TSL, compare, drop, place_of, put, recall, tell_slot, touch
-from skyband.engines.topk.kernels.sorted_lists import Lists, search_lists
-from skyband.engines.topk.kernels.window_grid import (
+from skyband.engines.topk.kernels.runs import insert, pop_reported, rank_of, remove_at, report, report_changes, touch
+from skyband.engines.topk.kernels.sorted_lists import SortedLists, search_lists
+from skyband.engines.topk.kernels.window_grid import link, locate, search_grid, unlink
+from skyband.engines.topk.kernels.window_state import (
     BEFORE,
     FREE,
     HEAD,
     LIMIT,
     LIVE,
+    NO_CELL,
     NOWHERE,
     OUTSIDE,
     RECENT,
-    REFILLS,
     SCORED,
+    SEARCHES,
     SIDE,
+    SMA,
     STALE,
     TOUCHED,
-    WIDE,
-    Asking,
-    Desk,
+    TSL,
+    UNLISTED,
+    Growing,
+    Queries,
     Records,
+    Scratch,
     Window,
     above,
     in_box,
-    link,
-    locate,
-    relist,
-    search_grid,
-    unlink,
-    widen,
+    record_above,
 )
-from skyband.kernels.compile import kernel, part
-from skyband.kernels.records import NEVER, make_room, move_run
+from skyband.kernels.compile import close, kernel, part, uncounted
+from skyband.kernels.records import NEVER, make_room, move_run, reserve
 
-# what a row does, or did; IDLE: it can be no answer, but has its id until deleted
+# what a row does; IDLE: its object is not eligible, but has its id until it is deleted
 INSERT, IDLE, DELETE, UNKNOWN, DONE = range(5)
-NO_CELL = -1  # of idle objects, whose attributes are NaN
 
 
-# --- searching again
+class Stream(NamedTuple):
+    """The arrivals of one group in a batch, in order."""
+
+    data: Records
+    stamps: Records
+    now: Records
+    rows: Records
+    kinds: Records  # empty: all are inserted; deletions of unknown ids are marked here
+    ids: Records  # as codes, where objects are deleted by id
+    places: Records  # by code of an id: the place of its object, or -1
+
+
+class Span(NamedTuple):
+    """How far a call goes, and what a step is."""
+
+    begin: int  # the first arrival
+    last: int  # the clock, or the number of the last arrival
+    length: int  # of the window
+    serial: int  # of row 0
+    opened: int  # the first serial of the batch
+    joint: bool  # count windows: an arrival and the expiry that it causes are one step
+    net: bool
+    final: bool  # the batch ends here
+
+
+# --- queries with too few objects, and the end of a step
 
 
 @part
 def refill(
-    asking: Asking,
-    window: Window,
-    desk: Desk,
-    sorted_lists: Lists,
-    objects: Records,
-    groups: Records,
-    tally: Records,
-    ghosts: Records,
-    graves: Records,
-    s: int,
-    algorithm: int,
+    queries: Queries, window: Window, scratch: Scratch, sorted_lists: SortedLists, growing: Growing, s: int
 ) -> Records:
-    """Search the window and form the run anew, with its floor and, for SMA, the dominance counters."""
-    state, best, lanes, facts = window.state, desk.best, asking.lanes, window.facts
-    k, scored = lanes[s]["k"], facts[SCORED]
-    facts[REFILLS] += 1
-    if algorithm == TSL:
-        found = search_lists(asking, window, desk, sorted_lists, s, state[s]["view"])
+    """Search the window and build the run anew, with its floor and, for SMA, the dominance counters."""
+    state, heads, best, counters = window.state, window.heads, scratch.best, window.counters
+    k, scored, records = queries.specs[s]["k"], counters[SCORED], growing.records
+    counters[SEARCHES] += 1
+    if queries.algorithm == TSL:
+        found = search_lists(queries, window, scratch, sorted_lists, s, state[s]["view"])
     else:
-        found = search_grid(asking, window, desk, s, state[s]["view"])
+        found = search_grid(queries, window, scratch, s, state[s]["view"])
     full = found == state[s]["view"]
-    if lanes[s]["view"] < 0:  # the dynamic rule: refills and upkeep are to cost the same
+    if queries.specs[s]["dynamic"]:  # searches and maintenance are to cost the same
         more, most = state[s]["view"] - k, len(best) - k - 1
-        more = more + more // 2 + 1 if facts[SCORED] - scored > state[s]["spent"] else more - max(1, more // 4)
+        more = more + more // 2 + 1 if counters[SCORED] - scored > state[s]["spent"] else more - max(1, more // 4)
         state[s]["view"] = k + min(max(more, 1), most)
     state[s]["spent"] = 0
-    old = groups[s]["head"]
-    end = old + groups[s]["size"]
+    old = heads[s]["head"]
+    end = old + heads[s]["size"]
     for i in range(found):
-        one = best[i]
-        while old < end and above(
-            objects[old]["key"], objects[old]["stamp"], objects[old]["serial"], one["key"], one["stamp"], one["serial"]
-        ):
+        while old < end and record_above(records, old, best, i):
             old += 1
-        if old < end and objects[old]["serial"] == one["serial"]:
-            best[i]["shown"] = objects[old]["shown"]
+        if old < end and records[old]["serial"] == best[i]["serial"]:
+            best[i]["shown"] = records[old]["shown"]
         else:
-            best[i]["shown"] = recall(ghosts, graves, s, one["serial"])
-        if algorithm == SMA:
+            best[i]["shown"] = pop_reported(growing.reported, window.reported_heads, s, best[i]["serial"])
+        if queries.algorithm == SMA:
             for r in range(i):
-                best[i]["dom"] += best[r]["stamp"] >= one["stamp"]
-    groups[s]["size"] = 0
-    if groups[s]["room"] < found + 2:
-        objects = make_room(objects, groups, s, tally, found)
-    groups[s]["head"] = groups[s]["start"] + (groups[s]["room"] - found) // 2
-    move_run(best, 0, objects, groups[s]["head"], found)
-    groups[s]["size"] = found
+                best[i]["dom"] += best[r]["stamp"] >= best[i]["stamp"]
+    heads[s]["size"] = 0
+    if heads[s]["room"] < found + 2:
+        records = make_room(records, heads, s, window.tally, found)
+    heads[s]["head"] = heads[s]["start"] + (heads[s]["room"] - found) // 2
+    move_run(best, 0, records, heads[s]["head"], found)
+    heads[s]["size"] = found
     state[s]["key"] = best[found - 1]["key"] if full else -np.inf
     state[s]["stamp"] = best[found - 1]["stamp"] if full else NOWHERE
     state[s]["serial"] = best[found - 1]["serial"] if full else -1
-    return objects
+    return records
 
 
 @part
-def mend_lists(
-    asking: Asking, window: Window, desk: Desk, lists: Records, objects: Records, groups: Records, s: int
-) -> Records:
-    """Query s in the lists of all cells that may hold an object above its floor, and of a few more."""
-    state = window.state
-    to = state[s]["key"]
-    if asking.lanes[s]["above"]:
-        to = asking.lanes[s]["threshold"]
-    elif to > -np.inf and groups[s]["size"]:
-        gap = objects[groups[s]["head"]]["key"] - to
-        if gap < np.inf:  # scores may be infinite
-            to -= 0.125 * gap
-    boxed = asking.lanes[s]["boxed"]
-    if to > -np.inf or boxed:
-        return relist(asking, window, desk, lists, s, to, max(16, len(window.cells) // 4))
-    if not state[s]["wide"]:
-        lists = relist(asking, window, desk, lists, s, np.inf, len(window.cells))
-        widen(window, s)
-    state[s]["misses"] = 0
-    return lists
-
-
-@part
-def settle(
-    asking: Asking,
+def finish_step(
+    queries: Queries,
     window: Window,
-    desk: Desk,
-    lists: Records,
-    sorted_lists: Lists,
-    objects: Records,
-    groups: Records,
-    tally: Records,
-    ghosts: Records,
-    graves: Records,
-    algorithm: int,
-    out: Records,
+    scratch: Scratch,
+    sorted_lists: SortedLists,
+    growing: Growing,
     step: Records,
-) -> tuple[Records, Records, Records]:
-    """The end of a step: who has lost too many searches again, and all who were touched tell what has changed."""
-    facts, state = window.facts, window.state
-    for t in range(facts[TOUCHED]):
-        s = desk.touched[t]
-        k, size = asking.lanes[s]["k"], groups[s]["size"]
+) -> Growing:
+    """Search for the queries that have fewer than k objects, and report the changes of all that were touched.
+
+    TMA: Figure 9, lines 12 to 22; SMA: Figure 11, lines 17 to 23.
+    """
+    counters, state, specs = window.counters, window.state, queries.specs
+    lists, records, changes = growing.lists, growing.records, growing.changes
+    for t in range(counters[TOUCHED]):
+        s = scratch.touched[t]
+        k, size = specs[s]["k"], window.heads[s]["size"]
         if size < k and (state[s]["key"] > -np.inf or state[s]["stamp"] > NOWHERE):
-            objects = refill(asking, window, desk, sorted_lists, objects, groups, tally, ghosts, graves, s, algorithm)
-        if algorithm != TSL and state[s]["key"] < state[s]["reach"] and not state[s]["wide"]:
-            lists = mend_lists(asking, window, desk, lists, objects, groups, s)
-        out = compare(state, desk.before, objects, groups, s, k, out, tally, step)
-    facts[TOUCHED] = facts[BEFORE] = 0
-    return lists, objects, out
+            now = Growing(lists, records, growing.reported, changes)
+            records = refill(queries, window, scratch, sorted_lists, now, s)
+        if queries.algorithm != TSL and state[s]["key"] < state[s]["reach"] and not state[s]["unlisted"]:
+            lists = update_lists(queries, window, scratch, lists, records, s)
+        changes = reserve(changes, window.tally, state[s]["held"] + min(window.heads[s]["size"], k))
+        report_changes(window, scratch, records, changes, s, k, step)
+    counters[TOUCHED] = counters[BEFORE] = 0
+    return Growing(lists, records, growing.reported, changes)
 
 
-# --- objects come and go
+# --- objects arrive and leave
+
+
+@close
+def next_query(
+    queries: Queries, window: Window, stale: Records, lists: Records, i: int, t: int, arrives: bool
+) -> tuple[int, int, float]:
+    """From place t of its cell's list on, the next query whose floor or threshold object i passes, and its key.
+
+    Returns the place in the list, the query (-1: no more) and the key. TMA: Figure 9, lines 5, 6, 10 and 11; SMA:
+    Figure 11, lines 6, 7, 14 and 15; with sorted lists, and outside the grid, every query is listed.
+    """
+    counters, state, specs, slots, cells = window.counters, window.state, queries.specs, window.slots, window.cells
+    cell, stamp, serial = slots[i]["cell"], slots[i]["stamp"], slots[i]["serial"]
+    outside = cell == len(cells) - 1
+    listed = 0 if outside else cells[cell]["size"]
+    start = 0 if outside else cells[cell]["start"]
+    total = len(specs) if outside else listed + counters[UNLISTED]
+    while t < total:
+        s = t if outside else lists[start + t] if t < listed else window.unlisted[t - listed]
+        key = key_at(queries, s, window.data, i)
+        if specs[s]["above"]:
+            if key > specs[s]["threshold"] and in_box(queries, s, window.data, i):
+                return t, s, key
+        elif (
+            above(key, stamp, serial, state[s]["key"], state[s]["stamp"], state[s]["serial"])
+            or (serial == state[s]["serial"] and not arrives)
+        ) and (not specs[s]["boxed"] or in_box(queries, s, window.data, i)):
+            return t, s, key
+        elif arrives and not outside:  # without effect: after too many of these the lists are made anew
+            state[s]["misses"] += 1
+            most = len(cells) // 2 + 64 if state[s]["unlisted"] else 4 * state[s]["listed"] + 64
+            if state[s]["misses"] >= most:
+                state[s]["misses"] = NOWHERE  # it is marked as stale once
+                stale[counters[STALE]] = s
+                counters[STALE] += 1
+        t += 1
+    counters[SCORED] += total
+    return t, -1, 0.0
 
 
 @part
 def add(
-    asking: Asking,
-    window: Window,
-    desk: Desk,
-    lists: Records,
-    objects: Records,
-    groups: Records,
-    tally: Records,
-    ghosts: Records,
-    graves: Records,
-    ghost_tally: Records,
-    algorithm: int,
-    i: int,
-    out: Records,
-    step: Records,
-) -> tuple[Records, Records, Records]:
-    """Object i comes: it is held against the floor of each query that its cell concerns."""
-    facts, state, lanes, slots = window.facts, window.state, asking.lanes, window.slots
-    cell = slots[i]["cell"]
-    outside = cell == len(window.cells) - 1
-    listed = 0 if outside else window.cells[cell]["size"]
-    start = 0 if outside else window.cells[cell]["start"]
-    total = len(lanes) if outside else listed + facts[WIDE]
-    stamp, serial = slots[i]["stamp"], slots[i]["serial"]
-    for t in range(total):
-        s = t if outside else lists[start + t] if t < listed else window.wide[t - listed]
-        key = key_at(asking.form, asking.turned, asking.points, asking.weights, s, window.data, i)
-        if lanes[s]["above"]:
-            if key > lanes[s]["threshold"] and in_box(asking.lows, asking.highs, s, window.data, i):
-                out = tell_slot(out, tally, step, s, window, i, key, 1)
-        elif above(key, stamp, serial, state[s]["key"], state[s]["stamp"], state[s]["serial"]) and (
-            not lanes[s]["boxed"] or in_box(asking.lows, asking.highs, s, window.data, i)
-        ):
-            touch(window.state, window.facts, desk.touched, desk.before, objects, groups, s, asking.lanes[s]["k"])
-            objects, ghosts = put(
-                slots, state, objects, groups, tally, ghosts, graves, ghost_tally, s, i, key, lanes[s]["k"], algorithm
-            )
-        elif not outside:  # in vain: if that happens too often, the lists are to be made again
-            state[s]["misses"] += 1
-            most = len(window.cells) // 2 + 64 if state[s]["wide"] else 4 * state[s]["listed"] + 64
-            if state[s]["misses"] >= most:
-                state[s]["misses"] = NOWHERE  # once is enough
-                desk.stale[facts[STALE]] = s
-                facts[STALE] += 1
-    facts[SCORED] += total
-    return objects, ghosts, out
+    queries: Queries, window: Window, scratch: Scratch, growing: Growing, i: int, step: Records
+) -> tuple[Records, Records]:
+    """Insert object i into the runs of the queries that it concerns; there is capacity for a change of each."""
+    specs, slots, lists = queries.specs, window.slots, growing.lists
+    records, reported = growing.records, growing.reported
+    t, s = -1, 0
+    while True:
+        t, s, key = next_query(queries, window, scratch.stale, lists, i, t + 1, True)
+        if s < 0:
+            return records, reported
+        if specs[s]["above"]:
+            report(growing.changes, window.tally, step, s, key, slots[i]["stamp"], slots[i]["serial"], 1, True)
+        else:
+            touch(window, scratch, records, s, specs[s]["k"])
+            records, reported = insert(window, records, reported, s, i, key, specs[s]["k"], queries.algorithm)
 
 
-@part
+@uncounted
 def remove(
-    asking: Asking,
+    queries: Queries,
     window: Window,
-    desk: Desk,
+    scratch: Scratch,
     lists: Records,
-    objects: Records,
-    groups: Records,
-    tally: Records,
+    records: Records,
+    changes: Records,
     i: int,
-    untold: int,
-    out: Records,
+    unreported: int,
     step: Records,
-) -> Records:
-    """Object i goes out of the runs that hold it. `untold`: nobody knows of it yet."""
-    facts, state, lanes, slots = window.facts, window.state, asking.lanes, window.slots
-    cell = slots[i]["cell"]
-    outside = cell == len(window.cells) - 1
-    listed = 0 if outside else window.cells[cell]["size"]
-    start = 0 if outside else window.cells[cell]["start"]
-    total = len(lanes) if outside else listed + facts[WIDE]
+) -> None:
+    """Remove object i from the runs that hold it; there is capacity for a change of each query.
+
+    unreported: it came in the net batch that goes on.
+    """
+    specs, slots, heads = queries.specs, window.slots, window.heads
     stamp, serial = slots[i]["stamp"], slots[i]["serial"]
-    for t in range(total):
-        s = t if outside else lists[start + t] if t < listed else window.wide[t - listed]
-        key = key_at(asking.form, asking.turned, asking.points, asking.weights, s, window.data, i)
-        if lanes[s]["above"]:
-            if key > lanes[s]["threshold"] and not untold and in_box(asking.lows, asking.highs, s, window.data, i):
-                out = tell_slot(out, tally, step, s, window, i, key, -1)
-        elif not above(state[s]["key"], state[s]["stamp"], state[s]["serial"], key, stamp, serial):
-            place = place_of(objects, groups, s, key, stamp, serial)
-            if place < groups[s]["size"] and objects[groups[s]["head"] + place]["serial"] == serial:
-                touch(window.state, window.facts, desk.touched, desk.before, objects, groups, s, asking.lanes[s]["k"])
-                drop(objects, groups, s, place)
-    facts[SCORED] += total
-    return out
+    t, s = -1, 0
+    while True:
+        t, s, key = next_query(queries, window, scratch.stale, lists, i, t + 1, False)
+        if s < 0:
+            return
+        if specs[s]["above"]:
+            if not unreported:
+                report(changes, window.tally, step, s, key, stamp, serial, -1, False)
+            continue
+        rank = rank_of(records, heads, s, key, stamp, serial)
+        if rank < heads[s]["size"] and records[heads[s]["head"] + rank]["serial"] == serial:
+            touch(window, scratch, records, s, specs[s]["k"])
+            remove_at(records, heads, s, rank)
 
 
-@part
-def concerns(slots: Records, cells: Records, facts: Records, i: int) -> bool:
-    """Does any query look at the cell of object i?"""
+@uncounted
+def is_listed(slots: Records, cells: Records, counters: Records, i: int) -> bool:
+    """Whether any query must be compared with object i."""
     cell = slots[i]["cell"]
     if cell == NO_CELL:
         return False
-    return bool(facts[WIDE] > 0 or cells[cell]["size"] > 0 or cell == len(cells) - 1)
+    return bool(counters[UNLISTED] > 0 or cells[cell]["size"] > 0 or cell == len(cells) - 1)
 
 
-@part
-def vacate(slots: Records, cells: Records, facts: Records, i: int, listed: bool) -> None:
-    """Object i is gone from its cell; its place is free, in lists of TSL at the next merge."""
+@uncounted
+def release(slots: Records, cells: Records, counters: Records, i: int, in_lists: bool) -> None:
+    """Remove object i from its cell and free its place; in sorted lists the next merge does."""
     idle = slots[i]["cell"] == NO_CELL
-    if not listed and not idle:
-        facts[OUTSIDE] -= slots[i]["cell"] == len(cells) - 1
+    if not in_lists and not idle:
+        counters[OUTSIDE] -= slots[i]["cell"] == len(cells) - 1
         unlink(slots, cells, i)
-    if not listed or idle:
-        slots[i]["next"] = facts[FREE]
-        facts[FREE] = i
+    if not in_lists or idle:
+        slots[i]["next"] = counters[FREE]
+        counters[FREE] = i
     slots[i]["serial"] = -1
-    facts[LIVE] -= 1
+    counters[LIVE] -= 1
 
 
-@part
-def enter(
-    facts: Records,
-    slots: Records,
-    data: Records,
-    order: Records,
-    stream: Records,
-    row: int,
-    stamp: int,
-    serial: int,
-    aged: bool,
-    idle: bool,
-) -> int:
-    """Give an object its place, and its place by age: late ones are put among their like."""
-    i = int(facts[FREE])
-    facts[FREE] = slots[i]["next"]
-    for j in range(data.shape[1]):
-        data[i, j] = np.nan if idle else stream[row, j]
+@uncounted
+def occupy(window: Window, stream: Stream, a: int, serial: int, aged: bool, idle: bool) -> int:
+    """Give arrival a a free place, and its place by age: late ones before newer ones."""
+    counters, slots, order = window.counters, window.slots, window.order
+    i, stamp = int(counters[FREE]), stream.stamps[a]
+    counters[FREE] = slots[i]["next"]
+    for j in range(window.data.shape[1]):
+        window.data[i, j] = np.nan if idle else stream.data[a, j]
     slots[i]["cell"] = NO_CELL
     slots[i]["stamp"] = stamp
     slots[i]["serial"] = serial
     if aged:
-        at = facts[HEAD] + facts[LIVE]
-        while at > facts[HEAD] and slots[order[(at - 1) % len(order)]]["stamp"] > stamp:
+        at = counters[HEAD] + counters[LIVE]
+        while at > counters[HEAD] and slots[order[(at - 1) % len(order)]]["stamp"] > stamp:
             order[at % len(order)] = order[(at - 1) % len(order)]
             at -= 1
         order[at % len(order)] = i
-    facts[LIVE] += 1
+    counters[LIVE] += 1
     return i
 
 
-@kernel
-def take_window(
-    asking: Asking,
-    window: Window,
-    desk: Desk,
-    lists: Records,
-    sorted_lists: Lists,
-    objects: Records,
-    groups: Records,
-    tally: Records,
-    ghosts: Records,
-    graves: Records,
-    ghost_tally: Records,
-    algorithm: int,
-    stream: Records,
-    stamps: Records,
-    now: Records,
-    rows: Records,
-    kinds: Records,  # empty: all are inserted; deletions of ids that nobody has are marked
-    names: Records,  # ids as codes, where objects are deleted by them
-    holders: Records,  # by code: the object's place, or -1
-    begin: int,
-    last: int,  # the clock, or the number of the last arrival
-    length: int,
-    serial: int,  # of row 0
-    opened: int,  # the first serial of the batch
-    joint: bool,  # count windows: the oldest goes with the arrival
-    net: bool,
-    final: bool,  # the batch ends here
-    out: Records,
-) -> tuple[int, Records, Records, Records, Records]:
-    """Take arrivals from `begin` on, as far as there is room; returns how far, and what may have moved.
+@uncounted
+def put_into_cell(window: Window, i: int) -> None:
+    """Find the cell of object i and append it there."""
+    cells, counters = window.cells, window.counters
+    cell = locate(window.edges, counters[SIDE], len(cells) - 1, window.data, i)
+    link(window.slots, cells, cell, i)
+    counters[OUTSIDE] += cell == len(cells) - 1
 
-    A step is an arrival (in count windows with the one that goes), all that leave at one instant, or the batch's end.
+
+@kernel
+def take_arrivals(
+    queries: Queries,
+    window: Window,
+    scratch: Scratch,
+    sorted_lists: SortedLists,
+    growing: Growing,
+    stream: Stream,
+    span: Span,
+) -> tuple[int, Growing]:
+    """Take arrivals from `span.begin` on, while capacity lasts; returns the first one that was not taken.
+
+    A step is an arrival (in count windows with the expiry that it causes), all that expire at one instant, or the
+    batch's end.
     """
-    facts, slots, order, data, cells = window.facts, window.slots, window.order, window.data, window.cells
-    step, listed = np.zeros(1, out.dtype), algorithm == TSL
-    i, ended = begin, False
+    counters, slots, order, cells = window.counters, window.slots, window.order, window.cells
+    kinds, ids, places, length = stream.kinds, stream.ids, stream.places, span.length
+    step, in_lists = np.zeros(1, growing.changes.dtype), queries.algorithm == TSL
+    lists, records, reported, changes = growing.lists, growing.records, growing.reported, growing.changes
+    a, ended = span.begin, False
     while not ended:
-        arrives = i < len(stamps)
+        arrives = a < len(stream.stamps)
         if arrives and (
-            facts[FREE] < 0
-            or (listed and facts[RECENT] == len(sorted_lists.recent))
-            or (not listed and facts[OUTSIDE] > facts[LIMIT])
+            counters[FREE] < 0
+            or (in_lists and counters[RECENT] == len(sorted_lists.recent))
+            or (not in_lists and counters[OUTSIDE] > counters[LIMIT])
         ):
             break
-        until = now[i] if arrives else last
+        until = stream.now[a] if arrives else span.last
         due = NEVER
-        if length < NEVER and facts[LIVE]:
-            due = slots[order[facts[HEAD]]]["stamp"] + length
-        alone = due < until or (due == until and not (joint and arrives))
+        if length < NEVER and counters[LIVE]:
+            due = slots[order[counters[HEAD]]]["stamp"] + length
+        alone = due < until or (due == until and not (span.joint and arrives))
         ended = not arrives and not alone
         arrives = arrives and not alone
-        kind = kinds[i] if arrives and len(kinds) else INSERT
-        step[0]["row"] = rows[i] if arrives else -1
+        kind = kinds[a] if arrives and len(kinds) else INSERT
+        step[0]["row"] = stream.rows[a] if arrives else -1
         step[0]["instant"] = due if alone else until
         while not ended:
-            if facts[LIVE] and length < NEVER and slots[order[facts[HEAD]]]["stamp"] + length == step[0]["instant"]:
-                old = order[facts[HEAD]]
-                facts[HEAD] = (facts[HEAD] + 1) % len(order)
-            elif arrives and len(names) and holders[names[i]] >= 0:
-                old = holders[names[i]]
-                holders[names[i]] = -1
+            oldest = order[counters[HEAD]] if counters[LIVE] and length < NEVER else -1
+            if oldest >= 0 and slots[oldest]["stamp"] + length == step[0]["instant"]:
+                old = oldest
+                counters[HEAD] = (counters[HEAD] + 1) % len(order)
+            elif arrives and len(ids) and places[ids[a]] >= 0:
+                old = places[ids[a]]
+                places[ids[a]] = -1
                 kind = DONE if kind == DELETE else kind
             else:
                 break
-            if concerns(slots, cells, facts, old):
-                untold = net and slots[old]["serial"] >= opened
-                out = remove(asking, window, desk, lists, objects, groups, tally, old, untold, out, step)
-            vacate(slots, cells, facts, old, listed)
+            if is_listed(slots, cells, counters, old):
+                unreported = span.net and slots[old]["serial"] >= span.opened
+                changes = reserve(changes, window.tally, len(queries.specs))
+                remove(queries, window, scratch, lists, records, changes, old, unreported, step)
+            release(slots, cells, counters, old, in_lists)
         if arrives and kind == DELETE:
-            kinds[i] = UNKNOWN
+            kinds[a] = UNKNOWN
         elif arrives and kind != DONE:
-            aged, idle = length < NEVER, kind == IDLE
-            new = enter(facts, slots, data, order, stream, i, stamps[i], serial + rows[i], aged, idle)
-            if len(names):
-                holders[names[i]] = new
-            if idle:
-                pass
-            elif listed:
-                slots[new]["cell"] = 0
-                sorted_lists.recent[facts[RECENT]] = new
-                facts[RECENT] += 1
-            else:
-                cell = locate(window.edges, facts[SIDE], len(cells) - 1, data, new)
-                link(slots, cells, cell, new)
-                facts[OUTSIDE] += cell == len(cells) - 1
-            if concerns(slots, cells, facts, new):
-                objects, ghosts, out = add(
-                    asking, window, desk, lists, objects, groups, tally, ghosts, graves, ghost_tally,
-                    algorithm, new, out, step,
-                )  # fmt: skip
-        if facts[TOUCHED] and (final and ended if net else True):
-            lists, objects, out = settle(
-                asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves,
-                algorithm, out, step,
-            )  # fmt: skip
-        for t in range(facts[STALE]):
-            lists = mend_lists(asking, window, desk, lists, objects, groups, desk.stale[t])
-        facts[STALE] = 0
-        i += arrives
-    return i, lists, objects, ghosts, out
+            new = occupy(window, stream, a, span.serial + stream.rows[a], length < NEVER, kind == IDLE)
+            if len(ids):
+                places[ids[a]] = new
+            if kind != IDLE:
+                if in_lists:
+                    slots[new]["cell"] = 0
+                    sorted_lists.recent[counters[RECENT]] = new
+                    counters[RECENT] += 1
+                else:
+                    put_into_cell(window, new)
+                if is_listed(slots, cells, counters, new):
+                    changes = reserve(changes, window.tally, len(queries.specs))
+                    growing = Growing(lists, records, reported, changes)
+                    records, reported = add(queries, window, scratch, growing, new, step)
+        if counters[TOUCHED] and (span.final and ended if span.net else True):
+            growing = Growing(lists, records, reported, changes)
+            lists, records, reported, changes = finish_step(queries, window, scratch, sorted_lists, growing, step)
+        for t in range(counters[STALE]):
+            lists = update_lists(queries, window, scratch, lists, records, scratch.stale[t])
+        counters[STALE] = 0
+        a += arrives
+    return a, Growing(lists, records, reported, changes)
 
 
 @kernel
-def lay_objects(
-    asking: Asking, window: Window, desk: Desk, lists: Records, objects: Records, groups: Records
-) -> Records:
-    """Put all objects into the cells of a new grid, and all queries into its lists; places have a serial if taken."""
-    facts, slots = window.facts, window.slots
-    facts[OUTSIDE] = facts[WIDE] = facts[STALE] = 0
+def fill_grid(queries: Queries, window: Window, scratch: Scratch, growing: Growing) -> Growing:
+    """Put all objects into the cells of a new grid, and all queries into its lists."""
+    counters, slots, state, lists = window.counters, window.slots, window.state, growing.lists
+    counters[OUTSIDE] = counters[UNLISTED] = counters[STALE] = 0
     for i in range(len(slots)):
         if slots[i]["serial"] >= 0 and np.isnan(window.data[i, 0]):
             slots[i]["cell"] = NO_CELL
         elif slots[i]["serial"] >= 0:
-            cell = locate(window.edges, facts[SIDE], len(window.cells) - 1, window.data, i)
-            link(slots, window.cells, cell, i)
-            facts[OUTSIDE] += cell == len(window.cells) - 1
-    for s in range(len(asking.lanes)):
-        window.state[s]["reach"] = np.inf
-        window.state[s]["listed"] = window.state[s]["misses"] = window.state[s]["wide"] = 0
-        lists = mend_lists(asking, window, desk, lists, objects, groups, s)
-    return lists
+            put_into_cell(window, i)
+    for s in range(len(queries.specs)):
+        state[s]["reach"] = np.inf
+        state[s]["listed"] = state[s]["misses"] = state[s]["unlisted"] = 0
+        lists = update_lists(queries, window, scratch, lists, growing.records, s)
+    return Growing(lists, growing.records, growing.reported, growing.changes)
 
 
 @kernel
-def search_window(
-    asking: Asking,
+def start_query(
+    queries: Queries,
     window: Window,
-    desk: Desk,
-    lists: Records,
-    sorted_lists: Lists,
-    objects: Records,
-    groups: Records,
-    tally: Records,
-    ghosts: Records,
-    graves: Records,
-    algorithm: int,
+    scratch: Scratch,
+    sorted_lists: SortedLists,
+    growing: Growing,
     s: int,
-    out: Records,
     step: Records,
-) -> tuple[Records, Records, Records]:
-    """A new query's answer at once, from the window; one with a threshold only joins the lists."""
-    if asking.lanes[s]["above"]:
-        if algorithm != TSL:
-            lists = mend_lists(asking, window, desk, lists, objects, groups, s)
-        return lists, objects, out
-    touch(window.state, window.facts, desk.touched, desk.before, objects, groups, s, asking.lanes[s]["k"])
-    window.state[s]["key"], window.state[s]["stamp"] = np.inf, 0  # a floor that nobody is above
-    return settle(
-        asking, window, desk, lists, sorted_lists, objects, groups, tally, ghosts, graves,
-        algorithm, out, step,
-    )  # fmt: skip
+) -> Growing:
+    """The first answer of a new query, by a search; a query with a threshold is only listed."""
+    if queries.specs[s]["above"]:
+        if queries.algorithm == TSL:
+            return growing
+        lists = update_lists(queries, window, scratch, growing.lists, growing.records, s)
+        return Growing(lists, growing.records, growing.reported, growing.changes)
+    touch(window, scratch, growing.records, s, queries.specs[s]["k"])
+    window.state[s]["key"], window.state[s]["stamp"] = np.inf, 0  # a floor that no object is above
+    return finish_step(queries, window, scratch, sorted_lists, growing, step)

@@ -1,25 +1,21 @@
-"""What one object is worth to one query, and what the best object of a box could be worth (mouratidis2006, section 3).
+"""Keys of single objects, and the best key that an object of a box could have (mouratidis2006, section 3).
 
-Objects are rows of attributes here, since engines of a grid look at one at a time. Terms are taken in the order given,
-so a key is the same bits as in `skyband.scoring`. A bound goes through the same operations at the ends of intervals:
-each of them is monotone in float64, so no key of a box is above its bound.
+Objects are rows of attributes here, since these engines look at one object at a time. Terms are taken in the order
+given, so a key has the same bits as in `skyband.query.scoring`. A bound goes through the same operations at the ends
+of intervals: each of them is monotone in float64, so no key of a box is above its bound. O(d) each.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
-
-from skyband.kernels.compile import inlined, part
+from skyband.engines.topk.kernels.window_state import Queries, Records
+from skyband.kernels.compile import inlined, uncounted
 from skyband.query.scoring.forms import CHEBYSHEV, EUCLIDEAN, LINEAR, PRODUCT, QUADRATIC
-
-Records = NDArray[Any]
 
 
 @inlined
-def key_at(form: int, turned: bool, points: Records, weights: Records, s: int, data: Records, i: int) -> float:
-    """The key of object i for scoring s: larger is better."""
+def key_at(queries: Queries, s: int, data: Records, i: int) -> float:
+    """The key of object i for query s: larger is better."""
+    form, points, weights = queries.form, queries.points, queries.weights
     key = 0.0
     for j in range(points.shape[1]):
         x, at = data[i, j], points[s, j]
@@ -40,10 +36,10 @@ def key_at(form: int, turned: bool, points: Records, weights: Records, s: int, d
             key = max(key, x)
         else:
             key = key + x
-    return -key if turned else key
+    return -key if queries.turned else key
 
 
-@part
+@uncounted
 def best_term(form: int, turned: bool, at: float, weight: float, low: float, high: float, signed: bool) -> float:
     """The term of one attribute between low and high that makes the key largest.
 
@@ -67,7 +63,7 @@ def best_term(form: int, turned: bool, at: float, weight: float, low: float, hig
 
 @inlined
 def join_terms(form: int, total: float, term: float) -> float:
-    """As terms are joined in a key."""
+    """Join terms as a key does."""
     if form == PRODUCT:
         return total * term
     return max(total, term) if form == CHEBYSHEV else total + term

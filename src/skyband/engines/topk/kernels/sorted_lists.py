@@ -1,7 +1,8 @@
 """Sorted lists and the threshold algorithm: the search of TSL (mouratidis2006, section 3.2).
 
-Each attribute has a list of all objects, sorted. Objects are merged into the lists in groups: the recent ones wait and
-are looked at one by one, and who has gone is passed over until the next merge.
+Each attribute has a list of all objects, sorted. Arrivals are merged into the lists in batches: recent ones are scored
+one by one in a search, and objects that are gone are skipped until the next merge. A merge costs O(d·n), a search reads
+the d lists until the threshold is below the worst result.
 """
 
 from __future__ import annotations
@@ -11,24 +12,24 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.engines.topk.kernels.preferences import best_term, join_terms, key_at
-from skyband.engines.topk.kernels.window_grid import (
+from skyband.engines.topk.kernels.window_grid import insert_best
+from skyband.engines.topk.kernels.window_state import (
     FREE,
     RECENT,
     SCORED,
     SORTED,
-    Asking,
-    Desk,
+    Queries,
     Records,
+    Scratch,
     Window,
     above,
     in_box,
-    insert,
 )
-from skyband.kernels.compile import kernel, part
+from skyband.kernels.compile import kernel, part, uncounted
 from skyband.query.scoring.forms import EUCLIDEAN, PRODUCT, QUADRATIC
 
 
-class Lists(NamedTuple):
+class SortedLists(NamedTuple):
     """The objects by attribute, rising; the recent ones; and marks of those that a search has seen."""
 
     sorted: Records
@@ -37,17 +38,17 @@ class Lists(NamedTuple):
 
 
 @kernel
-def merge_lists(window: Window, lists: Lists) -> None:
-    """The recent objects join the lists, those who have gone leave them, and their places are free."""
-    slots, data, facts = window.slots, window.data, window.facts
-    recent, alive = facts[RECENT], 0
+def merge_lists(window: Window, lists: SortedLists) -> None:
+    """Merge the recent objects into the lists; remove those that are gone, and free their places."""
+    slots, data, counters = window.slots, window.data, window.counters
+    recent, alive = counters[RECENT], 0
     for i in range(recent):
         if slots[lists.recent[i]]["serial"] >= 0:
             lists.recent[alive] = lists.recent[i]
             alive += 1
         else:
             free(window, lists.recent[i])
-    size = facts[SORTED]
+    size = counters[SORTED]
     for j in range(data.shape[1]):
         values = np.empty(alive)
         for i in range(alive):
@@ -69,21 +70,21 @@ def merge_lists(window: Window, lists: Lists) -> None:
                 r -= 1
             lists.sorted[j, to] = lists.recent[order[a]]
             to -= 1
-        facts[SORTED] = kept + alive
-    facts[RECENT] = 0
+        counters[SORTED] = kept + alive
+    counters[RECENT] = 0
 
 
-@part
+@uncounted
 def free(window: Window, i: int) -> None:
-    """A place for a new object."""
-    window.slots[i]["next"] = window.facts[FREE]
-    window.facts[FREE] = i
+    """Free the place of an object."""
+    window.slots[i]["next"] = window.counters[FREE]
+    window.counters[FREE] = i
 
 
-@part
-def first_above(window: Window, lists: Lists, j: int, x: float, strictly: bool) -> int:
+@uncounted
+def lower_bound(window: Window, lists: SortedLists, j: int, x: float, strictly: bool) -> int:
     """The place of the first object whose attribute j is at least x (strictly: above x)."""
-    low, high = 0, window.facts[SORTED]
+    low, high = 0, window.counters[SORTED]
     while low < high:
         middle = (low + high) // 2
         value = window.data[lists.sorted[j, middle], j]
@@ -94,39 +95,40 @@ def first_above(window: Window, lists: Lists, j: int, x: float, strictly: bool) 
     return low
 
 
-@part
-def offer(asking: Asking, slots: Records, data: Records, best: Records, size: int, room: int, s: int, i: int) -> int:
-    """Object i for the best so far."""
-    key = key_at(asking.form, asking.turned, asking.points, asking.weights, s, data, i)
+@uncounted
+def consider(queries: Queries, window: Window, best: Records, size: int, wanted: int, s: int, i: int) -> int:
+    """Insert object i if it is among the best so far; returns how many there are."""
+    slots, data = window.slots, window.data
+    key = key_at(queries, s, data, i)
     stamp, serial, last = slots[i]["stamp"], slots[i]["serial"], best[max(size - 1, 0)]
-    if size == room and not above(key, stamp, serial, last["key"], last["stamp"], last["serial"]):
+    if size == wanted and not above(key, stamp, serial, last["key"], last["stamp"], last["serial"]):
         return size
-    if asking.lanes[s]["boxed"] and not in_box(asking.lows, asking.highs, s, data, i):
+    if queries.specs[s]["boxed"] and not in_box(queries, s, data, i):
         return size
-    return insert(best, size, room, key, stamp, serial, i)
+    return insert_best(best, size, wanted, key, stamp, serial, i)
 
 
 @part
-def search_lists(asking: Asking, window: Window, desk: Desk, lists: Lists, s: int, room: int) -> int:
-    """The best `room` objects of the window by the threshold algorithm; returns how many there are.
+def search_lists(queries: Queries, window: Window, scratch: Scratch, lists: SortedLists, s: int, wanted: int) -> int:
+    """Find the best `wanted` objects of the window by the threshold algorithm; returns how many there are.
 
     A list is read from its ends inward or, for a term with a peak, from the peak outward, better side first.
     """
-    form, turned, data, slots = asking.form, asking.turned, window.data, window.slots
-    d, best, facts = data.shape[1], desk.best, window.facts
+    form, turned, data, slots = queries.form, queries.turned, window.data, window.slots
+    d, best, counters = data.shape[1], scratch.best, window.counters
     found = 0
-    for r in range(facts[RECENT]):
+    for r in range(counters[RECENT]):
         i = lists.recent[r]
         if slots[i]["serial"] >= 0:
-            found = offer(asking, slots, data, best, found, room, s, i)
-            facts[SCORED] += 1
+            found = consider(queries, window, best, found, wanted, s, i)
+            counters[SCORED] += 1
     left, right, ends = np.empty(d, np.int64), np.empty(d, np.int64), np.empty((2, d), np.int64)
     inward = np.empty(d, np.bool_)
     signed = False
     for j in range(d):
-        at = asking.points[s, j]
-        ends[0, j] = first_above(window, lists, j, asking.lows[s, j], False)
-        ends[1, j] = first_above(window, lists, j, asking.highs[s, j], True) - 1
+        at = queries.points[s, j]
+        ends[0, j] = lower_bound(window, lists, j, queries.lows[s, j], False)
+        ends[1, j] = lower_bound(window, lists, j, queries.highs[s, j], True) - 1
         if ends[0, j] > ends[1, j]:
             return found
         signed |= form == PRODUCT and at + data[lists.sorted[j, ends[0, j]], j] < 0
@@ -137,7 +139,7 @@ def search_lists(asking: Asking, window: Window, desk: Desk, lists: Lists, s: in
             inward[j] = not (EUCLIDEAN <= form < PRODUCT and turned)
         left[j], right[j] = ends[0, j], ends[1, j]
         if not inward[j]:
-            right[j] = first_above(window, lists, j, peak, False)
+            right[j] = lower_bound(window, lists, j, peak, False)
             right[j] = min(max(right[j], ends[0, j]), ends[1, j] + 1)
             left[j] = right[j] - 1
     marks = lists.marks
@@ -150,7 +152,7 @@ def search_lists(asking: Asking, window: Window, desk: Desk, lists: Lists, s: in
             a, b = left[j], right[j]
             if inward[j]:
                 if a > b:
-                    return found  # all of the list has been seen
+                    return found  # all of the list was seen
                 with_left, with_right = True, True
             else:
                 with_left, with_right = a >= ends[0, j], b <= ends[1, j]
@@ -159,10 +161,10 @@ def search_lists(asking: Asking, window: Window, desk: Desk, lists: Lists, s: in
             one = other = 0.0
             if with_left:
                 x = data[lists.sorted[j, a], j]
-                one = best_term(form, turned, asking.points[s, j], asking.weights[s, j], x, x, signed)
+                one = best_term(form, turned, queries.points[s, j], queries.weights[s, j], x, x, signed)
             if with_right:
                 x = data[lists.sorted[j, b], j]
-                other = best_term(form, turned, asking.points[s, j], asking.weights[s, j], x, x, signed)
+                other = best_term(form, turned, queries.points[s, j], queries.weights[s, j], x, x, signed)
             take_left = with_left and (not with_right or (one <= other if smaller else one >= other))
             term = one if take_left else other
             i = lists.sorted[j, a if take_left else b]
@@ -172,10 +174,10 @@ def search_lists(asking: Asking, window: Window, desk: Desk, lists: Lists, s: in
                 right[j] += -1 if inward[j] else 1
             if slots[i]["serial"] >= 0 and marks[i] != epoch:
                 marks[i] = epoch
-                found = offer(asking, slots, data, best, found, room, s, i)
-                facts[SCORED] += 1
+                found = consider(queries, window, best, found, wanted, s, i)
+                counters[SCORED] += 1
             limit = term if j == 0 else join_terms(form, limit, term)
         if smaller:
             limit = -limit
-        if found == room and best[found - 1]["key"] > limit:
+        if found == wanted and best[found - 1]["key"] > limit:
             return found

@@ -1,120 +1,36 @@
-"""The grid over the valid objects of a window, with influence lists (mouratidis2006, sections 4.1 and 4.2).
+"""The grid over the valid objects of a window, and its search (mouratidis2006, sections 4.1 and 4.2, Figure 6).
 
-A cell holds a list of its objects and a list of the queries whose influence region meets it. Cells are equal slabs of
-the range that was seen when the grid was laid; what lies outside of it is in one more cell, which concerns every
-query. Instead of the paper's corner, a query puts the slabs of each axis in order of the best term they allow: then
-any scoring whose terms are separate (sums, products, distances) falls along every axis, whatever its signs, and cells
-come in descending order of maxscore from a heap, each reached from one neighbour only.
+A cell holds a list of its objects. Cells are equal slabs of the range that was seen when the grid was built; objects
+outside that range are in one more cell, which concerns every query. Instead of the paper's corner, a query sorts the
+slabs of each axis by the best term they allow: then any scoring whose terms are separate (sums, products, distances)
+falls along every axis, whatever its signs, and cells come in descending order of maxscore from a heap, each reached
+from one neighbour only. A search costs O(log) per visited cell, and O(d) per object in it.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from skyband.engines.topk.kernels.preferences import best_term, join_terms, key_at
-from skyband.kernels.compile import inlined, part
+from skyband.engines.topk.kernels.window_state import (
+    SCORED,
+    SIDE,
+    VISITED,
+    Queries,
+    Records,
+    Scratch,
+    Window,
+    above,
+    in_box,
+)
+from skyband.kernels.compile import uncounted
 from skyband.kernels.records import move_run
 from skyband.query.scoring.forms import PRODUCT
 
-Records = NDArray[Any]
 
-SLOT = np.dtype(
-    [
-        ("stamp", "i8"),  # number in the group, or time
-        ("serial", "i8"),  # which arrival of the stream; -1: a free place
-        ("next", "i4"),  # in its cell, or of the free places
-        ("cell", "i4"),
-    ],
-    align=True,
-)
-CELL = np.dtype(
-    [
-        ("head", "i4"),  # its objects, oldest first
-        ("tail", "i4"),
-        ("start", "i4"),  # its place in the influence lists
-        ("room", "i4"),
-        ("size", "i4"),
-    ],
-    align=True,
-)
-LANE = np.dtype(
-    [
-        ("k", "i8"),
-        ("view", "i8"),  # so many are looked for: k, or TSL's k_max
-        ("above", "i8"),  # 1: all above the threshold
-        ("threshold", "f8"),
-        ("boxed", "i8"),  # 1: only objects of a box count
-    ],
-    align=True,
-)
-STATE = np.dtype(
-    [
-        ("key", "f8"),  # the floor: whoever ranks above it is in the run
-        ("stamp", "i8"),
-        ("serial", "i8"),
-        ("reach", "f8"),  # the query is in the lists of all cells with at least this maxscore, and of no others
-        ("listed", "i8"),  # how many cells that are
-        ("misses", "i8"),  # objects looked at in vain since its lists were made
-        ("wide", "i8"),  # 1 + its place among the queries that look at every object; 0: it has lists
-        ("open", "i8"),  # where its answer at the beginning of the step is; -1: nothing has happened to it
-        ("held", "i8"),  # how many that were
-        ("view", "i8"),  # TSL's k_max by the dynamic rule
-        ("spent", "i8"),  # work on its view since it was filled
-    ],
-    align=True,
-)
-GHOST = np.dtype([("serial", "i8"), ("was", "i8")])  # an object that was told, and its place
-LIVE, HEAD, FREE, OUTSIDE, LIMIT, SIDE, USED, WIDE, TOUCHED, STALE, BEFORE, RECENT, SORTED = range(13)
-VISITED, SCORED, REFILLS = 13, 14, 15  # work that is counted
-FACTS = 16
-NOWHERE = -(2**62)
-
-
-class Asking(NamedTuple):
-    """What is asked, of every group alike."""
-
-    form: int
-    turned: bool
-    lanes: Records
-    points: Records
-    weights: Records
-    lows: Records  # boxes
-    highs: Records
-
-
-class Window(NamedTuple):
-    """The valid objects of one group, and what its queries know."""
-
-    slots: Records
-    data: Records
-    order: Records  # places by age: a ring
-    cells: Records
-    edges: Records  # of slabs, by axis; then the scale
-    state: Records
-    wide: Records
-    facts: Records
-
-
-class Desk(NamedTuple):
-    """Places to work in; nothing on it lasts longer than a step, but for answers that a net batch began with."""
-
-    bounds: Records  # a heap of cells, by maxscore
-    codes: Records
-    slabs: Records  # of each axis, best first
-    terms: Records
-    many: Records
-    best: Records
-    touched: Records
-    stale: Records
-    before: Records
-
-
-@part
+@uncounted
 def locate(edges: Records, side: int, outside: int, data: Records, i: int) -> int:
-    """The cell of an object; the last one is outside."""
+    """The cell of an object, or `outside`."""
     cell = 0
     for j in range(data.shape[1]):
         x = data[i, j]
@@ -129,9 +45,9 @@ def locate(edges: Records, side: int, outside: int, data: Records, i: int) -> in
     return cell
 
 
-@part
+@uncounted
 def link(slots: Records, cells: Records, cell: int, i: int) -> None:
-    """Put an object at the end of its cell's list."""
+    """Append an object to its cell's list."""
     slots[i]["cell"] = cell
     slots[i]["next"] = -1
     if cells[cell]["head"] < 0:
@@ -141,9 +57,9 @@ def link(slots: Records, cells: Records, cell: int, i: int) -> None:
     cells[cell]["tail"] = i
 
 
-@part
+@uncounted
 def unlink(slots: Records, cells: Records, i: int) -> None:
-    """Take an object out of its cell's list; the oldest is the first."""
+    """Remove an object from its cell's list; the oldest is the first."""
     cell = slots[i]["cell"]
     before = -1
     at = cells[cell]["head"]
@@ -157,93 +73,19 @@ def unlink(slots: Records, cells: Records, i: int) -> None:
         cells[cell]["tail"] = before
 
 
-# --- influence lists
-
-
-@part
-def enlist(window: Window, lists: Records, cell: int, s: int) -> Records:
-    """Query s looks at the objects of this cell."""
-    cells, facts = window.cells, window.facts
-    size, room = cells[cell]["size"], cells[cell]["room"]
-    if size == room:
-        room = max(4, 2 * room)
-        if facts[USED] + room > len(lists):
-            lists = _packed(window, lists, room)
-        start = facts[USED]
-        for i in range(size):
-            lists[start + i] = lists[cells[cell]["start"] + i]
-        cells[cell]["start"] = start
-        cells[cell]["room"] = room
-        facts[USED] += room
-    lists[cells[cell]["start"] + size] = s
-    cells[cell]["size"] = size + 1
-    return lists
-
-
-@part
-def _packed(window: Window, lists: Records, room: int) -> Records:
-    """Larger lists, without the places that moved ones have left."""
-    cells, total = window.cells, room
-    for c in range(len(cells)):
-        total += cells[c]["room"]
-    larger = np.empty(total + total // 2, lists.dtype)
-    used = 0
-    for c in range(len(cells)):
-        for i in range(cells[c]["size"]):
-            larger[used + i] = lists[cells[c]["start"] + i]
-        cells[c]["start"] = used
-        used += cells[c]["room"]
-    window.facts[USED] = used
-    return larger
-
-
-@part
-def delist(window: Window, lists: Records, cell: int, s: int) -> None:
-    cells = window.cells
-    last = cells[cell]["start"] + cells[cell]["size"] - 1
-    i = last
-    while lists[i] != s:
-        i -= 1
-    lists[i] = lists[last]
-    cells[cell]["size"] -= 1
-
-
-@part
-def widen(window: Window, s: int) -> None:
-    """Query s looks at every object."""
-    state, facts = window.state, window.facts
-    window.wide[facts[WIDE]] = s
-    facts[WIDE] += 1
-    state[s]["wide"] = facts[WIDE]
-    state[s]["reach"] = np.inf
-    state[s]["listed"] = 0
-    state[s]["misses"] = 0
-
-
-@part
-def narrow(window: Window, s: int) -> None:
-    """It has lists again."""
-    state, facts, place = window.state, window.facts, window.state[s]["wide"] - 1
-    last = window.wide[facts[WIDE] - 1]
-    window.wide[place] = last
-    state[last]["wide"] = place + 1
-    state[s]["wide"] = 0
-    facts[WIDE] -= 1
-
-
 # --- cells in order of maxscore
 
 
-@part
-def lay_slabs(asking: Asking, window: Window, desk: Desk, s: int) -> bool:
-    """The slabs of each axis that meet the query's box, best first, with the best terms; False: none do."""
-    form, turned, edges, side = asking.form, asking.turned, window.edges, window.facts[SIDE]
-    d = asking.points.shape[1]
+@uncounted
+def sort_slabs(queries: Queries, window: Window, scratch: Scratch, s: int) -> bool:
+    """Sort the slabs of each axis that meet the query's box, best first, with their best terms; False: none do."""
+    form, turned, edges, side = queries.form, queries.turned, window.edges, window.counters[SIDE]
+    d = queries.points.shape[1]
     signed = False
     for j in range(d):
-        signed |= form == PRODUCT and asking.points[s, j] + edges[j, 0] < 0
+        signed |= form == PRODUCT and queries.points[s, j] + edges[j, 0] < 0
     for j in range(d):
-        low, high = asking.lows[s, j], asking.highs[s, j]
+        low, high = queries.lows[s, j], queries.highs[s, j]
         first, last = 0, side - 1
         while first < side and edges[j, first + 1] < low:
             first += 1
@@ -251,27 +93,18 @@ def lay_slabs(asking: Asking, window: Window, desk: Desk, s: int) -> bool:
             last -= 1
         if side == 0 or first > last:
             return False
-        terms, slabs = desk.terms[j], desk.slabs[j]
+        terms, slabs = scratch.terms[j], scratch.slabs[j]
         smaller = turned and not signed  # the better term is the smaller one
         best = first
         for c in range(first, last + 1):
-            terms[c] = best_term(
-                form,
-                turned,
-                asking.points[s, j],
-                asking.weights[s, j],
-                max(edges[j, c], low),
-                min(edges[j, c + 1], high),
-                signed,
-            )
+            ends = max(edges[j, c], low), min(edges[j, c + 1], high)
+            terms[c] = best_term(form, turned, queries.points[s, j], queries.weights[s, j], ends[0], ends[1], signed)
             if terms[c] < terms[best] if smaller else terms[c] > terms[best]:
                 best = c
         inward = best == first or best == last  # terms fall from an end, or from both; else from a peak
         left, right = (first, last) if inward else (best, best + 1)
         for r in range(last - first + 1):
-            if inward:
-                take_left = terms[left] <= terms[right] if smaller else terms[left] >= terms[right]
-            elif left < first or right > last:
+            if left < first or right > last:  # a side of the peak is done
                 take_left = left >= first
             else:
                 take_left = terms[left] <= terms[right] if smaller else terms[left] >= terms[right]
@@ -281,16 +114,16 @@ def lay_slabs(asking: Asking, window: Window, desk: Desk, s: int) -> bool:
             else:
                 slabs[r] = right
                 right += -1 if inward else 1
-        desk.many[j] = last - first + 1
-    desk.many[d] = signed
+        scratch.many[j] = last - first + 1
+    scratch.many[d] = signed
     return True
 
 
-@part
+@uncounted
 def open_cell(
     slabs: Records, terms: Records, many: Records, code: int, side: int, form: int, turned: bool
 ) -> tuple[int, float, int]:
-    """From places in the order of slabs to the cell, its maxscore, and the last axis that is not at its best."""
+    """The cell at these places in the order of slabs, its maxscore, and the last axis that is not at its best."""
     d = len(slabs)
     cell, bound, deepest, rest = 0, 0.0, 0, code
     base = 1
@@ -310,8 +143,9 @@ def open_cell(
     return cell, -bound if turned and not many[d] else bound, deepest
 
 
-@part
+@uncounted
 def push_cell(bounds: Records, codes: Records, size: int, bound: float, code: int) -> int:
+    """Push a cell on the heap."""
     i = size
     while i and bounds[(i - 1) // 2] < bound:
         bounds[i], codes[i] = bounds[(i - 1) // 2], codes[(i - 1) // 2]
@@ -320,9 +154,9 @@ def push_cell(bounds: Records, codes: Records, size: int, bound: float, code: in
     return size + 1
 
 
-@part
+@uncounted
 def pop_cell(bounds: Records, codes: Records, size: int) -> int:
-    """Take away the first."""
+    """Pop the cell with the largest maxscore."""
     size -= 1
     bound, code = bounds[size], codes[size]
     i = 0
@@ -338,66 +172,13 @@ def pop_cell(bounds: Records, codes: Records, size: int) -> int:
     return size
 
 
-@part
-def relist(asking: Asking, window: Window, desk: Desk, lists: Records, s: int, to: float, most: int) -> Records:
-    """Query s in the lists of all cells with a maxscore of at least `to`; if they are more than `most`, in none."""
-    state, slabs, terms, many = window.state, desk.slabs[: asking.points.shape[1]], desk.terms, desk.many
-    form, turned, side, codes = asking.form, asking.turned, window.facts[SIDE], desk.codes
-    was = state[s]["reach"]
-    lowest = min(was, to)
-    size, count = 0, 0
-    if lay_slabs(asking, window, desk, s) and open_cell(slabs, terms, many, 0, side, form, turned)[1] >= lowest:
-        codes[0], size = 0, 1
-    while size:  # the order does not matter: the last is first
-        size -= 1
-        code = codes[size]
-        cell, bound, deepest = open_cell(slabs, terms, many, code, side, form, turned)
-        if bound >= to:
-            count += 1
-            if count > most:
-                break
-            if bound < was:
-                lists = enlist(window, lists, cell, s)
-        elif bound >= was:
-            delist(window, lists, cell, s)
-        base = 1
-        for j in range(len(slabs) - 1, deepest - 1, -1):
-            if (code // base) % side + 1 < many[j]:
-                _, bound, _ = open_cell(slabs, terms, many, code + base, side, form, turned)
-                if bound >= lowest:
-                    codes[size] = code + base
-                    size += 1
-            base *= side
-    if count > most:  # take it out again, wherever it is
-        for c in range(len(window.cells)):
-            for i in range(window.cells[c]["start"], window.cells[c]["start"] + window.cells[c]["size"]):
-                if lists[i] == s:
-                    delist(window, lists, c, s)
-                    break
-        if not state[s]["wide"]:
-            widen(window, s)
-    else:
-        if state[s]["wide"]:
-            narrow(window, s)
-        state[s]["reach"] = to
-        state[s]["listed"] = count
-    state[s]["misses"] = 0
-    return lists
+# --- the top-k computation module (Figure 6)
 
 
-# --- the computation module (Figure 6)
-
-
-@inlined
-def above(key: float, stamp: int, serial: int, key2: float, stamp2: int, serial2: int) -> bool:
-    """Does the first rank above the second? Of equals the newer."""
-    return key > key2 or (key == key2 and (stamp > stamp2 or (stamp == stamp2 and serial > serial2)))
-
-
-@part
-def insert(best: Records, size: int, room: int, key: float, stamp: int, serial: int, i: int) -> int:
-    """An object that ranks above the last joins the best so far, which are in order of rank."""
-    size = min(size, room - 1)
+@uncounted
+def insert_best(best: Records, size: int, wanted: int, key: float, stamp: int, serial: int, i: int) -> int:
+    """Insert an object that ranks above the last of the best so far, in order of rank; returns how many there are."""
+    size = min(size, wanted - 1)
     low, high = 0, size
     while low < high:
         middle = (low + high) // 2
@@ -416,45 +197,36 @@ def insert(best: Records, size: int, room: int, key: float, stamp: int, serial: 
     return size + 1
 
 
-@inlined
-def in_box(lows: Records, highs: Records, s: int, data: Records, i: int) -> bool:
-    inside = True
-    for j in range(data.shape[1]):
-        inside &= lows[s, j] <= data[i, j] <= highs[s, j]
-    return inside
-
-
-@part
-def search_grid(asking: Asking, window: Window, desk: Desk, s: int, room: int) -> int:
-    """The best `room` objects of the window, from the cells that may hold one; returns how many there are."""
-    slots, data, cells, best = window.slots, window.data, window.cells, desk.best
-    points, weights, lows, highs = asking.points, asking.weights, asking.lows, asking.highs
-    slabs, terms, many = desk.slabs[: points.shape[1]], desk.terms, desk.many
-    bounds, codes = desk.bounds, desk.codes
-    form, turned, side, boxed = asking.form, asking.turned, window.facts[SIDE], asking.lanes[s]["boxed"]
+@uncounted
+def search_grid(queries: Queries, window: Window, scratch: Scratch, s: int, wanted: int) -> int:
+    """Find the best `wanted` objects of the window, from the cells that may hold one; returns how many there are."""
+    slots, data, cells, best = window.slots, window.data, window.cells, scratch.best
+    slabs, terms, many = scratch.slabs, scratch.terms, scratch.many
+    bounds, codes = scratch.bounds, scratch.codes
+    form, turned, side, boxed = queries.form, queries.turned, window.counters[SIDE], queries.specs[s]["boxed"]
     found, size, cell, visited, scored = 0, 0, len(cells) - 1, 0, 0
-    if lay_slabs(asking, window, desk, s):
+    if sort_slabs(queries, window, scratch, s):
         size = push_cell(bounds, codes, 0, open_cell(slabs, terms, many, 0, side, form, turned)[1], 0)
-    while True:  # first those outside, then cell by cell
+    while True:  # first the objects outside the grid, then cell by cell
         i = cells[cell]["head"]
         while i >= 0:
-            key = key_at(form, turned, points, weights, s, data, i)
+            key = key_at(queries, s, data, i)
             scored += 1
-            if found < room or key >= best[found - 1]["key"]:
+            if found < wanted or key >= best[found - 1]["key"]:
                 stamp, serial = slots[i]["stamp"], slots[i]["serial"]
                 last = best[max(found - 1, 0)]
-                if (found < room or above(key, stamp, serial, last["key"], last["stamp"], last["serial"])) and (
-                    not boxed or in_box(lows, highs, s, data, i)
+                if (found < wanted or above(key, stamp, serial, last["key"], last["stamp"], last["serial"])) and (
+                    not boxed or in_box(queries, s, data, i)
                 ):
-                    found = insert(best, found, room, key, stamp, serial, i)
+                    found = insert_best(best, found, wanted, key, stamp, serial, i)
             i = slots[i]["next"]
-        if size == 0 or (found == room and bounds[0] < best[found - 1]["key"]):
+        if size == 0 or (found == wanted and bounds[0] < best[found - 1]["key"]):
             break
         code = codes[0]
         size = pop_cell(bounds, codes, size)
         cell, _, deepest = open_cell(slabs, terms, many, code, side, form, turned)
         visited += 1
-        floor = best[found - 1]["key"] if found == room else -np.inf
+        floor = best[found - 1]["key"] if found == wanted else -np.inf
         base = 1
         for j in range(len(slabs) - 1, deepest - 1, -1):
             if (code // base) % side + 1 < many[j]:
@@ -462,6 +234,6 @@ def search_grid(asking: Asking, window: Window, desk: Desk, s: int, room: int) -
                 if bound >= floor:
                     size = push_cell(bounds, codes, size, bound, code + base)
             base *= side
-    window.facts[VISITED] += visited
-    window.facts[SCORED] += scored
+    window.counters[VISITED] += visited
+    window.counters[SCORED] += scored
     return found
