@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
-from skyband.engines.topk.base import Bands, Records
+from skyband.engines.topk.base import Records, SkybandEngine
 from skyband.engines.topk.block import BLOCK
 from skyband.engines.topk.pa import PA
 from skyband.kernels.records import CHANGE
@@ -51,7 +51,7 @@ class ADAPTIVE:
     def __init__(self, asked: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool) -> None:
         assert not timed, "the registry refuses time windows"
         self.net = net
-        self.engines: tuple[Bands, Bands] = (
+        self.engines: tuple[SkybandEngine, SkybandEngine] = (
             BLOCK(asked, tuning, timed=False, net=False),
             PA(asked, tuning, timed=False, net=False),
         )
@@ -65,7 +65,7 @@ class ADAPTIVE:
         self.shown = np.empty((0, 2), np.int64)  # query and serial of whom has been reported
 
     @property
-    def active(self) -> Bands:
+    def active(self) -> SkybandEngine:
         return self.engines[int(self.state[0])]
 
     def take(self, arrivals: Arrivals) -> Changes:

@@ -14,7 +14,7 @@ import numpy as np
 from skyband.engines.arena import recast, runs
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Scorings, Spec
 from skyband.engines.grouped import changes_of
-from skyband.engines.topk.base import Bands, Records
+from skyband.engines.topk.base import Records, SkybandEngine
 from skyband.engines.topk.kernels.maintenance import DELETE, IDLE, INSERT, UNKNOWN, take_window
 from skyband.engines.topk.kernels.runs import TMA, TSL
 from skyband.engines.topk.kernels.window_grid import GHOST, HEAD, LANE, NOWHERE, REFILLS, SCORED, VISITED, Asking
@@ -41,7 +41,7 @@ class Windowed(Lending):
         self.stores: list[Store] = []
         self._ask(asked, scorings)
 
-    needed = staticmethod(Bands.needed)
+    needed = staticmethod(SkybandEngine.needed)
 
     def _ask(self, asked: tuple[Spec, ...], scorings: Scorings) -> None:
         self.asked, self.asking = asked, self._asking(asked, scorings)
