@@ -150,7 +150,7 @@ def test_the_grid_shows_whatever_matters(algorithm: str, buffer: int | None, see
         )
         told_by.append(told(monitor, columns, range(0, ROWS + 1, 250 if buffer else 1500)))
         engines.append(monitor.state.standing()[0].engine)
-    assert [engine.work[3] > 0 for engine in engines] == [True, False]  # type: ignore[union-attr]
+    assert [engine.scratch.work[3] > 0 for engine in engines] == [True, False]  # type: ignore[union-attr]
     same(*told_by)
 
 

@@ -280,9 +280,10 @@ class SkybandEngine:
 
 
 def _hopeful(arrivals: Arrivals, K: int, reach: int) -> Ints:
-    """The arrivals that may be needed, by two thresholds a block: the K best of each of its ends are above the others.
+    """The arrivals that may be needed, by a threshold for each block: the K best of both its ends are above the others.
 
-    It is the rule of the look-ahead for arrivals that are far below, without a look at the others: a quarter of its time.
+    It is the rule of the look-ahead for arrivals that are far below, without a look at the others, in a quarter of its
+    time.
     """
     size, margin = len(arrivals.rows), 64 * K
     if (arrivals.stamps != arrivals.now).any():  # late ones are never left out, and never counted on

@@ -19,7 +19,7 @@ from skyband.engines.arena import best_of, recast, runs, unplaced
 from skyband.engines.contract import Answer, Arrivals, Changes, Floats, Ints, Scorings, Spec
 from skyband.engines.topk.base import Records, SkybandEngine
 from skyband.engines.topk.buffered import BUFFER, RAPF, RARF, RASF, SAPF, SARF, SASF, Buffered, Filters, buffer_limits
-from skyband.engines.topk.kernels.block_grid import STALE, Grid
+from skyband.engines.topk.kernels.block_grid import STALE, Grid, new_scratch
 from skyband.engines.topk.kernels.filtered_lanes import LARGEST, take_capped, take_filtered
 from skyband.engines.topk.kernels.ring import Ring, take_ring
 from skyband.engines.topk.kernels.scores import LaneScorings
@@ -50,7 +50,7 @@ class Family(SkybandEngine):
         self.begun = np.array([-NEVER, 0])
         self.changes = np.empty(1024, CHANGE)  # of a batch, kept for the next: fresh memory is slow
         self.grid = self._new_grid()
-        self.work = np.zeros(4, np.int64)  # counted: keys computed, objects taken, lanes deepened, ranges found
+        self.scratch = new_scratch(self.grid, max(1, self._block), 2 * self.most + 64)
 
     def _limits(self, length: int) -> tuple[int, int]:
         """How many arrivals are in the ring, and how long one may wait there."""
@@ -235,7 +235,7 @@ class BLOCKFamily(Family):
     name = "BLOCK"
 
     def _run(self, report: Report, scorings: LaneScorings, stream: Stream, ring: Ring) -> None:
-        self.objects, self.changes = take_ring(self._skybands, report, scorings, self.grid, stream, ring, self.work)
+        self.objects, self.changes = take_ring(self._skybands, report, scorings, self.grid, stream, ring, self.scratch)
 
     def check(self) -> None:
         super().check()
@@ -264,7 +264,9 @@ class PAFamily(Family):
         return 0, 0
 
     def _run(self, report: Report, scorings: LaneScorings, stream: Stream, ring: Ring) -> None:
-        self.objects, self.changes = take_capped(self._skybands, report, scorings, self.grid, stream, ring, self.work)
+        self.objects, self.changes = take_capped(
+            self._skybands, report, scorings, self.grid, stream, ring, self.scratch
+        )
 
 
 class BufferedFamily(Family):
@@ -286,7 +288,7 @@ class BufferedFamily(Family):
 
     def _run(self, report: Report, scorings: LaneScorings, stream: Stream, ring: Ring) -> None:
         self.objects, self.filters.objects, self.changes = take_filtered(
-            self._skybands, report, self.filters.skybands, scorings, self.grid, stream, ring, self.work
+            self._skybands, report, self.filters.skybands, scorings, self.grid, stream, ring, self.scratch
         )
 
     def _stored(self, lanes: Ints) -> dict[str, Records]:

@@ -38,7 +38,7 @@ def relaxed(gamma: float) -> Records:
 
 
 def first_limits(size: int, K: int) -> Records:
-    """The caps of so many new groups: "a few times larger than k" (section 4.2), and 4·k in the example of Table VII."""
+    """The caps of so many new groups: "a few times larger than k" (section 4.2), 4·k in the example of Table VII."""
     caps = np.zeros(size, CAP)
     caps["limit"], caps["threshold"] = 4 * K, -np.inf
     return caps

@@ -53,7 +53,7 @@ def refit_skybands(skybands: Skybands, report: Report, predecessors: Records, no
 def read_answers(
     objects: Records, groups: Records, chosen: Records, now: Records, k: int, length: int, out: Records
 ) -> tuple[Records, Records]:
-    """The k best of each chosen group with a stamp above now - length; `out` has places for k or the run's size each."""
+    """The k best of each chosen group with a stamp above now - length; `out` has places for all of them."""
     held = np.empty(len(chosen), np.int64)
     n = 0
     for j in range(len(chosen)):

@@ -19,8 +19,8 @@ import numpy as np
 
 from skyband.engines.topk.kernels.scores import LaneScorings, best_term, join_terms, keys_of
 from skyband.engines.topk.kernels.state import Floats, Ints, Stream
-from skyband.kernels.compile import close, inlined, part, uncounted
-from skyband.kernels.records import Records
+from skyband.kernels.compile import close, inlined, uncounted
+from skyband.kernels.records import ARRIVAL, Records
 
 MANY = 1 << 15  # arrivals found at a time
 DENSE, STALE = -1, -2
@@ -58,18 +58,32 @@ class Found(NamedTuple):
     bounds: Ints
 
 
-@part
-def new_block(d: int, most: int, side: int) -> Block:
-    """Scratch for up to `most` arrivals."""
-    data, starts = np.empty((d, most)), np.empty(side**d + 1, np.int64)
-    places, cells = np.empty(most, np.int64), np.empty(most, np.int64)
-    return Block(data, places, cells, starts, np.empty(d, np.int64), np.empty(d + 1))
+class Scratch(NamedTuple):
+    """Arrays that an engine keeps for its kernels, since fresh memory is slow."""
+
+    block: Block
+    found: Found
+    rest: Found  # for one lane
+    keys: Floats
+    picked: Records
+    work: Ints  # counted: [keys computed, objects taken, lanes deepened, ranges found]
 
 
-@part
-def new_found(lanes: int, most: int) -> Found:
-    """Scratch for the arrivals found at a time, in blocks of up to `most`."""
-    return Found(np.empty(MANY + most), np.empty(MANY + most, np.int64), np.zeros(lanes + 1, np.int64))
+def new_scratch(grid: Grid, most: int, waiting: int) -> Scratch:
+    """Scratch for blocks of up to `most` arrivals and so many others that wait."""
+    (lanes, d, _), ints = grid.terms.shape, np.int64
+    block = Block(
+        data=np.empty((d, most)),
+        places=np.empty(most, ints),
+        cells=np.empty(most, ints),
+        starts=np.empty(grid.side**d + 1, ints),
+        corner=np.empty(d, ints),
+        sums=np.empty(d + 1),
+    )
+    found = Found(np.empty(MANY + most), np.empty(MANY + most, ints), np.zeros(lanes + 1, ints))
+    rest = Found(np.empty(most), np.empty(most, ints), np.zeros(2, ints))
+    picked = np.empty(most + waiting, ARRIVAL)
+    return Scratch(block, found, rest, np.empty(max(most, waiting)), picked, np.zeros(4, ints))
 
 
 @uncounted
@@ -170,7 +184,7 @@ def sort_block(data: Floats, low: int, high: int, grid: Grid, block: Block) -> N
     starts[len(starts) - 1] = high - low
 
 
-@uncounted
+@close
 def set_depth(grid: Grid, s: int, threshold: float, slack: float) -> None:
     """Find arrivals down to the threshold, or up to so much deeper; ranges stay while they are deep enough."""
     slack = slack if slack < np.inf else 0.0
@@ -183,7 +197,7 @@ def set_depth(grid: Grid, s: int, threshold: float, slack: float) -> None:
 def lay_block(
     scorings: LaneScorings, grid: Grid, stream: Stream, low: int, high: int, late: bool, block: Block, work: Ints
 ) -> bool:
-    """Sort arrivals low..high by cell, and find what lanes see of them; False: the block is too short, or has late ones."""
+    """Sort arrivals low..high by cell, and find what lanes see of them; False: they are too few, or some are late."""
     if grid.side == 0 or late or high - low < len(block.starts) - 1:
         return False
     if grid.origin[0] != grid.origin[0]:
@@ -237,7 +251,7 @@ def find_arrivals(
     return s
 
 
-@uncounted
+@close
 def find_dense(
     scorings: LaneScorings,
     grid: Grid,
@@ -255,13 +269,12 @@ def find_dense(
     depth = grid.depths[s]
     work[0] += high - low
     keys_of(scorings, s, stream.data, low, high, keys)
-    i = -1
+    i = 0 if late else next_good(keys, depth, 0, high - low)
     while i < high - low:
+        found.keys[n] = keys[i]
+        found.places[n] = low + i
+        n += not late or keys[i] >= depth or stream.stamps[low + i] < stream.now[low + i]
         i = i + 1 if late else next_good(keys, depth, i + 1, high - low)
-        if i < high - low and (keys[i] >= depth or stream.stamps[low + i] < stream.now[low + i]):
-            found.keys[n] = keys[i]
-            found.places[n] = low + i
-            n += 1
     return n
 
 

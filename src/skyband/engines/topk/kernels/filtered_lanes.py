@@ -18,12 +18,11 @@ import numpy as np
 from skyband.engines.topk.kernels.block_grid import (
     Found,
     Grid,
+    Scratch,
     fill,
     find_arrivals,
     find_dense,
     lay_block,
-    new_block,
-    new_found,
     next_good,
     set_depth,
     sort_found,
@@ -34,7 +33,6 @@ from skyband.engines.topk.kernels.ring import Ring, end_of_block, first_from, ha
 from skyband.engines.topk.kernels.scores import LaneScorings, key_of, keys_of
 from skyband.engines.topk.kernels.state import (
     Floats,
-    Ints,
     Report,
     Skybands,
     Stream,
@@ -44,21 +42,25 @@ from skyband.engines.topk.kernels.state import (
 )
 from skyband.engines.topk.kernels.strict import finish_group, most_changes, take_group
 from skyband.kernels.compile import kernel, uncounted
-from skyband.kernels.records import ARRIVAL, CAPPED, NEVER, SILENT, Records
+from skyband.kernels.records import CAPPED, NEVER, SILENT, Records
 
 LARGEST = 4096  # arrivals of a block of PA
 
 
 @kernel
 def take_capped(
-    skybands: Skybands, report: Report, scorings: LaneScorings, grid: Grid, stream: Stream, ring: Ring, work: Ints
+    skybands: Skybands,
+    report: Report,
+    scorings: LaneScorings,
+    grid: Grid,
+    stream: Stream,
+    ring: Ring,
+    scratch: Scratch,
 ) -> tuple[Records, Records]:
     """PA: take a batch of arrivals into all lanes; returns the arena and the changes."""
     groups, caps, tally, now = skybands.groups, skybands.caps, skybands.tally, stream.now
     K, size, lanes = skybands.queries[0]["k"], len(now), len(groups)
-    most = min(LARGEST, size)
-    keys, picked = np.empty(most), np.empty(1, ARRIVAL)
-    block, found, rest = new_block(len(stream.data), most, grid.side), new_found(lanes, most), new_found(1, most)
+    block, found, rest, keys, picked, work = scratch
     for s in range(lanes):
         begin_batch(skybands.objects, groups, s, report)
     low = 0
@@ -149,14 +151,13 @@ def take_filtered(
     grid: Grid,
     stream: Stream,
     ring: Ring,
-    work: Ints,
+    scratch: Scratch,
 ) -> tuple[Records, Records, Records]:
     """Take a batch of arrivals into all lanes through their filters; returns the arenas of both and the changes."""
     groups, tally, span, begun, reach = skybands.groups, skybands.tally, ring.span, ring.begun, ring.reach
     now, last, silent = stream.now, stream.last, unreported(report)
     K, size, lanes, most = skybands.queries[0]["k"], len(now), len(groups), max(1, ring.most // 4)
-    keys, picked = np.empty(max(len(ring.stamps), most)), np.empty(len(ring.stamps) + most, ARRIVAL)
-    block, found = new_block(len(stream.data), most, grid.side), new_found(lanes, most)
+    block, found, keys, picked, work = scratch.block, scratch.found, scratch.keys, scratch.picked, scratch.work
     for s in range(lanes):
         begin_batch(skybands.objects, groups, s, report)
     low = 0
@@ -224,7 +225,7 @@ def best_of(skybands: Skybands, s: int) -> float:
 
 @uncounted
 def attempt_again(ring: Ring, keys: Floats, gone: int, bar: float, before: int, serial: int, picked: Records) -> int:
-    """The second attempt of the oldest `gone` of the buffer, as in kernels/filters.py; returns how many are let through."""
+    """The second attempts of the oldest `gone` of the buffer (kernels/filters.py); returns how many are let through."""
     n, begin = 0, ring.span[0]
     i = next_good(keys, bar, 0, gone)
     while i < gone:
@@ -250,7 +251,7 @@ def attempt(
     picked: Records,
     n: int,
 ) -> tuple[int, int]:
-    """The first attempt of what was found for a lane, from i on, as in kernels/filters.py.
+    """The first attempts of what was found for a lane, from i on (kernels/filters.py).
 
     Returns where it stops, at the end or for want of places in the filter, and how many are let through.
     """

@@ -29,11 +29,11 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.engines.topk.kernels.block_grid import (
+    Found,
     Grid,
+    Scratch,
     find_arrivals,
     lay_block,
-    new_block,
-    new_found,
     next_good,
     pick,
     set_depth,
@@ -52,8 +52,8 @@ from skyband.engines.topk.kernels.state import (
     with_capacity,
     with_places,
 )
-from skyband.kernels.compile import kernel, uncounted
-from skyband.kernels.records import ARRIVAL, SILENT, Records
+from skyband.kernels.compile import close, kernel, uncounted
+from skyband.kernels.records import SILENT, Records
 
 
 class Ring(NamedTuple):
@@ -76,17 +76,17 @@ def take_ring(
     grid: Grid,
     stream: Stream,
     ring: Ring,
-    work: Ints,  # counted: [keys computed, objects taken, lanes deepened, ranges found]
+    scratch: Scratch,
 ) -> tuple[Records, Records]:
     """Take a batch of arrivals into all lanes; returns the arena and the changes."""
-    groups, caps, tally, span, begun = skybands.groups, skybands.caps, skybands.tally, ring.span, ring.begun
-    stamps, now, last, net = stream.stamps, stream.now, stream.last, report.net
+    groups, caps, span, begun = skybands.groups, skybands.caps, ring.span, ring.begun
+    now, last, net = stream.now, stream.last, report.net
     K, length = skybands.queries[0]["k"], skybands.queries[0]["length"]
-    size, lanes, most, d = len(now), len(groups), max(1, ring.most // 4), len(stream.data)
+    size, lanes, most = len(now), len(groups), max(1, ring.most // 4)
+    block, found, keys, picked, work = scratch.block, scratch.found, scratch.keys, scratch.picked, scratch.work
     for s in range(lanes):
         begin_batch(skybands.objects, groups, s, report)
-    keys, picked = np.empty(max(len(ring.stamps), most)), np.empty(max(len(ring.stamps), most), ARRIVAL)
-    block, found, merge = new_block(d, most, grid.side), new_found(lanes, most), new_merge(64)
+    merge = new_merge(64)
     aim = K + math.ceil(5 * math.sqrt(K)) + 4  # so many of the ring's objects are to be above a lane's depth
     enough = K + math.ceil(K * math.log(aim / K))  # that many of them are in the run: the others are dominated
     best = np.empty(aim + aim // 4)
@@ -105,9 +105,12 @@ def take_ring(
         left = bound  # what has left the ring has a stamp up to this
         if span[1] and not gone:
             left = max(left, ring.stamps[span[0]] - report.joint)
-        for s in range(lanes):
-            above = count_above(skybands, s, bound)
-            if above < K and caps[s]["threshold"] > -np.inf and (gone or high == low or not net):
+        must = gone > 0 or high == low or not net
+        s = lift_lanes(skybands, report, ring, 0, bound, left, enough, must)
+        while s < lanes:
+            if report.tally[1] + groups[s]["size"] > len(report.changes):
+                report = with_capacity(report, groups[s]["size"])
+            else:
                 work[0] += span[1]
                 work[2] += 1
                 keys_of(scorings, s, ring.data, span[0], span[0] + span[1], keys)
@@ -116,23 +119,21 @@ def take_ring(
                     skybands = with_places(skybands, s, n)
                 report = with_capacity(report, 4 * (n + groups[s]["size"]) + 4)
                 take_lane(skybands, report, s, picked, n)
-            elif above > enough + K // 8 + 4:
-                report = with_capacity(report, groups[s]["size"])
-                lift(skybands, report, ring, s, enough, left)
+                s += 1
+            s = lift_lanes(skybands, report, ring, s, bound, left, enough, must)
+        for s in range(lanes):
             set_depth(grid, s, caps[s]["threshold"], 0.0)
         late = has_late(stream, low, high)
         sorted_ = lay_block(scorings, grid, stream, low, high, late, block, work)
         first = 0 if high > low else lanes
         while first < lanes:
             stop = find_arrivals(scorings, grid, block, stream, low, high, sorted_, late, found, first, keys, work)
-            more, longest = 0, 0
-            for s in range(first, stop):
-                n, held = found.bounds[s + 1] - found.bounds[s], groups[s]["size"]
-                more += 4 * (n + held) + 4
-                longest = max(longest, n + held)
-                if is_full(groups, s, n) if late else needs_places(groups, s, n):
-                    skybands = with_places(skybands, s, n)
+            more, longest = most_needed(groups, found, first, stop)
             report = with_capacity(report, more)
+            s = next_full(groups, found, first, stop, late)
+            while s < stop:
+                skybands = with_places(skybands, s, found.bounds[s + 1] - found.bounds[s])
+                s = next_full(groups, found, s + 1, stop, late)
             if longest > len(merge.valid):
                 merge = new_merge(2 * longest)
             if late:
@@ -163,9 +164,25 @@ def take_ring(
 
 
 @uncounted
-def needs_places(groups: Records, s: int, more: int) -> bool:
-    """Whether a run has fewer than `more` free places behind it."""
-    return bool(groups[s]["head"] + groups[s]["size"] + more > groups[s]["start"] + groups[s]["room"])
+def most_needed(groups: Records, found: Found, first: int, stop: int) -> tuple[int, int]:
+    """The most changes that what was found for lanes first..stop can bring, and the longest merged run."""
+    changes, longest = 0, 0
+    for s in range(first, stop):
+        size = found.bounds[s + 1] - found.bounds[s] + groups[s]["size"]
+        changes += 4 * size + 4
+        longest = max(longest, size)
+    return changes, longest
+
+
+@uncounted
+def next_full(groups: Records, found: Found, s: int, stop: int, late: bool) -> int:
+    """The next lane whose run lacks places for what was found for it; a block is merged into places behind the run."""
+    while s < stop:
+        n, end = found.bounds[s + 1] - found.bounds[s], groups[s]["start"] + groups[s]["room"]
+        if groups[s]["head"] + groups[s]["size"] + n > end or (late and groups[s]["head"] - groups[s]["start"] < n):
+            break
+        s += 1
+    return s
 
 
 @uncounted
@@ -195,7 +212,7 @@ def leaving(ring: Ring, coming: int, last: int) -> int:
     return gone
 
 
-@uncounted
+@close
 def count_above(skybands: Skybands, s: int, bound: int) -> int:
     """How many objects of a run are above the lane's depth and newer than `bound`."""
     objects, groups, depth = skybands.objects, skybands.groups, skybands.caps[s]["threshold"]
@@ -204,6 +221,24 @@ def count_above(skybands: Skybands, s: int, bound: int) -> int:
         found += objects[i]["stamp"] > bound
         i += 1
     return found
+
+
+@uncounted
+def lift_lanes(
+    skybands: Skybands, report: Report, ring: Ring, s: int, bound: int, left: int, enough: int, must: bool
+) -> int:
+    """Lift lanes from s on whose runs are too long, up to one that must be deepened or for want of capacity."""
+    groups, caps, K = skybands.groups, skybands.caps, skybands.queries[0]["k"]
+    while s < len(groups):
+        above = count_above(skybands, s, bound)
+        if above < K and caps[s]["threshold"] > -np.inf and must:
+            break
+        if above > enough + K // 8 + 4:
+            if report.tally[1] + groups[s]["size"] > len(report.changes):
+                break
+            lift(skybands, report, ring, s, enough, left)
+        s += 1
+    return s
 
 
 @uncounted

@@ -1,4 +1,4 @@
-"""Keys of many scorings of one family, from the attributes of objects: what `skyband.query.scoring` computes, in blocks.
+"""Keys of many scorings of one family from the attributes of objects: what `query/scoring.py` computes, in blocks.
 
 Terms are taken in the order given, with no fused or reordered arithmetic, so a key is the same bits as there. A key is
 larger for the better object: the score, or its negative where the smallest is best.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import part, uncounted
+from skyband.kernels.compile import close, part, uncounted
 from skyband.kernels.records import Records, make_room, reserve
 
 Floats = NDArray[np.float64]
@@ -65,7 +65,7 @@ def largest_k(queries: Records) -> int:
     return K
 
 
-@uncounted
+@close
 def is_full(groups: Records, g: int, more: int) -> bool:
     """Whether a group's run has fewer than `more` free places on one of its sides."""
     head, start = groups[g]["head"], groups[g]["start"]
