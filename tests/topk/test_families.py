@@ -1,7 +1,7 @@
-"""Many scorings in one engine say what each says alone, with and without the query index (differential tests).
+"""Many scorings in one engine report what each reports alone, with and without a grid (differential tests).
 
-The oracle has its say in test_engines.py ("families"); here streams are long enough for rings, depths and grids to
-work.
+The oracle is compared in tests/engines/test_contract.py ("families"); here streams are long enough for rings, depths
+and grids to work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from engines.streams import KILL, check, cuts, joined
 from skyband import Last, Linear, Monitor, Nearest, TopK
-from skyband.engines.topk.kernels.query_index import FOUND, edges, lay_grid, match
+from skyband.engines.topk.kernels.block_grid import Block, Grid, edges, lay_grid, sort_block
 from skyband.query.algorithms import names
 
 FAMILIES = names("TopK", lambda row: row.family is not None)
@@ -130,18 +130,13 @@ def test_a_family_says_what_each_says_alone(
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "side", "seed"), [("BLOCK", 10, 9), ("BLOCK", 14, 3), ("PA", 10, 9), ("SASF", 10, 9), ("SAPF", 10, 9)]
+    ("algorithm", "buffer", "seed"),
+    [("BLOCK", 300, 9), ("BLOCK", 150, 3), ("PA", None, 9), ("SASF", 300, 9), ("SAPF", 300, 9), ("RARF", 150, 3)],
 )
 @pytest.mark.parametrize("shape", ["random", "waves"])
 @pytest.mark.parametrize("form", ["euclidean", "far", "manhattan, weighted", "linear", "linear, least"])
-def test_the_index_lists_whoever_matters(
-    algorithm: str, side: int, seed: int, form: str, shape: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A coarse grid pays off for few queries: blocks are long enough here, and the index is used.
-
-    With 14 cells a side some lanes wait to be indexed again.
-    """
-    monkeypatch.setattr("skyband.engines.topk.family.SIDES", (0, side, side))
+def test_the_grid_shows_whatever_matters(algorithm: str, buffer: int | None, seed: int, form: str, shape: str) -> None:
+    """A coarse grid pays off for few queries: blocks are long enough here, and the grid is used."""
     rng = np.random.default_rng(seed)
     largest = {"far": True, "linear, least": False}.get(form)
     asked = scorings({"far": "euclidean", "linear, least": "linear"}.get(form, form), 2, 6, rng)
@@ -150,13 +145,13 @@ def test_the_index_lists_whoever_matters(
     for index in (True, False):
         monitor = Monitor(
             [
-                TopK(2, by=by, window=Last(600), algorithm=algorithm, index=index, buffer=300, largest=largest)
+                TopK(2, by=by, window=Last(600), algorithm=algorithm, index=index, buffer=buffer, largest=largest)
                 for by in asked
             ]
         )
-        told_by.append(told(monitor, columns, range(0, ROWS + 1, 250)))
+        told_by.append(told(monitor, columns, range(0, ROWS + 1, 250 if buffer else 1500)))
         engines.append(monitor._loop.state.standing()[0].engine)
-    assert [engine.work[3] > 0 for engine in engines] == [True, False]  # type: ignore[union-attr]
+    assert [engine.scratch.work[3] > 0 for engine in engines] == [True, False]  # type: ignore[union-attr]
     same(*told_by)
 
 
@@ -169,22 +164,21 @@ def test_every_number_lies_within_the_edges_of_its_cell() -> None:
     """Numbers at the borders of cells, where places are rounded."""
     rng = np.random.default_rng(2)
     side = 90
-    starts, lists = np.arange(side + 1), np.arange(side)
+    none, ints = np.empty((0, 0, 0)), np.empty((0, 0), np.int64)
     for _ in range(20):
         data = np.array([[rng.normal() * 10.0 ** rng.integers(-3, 9), 0.0]])
         data[0, 1] = data[0, 0] + rng.random() * 10.0 ** rng.integers(-3, 3)
-        origin, scale = np.empty(1), np.empty(1)
-        in_python(lay_grid)(data, 0, 2, origin, scale, side)
-        borders = origin[0] + np.arange(1, side) / scale[0]
+        grid = Grid(np.empty(1), np.empty(1), side, none, ints, np.empty(0, np.int64), np.empty(0))
+        in_python(lay_grid)(data, 0, 2, grid)
+        borders = grid.origin[0] + np.arange(1, side) / grid.scale[0]
         near = np.concatenate([borders, np.nextafter(borders, -np.inf), np.nextafter(borders, np.inf)])[None]
-        none, depths, work = np.empty((side, 0)), np.full(side, -np.inf), np.zeros(4, np.int64)
-        found, n = in_python(match)(
-            0, False, np.ones((side, 1)), none, near, 0, near.shape[1], depths, origin, scale, side, starts, lists,
-            work, np.empty(near.shape[1], FOUND),
-        )  # fmt: skip
-        for one in found[:n]:
-            low, high = in_python(edges)(0, one["query"], origin, scale, side)
-            assert low <= one["key"] <= high
+        size = near.shape[1]
+        cells, places, starts = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(side + 1, np.int64)
+        block = Block(np.empty((1, size)), places, cells, starts, np.empty(1, np.int64), np.empty(2))
+        in_python(sort_block)(near, 0, size, grid, block)
+        for number, cell in zip(near[0], cells, strict=True):
+            low, high = in_python(edges)(grid, 0, cell)
+            assert low <= number <= high
 
 
 @pytest.mark.parametrize(

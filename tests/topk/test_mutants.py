@@ -14,20 +14,21 @@ from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
 STRICT = "engines/topk/kernels/strict.py"
 AHEAD = "engines/topk/kernels/lookahead.py"
-READING = "engines/topk/kernels/answers.py"
+ANSWERS = "engines/topk/kernels/answers.py"
 RECORDS = "kernels/records.py"
 ROUTING = "kernels/routing.py"
-TELLING = "engines/topk/kernels/changes.py"
-PRUNING = "engines/topk/kernels/prune.py"
+CHANGES = "engines/topk/kernels/changes.py"
+STATE = "engines/topk/kernels/state.py"
+PRUNE = "engines/topk/kernels/prune.py"
 FILTERS = "engines/topk/kernels/filters.py"
-SCORING = "engines/topk/kernels/scores.py"
-BANDS = "engines/topk/base.py"
+SCORES = "engines/topk/kernels/scores.py"
+BASE = "engines/topk/base.py"
 GROUPED = "engines/grouped.py"
 BLOCK = "engines/topk/block.py"
 BUFFERED = "engines/topk/buffered.py"
 FAMILY = "engines/topk/family.py"
-QUERIES = "engines/topk/kernels/query_index.py"
 GRID = "engines/topk/kernels/block_grid.py"
+LANES = "engines/topk/kernels/filtered_lanes.py"
 RING = "engines/topk/kernels/ring.py"
 REPLAY = "engines/topk/kernels/replay.py"
 OBJECTS = "engines/topk/kernels/window_grid.py"
@@ -72,7 +73,7 @@ FEW_TIES = engines("SASF", "SAPF", only="few")
 LONG_BUFFERS = engines("SASF", only="long_count and (falling or 10-40)")
 REPLACED = engines("SASF", only="waiting_objects")
 INDEX = family("BLOCK", "matters")
-PA_INDEX = family("PA-10", "matters")
+PA_INDEX = family("PA-", "matters")
 RINGS = family("BLOCK", "coarse-5-200-no")
 DRIFT = family("BLOCK", "drift-2-400-index")
 WAVES = family("BLOCK", "waves-4-150-no")
@@ -93,15 +94,15 @@ PA_LANES = family("PA-", "waves-4-150-no")
 ODDS = ("tests/topk/test_odds.py", "-k", "limit")
 
 #: name: (file, what it says, what the mutant says, the tests that it must die of: those of SA if none are given)
-#: Left out, since any subset of a buffer can be its filter, and what is dominated by K is turned away later: whom a
+#: Left out, since any subset of a buffer can be its filter, and what is dominated by K is turned away later: what a
 #: filter drops or prunes too early, a second attempt at the bar itself (filters.py, `>`), objects of equal times that
-#: stay in a relaxed run (pruning.py, `stamp <= recent[0]`), deepening with objects at the old depth (ring.py, `< old`),
+#: stay in a relaxed run (prune.py, `stamp <= recent[0]`), deepening with objects at the old depth (ring.py, `< old`),
 #: which are in the run or dominated. `stamp <= bound` of `prune` drops nothing that `purge` has left undominated.
 #: Without its margin a limit of odds.py is wrong only where a sum is within 1e-11 of the bound.
-#: Left out, since they change only the cost: objects that die within a batch staying in the kept columns
-#: (strict.py, `alive[...] = False`), packed runs beginning at their group's start (records.py, `pack`), which side of a
-#: run is shifted (strict.py). Nothing shows: the order of queries in `SA._ordered` (changes.py sorts again), and whose
-#: answers `refit_bands` compares (only `replace` reports, and there each query is its own heir).
+#: Left out, since they change only the cost: objects that die within a batch staying in the kept columns (changes.py,
+#: `alive[...] = False`), packed runs beginning at their group's start (records.py, `pack`), the side of a run that is
+#: shifted (strict.py). Nothing shows: the order of queries in `ordered_changes` (changes are sorted again), and the
+#: answers that `refit_skybands` compares (only `replace` reports, and there a query succeeds itself).
 MUTANTS: dict[str, Listed] = {
     # --- ties
     "tie rule turned": (
@@ -153,12 +154,12 @@ MUTANTS: dict[str, Listed] = {
         "    bound = now - longest + 1\n",
     ),
     "answers at the bound": (
-        READING,
+        ANSWERS,
         'if objects[i]["stamp"] > now[g] - length:',
         'if objects[i]["stamp"] >= now[g] - length:',
     ),
-    "due is not new_rejections at its instant": (STRICT, 'if groups[g]["due"] <= now:', 'if groups[g]["due"] < now:'),
-    "arrival and expiry are two steps": (STRICT, "now - (joint and not silent),", "now,"),
+    "due is not noticed at its instant": (STRICT, 'if groups[g]["due"] <= now:', 'if groups[g]["due"] < now:'),
+    "arrival and expiry are two steps": (STRICT, "now - (joint and not silent))", "now)"),
     # --- dominance
     "dominance bound k - 1": (
         STRICT,
@@ -177,7 +178,7 @@ MUTANTS: dict[str, Listed] = {
         '            if objects[i]["stamp"] <= stamp:\n                objects[i]["dom"] += 1',
         '            if objects[i]["stamp"] < stamp:\n                objects[i]["dom"] += 1',
     ),
-    "a late arrival dominates everybody below": (
+    "a late arrival dominates all below": (
         STRICT,
         '            if objects[i]["stamp"] <= stamp:\n                objects[i]["dom"] += 1',
         '            if True:\n                objects[i]["dom"] += 1',
@@ -194,11 +195,11 @@ MUTANTS: dict[str, Listed] = {
         'kind == STRICT and stamp < groups[g]["newest"]:',
     ),
     "the skyband of the first query's k": (
-        STRICT,
-        '        K = max(K, queries[q]["k"])\n    for visit',
-        '        K = queries[0]["k"]\n    for visit',
+        STATE,
+        'K = max(K, queries[q]["k"])',
+        'K = queries[0]["k"]',
     ),
-    "refit forgets the dominated": (READING, 'if objects[i]["dom"] >= K:', 'if objects[i]["dom"] >= K + 1:', FORMS),
+    "refit forgets the dominated": (ANSWERS, 'if objects[i]["dom"] >= K:', 'if objects[i]["dom"] >= K + 1:', FORMS),
     # --- the clock
     "idle groups do not expire": (
         GROUPED,
@@ -207,8 +208,8 @@ MUTANTS: dict[str, Listed] = {
     ),
     "the clock is not carried from push to push": (
         "monitor/monitor.py",
-        "self.state.clock, self.state.ahead = push.clock, None\n        self.state.serial",
-        "self.state.serial",
+        "self._loop.state.clock, self.state.ahead = push.clock, None\n        self._loop.state.serial",
+        "self._loop.state.serial",
     ),
     "the clock is not carried from group to group": (
         "engines/adapter.py",
@@ -253,17 +254,17 @@ MUTANTS: dict[str, Listed] = {
         'views[v]["oldest"] = min(views[v]["oldest"], objects[i]["stamp"])',
         "pass",
     ),
-    "oldest forgets who stays": (
+    "oldest forgets the members that stay": (
         STRICT,
         '                oldest = min(oldest, objects[i]["stamp"])\n    views',
         "                pass\n    views",
     ),
-    "the edge stays where somebody is dropped": (
+    "the edge stays where an object is dropped": (
         STRICT,
         '                        views[v]["edge"] -= w < views[v]["edge"]',
         "                        pass",
     ),
-    "the edge stays where somebody expires": (
+    "the edge stays where an object expires": (
         STRICT,
         '            views[v]["edge"] -= p < views[v]["edge"]',
         "            pass",
@@ -274,25 +275,25 @@ MUTANTS: dict[str, Listed] = {
         '            views[v]["edge"] -= p <= views[v]["edge"]',
     ),
     "the edge does not come back": (STRICT, "while edge > p and not", "while False and edge > p and not"),
-    "promotion passes the arrival": (STRICT, "v, q, g, bound, p, out", "v, q, g, bound, -1, out"),
+    "promotion passes the arrival": (
+        STRICT,
+        "promote(skybands, report, g, q, bound, p)",
+        "promote(skybands, report, g, q, bound, -1)",
+    ),
     "newest is the last stamp": (
         STRICT,
         'groups[g]["newest"] = max(groups[g]["newest"], stamp)',
         'groups[g]["newest"] = stamp',
         LATE_ROWS,
     ),
-    "first is every time": (TELLING, 'diff > 0 and not objects[i]["shown"] & BITS[q]', "diff > 0"),
-    "quiet batches lose the dropped": (
+    "first is every time": (CHANGES, 'diff > 0 and not objects[i]["shown"] & BITS[q]', "diff > 0"),
+    "net batches lose the dropped": (
         STRICT,
-        '                    if objects[i]["was"]:\n                        lose(objects, i, out, tally, step)',
-        "                    pass",
+        "                    drop(objects, i, report)\n",
+        "",
         SHARED,
     ),
-    "quiet batches lose the expired": (
-        STRICT,
-        '        if objects[head + p]["was"]:\n            lose(objects, head + p, out, tally, step)',
-        "        pass",
-    ),
+    "net batches lose the expired": (STRICT, "        drop(objects, head + p, report)\n", ""),
     "a run loses its last record when it moves": (
         RECORDS,
         "for i in range(size - 1, -1, -1):",
@@ -310,14 +311,14 @@ MUTANTS: dict[str, Listed] = {
         "pass",
     ),
     "expiries after the arrivals of their instant": (GROUPED, 'out["instant"], "left")', 'out["instant"], "right")'),
-    "who fails where is an answer": (BANDS, "chosen, slices = thin(chosen, slices, eligible)", "pass"),
+    "an object that fails where is an answer": (BASE, "chosen, slices = thin(chosen, slices, eligible)", "pass"),
     "null is no group of its own": (ROUTING, "if len(valid) and not valid[i]:", "if False:"),
     "distances are squares": (
         "engines/output.py",
         "return self.by.score(value) if isinstance(self.by, Nearest) else value",
         "return value",
     ),
-    "refit forgets who was shown": (READING, 'objects[i]["shown"] = shown', 'objects[i]["shown"] = 0'),
+    "refit forgets what was shown": (ANSWERS, 'objects[i]["shown"] = shown', 'objects[i]["shown"] = 0'),
     # --- looking ahead
     "look-ahead: an older tie counts": (
         AHEAD,
@@ -405,23 +406,23 @@ MUTANTS: dict[str, Listed] = {
     ),
     # --- snapshots
     "snapshot: no views": (
-        BANDS,
+        BASE,
         "        views = self.views.reshape(-1, Q)[groups].reshape(-1)",
         "        views = _views(Q * len(groups))",
     ),
     "snapshot: no objects' marks": (
-        BANDS,
+        BASE,
         "        self.tally[:] = len(objects), 0",
         '        self.tally[:] = len(objects), 0\n        self.objects["shown"] = self.objects["inside"]',
         STORED,
     ),
     "snapshot: no groups' newest": (
-        BANDS,
+        BASE,
         "        chosen = unplaced(self.groups[groups])\n",
         '        chosen = unplaced(self.groups[groups])\n        chosen["newest"] = -NEVER\n',
     ),
     "snapshot: no due": (
-        BANDS,
+        BASE,
         "        chosen = unplaced(self.groups[groups])\n",
         '        chosen = unplaced(self.groups[groups])\n        chosen["due"] = NEVER\n',
     ),
@@ -452,47 +453,47 @@ MUTANTS: dict[str, Listed] = {
     ),
     # --- what RA and PA prune
     "prune: K - 1 dominators": (
-        PRUNING,
+        PRUNE,
         "(known == K and stamp <= recent[0])",
         "(known >= max(1, K - 1) and stamp <= recent[0])",
         RA,
     ),
-    "prune: what is about to expire": (PRUNING, "if stamp <= bound or", "if stamp <= bound + 1 or", RA),
+    "prune: what is about to expire": (PRUNE, "if stamp <= bound or", "if stamp <= bound + 1 or", RA),
     "prune: the heap keeps the oldest": (
         AHEAD,
         "if child + 1 < size and best[child + 1] < best[child]:",
         "if False:",
         RA_FALLING,
     ),
-    "prune: the edge stays": (PRUNING, 'views[v]["edge"] -= w < views[v]["edge"]', "pass", RA),
+    "prune: the edge stays": (PRUNE, 'views[v]["edge"] -= w < views[v]["edge"]', "pass", RA),
     "prune: beyond the limit only": (
         STRICT,
-        'groups[g]["size"] - K >= caps[g]["limit"]',
-        'groups[g]["size"] - K > caps[g]["limit"]',
+        'w + 1 - K >= caps[g]["limit"]',
+        'w + 1 - K > caps[g]["limit"]',
         TABLES,
     ),
     "prune: the limit stays": (
-        STRICT,
-        'caps[g]["limit"] = math.ceil((1 + rule[0]["gamma"]) * max(0, groups[g]["size"] - K))',
+        PRUNE,
+        'skybands.caps[g]["limit"] = math.ceil((1 + skybands.rule[0]["gamma"]) * max(0, w - K))',
         "pass",
         TABLES,
     ),
-    "cap: one more": (PRUNING, "    if size > most:\n", "    if size > most + 1:\n", TABLES),
+    "cap: one more": (PRUNE, "    if size > most:\n", "    if size > most + 1:\n", TABLES),
     "cap: the threshold of the last but one": (
-        PRUNING,
+        PRUNE,
         'caps[g]["threshold"] = objects[head + size - 1]["key"]',
         'caps[g]["threshold"] = objects[head + size - 2]["key"]',
         TABLES,
     ),
     "loosen: at the floor every arrival is good": (
-        PRUNING,
+        PRUNE,
         'if size - K >= rule[0]["floor"]',
         'if size - K > rule[0]["floor"]',
         TABLES,
     ),
-    "loosen: by the whole gap": (PRUNING, 'rule[0]["growth"] * (', "1 * (", TABLES),
+    "loosen: by the whole gap": (PRUNE, 'rule[0]["growth"] * (', "1 * (", TABLES),
     "loosen: the wrong way": (
-        PRUNING,
+        PRUNE,
         'threshold = caps[g]["threshold"] - rule',
         'threshold = caps[g]["threshold"] + rule',
         TABLES,
@@ -511,7 +512,7 @@ MUTANTS: dict[str, Listed] = {
         ODDS,
     ),
     # --- buffers and filters
-    "buffer: half a window": (BUFFERED, "- 1) // 2", ") // 2", BUFFERS),
+    "buffer: half a window": (BUFFERED, "reach = (length - 1) // 2", "reach = length // 2", BUFFERS),
     "buffer: one waits too long": (
         FILTERS,
         'waiting[head + gone]["stamp"] <= last:',
@@ -524,41 +525,51 @@ MUTANTS: dict[str, Listed] = {
         "if False:",
         BUFFERS,
     ),
-    "buffer: who waits is forgotten": (BUFFERED, "alive[waiting[waiting >= serial] - serial] = True", "pass", BUFFERS),
+    "buffer: what waits is forgotten": (BUFFERED, "alive[waiting[waiting >= serial] - serial] = True", "pass", BUFFERS),
     "buffer: no answer of a shorter window": (
         BUFFERED,
-        'if asked.length == self.queries["length"][query]:',
+        'if spec.length == self.queries["length"][query]:',
         "if True:",
         BUFFERS,
     ),
-    "buffer: refit forgets who waits": (BUFFERED, "        self.admit(silent, sizes)\n", "", REPLACED),
-    "filter: the first attempt needs fewer above": (FILTERS, "if rank < K:", "if rank < K - 1:", BUFFERS),
+    "buffer: refit forgets what waits": (BUFFERED, "        self.admit(silent, sizes)\n", "", REPLACED),
+    "filter: the first attempt needs fewer above": (
+        FILTERS,
+        'waiting[i]["serial"]) < K:',
+        'waiting[i]["serial"]) < K - 1:',
+        BUFFERS,
+    ),
     "filter: the older of a tie above": (
         FILTERS,
-        'sieve[head + p - 1]["key"] <= key',
-        'sieve[head + p - 1]["key"] < key',
+        'objects[head + p - 1]["key"] <= key',
+        'objects[head + p - 1]["key"] < key',
         BUFFERS,
     ),
     "filter: the second attempt by K - 1": (
         FILTERS,
-        'sieve[sieves[g]["head"] + K - 1]["key"]',
-        'sieve[sieves[g]["head"] + max(0, K - 2)]["key"]',
+        'filters.objects[filters.groups[g]["head"] + K - 1]["key"]',
+        'filters.objects[filters.groups[g]["head"] + max(0, K - 2)]["key"]',
         LONG_BUFFERS,
     ),
-    "filter: a few are K": (FILTERS, "if few or waiting", "if not few and waiting", FEW_TIES),
-    "filter: holds who has gone": (
+    "filter: a few are K": (
         FILTERS,
-        'forget(sieve, sieves, mesh, rule, K, g, waiting[head + gone - 1]["serial"])',
+        '["size"] < K:\n        return -np.inf',
+        '["size"] < K:\n        return np.inf',
+        FEW_TIES,
+    ),
+    "filter: holds what has left the buffer": (
+        FILTERS,
+        'forget(filters, K, g, waiting[head + gone - 1]["serial"])',
         "pass",
         BUFFERS,
     ),
-    "filter: who has waited comes with the next": (
+    "filter: what has waited comes with the next": (
         FILTERS,
         'before = arrivals[low]["now"] - 1',
         'before = arrivals[low]["now"]',
         LONG_BUFFERS,
     ),
-    "filter: who has waited comes later": (
+    "filter: what has waited comes later": (
         FILTERS,
         'min(before, waiting[i]["stamp"] + reach)',
         'min(before, waiting[i]["stamp"] + 2 * reach + 2)',
@@ -566,84 +577,84 @@ MUTANTS: dict[str, Listed] = {
     ),
     "filter: the threshold never falls": (
         FILTERS,
-        "loosen(sieve, head, left, K, g, rule, mesh)",
+        "loosen(filters, K, g, head, left)",
         "pass",
         FEW_TIES,
     ),
     # --- many scorings: keys and the index
-    "score: the key of one is not turned": (SCORING, "return -key if turned else key", "return key", PA_INDEX),
+    "score: the key of one is not turned": (SCORES, "return -key if turned else key", "return key", PA_INDEX),
     "index: the best term of a turned sum": (
-        SCORING,
+        SCORES,
         "(high if (at > 0) != turned else low)",
         "(high if at > 0 else low)",
         INDEX,
     ),
     "index: the best term is the farthest": (
-        SCORING,
+        SCORES,
         "away = below if below > 0 else (above if above < 0 else 0.0)",
         "away = max(abs(below), abs(above))",
         INDEX,
     ),
     "index: the best term is at the cell's foot": (
-        SCORING,
+        SCORES,
         "away = max(abs(below), abs(above))",
         "away = abs(below)",
         INDEX,
     ),
     "index: cells are no wider than they are": (
-        QUERIES,
-        "slack = 1e-9 * width * side + 1e-15 * abs(origin[j])",
+        GRID,
+        "slack = 1e-9 * width * grid.side + 1e-15 * abs(origin)",
         "slack = 0.0",
         OTHERS,
     ),
-    "index: the first cells are closed": (QUERIES, "-np.inf if place == 0 else", "", INDEX),
-    "index: the last cells are closed": (QUERIES, "np.inf if place == side - 1 else", "", INDEX),
+    "index: the first cells are closed": (GRID, "-np.inf if place == 0 else", "", INDEX),
+    "index: the last cells are closed": (GRID, "np.inf if place == grid.side - 1 else", "", INDEX),
     "index: all keys fall with further terms": (
-        QUERIES,
-        "elif form > 0 and turned and key < depth:",
-        "elif form > 0 and key < depth:",
+        GRID,
+        "ceiling = join_terms(form, ceiling, terms[i, side])",
+        "pass",
         PA_INDEX,
     ),
     "index: a list that is not deep enough": (
-        RING,
-        'if depths[s] != caps[s]["threshold"]:',
-        'if not depths[s] >= caps[s]["threshold"]:',
+        GRID,
+        "if not (threshold - 3 * slack <= grid.depths[s] <= threshold):",
+        "if not threshold - 3 * slack <= grid.depths[s]:",
         INDEX,
     ),
     "grid: a row ends with its first cell": (GRID, "ranges[n - 1] = cell", "pass", INDEX),
     "grid: nothing is beyond it": (GRID, "0.0 if not place > 0 else", "", INDEX),
     # --- the ring
-    "ring: the bound without who is gone": (
+    "ring: the bound without what is gone": (
         RING,
-        "bound = max(bound, ring_stamps[span[0] + gone - 1])",
+        "bound = max(bound, ring.stamps[span[0] + gone - 1])",
         "pass",
         DRIFT,
     ),
     "ring: old ones count": (RING, 'found += objects[i]["stamp"] > bound', "found += 1", DRIFT),
-    "ring: K - 1 are enough": (RING, "if found < K and", "if found < K - 1 and", DRIFT),
-    "ring: deepened without who is about to leave": (
+    "ring: K - 1 are enough": (RING, "if above < K and", "if above < K - 1 and", DRIFT),
+    "ring: deepened without what is about to leave": (
         RING,
-        "i = next_good(keys, depth, 0, span[1])",
-        "i = next_good(keys, depth, gone, span[1])",
+        "i = next_good(keys, depth, 0, size)",
+        "i = next_good(keys, depth, gone, size)",
         DRIFT,
     ),
-    "ring: deepened without telling": (RING, '    caps[s]["threshold"] = depth\n    return', "    return", WAVES),
+    "ring: deepened without a new depth": (RING, '    caps[s]["threshold"] = depth\n    return', "    return", WAVES),
     "ring: lifted without the late": (
         RING,
-        'keep = place == span[1] or ring_serials[span[0] + place] != objects[head + i]["serial"]',
+        "keep = place == count or serials[begin + place] != serial",
         "pass",
         NO_RING,
     ),
     "ring: lifted without ties": (RING, 'keep = objects[head + i]["key"] == depth', "keep = False", TIES),
-    "ring: late ones are in it": (RING, "        end += stamps[a] == now[a]", "        end += 1", LATE),
-    "ring: late ones are told apart by their times only": (
+    "ring: late ones are in it": (RING, "        end += stream.stamps[a] == stream.now[a]", "        end += 1", LATE),
+    "ring: attributes of late ones are in it": (
         RING,
-        "            i += stamps[a] == now[a]",
+        "            i += stream.stamps[a] == stream.now[a]",
         "            i += 1",
         LATE,
     ),
-    "ring: net changes skip who stays": (RING, "now[low] <= last - length:", "now[low] <= last - length + 1:", NET),
-    "ring: lifted by who has left it": (RING, "left = max(left, ring_stamps[span[0]] - joint)", "pass", NET),
+    "ring: net changes skip what stays": (RING, "now[low] <= last - length:", "now[low] <= last - length + 1:", NET),
+    "ring: lifted by what has left it": (RING, "left = max(left, ring.stamps[span[0]] - report.joint)", "pass", NET),
     # --- lanes
     "lane: the earlier arrival of equal times first": (
         REPLAY,
@@ -669,7 +680,7 @@ MUTANTS: dict[str, Listed] = {
         "(some[b] == some[a]) & (where[b] < where[a])",
         RINGS,
     ),
-    "block: U of those who expire": (REPLAY, 'stay += objects[head + w]["stamp"] > bound', "stay += 1", RINGS),
+    "block: U of those that expire": (REPLAY, 'stay += objects[head + w]["stamp"] > bound', "stay += 1", RINGS),
     "block: a tie with U waits": (REPLAY, "if keys[begin + order[c]] >= U:", "if keys[begin + order[c]] > U:", RINGS),
     "block: counters forget the block": (REPLAY, 'merged[j]["dom"] + came', 'merged[j]["dom"]', RINGS),
     "block: all of the block dominate": (REPLAY, "dom += recent[c] >= stamp", "dom += 1", RINGS),
@@ -681,7 +692,7 @@ MUTANTS: dict[str, Listed] = {
         IN_ORDER,
     ),
     "block: the K-th stays": (REPLAY, "                    if held == K:", "                    if False:", RINGS),
-    "block: the edge stays behind who is gone": (
+    "block: the edge stays behind what is gone": (
         REPLAY,
         "while edge > 0 and not valid[edge - 1]:",
         "while False:",
@@ -761,15 +772,28 @@ MUTANTS: dict[str, Listed] = {
     "family: split without the ring": (FAMILY, "engine.admit(silent, np.array([len(silent)]))", "pass", LEAVE),
     "family: no answer of a shorter window": (
         FAMILY,
-        'if asked.length != self.queries["length"][0] and len(lane):',
+        'if spec.length != self.queries["length"][0] and len(lane):',
         "if False:",
         OTHERS,
     ),
-    "PA: who pushes somebody out is not looked at": (
-        "engines/topk/kernels/filtered_lanes.py",
-        'stop = a + np.searchsorted(now[a:high], groups[s]["due"])\n        a = low',
-        "stop = high\n        a = low",
+    "PA: an arrival that pushes an object out is not looked at": (
+        LANES,
+        'stop = first_from(stream.now, a, high, groups[s]["due"])',
+        "stop = high",
         PA_LANES,
+    ),
+    "PA: a threshold below what was found": (
+        LANES,
+        'while a < high and caps[s]["threshold"] >= depth:',
+        "while a < high:",
+        PA_INDEX,
+    ),
+    "PA: arrivals in the order of cells": (LANES, "sort_found(found, begin, end)", "pass", PA_INDEX),
+    "filters of lanes: no second attempt": (
+        LANES,
+        "n = attempt_again(ring, keys, gone, bar_of(filters, K, s), before, report.serial, picked)",
+        "pass",
+        family("SASF", "drift-2-400 or waves-4-150"),
     ),
 }
 

@@ -87,11 +87,11 @@ def test_table_iii_sasf() -> None:
         assert isinstance(engine, Buffered)
         assert names(runs(engine.objects, engine.groups, GROUP)) == skyband, f"step {i + 1}"
         assert names(runs(engine.waiting, engine.queues, GROUP)[::-1]) == buffer, f"step {i + 1}"
-        sieve = runs(engine.sieve, engine.sieves, GROUP)
-        assert names(sieve) == FILTERS[i], f"step {i + 1}"
-        assert " ".join(name for name in names(sieve).split() if name not in UNSEEN) == seen, f"step {i + 1}"
+        filtered = runs(engine.filters.objects, engine.filters.groups, GROUP)
+        assert names(filtered) == FILTERS[i], f"step {i + 1}"
+        assert " ".join(name for name in names(filtered).split() if name not in UNSEEN) == seen, f"step {i + 1}"
         # the score of the k-th of the filter, which the paper follows only when it must: when the sphere grows
-        threshold = max(threshold, -sieve["key"][0])
+        threshold = max(threshold, -filtered["key"][0])
         assert threshold == SCORES[limit], f"step {i + 1}"
 
 

@@ -1,24 +1,24 @@
-"""ADAPTIVE, the hybrid that pripuzic2015 leaves to future work (end of section 4.1.3): PA, and BLOCK when PA must not.
+"""ADAPTIVE, the hybrid that pripuzic2015 leaves to future work (end of section 4.1.3): PA in random order, else BLOCK.
 
-Both are fed. Every n/8 arrivals a test asks whether scores still come in random order: it compares 256 to 511 keys of
-the newest block (all of a smaller one) with those of the seven blocks before it (Mann-Whitney: |z| > 4 says no). PA
+Both are fed. Every n/8 arrivals a test checks whether scores still come in random order: it compares 256 to 511 keys of
+the newest block (all of a smaller one) with those of the seven blocks before it (Mann-Whitney: |z| > 4 fails). PA
 answers once two windows have passed the test; from the block that fails it BLOCK answers, exactly. Where their answers
 differ at such a moment, the difference is reported there.
 
 Why it loses no more than PA's bound: PA answers only when the 2n arrivals up to the last test came in random order,
-n that are in the window and n that its limit judged them by. What comes in the block after it may be anything, but a
-block is n/8 arrivals: PA's k + limit objects are the best of the window, about an eighth of them expires, and there are
-k left to answer if limit >= k/7, with no arrival missed that ranks above them. A change late in a block is found a
-block later: then it takes limit >= k/3.
+n that are in the window and the n before them, among which they were ranked when they arrived. The block after it may
+be in any order, but a block is n/8 arrivals: PA's k + limit objects are the best of the window, about an eighth of them
+expires, and there are k left to answer if limit >= k/7, with no arrival missed that ranks above them. A change late in
+a block is found a block later: then it takes limit >= k/3.
 
 Power: a shift of the newest block by d standard deviations gives z of about 14·d (256 against 7·256), so half a
-deviation is found with probability 0.99 or more, a third with 0.8; a false alarm comes once in 16,000 blocks and costs
-nothing but PA's turn. A change that leaves ranks alone, or comes slower than a third of a deviation in a window, is
+deviation is found with probability 0.99 or more, a third with 0.8; a false alarm comes once in 16,000 blocks, and then
+BLOCK answers for a while. A change that leaves ranks alone, or comes slower than a third of a deviation in a window, is
 mostly not found.
 A window of fewer than 512 is answered by BLOCK throughout: the test needs 64 keys of a block.
 
-Keeps both runs. Cost: both together, so ADAPTIVE saves nothing: it is here because it is asked for, and to show what
-the test finds.
+Keeps both runs. Cost: both together, so ADAPTIVE saves nothing: it is there for completeness, and to show what the
+test finds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
-from skyband.engines.topk.base import Bands, Records
+from skyband.engines.topk.base import Records, SkybandEngine
 from skyband.engines.topk.block import BLOCK
 from skyband.engines.topk.pa import PA
 from skyband.kernels.records import CHANGE
@@ -43,29 +43,29 @@ ALARM = 4.0
 
 
 class ADAPTIVE:
-    """PA and BLOCK side by side over one group, and a test that says who answers."""
+    """PA and BLOCK side by side over one group, and a test that decides which of them answers."""
 
     name = "ADAPTIVE"
     needed = PA.needed
 
-    def __init__(self, asked: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool) -> None:
+    def __init__(self, specs: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool) -> None:
         assert not timed, "the registry refuses time windows"
         self.net = net
-        self.engines: tuple[Bands, Bands] = (
-            BLOCK(asked, tuning, timed=False, net=False),
-            PA(asked, tuning, timed=False, net=False),
+        self.engines: tuple[SkybandEngine, SkybandEngine] = (
+            BLOCK(specs, tuning, timed=False, net=False),
+            PA(specs, tuning, timed=False, net=False),
         )
-        self.block = max(1, asked[0].length // BLOCKS)
-        self.queries = len(asked)
+        self.block = max(1, specs[0].length // BLOCKS)
+        self.queries = len(specs)
         self.held = np.empty(0, CHANGE)
         self.before: list[Answer] = []  # net: the answers when an open batch began
-        # [who answers (1: PA), blocks in a row that came at random, the number of the last arrival]
+        # [which engine answers (1: PA), blocks in a row that passed the test, the number of the last arrival]
         self.state = np.array([0, 0, -1])
         self.samples = np.empty((0, 2))  # block and key, of the last blocks
-        self.shown = np.empty((0, 2), np.int64)  # query and serial of whom has been reported
+        self.shown = np.empty((0, 2), np.int64)  # query and serial of the objects that have been reported
 
     @property
-    def active(self) -> Bands:
+    def active(self) -> SkybandEngine:
         return self.engines[int(self.state[0])]
 
     def take(self, arrivals: Arrivals) -> Changes:
@@ -76,7 +76,7 @@ class ADAPTIVE:
         while begin < size:
             number = int(arrivals.now[begin])
             if number // self.block != int(self.state[2]) // self.block and self.state[2] >= 0:
-                pieces.append(self._judge(int(arrivals.rows[begin]), number))
+                pieces.append(self._end_block(int(arrivals.rows[begin]), number))
             end = begin + int(np.searchsorted(arrivals.now[begin:], (number // self.block + 1) * self.block))
             part = replace(arrivals.only(slice(begin, end)), more=False)
             pieces.append([engine.take(part) for engine in self.engines][int(self.state[0])])
@@ -94,18 +94,18 @@ class ADAPTIVE:
         return self._first_times(_joined(pieces, alive), kept)
 
     def _first_times(self, changes: Changes, kept: Ints) -> Changes:
-        """Who enters for the first time, whichever engine says so."""
+        """Mark the objects that enter for the first time, whichever engine reported them before."""
         enters = np.flatnonzero(changes.diff > 0)
         pairs = np.stack([changes.query[enters], changes.serial[enters]], axis=1)
-        told = np.concatenate([self.shown, pairs])
-        self.shown, places = np.unique(told, axis=0, return_index=True)
+        known, reported = len(self.shown), np.concatenate([self.shown, pairs])
+        self.shown, places = np.unique(reported, axis=0, return_index=True)
         first = np.zeros(len(changes.diff), np.bool_)
-        first[enters[places[places >= len(told) - len(pairs)] - (len(told) - len(pairs))]] = True
+        first[enters[places[places >= known] - known]] = True
         self.shown = self.shown[np.isin(self.shown[:, 1], kept)]
         return replace(changes, first=first)
 
     def _sample(self, part: Arrivals) -> None:
-        """Every so many-th key of the block."""
+        """Sample the keys of the block at equal distances."""
         stride = max(1, self.block // SAMPLE)
         chosen = part.now % stride == 0
         if part.eligible is not None:
@@ -113,8 +113,8 @@ class ADAPTIVE:
         block = part.now[chosen] // self.block
         self.samples = np.concatenate([self.samples, np.stack([block, part.keys[chosen]], axis=1)])
 
-    def _judge(self, row: int, number: int) -> Changes:
-        """The block is over: was it like those before it? Returns the difference if another engine answers now."""
+    def _end_block(self, row: int, number: int) -> Changes:
+        """Test a complete block against those before it; returns the difference if another engine answers now."""
         newest = int(self.state[2]) // self.block
         self.samples = self.samples[self.samples[:, 0] > newest - BLOCKS]
         fresh = self.samples[self.samples[:, 0] == newest, 1]
@@ -131,19 +131,19 @@ class ADAPTIVE:
     def _answers(self) -> list[Answer]:
         now = self.state[2:3]
         if now[0] < 0:
-            return [_nobody()] * self.queries
-        asked = [Spec(int(one["k"]), int(one["length"])) for one in self.active.queries]
-        return [self.active.answer(query, one, now, None) for query, one in enumerate(asked)]
+            return [_no_answer()] * self.queries
+        specs = [Spec(int(one["k"]), int(one["length"])) for one in self.active.queries]
+        return [self.active.answer(query, spec, now, None) for query, spec in enumerate(specs)]
 
-    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
+    def answer(self, query: int, spec: Spec, now: Ints, groups: Ints | None) -> Answer:
         own = self.active.queries[query]
-        engine = self.active if asked.length == own["length"] else self.engines[0]  # PA has only its own window
-        return engine.answer(query, asked, now, groups)
+        engine = self.active if spec.length == own["length"] else self.engines[0]  # PA has only its own window
+        return engine.answer(query, spec, now, groups)
 
-    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
-        told = [engine.refit(asked, predecessors, now) for engine in self.engines]
-        self.queries = len(asked)
-        return told[int(self.state[0])]
+    def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
+        changes = [engine.refit(specs, predecessors, now) for engine in self.engines]
+        self.queries = len(specs)
+        return changes[int(self.state[0])]
 
     def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
         arrays: dict[str, tuple[Records, Ints]] = {}
@@ -204,13 +204,13 @@ def rank_sum(one: Floats, other: Floats) -> float:
     return float((ranks[:size].sum() - size * (total + 1) / 2) / deviation) if deviation > 0 else np.inf
 
 
-def _nobody() -> Answer:
+def _no_answer() -> Answer:
     none = np.empty(0, np.int64)
     return Answer(none, none, none, none, np.empty(0))
 
 
 def _difference(before: list[Answer], after: list[Answer], row: int, number: int) -> Changes:
-    """What turns the one answers into the others, at this arrival."""
+    """The changes that turn the answers before into those after, at this arrival."""
     pieces = []
     for query, (old, new) in enumerate(zip(before, after, strict=True)):
         for diff, of, but in ((-1, old, new), (1, new, old)):
@@ -234,7 +234,7 @@ def _difference(before: list[Answer], after: list[Answer], row: int, number: int
 
 
 def _joined(pieces: list[Changes], alive: Bools) -> Changes:
-    """One after another, by query."""
+    """These changes one after another, by query."""
     names = ("query", "group", "row", "instant", "stamp", "serial", "key", "diff", "first")
     empty: dict[str, Any] = {name: np.empty(0, np.int64) for name in names}
     empty |= {"key": np.empty(0), "diff": np.empty(0, np.int8), "first": np.empty(0, np.bool_)}

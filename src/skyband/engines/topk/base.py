@@ -1,6 +1,7 @@
-"""What engines of top-k/w have in common: a score-sorted run of objects for each group, and how changes are told.
+"""The base of engines that keep skybands: a score-sorted run of objects for each group, and the changes of its answers.
 
-An engine says which arrivals reach the run and what is pruned from it (`_feed`); the rest is the same for all.
+An engine overrides which arrivals reach the runs (`_feed`) and what is pruned from them (`_rule`). The algorithm is in
+kernels/strict.py, with its cost.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from numpy.typing import NDArray
 from skyband.engines.arena import place, recast, runs, unplaced
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Ints, Spec
 from skyband.engines.grouped import changes_of, ordered_changes, slices_of, visits_of
-from skyband.engines.topk.kernels.answers import read_bands, refit_bands
+from skyband.engines.topk.kernels.answers import read_answers, refit_skybands
 from skyband.engines.topk.kernels.lookahead import mark_hopeless
-from skyband.engines.topk.kernels.strict import take_bands
+from skyband.engines.topk.kernels.state import Report, Skybands
+from skyband.engines.topk.kernels.strict import take_skybands
 from skyband.errors import StateError
 from skyband.kernels.records import (
     ARRIVAL,
@@ -40,17 +42,16 @@ from skyband.query.tuning import Tuning
 Records = NDArray[Any]
 
 
-class Bands:
-    """The runs of every group, strict k-skybands unless an engine says otherwise, for up to 32 queries at once."""
+class SkybandEngine:
+    """A run for every group, a strict k-skyband unless an engine overrides it, for up to 32 queries at once."""
 
     name = ""
 
-    def __init__(self, asked: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool) -> None:
+    def __init__(self, specs: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool) -> None:
         self.tuning = tuning
         self.timed = timed
         self.net = net
-        self.queries = _queries(asked)
-        self.rule = self._rule(asked)
+        self._set_queries(specs)
         self.caps = np.empty(0, CAP)  # per group, unless the rule is strict
         self.objects = np.empty(0, OBJECT)
         self.groups = np.empty(0, GROUP)
@@ -58,16 +59,41 @@ class Bands:
         self.tally = np.zeros(2, np.int64)  # places of the arena in use, changes of this batch
         self.held = np.empty(0, CHANGE)  # changes of a batch that goes on; `visit` is the group
 
-    def _rule(self, asked: tuple[Spec, ...]) -> Records:
-        """What is pruned from a run: nothing but what its counters say."""
+    def _set_queries(self, specs: tuple[Spec, ...]) -> None:
+        self.queries = np.array([(spec.k, spec.length) for spec in specs], QUERY)
+        self.rule = self._rule(specs)
+        self.stamps = np.empty(max(spec.k for spec in specs), np.int64)  # scratch of kernels
+
+    def _rule(self, specs: tuple[Spec, ...]) -> Records:
+        """The rule by which a run is pruned: by its dominance counters."""
         return np.zeros(1, RULE)
 
     def _new_caps(self, size: int) -> Records:
+        """The caps of so many new groups, where the rule is not strict."""
         return np.empty(0, CAP)
 
+    @property
+    def _skybands(self) -> Skybands:
+        """The state as kernels see it."""
+        return Skybands(
+            self.objects,
+            self.groups,
+            self.views,
+            self.queries,
+            self.rule,
+            self.caps,
+            self.tally,
+            self.stamps,
+        )
+
+    def _report(self, changes: Records, alive: Bools, serial: int, more: bool, *, net: bool) -> Report:
+        """A report with nothing written."""
+        self.tally[1] = 0
+        return Report(changes, self.tally, np.zeros(1, CHANGE), alive, serial, not self.timed, net, more)
+
     @staticmethod
-    def needed(arrivals: Arrivals, asked: tuple[Spec, ...], *, net: bool) -> Bools:
-        K, reach = max(one.k for one in asked), min(one.length for one in asked)
+    def needed(arrivals: Arrivals, specs: tuple[Spec, ...], *, net: bool) -> Bools:
+        K, reach = max(spec.k for spec in specs), min(spec.length for spec in specs)
         needed = np.zeros(len(arrivals.rows), np.bool_)
         places = np.arange(len(needed))
         if arrivals.total == 1:
@@ -91,41 +117,26 @@ class Bands:
             eligible = arrivals.eligible if one else arrivals.eligible[order]
             chosen, slices = thin(chosen, slices, eligible)
         alive = np.zeros(arrivals.size, np.bool_)
-        self.tally[1] = 0
         out = self._feed(chosen, slices, alive, arrivals.serial, arrivals.more)
         out = self._due_now(out[: self.tally[1]], visits, arrivals.more)
         return ordered_changes(self, out, visits, taken, arrivals, alive)
 
     def _feed(self, chosen: Records, slices: Records, alive: Bools, serial: int, more: bool) -> Records:
         """Take these arrivals, each group its slice; returns the changes."""
-        self.objects, out = take_bands(
-            self.objects,
-            self.groups,
-            self.views,
-            self.queries,
-            self.tally,
-            chosen,
-            slices,
-            alive,
-            serial,
-            not self.timed,
-            self.net,
-            more,
-            np.empty(64 + len(chosen), CHANGE),
-            self.rule,
-            self.caps,
-        )
+        return self._take(chosen, slices, alive, serial, more, net=self.net)
+
+    def _take(self, chosen: Records, slices: Records, alive: Bools, serial: int, more: bool, *, net: bool) -> Records:
+        report = self._report(np.empty(64 + len(chosen), CHANGE), alive, serial, more, net=net)
+        self.objects, out = take_skybands(self._skybands, report, chosen, slices)
         return out
 
     def admit(self, silent: Records, sizes: Ints) -> None:
-        """Put these into the runs, so many of each group: candidates that have waited elsewhere, in order."""
+        """Put objects that have waited elsewhere into the runs as candidates, so many of each group, in order."""
         slices = np.zeros(len(sizes), VISIT)
         slices["group"], slices["end"], slices["last"] = np.arange(len(sizes)), np.cumsum(sizes), -NEVER
         slices["begin"] = slices["end"] - sizes
         alive = np.zeros(1 + int((silent["row"] + SILENT).max(initial=0)), np.bool_)
-        net, self.net, self.tally[1] = self.net, False, 0  # they are no answers: there is nothing to tell
-        Bands._feed(self, silent, slices, alive, 0, False)
-        self.net = net
+        self._take(silent, slices, alive, 0, False, net=False)  # they are no answers: nothing is reported
 
     @property
     def buffer(self) -> int:
@@ -158,10 +169,10 @@ class Bands:
         out, self.held = np.concatenate([self.held, out]), self.held[:0]
         return out[np.argsort(out["visit"], kind="stable")]
 
-    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
+    def answer(self, query: int, spec: Spec, now: Ints, groups: Ints | None) -> Answer:
         chosen = np.arange(len(self.groups)) if groups is None else groups
-        room = int(np.minimum(self.groups["size"][chosen], asked.k).sum())
-        ranked, held = read_bands(self.objects, self.groups, chosen, now, asked.k, asked.length, np.empty(room, OBJECT))
+        out = np.empty(int(np.minimum(self.groups["size"][chosen], spec.k).sum()), OBJECT)
+        ranked, held = read_answers(self.objects, self.groups, chosen, now, spec.k, spec.length, out)
         ends = np.cumsum(held)
         return Answer(
             group=np.repeat(chosen, held),
@@ -171,23 +182,12 @@ class Bands:
             key=ranked["key"],
         )
 
-    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
+    def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         self._grow(len(now))
-        self.queries, self.rule = _queries(asked), self._rule(asked)
-        self.views = _views(len(self.groups) * len(asked))
-        self.tally[1] = 0
-        out = refit_bands(
-            self.objects,
-            self.groups,
-            self.views,
-            self.queries,
-            predecessors,
-            now,
-            self.tally,
-            np.empty(64, CHANGE),
-            self.rule,
-            self.caps,
-        )[: self.tally[1]]
+        self._set_queries(specs)
+        self.views = _views(len(self.groups) * len(specs))
+        report = self._report(np.empty(64, CHANGE), np.empty(0, np.bool_), NEVER, False, net=True)
+        out = refit_skybands(self._skybands, report, predecessors, now)[: self.tally[1]]
         out = out[np.argsort(out["query"], kind="stable")]
         return changes_of(out, out["query"], out["visit"].astype(np.int64), np.empty(0, np.bool_))
 
@@ -255,7 +255,7 @@ class Bands:
                 dominators = int((run["stamp"][:i] >= one["stamp"]).sum())
                 assert not strict or one["dom"] == dominators < K, "the counter counts the dominators, fewer than K"
                 assert one["was"] == 0, "no batch is open"
-                assert one["inside"] & ~one["shown"] == 0, "who is inside has been shown"
+                assert one["inside"] & ~one["shown"] == 0, "a member has been shown"
             if size:
                 assert group["newest"] >= run["stamp"].max()
                 assert not strict or group["oldest"] <= run["stamp"].min()
@@ -267,7 +267,7 @@ class Bands:
                 assert member.sum() == view["held"] <= query["k"], "a query holds at most k"
                 assert not member[edge:].any(), "no member past the edge"
                 if view["held"] < query["k"]:
-                    assert edge == size, "a query that is not full has seen all"
+                    assert edge == size, "the edge of a query that is not full is at the end"
                 else:
                     assert edge and member[edge - 1], "the edge is one past the last member"
                 if member.any():
@@ -276,13 +276,14 @@ class Bands:
                     passed = run["stamp"][:edge][~member[:edge]]
                     assert (passed < run["stamp"][member].min()).all(), "only the expired are passed over"
         used.sort()
-        assert all(end <= begin for (_, end), (begin, _) in pairwise(used)), "places are apart"
+        assert all(end <= begin for (_, end), (begin, _) in pairwise(used)), "places do not overlap"
 
 
 def _hopeful(arrivals: Arrivals, K: int, reach: int) -> Ints:
-    """Who may be needed, found by two thresholds a block: the K best of its ends are above all who are left out.
+    """The arrivals that may be needed, by a threshold for each block: the K best of both its ends are above the others.
 
-    It is the look-ahead's rule for those who are far below, without a look at the rest (a quarter of its time).
+    It is the rule of the look-ahead for arrivals that are far below, without a look at the others, in a quarter of its
+    time.
     """
     size, margin = len(arrivals.rows), 64 * K
     if (arrivals.stamps != arrivals.now).any():  # late ones are never left out, and never counted on
@@ -307,13 +308,6 @@ def _grouped(arrivals: Arrivals) -> tuple[Ints, Records]:
     taken = np.empty(len(arrivals.rows), ARRIVAL)
     lay_out(arrivals.keys, arrivals.stamps, arrivals.now, arrivals.rows, order, taken)
     return order, taken
-
-
-def _queries(asked: tuple[Spec, ...]) -> Records:
-    queries = np.zeros(len(asked), QUERY)
-    queries["k"] = [one.k for one in asked]
-    queries["length"] = [one.length for one in asked]
-    return queries
 
 
 def _views(size: int) -> Records:

@@ -1,7 +1,7 @@
 """BLOCK, the strict k-skyband fed by blocks of arrivals (ours; the buffer is that of pripuzic2015, section 5).
 
-Keeps exactly the k-skyband, as SA does, but most arrivals never reach it: a batch is a buffer, and whoever has K better
-ones before it and K better ones after it in the batch can never be an answer (kernels/lookahead.py).
+Keeps exactly the k-skyband, as SA does, but most arrivals never reach it: a batch is a buffer, and an arrival with K
+better ones before it and K better ones after it in the batch can never be an answer (kernels/lookahead.py).
 
 Cost: two comparisons for an arrival that is left out, O(K) amortised for one that is not; in random order
 2K·(1 + ln(b/2K)) of a block of b are not.
@@ -12,12 +12,12 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.engines.contract import Bools
-from skyband.engines.topk.base import Bands, Records, thin
+from skyband.engines.topk.base import Records, SkybandEngine, thin
 from skyband.engines.topk.kernels.lookahead import mark_hopeless
 
 
-class BLOCK(Bands):
-    """The strict k-skyband of every group; a batch is thinned before."""
+class BLOCK(SkybandEngine):
+    """The strict k-skyband of every group, fed with what the look-ahead leaves of a batch."""
 
     name = "BLOCK"
 

@@ -20,119 +20,158 @@ import numpy as np
 
 from skyband.engines.arena import best_of, place, recast, runs, unplaced
 from skyband.engines.contract import Answer, Bools, Changes, Ints, Spec
-from skyband.engines.topk.base import Bands, Records
-from skyband.engines.topk.kernels.filters import sift_lanes
+from skyband.engines.topk.base import Records, SkybandEngine
+from skyband.engines.topk.kernels.filters import Buffers, sift
+from skyband.engines.topk.kernels.state import Skybands
 from skyband.engines.topk.odds import candidates
 from skyband.engines.topk.ra import first_limits, relaxed
 from skyband.errors import StateError
-from skyband.kernels.records import ARRIVAL, CAP, CAPPED, GROUP, OBJECT, RELAXED, RULE, SILENT, STRICT, WAITING
+from skyband.kernels.records import (
+    ARRIVAL,
+    CAP,
+    CAPPED,
+    GROUP,
+    OBJECT,
+    QUERY,
+    RELAXED,
+    RULE,
+    SILENT,
+    STRICT,
+    VIEW,
+    WAITING,
+)
+from skyband.query.tuning import Tuning
 
 BUFFER = 2000  # arrivals (Table IX)
 
 
-class Buffered(Bands):
+class Filters:
+    """The filters of all groups of an engine, or of all lanes: small skybands of the objects in their buffers."""
+
+    def __init__(self, kind: int, tuning: Tuning, most: int, K: int) -> None:
+        self.objects, self.groups, self.caps = np.empty(0, OBJECT), np.empty(0, GROUP), np.empty(0, CAP)
+        self.tally = np.zeros(1, np.int64)  # places of the arena in use
+        self.stamps = np.empty(K, np.int64)  # scratch of kernels
+        self.rule = relaxed(tuning.gamma) if kind == RELAXED else np.zeros(1, RULE)
+        if kind == CAPPED:
+            self.rule["kind"], self.rule["growth"] = CAPPED, 1  # section 6.1: the whole gap, none additional, and
+            self.rule["floor"] = 1  # it "is not reset"
+            self.rule["limit"] = candidates(most, K, tuning.sigma)
+
+    def grow(self, more: int) -> None:
+        """Empty filters for so many more groups."""
+        self.groups = np.concatenate([self.groups, np.zeros(more, GROUP)])
+        self.caps = np.concatenate([self.caps, first_limits(more, len(self.stamps))])
+
+    @property
+    def skybands(self) -> Skybands:
+        """The filters as kernels see them."""
+        views, queries = np.empty(0, VIEW), np.empty(0, QUERY)
+        return Skybands(self.objects, self.groups, views, queries, self.rule, self.caps, self.tally, self.stamps)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.objects.nbytes + self.groups.nbytes)
+
+    def snapshot(self, groups: Ints) -> dict[str, Records]:
+        """The filters of these groups."""
+        return {
+            "sieve": runs(self.objects, self.groups, groups),
+            "sieves": unplaced(self.groups[groups]),
+            "mesh": self.caps[groups],
+        }
+
+    def restore(self, state: Mapping[str, Records]) -> None:
+        self.objects, self.groups = placed(state, "sieve", "sieves", OBJECT)
+        self.caps = recast(state["mesh"], CAP).copy()
+        self.tally[0] = len(self.objects)
+
+    def check(self, g: int, K: int, waiting: Ints) -> None:
+        """Assert the invariants of one group's filter, given the serials in its buffer."""
+        kept = runs(self.objects, self.groups, np.array([g]))
+        assert (kept["key"][:-1] >= kept["key"][1:]).all(), "a filter is best first"
+        assert np.isin(kept["serial"], waiting).all(), "a filter holds objects of the buffer"
+        if self.rule[0]["kind"] == CAPPED:
+            assert len(kept) <= K + self.rule[0]["limit"], "a probabilistic filter is small"
+
+
+def placed(state: Mapping[str, Records], objects: str, groups: str, dtype: Any) -> tuple[Records, Records]:
+    """An arena and its groups, as they are stored under these names."""
+    found, places = recast(state[objects], dtype).copy(), recast(state[groups], GROUP).copy()
+    if places["size"].sum() != len(found) or (places["size"] < 0).any():
+        raise StateError("the snapshot's buffers do not fit together. Take a new one from a running Monitor.")
+    place(places)
+    return found, places
+
+
+def buffer_limits(most: int, length: int, *, timed: bool) -> tuple[int, int]:
+    """How many objects may wait, and how long: 2·reach < length (Theorem 5.1)."""
+    reach = (length - 1) // 2
+    return (most, reach) if timed else (min(most, reach + 1), min(most, reach + 1) - 1)
+
+
+class Buffered(SkybandEngine):
     """A run of the window behind a filter of the buffer, for every group."""
 
     run = STRICT
     filter = STRICT
 
-    def __init__(self, asked: tuple[Spec, ...], *rest: Any, **options: Any) -> None:
-        super().__init__(asked, *rest, **options)
-        self._set_buffer(asked)
-        self.sieve = np.empty(0, OBJECT)
-        self.sieves = np.empty(0, GROUP)
-        self.mesh = np.empty(0, CAP)
-        self.waiting = np.empty(0, WAITING)
-        self.queues = np.empty(0, GROUP)
-        self.places = np.zeros((2, 1), np.int64)  # in use: of the filters, of the buffers
+    def __init__(self, specs: tuple[Spec, ...], *rest: Any, **options: Any) -> None:
+        super().__init__(specs, *rest, **options)
+        self._set_buffer(specs)
 
-    def _rule(self, asked: tuple[Spec, ...]) -> Records:
+    def _rule(self, specs: tuple[Spec, ...]) -> Records:
         return relaxed(self.tuning.gamma) if self.run == RELAXED else np.zeros(1, RULE)
 
     def _new_caps(self, size: int) -> Records:
         return first_limits(size if self.run == RELAXED else 0, int(self.queries["k"].max()))
 
-    @property
-    def _usual(self) -> int:
-        """How many wait unless the query says."""
-        return BUFFER
-
-    def _set_buffer(self, asked: tuple[Spec, ...]) -> None:
-        """How many may wait, and how long: 2·reach < length (Theorem 5.1)."""
-        reach = (min(one.length for one in asked) - 1) // 2
-        most = self.tuning.buffer or self._usual
-        self.most = most if self.timed else min(most, reach + 1)
-        self.reach = reach if self.timed else self.most - 1
-        K = max(one.k for one in asked)
-        self.sieving = relaxed(self.tuning.gamma) if self.filter == RELAXED else np.zeros(1, RULE)
-        if self.filter == CAPPED:
-            self.sieving["kind"], self.sieving["growth"] = CAPPED, 1  # section 6.1: the whole gap, none additional, and
-            self.sieving["floor"] = 1  # it "is not reset"
-            self.sieving["limit"] = candidates(self.most, K, self.tuning.sigma)
+    def _set_buffer(self, specs: tuple[Spec, ...]) -> None:
+        """Empty buffers and filters."""
+        length = min(spec.length for spec in specs)
+        self.most, self.reach = buffer_limits(self.tuning.buffer or BUFFER, length, timed=self.timed)
+        self.filters = Filters(self.filter, self.tuning, self.most, max(spec.k for spec in specs))
+        self.waiting, self.queues = np.empty(0, WAITING), np.zeros(len(self.groups), GROUP)
+        self.waiting_tally = np.zeros(1, np.int64)  # places of the buffers in use
+        self.filters.grow(len(self.groups))
 
     def _grow(self, total: int) -> None:
         more = total - len(self.groups)
         super()._grow(total)
         if more > 0:
-            self.sieves = np.concatenate([self.sieves, np.zeros(more, GROUP)])
+            self.filters.grow(more)
             self.queues = np.concatenate([self.queues, np.zeros(more, GROUP)])
-            self.mesh = np.concatenate([self.mesh, first_limits(more, int(self.queries["k"].max()))])
 
     def _feed(self, chosen: Records, slices: Records, alive: Bools, serial: int, more: bool) -> Records:
-        room = 2 * len(chosen) + int(self.queues["size"][slices["group"]].sum())
-        passed, through = np.empty(room, ARRIVAL), slices.copy()
-        self.sieve, self.waiting, count = sift_lanes(
-            self.sieve,
-            self.sieves,
-            self.mesh,
-            self.sieving,
-            self.places[0],
-            self.waiting,
-            self.queues,
-            self.places[1],
-            chosen,
-            slices,
-            int(self.queries["k"].max()),
-            self.most,
-            self.reach,
-            serial,
-            passed,
-            through,
+        passed = np.empty(2 * len(chosen) + int(self.queues["size"][slices["group"]].sum()), ARRIVAL)
+        buffers = Buffers(self.waiting, self.queues, self.waiting_tally, self.most, self.reach)
+        report, slices = self._report(self.held[:0], alive, serial, more, net=self.net), slices.copy()
+        self.filters.objects, self.waiting, count = sift(
+            self.filters.skybands, buffers, report, chosen, slices, passed, len(self.filters.stamps)
         )
-        out = super()._feed(passed[:count], through, alive, serial, more)
+        out = super()._feed(passed[:count], slices, alive, serial, more)
         waiting = runs(self.waiting, self.queues, slices["group"])["serial"]
         alive[waiting[waiting >= serial] - serial] = True
         return out
 
-    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
-        """All who wait leave the buffer first: another window wants another one."""
+    def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
+        """All objects leave their buffers first: another window needs another one."""
         self._grow(len(now))
-        everyone = np.arange(len(self.groups))
-        waiting, sizes = runs(self.waiting, self.queues, everyone), self.queues["size"]
+        waiting, sizes = runs(self.waiting, self.queues, np.arange(len(self.groups))), self.queues["size"]
         silent = np.empty(len(waiting), ARRIVAL)
         silent["key"], silent["stamp"], silent["row"] = waiting["key"], waiting["stamp"], waiting["serial"] - SILENT
         silent["now"] = np.repeat(now, sizes)
         self.admit(silent, sizes)
-        self._set_buffer(asked)
-        self.sieves, self.queues = np.zeros(len(sizes), GROUP), np.zeros(len(sizes), GROUP)
-        self.mesh = first_limits(len(sizes), max(one.k for one in asked))
-        self.places[:] = 0
-        return super().refit(asked, predecessors, now)
+        self._set_buffer(specs)
+        return super().refit(specs, predecessors, now)
 
-    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
-        if asked.length == self.queries["length"][query]:
-            return super().answer(query, asked, now, groups)
+    def answer(self, query: int, spec: Spec, now: Ints, groups: Ints | None) -> Answer:
+        if spec.length == self.queries["length"][query]:
+            return super().answer(query, spec, now, groups)
         chosen = np.arange(len(self.groups)) if groups is None else groups
-        return best_of(  # of a shorter window those who wait may be the best
-            chosen,
-            [(runs(*arena, chosen), arena[1]["size"][chosen]) for arena in self._arenas],
-            asked,
-            now,
-        )
-
-    @property
-    def _arenas(self) -> tuple[tuple[Records, Records], ...]:
-        return (self.objects, self.groups), (self.waiting, self.queues)
+        arenas = ((self.objects, self.groups), (self.waiting, self.queues))
+        kept = [(runs(*arena, chosen), arena[1]["size"][chosen]) for arena in arenas]
+        return best_of(chosen, kept, spec, now)  # of a shorter window the best may be in the buffer
 
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
         chosen = np.arange(len(self.groups)) if groups is None else groups
@@ -141,7 +180,7 @@ class Buffered(Bands):
         places = np.concatenate(
             [np.repeat(np.arange(len(chosen)), sizes), np.repeat(np.arange(len(chosen)), self.queues["size"][chosen])]
         )
-        both = np.unique(np.stack([places, np.concatenate([kept, waiting])]), axis=1)  # those let through wait as well
+        both = np.unique(np.stack([places, np.concatenate([kept, waiting])]), axis=1)  # what was let through waits too
         return both[1], np.bincount(both[0], minlength=len(chosen))
 
     @property
@@ -154,42 +193,33 @@ class Buffered(Bands):
 
     @property
     def nbytes(self) -> int:
-        return super().nbytes + int(self.sieve.nbytes + self.sieves.nbytes + self.waiting.nbytes + self.queues.nbytes)
+        return super().nbytes + self.filters.nbytes + int(self.waiting.nbytes + self.queues.nbytes)
 
     def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
-        ones = np.ones(len(groups), np.int64)
+        ones, filters = np.ones(len(groups), np.int64), self.filters.snapshot(groups)
         return super().snapshot(groups) | {
-            "sieve": (runs(self.sieve, self.sieves, groups), self.sieves["size"][groups]),
-            "sieves": (unplaced(self.sieves[groups]), ones),
-            "mesh": (self.mesh[groups], ones),
+            "sieve": (filters["sieve"], filters["sieves"]["size"]),
+            "sieves": (filters["sieves"], ones),
+            "mesh": (filters["mesh"], ones),
             "waiting": (runs(self.waiting, self.queues, groups), self.queues["size"][groups]),
             "queues": (unplaced(self.queues[groups]), ones),
         }
 
     def restore(self, state: Mapping[str, Records]) -> None:
         super().restore(state)
-        for runs_, places, objects in (("sieve", "sieves", OBJECT), ("waiting", "queues", WAITING)):
-            found, groups = recast(state[runs_], objects).copy(), recast(state[places], GROUP).copy()
-            if len(groups) != len(self.groups) or groups["size"].sum() != len(found) or (groups["size"] < 0).any():
-                raise StateError("the snapshot's buffers do not fit together. Take a new one from a running Monitor.")
-            place(groups)
-            setattr(self, runs_, found)
-            setattr(self, places, groups)
-        self.mesh = recast(state["mesh"], CAP).copy()
-        self.places[:, 0] = len(self.sieve), len(self.waiting)
+        self.filters.restore(state)
+        self.waiting, self.queues = placed(state, "waiting", "queues", WAITING)
+        if not len(self.filters.groups) == len(self.queues) == len(self.groups):
+            raise StateError("the snapshot's buffers do not fit together. Take a new one from a running Monitor.")
+        self.waiting_tally[0] = len(self.waiting)
 
     def check(self) -> None:
         super().check()
-        K = int(self.queries["k"].max())
         for g in range(len(self.groups)):
             waiting = runs(self.waiting, self.queues, np.array([g]))
-            sieve = runs(self.sieve, self.sieves, np.array([g]))
             assert len(waiting) <= self.most, "the buffer is not too long"
             assert (np.diff(waiting["serial"]) > 0).all() and (np.diff(waiting["stamp"]) >= 0).all(), "in order"
-            assert (sieve["key"][:-1] >= sieve["key"][1:]).all(), "a filter is best first"
-            assert np.isin(sieve["serial"], waiting["serial"]).all(), "a filter holds objects of the buffer"
-            if self.filter == CAPPED:
-                assert len(sieve) <= K + self.sieving[0]["limit"], "a probabilistic filter is small"
+            self.filters.check(g, int(self.queries["k"].max()), waiting["serial"])
 
 
 class SASF(Buffered):

@@ -1,4 +1,4 @@
-"""How many candidates are enough, and how large a skyband becomes (pripuzic2015, sections 4.1 and 4.2, appendix).
+"""The number of candidates that PA needs, and the size of a skyband (pripuzic2015, sections 4.1 and 4.2, appendix).
 
 All of it is for streams in random order. Put the n objects of a window and the n - 1 that will outlive the newest of
 them in one random order, and let Z be how many of the window's come before the k-th of the later ones. The newest,
@@ -122,7 +122,7 @@ def harmonic(n: int) -> float:
     return math.log(n) + 0.5772156649015329 + 1 / (2 * n) - 1 / (12 * n * n)
 
 
-# --- the ranks that Theorem 4.4 does not speak of
+# --- the ranks that Theorem 4.4 does not cover
 
 
 def _above_l(n: int, k: int) -> int:

@@ -5,7 +5,7 @@ The limit comes from sigma (engines/topk/odds.py): while scores come in random o
 answers to N arrivals are missed and less than 1.5·sigma·N/n are false (Lemma 4.6). Falling scores are its worst case:
 almost all answers are missed. ADAPTIVE notices; every other engine is exact.
 
-It is for count windows: the limit counts on a fixed n. For time windows it refuses.
+Count windows only, since the limit relies on a fixed n: a time window is a QueryError.
 
 Cost: one comparison for an arrival that is ignored, a shift within k + limit + additional objects for one that is not.
 """
@@ -15,26 +15,26 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.engines.contract import Arrivals, Bools, Spec
-from skyband.engines.topk.base import Bands, Records
+from skyband.engines.topk.base import Records, SkybandEngine
 from skyband.engines.topk.odds import candidates
 from skyband.kernels.records import CAP, CAPPED, RULE
 
 
-class PA(Bands):
+class PA(SkybandEngine):
     """The probabilistic k-skyband of every group."""
 
     name = "PA"
 
     @staticmethod
-    def needed(arrivals: Arrivals, asked: tuple[Spec, ...], *, net: bool) -> Bools:
+    def needed(arrivals: Arrivals, specs: tuple[Spec, ...], *, net: bool) -> Bools:
         return np.ones(len(arrivals.rows), np.bool_)
 
-    def _rule(self, asked: tuple[Spec, ...]) -> Records:
-        K = max(one.k for one in asked)
+    def _rule(self, specs: tuple[Spec, ...]) -> Records:
+        K = max(spec.k for spec in specs)
         rule = np.zeros(1, RULE)
         rule["kind"], rule["additional"], rule["growth"] = CAPPED, self.tuning.additional, 0.5  # Alg. 2, line 16
         rule["limit"] = rule["floor"] = (
-            max(one.k + candidates(one.length, one.k, self.tuning.sigma) for one in asked) - K
+            max(spec.k + candidates(spec.length, spec.k, self.tuning.sigma) for spec in specs) - K
         )
         return rule
 

@@ -14,16 +14,16 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.engines.contract import Spec
-from skyband.engines.topk.base import Bands, Records
+from skyband.engines.topk.base import Records, SkybandEngine
 from skyband.kernels.records import CAP, RELAXED, RULE
 
 
-class RA(Bands):
+class RA(SkybandEngine):
     """The relaxed k-skyband of every group."""
 
     name = "RA"
 
-    def _rule(self, asked: tuple[Spec, ...]) -> Records:
+    def _rule(self, specs: tuple[Spec, ...]) -> Records:
         return relaxed(self.tuning.gamma)
 
     def _new_caps(self, size: int) -> Records:
@@ -38,7 +38,7 @@ def relaxed(gamma: float) -> Records:
 
 
 def first_limits(size: int, K: int) -> Records:
-    """For so many groups; "a few times larger than k", says section 4.2, and 4·k in the example of Table VII."""
+    """The caps of so many new groups: "a few times larger than k" (section 4.2), 4·k in the example of Table VII."""
     caps = np.zeros(size, CAP)
     caps["limit"], caps["threshold"] = 4 * K, -np.inf
     return caps

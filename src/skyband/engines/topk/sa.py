@@ -8,10 +8,10 @@ Cost: O(K) amortised for an arrival.
 
 from __future__ import annotations
 
-from skyband.engines.topk.base import Bands
+from skyband.engines.topk.base import SkybandEngine
 
 
-class SA(Bands):
+class SA(SkybandEngine):
     """The strict k-skyband of every group."""
 
     name = "SA"

@@ -14,7 +14,7 @@ import numpy as np
 from skyband.engines import grouped
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Scorings, Spec
 from skyband.engines.topk import window_snapshot
-from skyband.engines.topk.base import Bands, Records
+from skyband.engines.topk.base import Records, SkybandEngine
 from skyband.engines.topk.kernels.maintenance import DELETE, IDLE, INSERT, UNKNOWN, Stream
 from skyband.engines.topk.kernels.window_state import COUNTERS, HEAD, NOWHERE, SCORED, SEARCHES, TMA, VISITED
 from skyband.engines.topk.window import Store
@@ -39,7 +39,7 @@ class Windowed:
         self.stores: list[Store] = []
         self.memory = Memory()
 
-    needed = staticmethod(Bands.needed)
+    needed = staticmethod(SkybandEngine.needed)
 
     @staticmethod
     def view_sizes(k: Ints, tuning: Tuning) -> Ints:

@@ -52,8 +52,9 @@ class Memory:
     def of(self, query: int, group: int) -> Records:
         """The objects of a group that a query has reported, in order of arrival."""
         entries = self.entries
-        found = entries[(entries["query"] == query) & (entries["group"] == group)]
-        return found[np.argsort(found["serial"])]
+        found: Records = entries[(entries["query"] == query) & (entries["group"] == group)]
+        found = found[np.argsort(found["serial"])]
+        return found
 
     def clear(self) -> None:
         """Forget all."""

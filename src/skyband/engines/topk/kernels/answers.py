@@ -1,39 +1,30 @@
-"""What else can be done with the skybands of many groups: read answers, and serve other queries from them."""
+"""Read the answers of many groups from their skybands, and serve other queries from these."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from skyband.engines.topk.kernels.changes import lose
-from skyband.engines.topk.kernels.strict import compare, promote, purge
+from skyband.engines.topk.kernels.changes import drop, end_batch
+from skyband.engines.topk.kernels.state import Report, Skybands, largest_k, with_capacity
+from skyband.engines.topk.kernels.strict import promote, purge
 from skyband.kernels.compile import kernel
-from skyband.kernels.records import BITS, NEVER, Records, reserve
+from skyband.kernels.records import BITS, Records
 
 
 @kernel
-def refit_bands(
-    objects: Records,
-    groups: Records,
-    views: Records,  # of the new queries, empty
-    queries: Records,  # the new ones: no larger k or window than the old ones had
-    predecessors: Records,  # per new query: which old one it goes on from
-    now: Records,  # per group
-    tally: Records,
-    out: Records,
-    rule: Records,
-    caps: Records,
-) -> Records:
-    """Serve other queries from the same skybands, cut down to what these need; returns how answers change."""
-    step = np.zeros(1, out.dtype)
+def refit_skybands(skybands: Skybands, report: Report, predecessors: Records, now: Records) -> Records:
+    """Serve other queries from the same skybands, cut down to what these need; returns how answers change.
+
+    The queries are the new ones, with no larger k or window than the old ones had, and their views are empty.
+    predecessors: per new query, the old one that it goes on from. now: per group.
+    """
+    objects, groups, queries, step = skybands.objects, skybands.groups, skybands.queries, report.step
+    K, Q = largest_k(queries), len(queries)
     step[0]["row"] = -1
-    nobody = np.empty(0, np.bool_)
-    K, Q = 0, len(queries)
-    for q in range(Q):
-        K = max(K, queries[q]["k"])
     for g in range(len(groups)):
         step[0]["visit"] = g
         step[0]["instant"] = now[g]
-        out = reserve(out, tally, 2 * Q * (groups[g]["size"] + 1))
+        report = with_capacity(report, 2 * Q * (groups[g]["size"] + 1))
         head, w = groups[g]["head"], 0
         for i in range(head, head + groups[g]["size"]):
             was = shown = np.uint32(0)
@@ -46,24 +37,23 @@ def refit_bands(
             objects[i]["shown"] = shown
             objects[i]["was"] = was
             if objects[i]["dom"] >= K:
-                lose(objects, i, out, tally, step)
+                drop(objects, i, report)
                 continue
             objects[head + w] = objects[i]
             w += 1
         groups[g]["size"] = w
         for q in range(Q):
-            bound = now[g] - queries[q]["length"]
-            promote(objects, groups, views, queries, g * Q + q, q, g, bound, -1, out, tally, step, True)
-        purge(objects, groups, views, queries, K, g, now[g], nobody, NEVER, out, tally, step, rule, caps)
-        compare(objects, groups, g, Q, out, tally, step)
-    return out
+            promote(skybands, report, g, q, now[g] - queries[q]["length"], -1)
+        purge(skybands, report, K, g, now[g])
+        end_batch(objects, groups, g, Q, report)
+    return report.changes
 
 
 @kernel
-def read_bands(
+def read_answers(
     objects: Records, groups: Records, chosen: Records, now: Records, k: int, length: int, out: Records
 ) -> tuple[Records, Records]:
-    """The k best of each chosen group with a stamp above now - length; `out` has room for k or the run's size each."""
+    """The k best of each chosen group with a stamp above now - length; `out` has places for all of them."""
     held = np.empty(len(chosen), np.int64)
     n = 0
     for j in range(len(chosen)):

@@ -1,389 +1,266 @@
 """PA and the buffered algorithms for many scorings of one family: every scoring is a lane, fed block by block.
 
-PA (pripuzic2015, section 4.1): the arrivals at or above the lane's threshold, and the one whose arrival pushes an
-object out, since the threshold falls with it. The order of events is that of the paper, object by object.
+PA (pripuzic2015, section 4.1): a lane takes the arrivals at or above its threshold, and those at which an object
+expires, since the threshold falls with it. The order of events is that of the paper, object by object.
 
-Filters (section 5): the buffer is one ring for all lanes; `kernels/filters.py` says what a filter lets through. With
-an index (section 6.1) a filter hears only of arrivals that the index lists for it, down to its threshold
-(probabilistic) or to its (2K + 8)-th best (strict, relaxed): any subset of the buffer can be the filter.
+Filters (section 5): the buffer is one ring for all lanes; kernels/filters.py says what a filter lets through. With a
+grid (section 6.1) a strict or relaxed filter is given only arrivals down to its (2K + 8)-th best: any subset of the
+buffer can be the filter.
+
+Cost of a lane and block: the keys of the arrivals in the cells that it sees (kernels/block_grid.py), and of those that
+leave the buffer; then as for one query.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skyband.engines.topk.kernels.filters import forget, put
-from skyband.engines.topk.kernels.lanes import fill, index_lanes, longer, next_good
-from skyband.engines.topk.kernels.query_index import FOUND, by_query, match
-from skyband.engines.topk.kernels.ring import shift_ring
-from skyband.engines.topk.kernels.scores import key_of, keys_of
-from skyband.engines.topk.kernels.strict import compare, expire, remember, take_group
-from skyband.kernels.compile import kernel, part
-from skyband.kernels.records import ARRIVAL, CAPPED, NEVER, SILENT, Records, make_room, reserve
+from skyband.engines.topk.kernels.block_grid import (
+    Found,
+    Grid,
+    Scratch,
+    fill,
+    find_arrivals,
+    find_dense,
+    lay_block,
+    next_good,
+    set_depth,
+    sort_found,
+)
+from skyband.engines.topk.kernels.changes import begin_batch
+from skyband.engines.topk.kernels.filters import bar_of, forget, put, unreported
+from skyband.engines.topk.kernels.ring import Ring, end_of_block, first_from, has_late, leaving, shift_ring
+from skyband.engines.topk.kernels.scores import LaneScorings, key_of, keys_of
+from skyband.engines.topk.kernels.state import (
+    Floats,
+    Report,
+    Skybands,
+    Stream,
+    is_full,
+    with_capacity,
+    with_places,
+)
+from skyband.engines.topk.kernels.strict import finish_group, most_changes, take_group
+from skyband.kernels.compile import kernel, uncounted
+from skyband.kernels.records import CAPPED, NEVER, SILENT, Records
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+LARGEST = 4096  # arrivals of a block of PA
+
+
+@kernel
+def take_capped(
+    skybands: Skybands,
+    report: Report,
+    scorings: LaneScorings,
+    grid: Grid,
+    stream: Stream,
+    ring: Ring,
+    scratch: Scratch,
+) -> tuple[Records, Records]:
+    """PA: take a batch of arrivals into all lanes; returns the arena and the changes."""
+    groups, caps, tally, now = skybands.groups, skybands.caps, skybands.tally, stream.now
+    K, size, lanes = skybands.queries[0]["k"], len(now), len(groups)
+    block, found, rest, keys, picked, work = scratch
+    for s in range(lanes):
+        begin_batch(skybands.objects, groups, s, report)
+    low = 0
+    while low < size:
+        high = min(size, low + LARGEST)
+        for s in range(lanes):
+            set_depth(grid, s, caps[s]["threshold"], best_of(skybands, s) - caps[s]["threshold"])
+        sorted_ = lay_block(scorings, grid, stream, low, high, False, block, work)
+        first = 0
+        while first < lanes:
+            stop = find_arrivals(scorings, grid, block, stream, low, high, sorted_, False, found, first, keys, work)
+            for s in range(first, stop):
+                report.step[0]["visit"] = s
+                listed, begin, end, a = found, found.bounds[s], found.bounds[s + 1], low
+                if sorted_ and grid.counts[s] >= 0:
+                    sort_found(found, begin, end)
+                while a < high:
+                    more = most_changes(groups, s, K, 1)
+                    if tally[1] + more > len(report.changes):
+                        report = with_capacity(report, more)
+                    if is_full(groups, s, 1):
+                        skybands = with_places(skybands, s, 1)
+                    depth = grid.depths[s]
+                    a = take_good(skybands, report, scorings, stream, s, listed, begin, end, a, high, depth, picked)
+                    if a < high and caps[s]["threshold"] < depth:  # the threshold has fallen: what is left, again
+                        set_depth(grid, s, caps[s]["threshold"], best_of(skybands, s) - caps[s]["threshold"])
+                        end = find_dense(scorings, grid, s, stream, a, high, False, rest, 0, keys, work)
+                        listed, begin = rest, 0
+            first = stop
+        ring.begun[0] = now[high - 1]
+        ring.begun[1] += high - low
+        low = high
+    for s in range(lanes):
+        report.step[0]["visit"] = s
+        while not finish_group(skybands, report, K, s, stream.last):
+            report = with_capacity(report, most_changes(groups, s, K, 1))
+    return skybands.objects, report.changes
+
+
+@uncounted
+def take_good(
+    skybands: Skybands,
+    report: Report,
+    scorings: LaneScorings,
+    stream: Stream,
+    s: int,
+    found: Found,
+    begin: int,
+    end: int,
+    a: int,
+    high: int,
+    depth: float,
+    picked: Records,
+) -> int:
+    """Arrivals a..high at or above the threshold, which rises with each of them and falls when an object expires.
+
+    Those down to `depth` are found[begin]..found[end]. Returns the arrival before which it stops: for want of places,
+    or since the threshold has fallen below the depth.
+    """
+    groups, caps, K = skybands.groups, skybands.caps, skybands.queries[0]["k"]
+    while a < high and caps[s]["threshold"] >= depth:
+        stop = first_from(stream.now, a, high, groups[s]["due"])
+        while begin < end and (
+            found.places[begin] < a or (found.places[begin] < stop and found.keys[begin] < caps[s]["threshold"])
+        ):
+            begin += 1
+        if begin < end and found.places[begin] < stop:
+            a = found.places[begin]
+            key = found.keys[begin]
+        elif stop < high:
+            a = stop
+            key = key_of(scorings, s, stream.data, a)
+        else:
+            return high
+        fill(picked, 0, key, a, stream)
+        if not take_group(skybands, report, K, s, picked, 0, 1):
+            return a
+        a += 1
+    return a
 
 
 @kernel
 def take_filtered(
-    filtered: bool,  # a buffer and filters; else PA
-    objects: Records,
-    groups: Records,  # one per lane
-    views: Records,
-    queries: Records,  # one, the same for all lanes
-    rule: Records,
-    caps: Records,  # of the runs
-    tally: Records,
-    sieve: Records,
-    sieves: Records,
-    mesh: Records,  # of the filters
-    sieving: Records,  # their rule
-    places: Records,
-    form: int,
-    turned: bool,
-    points: Floats,
-    weights: Floats,
-    data: Floats,  # the arrivals' attributes, one row each
-    stamps: Ints,
-    now: Ints,
-    rows: Ints,
-    last: int,
-    begun: Ints,  # [the last instant that was handled, arrivals so far]
-    ring: Floats,
-    ring_stamps: Ints,
-    ring_serials: Ints,
-    span: Ints,
-    most: int,  # in the buffer
-    reach: int,  # how long one may wait
-    origin: Floats,
-    scale: Floats,
-    side: int,
-    cells: Ints,
-    counts: Ints,
-    indexes: Floats,
-    starts: Ints,
-    listed: Ints,
-    alive: Records,
-    serial: int,
-    joint: bool,
-    net: bool,
-    more: bool,
-    work: Ints,
-    out: Records,
+    skybands: Skybands,
+    report: Report,
+    filters: Skybands,
+    scorings: LaneScorings,
+    grid: Grid,
+    stream: Stream,
+    ring: Ring,
+    scratch: Scratch,
 ) -> tuple[Records, Records, Records]:
-    """Take a batch of arrivals into all lanes; returns both arenas and the changes."""
-    step = np.zeros(1, out.dtype)
-    K, size, lanes = queries[0]["k"], len(rows), len(groups)
-    if net:
-        for s in range(lanes):
-            if not groups[s]["open"]:
-                remember(objects, groups, s)
-            groups[s]["open"] = more
-    largest = max(1, most // 4) if filtered else 4096
-    keys = np.empty(max(len(ring_stamps), largest))
-    picked = np.empty(256, ARRIVAL)
-    matched, order = np.empty(1024, FOUND), np.empty(1024, np.int64)
-    bounds, depths = np.zeros(lanes + 1, np.int64), np.empty(lanes)
+    """Take a batch of arrivals into all lanes through their filters; returns the arenas of both and the changes."""
+    groups, tally, span, begun, reach = skybands.groups, skybands.tally, ring.span, ring.begun, ring.reach
+    now, last, silent = stream.now, stream.last, unreported(report)
+    K, size, lanes, most = skybands.queries[0]["k"], len(now), len(groups), max(1, ring.most // 4)
+    block, found, keys, picked, work = scratch.block, scratch.found, scratch.keys, scratch.picked, scratch.work
+    for s in range(lanes):
+        begin_batch(skybands.objects, groups, s, report)
     low = 0
-    while low < size or (filtered and begun[0] < last):
-        high = low
-        while high < size and high - low < largest and (not filtered or now[high] - now[low] <= reach):
-            high += 1
+    while low < size or begun[0] < last:
+        high = end_of_block(now, low, most, reach)
         end = now[high - 1] if high > low else last
-        gone = 0
-        while (
-            filtered
-            and gone < span[1]
-            and (span[1] - gone + high - low > most or ring_stamps[span[0] + gone] <= end - reach - 1)
-        ):
-            gone += 1
-        late = False
-        for a in range(low, high):
-            late |= stamps[a] < now[a]
-        indexed = len(starts) > 1 and high - low >= 64 and not late
-        if filtered:
-            for s in range(lanes if gone else 0):
-                forget(sieve, sieves, mesh, sieving, K, s, ring_serials[span[0] + gone - 1])
-            for s in range(lanes):
-                depths[s] = mesh[s]["threshold"]
-                if sieving[0]["kind"] != CAPPED:
-                    depths[s] = -np.inf
-                    if indexed and sieves[s]["size"] > 2 * K + 8:
-                        depths[s] = sieve[sieves[s]["head"] + 2 * K + 7]["key"]
-        else:
-            for s in range(lanes):
-                depths[s] = caps[s]["threshold"]
-        if indexed:
-            index_lanes(
-                form, turned, points, weights, objects, groups, depths, data, low, high, origin, scale, side, cells,
-                counts, indexes, starts, listed, work,
-            )  # fmt: skip
-            for s in range(lanes if not filtered else 0):
-                depths[s] = indexes[s]
-            matched, n = match(
-                form, turned, points, weights, data, low, high, depths, origin, scale, side, starts, listed, work,
-                matched,
-            )  # fmt: skip
-            if n > len(order):
-                order = np.empty(len(matched), np.int64)
-            by_query(matched, n, order, bounds)
+        before = now[low] - 1 if high > low else NEVER
+        gone, late = leaving(ring, high - low, end - reach - 1), has_late(stream, low, high)
         for s in range(lanes):
-            step[0]["visit"] = s
-            here = indexed and indexes[s] <= (depths[s] if filtered else caps[s]["threshold"])
-            if not filtered:
-                a = low
-                if here:
-                    objects, out, a = feed_listed(
-                        form, turned, points, weights, data, matched, order, bounds[s], bounds[s + 1], indexes[s],
-                        objects, groups, views, queries, K, s, stamps, now, rows, low, high, picked,
-                        alive, serial, joint, net, out, tally, step, rule, caps,
-                    )  # fmt: skip
-                if a < high:
-                    work[0] += high - a
-                    keys_of(form, turned, points, weights, s, data, a, high, keys)
-                    objects, out = feed_good(
-                        objects, groups, views, queries, K, s, keys, stamps, now, rows, a, high, picked,
-                        alive, serial, joint, net, out, tally, step, rule, caps,
-                    )  # fmt: skip
-                continue
-            n = 0
-            if gone:  # the second attempt
-                work[0] += gone
-                keys_of(form, turned, points, weights, s, ring, span[0], span[0] + gone, keys)
-                few = sieves[s]["size"] < K
-                bar = -np.inf if few else sieve[sieves[s]["head"] + K - 1]["key"]
-                before = now[low] - 1 if high > low else NEVER
-                i = next_good(keys, bar, 0, gone)
-                while i < gone:
-                    if few or keys[i] > bar:
-                        if n == len(picked):
-                            picked = longer(picked, n)
-                        picked[n]["key"] = keys[i]
-                        picked[n]["stamp"] = ring_stamps[span[0] + i]
-                        picked[n]["now"] = min(before, ring_stamps[span[0] + i] + reach)
-                        picked[n]["row"] = ring_serials[span[0] + i] - serial - SILENT
-                        n += 1
-                    i = next_good(keys, bar, i + 1, gone)
-            if high > low:
-                count = bounds[s + 1] - bounds[s]
-                if not here:
-                    work[0] += high - low
-                    keys_of(form, turned, points, weights, s, data, low, high, keys)
-                    count = high - low
-                i = -1
-                while True:
-                    if here:
-                        i += 1
-                        if i == count:
-                            break
-                        one = matched[order[bounds[s] + i]]
-                        a, key = one["place"], one["key"]
-                    else:
-                        i = i + 1 if late else next_good(keys, mesh[s]["threshold"], i + 1, count)
-                        if i == count:
-                            break
-                        a, key = low + i, keys[i]
-                    passes = stamps[a] < now[a]
-                    if not passes:
-                        head, start = sieves[s]["head"], sieves[s]["start"]
-                        if head == start or head + sieves[s]["size"] == start + sieves[s]["room"]:
-                            sieve = make_room(sieve, sieves, s, places, 1)
-                        passes = put(sieve, sieves, mesh, sieving, K, s, key, stamps[a], serial + rows[a]) < K
-                    if passes:
-                        if n == len(picked):
-                            picked = longer(picked, n)
-                        fill(picked, n, key, a, stamps, now, rows)
-                        n += 1
-            work[1] += n
-            objects, out = feed(
-                objects,
-                groups,
-                views,
-                queries,
-                K,
-                s,
-                picked,
-                n,
-                alive,
-                serial,
-                joint,
-                net,
-                out,
-                tally,
-                step,
-                rule,
-                caps,
-            )
-        if filtered:
-            span[0] += gone
-            span[1] -= gone
-            shift_ring(ring, ring_stamps, ring_serials, span, data, stamps, now, rows, low, high, serial)
+            if gone:
+                forget(filters, K, s, ring.serials[span[0] + gone - 1])
+            threshold = threshold_of(filters, K, s, grid.side > 0)
+            set_depth(grid, s, threshold, best_of(skybands, s) - threshold)
+        sorted_ = lay_block(scorings, grid, stream, low, high, late, block, work)
+        first = 0
+        while first < lanes:
+            stop = find_arrivals(scorings, grid, block, stream, low, high, sorted_, late, found, first, keys, work)
+            for s in range(first, stop):
+                report.step[0]["visit"] = s
+                a, n, i = 0, 0, found.bounds[s]
+                if gone:
+                    work[0] += gone
+                    keys_of(scorings, s, ring.data, span[0], span[0] + gone, keys)
+                    n = attempt_again(ring, keys, gone, bar_of(filters, K, s), before, report.serial, picked)
+                if sorted_ and grid.counts[s] >= 0:
+                    sort_found(found, i, found.bounds[s + 1])
+                while i < found.bounds[s + 1]:
+                    if is_full(filters.groups, s, 1):
+                        filters = with_places(filters, s, 1)
+                    i, n = attempt(filters, silent, stream, s, found, i, report.serial, picked, n)
+                while a < n:
+                    more = most_changes(groups, s, K, 1)
+                    if tally[1] + more > len(report.changes):
+                        report = with_capacity(report, more)
+                    if is_full(groups, s, 1):
+                        skybands = with_places(skybands, s, 1)
+                    a = take_group(skybands, report, K, s, picked, a, n)
+            first = stop
+        shift_ring(ring, stream, low, high, gone, report.serial)
         begun[0] = end
         begun[1] += high - low
         low = high
-        if high == size and end >= last:
-            break
     for s in range(lanes):
-        step[0]["visit"] = s
-        if groups[s]["due"] <= last:
-            out = reserve(out, tally, 2 * (groups[s]["size"] + 2))
-            while not expire(
-                objects, groups, views, queries, K, s, last, alive, serial, out, tally, step, net, rule, caps
-            ):
-                out = reserve(out, tally, 2 * (groups[s]["size"] + 2))
-        if net and not more:
-            step[0]["instant"] = last
-            step[0]["row"] = -1
-            out = reserve(out, tally, 2 * (groups[s]["size"] + 2))
-            compare(objects, groups, s, 1, out, tally, step)
-    return objects, sieve, out
+        report.step[0]["visit"] = s
+        while not finish_group(skybands, report, K, s, last):
+            report = with_capacity(report, most_changes(groups, s, K, 1))
+    return skybands.objects, filters.objects, report.changes
 
 
-@part
-def feed(
-    objects: Records,
-    groups: Records,
-    views: Records,
-    queries: Records,
-    K: int,
+@uncounted
+def threshold_of(filters: Skybands, K: int, s: int, indexed: bool) -> float:
+    """The key from which on a filter is given arrivals."""
+    groups, threshold = filters.groups, filters.caps[s]["threshold"]
+    if indexed and filters.rule[0]["kind"] != CAPPED and groups[s]["size"] > 2 * K + 8:
+        threshold = filters.objects[groups[s]["head"] + 2 * K + 7]["key"]
+    return float(threshold)
+
+
+@uncounted
+def best_of(skybands: Skybands, s: int) -> float:
+    """The best key of a run; inf: it is empty."""
+    best: float = skybands.objects[skybands.groups[s]["head"]]["key"] if skybands.groups[s]["size"] else np.inf
+    return best
+
+
+@uncounted
+def attempt_again(ring: Ring, keys: Floats, gone: int, bar: float, before: int, serial: int, picked: Records) -> int:
+    """The second attempts of the oldest `gone` of the buffer (kernels/filters.py); returns how many are let through."""
+    n, begin = 0, ring.span[0]
+    i = next_good(keys, bar, 0, gone)
+    while i < gone:
+        if keys[i] > bar or bar == -np.inf:
+            picked[n]["key"] = keys[i]
+            picked[n]["stamp"] = ring.stamps[begin + i]
+            picked[n]["now"] = min(before, ring.stamps[begin + i] + ring.reach)
+            picked[n]["row"] = ring.serials[begin + i] - serial - SILENT
+            n += 1
+        i = next_good(keys, bar, i + 1, gone)
+    return n
+
+
+@uncounted
+def attempt(
+    filters: Skybands,
+    silent: Report,
+    stream: Stream,
     s: int,
+    found: Found,
+    i: int,
+    serial: int,
     picked: Records,
     n: int,
-    alive: Records,
-    serial: int,
-    joint: bool,
-    net: bool,
-    out: Records,
-    tally: Records,
-    step: Records,
-    rule: Records,
-    caps: Records,
-) -> tuple[Records, Records]:
-    a = 0
-    while a < n:
-        head, start = groups[s]["head"], groups[s]["start"]
-        if head == start or head + groups[s]["size"] == start + groups[s]["room"]:
-            objects = make_room(objects, groups, s, tally, 1)
-        out = reserve(out, tally, 2 * min(K + 2, groups[s]["size"] + 2))
-        a = take_group(
-            objects,
-            groups,
-            views,
-            queries,
-            K,
-            s,
-            picked,
-            a,
-            n,
-            alive,
-            serial,
-            joint,
-            net,
-            out,
-            tally,
-            step,
-            rule,
-            caps,
-        )
-    return objects, out
+) -> tuple[int, int]:
+    """The first attempts of what was found for a lane, from i on (kernels/filters.py).
 
-
-@part
-def feed_good(
-    objects: Records,
-    groups: Records,
-    views: Records,
-    queries: Records,
-    K: int,
-    s: int,
-    keys: Floats,
-    stamps: Ints,
-    now: Ints,
-    rows: Ints,
-    low: int,
-    high: int,
-    picked: Records,
-    alive: Records,
-    serial: int,
-    joint: bool,
-    net: bool,
-    out: Records,
-    tally: Records,
-    step: Records,
-    rule: Records,
-    caps: Records,
-) -> tuple[Records, Records]:
-    """PA: the arrivals at or above the threshold, which rises with each of them and falls when an object expires."""
-    a = low
-    while a < high:
-        stop = a + np.searchsorted(now[a:high], groups[s]["due"])
-        a = low + next_good(keys, caps[s]["threshold"], a - low, stop - low)
-        if a == high:
-            break
-        fill(picked, 0, keys[a - low], a, stamps, now, rows)
-        objects, out = feed(
-            objects, groups, views, queries, K, s, picked, 1, alive, serial, joint, net, out, tally, step, rule, caps
-        )
-        a += 1
-    return objects, out
-
-
-@part
-def feed_listed(
-    form: int,
-    turned: bool,
-    points: Floats,
-    weights: Floats,
-    data: Floats,
-    listed: Records,
-    order: Ints,
-    begin: int,
-    end: int,
-    depth: float,  # down to which they are listed
-    objects: Records,
-    groups: Records,
-    views: Records,
-    queries: Records,
-    K: int,
-    s: int,
-    stamps: Ints,
-    now: Ints,
-    rows: Ints,
-    low: int,
-    high: int,
-    picked: Records,
-    alive: Records,
-    serial: int,
-    joint: bool,
-    net: bool,
-    out: Records,
-    tally: Records,
-    step: Records,
-    rule: Records,
-    caps: Records,
-) -> tuple[Records, Records, int]:
-    """As `feed_good`, from a list; returns also where the threshold has fallen below what is listed."""
-    a = low
-    while a < high and caps[s]["threshold"] >= depth:
-        stop = a + np.searchsorted(now[a:high], groups[s]["due"])
-        while begin < end and (
-            listed[order[begin]]["place"] < a
-            or (listed[order[begin]]["place"] < stop and listed[order[begin]]["key"] < caps[s]["threshold"])
-        ):
-            begin += 1
-        if begin < end and listed[order[begin]]["place"] < stop:
-            a = listed[order[begin]]["place"]
-            key = listed[order[begin]]["key"]
-        elif stop < high:
-            a = stop
-            key = key_of(form, turned, points, weights, s, data, a)
-        else:
-            return objects, out, high
-        fill(picked, 0, key, a, stamps, now, rows)
-        objects, out = feed(
-            objects, groups, views, queries, K, s, picked, 1, alive, serial, joint, net, out, tally, step, rule, caps
-        )
-        a += 1
-    return objects, out, a
+    Returns where it stops, at the end or for want of places in the filter, and how many are let through.
+    """
+    K = len(filters.stamps)
+    while i < found.bounds[s + 1] and not is_full(filters.groups, s, 1):
+        a, key = found.places[i], found.keys[i]
+        late = stream.stamps[a] < stream.now[a]
+        if late or put(filters, silent, K, s, key, stream.stamps[a], serial + stream.rows[a]) < K:
+            fill(picked, n, key, a, stream)
+            n += 1
+        i += 1
+    return i, n

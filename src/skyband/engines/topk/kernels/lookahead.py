@@ -6,10 +6,10 @@ above it and at least K newer ones that dominate it (Theorem 3.7) can be left ou
 
 - until the K newer ones are there, the K older ones are all valid, so x is no answer (Theorem 5.1);
 - from then on x is dominated by K, so it is none either;
-- whoever x dominates is dominated by the same K newer ones, and until these are there it ranks below the same K
+- what x dominates is dominated by the same K newer ones, and until these are there it ranks below the same K
   older ones: leaving x out changes no answer, and no counter that is below K when the block has passed.
 
-When only the net change of the batch is asked for, the K newer ones are enough.
+When only the net changes of the batch are reported, the K newer ones are enough.
 
 Ties: the newer ranks above, so an older one must be strictly better, a newer one at least as good. Late arrivals
 (now > stamp) are always kept, and never counted on.
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import kernel, part
+from skyband.kernels.compile import kernel, uncounted
 
 Records = NDArray[Any]
 
@@ -37,7 +37,7 @@ def mark_hopeless(
 
     reach: the shortest window. net: only the answers after the batch count, so the K newer ones are enough.
     """
-    fewest = K if net else 2 * K  # so many others it takes to make an arrival hopeless
+    fewest = K if net else 2 * K  # the others that make an arrival hopeless
     if len(arrivals) <= fewest:
         return
     best = np.empty(K)
@@ -54,11 +54,11 @@ def mark_hopeless(
             low = high
 
 
-@part
+@uncounted
 def mark_dominated(
     arrivals: Records, low: int, high: int, best: NDArray[np.float64], hopeless: NDArray[np.bool_]
 ) -> None:
-    """Mark who has K newer ones that rank above it."""
+    """Mark the arrivals with K newer ones that rank above them."""
     K, size = len(best), 0
     for i in range(high - 1, low - 1, -1):
         if arrivals[i]["stamp"] == arrivals[i]["now"]:
@@ -67,9 +67,9 @@ def mark_dominated(
                 size = put_best(best, size, arrivals[i]["key"])
 
 
-@part
+@uncounted
 def clear_shown(arrivals: Records, low: int, high: int, best: NDArray[np.float64], hopeless: NDArray[np.bool_]) -> None:
-    """Clear the marks of those with fewer than K older ones above them: they may be answers when they arrive."""
+    """Clear the marks of arrivals with fewer than K older ones above them: they may be answers when they arrive."""
     K, size = len(best), 0
     for i in range(low, high):
         if arrivals[i]["stamp"] == arrivals[i]["now"]:
@@ -78,7 +78,7 @@ def clear_shown(arrivals: Records, low: int, high: int, best: NDArray[np.float64
                 size = put_best(best, size, arrivals[i]["key"])
 
 
-@part
+@uncounted
 def put_best(best: Records, size: int, key: Any) -> int:
     """Put a key or stamp among the len(best) largest, a heap whose root is the smallest; returns how many there are."""
     if size < len(best):
@@ -88,7 +88,7 @@ def put_best(best: Records, size: int, key: Any) -> int:
             i = (i - 1) // 2
         best[i] = key
         return size + 1
-    i = 0  # the root gives way
+    i = 0  # the root is replaced
     while 2 * i + 1 < size:
         child = 2 * i + 1
         if child + 1 < size and best[child + 1] < best[child]:

@@ -1,44 +1,48 @@
-"""What arrivals do to one lane's run, a strict k-skyband of one query: step by step, or a whole block at once."""
+"""Arrivals into one lane's run, a strict k-skyband of one query: step by step, or a whole block at once."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
-from skyband.kernels.compile import inlined, part
-from skyband.kernels.records import NEVER, SILENT, Records
+from skyband.engines.topk.kernels.block_grid import Found
+from skyband.engines.topk.kernels.state import Ints, Report, Skybands, Stream
+from skyband.engines.topk.kernels.strict import insert
+from skyband.kernels.compile import inlined, part, uncounted
+from skyband.kernels.records import NEVER, OBJECT, SILENT, Records
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+
+class Merge(NamedTuple):
+    """Scratch: a run and what was found for it, merged."""
+
+    objects: Records
+    valid: Records
+    places: Ints  # seven rows
 
 
 @part
-def take_lane(
-    objects: Records,
-    groups: Records,
-    views: Records,
-    s: int,
-    K: int,
-    length: int,
-    picked: Records,
-    n: int,
-    serial: int,
-    joint: bool,
-    net: bool,
-    out: Records,
-    tally: Records,
-) -> None:
+def new_merge(size: int) -> Merge:
+    """Scratch for a run and arrivals, so many together."""
+    return Merge(np.empty(size, OBJECT), np.empty(size, np.bool_), np.empty((7, size), np.int64))
+
+
+@uncounted
+def take_lane(skybands: Skybands, report: Report, s: int, picked: Records, n: int) -> None:
     """What `strict.take_group` does, for one query and a run without anything expired: its members are the K best.
 
     One function, since handing over the arrays costs more than the work.
     """
+    objects, groups, views, changes = skybands.objects, skybands.groups, skybands.views, report.changes
+    K, length = skybands.queries[0]["k"], skybands.queries[0]["length"]
+    serial, joint, net = report.serial, report.joint, report.net
     head, size, due = groups[s]["head"], groups[s]["size"], groups[s]["due"]
-    newest, told = groups[s]["newest"], tally[1]
+    newest, count = groups[s]["newest"], report.tally[1]
     for a in range(n):
         key, stamp, now, row = picked[a]["key"], picked[a]["stamp"], picked[a]["now"], picked[a]["row"]
         silent, comes = row < 0, row >= -SILENT - SILENT // 2
         left = 0  # members that leave with this arrival
-        while due <= now:  # the oldest member goes
+        while due <= now:  # the oldest member leaves
             oldest = NEVER
             for i in range(head, head + min(K, size)):
                 oldest = min(oldest, objects[i]["stamp"])
@@ -47,19 +51,10 @@ def take_lane(
                 break
             same = joint and not silent and oldest + length == now
             w = 0
-            for i in range(head + min(K, size) - 1, head - 1, -1):  # from behind, so that the run moves to the right
+            for i in range(head + min(K, size) - 1, head - 1, -1):  # backwards: the run moves to the right
                 if objects[i]["stamp"] == oldest:
                     if not net or objects[i]["was"]:
-                        out[told]["key"] = objects[i]["key"]
-                        out[told]["stamp"] = oldest
-                        out[told]["serial"] = objects[i]["serial"]
-                        out[told]["instant"] = oldest + length
-                        out[told]["row"] = row if same else -1
-                        out[told]["visit"] = s
-                        out[told]["query"] = 0
-                        out[told]["diff"] = -1
-                        out[told]["first"] = 0
-                        told += 1
+                        count = leaves(objects, i, s, oldest + length, row if same else -1, changes, count)
                     w += 1
                 elif w:
                     objects[i + w] = objects[i]
@@ -70,7 +65,7 @@ def take_lane(
                 continue
             for i in range(head + max(0, min(K, size + w) - w), head + min(K, size)):
                 if not objects[i]["inside"]:
-                    told = enters(objects, i, s, oldest + length, -1, net, out, told)
+                    count = enters(objects, i, s, oldest + length, -1, net, changes, count)
             left = 0
         if not comes:
             continue
@@ -97,37 +92,26 @@ def take_lane(
                 continue
         newest = max(newest, stamp)
         w = p
-        for i in range(head + p, head + size):  # whom it dominates: they go when their counters reach K (Theorem 3.7)
+        for i in range(head + p, head + size):  # those it dominates are dropped at K dominators (Theorem 3.7)
             if objects[i]["stamp"] <= stamp:
                 objects[i]["dom"] += 1
                 if objects[i]["dom"] >= K:
                     if (objects[i]["inside"] and not net) or objects[i]["was"]:
-                        told = leaves(objects, i, s, now, row, out, told)
+                        count = leaves(objects, i, s, now, row, changes, count)
                     continue
             if head + w < i:
                 objects[head + w] = objects[i]
             w += 1
-        if w - p <= p:
-            for i in range(head + w, head + p, -1):
-                objects[i] = objects[i - 1]
-        else:
-            head -= 1
-            for i in range(head, head + p):
-                objects[i] = objects[i + 1]
+        head = insert(objects, head, p, w, key, stamp, own, dominators)
         size = w + 1
-        objects[head + p]["key"] = key
-        objects[head + p]["stamp"] = stamp
-        objects[head + p]["serial"] = own
-        objects[head + p]["dom"] = dominators
-        objects[head + p]["inside"] = objects[head + p]["shown"] = objects[head + p]["was"] = 0
         if p < K or left:
             if size > K and objects[head + K]["inside"]:
                 objects[head + K]["inside"] = 0
                 if not net:
-                    told = leaves(objects, head + K, s, now, row, out, told)
+                    count = leaves(objects, head + K, s, now, row, changes, count)
             for i in range(head + min(p, K - left), head + min(K, size)):
                 if not objects[i]["inside"]:
-                    told = enters(objects, i, s, now, row, net, out, told)
+                    count = enters(objects, i, s, now, row, net, changes, count)
             due = min(due, stamp + length)
     oldest = NEVER
     for i in range(head, head + min(K, size)):
@@ -137,60 +121,52 @@ def take_lane(
     views[s]["held"] = min(K, size)
     views[s]["edge"] = min(K, size)
     views[s]["oldest"] = oldest
-    tally[1] = told
+    report.tally[1] = count
 
 
-@part
+@uncounted
 def take_block(
-    objects: Records,
-    groups: Records,
-    views: Records,
+    skybands: Skybands,
+    report: Report,
     first_lane: int,
     last_lane: int,
-    K: int,
-    length: int,
-    keys: Floats,  # of those who were found for the lanes: bounds[s]..bounds[s + 1] are those of lane s
-    found: Ints,  # which arrivals they are, in any order, none of them late
-    bounds: Ints,
-    stamps: Ints,
-    rows: Ints,
+    found: Found,  # in any order, none of them late
+    stream: Stream,
     low: int,  # the block's first arrival
     high: int,
-    end: int,
-    serial: int,
-    joint: bool,
-    net: bool,
-    merged: Records,  # room for a run and all who were found for it, as in the following
-    valid: Records,
-    room: Ints,  # seven rows
-    out: Records,
-    tally: Records,
+    merge: Merge,
 ) -> None:
     """A block of arrivals for these lanes: merged into the run by rank, replayed in order, swept for the dominated.
 
-    U is the K-th best key of those that stay valid through the block: below it nobody is an answer. Above it, places in
-    the merged run stay where they are and become valid or cease to be; the answer is the valid ones before its edge,
-    and an event moves that past a place or two. Counters rise in the sweep: whoever came with the block is newer than
-    all that were there before.
+    U is the K-th best key of those that stay valid through the block: nothing below it is an answer. Above it, places
+    in the merged run stay where they are and become valid or cease to be; the answer is the valid ones before its edge,
+    and an event moves that past a place or two. Counters rise in the sweep: what came with the block is newer than
+    all that was there before.
     """
-    order, spare, coming, when, leaving, until, recent = room[0], room[1], room[2], room[3], room[4], room[5], room[6]
-    bound = end - length  # the block's end lets go of those with stamps up to here
+    objects, groups, views, changes = skybands.objects, skybands.groups, skybands.views, report.changes
+    K, length = skybands.queries[0]["k"], skybands.queries[0]["length"]
+    serial, joint, net, tally = report.serial, report.joint, report.net, report.tally
+    keys, arrivals, bounds, stamps, rows = found.keys, found.places, found.bounds, stream.stamps, stream.rows
+    merged, valid, places, end = merge.objects, merge.valid, merge.places, stream.now[high - 1]
+    order, spare, coming, when = places[0], places[1], places[2], places[3]
+    leaving, until, recent = places[4], places[5], places[6]
+    bound = end - length  # stamps up to here have left the window at the block's end
     even = joint and stamps[high - 1] - stamps[low] == high - 1 - low == rows[high - 1] - rows[low]  # no need to look
     for s in range(first_lane, last_lane):
         begin, n = bounds[s], bounds[s + 1] - bounds[s]
         if n == 0:
             continue
-        head, size, told = groups[s]["head"], groups[s]["size"], tally[1]
+        head, size, count = groups[s]["head"], groups[s]["size"], tally[1]
         stay, w = 0, 0
         while w < size and stay < K:
             stay += objects[head + w]["stamp"] > bound
             w += 1
         U = objects[head + w - 1]["key"] if stay == K else -np.inf
-        rank(keys[begin : begin + n], found[begin : begin + n], n, order, spare)
+        rank(keys[begin : begin + n], arrivals[begin : begin + n], n, order, spare)
         i, c, total, top, edge, come, gone = 0, 0, 0, 0, 0, 0, 0
         while i < size or c < n:
             if c < n and (i == size or keys[begin + order[c]] >= objects[head + i]["key"]):
-                a = found[begin + order[c]]
+                a = arrivals[begin + order[c]]
                 merged[total]["key"] = keys[begin + order[c]]
                 merged[total]["stamp"] = stamps[low] + a - low if even else stamps[a]
                 merged[total]["serial"] = serial + (rows[low] + a - low if even else rows[a])
@@ -232,7 +208,7 @@ def take_block(
                 j = leaving[recent[e]]
                 valid[j] = False
                 if j < edge:
-                    told = leaves(merged, j, s, instant, row, out, told)
+                    count = leaves(merged, j, s, instant, row, changes, count)
                     held -= 1
                 e += 1
             if comes:
@@ -243,18 +219,18 @@ def take_block(
                         edge -= 1
                         held -= 1
                         merged[edge]["inside"] = 0
-                        told = leaves(merged, edge, s, instant, row, out, told)
-                    told = enters(merged, p, s, instant, row, net, out, told)
+                        count = leaves(merged, edge, s, instant, row, changes, count)
+                    count = enters(merged, p, s, instant, row, net, changes, count)
                     held += 1
             while held < K and edge < top:
                 if valid[edge]:
-                    told = enters(merged, edge, s, instant, row, net, out, told)
+                    count = enters(merged, edge, s, instant, row, net, changes, count)
                     held += 1
                 edge += 1
             while edge > 0 and not valid[edge - 1]:
                 edge -= 1
         newest, first = groups[s]["newest"], serial + rows[low]
-        came, to, oldest, newer = 0, head, NEVER, newest  # came: who came with this block and ranks above
+        came, to, oldest, newer = 0, head, NEVER, newest  # came: how many came with this block and rank above
         for j in range(total):
             stamp, dom = merged[j]["stamp"], merged[j]["dom"] + came
             if merged[j]["serial"] >= first:
@@ -269,7 +245,7 @@ def take_block(
                 newer = max(newer, stamp)
             if dom >= K or stamp <= bound:
                 if merged[j]["was"]:
-                    told = leaves(merged, j, s, end, -1, out, told)
+                    count = leaves(merged, j, s, end, -1, changes, count)
                 continue
             if to < head + K:
                 oldest = min(oldest, stamp)
@@ -284,14 +260,14 @@ def take_block(
         groups[s]["due"] = oldest + length if oldest < NEVER else NEVER
         views[s]["held"] = views[s]["edge"] = min(K, to - head)
         views[s]["oldest"] = oldest
-        tally[1] = told
+        tally[1] = count
 
 
 @inlined
 def rank(keys: Records, places: Ints, n: int, order: Ints, spare: Ints) -> None:
     """The order by key, the largest first, at equal keys by place: 64 at a time, then merged in pairs.
 
-    Up to 64 each counts who ranks above it, which compiles to a few instructions and guesses no branch wrong.
+    Up to 64, each counts those that rank above it, which compiles to a few instructions and guesses no branch wrong.
     """
     for low in range(0, n, 64):
         some, where = keys[low : min(low + 64, n)], places[low : min(low + 64, n)]
@@ -321,26 +297,28 @@ def rank(keys: Records, places: Ints, n: int, order: Ints, spare: Ints) -> None:
 
 
 @inlined
-def leaves(objects: Records, i: int, s: int, instant: int, row: int, out: Records, told: int) -> int:
-    out[told]["key"] = objects[i]["key"]
-    out[told]["stamp"] = objects[i]["stamp"]
-    out[told]["serial"] = objects[i]["serial"]
-    out[told]["instant"] = instant
-    out[told]["row"] = row
-    out[told]["visit"] = s
-    out[told]["query"] = 0
-    out[told]["diff"] = -1
-    out[told]["first"] = 0
-    return told + 1
+def leaves(objects: Records, i: int, s: int, instant: int, row: int, changes: Records, count: int) -> int:
+    """Report that object i leaves the answer of lane s; returns how many changes there are."""
+    changes[count]["key"] = objects[i]["key"]
+    changes[count]["stamp"] = objects[i]["stamp"]
+    changes[count]["serial"] = objects[i]["serial"]
+    changes[count]["instant"] = instant
+    changes[count]["row"] = row
+    changes[count]["visit"] = s
+    changes[count]["query"] = 0
+    changes[count]["diff"] = -1
+    changes[count]["first"] = 0
+    return count + 1
 
 
 @inlined
-def enters(objects: Records, i: int, s: int, instant: int, row: int, net: bool, out: Records, told: int) -> int:
+def enters(objects: Records, i: int, s: int, instant: int, row: int, net: bool, changes: Records, count: int) -> int:
+    """Report that object i enters the answer of lane s; returns how many changes there are."""
     objects[i]["inside"] = 1
     if net:
-        return told
-    told = leaves(objects, i, s, instant, row, out, told) - 1
-    out[told]["diff"] = 1
-    out[told]["first"] = not objects[i]["shown"]
+        return count
+    count = leaves(objects, i, s, instant, row, changes, count) - 1
+    changes[count]["diff"] = 1
+    changes[count]["first"] = not objects[i]["shown"]
     objects[i]["shown"] = 1
-    return told + 1
+    return count + 1

@@ -1,21 +1,21 @@
-"""Many scorings of one family over one stream: objects come with their attributes, and every scoring is a lane.
+"""BLOCK for many scorings of one family over one stream: objects come with their attributes, every scoring is a lane.
 
 The stream is taken by blocks, block by block and lane by lane, so that a lane's state stays in cache (DESIGN, section
-4). For each lane the few arrivals of the block that matter to it are picked; only these reach its run.
+5). For each lane the few arrivals of the block that matter to it are found; only these reach its run.
 
-BLOCK: one ring of recent arrivals serves all lanes. A lane's run is complete down to its depth T: it has every object
+One ring of recent arrivals serves all lanes. A lane's run is complete down to its depth T: it has every object
 of the window with a key of at least T that K newer ones do not dominate. Before a block, let V be the K-th best key
 among the run's objects that are newer than all that leave the ring and that stay valid through the block. If V >= T
 
 - an arrival below T is no answer within the block: these K rank above it and are valid all the time (Theorem 5.1);
-- an object that leaves the ring below T is dominated by these K (Theorem 3.7), so nobody needs to look at it.
+- an object that leaves the ring below T is dominated by these K (Theorem 3.7), so no lane needs to look at it.
 
 So only arrivals at or above T reach the run. If V < T the lane is deepened first: T falls to the 5/4·(K + 5·sqrt(K) +
 4)-th best key of the ring, and the ring's objects between the old and the new T go into the run, silently: they are no
 answers yet. A run that has grown too long is cut again at a higher T. With T = -inf this is the strict skyband.
 
-When only net changes are told, rows that are gone by the end of the batch are skipped, and V >= T must hold only where
-an object leaves the ring, and at the end.
+When only net changes are reported, rows that have left the window by the end of the batch are skipped, and V >= T must
+hold only where an object leaves the ring, and at the end.
 
 Cost of a lane and block: about 2K records to find V, the keys of the arrivals in the cells that it sees
 (kernels/block_grid.py), and a merge of the few of them that are at or above T into the run.
@@ -24,257 +24,264 @@ Cost of a lane and block: about 2K records to find V, the keys of the arrivals i
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skyband.engines.topk.kernels.block_grid import find_ranges, find_terms, scan, sort_block
-from skyband.engines.topk.kernels.lanes import longer, next_good, pick
+from skyband.engines.topk.kernels.block_grid import (
+    Found,
+    Grid,
+    Scratch,
+    find_arrivals,
+    lay_block,
+    next_good,
+    pick,
+    set_depth,
+)
+from skyband.engines.topk.kernels.changes import begin_batch, end_batch
 from skyband.engines.topk.kernels.lookahead import put_best
-from skyband.engines.topk.kernels.query_index import lay_grid
-from skyband.engines.topk.kernels.replay import leaves, take_block, take_lane
-from skyband.engines.topk.kernels.scores import keys_of
-from skyband.engines.topk.kernels.strict import compare, remember
-from skyband.kernels.compile import kernel, part
-from skyband.kernels.records import ARRIVAL, SILENT, Records, make_room, reserve
+from skyband.engines.topk.kernels.replay import leaves, new_merge, take_block, take_lane
+from skyband.engines.topk.kernels.scores import LaneScorings, keys_of
+from skyband.engines.topk.kernels.state import (
+    Floats,
+    Ints,
+    Report,
+    Skybands,
+    Stream,
+    is_full,
+    with_capacity,
+    with_places,
+)
+from skyband.kernels.compile import close, kernel, uncounted
+from skyband.kernels.records import SILENT, Records
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+
+class Ring(NamedTuple):
+    """The most recent arrivals but for late ones, oldest first: one for all lanes."""
+
+    data: Floats  # one row per attribute
+    stamps: Ints
+    serials: Ints
+    span: Ints  # [where it begins, how many are in it]
+    begun: Ints  # [the last instant that was handled, arrivals so far]
+    most: int  # objects in it
+    reach: int  # how long an object may wait in a buffer
 
 
 @kernel
 def take_ring(
-    objects: Records,
-    groups: Records,  # one per lane
-    views: Records,
-    query: Records,  # the same for all lanes
-    caps: Records,  # per lane: its depth
-    tally: Records,
-    form: int,
-    turned: bool,
-    points: Floats,  # per lane
-    weights: Floats,
-    data: Floats,  # the arrivals' attributes, one row each
-    stamps: Ints,
-    now: Ints,
-    rows: Ints,
-    last: int,  # the clock, or the number of the last arrival
-    begun: Ints,  # [the last instant that was handled, arrivals so far]
-    ring: Floats,  # the ring's attributes, one row each
-    ring_stamps: Ints,
-    ring_serials: Ints,
-    span: Ints,  # of the ring: [where it begins, how many are in it]
-    most: int,  # in the ring
-    origin: Floats,  # the grid over blocks; its first number is NaN before it is laid
-    scale: Floats,
-    side: int,  # 0: there is no grid
-    terms: Floats,
-    ranges: Ints,
-    counts: Ints,  # of the ranges of each lane
-    depths: Floats,  # the depth that they are for
-    serial: int,
-    joint: bool,
-    net: bool,
-    more: bool,
-    work: Ints,  # counted: [keys computed, objects taken, lanes deepened, lanes indexed]
-    out: Records,
+    skybands: Skybands,
+    report: Report,
+    scorings: LaneScorings,
+    grid: Grid,
+    stream: Stream,
+    ring: Ring,
+    scratch: Scratch,
 ) -> tuple[Records, Records]:
     """Take a batch of arrivals into all lanes; returns the arena and the changes."""
-    K, length = query[0]["k"], query[0]["length"]
-    size, lanes = len(rows), len(groups)
-    if net:
-        for s in range(lanes):
-            if not groups[s]["open"]:
-                remember(objects, groups, s)
-            groups[s]["open"] = more
-    keys = np.empty(max(len(ring_stamps), most))
-    picked = np.empty(256, ARRIVAL)
-    listed_keys, listed, bounds = np.empty(1024), np.empty(1024, np.int64), np.zeros(lanes + 1, np.int64)
-    merged, valid = np.empty(64, objects.dtype), np.empty(64, np.bool_)
-    room = np.empty((7, 64), np.int64)
-    block, places = np.empty((data.shape[0], most)), np.empty(most, np.int64)
-    cells, starts = np.empty(most, np.int64), np.zeros(side ** data.shape[0] + 1, np.int64)
-    dense = np.full(lanes, -1)
+    groups, caps, span, begun = skybands.groups, skybands.caps, ring.span, ring.begun
+    now, last, net = stream.now, stream.last, report.net
+    K, length = skybands.queries[0]["k"], skybands.queries[0]["length"]
+    size, lanes, most = len(now), len(groups), max(1, ring.most // 4)
+    block, found, keys, picked, work = scratch.block, scratch.found, scratch.keys, scratch.picked, scratch.work
+    for s in range(lanes):
+        begin_batch(skybands.objects, groups, s, report)
+    merge = new_merge(64)
     aim = K + math.ceil(5 * math.sqrt(K)) + 4  # so many of the ring's objects are to be above a lane's depth
     enough = K + math.ceil(K * math.log(aim / K))  # that many of them are in the run: the others are dominated
+    best = np.empty(aim + aim // 4)
     low = 0
-    while net and low < size and now[low] <= last - length:  # gone by the end, and only the end is told
+    while net and low < size and now[low] <= last - length:  # it has left by the end, and only the end is reported
         low += 1
     if low:
         begun[0], span[1] = now[low - 1], 0
     unchecked = False  # lanes of a net batch may have fewer than K above their depths until its end
     while low < size or begun[0] < last or unchecked:
-        high = low
-        largest = min(max(64, begun[1] // 2), max(1, most // 4))
-        while high < size and high - low < largest and now[high] - now[low] <= length // 4:
-            high += 1
+        high = end_of_block(now, low, min(max(64, begun[1] // 2), most), length // 4)
         end = now[high - 1] if high > low else last
-        gone, bound = 0, (last if net else end) - length
-        while gone < span[1] and (span[1] - gone + high - low > most or ring_stamps[span[0] + gone] <= end - length):
-            gone += 1
+        gone, bound = leaving(ring, high - low, end - length), (last if net else end) - length
         if gone:
-            bound = max(bound, ring_stamps[span[0] + gone - 1])
-        left = bound  # who has left the ring has a stamp up to this
+            bound = max(bound, ring.stamps[span[0] + gone - 1])
+        left = bound  # what has left the ring has a stamp up to this
         if span[1] and not gone:
-            left = max(left, ring_stamps[span[0]] - joint)
-        for s in range(lanes):
-            found, i, stop = 0, groups[s]["head"], groups[s]["head"] + groups[s]["size"]
-            while (
-                i < stop and objects[i]["key"] >= caps[s]["threshold"]
-            ):  # who is above the depth and newer than `bound`
-                found += objects[i]["stamp"] > bound
-                i += 1
-            if found < K and caps[s]["threshold"] > -np.inf and (gone or high == low or not net):
+            left = max(left, ring.stamps[span[0]] - report.joint)
+        must = gone > 0 or high == low or not net
+        s = lift_lanes(skybands, report, ring, 0, bound, left, enough, must)
+        while s < lanes:
+            if report.tally[1] + groups[s]["size"] > len(report.changes):
+                report = with_capacity(report, groups[s]["size"])
+            else:
                 work[0] += span[1]
                 work[2] += 1
-                keys_of(form, turned, points, weights, s, ring, span[0], span[0] + span[1], keys)
-                picked, n = deepen(
-                    keys, ring_stamps, ring_serials, span, gone, aim + aim // 4, s, begun[0], serial, caps, picked
-                )
-                objects, out = room_for(objects, groups, s, tally, n, out)
-                take_lane(objects, groups, views, s, K, length, picked, n, serial, joint, net, out, tally)
-            elif found > enough + K // 8 + 4:
-                out = reserve(out, tally, groups[s]["size"])
-                lift(objects, groups, s, enough, left, caps, ring_serials, span, net, out, tally)
-        late = False
-        for a in range(low, high):
-            late |= stamps[a] < now[a]
-        sorted_ = side > 0 and high - low >= len(starts) - 1 and not late
-        if sorted_:
-            if origin[0] != origin[0]:
-                lay_grid(data, low, high, origin, scale, side)
-                find_terms(form, turned, points, weights, origin, scale, side, terms)
-            sort_block(data, low, high, origin, scale, side, cells, starts, block, places)
-            for s in range(lanes):
-                if depths[s] != caps[s]["threshold"]:
-                    work[3] += 1
-                    depths[s] = caps[s]["threshold"]
-                    counts[s] = -1
-                    if depths[s] > -np.inf:
-                        counts[s] = find_ranges(form, turned, terms, s, depths[s], side, ranges[s])
-        if late:
-            for s in range(lanes):
-                work[0] += high - low
-                keys_of(form, turned, points, weights, s, data, low, high, keys)
-                picked, n = pick(keys, caps[s]["threshold"], stamps, now, rows, low, high, picked)
-                work[1] += n
-                objects, out = room_for(objects, groups, s, tally, n, out)
-                take_lane(objects, groups, views, s, K, length, picked, n, serial, joint, net, out, tally)
-        first = lanes if late or high == low else 0
+                keys_of(scorings, s, ring.data, span[0], span[0] + span[1], keys)
+                n = deepen(ring, keys, gone, best, caps, s, report.serial, picked)
+                if is_full(groups, s, n):
+                    skybands = with_places(skybands, s, n)
+                report = with_capacity(report, 4 * (n + groups[s]["size"]) + 4)
+                take_lane(skybands, report, s, picked, n)
+                s += 1
+            s = lift_lanes(skybands, report, ring, s, bound, left, enough, must)
+        for s in range(lanes):
+            set_depth(grid, s, caps[s]["threshold"], 0.0)
+        late = has_late(stream, low, high)
+        sorted_ = lay_block(scorings, grid, stream, low, high, late, block, work)
+        first = 0 if high > low else lanes
         while first < lanes:
-            listed_keys, listed, stop = scan(
-                form, turned, points, weights, block, places, starts, ranges, counts if sorted_ else dense, caps, data,
-                low, high, keys, listed_keys, listed, bounds, first, work,
-            )  # fmt: skip
-            told, longest = 0, 0
-            for s in range(first, stop):
-                n, held = bounds[s + 1] - bounds[s], groups[s]["size"]
-                told += 4 * (n + held) + 4
-                longest = max(longest, n + held)
-                head, start = groups[s]["head"], groups[s]["start"]
-                if head + held + n > start + groups[s]["room"]:
-                    objects = make_room(objects, groups, s, tally, n)
-            out = reserve(out, tally, told)
-            if longest > len(merged):
-                merged, valid = np.empty(2 * longest, objects.dtype), np.empty(2 * longest, np.bool_)
-                room = np.empty((7, 2 * longest), np.int64)
-            take_block(
-                objects, groups, views, first, stop, K, length, listed_keys, listed, bounds, stamps, rows, low, high,
-                end, serial, joint, net, merged, valid, room, out, tally,
-            )  # fmt: skip
+            stop = find_arrivals(scorings, grid, block, stream, low, high, sorted_, late, found, first, keys, work)
+            more, longest = most_needed(groups, found, first, stop)
+            report = with_capacity(report, more)
+            s = next_full(groups, found, first, stop, late)
+            while s < stop:
+                skybands = with_places(skybands, s, found.bounds[s + 1] - found.bounds[s])
+                s = next_full(groups, found, s + 1, stop, late)
+            if longest > len(merge.valid):
+                merge = new_merge(2 * longest)
+            if late:
+                for s in range(first, stop):
+                    n = pick(stream, found, found.bounds[s], found.bounds[s + 1], picked)
+                    take_lane(skybands, report, s, picked, n)
+            else:
+                take_block(skybands, report, first, stop, found, stream, low, high, merge)
             first = stop
-        span[0] += gone
-        span[1] -= gone
-        shift_ring(ring, ring_stamps, ring_serials, span, data, stamps, now, rows, low, high, serial)
+        shift_ring(ring, stream, low, high, gone, report.serial)
         begun[0] = end
         begun[1] += high - low
         unchecked = net and high > low
         low = high
-    step = np.zeros(1, out.dtype)
     for s in range(lanes):
         if groups[s]["due"] <= last:
             picked[0]["now"] = last
-            picked[0]["row"] = -2 * SILENT  # nobody comes: time goes on
-            objects, out = room_for(objects, groups, s, tally, 1, out)
-            take_lane(objects, groups, views, s, K, length, picked, 1, serial, joint, net, out, tally)
-        if net and not more:
-            step[0]["visit"] = s
-            step[0]["instant"] = last
-            step[0]["row"] = -1
-            out = reserve(out, tally, 2 * (groups[s]["size"] + 2))
-            compare(objects, groups, s, 1, out, tally, step)
-    return objects, out
+            picked[0]["row"] = -2 * SILENT  # no arrival: time goes on
+            report = with_capacity(report, 4 * (1 + groups[s]["size"]) + 4)
+            take_lane(skybands, report, s, picked, 1)
+        if net and not report.more:
+            report.step[0]["visit"] = s
+            report.step[0]["instant"] = last
+            report.step[0]["row"] = -1
+            report = with_capacity(report, 2 * (groups[s]["size"] + 2))
+            end_batch(skybands.objects, groups, s, 1, report)
+    return skybands.objects, report.changes
 
 
-@part
-def room_for(
-    objects: Records, groups: Records, s: int, tally: Records, n: int, out: Records
-) -> tuple[Records, Records]:
-    """Room for n more objects in the lane's run, and for all changes that they can bring."""
-    head, start, size = groups[s]["head"], groups[s]["start"], groups[s]["size"]
-    if head - start < n or head + size + n > start + groups[s]["room"]:
-        objects = make_room(objects, groups, s, tally, n)
-    return objects, reserve(out, tally, 4 * (n + size) + 4)
+@uncounted
+def most_needed(groups: Records, found: Found, first: int, stop: int) -> tuple[int, int]:
+    """The most changes that what was found for lanes first..stop can bring, and the longest merged run."""
+    changes, longest = 0, 0
+    for s in range(first, stop):
+        size = found.bounds[s + 1] - found.bounds[s] + groups[s]["size"]
+        changes += 4 * size + 4
+        longest = max(longest, size)
+    return changes, longest
 
 
-@part
+@uncounted
+def next_full(groups: Records, found: Found, s: int, stop: int, late: bool) -> int:
+    """The next lane whose run lacks places for what was found for it; a block is merged into places behind the run."""
+    while s < stop:
+        n, end = found.bounds[s + 1] - found.bounds[s], groups[s]["start"] + groups[s]["room"]
+        if groups[s]["head"] + groups[s]["size"] + n > end or (late and groups[s]["head"] - groups[s]["start"] < n):
+            break
+        s += 1
+    return s
+
+
+@uncounted
+def end_of_block(now: Ints, low: int, most: int, reach: int) -> int:
+    """Where a block that begins at `low` ends: with so many arrivals at most, and no instants further apart."""
+    high = low
+    while high < len(now) and high - low < most and now[high] - now[low] <= reach:
+        high += 1
+    return high
+
+
+@uncounted
+def has_late(stream: Stream, low: int, high: int) -> bool:
+    """Whether one of the arrivals low..high is late."""
+    late = False
+    for a in range(low, high):
+        late |= stream.stamps[a] < stream.now[a]
+    return late
+
+
+@uncounted
+def leaving(ring: Ring, coming: int, last: int) -> int:
+    """How many objects must leave the ring for those that come, and since their stamps are `last` or before."""
+    begin, size, gone = ring.span[0], ring.span[1], 0
+    while gone < size and (size - gone + coming > ring.most or ring.stamps[begin + gone] <= last):
+        gone += 1
+    return gone
+
+
+@close
+def count_above(skybands: Skybands, s: int, bound: int) -> int:
+    """How many objects of a run are above the lane's depth and newer than `bound`."""
+    objects, groups, depth = skybands.objects, skybands.groups, skybands.caps[s]["threshold"]
+    found, i, stop = 0, groups[s]["head"], groups[s]["head"] + groups[s]["size"]
+    while i < stop and objects[i]["key"] >= depth:
+        found += objects[i]["stamp"] > bound
+        i += 1
+    return found
+
+
+@uncounted
+def lift_lanes(
+    skybands: Skybands, report: Report, ring: Ring, s: int, bound: int, left: int, enough: int, must: bool
+) -> int:
+    """Lift lanes from s on whose runs are too long, up to one that must be deepened or for want of capacity."""
+    groups, caps, K = skybands.groups, skybands.caps, skybands.queries[0]["k"]
+    while s < len(groups):
+        above = count_above(skybands, s, bound)
+        if above < K and caps[s]["threshold"] > -np.inf and must:
+            break
+        if above > enough + K // 8 + 4:
+            if report.tally[1] + groups[s]["size"] > len(report.changes):
+                break
+            lift(skybands, report, ring, s, enough, left)
+        s += 1
+    return s
+
+
+@uncounted
 def deepen(
+    ring: Ring,
     keys: Floats,  # of the ring's objects
-    ring_stamps: Ints,
-    ring_serials: Ints,
-    span: Ints,
     gone: int,  # so many of them are about to leave
-    aim: int,
-    s: int,
-    now: int,
-    serial: int,
+    best: Floats,  # scratch: as many as are to be above the depth
     caps: Records,
+    s: int,
+    serial: int,
     picked: Records,
-) -> tuple[Records, int]:
-    """A smaller depth for the lane, and the ring's objects that lie between."""
-    old, depth = caps[s]["threshold"], -np.inf
-    if span[1] - gone > 2 * aim:
-        best = np.empty(aim)
-        known = 0
-        i = gone
-        while i < span[1]:
+) -> int:
+    """A smaller depth for the lane, and the ring's objects that lie between; returns how many these are."""
+    old, depth, size = caps[s]["threshold"], -np.inf, ring.span[1]
+    if size - gone > 2 * len(best):
+        known, i = 0, gone
+        while i < size:
             known = put_best(best, known, keys[i])
-            i = next_good(keys, best[0], i + 1, span[1]) if known == aim else i + 1
+            i = next_good(keys, best[0], i + 1, size) if known == len(best) else i + 1
         depth = best[0]
     n = 0
-    i = next_good(keys, depth, 0, span[1])
-    while i < span[1]:
+    i = next_good(keys, depth, 0, size)
+    while i < size:
         if keys[i] < old:
-            if n == len(picked):
-                picked = longer(picked, n)
             picked[n]["key"] = keys[i]
-            picked[n]["stamp"] = ring_stamps[span[0] + i]
-            picked[n]["now"] = now
-            picked[n]["row"] = ring_serials[span[0] + i] - serial - SILENT
+            picked[n]["stamp"] = ring.stamps[ring.span[0] + i]
+            picked[n]["now"] = ring.begun[0]
+            picked[n]["row"] = ring.serials[ring.span[0] + i] - serial - SILENT
             n += 1
-        i = next_good(keys, depth, i + 1, span[1])
+        i = next_good(keys, depth, i + 1, size)
     caps[s]["threshold"] = depth
-    return picked, n
+    return n
 
 
-@part
-def lift(
-    objects: Records,
-    groups: Records,
-    s: int,
-    enough: int,
-    bound: int,
-    caps: Records,
-    ring_serials: Ints,
-    span: Ints,
-    net: bool,
-    out: Records,
-    tally: Records,
-) -> None:
+@uncounted
+def lift(skybands: Skybands, report: Report, ring: Ring, s: int, enough: int, bound: int) -> None:
     """Cut a run that is longer than it must be: a larger depth, with enough objects newer than `bound` above it.
 
     What lies below can be found in the ring again, or is dominated, but for late ones that are newer than `bound`.
     """
+    objects, groups, caps, tally = skybands.objects, skybands.groups, skybands.caps, skybands.tally
+    serials, begin, count = ring.serials, ring.span[0], ring.span[1]
     found, first = 0, 0
     head, size = groups[s]["head"], groups[s]["size"]
     while first < size and found < enough:
@@ -288,56 +295,60 @@ def lift(
     for i in range(first, size):
         keep = objects[head + i]["key"] == depth
         if not keep and objects[head + i]["stamp"] > bound:
-            place = objects[head + i]["serial"] - ring_serials[span[0]]  # if all rows are in the ring
-            if place < 0 or place >= span[1] or ring_serials[span[0] + place] != objects[head + i]["serial"]:
-                place = np.searchsorted(ring_serials[span[0] : span[0] + span[1]], objects[head + i]["serial"])
-            keep = place == span[1] or ring_serials[span[0] + place] != objects[head + i]["serial"]
+            serial = objects[head + i]["serial"]
+            place = serial - serials[begin]  # if all rows are in the ring
+            if place < 0 or place >= count or serials[begin + place] != serial:
+                place = first_from(serials, begin, begin + count, serial) - begin
+            keep = place == count or serials[begin + place] != serial
         if keep:
             objects[head + w] = objects[head + i]
             w += 1
             continue
         if objects[head + i]["was"]:
-            tally[1] = leaves(objects, head + i, s, 0, -1, out, tally[1])
+            tally[1] = leaves(objects, head + i, s, 0, -1, report.changes, tally[1])
     groups[s]["size"] = w
 
 
-@part
-def shift_ring(
-    ring: Floats,
-    ring_stamps: Ints,
-    ring_serials: Ints,
-    span: Ints,
-    data: Floats,
-    stamps: Ints,
-    now: Ints,
-    rows: Ints,
-    low: int,
-    high: int,
-    serial: int,
-) -> None:
-    """Put arrivals low..high into the ring, but for late ones."""
-    if span[0] + span[1] + high - low > len(ring_stamps):
+@uncounted
+def first_from(numbers: Ints, low: int, high: int, bound: int) -> int:
+    """The place of the first of the sorted numbers low..high that is at least `bound`; high: there is none."""
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle] < bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@uncounted
+def shift_ring(ring: Ring, stream: Stream, low: int, high: int, gone: int, serial: int) -> None:
+    """The oldest `gone` leave the ring, and arrivals low..high enter it, but for late ones."""
+    data, stamps, serials, span = ring.data, ring.stamps, ring.serials, ring.span
+    span[0] += gone
+    span[1] -= gone
+    if span[0] + span[1] + high - low > len(stamps):
         for i in range(span[1]):
-            ring_stamps[i] = ring_stamps[span[0] + i]
-            ring_serials[i] = ring_serials[span[0] + i]
-        for j in range(ring.shape[0]):
+            stamps[i] = stamps[span[0] + i]
+            serials[i] = serials[span[0] + i]
+        for j in range(data.shape[0]):
             for i in range(span[1]):
-                ring[j, i] = ring[j, span[0] + i]
+                data[j, i] = data[j, span[0] + i]
         span[0] = 0
     end = span[0] + span[1]
     for a in range(low, high):
-        ring_stamps[end] = stamps[a]
-        ring_serials[end] = serial + rows[a]
-        end += stamps[a] == now[a]
+        stamps[end] = stream.stamps[a]
+        serials[end] = serial + stream.rows[a]
+        end += stream.stamps[a] == stream.now[a]
     if end == span[0] + span[1] + high - low:  # none is late
-        for j in range(ring.shape[0]):
-            column, fresh = ring[j, end - (high - low) : end], data[j, low:high]
+        for j in range(data.shape[0]):
+            column, fresh = data[j, end - (high - low) : end], stream.data[j, low:high]
             for i in range(len(fresh)):
                 column[i] = fresh[i]
     else:
         i = span[0] + span[1]
         for a in range(low, high):
-            for j in range(ring.shape[0]):
-                ring[j, i] = data[j, a]
-            i += stamps[a] == now[a]
+            for j in range(data.shape[0]):
+                data[j, i] = stream.data[j, a]
+            i += stream.stamps[a] == stream.now[a]
     span[1] = end - span[0]

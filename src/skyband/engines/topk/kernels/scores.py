@@ -1,4 +1,4 @@
-"""Keys of many scorings of one family, from the attributes of objects: what `skyband.scoring` computes, in blocks.
+"""Keys of many scorings of one family from the attributes of objects: what `query/scoring.py` computes, in blocks.
 
 Terms are taken in the order given, with no fused or reordered arithmetic, so a key is the same bits as there. A key is
 larger for the better object: the score, or its negative where the smallest is best.
@@ -6,29 +6,29 @@ larger for the better object: the score, or its negative where the smallest is b
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import part
+from skyband.kernels.compile import uncounted
 from skyband.query.scoring.forms import CHEBYSHEV, EUCLIDEAN, LINEAR
 
 Records = NDArray[Any]
 
 
-@part
-def keys_of(
-    form: int,
-    turned: bool,
-    points: Records,
-    weights: Records,
-    s: int,
-    data: Records,
-    low: int,
-    high: int,
-    keys: Records,
-) -> None:
-    """The keys of objects low..high for scoring s; `weights` has no columns where there are none."""
+class LaneScorings(NamedTuple):
+    """The scorings of a family, one per lane."""
+
+    form: int
+    turned: bool  # the smallest score is best
+    points: Records  # one row each: weights of a linear form, or the point of a distance
+    weights: Records  # of a distance; no columns: none
+
+
+@uncounted
+def keys_of(scorings: LaneScorings, s: int, data: Records, low: int, high: int, keys: Records) -> None:
+    """The keys of objects low..high for scoring s."""
+    form, turned, points, weights = scorings
     for j in range(points.shape[1]):
         at, column, fresh = points[s, j], data[j, low:high], j == 0
         weight = weights[s, j] if weights.shape[1] else 1.0
@@ -52,9 +52,10 @@ def keys_of(
             keys[i] = -keys[i]
 
 
-@part
-def key_of(form: int, turned: bool, points: Records, weights: Records, s: int, data: Records, i: int) -> float:
+@uncounted
+def key_of(scorings: LaneScorings, s: int, data: Records, i: int) -> float:
     """The key of one object."""
+    form, turned, points, weights = scorings
     key = 0.0
     weighted = weights.shape[1] > 0
     for j in range(points.shape[1]):
@@ -75,11 +76,10 @@ def key_of(form: int, turned: bool, points: Records, weights: Records, s: int, d
     return -key if turned else key
 
 
-@part
-def best_term(
-    form: int, turned: bool, points: Records, weights: Records, s: int, j: int, low: float, high: float
-) -> float:
+@uncounted
+def best_term(scorings: LaneScorings, s: int, j: int, low: float, high: float) -> float:
     """The term of dimension j that makes the key largest, for attributes from low to high."""
+    form, turned, points, weights = scorings
     at = points[s, j]
     if form == LINEAR:
         return 0.0 if at == 0 else at * (high if (at > 0) != turned else low)
@@ -94,7 +94,7 @@ def best_term(
     return away
 
 
-@part
+@uncounted
 def join_terms(form: int, total: float, term: float) -> float:
     """A sum, but for the metric that takes the largest."""
     return max(total, term) if form == CHEBYSHEV else total + term
