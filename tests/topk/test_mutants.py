@@ -24,6 +24,7 @@ FILTERS = "engines/topk/kernels/filters.py"
 SCORES = "engines/topk/kernels/scores.py"
 BASE = "engines/topk/base.py"
 GROUPED = "engines/grouped.py"
+NUMBERING = "engines/numbering.py"
 BLOCK = "engines/topk/block.py"
 BUFFERED = "engines/topk/buffered.py"
 FAMILY = "engines/topk/family.py"
@@ -207,9 +208,9 @@ MUTANTS: dict[str, Listed] = {
         'np.flatnonzero(engine.groups["due"] < -NEVER)',
     ),
     "the clock is not carried from push to push": (
-        "monitor/monitor.py",
-        "self._loop.state.clock, self.state.ahead = push.clock, None\n        self._loop.state.serial",
-        "self._loop.state.serial",
+        "monitor/loop.py",
+        "self.state.clock, self.state.ahead = push.clock, None\n        self.state.serial",
+        "self.state.serial",
     ),
     "the clock is not carried from group to group": (
         "engines/adapter.py",
@@ -217,23 +218,23 @@ MUTANTS: dict[str, Listed] = {
         "now=push.times[here] if push.times is not None and self.timed else",
     ),
     "the clock does not pass rows that are rejected": (
-        "monitor/monitor.py",
-        "np.where(seen.accepted, seen.moments, BEGINNING)",
-        "seen.moments",
+        "monitor/loop.py",
+        "np.where(examined.accepted, examined.times, BEGINNING)",
+        "examined.times",
     ),
     "no expiry after the last arrival": (
         GROUPED,
         'visits["last"] = arrivals.clock if engine.timed else',
         'visits["last"] = arrivals.clock - 1 if engine.timed else',
     ),
-    "late rows are never too late": ("engines/adapter.py", "timely = ages < max(limits)", "timely = ages >= 0"),
+    "late rows are never too late": (NUMBERING, "timely = ages < max(limits)", "timely = ages >= 0"),
     "the shortest window decides what is too late": (
-        "engines/adapter.py",
+        NUMBERING,
         "timely = ages < max(limits)",
         "timely = ages < min(limits)",
         LATE_ROWS,
     ),
-    "a little late is not late": ("engines/adapter.py", "else [1] * len(self.lengths)", "else [2] * len(self.lengths)"),
+    "a little late is not late": (NUMBERING, "else [1] * len(self.lengths)", "else [2] * len(self.lengths)"),
     # --- bookkeeping
     "due forgets the arrival": (STRICT, 'groups[g]["due"] = min(groups[g]["due"], stamp + shortest)', "pass"),
     "due by the largest window only": (
@@ -304,7 +305,7 @@ MUTANTS: dict[str, Listed] = {
         'if now[middle] < changes[i]["instant"]:',
         'if now[middle] <= changes[i]["instant"]:',
     ),
-    "numbers do not go on": ("engines/adapter.py", "counts = before.copy()", "counts = 0 * before"),
+    "numbers do not go on": (NUMBERING, "np.int64), before.copy()", "np.int64), 0 * before"),
     "numbers of a new query do not go on": (
         "monitor/queries.py",
         "numbers[: len(most)] = np.maximum(numbers[: len(most)], most)",
@@ -314,8 +315,8 @@ MUTANTS: dict[str, Listed] = {
     "an object that fails where is an answer": (BASE, "chosen, slices = thin(chosen, slices, eligible)", "pass"),
     "null is no group of its own": (ROUTING, "if len(valid) and not valid[i]:", "if False:"),
     "distances are squares": (
-        "engines/output.py",
-        "return self.by.score(value) if isinstance(self.by, Nearest) else value",
+        "engines/adapter.py",
+        "return scoring_of(self.by).score(value)",
         "return value",
     ),
     "refit forgets what was shown": (ANSWERS, 'objects[i]["shown"] = shown', 'objects[i]["shown"] = 0'),

@@ -52,8 +52,8 @@ class Memory:
     def of(self, query: int, group: int) -> Records:
         """The objects of a group that a query has reported, in order of arrival."""
         entries = self.entries
-        found: Records = entries[(entries["query"] == query) & (entries["group"] == group)]
-        found = found[np.argsort(found["serial"])]
+        mine = np.flatnonzero((entries["query"] == query) & (entries["group"] == group))
+        found: Records = entries[mine[np.argsort(entries["serial"][mine])]]
         return found
 
     def clear(self) -> None:
