@@ -254,7 +254,7 @@ def test_objects_and_filters_are_those_of_a_run(algorithm: str) -> None:
         kept.append(stats["objects"])
         if algorithm in BUFFERED:
             assert stats["buffer"] == 200
-            sifted.append(engine.sieves["size"].sum())
+            sifted.append(engine.filters.groups["size"].sum())
     assert np.mean(kept) == pytest.approx(found.objects, rel=0.1)
     if sifted:
         stated = float(re.findall(r"([\d.]+) in the filter", found.why[2])[0])
