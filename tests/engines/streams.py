@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from skyband import Above, Last, Linear, Monitor, Nearest, Product, Quadratic, TopK, UntilDeleted
-from skyband.engines.registry import APPROXIMATE, WINDOWED
+from skyband.engines.registry import APPROXIMATE
 from skyband.oracle import Oracle
 from skyband.oracle.topk import skyband
 
@@ -334,9 +334,7 @@ def scenes(draw: Draw, algorithm: str, taste: Taste) -> Scene:
             name = draw(st.sampled_from(sorted(standing)))
             old = standing[name]
             # a longer time window that still fits may find late rows that the shorter one had dropped
-            # and engines that keep windows forget whom they told of when he leaves the shorter one (test_grids.py)
-            keeps = algorithm in WINDOWED or any(taste.above)
-            capped = (lateness and old.window.timed) or keeps
+            capped = lateness and old.window.timed
             most = _ticks(old.window, clockwork) if capped and isinstance(old.window, Last) else None
             window = draw(st.booleans()) and _window(draw, taste, old.window.timed, clockwork, most)
             standing[name] = _like(draw, taste, dataclasses.replace(old, window=window or old.window))

@@ -369,9 +369,16 @@ def test_another_question_keeps_the_numbers_and_the_window(algorithm: str) -> No
     play(Scene(queries, events, {"time": "t"}))
 
 
+@pytest.mark.parametrize("restored", [False, True])
+@pytest.mark.parametrize("kind", [TopK, Above])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_longer_window_knows_what_was_reported(algorithm: str) -> None:
-    """The 5 leaves the window of 1 and comes back with the window of 2, which another query keeps."""
-    short, long = (TopK(1, "x", Last(n), algorithm=algorithm) for n in (1, 2))
-    events = [Push([row(x=5.0), row(x=0.0)]), Replace("a", long)]
-    play(Scene({"a": short, "b": long}, events))
+def test_a_longer_window_knows_what_was_reported(algorithm: str, kind: Any, restored: bool) -> None:
+    """The 5 leaves the window of 1 and comes back with the window of 2, which another query keeps: it is not first.
+
+    So it is after a further query of the window of 2 has taken the window of 1 in between.
+    """
+    short, long = (kind(1, "x", Last(n), algorithm=algorithm) for n in (1, 2))
+    pause = [Restore()] * restored
+    events = [Push([row(x=5.0), row(x=0.0)]), *pause, Replace("a", long), Push([row(x=7.0), row(x=6.0)]), *pause]
+    events += [Replace("b", short), *pause, Push([row(x=1.0)]), *pause, Replace("b", long)]
+    play(Scene({"a": short, "b": long, "c": long}, events))
