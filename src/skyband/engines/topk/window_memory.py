@@ -52,8 +52,8 @@ class Memory:
     def of(self, query: int, group: int) -> Records:
         """The objects of a group that a query has reported, in order of arrival."""
         entries = self.entries
-        found = entries[(entries["query"] == query) & (entries["group"] == group)]
-        return found[np.argsort(found["serial"])]
+        mine: Records = entries[(entries["query"] == query) & (entries["group"] == group)]
+        return np.sort(mine, order="serial")
 
     def clear(self) -> None:
         """Forget all."""
