@@ -33,7 +33,6 @@ from skyband.query.algorithms import names
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 
 APPROXIMATE = names("TopK", lambda row: not row.exact)
-WINDOWED = names("TopK", lambda row: row.keeps_window)
 
 _SCORES = [0.0, 1.0, 1.0, 2.0, 2.0, 3.0]
 _ODD_SCORES = [*_SCORES, 1.5, -0.0, float("inf"), float("-inf"), float("nan"), None]
@@ -191,9 +190,7 @@ def scenes(draw: Draw, algorithm: str, taste: Taste) -> Scene:
             name = draw(st.sampled_from(sorted(standing)))
             old = standing[name]
             # a longer time window that still fits may find late rows that the shorter one had dropped
-            # and engines that keep windows forget what they reported when it leaves the shorter one (test_grids.py)
-            keeps = algorithm in WINDOWED or any(taste.above)
-            capped = (lateness and old.window.timed) or keeps
+            capped = lateness and old.window.timed
             most = _ticks(old.window, clockwork) if capped and isinstance(old.window, Last) else None
             window = draw(st.booleans()) and _window(draw, taste, old.window.timed, clockwork, most)
             standing[name] = _like(draw, taste, dataclasses.replace(old, window=window or old.window))

@@ -35,7 +35,7 @@ from engines.scene import (
     TopKQuery,
     row,
 )
-from engines.strategies import APPROXIMATE, WINDOWED, Draw, Taste, queries_of, rows_of, scenes
+from engines.strategies import APPROXIMATE, Draw, Taste, queries_of, rows_of, scenes
 
 __all__ = [
     "APPROXIMATE",
@@ -44,7 +44,6 @@ __all__ = [
     "INTEGERS",
     "KILL",
     "STRICT",
-    "WINDOWED",
     "Add",
     "Advance",
     "Clockwork",

@@ -73,7 +73,7 @@ def test_restored_between_any_two_events(algorithm: str, data: st.DataObject) ->
 def test_comes_and_goes_in_one_batch(emit: Any) -> None:
     """X         3  0  2 | 1  4  0
     valid     |-----|   |-----|      n = 2
-    above 1   3  3  2 | 2  4  4      with emit="batch" 3 is never told, and 2 leaves before 4 enters
+    above 1   3  3  2 | 2  4  4      with emit="batch" 3 is never reported, and 2 leaves before 4 enters
     """
     events = [Push([row(x=x) for x in part]) for part in ((3.0, 0.0, 2.0), (1.0, 4.0, 0.0))]
     play(Scene({"q": Above(1, "x", Last(2), algorithm="TMA")}, [*events, Restore(), *events], {"emit": emit}))
@@ -99,12 +99,12 @@ def test_long_streams_say_what_a_large_top_k_says(algorithm: str, emit: Any) -> 
     by, places = Linear({"x": 1, "y": 0.5}), cuts(size, rng, 250)
     above = Monitor({"q": Above(1.5, by, Last(span=span), algorithm=algorithm)}, time="t", emit=emit)
     every = Monitor({"q": TopK(span * 4, by, Last(span=span), where="x + 0.5*y > 1.5")}, time="t", emit=emit)
-    told: list[list[object]] = [[], []]
+    found: list[list[object]] = [[], []]
     for i, j in itertools.pairwise(places):
         batch = {name: column[i:j] for name, column in columns.items()}
-        for pieces, monitor in zip(told, (above, every), strict=True):
+        for pieces, monitor in zip(found, (above, every), strict=True):
             pieces.append(monitor.push(batch))
         check(above)
-    got, expected = (sorted(map(str, joined(pieces).to_pylist())) for pieces in told)
+    got, expected = (sorted(map(str, joined(pieces).to_pylist())) for pieces in found)
     assert got == expected
     assert above.answer().equals(every.answer())

@@ -62,7 +62,7 @@ def test_restored_between_any_two_events(algorithm: str, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
-def test_an_id_in_several_groups_is_deleted_in_all_of_them(emit: str) -> None:
+def test_an_id_in_several_groups_is_deleted_in_all_of_them(emit: Any) -> None:
     queries = {
         "each": TopK(1, "x", UntilDeleted(), per="g"),
         "all": TopK(2, "x", UntilDeleted()),
@@ -77,7 +77,7 @@ def test_an_id_in_several_groups_is_deleted_in_all_of_them(emit: str) -> None:
 
 @pytest.mark.parametrize("algorithm", ["TMA", "TSL"])
 def test_many_insertions_and_deletions(algorithm: str) -> None:
-    """Places are used again, grids are laid anew, ids are forgotten: the oracle's answer after each batch."""
+    """Places are used again, grids are built anew, ids are forgotten: the oracle's answer after each batch."""
     rng = np.random.default_rng(11)
     queries = {
         "sum": TopK(5, Linear({"x": 1, "y": -0.5}), UntilDeleted(), algorithm=algorithm),

@@ -1,7 +1,7 @@
 """The grid and the sorted lists at work: small and large cells, drift, signs, boxes; answers at once from a window.
 
-Differential tests: TMA, SMA and TSL over whole windows say what SA says, which keeps skybands. In the contract suite
-windows are so small that nearly all objects lie outside of the grid; here a new one is laid at once.
+Differential tests: TMA, SMA and TSL over whole windows report what SA reports, which keeps skybands. In the contract suite
+windows are so small that nearly all objects lie outside of the grid; here a new one is built at once.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ALGORITHMS = ("TMA", "SMA", "TSL")
 
 @pytest.fixture
 def grids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new grid is laid as soon as anything lies outside of the old one."""
+    """A new grid is built as soon as anything lies outside of the old one."""
     monkeypatch.setattr("skyband.engines.topk.window.FEW", 0)
 
 
@@ -73,7 +73,6 @@ def scorings(form: str, d: int, rng: np.random.Generator, count: int = 4) -> lis
     found: list[Any] = []
     for _ in range(count):
         numbers = dict(zip(names, np.round(rng.normal(size=d), 2).tolist(), strict=True))
-        word: Any
         word, _, weighted = form.partition(", ")
         if word in ("linear", "product", "quadratic"):
             found.append({"linear": Linear, "product": Product, "quadratic": Quadratic}[word](numbers))
@@ -127,7 +126,7 @@ def case(name: str) -> tuple[dict[str, Any], list[TopK], list[Any]]:
     return columns, [dataclasses.replace(query, cells=cells) for query in queries], expected
 
 
-def told(monitor: Monitor, columns: dict[str, Any], places: Any) -> list[Any]:
+def changes_of(monitor: Monitor, columns: dict[str, Any], places: Any) -> list[Any]:
     pieces = []
     for i, j in itertools.pairwise(places):
         pieces += monitor.push({name: column[i:j] for name, column in columns.items()}).to_pylist()
@@ -140,7 +139,7 @@ def told(monitor: Monitor, columns: dict[str, Any], places: Any) -> list[Any]:
 def test_says_what_the_skyband_says(algorithm: str, name: str, grids: None) -> None:
     columns, queries, expected = case(name)
     monitor = Monitor([dataclasses.replace(query, algorithm=algorithm) for query in queries])
-    assert told(monitor, columns, cuts(ROWS, np.random.default_rng(1), 60)) == expected
+    assert changes_of(monitor, columns, cuts(ROWS, np.random.default_rng(1), 60)) == expected
     adapters = monitor._loop.state.standing()
     assert len(adapters) == 1, "they look at one window"
     store = adapters[0].engine.stores[0]  # type: ignore[union-attr]
@@ -165,9 +164,9 @@ def test_time_windows_with_late_rows(emit: Any, algorithm: str, form: str, grids
         for per in (None, "g")
     ]
     places = cuts(ROWS, rng, 40)
-    expected = told(Monitor(asked, time="t", emit=emit), columns, places)
+    expected = changes_of(Monitor(asked, time="t", emit=emit), columns, places)
     monitor = Monitor([dataclasses.replace(one, algorithm=algorithm, cells=50) for one in asked], time="t", emit=emit)
-    assert sorted(map(str, told(monitor, columns, places))) == sorted(map(str, expected))
+    assert sorted(map(str, changes_of(monitor, columns, places))) == sorted(map(str, expected))
 
 
 @pytest.mark.parametrize("view", [0, 5, "dynamic"])
@@ -177,7 +176,7 @@ def test_views_of_any_size(name: str, view: Any) -> None:
     k = queries[0].k
     view = view if isinstance(view, str) else k + view
     monitor = Monitor([dataclasses.replace(query, algorithm="TSL", view=view) for query in queries])
-    assert told(monitor, columns, [0, 100, 101, 200, ROWS]) == expected
+    assert changes_of(monitor, columns, [0, 100, 101, 200, ROWS]) == expected
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -187,8 +186,10 @@ def test_the_newer_of_equals_wherever_it_lies(algorithm: str, sign: int, grids: 
     x = sign * np.array([0.0] * 16 + [-2, 2, 2, 2, 0, 1, -1] + [0] * 130)
     tuning = {"view": 1} if algorithm == "TSL" else {"cells": 4}
     query = TopK(1, Quadratic({"x": 1}), Last(100), algorithm=algorithm, **tuning)  # type: ignore[arg-type]
-    expected = told(Monitor(dataclasses.replace(query, algorithm="SA", cells=None, view=None)), {"x": x}, [0, len(x)])
-    assert told(Monitor(query), {"x": x}, [0, len(x)]) == expected
+    expected = changes_of(
+        Monitor(dataclasses.replace(query, algorithm="SA", cells=None, view=None)), {"x": x}, [0, len(x)]
+    )
+    assert changes_of(Monitor(query), {"x": x}, [0, len(x)]) == expected
     assert 1.0 in [change["score"] for change in expected]
 
 
@@ -205,9 +206,9 @@ def test_wild_numbers_send_queries_their_own_ways(begin: int, algorithm: str, wi
         for by in (Linear({"x0": 0.0, "x1": 1.0}), Linear({"x0": 1.0, "x1": 2.0}), Linear({"x0": -1e9, "x1": 1.0}))
     ]
     places = [0, begin + 1, begin + 2, 30, 200, ROWS] if begin else [0, 1, 2, 30, 200, ROWS]
-    expected = told(Monitor(queries), columns, places)
+    expected = changes_of(Monitor(queries), columns, places)
     monitor = Monitor([dataclasses.replace(query, algorithm=algorithm) for query in queries])
-    assert told(monitor, columns, places) == expected
+    assert changes_of(monitor, columns, places) == expected
     assert len(monitor._loop.state.standing()) == 3
 
 
@@ -216,9 +217,9 @@ def test_scores_that_span_all_numbers(algorithm: str) -> None:
     """The range of a grid over them would overflow."""
     x = np.array([1e308, -1e308, 1.0, np.inf, -np.inf, -1.7e308, 1.7e308, 5e-324, 0.0, 2.0] * 12)
     queries = [TopK(3, "x", Last(9), algorithm="SA"), TopK(2, "x", Last(4), algorithm="SA", largest=False)]
-    expected = told(Monitor(queries), {"x": x}, [0, len(x)])
+    expected = changes_of(Monitor(queries), {"x": x}, [0, len(x)])
     monitor = Monitor([dataclasses.replace(query, algorithm=algorithm) for query in queries])
-    assert told(monitor, {"x": x}, [0, 5, 60, len(x)]) == expected
+    assert changes_of(monitor, {"x": x}, [0, 5, 60, len(x)]) == expected
 
 
 @pytest.mark.parametrize("algorithm", ["TMA", "SMA"])
@@ -227,12 +228,12 @@ def test_infinite_scores_come_and_go(algorithm: str) -> None:
     x = np.random.default_rng(4).random(400)
     x[[120, 121, 250]] = np.inf
     query = TopK(2, by="x", window=Last(50), algorithm=algorithm)
-    told_by = []
+    found = []
     for one in (query, dataclasses.replace(query, algorithm="SA")):
         monitor = Monitor(one)
-        told_by.append([row for i in range(0, 400, 7) for row in monitor.push({"x": x[i : i + 7]}).to_pylist()])
+        found.append([row for i in range(0, 400, 7) for row in monitor.push({"x": x[i : i + 7]}).to_pylist()])
         monitor._loop.check()
-    assert told_by[0] == told_by[1]
+    assert found[0] == found[1]
 
 
 def test_the_first_wild_rows_are_all_rejected() -> None:
@@ -254,7 +255,7 @@ def test_a_very_large_k_costs_no_memory(algorithm: str) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_batch_that_goes_on_over_several_groups(algorithm: str) -> None:
-    """With emit="batch" and more=True groups take turns before any of them tells what has changed."""
+    """With emit="batch" and more=True groups take turns before any of them reports its changes."""
     rng = np.random.default_rng(3)
     queries = [TopK(k, Linear({"x": w}), Last(4), per="g", algorithm=algorithm) for k, w in ((1, 1), (2, -1), (3, 1))]
     queries += [Above(1, Linear({"x": 1}), Last(4), per="g", algorithm=algorithm)]  # type: ignore[list-item]
@@ -307,7 +308,7 @@ def test_an_answer_at_once(window: str, algorithm: str, data: st.DataObject) -> 
         events += [Restore()] * (draw(st.integers(0, 2)) == 0)
         if number == 4:
             events += [Drop("a")] if draw(st.booleans()) else [Replace("n1", _less(events[_added(events)].query))]
-    options: dict[str, Any] = {
+    options = {
         "id": draw(st.sampled_from(["i"] if window == "until deleted" else ["i", None])),
         "time": "t",
         "keep": ("z",),
@@ -332,7 +333,7 @@ def test_an_answer_at_once_leaves_the_others_alone() -> None:
     queries = {"a": TopK(2, Linear({"x": 1, "y": 1}), Last(6), algorithm="SMA")}
     rows = [row(x=float(x), y=y) for x, y in ((3, 0), (1, 2), (2, 2), (0, 1), (5, 0), (1, 1), (2, 0), (4, 1))]
     new = {
-        "same home": TopK(1, Linear({"x": -1, "y": 1}), Last(6), algorithm="SMA"),
+        "same window": TopK(1, Linear({"x": -1, "y": 1}), Last(6), algorithm="SMA"),
         "box": TopK(2, Linear({"x": 1, "y": 1}), Last(6), where="y between 1 and 2", algorithm="SMA"),
         "shorter": TopK(3, Linear({"x": 1, "y": 1}), Last(3), algorithm="SMA"),
         "other form": TopK(1, Product({"y": 1, "x": 1}), Last(6), algorithm="TSL"),
@@ -370,9 +371,16 @@ def test_another_question_keeps_the_numbers_and_the_window(algorithm: str) -> No
     play(Scene(queries, events, {"time": "t"}))
 
 
+@pytest.mark.parametrize("restored", [False, True])
+@pytest.mark.parametrize("kind", [TopK, Above])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_longer_window_knows_what_was_reported(algorithm: str) -> None:
-    """The 5 leaves the window of 1 and comes back with the window of 2, which another query keeps."""
-    short, long = (TopK(1, "x", Last(n), algorithm=algorithm) for n in (1, 2))
-    events = [Push([row(x=5.0), row(x=0.0)]), Replace("a", long)]
-    play(Scene({"a": short, "b": long}, events))
+def test_a_longer_window_knows_what_was_reported(algorithm: str, kind: Any, restored: bool) -> None:
+    """The 5 leaves the window of 1 and comes back with the window of 2, which another query keeps: it is not first.
+
+    So it is after a further query of the window of 2 has taken the window of 1 in between.
+    """
+    short, long = (kind(1, "x", Last(n), algorithm=algorithm) for n in (1, 2))
+    pause = [Restore()] * restored
+    events = [Push([row(x=5.0), row(x=0.0)]), *pause, Replace("a", long), Push([row(x=7.0), row(x=6.0)]), *pause]
+    events += [Replace("b", short), *pause, Push([row(x=1.0)]), *pause, Replace("b", long)]
+    play(Scene({"a": short, "b": long, "c": long}, events))

@@ -155,7 +155,7 @@ def test_figure_8(algorithm: str, searched: int) -> None:
 
     changes = monitor.push(rows("p3", time=10) + rows("p4", time=11))
     assert sorted(zip(ids(changes), changes.column("diff").to_pylist(), strict=True)) == [("p1", -1), ("p3", 1)]
-    assert searches(monitor) == before, "an arrival takes the place of who goes: no search"
+    assert searches(monitor) == before, "an arrival takes the place of an expired object: no search"
 
     # p3 leaves at 20, and the crowd with it: p4 is what a search finds
     changes = monitor.push(rows("p5", time=20))
@@ -322,14 +322,14 @@ def test_figure_12() -> None:
 
 
 def test_thresholds() -> None:
-    """All with score > threshold, strictly; insertions and deletions of these are told, and no others."""
+    """All with score > threshold, strictly; insertions and deletions of these are reported, and no others."""
     query = sb.Above(2.0, by=sb.Linear({"x1": 1.0, "x2": 2.0}), window=sb.Last(3))
     monitor = sb.Monitor(query, id="name")
-    told = []
+    found = []
     for name, x1, x2 in [("a", 1.0, 0.5), ("b", 1.0, 0.75), ("c", 0.0, 1.0), ("d", 0.5, 1.0), ("e", 0.0, 0.0)]:
         changes = monitor.push([{"name": name, "x1": x1, "x2": x2}])
-        told.append(list(zip(ids(changes), changes.column("diff").to_pylist(), strict=True)))
-    assert told == [[], [("b", 1)], [], [("d", 1)], [("b", -1)]]
+        found.append(list(zip(ids(changes), changes.column("diff").to_pylist(), strict=True)))
+    assert found == [[], [("b", 1)], [], [("d", 1)], [("b", -1)]]
     assert ids(monitor.answer()) == ["d"]
 
 

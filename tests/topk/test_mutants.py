@@ -33,12 +33,16 @@ LANES = "engines/topk/kernels/filtered_lanes.py"
 RING = "engines/topk/kernels/ring.py"
 REPLAY = "engines/topk/kernels/replay.py"
 OBJECTS = "engines/topk/kernels/window_grid.py"
+WINDOW_STATE = "engines/topk/kernels/window_state.py"
+INFLUENCE = "engines/topk/kernels/influence.py"
 UPKEEP = "engines/topk/kernels/maintenance.py"
 RUNS = "engines/topk/kernels/runs.py"
 LISTS = "engines/topk/kernels/sorted_lists.py"
 PREFERENCES = "engines/topk/kernels/preferences.py"
 WINDOWED = "engines/topk/window_engine.py"
 CONTRACT = ("tests/engines/test_contract.py", "tests/engines/test_recomputed.py")
+WINDOW_ADAPTER = "engines/topk/window_adapter.py"
+SNAPSHOT = "engines/topk/window_snapshot.py"
 Listed: TypeAlias = tuple[str, str, str] | Mutant
 
 
@@ -91,6 +95,7 @@ MANY_TIES = grid("TMA and ties")
 EQUALS = ("tests/topk/test_grids.py", "-k", "newer_of_equals and (TMA or TSL)")
 ON_TIME = ("tests/topk/test_grids.py", "-k", "late_rows and arrival-TMA-linear")
 ABOVE = ("tests/topk/test_above.py", "-k", "comes")
+LONGER = ("tests/topk/test_grids.py", "-k", "longer_window")
 PA_LANES = family("PA-", "waves-4-150-no")
 ODDS = ("tests/topk/test_odds.py", "-k", "limit")
 
@@ -707,11 +712,11 @@ MUTANTS: dict[str, Listed] = {
         RINGS,
     ),
     # --- grids over objects
-    "grid: the older of a tie above": (OBJECTS, "(stamp > stamp2 or", "(stamp < stamp2 or", IN_GRID),
-    "grid: boxes without their ends": (OBJECTS, "<= data[i, j] <=", "< data[i, j] <", IN_GRID),
+    "grid: the older of a tie above": (WINDOW_STATE, "(stamp > stamp2 or", "(stamp < stamp2 or", IN_GRID),
+    "grid: boxes without their ends": (WINDOW_STATE, "<= data[i, j] <=", "< data[i, j] <", IN_GRID),
     "grid: no factor is below zero": (
         OBJECTS,
-        "signed |= form == PRODUCT and asking.points[s, j] + edges[j, 0] < 0",
+        "signed |= form == PRODUCT and queries.points[s, j] + edges[j, 0] < 0",
         "pass",
         IN_GRID,
     ),
@@ -721,7 +726,7 @@ MUTANTS: dict[str, Listed] = {
         'bounds[0] <= best[found - 1]["key"]',
         EQUALS,
     ),
-    "grid: cells that only hold a tie are not listed": (OBJECTS, "if bound >= to:", "if bound > to:", MANY_TIES),
+    "grid: cells that only hold a tie are not listed": (INFLUENCE, "if bound >= to:", "if bound > to:", MANY_TIES),
     "grid: the best of a slab is at its head": (
         PREFERENCES,
         "at * (high if (at > 0) != turned else low)",
@@ -743,22 +748,22 @@ MUTANTS: dict[str, Listed] = {
     ),
     "upkeep: the floor is too high": (
         RUNS,
-        'state[s]["key"] = objects[head + size - 1]["key"]',
-        'state[s]["key"] = objects[head]["key"]',
+        'state[s]["key"] = records[head + size - 1]["key"]',
+        'state[s]["key"] = records[head]["key"]',
         IN_GRID,
     ),
     "upkeep: one short is enough": (UPKEEP, "if size < k and (", "if size < k - 1 and (", IN_GRID),
-    "upkeep: who was told before is forgotten": (
+    "upkeep: what was reported before is forgotten": (
         UPKEEP,
-        'recall(ghosts, graves, s, one["serial"])',
+        'pop_reported(growing.reported, window.reported_heads, s, best[i]["serial"])',
         "False",
         IN_GRID,
     ),
     "upkeep: k - 1 dominate": (RUNS, '["dom"] < k:', '["dom"] < k - 1:', DOMINANCE),
     "upkeep: the threshold itself": (
         UPKEEP,
-        'key > lanes[s]["threshold"] and in_box(',
-        'key >= lanes[s]["threshold"] and in_box(',
+        'key > specs[s]["threshold"] and in_box(',
+        'key >= specs[s]["threshold"] and in_box(',
         ABOVE,
     ),
     "lists: the threshold algorithm stops at a tie": (
@@ -767,7 +772,19 @@ MUTANTS: dict[str, Listed] = {
         'best[found - 1]["key"] >= limit',
         EQUALS,
     ),
-    "above: who came and went is told": (WINDOWED, "out = out[~(gone", "out = out[~(False & gone", ABOVE),
+    "above: what came and left in a batch is reported": (
+        WINDOWED,
+        "out = out[~(gone",
+        "out = out[~(False & gone",
+        ABOVE,
+    ),
+    "memory: what has left a shorter window is forgotten": (
+        WINDOW_ADAPTER,
+        "adapter.machine.remember(max(longest[key] for key in keys))",
+        "pass",
+        LONGER,
+    ),
+    "memory: a snapshot has none": (SNAPSHOT, "memory.add(s, g, others", "(s, g, others", LONGER),
     # --- families
     "family: huge numbers": ("query/scoring/forms.py", "TAME = 1e100", "TAME = 1e300", OTHERS),
     "family: split without the ring": (FAMILY, "engine.admit(silent, np.array([len(silent)]))", "pass", LEAVE),

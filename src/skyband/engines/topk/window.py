@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.arena import place, runs
 from skyband.engines.contract import Floats, Ints, Spec
-from skyband.engines.topk.kernels.maintenance import Span, Stream, fill_grid, start_query, take_arrivals
+from skyband.engines.topk.kernels.maintenance import fill_grid, start_query, take_arrivals
 from skyband.engines.topk.kernels.sorted_lists import SortedLists, merge_lists
 from skyband.engines.topk.kernels.window_state import (
     CELL,
@@ -30,6 +30,8 @@ from skyband.engines.topk.kernels.window_state import (
     TSL,
     USED,
     Growing,
+    Span,
+    Stream,
     Window,
 )
 from skyband.engines.topk.window_queries import WindowQueries

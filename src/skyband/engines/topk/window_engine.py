@@ -15,8 +15,8 @@ from skyband.engines import grouped
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Scorings, Spec
 from skyband.engines.topk import window_snapshot
 from skyband.engines.topk.base import Records, SkybandEngine
-from skyband.engines.topk.kernels.maintenance import DELETE, IDLE, INSERT, UNKNOWN, Stream
-from skyband.engines.topk.kernels.window_state import COUNTERS, HEAD, NOWHERE, SCORED, SEARCHES, TMA, VISITED
+from skyband.engines.topk.kernels.maintenance import DELETE, IDLE, INSERT, UNKNOWN
+from skyband.engines.topk.kernels.window_state import COUNTERS, HEAD, NOWHERE, SCORED, SEARCHES, TMA, VISITED, Stream
 from skyband.engines.topk.window import Store
 from skyband.engines.topk.window_memory import Memory
 from skyband.engines.topk.window_queries import WindowQueries

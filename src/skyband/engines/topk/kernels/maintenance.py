@@ -11,15 +11,13 @@ Lists follow a rising floor lazily: once a query has been compared with too many
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from skyband.engines.topk.kernels.influence import update_lists
 from skyband.engines.topk.kernels.preferences import key_at
 from skyband.engines.topk.kernels.runs import insert, pop_reported, rank_of, remove_at, report, report_changes, touch
 from skyband.engines.topk.kernels.sorted_lists import SortedLists, search_lists
-from skyband.engines.topk.kernels.window_grid import link, locate, search_grid, unlink
+from skyband.engines.topk.kernels.window_grid import is_listed, occupy, put_into_cell, release, search_grid
 from skyband.engines.topk.kernels.window_state import (
     BEFORE,
     FREE,
@@ -32,7 +30,6 @@ from skyband.engines.topk.kernels.window_state import (
     RECENT,
     SCORED,
     SEARCHES,
-    SIDE,
     SMA,
     STALE,
     TOUCHED,
@@ -42,6 +39,8 @@ from skyband.engines.topk.kernels.window_state import (
     Queries,
     Records,
     Scratch,
+    Span,
+    Stream,
     Window,
     above,
     in_box,
@@ -52,31 +51,6 @@ from skyband.kernels.records import NEVER, make_room, move_run, reserve
 
 # what a row does; IDLE: its object is not eligible, but has its id until it is deleted
 INSERT, IDLE, DELETE, UNKNOWN, DONE = range(5)
-
-
-class Stream(NamedTuple):
-    """The arrivals of one group in a batch, in order."""
-
-    data: Records
-    stamps: Records
-    now: Records
-    rows: Records
-    kinds: Records  # empty: all are inserted; deletions of unknown ids are marked here
-    ids: Records  # as codes, where objects are deleted by id
-    places: Records  # by code of an id: the place of its object, or -1
-
-
-class Span(NamedTuple):
-    """How far a call goes, and what a step is."""
-
-    begin: int  # the first arrival
-    last: int  # the clock, or the number of the last arrival
-    length: int  # of the window
-    serial: int  # of row 0
-    opened: int  # the first serial of the batch
-    joint: bool  # count windows: an arrival and the expiry that it causes are one step
-    net: bool
-    final: bool  # the batch ends here
 
 
 # --- queries with too few objects, and the end of a step
@@ -244,59 +218,6 @@ def remove(
         if rank < heads[s]["size"] and records[heads[s]["head"] + rank]["serial"] == serial:
             touch(window, scratch, records, s, specs[s]["k"])
             remove_at(records, heads, s, rank)
-
-
-@uncounted
-def is_listed(slots: Records, cells: Records, counters: Records, i: int) -> bool:
-    """Whether any query must be compared with object i."""
-    cell = slots[i]["cell"]
-    if cell == NO_CELL:
-        return False
-    return bool(counters[UNLISTED] > 0 or cells[cell]["size"] > 0 or cell == len(cells) - 1)
-
-
-@uncounted
-def release(slots: Records, cells: Records, counters: Records, i: int, in_lists: bool) -> None:
-    """Remove object i from its cell and free its place; in sorted lists the next merge does."""
-    idle = slots[i]["cell"] == NO_CELL
-    if not in_lists and not idle:
-        counters[OUTSIDE] -= slots[i]["cell"] == len(cells) - 1
-        unlink(slots, cells, i)
-    if not in_lists or idle:
-        slots[i]["next"] = counters[FREE]
-        counters[FREE] = i
-    slots[i]["serial"] = -1
-    counters[LIVE] -= 1
-
-
-@uncounted
-def occupy(window: Window, stream: Stream, a: int, serial: int, aged: bool, idle: bool) -> int:
-    """Give arrival a a free place, and its place by age: late ones before newer ones."""
-    counters, slots, order = window.counters, window.slots, window.order
-    i, stamp = int(counters[FREE]), stream.stamps[a]
-    counters[FREE] = slots[i]["next"]
-    for j in range(window.data.shape[1]):
-        window.data[i, j] = np.nan if idle else stream.data[a, j]
-    slots[i]["cell"] = NO_CELL
-    slots[i]["stamp"] = stamp
-    slots[i]["serial"] = serial
-    if aged:
-        at = counters[HEAD] + counters[LIVE]
-        while at > counters[HEAD] and slots[order[(at - 1) % len(order)]]["stamp"] > stamp:
-            order[at % len(order)] = order[(at - 1) % len(order)]
-            at -= 1
-        order[at % len(order)] = i
-    counters[LIVE] += 1
-    return i
-
-
-@uncounted
-def put_into_cell(window: Window, i: int) -> None:
-    """Find the cell of object i and append it there."""
-    cells, counters = window.cells, window.counters
-    cell = locate(window.edges, counters[SIDE], len(cells) - 1, window.data, i)
-    link(window.slots, cells, cell, i)
-    counters[OUTSIDE] += cell == len(cells) - 1
 
 
 @kernel

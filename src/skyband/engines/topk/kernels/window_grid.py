@@ -13,12 +13,19 @@ import numpy as np
 
 from skyband.engines.topk.kernels.preferences import best_term, join_terms, key_at
 from skyband.engines.topk.kernels.window_state import (
+    FREE,
+    HEAD,
+    LIVE,
+    NO_CELL,
+    OUTSIDE,
     SCORED,
     SIDE,
+    UNLISTED,
     VISITED,
     Queries,
     Records,
     Scratch,
+    Stream,
     Window,
     above,
     in_box,
@@ -71,6 +78,59 @@ def unlink(slots: Records, cells: Records, i: int) -> None:
         slots[before]["next"] = slots[i]["next"]
     if cells[cell]["tail"] == i:
         cells[cell]["tail"] = before
+
+
+@uncounted
+def is_listed(slots: Records, cells: Records, counters: Records, i: int) -> bool:
+    """Whether any query must be compared with object i."""
+    cell = slots[i]["cell"]
+    if cell == NO_CELL:
+        return False
+    return bool(counters[UNLISTED] > 0 or cells[cell]["size"] > 0 or cell == len(cells) - 1)
+
+
+@uncounted
+def release(slots: Records, cells: Records, counters: Records, i: int, in_lists: bool) -> None:
+    """Remove object i from its cell and free its place; in sorted lists the next merge does."""
+    idle = slots[i]["cell"] == NO_CELL
+    if not in_lists and not idle:
+        counters[OUTSIDE] -= slots[i]["cell"] == len(cells) - 1
+        unlink(slots, cells, i)
+    if not in_lists or idle:
+        slots[i]["next"] = counters[FREE]
+        counters[FREE] = i
+    slots[i]["serial"] = -1
+    counters[LIVE] -= 1
+
+
+@uncounted
+def occupy(window: Window, stream: Stream, a: int, serial: int, aged: bool, idle: bool) -> int:
+    """Give arrival a a free place, and its place by age: late ones before newer ones."""
+    counters, slots, order = window.counters, window.slots, window.order
+    i, stamp = int(counters[FREE]), stream.stamps[a]
+    counters[FREE] = slots[i]["next"]
+    for j in range(window.data.shape[1]):
+        window.data[i, j] = np.nan if idle else stream.data[a, j]
+    slots[i]["cell"] = NO_CELL
+    slots[i]["stamp"] = stamp
+    slots[i]["serial"] = serial
+    if aged:
+        at = counters[HEAD] + counters[LIVE]
+        while at > counters[HEAD] and slots[order[(at - 1) % len(order)]]["stamp"] > stamp:
+            order[at % len(order)] = order[(at - 1) % len(order)]
+            at -= 1
+        order[at % len(order)] = i
+    counters[LIVE] += 1
+    return i
+
+
+@uncounted
+def put_into_cell(window: Window, i: int) -> None:
+    """Find the cell of object i and append it there."""
+    cells, counters = window.cells, window.counters
+    cell = locate(window.edges, counters[SIDE], len(cells) - 1, window.data, i)
+    link(window.slots, cells, cell, i)
+    counters[OUTSIDE] += cell == len(cells) - 1
 
 
 # --- cells in order of maxscore

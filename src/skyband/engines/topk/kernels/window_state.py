@@ -126,6 +126,31 @@ class Growing(NamedTuple):
     changes: Records
 
 
+class Stream(NamedTuple):
+    """The arrivals of one group in a batch, in order."""
+
+    data: Records
+    stamps: Records
+    now: Records
+    rows: Records
+    kinds: Records  # empty: all are inserted; deletions of unknown ids are marked here
+    ids: Records  # as codes, where objects are deleted by id
+    places: Records  # by code of an id: the place of its object, or -1
+
+
+class Span(NamedTuple):
+    """How far a call goes, and what a step is."""
+
+    begin: int  # the first arrival
+    last: int  # the clock, or the number of the last arrival
+    length: int  # of the window
+    serial: int  # of row 0
+    opened: int  # the first serial of the batch
+    joint: bool  # count windows: an arrival and the expiry that it causes are one step
+    net: bool
+    final: bool  # the batch ends here
+
+
 @inlined
 def above(key: float, stamp: int, serial: int, key2: float, stamp2: int, serial2: int) -> bool:
     """Whether the first object ranks above the second: of equal keys the newer."""
