@@ -125,11 +125,11 @@ class IncompleteEngine:
         if arrivals.total > 1:
             order = stable_order(groups, arrivals.total)
             given, groups = [column[order] for column in given], groups[order]
-        columns: Any = tuple(map(np.ascontiguousarray, given))
+        names, parts, values, stamps, now, rows = map(np.ascontiguousarray, given)
         links = _NO_LINKS if self.register is None else self.register.links
         owners, alive = np.empty(arrivals.size, np.int32), np.zeros(arrivals.size, np.bool_)
-        rest: Any = (links, owners, alive, arrivals.serial, arrivals.more)
-        return groups, Batch(*columns, *rest)
+        given = Batch(names, parts, values, stamps, now, rows, links, owners, alive, arrivals.serial, arrivals.more)
+        return groups, given
 
     def _run(self, batch: Batch, visits: Records) -> Records:
         """Take a batch; returns its changes."""
