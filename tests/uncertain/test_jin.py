@@ -15,6 +15,7 @@ from engines.streams import examples
 from skyband import Last, Monitor, TopKUncertain
 from skyband.engines.contract import Arrivals, Spec
 from skyband.engines.registry import load
+from skyband.engines.uncertain.ccsq import CompressedQueue
 from skyband.engines.uncertain.csq import CompactSetQueue
 from skyband.engines.uncertain.scsq_buffer import BufferedQueue
 from skyband.engines.uncertain.semantics import (
@@ -239,6 +240,16 @@ def test_algorithm_2_read_literally_loses_tuples() -> None:
     stream = [(6.0, 0.5), (2.0, 0.4), (1.0, 0.4)]
     assert first_wrong(LiteralBuffer(PkTopk(1)), 2, stream) == 2
     assert first_wrong(BufferedQueue(PkTopk(1)), 2, stream) is None
+
+
+@pytest.mark.parametrize("queue", [CompactSetQueue, CompressedQueue])
+def test_several_compact_sets_expire_at_once(queue: type[CompactSetQueue]) -> None:
+    """Erratum: with time windows lines 14-16 of Algorithm 1 are a loop."""
+    synopsis = queue(PkTopk(1))
+    for stamp in range(4):
+        synopsis.insert(Tuple(-float(stamp), stamp, stamp, 1.0))  # falling and certain: each is a compact set
+    synopsis.expire(1)
+    assert [[t.stamp for t in one] for one in synopsis.sets] == [[3], [2]]
 
 
 def test_how_often_the_letter_is_wrong() -> None:

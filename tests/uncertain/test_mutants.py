@@ -133,7 +133,7 @@ MUTANTS: dict[str, Mutant] = {
         UNCERTAIN + "csq.py",
         "while sets and _oldest",
         "if sets and _oldest",
-        scenes("CCSQ"),
+        ("tests/uncertain/test_jin.py", "-k", "expire_at_once"),
     ),
     "segments: a merge loses the set": (
         UNCERTAIN + "scsq.py",
