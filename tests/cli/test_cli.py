@@ -207,7 +207,7 @@ def test_a_reader_that_leaves_early() -> None:
 
 def test_bench_outside_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    failed(run("bench"), 2, "live in skyband's repository")
+    failed(run("bench"), 2, "are in skyband's repository")
 
 
 def test_bench_hands_arguments_and_exit_code_on(tmp_path: Path) -> None:
