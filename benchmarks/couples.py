@@ -1,7 +1,7 @@
 """Contestants over pairs (shen2012): the engines by name, and the baselines that only a benchmark needs.
 
 SUPREME knows by an oracle which pairs last and computes only the scores (Alg. 3, lines 2 and 3), with the engines' own
-code; SUPREME for reading copies k rows of a sorted array; for continuous queries it applies known changes.
+code; SUPREME for reading copies k rows of a sorted array; for continuous queries it applies the changes it is told.
 naive++ and supreme++ know the query's k and n in advance: they are NAIVE and SUPREME with these.
 """
 
@@ -95,7 +95,7 @@ def pairs(stream: Stream, p: Mapping[str, Any]) -> Ready:
             "over expected": kept / expected_pairs(p["n"], p["K"]),
             "bytes": engine.nbytes,
         }
-        one = engine.asked[0]
+        one = engine.specs[0]
         looked = Spec(one.k, min(one.length, LOOKED))
         best = engine.answer(0, looked, np.array([size - 1]), None)
         return Outcome((best.key, best.older, best.serial, looked), is_best, counters)
@@ -122,16 +122,16 @@ def pairs_push(stream: Stream, p: Mapping[str, Any]) -> Ready:
         return [monitor.push(table) for table in tables[first:]]
 
     def after(changes: list[Any]) -> Outcome:
-        whole = pa.concat_tables(before + changes)
-        diff, a, b = (whole[name].to_numpy().astype(np.int64) for name in ("diff", "id_a", "id_b"))
+        told = pa.concat_tables(before + changes)
+        diff, a, b = (told[name].to_numpy().astype(np.int64) for name in ("diff", "id_a", "id_b"))
         sums = {"pairs": int(diff.sum()), "older": int((diff * a).sum()), "newer": int((diff * b * b).sum())}
-        return Outcome(sums, sums_to_best_pairs, {"rows": p["rows"], "changes": whole.num_rows})
+        return Outcome(sums, sums_to_best_pairs, {"rows": p["rows"], "changes": told.num_rows})
 
     return Ready(work, after)
 
 
 def sums_to_best_pairs(stream: Stream, p: Mapping[str, Any], sums: Mapping[str, int]) -> bool:
-    """All changes add up to the answer that TA finds in the last window alone."""
+    """All that was told adds up to the answer that TA finds in the last window alone."""
     begin = len(stream["x0"]) - p["n"]
     monitor = sb.Monitor(pair_query(p, "TA"), emit="batch")
     for at in range(begin, len(stream["x0"]), 10_000):
@@ -171,21 +171,21 @@ def reads(stream: Stream, p: Mapping[str, Any]) -> Ready:
     engine, feed = _engine(stream, p)
     size = len(stream["x0"])
     feed(0, size)
-    store = engine.stores[0]
-    engine._flush(store)
+    group = engine.groups[0]
+    engine._flush(group)
     now, k, n = size - 1, p["k"], p["asked_n"]
     how = ("tree", "linear", "supreme").index(p["how"])
-    out = np.empty(k, store.band.slots.dtype)
+    out = np.empty(k, group.band.pairs.dtype)
     places = np.empty(k, np.int32)
-    rows = store.pairs  # a sorted array to copy from
-    band = (store.facts, store.band, engine.reading, p["n"])
+    rows = group.pairs  # a sorted array to copy from
+    band = (group.facts, group.band, engine.lists, p["n"])
     _read(*band, rows, k, now - n, places, out, how, 1)
 
     def work() -> int:
         return int(_read(*band, rows, k, now - n, places, out, how, p["rows"]))
 
     def after(found: int) -> Outcome:
-        counters = {"rows": p["rows"], "cycles": p["rows"], "pairs": int(store.facts[SIZE]), "found": found}
+        counters = {"rows": p["rows"], "cycles": p["rows"], "pairs": int(group.facts[SIZE]), "found": found}
         expected = rows[rows["old"] > now - n][:k] if how < 2 else rows[:k]
         return Outcome(out[:found].copy(), lambda stream, p, answer: bool((answer == expected).all()), counters)
 
@@ -198,29 +198,29 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
     engine, feed = _engine(stream, single)
     fill_, size = p["fill"], len(stream["x0"])
     feed(0, fill_)
-    specs = spec_of(p)
-    k, length = np.array([one.k for one in specs]), np.array([one.length for one in specs])
+    asked = spec_of(p)
+    k, length = np.array([one.k for one in asked]), np.array([one.length for one in asked])
     how = ("tree", "linear", "supreme").index(p["how"])
     places = np.empty(p["K"], np.int32)
-    out = np.empty(p["K"], engine.stores[0].band.slots.dtype)
-    changed = []  # pairs, by arrival
-    if how == 2:  # known to supreme beforehand
+    out = np.empty(p["K"], engine.groups[0].band.pairs.dtype)
+    told = []
+    if how == 2:  # what an oracle would say: how many pairs change with each arrival
         _, give = _engine(stream, p)
         give(0, fill_)
-        changed = [len(give(at, at + 1).query) for at in range(fill_, size)]
-    rows = np.zeros(max([1, *changed]), out.dtype)
-    store = engine.stores[0]
-    _answer_all(store.facts, store.band, engine.reading, p["n"], k, length, 0, places, out, how)
+        told = [len(give(at, at + 1).query) for at in range(fill_, size)]
+    rows = np.zeros(max([1, *told]), out.dtype)
+    group = engine.groups[0]
+    _answer_all(group.facts, group.band, engine.lists, p["n"], k, length, 0, places, out, how)
 
     def work() -> int:
         found = 0
         for at in range(fill_, size):
             if how == 2:
-                rows[: changed[at - fill_]] = rows[0]
+                rows[: told[at - fill_]] = rows[0]
                 continue
             feed(at, at + 1)
-            engine._flush(store)
-            band = (store.facts, store.band, engine.reading, p["n"])
+            engine._flush(group)
+            band = (group.facts, group.band, engine.lists, p["n"])
             found += int(_answer_all(*band, k, length, at, places, out, how))
         return found
 
@@ -255,12 +255,12 @@ def is_best(stream: Stream, p: Mapping[str, Any], answer: Any) -> bool:
 
 def _engine(stream: Stream, p: Mapping[str, Any]) -> tuple[Any, Any]:
     scoring, scores = scoring_of(p)
-    specs = spec_of(p)
+    asked = spec_of(p)
     if p.get("only") == "asked":  # naive++: it knows k and n
-        specs = specs[-1:]
+        asked = asked[-1:]
     more = {} if scores is None else {"scores": scores}
     engine: Any = load("TopKPairs", p["algorithm"])(
-        specs, Tuning(), timed=False, net=False, scoring=scoring, **more
+        asked, Tuning(), timed=False, net=False, scoring=scoring, **more
     )  # fmt: skip
     names = AXES[: p["d"]] if scores is None or p["s"] == "luck" else ("time", "temp", "hum")
 
@@ -330,7 +330,7 @@ def _read(
                     if found == k:
                         break
         for i in range(found):
-            out[i] = band.slots[places[i]]
+            out[i] = band.pairs[places[i]]
     return found
 
 

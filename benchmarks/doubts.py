@@ -11,7 +11,7 @@ import numpy as np
 import skyband as sb
 from benchmarks.contestants import Outcome, Ready
 from benchmarks.workloads import Stream
-from skyband.engines.uncertain.semantics import MEANINGS, Prefix
+from skyband.engines.uncertain.semantics import SEMANTICS, Prefix
 
 
 def uncertain(stream: Stream, p: Mapping[str, Any]) -> Ready:
@@ -54,14 +54,14 @@ def uncertain(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
 def compact_sets(stream: Stream, p: Mapping[str, Any]) -> Ready:
     """The compact set of a window of n, some times over (Figure 3)."""
-    meaning = MEANINGS[p["semantics"]](p["k"], 0.3 if p["semantics"] == "pt-k" else None)
+    semantics = SEMANTICS[p["semantics"]](p["k"], 0.3 if p["semantics"] == "pt-k" else None)
     windows = [slice(begin, begin + p["n"]) for begin in range(0, p["rows"], p["n"])]
 
     def work() -> list[int]:
         found = []
         for window in windows:
             order = np.argsort(-stream["score"][window], kind="stable")
-            found.append(meaning.read(stream["p"][window][order].tolist())[0])
+            found.append(semantics.read(stream["p"][window][order].tolist())[0])
         return found
 
     def after(found: list[int]) -> Outcome:
@@ -76,11 +76,11 @@ def is_answer(stream: Stream, p: Mapping[str, Any], answer: list[dict[str, Any]]
     numbers = np.arange(len(stream["score"]))[-p["n"] :]
     order = numbers[np.lexsort((-numbers, -stream["score"][numbers]))]
     enough = int(6 * p["k"] / stream["p"][numbers].mean()) + 200
-    meaning = MEANINGS[p["semantics"]](p["k"], 0.3 if p["semantics"] == "pt-k" else None)
+    semantics = SEMANTICS[p["semantics"]](p["k"], 0.3 if p["semantics"] == "pt-k" else None)
     prefix = Prefix(p["k"])
     for chance in stream["p"][order[:enough]].tolist():
         prefix.add(chance)
-    expected = sorted((int(order[place.at]), place.probability) for place in meaning.answer(prefix))
+    expected = sorted((int(order[place.at]), place.probability) for place in semantics.answer(prefix))
     got = sorted((row["id"], row["probability"]) for row in answer)
     same = [one for one, _ in got] == [one for one, _ in expected]
     return same and all(abs(a - b) < 1e-9 for (_, a), (_, b) in zip(got, expected, strict=True))

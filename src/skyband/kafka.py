@@ -1,16 +1,16 @@
-"""Changes read back from Kafka: each once, in order. Needs no Kafka client of its own, only the messages of one.
+"""Changes read back from Kafka: each once, in order. It takes the messages of any Kafka client.
 
     reader = Reader()
     for change in reader.changes(KafkaConsumer("answers", bootstrap_servers="localhost:9092")):
         ...
 
-`skyband run` writes every change at least once: a trigger that was cut short is written again, whole. Each message says
-in its header `trigger` of which run and trigger it is, and which row of it. A trigger is only written again before the
-next one begins, and it is the same trigger again, so a message is new exactly if it is of a later trigger than all
-before it in its partition, or of the same one and a later row than the last of its key. (By (key, time, diff) almost
-the same is dropped; but an object that comes, goes and comes again at one instant would be lost.) So a reader
-remembers, for each partition, the keys of one trigger. One that is to go on in another process takes `Reader(state)`,
-with the `state` that was stored together with the consumer's offsets.
+`skyband run` writes every change at least once: a trigger that was interrupted is written again, whole. The header
+`trigger` of a message holds its run, its trigger and its row. A trigger is only written again before the next one
+begins, and it is the same trigger again, so a message is new exactly if it is of a later trigger than all before it in
+its partition, or of the same one and a later row than the last of its key. (Comparing (key, time, diff) would drop
+almost the same, but lose an object that enters, leaves and enters again at one instant.) So a reader remembers, for
+each partition, the keys of one trigger. To resume in another process use `Reader(state)`, with the `state` that was
+stored together with the consumer's offsets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from skyband.errors import BatchError
 
 
 class Message(Protocol):
-    """What is read of a message; kafka-python's ConsumerRecord is one."""
+    """The parts of a message that are read; kafka-python's ConsumerRecord has them."""
 
     @property
     def topic(self) -> str: ...
@@ -42,7 +42,14 @@ class Message(Protocol):
 
 
 class Reader:
-    """Drops what has been read before. `state`: of an earlier reader, as its `state` gave it."""
+    """Reads each change once.
+
+    Parameters
+    ----------
+    state : dict, optional
+        The `state` of an earlier reader, to resume where it stopped.
+
+    """
 
     def __init__(self, state: Mapping[str, Any] | None = None) -> None:
         self._at: dict[str, tuple[str, int, dict[str, int]]] = {
@@ -51,17 +58,17 @@ class Reader:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What must be known to go on later: values that JSON can carry."""
+        """What a later reader needs to resume: values that JSON can hold."""
         return {place: [run, batch, dict(rows)] for place, (run, batch, rows) in self._at.items()}
 
     def changes(self, messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
-        """The changes of these messages, one after the other; those of a partition must come in its order."""
+        """The changes of these messages, without repeated ones; those of a partition must be in its order."""
         for message in messages:
             if self.new(message):
                 yield change_of(message)
 
     def new(self, message: Message) -> bool:
-        """Whether this message has not been read before; from now on it has."""
+        """Whether this message is read for the first time; it is marked as read."""
         run, batch, row = _trigger(message)
         place = f"{message.topic} {message.partition}"
         key = _text(message.key)
@@ -77,7 +84,7 @@ class Reader:
 
 
 def change_of(message: Message) -> dict[str, Any]:
-    """A message as a row: the columns of a change; of one that leaves, the `keep` columns are missing."""
+    """A message as a row: the columns of a change; the `keep` columns are missing when the object leaves."""
     step = json.loads(_header(message, "change"))
     if message.value is not None:
         found: dict[str, Any] = json.loads(_text(message.value))
@@ -93,7 +100,7 @@ def change_of(message: Message) -> dict[str, Any]:
 
 
 def current(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """The answer that the messages of a topic, compacted or not, end in: one row for each object in it."""
+    """The answer after the messages of a topic, compacted or not: one row for each object in it."""
     last: dict[str, Message] = {}
     for message in messages:
         if message.value is None:

@@ -168,9 +168,9 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/api/queries", b"{", 400, "not JSON"),
     ("POST", "/api/queries", b"[" * 60_000, 400, "not JSON"),
     ("POST", "/api/queries", b" " * (limits.BODY + 1), 413, "at most 65,536 bytes"),
-    ("PUT", "/api/queries/none", {"sql": LAST}, 404, "no query called 'none'"),
-    ("DELETE", "/api/queries/none", None, 404, "no query called 'none'"),
-    ("GET", "/api/queries/none/changes", None, 404, "no query called 'none'"),
+    ("PUT", "/api/queries/none", {"sql": LAST}, 404, "there is no query 'none'"),
+    ("DELETE", "/api/queries/none", None, 404, "there is no query 'none'"),
+    ("GET", "/api/queries/none/changes", None, 404, "there is no query 'none'"),
     ("GET", "/api/queries/last/answer?rows=many", None, 400, "rows is a whole number"),
     ("GET", "/api/queries/last/answer?rows=99999", None, 400, "up to 10,000"),
     ("GET", "/api/queries/last/answer?key=EWR", None, 400, "not JSON"),
@@ -269,10 +269,10 @@ def test_limits(client: Client, server: tuple[Client, Watch], monkeypatch: pytes
     for n in range(3):
         ask(client, f"q{n}", LAST)
     status, message = client.wrong("POST", "/api/queries", {"name": "one more", "sql": LAST})
-    assert (status, "3 queries stand already" in message) == (400, True)
+    assert (status, "3 queries run already" in message) == (400, True)
     monkeypatch.setattr(limits, "CLIENTS", 2)
     handles = [server[1].listen(lambda: None) for _ in range(2)]
-    assert "2 listen already" in client.wrong("GET", "/api/events")[1]
+    assert "2 pages are connected already" in client.wrong("GET", "/api/events")[1]
     for handle in handles:
         server[1].leave(handle)
     client.send("DELETE", "/api/queries/q0")

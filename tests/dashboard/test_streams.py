@@ -60,7 +60,7 @@ def test_stdin(root: Path, csv: bool) -> None:
         assert [row[1:] for row in client.get("/api/queries/best/answer")["rows"]] == [[4, 3.0], [3, 2.5]]
 
 
-class Told(Queued):
+class GivenLines(Queued):
     """Lines that are there from the beginning."""
 
     def __init__(self, lines: list[str]) -> None:
@@ -94,7 +94,7 @@ def test_lines_that_do_not_fit_are_counted(rows: int) -> None:
         '{"i": ' * 9_000 + "1" + "}" * 9_000,
         '{"i": 5, "x": 6, "s": "c"}',
     ]
-    stream = Told(lines)
+    stream = GivenLines(lines)
     got = stream.all(rows)
     assert [(row["i"], row["x"]) for row in got] == [(1, None), (2, 3.0), (3, 4.5), (5, 6.0)]
     assert [row["t"] and row["t"].isoformat() for row in got] == [

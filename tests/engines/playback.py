@@ -13,36 +13,36 @@ from skyband.oracle.topk import skyband
 
 
 def play(scene: Scene, *, strict: bool = False) -> Monitor:
-    """Play a scene to a Monitor and to the oracle, and compare the two after each event."""
+    """Play a scene to a Monitor and to the oracle, hold them against each other after each event."""
     monitor, oracle = Monitor(scene.queries, **scene.options), Oracle(scene.queries, **scene.options)
     for place, event in enumerate(scene.events):
         where = f"event {place}, {type(event).__name__}"
         match event:
             case Push(rows):
-                got, expected = monitor.push(scene.table(rows)), oracle.push(rows)
-                same_changes(cells(got), expected, where, net_changes=scene.net_changes)
+                told, expected = monitor.push(scene.table(rows)), oracle.push(rows)
+                same_changes(cells(told), expected, where, net_changes=scene.net_changes)
             case Advance(by):
                 if oracle.clock is None:
                     continue
                 to = oracle.clock + by * (scene.clockwork.tick or 1)
-                got, expected = monitor.advance(to), oracle.advance(to)
-                same_changes(cells(got), expected, where, net_changes=scene.net_changes)
+                told, expected = monitor.advance(to), oracle.advance(to)
+                same_changes(cells(told), expected, where, net_changes=scene.net_changes)
             case Delete(ids):
                 if not any(isinstance(query.window, UntilDeleted) for query in oracle.queries.values()):
                     continue
-                got, expected = monitor.delete(ids), oracle.delete(ids)
-                same_changes(cells(got), expected, where, net_changes=scene.net_changes)
+                told, expected = monitor.delete(ids), oracle.delete(ids)
+                same_changes(cells(told), expected, where, net_changes=scene.net_changes)
             case Restore():
                 monitor = Monitor.restore(monitor.snapshot())
             case Add(name, query, None):
                 monitor.add(name, query)
                 oracle.add(name, query)
             case Add(name, query, donor):
-                got, expected = monitor.add(name, query, from_window=True), oracle.add(name, query, donor=donor)
-                same_rows(cells(got), expected, where)
+                told, expected = monitor.add(name, query, from_window=True), oracle.add(name, query, donor=donor)
+                same_rows(cells(told), expected, where)
             case Replace(name, query):
-                got, expected = monitor.replace(name, query), oracle.replace(name, query)
-                same_rows(cells(got), expected, where)
+                told, expected = monitor.replace(name, query), oracle.replace(name, query)
+                same_rows(cells(told), expected, where)
             case Drop(name):
                 monitor.drop(name)
                 oracle.drop(name)
@@ -96,7 +96,7 @@ def _shorter(window: Last, place: int) -> Last:
 
 
 def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
-    """The objects kept are exactly the skyband of the largest k and the largest window."""
+    """What is kept is exactly the skyband of the largest k and the largest window."""
     for adapter in monitor._loop.state.standing():
         if (
             adapter.engine is None or adapter.family
@@ -105,13 +105,13 @@ def same_skybands(monitor: Monitor, oracle: Oracle, where: str) -> None:
         names = list(adapter.queries)
         lengths = [spec.length for spec in adapter.specs(monitor._loop.state.unit)]
         widest = lengths.index(max(lengths))
-        standing = oracle._standing[names[widest]]
-        queries = [query for query in adapter.queries.values() if isinstance(query, TopK)]
-        largest = dataclasses.replace(queries[widest], k=max(query.k for query in queries))
+        stream = oracle._streams[names[widest]]
+        asked = [query for query in adapter.queries.values() if isinstance(query, TopK)]
+        largest = dataclasses.replace(asked[widest], k=max(query.k for query in asked))
         expected = [
             kept.id
-            for group in standing.groups.values()
-            for kept in skyband(largest, standing.valid(group.arrivals, oracle.clock))
+            for group in stream.groups.values()
+            for kept in skyband(largest, stream.valid(group.arrivals, oracle.clock))
         ]
         serials, _ = adapter.engine.serials()
         assert len(serials) == len(set(serials.tolist())) == len(expected), f"{where}: {len(expected)} should be kept"

@@ -8,22 +8,24 @@ import pytest
 
 from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
-OBJECTS, STEPS, SWEEPING, REGISTER, COUNTING, LEADERS = (
-    f"engines/incomplete/kernels/{name}.py" for name in ("objects", "gather", "sweep", "register", "eaa", "leaders")
+STEPS, DOMINANCE, REGISTER, COUNTERS, FRONTS = (
+    f"engines/incomplete/kernels/{name}.py" for name in ("sweep_steps", "sweep", "register", "eaa", "fronts")
 )
 ENGINES = "engines/incomplete/"
-CONTRACT = "tests/incomplete/test_contract.py"
+FILES = tuple(
+    f"tests/incomplete/test_{name}.py" for name in ("contract", "dominance", "steps", "approximation", "input")
+)
 
 
 def some(only: str) -> tuple[str, ...]:
-    return (CONTRACT, "-k", only)
+    return (*FILES, "-k", only)
 
 
 SCENES = some("as_the_oracle and SWEEP")
 STREAMS = some("dominated and not EAA and not SLA")
 EITHER = some("SWEEP")
 LATE = some("late_rows and SWEEP")
-ANEW = some("filled_anew and SWEEP")
+AGAIN = some("filled_again and SWEEP")
 TIE = some("reach_a_tie and SWEEP")
 BACK = some("step_of_its_expiry and SWEEP")
 WITHIN = some("within_a_batch and SWEEP")
@@ -34,15 +36,15 @@ BUDGET = some("budget_bounds and None")
 #: name: (file, what it says, what the mutant says, the tests that it must die of)
 MUTANTS: dict[str, Mutant] = {
     "ties: the older above": (
-        OBJECTS,
+        FRONTS,
         'higher = other["stamp"] > one["stamp"]',
         'higher = other["stamp"] < one["stamp"]',
         EITHER,
     ),
     "ties of EAA: the older above": (
-        LEADERS,
-        'higher = store.rows[last]["stamp"] > stamp',
-        'higher = store.rows[last]["stamp"] < stamp',
+        FRONTS,
+        'higher = other["stamp"] > one["stamp"]',
+        'higher = other["stamp"] < one["stamp"]',
         some("EAA and as_the_oracle"),
     ),
     "expiry: count windows are one longer": (
@@ -57,76 +59,76 @@ MUTANTS: dict[str, Mutant] = {
         '["stamp"] < bound:\n        number =',
         EITHER,
     ),
-    "expiry: a front is filled without those that wait": (
+    "expiry: a front is filled without waiting arrivals": (
         STEPS,
-        "join(store, recipe, arrivals, g, a + 1, bound)",
+        "join(store, combination, batch, g, a + 1, bound)",
         "pass",
-        ANEW,
+        AGAIN,
     ),
-    "expiry: time fills a front without those that wait": (
+    "expiry: time fills a front without waiting arrivals": (
         STEPS,
-        "join(store, recipe, arrivals, g, a, bound)",
+        "join(store, combination, batch, g, a, bound)",
         "pass",
-        ANEW,
+        AGAIN,
     ),
-    "expiry: the front keeps who has lost a row": (STEPS, "if oldest <= bound:", "if oldest < bound:", EITHER),
+    "expiry: the front keeps what has lost a row": (STEPS, "if oldest <= bound:", "if oldest < bound:", EITHER),
     "expiry: time windows are one longer": (
         STEPS,
-        'while group["next"] <= until - asked.length:',
-        'while group["next"] < until - asked.length:',
+        'while front["next"] <= until - length:',
+        'while front["next"] < until - length:',
         EITHER,
     ),
-    "expiry: nobody fills a front again": (
+    "expiry: a front is never filled again": (
         STEPS,
-        'group["stamp"] > NOWHERE:\n        refill',
+        'front["stamp"] > NOWHERE:\n        refill',
         "False:\n        refill",
-        ANEW,
+        AGAIN,
     ),
     "dominance: equals go too": (
-        SWEEPING,
-        'row["stamp"], recipe.highs) < bound',
-        'row["stamp"], recipe.highs) <= bound',
+        DOMINANCE,
+        'row["stamp"], combination.highs) < bound',
+        'row["stamp"], combination.highs) <= bound',
         TIE,
     ),
     "dominance: what a part may become is forgotten": (
-        SWEEPING,
-        'row["stamp"], recipe.highs)',
-        'row["stamp"], recipe.lows)',
+        DOMINANCE,
+        'row["stamp"], combination.highs)',
+        'row["stamp"], combination.lows)',
         STREAMS,
     ),
     "dominance: an instance has its older rows": (
-        SWEEPING,
-        'o, row["stamp"], recipe.highs)',
-        "o, NOWHERE + 1, recipe.highs)",
+        DOMINANCE,
+        'o, row["stamp"], combination.highs)',
+        "o, NOWHERE + 1, combination.highs)",
         STREAMS,
     ),
     "dominance: an object counts as often as it has rows": (
-        SWEEPING,
-        'note["held"] if note["sweep"] == number else -np.inf',
+        DOMINANCE,
+        'mine["score"] if mine["sweep"] == number else -np.inf',
         "-np.inf",
         some("two_rows and SWEEP"),
     ),
     "dominance of EAA: equals go too": (
-        COUNTING,
-        'if not counters[q]["best"] < current:',
-        'if not counters[q]["best"] <= current:',
+        COUNTERS,
+        'if not each[q]["best"] < current:',
+        'if not each[q]["best"] <= current:',
         some("EAA"),
     ),
     "threshold: one short is enough": (
-        SWEEPING,
-        "if full == asked.k else bound",
-        "if full >= asked.k - 1 else bound",
+        DOMINANCE,
+        "if full == k else bound",
+        "if full >= k - 1 else bound",
         STREAMS,
     ),
     "threshold: the best, not the worst of k": (
-        SWEEPING,
+        DOMINANCE,
         "bound = store.top[0]",
         "bound = store.top[full - 1]",
         STREAMS,
     ),
-    "threshold: who was shown is forgotten": (
-        SWEEPING,
-        '(not one["shown"] and not one["told"])',
+    "threshold: reported objects are forgotten": (
+        DOMINANCE,
+        '(not one["shown"] and not one["reported"])',
         "True",
         STREAMS,
     ),
@@ -140,28 +142,33 @@ MUTANTS: dict[str, Mutant] = {
     "repeats: parts of lines before the last are forgotten": (REGISTER, 'seen |= line["seen"]', "pass", EITHER),
     "repeats: what was validated is not undone": (
         REGISTER,
-        'heads[home_of(log[place]["name"], log[place]["group"], len(heads) - 1)] = log[place]["older"]',
+        'heads[slot_of(lines[place]["name"], lines[place]["group"], len(heads) - 1)] = lines[place]["older"]',
         "pass",
         some("raises_changes_nothing"),
     ),
-    "repeats: a table laid out anew loses some": (
+    "repeats: a new log loses some": (
         REGISTER,
-        '["stamp"] > bounds[old[i]["group"]]:',
-        '["stamp"] > bounds[old[i]["group"]] + 2:',
+        '["stamp"] > bounds[lines[i]["group"]]:',
+        '["stamp"] > bounds[lines[i]["group"]] + 2:',
         LARGE,
     ),
     "late: at the end of the run": (STEPS, 'rows[place - 1]["stamp"] > stamp:', "False:", LATE),
     "late: the newest of its object": (STEPS, 'if stamp >= objects[o]["stamp"]:', "if True:", LATE),
-    "told: always for the first time": (STEPS, 'not one["shown"] & bit', "True", EITHER),
-    "told: gone and come back is not new": (STEPS, 'objects[o]["shown"] = 0', "pass", PLACE),
-    "told: an expiring row leads to no object": (REGISTER, "now - length + timed", "now - length + 1", BACK),
-    "told: who has gone is not found": (STEPS, 'if group["since"] <= bound:', "if False:", WITHIN),
-    "told: gone in the step in which it comes back": (STEPS, "<= bound - joint:", "<= bound:", BACK),
-    "told: as it is now": (STEPS, 'tell(was["score"],', 'tell(objects[was["object"]]["score"],', EITHER),
-    "stored: who was shown is lost": (
+    "reports: always for the first time": (STEPS, 'not one["shown"] & bit', "True", EITHER),
+    "reports: an object that returns is not new": (STEPS, 'objects[o]["shown"] = 0', "pass", PLACE),
+    "reports: an expiring row leads to no object": (REGISTER, "now - length + timed", "now - length + 1", BACK),
+    "reports: an expired object is not found": (STEPS, 'if front["since"] <= bound:', "if False:", WITHIN),
+    "reports: gone in the step in which it returns": (STEPS, "<= bound - joint:", "<= bound:", BACK),
+    "reports: as it is now": (
+        STEPS,
+        '-1, False, was["score"],',
+        '-1, False, store.scores[was["object"]]["score"],',
+        EITHER,
+    ),
+    "stored: what was shown is lost": (
         ENGINES + "sweep.py",
-        '"shown": (self.objects["shown"][things], counts)',
-        '"shown": (0 * self.objects["shown"][things], counts)',
+        '"shown": (self.objects["shown"][objects], counts)',
+        '"shown": (0 * self.objects["shown"][objects], counts)',
         EITHER,
     ),
     "budget: a tenth more": (
@@ -170,10 +177,10 @@ MUTANTS: dict[str, Mutant] = {
         "self.budget + self.budget // 10)",
         BUDGET,
     ),
-    "budget: looked at too late": (
+    "budget: pruned too late": (
         ENGINES + "budget.py",
-        "return max(1, (self._room(group) - self._instances(group)) // 2)",
-        "return max(1, 2 * self._room(group) - self._instances(group))",
+        "return max(1, (self._capacity(group) - self._instances(group)) // 2)",
+        "return max(1, 2 * self._capacity(group) - self._instances(group))",
         BUDGET,
     ),
 }

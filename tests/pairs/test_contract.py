@@ -77,13 +77,13 @@ LONG = dataclasses.replace(
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks() -> Iterator[None]:
-    """TA sorts blocks of a few objects, so that short windows have some; who reads twice reads from lists."""
+    """Let TA sort blocks of a few objects, so that short windows have some, and answers be read from lists early."""
     before, Pairs.least_block, Pairs.patience = (Pairs.least_block, Pairs.patience), 4, 1
     yield
     Pairs.least_block, Pairs.patience = before
 
 
-def asked(draw: Draw, taste: Taste, algorithm: str, by: Any, timed: bool, clockwork: Any) -> TopKPairs:
+def one_query(draw: Draw, taste: Taste, algorithm: str, by: Any, timed: bool, clockwork: Any) -> TopKPairs:
     size = draw(st.integers(1, taste.n))
     symmetric = by is not drift and (not isinstance(by, str) or "drift" not in by)
     return TopKPairs(
@@ -109,7 +109,7 @@ def pair_scenes(draw: Draw, algorithm: str, taste: Taste, bys: list[Any]) -> Sce
     for name in ("a", "b", "c")[: draw(st.integers(1, 3))]:
         if queries and draw(st.integers(0, 4)) == 0:
             by, timed = draw(st.sampled_from(bys)), timed and draw(st.booleans())
-        queries[name] = dataclasses.replace(asked(draw, taste, algorithm, by, timed, clockwork), **shared)
+        queries[name] = dataclasses.replace(one_query(draw, taste, algorithm, by, timed, clockwork), **shared)
     timed = any(query.window.timed for query in queries.values())
     options = {
         "id": draw(st.sampled_from([None, "i"])),
@@ -136,7 +136,7 @@ def pair_scenes(draw: Draw, algorithm: str, taste: Taste, bys: list[Any]) -> Sce
         elif kind in ("replace", "add"):
             name = draw(st.sampled_from(sorted(standing)))
             like = dataclasses.replace(standing[name], k=draw(st.integers(1, taste.k)))
-            if kind == "replace" and not (lateness and like.window.timed):  # late rows that were dropped do not return
+            if kind == "replace" and not (lateness and like.window.timed):  # dropped late rows do not come back
                 size = draw(st.integers(1, taste.n))
                 window = clockwork.window(size) if like.window.timed else Last(size)
                 like = dataclasses.replace(like, window=window)
@@ -157,22 +157,22 @@ def play(scene: Scene) -> Monitor:
         where = f"event {place}, {type(event).__name__}"
         match event:
             case Push(rows):
-                told, expected = monitor.push(scene.table(rows)), oracle.push(rows)
-                same_changes(cells(told), expected, where, net_changes=scene.net_changes)
+                changes, expected = monitor.push(scene.table(rows)), oracle.push(rows)
+                same_changes(cells(changes), expected, where, net_changes=scene.net_changes)
             case Advance(by):
                 if oracle.clock is None:
                     continue
                 to = oracle.clock + by * (scene.clockwork.tick or 1)
-                told, expected = monitor.advance(to), oracle.advance(to)
-                same_changes(cells(told), expected, where, net_changes=scene.net_changes)
+                changes, expected = monitor.advance(to), oracle.advance(to)
+                same_changes(cells(changes), expected, where, net_changes=scene.net_changes)
             case Restore():
                 monitor = Monitor.restore(monitor.snapshot(), CALLABLES)
             case Add(name, query, _):
                 monitor.add(name, query)
                 oracle.add(name, query)
             case Replace(name, query):
-                told, expected = monitor.replace(name, query), oracle.replace(name, query)
-                same_rows(cells(told), expected, where)
+                changes, expected = monitor.replace(name, query), oracle.replace(name, query)
+                same_rows(cells(changes), expected, where)
             case Drop(name):
                 monitor.drop(name)
                 oracle.drop(name)
@@ -245,8 +245,8 @@ def test_a_pair_is_reported_once_with_the_older_member_first() -> None:
 
 EDGES = {  # objects as (t, x); the staircase is built after each push, since a restored engine does
     "a step needs K pairs, and a late object is older than all": (2, [[(10, 0.0), (11, 5.0)], [(9, 100.0)]], 0),
-    "a step is no reason against pairs that live longer": (1, [[(10, 0.0), (20, 1.0)], [(15, 100.0)]], 52),
-    "who comes back has been there": (1, [[(0, 50.0), (1, 0.0), (2, 5.0)], [(3, 50.0)]], 57),
+    "a step does not rule out pairs that live longer": (1, [[(10, 0.0), (20, 1.0)], [(15, 100.0)]], 52),
+    "a pair that enters again is not new": (1, [[(0, 50.0), (1, 0.0), (2, 5.0)], [(3, 50.0)]], 57),
     "of equal pairs of one older object the new one is better": (1, [[(1, 0.0), (2, 5.0)], [(3, -5.0)]], 0),
 }
 

@@ -1,4 +1,4 @@
-"""shen2012: its examples and sizes, long streams, what a scoring may do wrong, and thousands of queries at once."""
+"""shen2012: its examples and sizes, long streams, scorings that fail, and thousands of queries at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import skyband as sb
 from skyband.engines.contract import Spec
 from skyband.engines.pairs.base import Pairs
-from skyband.engines.pairs.kernels.records import CHUNK, SLOT, STAIRS, SUM, Scoring
+from skyband.engines.pairs.kernels.records import CHUNK, PAIR, STAIRS, SUM, Scoring
 from skyband.engines.pairs.scase import SCASE
 from skyband.engines.pairs.size_model import expected_pairs
 from skyband.oracle import Oracle
@@ -39,28 +39,28 @@ def band_of(pairs: dict[int, float], K: int, N: int) -> tuple[SCASE, Any]:
     """An engine that holds these pairs, by age with their scores, as the paper draws them."""
     scoring = Scoring(SUM, np.zeros(1, np.int8), -1.0, 1e9)
     engine = SCASE((Spec(K, N),), Tuning(), timed=False, net=False, scoring=scoring)
-    slots = np.zeros(len(pairs), SLOT)
+    made = np.zeros(len(pairs), PAIR)
     ages = sorted(pairs, key=lambda age: (pairs[age], age))
-    slots["key"] = [-pairs[age] for age in ages]
-    slots["old"] = slots["older"] = slots["place"] = [100 - age for age in ages]
-    slots["new"] = slots["newer"] = 200 + np.arange(len(pairs))
-    store = engine._store(0)
-    store.fill_band(slots, np.zeros((len(pairs), 1), np.uint64))
-    store.facts[1] = 100  # the next ordinal
-    engine._prune(store, 0)
-    return engine, store
+    made["key"] = [-pairs[age] for age in ages]
+    made["old"] = made["older"] = made["place"] = [100 - age for age in ages]
+    made["new"] = made["newer"] = 200 + np.arange(len(pairs))
+    group = engine._group(0)
+    group.fill_band(made, np.zeros((len(pairs), 1), np.uint64))
+    group.facts[1] = 100  # the next ordinal
+    engine._prune(group, 0)
+    return engine, group
 
 
 def test_figure_1_the_2_skyband_leaves_out_what_two_pairs_dominate() -> None:
     # six pairs, p_i: p6 is dominated by p3 and p4
-    _, store = band_of({1: 6.0, 2: 5.0, 3: 3.0, 4: 2.0, 5: 1.0, 6: 4.0}, K=2, N=99)
-    assert sorted(100 - store.pairs["old"]) == [1, 2, 3, 4, 5]
+    _, group = band_of({1: 6.0, 2: 5.0, 3: 3.0, 4: 2.0, 5: 1.0, 6: 4.0}, K=2, N=99)
+    assert sorted(100 - group.pairs["old"]) == [1, 2, 3, 4, 5]
 
 
 def test_figure_5_a_step_has_the_score_of_one_pair_and_the_age_of_another() -> None:
-    _, store = band_of({1: 6.0, 2: 5.0, 4: 3.0, 8: 2.0, 16: 1.0}, K=2, N=99)
+    _, group = band_of({1: 6.0, 2: 5.0, 4: 3.0, 8: 2.0, 16: 1.0}, K=2, N=99)
     steps = [
-        (float(-store.band.stair_key[i]), int(100 - store.band.stair_place[i])) for i in range(store.facts[STAIRS])
+        (float(-group.band.stair_key[i]), int(100 - group.band.stair_place[i])) for i in range(group.facts[STAIRS])
     ]
     # by score: the first two -> (2, age 16); the third -> (3, age of the second); and so on
     assert steps == [(2.0, 16), (3.0, 8), (5.0, 4), (6.0, 2)]
@@ -68,19 +68,19 @@ def test_figure_5_a_step_has_the_score_of_one_pair_and_the_age_of_another() -> N
 
 def test_example_1_the_top_2_of_a_window_of_7() -> None:
     scores = {8: 1.0, 7: 2.0, 5: 3.0, 6: 4.0, 2: 5.0, 1: 6.0, 3: 7.0, 4: 8.0}
-    engine, store = band_of(scores, K=8, N=99)
-    best = engine._read(store, Spec(2, 8), 100)  # valid: older members above 100 - 8, of age at most 7
+    engine, group = band_of(scores, K=8, N=99)
+    best = engine._read(group, Spec(2, 8), 100)  # valid: older members above 100 - 8, of age at most 7
     assert (100 - best["old"]).tolist() == [7, 5]
 
 
 @pytest.mark.parametrize("older", ["better", "any"])
-def test_lists_tell_what_is_in_the_band(older: str) -> None:
+def test_lists_have_what_the_band_has(older: str) -> None:
     scores = {age: 100.0 - age if older == "better" else age * 37 % 101 for age in range(1, 100)}
-    engine, store = band_of(scores, K=3, N=99)
+    engine, group = band_of(scores, K=3, N=99)
     for k in (1, 2, 3):
         for n in range(1, 102):  # older members above 100 - n; that of the first comes from the band itself
-            best = engine._read(store, Spec(k, n), 100)
-            assert best.tolist() == store.pairs[store.pairs["old"] > 100 - n][:k].tolist()
+            best = engine._read(group, Spec(k, n), 100)
+            assert best.tolist() == group.pairs[group.pairs["old"] > 100 - n][:k].tolist()
 
 
 def test_the_skyband_is_as_large_as_the_corrected_theorem_3_says() -> None:
@@ -94,7 +94,7 @@ def test_the_skyband_is_as_large_as_the_corrected_theorem_3_says() -> None:
     for begin in range(0, 4 * N, 250):
         monitor.push({"i": np.arange(begin, begin + 250).astype(np.uint64)})
         if begin >= N:
-            monitor.snapshot()  # what is stored is pruned
+            monitor.snapshot()  # what is groupd is pruned
             sizes.append(monitor.stats()["queries"]["q0"]["pairs"])
     assert np.mean(sizes) == pytest.approx(expected_pairs(N, K), rel=0.1)
 
@@ -116,29 +116,29 @@ def stream(kind: str, rows: int, seed: int) -> dict[str, Any]:
 
 
 def pushed(monitor: sb.Monitor, data: dict[str, Any], sizes: tuple[int, ...] = (7, 150, 1, 60)) -> Counter[str]:
-    told: Counter[str] = Counter()
+    changes: Counter[str] = Counter()
     begin, turn = 0, 0
     while begin < len(data["x"]):
         end = begin + sizes[turn % len(sizes)]
-        told.update(map(str, monitor.push({name: column[begin:end] for name, column in data.items()}).to_pylist()))
+        changes.update(map(str, monitor.push({name: column[begin:end] for name, column in data.items()}).to_pylist()))
         begin, turn = end, turn + 1
         monitor._loop.check()
-    return told
+    return changes
 
 
 @pytest.mark.parametrize("kind", ["uniform", "ties", "closer", "odd"])
 @pytest.mark.parametrize(("by", "largest"), [(S1, False), (S1, True), (S3, False), (S3, True)])
-def test_all_engines_tell_the_same_of_long_streams(by: Any, largest: bool, kind: str) -> None:
+def test_all_engines_report_the_same_of_long_streams(by: Any, largest: bool, kind: str) -> None:
     data = stream(kind, 700, seed=3)
-    queries = [(12, sb.Last(150)), (3, sb.Last(20)), (12, sb.Last(2)), (5, sb.Last(149))]
-    told = {}
+    sizes = [(12, sb.Last(150)), (3, sb.Last(20)), (12, sb.Last(2)), (5, sb.Last(149))]
+    changes = {}
     for name in (*FAST, "NAIVE"):
-        asked = {f"q{i}": sb.TopKPairs(k, by, n, largest=largest, algorithm=name) for i, (k, n) in enumerate(queries)}
-        monitor = sb.Monitor(asked)
-        told[name] = pushed(monitor, data)
+        queries = {f"q{i}": sb.TopKPairs(k, by, n, largest=largest, algorithm=name) for i, (k, n) in enumerate(sizes)}
+        monitor = sb.Monitor(queries)
+        changes[name] = pushed(monitor, data)
         answer = monitor.answer("q0").to_pylist()
-        told[name].update(map(str, answer))
-    assert told["SCASE"] and all(others == told["SCASE"] for others in told.values())
+        changes[name].update(map(str, answer))
+    assert changes["SCASE"] and all(others == changes["SCASE"] for others in changes.values())
 
 
 def best_of(data: dict[str, Any], begin: int, end: int, k: int, by: Any, largest: bool) -> list[tuple[int, int]]:
@@ -156,14 +156,14 @@ def best_of(data: dict[str, Any], begin: int, end: int, k: int, by: Any, largest
     ids=["near", "near-ties", "far", "product", "far-product-ties"],
 )
 @pytest.mark.parametrize("algorithm", FAST)
-def test_short_steps_tell_what_brute_force_does(algorithm: str, by: Any, largest: bool, kind: str) -> None:
-    """Small enough for kernels that run as plain Python (test_pair_mutants.py)."""
+def test_short_steps_agree_with_brute_force(algorithm: str, by: Any, largest: bool, kind: str) -> None:
+    """Small enough for kernels that run as plain Python (test_mutants.py)."""
     data, n, k = stream(kind, 160, seed=8), 36, 3
     monitor = sb.Monitor(sb.TopKPairs(k, by, sb.Last(n), largest=largest, algorithm=algorithm))
     for begin in range(0, 160, 10):
         end = begin + 10
         monitor.push({name: column[begin:end] for name, column in data.items()})
-        monitor._loop.check()  # whoever is not kept has k dominators
+        monitor._loop.check()  # a pair that is not kept has k dominators
         got = monitor.answer().to_pydict()
         best = best_of(data, max(0, end - n), end, k, by, largest)
         assert list(zip(got["id_a"], got["id_b"], strict=True)) == best
@@ -198,12 +198,12 @@ def test_short_steps_with_late_rows(algorithm: str, by: Any) -> None:
         {"t": int(t), "x": float(x), "y": float(y)}
         for t, x, y in zip(times, *np.round(rng.random((2, 120)) * 6), strict=True)
     ]
-    asked = {f"q{k}": sb.TopKPairs(k, by, sb.Last(span=n), algorithm=algorithm) for k, n in ((4, 30), (2, 11))}
-    monitor, oracle = sb.Monitor(asked, time="t"), Oracle(asked, time="t")
+    queries = {f"q{k}": sb.TopKPairs(k, by, sb.Last(span=n), algorithm=algorithm) for k, n in ((4, 30), (2, 11))}
+    monitor, oracle = sb.Monitor(queries, time="t"), Oracle(queries, time="t")
     for begin in range(0, 120, 12):
         batch = rows[begin : begin + 12]
-        told, expected = monitor.push(pa.Table.from_pylist(batch)).to_pylist(), oracle.push(batch)
-        assert Counter(map(str, told)) == Counter(map(str, expected))
+        changes, expected = monitor.push(pa.Table.from_pylist(batch)).to_pylist(), oracle.push(batch)
+        assert Counter(map(str, changes)) == Counter(map(str, expected))
         monitor._loop.check()
         if begin % 36 == 0:
             monitor = sb.Monitor.restore(monitor.snapshot())
@@ -227,14 +227,14 @@ def test_pairs_by_brute_force_at_the_end_of_a_long_stream(algorithm: str) -> Non
 
 def test_two_thousand_queries_share_one_skyband() -> None:
     rng = np.random.default_rng(1)
-    asked = {f"q{i}": (int(rng.integers(1, 9)), int(rng.integers(1, 61))) for i in range(2000)}
-    monitor = sb.Monitor({name: sb.TopKPairs(k, S1, sb.Last(n)) for name, (k, n) in asked.items()})
+    sizes = {f"q{i}": (int(rng.integers(1, 9)), int(rng.integers(1, 61))) for i in range(2000)}
+    monitor = sb.Monitor({name: sb.TopKPairs(k, S1, sb.Last(n)) for name, (k, n) in sizes.items()})
     assert len(monitor._loop.state.standing()) == 1
     data = stream("ties", 130, seed=2)
-    told = monitor.push(data)
+    changes = monitor.push(data)
     for name in ("q0", "q77", "q1999"):
         alone = sb.Monitor({name: monitor.queries[name]})
-        mine = told.filter(pa.compute.equal(told["query"].cast(pa.string()), name))
+        mine = changes.filter(pa.compute.equal(changes["query"].cast(pa.string()), name))
         assert sorted(map(str, mine.to_pylist())) == sorted(map(str, alone.push(data).to_pylist()))
         assert monitor.answer(name).equals(alone.answer())
         monitor.drop(name)
@@ -247,25 +247,25 @@ def test_a_million_places_are_enough() -> None:
     assert sb.Monitor(sb.TopKPairs(2_000_000, "abs(a.x - b.x)", sb.Last(10))).push({"x": [1, 3, 2]}).num_rows == 3
 
 
-# --- what a scoring may do wrong
+# --- scorings that fail
 
 
 def state(monitor: sb.Monitor) -> Any:
     return monitor.snapshot()
 
 
-def test_a_function_that_fails_on_the_way_leaves_everything_as_it_was() -> None:
+def test_a_function_that_fails_on_the_way_changes_nothing() -> None:
     def careful(one: Any, other: Any) -> Any:
         if (one["x"] == 13).any():
             raise ValueError("unlucky")
         return abs(one["x"] - other["x"])
 
-    asked = {
+    queries = {
         "first": sb.TopK(2, "x", sb.Last(5)),
         "f": sb.TopKPairs(2, careful, sb.Last(5)),
         "g": sb.TopKPairs(2, lambda a, b: a["x"] + b["x"], sb.Last(5)),
     }
-    monitor = sb.Monitor(asked, time="t")
+    monitor = sb.Monitor(queries, time="t")
     calls = [{"t": [1, 2, 3], "x": [1.0, 5.0, 2.0]}, {"t": [4, 5], "x": [13.0, 7.0]}]
     for batch in calls[:1]:
         monitor.push(batch)
@@ -273,7 +273,7 @@ def test_a_function_that_fails_on_the_way_leaves_everything_as_it_was() -> None:
     with pytest.raises(sb.BatchError, match=r"careful failed: ValueError: unlucky\. Nothing was pushed"):
         monitor.push(calls[1])
     assert state(monitor) == before
-    fresh = sb.Monitor(asked, time="t")
+    fresh = sb.Monitor(queries, time="t")
     with pytest.raises(sb.BatchError, match="unlucky"):
         fresh.push({"t": [1, 2], "x": [13.0, 1.0]})
     assert fresh.push(calls[0]).num_rows and fresh.answer("f").equals(monitor.answer("f"))
@@ -301,7 +301,7 @@ def test_bad_scorings_are_refused_and_change_nothing(by: Any, said: str) -> None
     assert state(monitor) == before
 
 
-def test_what_no_algorithm_can_do_says_who_can() -> None:
+def test_an_algorithm_that_cannot_serve_a_query_names_those_that_can() -> None:
     with pytest.raises(sb.QueryError, match="one of SCASE, BASIC, NAIVE"):
         sb.Monitor(sb.TopKPairs(1, "abs(a.x - b.x) / abs(a.y - b.y)", sb.Last(9), algorithm="TA"))
     with pytest.raises(sb.QueryError, match="SCASE"):

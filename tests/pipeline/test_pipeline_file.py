@@ -90,8 +90,15 @@ def test_a_good_file(tmp_path: Path) -> None:
     }
     assert made.stream == {"id": "flight", "time": "time", "keep": ("delay",)}
     assert made.source.schema == "`flight` bigint, `origin` string, `time` timestamp_ntz, `delay` bigint"
-    assert (made.source.rows, made.source.seed, made.source.arguments) == (1000, 3, {"keys": 4})
-    assert (made.sink.path, made.sink.options) == ("out", {"compression": "zstd"})
+    assert made.source.values == {
+        "dataset": "flights_like",
+        "options": {"keys": 4},
+        "seed": 3,
+        "rows": 1000,
+        "rows_per_trigger": None,
+        "rows_per_second": None,
+    }
+    assert made.sink.values == {"path": "out", "options": {"compression": "zstd"}}
     assert (made.run.every, made.run.master, made.output) == (NOW, "local[2]", "changes")
     assert made.run.spark == {"spark.sql.shuffle.partitions": "3", "spark.ui.enabled": "false"}
 
@@ -231,14 +238,14 @@ def test_kafka_orders_and_labels_by_the_coordinates_of_messages() -> None:
         ({"sink": {"format": "kafka", "topic": "t"}, "output": "answers"}, "'kafka' takes changes"),
         ({"sink__topic": "t"}, "sink.topic: is for kafka."),
         # queries
-        ({"queries": {}}, "queries: ask at least one"),
+        ({"queries": {}}, "queries: name at least one"),
         ({"queries__late": 5}, "queries.late is a table, [queries.late]; got 5."),
         ({"queries__late__kind": "topq"}, "queries.late.kind: 'topq' is unknown. Did you mean 'topk'?"),
         ({"queries__late__k": None}, "queries.late.k: is missing. How many? Such as k = 10."),
         ({"queries__late__k": 0}, "queries.late.k: TopK(k=0): k must be at least 1"),
         ({"queries__late__by": "sin(delay)"}, "queries.late.by: "),
         ({"queries__late__by": "delya"}, "queries.late.by: the source has no column 'delya'. Did you mean 'delay'?"),
-        ({"queries__late__by": {"callable": "f"}}, "queries.late.by: a Python function cannot stand in a file."),
+        ({"queries__late__by": {"callable": "f"}}, "queries.late.by: a Python function cannot be written in a file."),
         (
             {"queries__late__by": {"linaer": {"delay": 1}}},
             "queries.late.by: {'linaer': {'delay': 1}} is not a scoring.",
@@ -265,7 +272,7 @@ def test_kafka_orders_and_labels_by_the_coordinates_of_messages() -> None:
         ),
         (
             {"queries__late": PAIRS, "sink": {"format": "upsert", "path": "o"}},
-            "queries.late.kind: 'upsert' puts answers of TopK and Above together, and this is TopKPairs.",
+            "queries.late.kind: 'upsert' takes the changes of TopK and Above, and this is TopKPairs.",
         ),
         ({"queries__late__per": "orign"}, "queries.late.per: the source has no column 'orign'. Did you mean 'origin'?"),
         ({"queries__late__per": "score"}, "queries.late.per: TopK: per: 'score' is a column that skyband writes"),
@@ -304,8 +311,8 @@ def test_kafka_orders_and_labels_by_the_coordinates_of_messages() -> None:
         ({"sink": {"format": "upsert", "path": "s3a://b/x"}}, "sink.path: 's3a://b/x' is not a local folder"),
         ({"sink": {"format": "upsert", "path": "o"}, "output": "answers"}, "sink.format: 'upsert' makes the answer"),
         # run
-        ({"run__checkpoint": None}, "run.checkpoint: is missing: the sink parquet goes on where it stopped."),
-        ({"sink": {"format": "memory"}}, "run.checkpoint: the sink memory forgets"),
+        ({"run__checkpoint": None}, "run.checkpoint: is missing: the sink parquet resumes where it stopped."),
+        ({"sink": {"format": "memory"}}, "run.checkpoint: the sink memory keeps nothing, so it cannot resume"),
         ({"run__trigger": "avalableNow"}, "run.trigger: 'avalableNow' is unknown. Did you mean 'availableNow'?"),
         ({"run__trigger": "10 parsecs"}, "run.trigger: '10 parsecs' is not a duration"),
         ({"run__master": "local[two]"}, "run.master: 'local[two]' is unknown. Use local[*], local[2], spark://"),

@@ -68,7 +68,7 @@ def skyband(scores: Any, k: int) -> list[int]:
 
 def test_the_plane_holds_answer_skyband_and_the_rest(watched: Any, stream: Any) -> None:
     monitor, *_ = watched
-    ax = sb.plot.plane(monitor, "best", rows=stream)
+    ax: Any = sb.plot.plane(monitor, "best", rows=stream)
     kept = [200 + i for i in skyband(SCORES[200:], 5)]
     answer = [int(name[1:]) for name in monitor.answer("best")["id"].to_pylist()]
     assert sorted(offsets(ax, "the answer now")[:, 0]) == sorted(answer)
@@ -94,7 +94,7 @@ def test_the_plane_of_a_group_and_of_time(watched: Any) -> None:
     assert [seen.scores[best[rank]] for rank in (1, 2, 3)] == answer["score"].to_pylist()
     assert seen.times(seen.stamps[[best[1]]]).to_pylist() == answer["time"].to_pylist()[:1]
     assert seen.length == 90 and seen.key == ("a",)
-    ax = sb.plot.plane(monitor, "low", key="a")
+    ax: Any = sb.plot.plane(monitor, "low", key="a")
     assert ax.get_xlabel() == "time" and "low of a: the last 90 seconds" in ax.get_title("left")
     assert len(plane_of(monitor, "low", key="z").stamps) == 0
 
@@ -106,24 +106,24 @@ def test_above_shows_its_answer(watched: Any) -> None:
 
 def test_the_answers_through_time(watched: Any) -> None:
     monitor, changes, _ = watched
-    ax = sb.plot.answers(changes, "best")
+    ax: Any = sb.plot.answers(changes, "best")
     lines, now = ax.collections[0], ax.collections[1]
     entered = sum(1 for table in changes for row in table.to_pylist() if row["query"] == "best" and row["diff"] > 0)
     assert len(lines.get_segments()) == entered
     assert sorted(now.get_offsets()[:, 1]) == sorted(monitor.answer("best")["score"].to_pylist())
-    groups = sb.plot.answers(changes, "low")
+    groups: Any = sb.plot.answers(changes, "low")
     assert [text.get_text() for text in groups.get_legend().get_texts()] == ["a", "b"]
-    one = sb.plot.answers(changes, "low", key="a")
+    one: Any = sb.plot.answers(changes, "low", key="a")
     assert one.get_legend() is None and len(one.collections) == 2
 
 
 def test_the_state(watched: Any) -> None:
     monitor, _, stats = watched
-    bars = sb.plot.state(stats[-1])
+    bars: Any = sb.plot.state(stats[-1])
     assert [label.get_text() for label in bars.get_yticklabels()] == ["best", "low", "high"]
     kept = [bar.get_width() for bar in bars.patches[3:]]
     assert kept == [monitor.stats()["queries"][name]["objects"] for name in ("best", "low", "high")]
-    lines = sb.plot.state(stats)
+    lines: Any = sb.plot.state(stats)
     assert lines.lines[0].get_ydata().tolist() == [one["queries"]["best"]["objects"] for one in stats]
 
 
@@ -139,7 +139,7 @@ def test_bad_questions(watched: Any) -> None:
     monitor, changes, _ = watched
     wrong: list[tuple[Callable[[], Any], str]] = [
         (lambda: sb.plot.plane(monitor), "name the query: best, low, high"),
-        (lambda: sb.plot.plane(monitor, "worst"), "no query called 'worst'"),
+        (lambda: sb.plot.plane(monitor, "worst"), "there is no query 'worst'"),
         (lambda: sb.plot.plane(monitor, "low"), "2 groups of g: choose one by key=, such as 'a', 'b'"),
         (lambda: sb.plot.plane(monitor, "low", key=("a", 1)), "gives 2 values"),
         (lambda: sb.plot.answers(changes), "choose one of best, low, high"),

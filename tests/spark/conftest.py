@@ -30,7 +30,7 @@ def python() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def spark(java: None, python: str) -> Iterator[SparkSession]:
-    """Two cores, and a task may fail once; in a zone whose clocks change within `test_pipeline.flights`."""
+    """Two cores, and a task may fail once; in a zone whose clocks change within `frames.flights`."""
     settings = {**SETTINGS, **connector(), "spark.sql.session.timeZone": "America/New_York"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", python)

@@ -1,4 +1,4 @@
-"""What the tests' Spark forks its Python processes from: what each of them would import is imported once, before.
+"""A server from which the tests' Spark forks its Python processes: what each would import is imported once, before.
 
 Spark starts `python -m MODULE` for every stream, source and kind of worker: two to four seconds of a core for each. In
 the place of `python` it gets a script that asks a server for a fork of itself, with the caller's arguments, environment
@@ -28,18 +28,19 @@ exec {sys.executable} -I -S -c '
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as line:
     line.connect(sys.argv[1])
-    told = json.dumps([sys.argv[3:], dict(os.environ)]).encode()
-    socket.send_fds(line, [told], [0, 1, 2])
+    request = json.dumps([sys.argv[3:], dict(os.environ)]).encode()
+    socket.send_fds(line, [request], [0, 1, 2])
     line.shutdown(socket.SHUT_WR)
-    line.recv(1)  # which returns when the other has ended
+    line.recv(1)  # returns when the other has ended
 ' SOCKET "$@"
 """
 
 
 @contextmanager
 def forking_python() -> Iterator[str]:
-    """The script's path, while the server runs."""
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    """The path of the script, while the server runs."""
+    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
     with TemporaryDirectory() as folder:  # the path of a socket must be short
         script, place = Path(folder, "python"), Path(folder, "socket")
         script.write_text(SCRIPT.replace("SOCKET", str(place)))
@@ -48,7 +49,7 @@ def forking_python() -> Iterator[str]:
         with subprocess.Popen(command, env=env, stdin=subprocess.PIPE) as server:
             yield str(script)
             assert server.stdin is not None
-            server.stdin.close()  # which ends it
+            server.stdin.close()  # ends it
 
 
 def serve(place: str) -> None:
@@ -63,19 +64,19 @@ def serve(place: str) -> None:
         import skyband.spark.operator  # noqa: F401
 
         gc.freeze()  # so that forks share what they only read
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # their exit codes are not read
         while server.fileno() in select.select([server.fileno(), 0], [], [])[0]:
-            asks, _ = server.accept()
-            told, streams, _, _ = socket.recv_fds(asks, 1 << 20, 3)
-            while more := asks.recv(1 << 20):
-                told += more
+            caller, _ = server.accept()
+            request, streams, _, _ = socket.recv_fds(caller, 1 << 20, 3)
+            while more := caller.recv(1 << 20):
+                request += more
             if os.fork() == 0:
                 server.close()
-                arguments, environment = json.loads(told)
+                arguments, environment = json.loads(request)
                 become(arguments, environment, streams)
             for stream in streams:
                 os.close(stream)
-            asks.close()
+            caller.close()
 
 
 def become(arguments: list[str], environment: dict[str, str], streams: list[int]) -> None:

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -25,13 +26,12 @@ from skyband import Above, Last, Linear, Monitor, Nearest, TopK
 from skyband.monitor.loop import Loop
 from skyband.query.kinds import Query
 from skyband.query.options import Options
-from skyband.spark import directory
+from skyband.spark import directory, trigger_rows
 from skyband.spark import mappers as packing
-from skyband.spark import trigger_rows as piles
 from skyband.spark.mappers import REPORT, from_bytes, in_order, pack, unpack
 from skyband.spark.merge import Merger
 from skyband.spark.operator import Operator
-from skyband.spark.plan import Plan, labels
+from skyband.spark.plan import Plan, hash_groups, labels, shard_of
 from skyband.spark.shard import Shard
 from skyband.tables.changes import answer_names, change_names, of_pair
 
@@ -67,16 +67,16 @@ class Sizes:
     """How much is packed, unpacked, kept in memory and stored together; tiny ones bring many of each."""
 
     chunk: int = 1 << 16  # rows that a mapper takes together
-    slice: int = piles.SLICE
-    memory: int = piles._MEMORY
+    slice: int = trigger_rows.SLICE
+    memory: int = trigger_rows._MEMORY
     cell: int | None = None  # None: as they are
 
     @contextmanager
     def hold(self) -> Iterator[None]:
         places: list[tuple[Any, str, int]] = [
             (packing, "_CHUNK", self.chunk),
-            (piles, "SLICE", self.slice),
-            (piles, "_MEMORY", self.memory),
+            (trigger_rows, "SLICE", self.slice),
+            (trigger_rows, "_MEMORY", self.memory),
         ]
         if self.cell is not None:
             places += [(directory, "CELL", self.cell), (directory, "_WHOLE", 0)]
@@ -196,7 +196,7 @@ class Shards:
         return found
 
     def monitors(self) -> list[Monitor]:
-        """The state: a Monitor for each family of each shard."""
+        """The state: a Monitor for each query set of each shard."""
         return [Monitor._of(Loop(state)) for shard in self.shards_now() for state in shard.held().values()]
 
     def answer(self, name: str) -> list[Row]:
@@ -216,7 +216,7 @@ def pushed(monitor: Monitor, partitions: Sequence[Any], order: tuple[str, ...]) 
     return without_numbers(monitor, monitor.push(in_order(table, order)))
 
 
-def told_by(monitor: Monitor, trigger: Any) -> list[Row]:
+def changes_of(monitor: Monitor, trigger: Any) -> list[Row]:
     """Rows of `kinds.stream` to a Monitor, and its clock to the last of them.
 
     On Spark rows that earlier ones forbid move the clock, too (docs/spark.md).
@@ -263,8 +263,8 @@ def sizes(draw: Draw) -> Sizes:
     """Mostly tiny: a cell for each group and more, slices of few rows, nothing held in memory."""
     return Sizes(
         chunk=draw(st.sampled_from([4, 1, 10, 1000])),
-        slice=draw(st.sampled_from([3, 1, 8, piles.SLICE])),
-        memory=draw(st.sampled_from([0, 3000, piles._MEMORY])),
+        slice=draw(st.sampled_from([3, 1, 8, trigger_rows.SLICE])),
+        memory=draw(st.sampled_from([0, 3000, trigger_rows._MEMORY])),
         cell=draw(st.sampled_from([200, 60, 1000, None])),
     )
 
@@ -341,3 +341,51 @@ def draw_triggers(draw: Draw, clockwork: Clockwork, lateness: int) -> list[list[
         time = None if odd == 1 and y < 0 else clockwork.value(max(0, clock - late))
         triggers[-1][part].append({"i": i, "t": time, "x": x, "y": y, "z": "uvw"[i % 3], "g": g, "h": h})
     return [[table_of(rows, clockwork) for rows in trigger] for trigger in triggers]
+
+
+# ----------------------------------------------------------------------------- given rows
+
+INTEGERS = CLOCKWORKS["integer"]
+
+
+def rows(*listed: tuple[Any, ...], **more: Any) -> Any:
+    """(id, time, score, group) as a table."""
+    made = [{"i": i, "t": t, "x": x, "g": g, "y": 1, "z": "z", "h": "m", **more} for i, t, x, g in listed]
+    return table_of(made, INTEGERS)
+
+
+def as_text(changes: list[Row]) -> list[str]:
+    """Changes as sorted text: time, group, + or - and id."""
+    return sorted(f"{row['time']} {row.get('g')} {'+' if row['diff'] > 0 else '-'}{row['id']}" for row in changes)
+
+
+def many_rows(seed: int, size: int, groups: int, late: int = 0) -> Any:
+    """Rows with two attributes in 0 to 40, some null; `late`: by how much at most."""
+    rng = np.random.default_rng(seed)
+    clock = np.cumsum(rng.integers(0, 3, size))
+    return pa.table(
+        {
+            "i": np.arange(size),
+            "t": np.maximum(clock - rng.integers(0, 1 + late, size) * (rng.random(size) < 0.2), 0),
+            "x": pa.array(rng.integers(0, 40, size).astype(float), mask=rng.random(size) < 0.02),
+            "y": pa.array(rng.integers(0, 40, size), pa.int32()),
+            "z": pa.array(["z"] * size),
+            "g": pa.array(rng.integers(0, groups, size)),
+            "h": pa.array(["m"] * size),
+        }
+    )
+
+
+def cut(table: Any, triggers: int) -> list[list[Any]]:
+    """Triggers of two partitions."""
+    size = table.num_rows // triggers
+    parts = [table.slice(begin, size) for begin in range(0, table.num_rows, size)]
+    return [[part.slice(0, size // 3), part.slice(size // 3)] for part in parts]
+
+
+def near(x: float, y: float, window: Last, k: int = 3, **more: Any) -> TopK:
+    return TopK(k, by=Nearest({"x": x, "y": y}), window=window, **more)
+
+
+def shards_of(columns: list[Any], shards: int) -> Any:
+    return shard_of(hash_groups(columns), shards)

@@ -7,7 +7,7 @@ import io
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ from skyband.query.kinds import Query
 from skyband.spark.java import require_java
 from skyband.spark.run.answer_file import FILE, AnswerFile, answer_after, in_utc
 from skyband.spark.run.command import reason
-from skyband.spark.run.sinks import Spout
+from skyband.spark.run.sinks import Sink
 from skyband.spark.run.view import Lines, Screen, Trigger
 
 QUERIES: dict[str, Query] = {
@@ -172,8 +172,10 @@ PROGRESS: dict[str, Any] = {
 METRICS = SparkRow(arrivals=9000, late=12, rejected=3, groups=9, objects=321, bytes=45_678)
 
 
-class Told(Spout):
-    """A sink whose batches are given."""
+class GivenSink(Sink):
+    """A sink whose batches are given, and printed."""
+
+    to_stdout = True
 
     def __init__(self, given: Pipeline, tables: dict[int, Any]) -> None:
         super().__init__(given)
@@ -193,7 +195,7 @@ def test_triggers_are_read_from_progress() -> None:
 
 def test_a_line_of_json_a_trigger(capsys: pytest.CaptureFixture[str]) -> None:
     given = pipeline()
-    lines = Lines(given, Told(given, {4: pa.table({"id": [1], "score": [2.5]})}))
+    lines = Lines(given, GivenSink(given, {4: pa.table({"id": [1], "score": [2.5]})}))
     for metrics in ({}, {"skyband": METRICS}):
         trigger = Trigger.of({**PROGRESS, "observedMetrics": metrics})
         assert trigger is not None
@@ -226,7 +228,7 @@ def test_the_answer_of_objects_that_are_replaced_and_deleted() -> None:
 
 
 @pytest.mark.parametrize("output", ["changes", "answers"])
-def test_the_screen_fits_and_shows_the_answers(output: str) -> None:
+def test_the_screen_fits_and_shows_the_answers(output: Literal["changes", "answers"]) -> None:
     given = dataclasses.replace(pipeline(), output=output)
     standing = sb.Monitor(given.queries, id="flight", time="time", emit="batch")
     table, tables = endless("flights_like", 0, 3000, keys=9), {}
@@ -239,7 +241,7 @@ def test_the_screen_fits_and_shows_the_answers(output: str) -> None:
             wanted = ["query", "origin", "rank", "id", "time", "score"]
             tables[batch] = tables[batch].select(wanted)
     console = Console(width=80, height=24, file=io.StringIO(), force_terminal=False)
-    screen = Screen(given, Told(given, tables), resumed=False, console=console)
+    screen = Screen(given, GivenSink(given, tables), resumed=False, console=console)
     for batch in range(3):
         trigger = Trigger.of({**PROGRESS, "batchId": batch, "observedMetrics": {"skyband": METRICS}})
         assert trigger is not None

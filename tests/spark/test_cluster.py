@@ -18,7 +18,7 @@ from engines.streams import cells, same_rows
 from kinds import KINDS, stream
 from skyband.spark.shipping import pack
 from spark.cluster import Cluster, cluster, committed, read_out, start_driver
-from spark.shards import told_by
+from spark.shards import changes_of
 
 TRIGGERS, ROWS = 6, 300
 NEEDED = ("numpy", "numba", "pyarrow", "pandas", "sqlglot", "protobuf")
@@ -86,7 +86,7 @@ def test_a_worker_is_killed_and_nothing_is_lost_doubled_or_wrong(python: Path, t
         found = read_out(tmp_path, name)
         assert len(found) == TRIGGERS
         for number, table in enumerate(found):
-            expected = told_by(monitor, stream(ROWS, start=number * ROWS))
+            expected = changes_of(monitor, stream(ROWS, start=number * ROWS))
             same_rows([] if table is None else cells(table), expected, f"{name}, trigger {number}")
 
 

@@ -315,7 +315,7 @@ def test_queries_that_look_at_one_window(window: Any, per: Any, few: int, monkey
     pipeline, monitor = Shards(queries, options, 2, sizes=Sizes(cell=60)), Monitor(queries, **options)
     others = ["q1", "q2", "q3", "above", *(["alive"] if window == ALIVE else [])]
     pruned = few > 0 and window.timed
-    assert packing.Packer(pipeline.plan).crowds == ({} if pruned else {"q0": others})
+    assert packing.Packer(pipeline.plan).represented == ({} if pruned else {"q0": others})
     rng = np.random.default_rng(2)
     ops = ["insert", "insert", "insert", "delete"]
     for number in range(6):

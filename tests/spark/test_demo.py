@@ -90,7 +90,7 @@ def followed(table: Any, files: int = 3) -> Iterator[demo.Following]:
     """As if Spark had told the changes of a Monitor; after each step."""
     counts = [table.num_rows // files] * (files - 1)
     counts.append(table.num_rows - sum(counts))
-    following, monitor = demo.Following(table, counts), demo.behind(table)
+    following, monitor = demo.Following(table, counts), demo.reference_replay(table)
     for count in counts:
         following.take(monitor.push(count))
         while following.ahead:
@@ -114,7 +114,7 @@ def test_each_step_shows_the_answers_of_its_moment() -> None:
 
 def test_a_wrong_change_is_noticed() -> None:
     table = year(900)
-    right = demo.behind(table).push(900)
+    right = demo.reference_replay(table).push(900)
     row = right.num_rows // 2
     for wrong in (right.slice(1), pa.concat_tables([right, right.slice(row, 1)])):
         following = demo.Following(table, [900])

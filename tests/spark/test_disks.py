@@ -17,8 +17,8 @@ from faults.ledger import compare
 from skyband.errors import RunError
 from skyband.pipeline import pipeline_of
 from skyband.spark.run.command import advice, run
+from spark.frames import read
 from spark.shards import pushed
-from spark.test_pipeline import read
 from spark.test_run import OPTIONS, QUERIES, data, flights
 
 
@@ -72,4 +72,4 @@ def test_a_full_disk_then_one_that_cannot_be_written(spark: SparkSession, disk: 
 def test_a_machine_too_busy_for_python() -> None:
     """What Spark itself says then is no help: seen with ten processes on two cores."""
     error = PySparkException("Timed out while waiting for the Python worker to connect back")
-    assert advice(error).endswith("leave it more of the machine; then the same command goes on where it stopped.")
+    assert advice(error).endswith("leave it more of the machine; then the same command resumes where it stopped.")

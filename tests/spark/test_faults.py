@@ -18,8 +18,8 @@ import skyband as sb
 import skyband.spark as sbs
 from engines.streams import Row, cells, same_rows
 from spark import faulty
+from spark.frames import QUERIES, flights, read, run, stream, write
 from spark.shards import pushed
-from spark.test_pipeline import QUERIES, flights, read, run, stream, write
 
 SECONDS = sb.Last(span=86_400)
 

@@ -14,17 +14,18 @@ from hypothesis import strategies as st
 
 from engines.streams import Clockwork, Row, cells, examples, net, same_rows
 from skyband import Last, Monitor, TopK
-from skyband.spark.plan import Family
-from spark.shards import CLOCKWORKS, Shards, Sizes, Stream, pushed, sizes, streams, table_of
-from spark.test_shards import rows, told
+from skyband.spark.plan import QuerySet
+from spark.shards import CLOCKWORKS, Shards, Sizes, Stream, as_text, pushed, rows, sizes, streams, table_of
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 SECONDS = CLOCKWORKS["TIMESTAMP"]
 
 
-def groups_in(shards: Shards, family: Family) -> int:
-    return sum(int(one.directories[family].groups.sum()) for one in shards.shards_now() if family in one.directories)
+def groups_in(shards: Shards, query_set: QuerySet) -> int:
+    return sum(
+        int(one.directories[query_set].groups.sum()) for one in shards.shards_now() if query_set in one.directories
+    )
 
 
 # --------------------------------------------------------------------------------- model
@@ -166,7 +167,7 @@ def test_forgetting_is_a_restart_however_the_stream_is_cut(silence: Silence, dat
             found += changes
             for per in {query.per_columns for query in silence.queries.values()}:
                 kept = sum(group[0] == per for group in model.last)
-                assert groups_in(shards, Family(per, timed=False)) == kept, (
+                assert groups_in(shards, QuerySet(per, timed=False)) == kept, (
                     f"trigger {number}: what is forgotten is gone"
                 )
             for name in silence.queries:
@@ -217,11 +218,11 @@ def test_answers_know_what_is_forgotten(silence: Silence, data: st.DataObject) -
 
 def test_forget_at_the_very_moment() -> None:
     shards = Shards({"q": TopK(1, by="x", window=Last(5), per="g")}, {"id": "i", "time": "t"}, 1, forget=10)
-    assert told(shards.trigger([rows((1, 0, 9.0, 1), (2, 0, 9.0, 2))])) == ["0 1 +1", "0 2 +2"]
-    assert told(shards.trigger([rows((3, 9, 1.0, 1))])) == []
-    assert told(shards.trigger([rows((4, 10, 1.0, 3))])) == ["10 2 -2", "10 3 +4"]
+    assert as_text(shards.trigger([rows((1, 0, 9.0, 1), (2, 0, 9.0, 2))])) == ["0 1 +1", "0 2 +2"]
+    assert as_text(shards.trigger([rows((3, 9, 1.0, 1))])) == []
+    assert as_text(shards.trigger([rows((4, 10, 1.0, 3))])) == ["10 2 -2", "10 3 +4"]
     # the group's own next arrival, ten later, finds nothing
-    assert told(shards.trigger([rows((5, 19, 1.0, 1))])) == ["19 1 +5", "19 1 -1"]
+    assert as_text(shards.trigger([rows((5, 19, 1.0, 1))])) == ["19 1 +5", "19 1 -1"]
 
 
 @pytest.mark.parametrize("emit", ["arrival", "batch"])
@@ -259,16 +260,16 @@ def test_forgetting_times_before_1970_with_a_query_that_came_later() -> None:
     shards.trigger([rows((1, -100, 9.0, 1))])
     shards.restart(both)
     assert shards.trigger([rows()]) == []
-    assert told(shards.trigger([rows((2, -99, 1.0, 2), y=None)])) == ["-99 2 +2"]
-    assert told(shards.trigger([rows((3, -89, 1.0, 3), y=None)])) == ["-89 2 -2", "-89 3 +3", "-90 1 -1"]
+    assert as_text(shards.trigger([rows((2, -99, 1.0, 2), y=None)])) == ["-99 2 +2"]
+    assert as_text(shards.trigger([rows((3, -89, 1.0, 3), y=None)])) == ["-89 2 -2", "-89 3 +3", "-90 1 -1"]
 
 
 def test_groups_that_only_dropped_queries_knew_are_forgotten_at_once() -> None:
     shards = Shards({"a": TopK(1, by="x", window=Last(5), per="g")}, {"id": "i", "time": "t"}, 1, forget=10)
     shards.trigger([rows((1, 0, 9.0, 1), (2, 0, 9.0, 2))])
     shards.restart({"b": TopK(1, by="x", window=Last(6), per="g")})
-    assert told(shards.trigger([rows((3, 1, 9.0, 2))])) == ["1 2 +3"]
-    assert groups_in(shards, Family(("g",), timed=False)) == 1
+    assert as_text(shards.trigger([rows((3, 1, 9.0, 2))])) == ["1 2 +3"]
+    assert groups_in(shards, QuerySet(("g",), timed=False)) == 1
 
 
 # ------------------------------------------------------------------------- groups that die
@@ -286,18 +287,18 @@ def test_the_state_is_what_a_monitor_keeps(stream: Stream) -> None:
             int(adapter.engine.kept.sum()) for adapter in monitor._loop.state.standing() if adapter.engine is not None
         )
         assert sum(one.totals()["objects"] for one in shards.shards_now()) == objects, f"trigger {number}"
-        for family in shards.plan.families:
-            if family.per:
+        for query_set in shards.plan.query_sets:
+            if query_set.per:
                 alive: set[int] = set()
                 for adapter in monitor._loop.state.standing():
                     if (
-                        adapter.groups.names == family.per
-                        and adapter.timed == family.timed
+                        adapter.groups.names == query_set.per
+                        and adapter.timed == query_set.timed
                         and adapter.engine is not None
                     ):
-                        kept = adapter.engine.kept > 0 if family.timed else adapter.numbering.counts.max(axis=0) > 0
+                        kept = adapter.engine.kept > 0 if query_set.timed else adapter.numbering.counts.max(axis=0) > 0
                         alive |= set(kept.nonzero()[0].tolist())
-                assert groups_in(shards, family) == len(alive), f"trigger {number}, {family}"
+                assert groups_in(shards, query_set) == len(alive), f"trigger {number}, {query_set}"
 
 
 # ------------------------------------------------------------------------------ watermark
@@ -337,11 +338,11 @@ def test_the_watermark_moves_the_clock(shards: int, emit: str) -> None:
     assert pipeline.watermark(at(10) + 999) == []
     when = {"arrival": 11, "batch": 12}[emit]
     assert who(pipeline.watermark(at(12))) == sorted(f"{when} -{g}" for g in range(4, 8))
-    assert groups_in(pipeline, Family(("g",), timed=True)) == 0
+    assert groups_in(pipeline, QuerySet(("g",), timed=True)) == 0
     # the silence of count windows: from their last arrivals on, whoever moves the clock
     assert who(pipeline.watermark(at(20))) == sorted(f"20 -{g}" for g in range(4))
     assert who(pipeline.watermark(at(50))) == sorted(f"21 -{g}" for g in range(4, 8))
-    assert groups_in(pipeline, Family(("g",), timed=False)) == 0
+    assert groups_in(pipeline, QuerySet(("g",), timed=False)) == 0
     assert pipeline.watermark(at(5000)) == []
 
 

@@ -28,9 +28,9 @@ from skyband.pipeline import pipeline_of
 from skyband.spark.run.command import run
 from spark import faulty
 from spark.faulty import DAY
+from spark.frames import flights, read
 from spark.test_faults import cut, finish, told
 from spark.test_kafka import BAD, MORE, QUERIES, compact, consume, create, data, flight, named, net, produce, triggers
-from spark.test_pipeline import flights, read
 from spark.test_run import toml
 
 

@@ -25,6 +25,7 @@ from skyband.query.kinds import Query
 from skyband.query.options import Options, named
 from skyband.spark.pipeline import _check_order
 from skyband.spark.shard import refusals
+from spark.frames import read, run, stream, write
 from spark.kinds import (
     CASES,
     MAKERS,
@@ -43,7 +44,6 @@ from spark.kinds import (
     stream_of,
 )
 from spark.shards import Shards, without_numbers
-from spark.test_pipeline import read, run, stream, write
 
 
 def built(*kinds: str) -> list[Maker]:

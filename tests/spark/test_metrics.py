@@ -56,7 +56,7 @@ def scrape(exporter: Exporter) -> dict[tuple[str, str], float]:
         return read(answer.read().decode())
 
 
-def test_what_is_told_of_triggers() -> None:
+def test_metrics_of_triggers() -> None:
     figures = Figures()
     assert read(figures.text()) == {}
     kept = {"arrivals": 8, "late": 1, "rejected": 1, "groups": 2, "objects": 5, "bytes": 1 << 40}
@@ -103,7 +103,7 @@ def test_places() -> None:
     assert place("0.0.0.0:1") == ("0.0.0.0", 1)  # noqa: S104
     assert place("[::1]:80") == ("::1", 80)
     for text in ("", "x", "-1", "70000", "host:", "1.5", "²"):
-        with pytest.raises(RunError, match=r"that is no port\. Say a number"):
+        with pytest.raises(RunError, match=r"this is not a port\. Use a number"):
             place(text)
 
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,63 +15,8 @@ import skyband as sb
 import skyband.spark as sbs
 from engines.streams import Row, cells, net, same_rows
 from skyband.errors import QueryError
+from spark.frames import QUERIES, flights, read, run, stream, write
 from spark.shards import pushed
-
-QUERIES = {
-    "day": sb.TopK(3, by="delay", window=sb.Last("24 hours"), per="origin"),
-    "all": sb.TopK(3, by="delay", window=sb.Last(100)),
-    "two": sb.TopK(2, by="delay + 0.5 * late", window=sb.Last(9), per=("origin", "carrier"), where="late > 1"),
-}
-
-
-def flights(size: int = 600, *, zone: str | None = "UTC", seed: int = 7) -> Any:
-    """Rows in order, with ties, equal times, null scores and null groups."""
-    rng = np.random.default_rng(seed)
-    minutes = np.cumsum(rng.integers(0, 30, size) * (rng.random(size) < 0.8))
-    start = datetime(2024, 3, 9, 20, tzinfo=UTC if zone else None)  # the clocks of New York change on the 10th
-    origins = [None, "EWR", "JFK", "LGA"]
-    return pa.table(
-        {
-            "flight": pa.array(range(size), pa.int64()),
-            "time": pa.array([start + timedelta(minutes=int(m)) for m in minutes], pa.timestamp("us", zone)),
-            "delay": pa.array(rng.integers(0, 40, size).astype(float), mask=rng.random(size) < 0.05),
-            "late": pa.array(rng.integers(0, 4, size), pa.int32()),
-            "origin": pa.array([origins[i] for i in rng.integers(0, 4, size)], pa.string()),
-            "carrier": pa.array([["AA", "UA"][i] for i in rng.integers(0, 2, size)], pa.string()),
-            "note": pa.array([[f"n{i}"] for i in range(size)], pa.list_(pa.string())),
-        }
-    )
-
-
-def write(folder: Path, number: int, table: Any) -> None:
-    """A file that is the next trigger: Spark takes files in the order of their times."""
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{number}.parquet"
-    pq.write_table(table, path)
-    os.utime(path, (1_000_000 + number, 1_000_000 + number))
-
-
-def read(df: DataFrame) -> list[Row]:
-    table = df.toArrow()
-    for place, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type) and field.type.tz is not None:
-            table = table.set_column(place, field.name, table.column(place).cast(pa.timestamp("us", "UTC")))
-    return cells(table)
-
-
-def stream(spark: SparkSession, folder: Path, schema: Any) -> DataFrame:
-    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
-
-
-def run(changes: DataFrame, folder: Path) -> list[Any]:
-    """All files that are there, then stop; a second time: from the checkpoint. Returns the triggers' progress."""
-    writer = changes.writeStream.format("parquet").option("path", str(folder / "out"))
-    query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
-    try:
-        assert query.awaitTermination(240)
-        return [json.loads(one.json) for one in query.recentProgress]
-    finally:
-        query.stop()
 
 
 def test_batch_equals_a_monitor(spark: SparkSession) -> None:
@@ -383,36 +323,3 @@ def test_a_name_with_a_dot(spark: SparkSession) -> None:
     df = spark.createDataFrame(pa.table({"a.b": [1, 2], "x": [1.0, 2.0], "g h": ["u", "v"]}))
     changes = sbs.monitor(df, sb.TopK(1, by="x", window=sb.Last(5), per="g h"), id="a.b", shards=1)
     assert sorted((row["g h"], row["id"]) for row in changes.collect()) == [("u", 1), ("v", 2)]
-
-
-# ----------------------------------------------------------------------------- the fence
-
-
-def python(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
-
-
-def test_importing_skyband_does_not_import_pyspark() -> None:
-    code = "import sys, skyband; print([m for m in ('pyspark', 'pandas', 'py4j') if m in sys.modules])"
-    assert python(code) == "[]"
-
-
-def test_without_pyspark_the_error_says_what_to_install() -> None:
-    code = """
-import sys
-sys.modules["pyspark"] = None
-import skyband
-try:
-    import skyband.spark
-except ImportError as error:
-    print(error)
-"""
-    assert python(code) == 'skyband.spark needs PySpark: pip install "skyband[spark]"'
-
-
-@pytest.mark.parametrize(("before", "after"), [(None, sys.executable), ("mine", "mine")])
-def test_workers_get_the_interpreter_of_the_driver(before: str | None, after: str) -> None:
-    set_it = (
-        "os.environ.pop('PYSPARK_PYTHON', None)" if before is None else f"os.environ['PYSPARK_PYTHON'] = {before!r}"
-    )
-    assert python(f"import os; {set_it}; import skyband.spark; print(os.environ['PYSPARK_PYTHON'])") == after

@@ -28,7 +28,7 @@ from faults.ledger import ROUNDS, compare, note
 from kinds import KINDS, Kind, stream
 from spark.cluster import committed, read_out
 from spark.quick import SETTINGS
-from spark.shards import told_by
+from spark.shards import changes_of
 
 #: What the driver asks, by the column of ids: kinds with the same one in one query, since each costs a start.
 STREAMS: dict[str, Kind] = {}
@@ -147,7 +147,7 @@ def test_kill_9_of_the_driver_at_random_moments(tmp_path: Path) -> None:
         place = kind.options["id"]
         monitor = STREAMS[place].monitor()
         found = [row for table in read_out(tmp_path, place) if table is not None for row in cells(table)]
-        expected = [row for batch in triggers(tmp_path, place) for row in told_by(monitor, batch)]
+        expected = [row for batch in triggers(tmp_path, place) for row in changes_of(monitor, batch)]
         mine = ([row for row in rows if row["query"] in kind.queries] for rows in (found, expected))
         compare(f"kill -9 of a driver on Spark: {name}", ROUNDS, *mine)
 

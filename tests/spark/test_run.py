@@ -20,11 +20,14 @@ from engines.streams import cells, same_rows
 from skyband.datasets import endless
 from skyband.errors import QueryError, RunError
 from skyband.pipeline import Pipeline, pipeline_of
+from skyband.pipeline.formats import whole
+from skyband.pipeline.sinks import SINKS, SinkFormat
 from skyband.spark.run.answer_file import AnswerFile
 from skyband.spark.run.command import run
+from skyband.spark.run.sinks import Console
+from spark.frames import read
 from spark.quick import SETTINGS
 from spark.shards import pushed
-from spark.test_pipeline import read
 
 QUERIES = {
     "late": sb.TopK(3, by="delay", window=sb.Last("2 hours"), per="origin"),
@@ -143,6 +146,38 @@ def test_console_answers_and_memory(spark: SparkSession, tmp_path: Path, capsys:
     )
 
 
+class Newest(Console):
+    """A sink of this test: prints the last rows of each batch."""
+
+    def wrote(self, batch: int) -> pa.Table | None:
+        rows = super().wrote(batch)
+        return None if rows is None else rows.slice(max(rows.num_rows - self.settings["rows"], 0))
+
+
+def test_a_new_sink_is_a_class_and_a_row(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = SinkFormat(runs=f"{__name__}:Newest", keys={"rows": whole(1)}, checkpoint="refused", kinds=("TopK",))
+    monkeypatch.setitem(SINKS, "newest", row)
+    made = data(tmp_path, {"format": "newest", "rows": 2}, 700)
+    with pytest.raises(QueryError, match=r"run\.checkpoint: the sink newest keeps nothing"):
+        pipeline_of(made)
+    del made["run"]["checkpoint"]
+    assert run(pipeline_of(made), spark=spark) == 0
+    expected = pushed(sb.Monitor(QUERIES, **OPTIONS), [flights(700)], ("time", "flight"))
+    (line,) = lines(capsys)
+    assert len(line["changes"]) == 2
+    assert {row["id"] for row in line["changes"]} <= {row["id"] for row in expected}
+    for sink, says in (
+        ({"format": "newest", "rows": 0}, "sink.rows: is a whole number, at least 1; got 0."),
+        ({"format": "noop", "rows": 2}, "sink.rows: is for newest. The format is 'noop'."),
+        ({"format": "newset"}, "sink.format: 'newset' is unknown. Did you mean 'newest'?"),
+    ):
+        with pytest.raises(QueryError) as raised:
+            pipeline_of({**made, "sink": sink})
+        assert says in str(raised.value)
+
+
 def test_a_row_that_fails_the_run_is_named(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     pa.parquet.write_table(pa.table({"i": [1, 2], "x": [1.0, None]}), tmp_path / "in" / "a.parquet")
@@ -192,7 +227,7 @@ def test_the_command_in_a_pipe_stops_cleanly_and_goes_on(
     assert first.returncode == 130, said
     assert [line["batch"] for line in told] == list(range(len(told)))
     assert f"stopped after {len(told)} triggers" in said
-    assert "Run the same file again to go on." in said
+    assert "Run the same file again to resume." in said
     assert not [word for word in ("Traceback", "WARN", "Exception", "Streaming Transform") if word in said], said
     # what was planned and not finished comes again, once
     rows = sum(line["rows"] for line in told) + 1500
@@ -204,6 +239,6 @@ def test_the_command_in_a_pipe_stops_cleanly_and_goes_on(
     assert (
         sum(line["rows"] for line in again) == 1500 if untold == 0 else 0 < sum(line["rows"] for line in again) < 1500
     )
-    assert f"going on after batch {again[0]['batch'] - 1} of the checkpoint" in captured.err
+    assert f"resuming after batch {again[0]['batch'] - 1} of the checkpoint" in captured.err
     expected = pushed(sb.Monitor(QUERIES, **OPTIONS), [flights(rows)], ("time", "flight"))
     same_rows(read(spark.read.parquet(str(tmp_path / "out"))), expected, "both runs")

@@ -17,8 +17,8 @@ import skyband.spark as sbs
 from engines.streams import Row, same_rows
 from skyband.errors import QueryError
 from skyband.spark.session import check
+from spark.frames import QUERIES, flights, read, run, stream, write
 from spark.shards import pushed
-from spark.test_pipeline import QUERIES, flights, read, run, stream, write
 
 Setting = Callable[[str, object], None]
 

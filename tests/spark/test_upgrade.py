@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import skyband as sb
 from engines.streams import cells, same_rows
 from kinds import KINDS, stream
-from spark.shards import told_by
+from spark.shards import changes_of
 from upgrade.write import HERE, TRIGGER, put_rows, run, unpack
 
 SNAPSHOTS = sorted(HERE.glob("*/*.snapshot"))
@@ -47,5 +47,5 @@ def test_a_checkpoint_goes_on(spark: SparkSession, file: Path, tmp_path: Path) -
     (found,) = run(spark, tmp_path, kind)
     monitor = kind.monitor()
     for number in range(3):
-        expected = told_by(monitor, stream(TRIGGER, start=number * TRIGGER))
+        expected = changes_of(monitor, stream(TRIGGER, start=number * TRIGGER))
     same_rows(cells(found), expected, "the third trigger")

@@ -31,6 +31,7 @@ def scorings(form: str, d: int, count: int, rng: np.random.Generator) -> list[An
     points = np.round(rng.random((count, d)), 4)
     if form == "linear":
         return [Linear(dict(zip(columns, (2 * point - 1).tolist(), strict=True))) for point in points]
+    metric: Any
     metric, _, weighted = form.partition(", ")
     weights = [dict(zip(columns, np.round(rng.random(d) * 2, 1).tolist(), strict=True)) for _ in points]
     return [

@@ -72,6 +72,7 @@ def scorings(form: str, d: int, rng: np.random.Generator, count: int = 4) -> lis
     found: list[Any] = []
     for _ in range(count):
         numbers = dict(zip(names, np.round(rng.normal(size=d), 2).tolist(), strict=True))
+        word: Any
         word, _, weighted = form.partition(", ")
         if word in ("linear", "product", "quadratic"):
             found.append({"linear": Linear, "product": Product, "quadratic": Quadratic}[word](numbers))

@@ -757,7 +757,7 @@ MUTANTS: dict[str, Listed] = {
     ),
     "above: who came and went is told": (WINDOWED, "out = out[~(gone", "out = out[~(False & gone", ABOVE),
     # --- families
-    "family: huge numbers": ("engines/topk/scorings.py", "TAME = 1e100", "TAME = 1e300", OTHERS),
+    "family: huge numbers": ("query/scoring/forms.py", "TAME = 1e100", "TAME = 1e300", OTHERS),
     "family: split without the ring": (FAMILY, "engine.admit(silent, np.array([len(silent)]))", "pass", LEAVE),
     "family: no answer of a shorter window": (
         FAMILY,

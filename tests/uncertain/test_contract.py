@@ -1,7 +1,7 @@
-"""Uncertain queries against the oracle: every synopsis, every meaning, by one suite.
+"""Uncertain queries against the oracle: every synopsis, all four semantics, by one suite.
 
 Scenes are small enough for the oracle (windows up to 12), and DOM sweeps after a few tuples instead of 64, blocks are
-of a few arrivals: what happens rarely in life happens often here. Changes, answers and probabilities are compared to
+of a few arrivals: what is rare in practice is frequent here. Changes, answers and probabilities are compared to
 the last bit.
 """
 
@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from engines.streams import Draw, Row, cells, check, examples, same_changes, same_rows
 from skyband import Last, Monitor, TopKUncertain
-from skyband.engines.uncertain.synopsis import Kept
+from skyband.engines.uncertain.front_engine import FrontEngine
 from skyband.oracle import Oracle
 
 SYNOPSES = ("DOM", "BS", "CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER")
-MEANINGS = ("pk-topk", "pt-k", "u-kranks", "u-topk")
+SEMANTICS = ("pk-topk", "pt-k", "u-kranks", "u-topk")
 TYPES = {
     "i": pa.string(),
     "t": pa.int64(),
@@ -40,10 +40,10 @@ ALTERNATIVES = [0.5, 0.25, 0.25, 0.5, 0.3, 0.4, 0.6, 1.0, 1e-12]
 
 @pytest.fixture(autouse=True, scope="module")
 def _small_blocks() -> Iterator[None]:
-    was = Kept.block, Kept.least
-    Kept.block, Kept.least = 5, 2
+    was = FrontEngine.block, FrontEngine.least
+    FrontEngine.block, FrontEngine.least = 5, 2
     yield
-    Kept.block, Kept.least = was
+    FrontEngine.block, FrontEngine.least = was
 
 
 @dataclass(frozen=True)
@@ -103,14 +103,14 @@ class Scene:
 
 
 @st.composite
-def scenes(draw: Draw, algorithm: str, meaning: str, taste: Taste) -> Scene:
+def scenes(draw: Draw, algorithm: str, semantics: Any, taste: Taste) -> Scene:
     timed, k = draw(st.sampled_from(taste.timed)), draw(st.integers(1, taste.k))
     first = TopKUncertain(
         k,
         draw(st.sampled_from(["x", "x", "x + y"])),
         _window(draw, taste, timed),
-        semantics=meaning,
-        threshold=draw(st.sampled_from([0.0, 0.1, 0.3, 0.5])) if meaning == "pt-k" else None,
+        semantics=semantics,
+        threshold=draw(st.sampled_from([0.0, 0.1, 0.3, 0.5])) if semantics == "pt-k" else None,
         group="r" if taste.alternatives else None,
         largest=draw(st.sampled_from([None, False])),
         where=draw(st.sampled_from(taste.where)),
@@ -217,27 +217,27 @@ TASTES = {
 
 
 @pytest.mark.parametrize("taste", TASTES)
-@pytest.mark.parametrize("meaning", MEANINGS)
+@pytest.mark.parametrize("semantics", SEMANTICS)
 @pytest.mark.parametrize("algorithm", SYNOPSES)
 @examples(12)
 @given(data=st.data())
-def test_equals_the_oracle(algorithm: str, meaning: str, taste: str, data: st.DataObject) -> None:
-    play(data.draw(scenes(algorithm, meaning, TASTES[taste])))
+def test_equals_the_oracle(algorithm: str, semantics: str, taste: str, data: st.DataObject) -> None:
+    play(data.draw(scenes(algorithm, semantics, TASTES[taste])))
 
 
-@pytest.mark.parametrize("meaning", MEANINGS)
+@pytest.mark.parametrize("semantics", SEMANTICS)
 @examples(60)
 @given(data=st.data())
-def test_alternatives_exclude_each_other(meaning: str, data: st.DataObject) -> None:
-    play(data.draw(scenes("auto", meaning, Taste(alternatives=True, chances=tuple(ALTERNATIVES)))))
+def test_alternatives_exclude_each_other(semantics: str, data: st.DataObject) -> None:
+    play(data.draw(scenes("auto", semantics, Taste(alternatives=True, chances=tuple(ALTERNATIVES)))))
 
 
-@pytest.mark.parametrize("meaning", MEANINGS)
+@pytest.mark.parametrize("semantics", SEMANTICS)
 @pytest.mark.parametrize("algorithm", SYNOPSES)
 @examples(10)
 @given(data=st.data())
-def test_restored_between_any_two_events(algorithm: str, meaning: str, data: st.DataObject) -> None:
-    scene = data.draw(scenes(algorithm, meaning, Taste()))
+def test_restored_between_any_two_events(algorithm: str, semantics: str, data: st.DataObject) -> None:
+    scene = data.draw(scenes(algorithm, semantics, Taste()))
     events = [event for one in scene.events for event in (one, ("restore", None))]
     stored = play(dataclasses.replace(scene, events=events)).snapshot()
     assert Monitor.restore(stored).snapshot() == stored

@@ -8,8 +8,8 @@ import pytest
 
 from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
-STEPS, FRONTS, PREFIXES, MARKS = (
-    f"engines/uncertain/kernels/{name}.py" for name in ("steps", "front", "prefix", "marks")
+STEPS, FRONT, PREFIX, CHANGES = (
+    f"engines/uncertain/kernels/{name}.py" for name in ("steps", "front", "prefix", "changes")
 )
 UNCERTAIN = "engines/uncertain/"
 CONTRACT = "tests/uncertain/test_contract.py"
@@ -24,24 +24,24 @@ LATE = scenes("DOM and late")
 TIES = scenes("(DOM or BS) and ties")
 GOLDEN = ("tests/uncertain/test_jin.py", "-k", "enough or windows_of_400 or letter")
 QUEUES = ("tests/uncertain/test_jin.py", CONTRACT, "-k", "read_literally or (SCSQ and one)")
-STORED = ("tests/uncertain/test_jin.py", "-k", "comes_back")
+STORED = ("tests/uncertain/test_queries.py", "-k", "comes_back")
 ALTERNATIVES = (CONTRACT, "-k", "alternatives")
 
 MUTANTS: dict[str, Mutant] = {
     "ties: the older above": (
-        FRONTS,
+        FRONT,
         'one["key"] == key and one["mark"] > pos',
         'one["key"] == key and one["mark"] < pos',
         TIES,
     ),
     "ties in probability: the lower rank": (
-        PREFIXES,
+        PREFIX,
         "better = chance > best[j]",
         "better = chance >= best[j]",
         scenes("u-kranks and ties"),
     ),
     "ties of answers: the worse member": (
-        PREFIXES,
+        PREFIX,
         "chosen = take > stay ",
         "chosen = take >= stay ",
         scenes("u-topk and ties"),
@@ -53,75 +53,80 @@ MUTANTS: dict[str, Mutant] = {
         'view["low"] = stamp',
         DOM,
     ),
-    "expiry: the front keeps who has left": (
-        FRONTS,
+    "expiry: the front keeps what has left": (
+        FRONT,
         "            take_out(front",
         "            pass  # (front",
         DOM,
     ),
     "arrival: only above the floor": (
         STEPS,
-        'affected[o] |= key >= view["floor"]\n                if key',
-        'affected[o] |= key > view["floor"]\n                if key',
+        'affected[q] |= key >= view["floor"]\n        if key',
+        'affected[q] |= key > view["floor"]\n        if key',
         TIES,
     ),
     "late: before those of its time": (
-        STEPS,
-        'if past[head + middle]["stamp"] <= low:',
-        'if past[head + middle]["stamp"] < low:',
+        FRONT,
+        'if window.records[head + middle]["stamp"] <= low:',
+        'if window.records[head + middle]["stamp"] < low:',
         LATE,
     ),
-    "late: nobody moves on": (STEPS, 'front[j]["mark"] += 1', "pass", LATE),
-    "dominance: those a little above the floor go too": (
-        FRONTS,
-        "key <= floor:\n                forget(past",
-        "key <= floor + 1:\n                forget(past",
+    "late: newer positions stay": (STEPS, 'front.records[j]["mark"] += 1', "pass", LATE),
+    "dominance: tuples a little above the floor go too": (
+        FRONT,
+        "key <= floor:\n                free_slot(tuples",
+        "key <= floor + 1:\n                free_slot(tuples",
         GOLDEN,
     ),
-    "dominance: one short is enough": (PREFIXES, "enough = many >= k", "enough = many >= k - 1", GOLDEN),
+    "dominance: one short is enough": (PREFIX, "enough = many >= k", "enough = many >= k - 1", GOLDEN),
     "threshold: enough too soon": (
-        PREFIXES,
+        PREFIX,
         "enough = surely(few, threshold)",
         "enough = surely(few * 0.5, threshold)",
         scenes("pt-k"),
     ),
     "ranks: enough too soon": (
-        PREFIXES,
+        PREFIX,
         "enough = surely(most, best[k - 1])",
         "enough = surely(most * 0.5, best[k - 1])",
         GOLDEN,
     ),
-    "choices: enough too soon": (PREFIXES, "enough = surely(most, top)", "enough = surely(most * 0.5, top)", GOLDEN),
-    "front: cut between equals": (FRONTS, "size += 1\n    if 0 < size < had", "break\n    if 0 < size < had", GOLDEN),
-    "front: a used up front is taken for the window": (
+    "choices: enough too soon": (PREFIX, "enough = surely(most, top)", "enough = surely(most * 0.5, top)", GOLDEN),
+    "front: cut between equals": (FRONT, "size += 1\n    if 0 < size < had", "break\n    if 0 < size < had", GOLDEN),
+    "front: a used up front is taken for the whole window": (
         STEPS,
-        'if not said[ENOUGH] and state[g]["level"] != -np.inf:',
+        'if not enough and group["level"] != -np.inf:',
         "if False:",
         scenes("BS"),
     ),
-    "told: everybody enters first": (MARKS, "new = marks[ticket, bit // 64] & mark == 0", "new = True", DOM),
-    "told: ranks are not told apart": (
-        MARKS,
-        "bit = bits + max(rank - 1, 0)",
-        "bit = bits",
-        scenes("u-kranks and DOM"),
-    ),
-    "told: a ticket is not given back": (
-        FRONTS,
-        'forget(one["mark"], free, tally)\n        pasts',
-        "pasts",
+    "reported: every entry is the first": (
+        CHANGES,
+        "first = reported.entered[slot, place // 64] & mask == 0",
+        "first = True",
         DOM,
     ),
-    "stored: marks are lost": (
-        UNCERTAIN + "synopsis.py",
-        'marks = self.marks[past["mark"][told]]',
-        'marks = 0 * self.marks[past["mark"][told]]',
+    "reported: ranks are not distinguished": (
+        CHANGES,
+        "place = bit + max(rank - 1, 0)",
+        "place = bit",
+        scenes("u-kranks and DOM"),
+    ),
+    "reported: a slot is not given back": (
+        FRONT,
+        'free_slot(one["mark"], reported)\n        run',
+        "run",
+        DOM,
+    ),
+    "stored: what has entered is lost": (
+        UNCERTAIN + "front_engine.py",
+        'entered = self.reported.entered[window["mark"][slotted]]',
+        'entered = 0 * self.reported.entered[window["mark"][slotted]]',
         STORED,
     ),
-    "queue: D is not asked again": (
+    "queue: line 4 is no loop": (
         UNCERTAIN + "csq.py",
-        "while (one := self.compact(self.fresh)) is not None:  # line 4",
-        "if (one := self.compact(self.fresh)) is not None:  # line 4",
+        "while (one := self.compact(self.D)) is not None:  # line 4",
+        "if (one := self.compact(self.D)) is not None:  # line 4",
         scenes("CSQ-pk"),
     ),
     "queue: one set expires at a time": (
@@ -130,17 +135,17 @@ MUTANTS: dict[str, Mutant] = {
         "if sets and _oldest",
         scenes("CCSQ"),
     ),
-    "segments: a merge forgets the set": (
+    "segments: a merge loses the set": (
         UNCERTAIN + "scsq.py",
-        "for t in [*other.more, *other.compact]",
-        "for t in [*other.more]",
+        "for t in [*other.between, *other.compact]",
+        "for t in [*other.between]",
         scenes("SCSQ"),
     ),
     "buffer: emptied": (UNCERTAIN + "scsq_buffer.py", "self.fresh = by_rank(newest[1:])", "self.fresh = []", QUEUES),
     "alternatives: its own group counts": (
         UNCERTAIN + "exclusive.py",
-        "for other in range(at + 1, last + 1):  # all but its own",
-        "for other in range(at, last + 1):",
+        "for other in range(at + 1, groups):  # all but its own",
+        "for other in range(at, groups):  # with its own",
         ALTERNATIVES,
     ),
     "alternatives: a full group is no reason": (
@@ -149,7 +154,7 @@ MUTANTS: dict[str, Mutant] = {
         "> 2 + SLACK:",
         ALTERNATIVES,
     ),
-    "alternatives: who fails where is not counted": (
+    "alternatives: rows that fail where are not counted": (
         UNCERTAIN + "exclusive.py",
         "whole = True",
         "whole = False",

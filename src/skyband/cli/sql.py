@@ -1,4 +1,4 @@
-"""`skyband sql`: one question over files, at once."""
+"""`skyband sql`: one query over files."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def ask(
     part: str = "part",
     value: str = "value",
     changes: bool = False,
-) -> Iterator[Any]:
-    """The answer after the last row of the files as a table, or all changes on the way as several."""
+) -> Iterator[pa.Table]:
+    """The answer after the last row of the files, or all changes as several tables."""
     query, paths = sql(question), [Path(file) for file in files]
     columns = schema(paths[0])
     if time is None and isinstance(query.window, Last) and query.window.timed:
@@ -39,9 +39,9 @@ def ask(
     monitor = Monitor(query, id=id, time=time, keep=kept, part=part, value=value)
     for path in paths:
         for table in tables(path):
-            told = monitor.push(table)
+            pushed = monitor.push(table)
             if changes:
-                yield told
+                yield pushed
     if not changes:
         yield monitor.answer()
     stats = monitor.stats()
@@ -51,7 +51,7 @@ def ask(
 
 
 def _time(query: Query, columns: Any) -> str:
-    """The time column, where nobody names it."""
+    """The time column, if it is not named."""
     if isinstance(query.window, Last) and query.window.span is not None:
         raise QueryError(f"{query.window!r} is over an integer time column: name it, --time COLUMN.")
     found = only_time(columns)
@@ -65,7 +65,7 @@ def _time(query: Query, columns: Any) -> str:
 
 
 def show(answers: Iterable[Any], *, as_json: bool = False) -> None:
-    """Tables at a terminal, CSV in a pipe; or lines of JSON."""
+    """Print tables at a terminal, CSV in a pipe; or lines of JSON."""
     for number, table in enumerate(answers):
         if as_json:
             import json
@@ -82,8 +82,8 @@ def show(answers: Iterable[Any], *, as_json: bool = False) -> None:
             _print(table)
 
 
-def _plain(table: Any) -> Any:
-    """CSV knows no dictionaries."""
+def _plain(table: pa.Table) -> pa.Table:
+    """The table without dictionaries, which CSV cannot hold."""
     columns = [
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for column in table.columns

@@ -1,4 +1,4 @@
-"""The page, the JSON API and server-sent events: thin, everything is done by the `Watch`."""
+"""The page, the JSON API and server-sent events: a thin layer over the `Watch`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from skyband.dashboard import limits
 from skyband.dashboard.boards import plain
-from skyband.dashboard.frames import Told
+from skyband.dashboard.frames import Subscriber
 from skyband.dashboard.openapi import described
 from skyband.dashboard.streams import offered
 from skyband.dashboard.watch import Watch
@@ -35,7 +35,7 @@ _POLICY = (
 )
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "html": "text/html"}
 _STATIC = ("style.css", "app.js", "plane.js", "api.js", "icon.svg")
-_BEAT = 1.0  # seconds between signs of life
+_BEAT = 1.0  # seconds between heartbeats
 
 
 class Refused(Exception):
@@ -76,7 +76,7 @@ def make_app(watch: Watch, token: str | None = None) -> Starlette:
 
 
 class _Guard:
-    """Who may ask: by token, or from this machine only; and the headers of every response."""
+    """Access by token, or from this machine only; and the headers of every response."""
 
     def __init__(self, app: Any, token: str | None) -> None:
         self.app, self.token = app, token
@@ -98,10 +98,10 @@ class _Guard:
         await (self.app if response is None else response)(scope, receive, sent)
 
     def _answer(self, request: Request) -> Response | None:
-        """The response to a request that goes no further."""
+        """The response to a request that is refused or redirected; None: let it pass."""
         if self.token is None:
             if _host(request.headers.get("host", "")) not in LOCAL:
-                return _error(403, "this server answers only to its own machine, as localhost or 127.0.0.1.")
+                return _error(403, "this server answers only requests from its own machine, to localhost or 127.0.0.1.")
         elif not self._knows(request):
             return _error(401, "a token is needed: open /?token=... once, or send Authorization: Bearer ...")
         if self.token is not None and "token" in request.query_params and request.url.path == "/":
@@ -186,12 +186,12 @@ class _Api:
         roles = dict.fromkeys(("stream", "id", "time", "part", "value"), str)
         body = await _body(request, {**roles, "keep": list, "rate": float, "paused": bool})
         if not body.get("stream"):
-            raise QueryError('"stream" is missing: what to watch. GET /api/streams lists what there is.')
-        queries = await self._do(self._standing) if request.query_params.get("queries") == "keep" else {}
+            raise QueryError('"stream" is missing: name the stream to watch. GET /api/streams lists them.')
+        queries = await self._do(self._queries) if request.query_params.get("queries") == "keep" else {}
         await self._do(self.watch.choose, body, queries)
         return JSONResponse(await self._do(self.watch.look))
 
-    def _standing(self) -> dict[str, Query]:
+    def _queries(self) -> dict[str, Query]:
         board = self.watch.board()
         return {} if board.fixed else dict(board.monitor.queries)  # type: ignore[union-attr]
 
@@ -203,12 +203,12 @@ class _Api:
     # --- queries
 
     async def check(self, request: Request) -> Response:
-        query = _asked(await _body(request, {"sql": str, "query": dict}))
+        query = _query(await _body(request, {"sql": str, "query": dict}))
         try:
-            told = str(explain(query))
+            text = str(explain(query))
         except SkybandError as error:
-            told = str(error)
-        return JSONResponse({"sql": query.to_sql(), "query": plain(query.to_dict()), "explain": told})
+            text = str(error)
+        return JSONResponse({"sql": query.to_sql(), "query": plain(query.to_dict()), "explain": text})
 
     async def queries(self, _: Request) -> Response:
         return JSONResponse((await self._do(self.watch.look))["queries"])
@@ -216,7 +216,7 @@ class _Api:
     async def add(self, request: Request) -> Response:
         body = await _body(request, {"name": str, "sql": str, "query": dict})
         name = body.get("name") or ""
-        await self._do(self.watch.add, name, _asked(body))
+        await self._do(self.watch.add, name, _query(body))
         return JSONResponse(await self._do(self._one, name), 201)
 
     async def query(self, request: Request) -> Response:
@@ -224,7 +224,7 @@ class _Api:
 
     async def replace(self, request: Request) -> Response:
         name = request.path_params["name"]
-        query = _asked(await _body(request, {"sql": str, "query": dict}))
+        query = _query(await _body(request, {"sql": str, "query": dict}))
         await self._do(self._one, name)
         await self._do(self.watch.replace, name, query)
         return JSONResponse(await self._do(self._one, name))
@@ -238,30 +238,30 @@ class _Api:
     def _one(self, name: str) -> dict[str, Any]:
         board = self.watch.board()
         if name not in board.names:
-            raise Refused(404, f"no query called {name!r} is standing. Standing: {', '.join(board.names) or 'none'}.")
+            raise Refused(404, f"there is no query {name!r}. There are: {', '.join(board.names) or 'none'}.")
         found = next(one for one in board.summaries() if one["name"] == name)
         if not board.fixed:
             found = found | {"query": plain(board.monitor.queries[name].to_dict())}  # type: ignore[union-attr]
         return found
 
     async def answer(self, request: Request) -> Response:
-        name, asked = request.path_params["name"], request.query_params
-        rows = _number(asked.get("rows", str(limits.ROWS)), "rows", limits.API_ROWS)
+        name, given = request.path_params["name"], request.query_params
+        rows = _number(given.get("rows", str(limits.ROWS)), "rows", limits.API_ROWS)
         key = None
-        if "key" in asked:
-            given = _parsed(asked["key"].encode())
-            key = tuple(given) if isinstance(given, list) else (given,)
+        if "key" in given:
+            values = _parsed(given["key"].encode())
+            key = tuple(values) if isinstance(values, list) else (values,)
         await self._do(self._one, name)
         return JSONResponse(await self._do(lambda: self.watch.board().answer(name, key, rows)))
 
     # --- events
 
     async def events(self, request: Request) -> Response:
-        asked = request.query_params
+        given = request.query_params
         watched = None
-        if "watch" in asked:
-            group = _number(asked["group"], "group", 2**31) if "group" in asked else None
-            watched = (asked["watch"], group)
+        if "watch" in given:
+            group = _number(given["group"], "group", 2**31) if "group" in given else None
+            watched = (given["watch"], group)
         loop, fresh = asyncio.get_running_loop(), asyncio.Event()
         handle = self.watch.listen(lambda: _soon(loop, fresh.set), watched)
         return _stream(self._frames(fresh, watched, handle))
@@ -297,11 +297,13 @@ class _Api:
             except asyncio.QueueFull:
                 missed[0] += len(rows)
 
-        told = Told(name, lambda rows: _soon(loop, lambda: put(rows)))
-        self.watch.tell(told)
-        return _stream(self._rows(told, waiting, missed))
+        subscriber = Subscriber(name, lambda rows: _soon(loop, lambda: put(rows)))
+        self.watch.subscribe(subscriber)
+        return _stream(self._rows(subscriber, waiting, missed))
 
-    async def _rows(self, told: Told, waiting: asyncio.Queue[Any], missed: list[int]) -> AsyncIterator[bytes]:
+    async def _rows(
+        self, subscriber: Subscriber, waiting: asyncio.Queue[Any], missed: list[int]
+    ) -> AsyncIterator[bytes]:
         try:
             yield b"retry: 1000\n\n"
             while True:
@@ -317,11 +319,11 @@ class _Api:
                     yield b'event: missed\ndata: {"rows":%d}\n\n' % missed[0]
                     missed[0] = 0
         finally:
-            self.watch.untell(told)
+            self.watch.unsubscribe(subscriber)
 
 
 def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    """From the watch's thread; a loop that has just closed wants nothing any more."""
+    """Call in the event loop, from the watch's thread; nothing if the loop has just closed."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(call)
 
@@ -331,7 +333,7 @@ def _stream(events: AsyncIterator[bytes]) -> Response:
 
 
 async def _body(request: Request, fields: dict[str, type]) -> dict[str, Any]:
-    """A JSON object with these fields, of these types; null is as good as not there."""
+    """A JSON object with these fields, of these types; null means missing."""
     taken = bytearray()
     async for piece in request.stream():
         taken += piece
@@ -350,15 +352,15 @@ async def _body(request: Request, fields: dict[str, type]) -> dict[str, Any]:
             else isinstance(value, type_)
         )
         if value is not None and not good:
-            raise QueryError(f"{key!r} is a {_SAID[type_]}; got {str(value)[:50]!r}.")
+            raise QueryError(f"{key!r} is a {_TYPE_NAMES[type_]}; got {str(value)[:50]!r}.")
     if body.get("rate") is not None and not 0 < body["rate"] <= 1e9:
-        raise QueryError("'rate' is in rows a second, above 0; null is as fast as can be.")
+        raise QueryError("'rate' is in rows a second, above 0; null is as fast as possible.")
     if not all(isinstance(one, str) for one in body.get("keep") or ()):
         raise QueryError("'keep' is a list of column names.")
     return body
 
 
-_SAID: dict[type, str] = {str: "text", list: "list", float: "number", bool: "true or false", dict: "object"}
+_TYPE_NAMES: dict[type, str] = {str: "text", list: "list", float: "number", bool: "true or false", dict: "object"}
 
 
 def _parsed(text: bytes) -> Any:
@@ -374,7 +376,7 @@ def _number(text: str, what: str, most: int) -> int:
     return int(text)
 
 
-def _asked(body: dict[str, Any]) -> Query:
+def _query(body: dict[str, Any]) -> Query:
     if (body.get("sql") is None) == (body.get("query") is None):
-        raise QueryError('ask by one of "sql" (a sentence) and "query" (as Query.to_dict() gives it).')
+        raise QueryError('give one of "sql" (a query in SQL) and "query" (as Query.to_dict() returns it).')
     return sql(body["sql"]) if body.get("sql") is not None else Query.from_dict(body["query"])

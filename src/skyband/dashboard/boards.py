@@ -1,6 +1,6 @@
-"""What is shown: standing queries over a stream, a Monitor. (`followed.py`: the answers of a Spark pipeline.)
+"""The content of the page: queries over a stream, by a Monitor. (`spark_output.py`: the answers of a Spark pipeline.)
 
-A board belongs to one thread. All it says is ready for JSON.
+A board belongs to one thread. All that it returns can be written as JSON.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def rows_of(table: Any) -> list[list[Any]]:
 
 
 class MonitorBoard:
-    """Standing queries over a stream."""
+    """Queries over a stream, answered by a Monitor."""
 
-    fixed = False  # can queries be added, changed and dropped?
+    fixed = False  # whether queries cannot be added, changed and dropped
 
     def __init__(self, monitor: Monitor, columns: Sequence[str] | None = None) -> None:
         self.monitor = monitor
@@ -70,14 +70,14 @@ class MonitorBoard:
         self._stale: set[str] = set(monitor.queries)
         self._pace: list[tuple[int, int]] = []  # (clock, arrivals) after pushes, for the size of time windows
         self._rest: dict[tuple[str, int | None], deque[tuple[int, float]]] = {}
-        self._passed: dict[tuple[str, int | None], int] = {}  # rows that could be drawn, of those that are watched
+        self._passed: dict[tuple[str, int | None], int] = {}  # rows seen so far, of the planes that are watched
 
-    # --- questions
+    # --- queries
 
     def add(self, name: str, query: Query) -> None:
         check(name, query, self.columns)
         if name not in self.monitor.queries and len(self.monitor.queries) >= limits.QUERIES:
-            raise QueryError(f"{limits.QUERIES} queries stand already, the most that one server takes. Drop one first.")
+            raise QueryError(f"{limits.QUERIES} queries run already, the most that one server takes. Drop one first.")
         self.monitor.add(name, query)
         self.changed[name] = 0
         self._stale.add(name)
@@ -107,7 +107,7 @@ class MonitorBoard:
     # --- the stream
 
     def push(self, table: Any, watched: set[tuple[str, int | None]]) -> Any:
-        """Rows have come; `watched`: (query, group) whose plane is looked at."""
+        """Push rows; `watched`: the (query, group) whose planes are on some page."""
         changes = self.monitor.push(table)
         if changes.num_rows:
             counts = pc.value_counts(changes["query"].combine_chunks())
@@ -118,7 +118,7 @@ class MonitorBoard:
         if not self._pace and state.options.time is not None and state.counters["arrivals"]:
             self._pace.append((int(times(plain_column(table[state.options.time]), 0)[0].min()), 0))
         self._pace.append((state.clock, state.counters["arrivals"]))
-        if len(self._pace) > _PACE:  # every second of the older half
+        if len(self._pace) > _PACE:  # drop every second one of the older half
             self._pace = self._pace[: _PACE // 2 : 2] + self._pace[_PACE // 2 :]
         self._rest = {what: points for what, points in self._rest.items() if what in watched}
         self._passed = {what: passed for what, passed in self._passed.items() if what in watched}
@@ -128,7 +128,7 @@ class MonitorBoard:
         return changes
 
     def _sample(self, what: tuple[str, int | None], table: Any) -> None:
-        """A few of these rows, for the rest of the window, which the Monitor does not keep."""
+        """Keep a few of these rows: the part of the window that the Monitor does not keep."""
         query, key = self.monitor.queries[what[0]], self._key(*what)
         if getattr(query, "by", None) is None or query.kind == "TopKPairs" or (query.per_columns and key is None):
             return
@@ -152,7 +152,7 @@ class MonitorBoard:
         points = self._rest.setdefault(what, deque(maxlen=limits.POINTS))
         points.extend(zip(stamps[chosen].tolist(), scores[chosen].tolist(), strict=True))
 
-    # --- what is shown
+    # --- content
 
     def head(self) -> dict[str, Any]:
         counted = self.monitor._loop.state.counters
@@ -166,7 +166,7 @@ class MonitorBoard:
         return str(plain(from_times(np.array([state.clock]), type_)[0].as_py()))
 
     def summaries(self) -> list[dict[str, Any]]:
-        """Of every query: what it asks, what it keeps, who is best. Only those that may have changed are made anew."""
+        """Per query: its SQL, the objects kept, the best ones. Only those that may have changed are rebuilt."""
         for name in self._stale:
             self._summaries[name] = self._summary(name)
         self._stale = set()
@@ -178,7 +178,7 @@ class MonitorBoard:
         return {
             "name": name,
             "kind": query.kind,
-            "sql": said(query),
+            "sql": sql_of(query),
             "algorithm": own["algorithm"],
             "kept": own["objects"],
             "window": max(own["objects"], self._in_window(query, adapter, own["arrivals"])),  # an estimate may be less
@@ -190,7 +190,7 @@ class MonitorBoard:
         }
 
     def _in_window(self, query: Query, adapter: Any, arrived: int) -> int:
-        """Objects in the window, all groups; of time windows about."""
+        """Objects in the window, all groups; for time windows an estimate."""
         window = query.window
         if not isinstance(window, Last):
             return arrived
@@ -269,7 +269,7 @@ class MonitorBoard:
 
 
 def counted_time(clock: int) -> bool:
-    """Has any time been seen?"""
+    """Whether any time has been seen."""
     return clock > -(2**61)
 
 
@@ -279,8 +279,8 @@ def _listed(values: Any) -> list[Any]:
 
 
 @lru_cache(maxsize=2 * limits.QUERIES)
-def said(query: Query) -> str:
-    """The query in SQL; one that scores by a Python function cannot be said."""
+def sql_of(query: Query) -> str:
+    """The query in SQL; or its repr, if it scores by a Python function."""
     try:
         return query.to_sql()
     except QueryError:
@@ -288,7 +288,7 @@ def said(query: Query) -> str:
 
 
 def check(name: str, query: Query, columns: Sequence[str] | None = None) -> None:
-    """What a server that others may reach does not take, and what the stream cannot answer."""
+    """Refuse a query beyond the limits of a server, or over columns that the stream does not have."""
     if not 0 < len(name) <= limits.NAME or not name.isprintable() or "/" in name or name in (".", ".."):
         raise QueryError(f"a query's name has 1 to {limits.NAME} printable characters, no slash; got {name[:50]!r}.")
     if getattr(query, "k", 0) > limits.K:
@@ -302,11 +302,11 @@ def needed(query: Query) -> set[str]:
     """The columns that a query reads."""
     found = {*query.per_columns}
     for field in ("by", "where"):
-        asked = getattr(query, field, None)
-        if isinstance(asked, str):
+        given = getattr(query, field, None)
+        if isinstance(given, str):
             pairs = field == "by" and query.kind == "TopKPairs"
-            names = parse(asked, members=("a", "b") if pairs else ()).columns
+            names = parse(given, members=("a", "b") if pairs else ()).columns
             found |= {one[2:] if pairs else one for one in names}
         else:
-            found |= {*getattr(asked, "columns", ())}
+            found |= {*getattr(given, "columns", ())}
     return found | {getattr(query, field) for field in ("probability", "group") if getattr(query, field, None)}

@@ -1,4 +1,4 @@
-"""What goes out to those who listen: whole frames for pages, changes for programs."""
+"""Messages to clients: whole frames for pages, changes for programs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-Watched = tuple[str, int | None]  # a query, and which of its groups
+Watched = tuple[str, int | None]  # a query, and the number of a group
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What is shown at one moment, as JSON: the same head for all, and the details that somebody looks at."""
+    """The content at one moment, as JSON: the same head for all pages, and the details that some page shows."""
 
     number: int
     head: bytes
@@ -19,8 +19,8 @@ class Frame:
 
 
 @dataclass
-class Told:
-    """A program that listens to the changes of a query. `push` is called by the watch's thread."""
+class Subscriber:
+    """A program that receives the changes of a query. `push` is called by the watch's thread."""
 
     query: str
     push: Callable[[list[dict[str, Any]]], None]

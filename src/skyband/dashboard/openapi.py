@@ -6,7 +6,7 @@ from typing import Any
 
 from skyband.dashboard import limits
 
-_QUESTION = {
+_QUERY = {
     "type": "object",
     "properties": {
         "sql": {"type": "string", "examples": ["SELECT * FROM s ORDER BY x DESC LIMIT 10 WINDOW 1000 ROWS"]},
@@ -39,7 +39,7 @@ def _operation(
     return made
 
 
-def _asked(name: str, type_: str, about: str) -> dict[str, Any]:
+def _parameter(name: str, type_: str, about: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": False, "schema": {"type": type_}, "description": about}
 
 
@@ -51,52 +51,54 @@ def described() -> dict[str, Any]:
     roles: dict[str, Any] = {role: {"type": "string"} for role in ("id", "time", "part", "value")}
     roles["keep"] = {"type": "array", "items": {"type": "string"}}
     pace = {
-        "rate": {"type": ["number", "null"], "description": "Rows a second; null: as fast as can be."},
+        "rate": {"type": ["number", "null"], "description": "Rows a second; null: as fast as possible."},
         "paused": {"type": "boolean"},
     }
     stream = {"type": "object", "required": ["stream"], "properties": {"stream": {"type": "string"}, **roles, **pace}}
-    named = {**_QUESTION, "required": ["name"], "properties": {"name": {"type": "string"}, **_QUESTION["properties"]}}  # type: ignore[dict-item]
-    keep = _asked("queries", "string", '"keep": the standing queries stay, and start anew.')
-    key = _asked("key", "string", 'The group as JSON, such as "EWR" or ["EWR", 3]; left out: all groups.')
-    rows = _asked("rows", "integer", f"At most so many rows, up to {limits.API_ROWS:,}.")
-    watch = _asked("watch", "string", "A query whose answer and plane come with each frame.")
-    group = _asked("group", "integer", "Which of its groups, by its place in the list of them.")
+    named = {**_QUERY, "required": ["name"], "properties": {"name": {"type": "string"}, **_QUERY["properties"]}}  # type: ignore[dict-item]
+    keep = _parameter("queries", "string", '"keep": the queries stay, and start empty.')
+    key = _parameter("key", "string", 'The group as JSON, such as "EWR" or ["EWR", 3]; left out: all groups.')
+    rows = _parameter("rows", "integer", f"At most so many rows, up to {limits.API_ROWS:,}.")
+    watch = _parameter("watch", "string", "A query whose answer and plane are part of each frame.")
+    group = _parameter("group", "integer", "One of its groups, by its place in the list of groups.")
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "skyband",
             "version": __version__,
-            "description": "Standing top-k queries over one stream. "
+            "description": "Top-k queries over one stream. "
             f"Limits: {limits.QUERIES} queries, k up to {limits.K:,}, {limits.BODY:,} bytes a request, "
-            f"{limits.CLIENTS} listeners.",
+            f"{limits.CLIENTS} clients.",
         },
         "paths": {
             "/api/state": {"get": _operation("The stream and all queries now.", _json("As in a frame."))},
             "/api/streams": {
-                "get": _operation("What there is to watch.", _json("Names and kinds.", {"type": "array"})),
+                "get": _operation("The streams to choose from.", _json("Names and kinds.", {"type": "array"})),
             },
             "/api/stream": {
                 "put": _operation("Watch another stream.", _json("The new state."), body=stream, parameters=[keep]),
                 "patch": _operation(
-                    "Pause, go on, change the pace.",
+                    "Pause, resume, change the rate.",
                     _json("The new state."),
                     body={"type": "object", "properties": pace},
                 ),
             },
             "/api/check": {
-                "post": _operation("Is this a question, and how would it be answered?", _json("It."), body=_QUESTION),
+                "post": _operation(
+                    "Check a query, and explain how it would be answered.",
+                    _json("The query and its explanation."),
+                    body=_QUERY,
+                ),
             },
             "/api/queries": {
-                "get": _operation("The standing queries.", _json("Summaries.", {"type": "array", "items": summary})),
-                "post": _operation("Add a standing query.", _json("It stands.", summary), status="201", body=named),
+                "get": _operation("The queries.", _json("Summaries.", {"type": "array", "items": summary})),
+                "post": _operation("Add a query.", _json("Its summary.", summary), status="201", body=named),
             },
             "/api/queries/{name}": {
                 "parameters": [_NAME],
-                "get": _operation("One standing query.", _json("Its summary and value.", summary)),
-                "put": _operation(
-                    "Ask another question under the same name.", _json("It stands.", summary), body=_QUESTION
-                ),
-                "delete": _operation("Drop a standing query.", {"description": "It is gone."}, status="204"),
+                "get": _operation("One query.", _json("Its summary and value.", summary)),
+                "put": _operation("Replace a query under the same name.", _json("Its summary.", summary), body=_QUERY),
+                "delete": _operation("Drop a query.", {"description": "It is dropped."}, status="204"),
             },
             "/api/queries/{name}/answer": {
                 "parameters": [_NAME],
@@ -108,7 +110,7 @@ def described() -> dict[str, Any]:
                 "parameters": [_NAME],
                 "get": _operation(
                     "Subscribe to its changes: events `changes` (rows as Monitor.push gives them); `missed` after a "
-                    "listener was too slow; `beat` every second when there is nothing.",
+                    "client was too slow; `beat` every second when there is nothing.",
                     _events("Server-sent events, without end."),
                 ),
             },
@@ -130,7 +132,7 @@ def described() -> dict[str, Any]:
                             "required": ["message"],
                             "properties": {
                                 "message": {"type": "string"},
-                                "at": {"type": "integer", "description": "Where in the sentence."},
+                                "at": {"type": "integer", "description": "Where in the SQL."},
                             },
                         }
                     },

@@ -1,8 +1,8 @@
-"""Rows that come one by one: lines of JSON or CSV through a pipe, and messages of a Kafka topic.
+"""Rows that arrive one by one: lines of JSON or CSV through a pipe, and messages of a Kafka topic.
 
-A thread waits for them; `read` takes what is there. The columns are those of the first lines, and each has the type of
-its first values (texts like 2013-07-01T06:30:00 are times; whole numbers may become others). A line that does not fit
-is rejected and counted.
+A thread waits for them; `read` returns what has arrived. The columns are those of the first lines, and each has the
+type of its first values (texts like 2013-07-01T06:30:00 are times; integers may become floats later). A line that does
+not fit is rejected and counted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Queued:
         self._thread.start()
 
     def _lines(self) -> Iterator[bytes]:
-        """On the thread: waits for each."""
+        """The lines; runs on the thread, and waits for each."""
         raise NotImplementedError
 
     def _listen(self) -> None:
@@ -54,7 +54,7 @@ class Queued:
                 if line.strip():
                     self._put(line)
             self._put(None)
-        except Exception as error:  # told to whoever reads
+        except Exception as error:  # raised again by `read`
             self._put(error)
 
     def _put(self, line: bytes | Exception | None) -> None:
@@ -89,11 +89,11 @@ class Queued:
         table = self._fitting(lines)
         if table is not None or len(lines) == 1:
             return table
-        good = [table for line in lines if (table := self._fitting([line])) is not None]  # some do not fit
+        good = [table for line in lines if (table := self._fitting([line])) is not None]
         return pa.concat_tables(good, promote_options="permissive") if good else None
 
     def _fitting(self, lines: list[bytes]) -> Any:
-        """These lines as a table; None: they cannot be one."""
+        """These lines as a table; None: they do not fit the columns."""
         for attempt in (self._json, self._widened):
             try:
                 return attempt(lines)
@@ -107,7 +107,7 @@ class Queued:
             self.rejected[_REASON] = self.rejected.get(_REASON, 0) + count
 
     def _widened(self, lines: list[bytes]) -> Any:
-        """Where whole numbers were seen so far there may be others now."""
+        """The same with floats where only integers were seen so far."""
         found = _parsed(lines, {})
         wider = {
             name: pa.float64()
@@ -171,7 +171,7 @@ class Lines(Queued):
 
     def _lines(self) -> Iterator[bytes]:
         rest = b""
-        while piece := os.read(self._pipe.fileno(), 65_536):  # a buffered reader could not be left when Python ends
+        while piece := os.read(self._pipe.fileno(), 65_536):  # a buffered reader would block the end of Python
             *lines, rest = (rest + piece).split(b"\n")
             yield from lines
         yield rest
@@ -213,7 +213,7 @@ class Topic(Queued):
                 topic, bootstrap_servers=parts.netloc, auto_offset_reset="earliest", group_id=None
             )
             known = topic in self._consumer.topics()
-        except Exception as error:  # of many kinds: no host, no broker, no right
+        except Exception as error:  # of many kinds: no host, no broker, no permission
             raise RunError(f"{url}: Kafka cannot be reached ({type(error).__name__}: {error}).") from None
         if not known:
             self._consumer.close()
@@ -228,6 +228,6 @@ class Topic(Queued):
         self._consumer.close()
 
     def close(self) -> None:
-        """The consumer is closed by its own thread, which is waited for."""
+        """Wait for the thread, which closes the consumer."""
         super().close()
         self._thread.join(10)

@@ -1,4 +1,4 @@
-"""uvicorn, as the dashboard runs it: net, and without waiting for those who listen when it stops."""
+"""uvicorn, as the dashboard runs it: silent, and without waiting for connected clients when it stops."""
 
 from __future__ import annotations
 

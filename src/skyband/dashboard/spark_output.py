@@ -1,7 +1,7 @@
 """The output folder of a Spark pipeline, shown like the answers of a Monitor.
 
-The sink upsert of `skyband run` keeps the answer itself; of the sink parquet, which appends changes, the answer is put
-together here: who has entered and not left. A file counts once Spark's log of the folder names it.
+The sink upsert of `skyband run` keeps the answer itself; of the sink parquet, which appends changes, the answer is
+computed here: the objects that have entered and not left. A file counts once Spark's log of the folder names it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class AnswersBoard:
         self.look()
 
     def look(self) -> bool:
-        """Is there a newer answer?"""
+        """Read the file if it is new; returns whether it was."""
         try:
             found = self.path.stat()
             stamp = (found.st_mtime_ns, found.st_ino)
@@ -78,7 +78,7 @@ class AnswersBoard:
 
     def _of(self, name: str) -> Any:
         if name not in self.changed:
-            raise QueryError(f"no query called {name!r} is in the answer. There are: {', '.join(self.names)}.")
+            raise QueryError(f"there is no query {name!r} in the answer. There are: {', '.join(self.names)}.")
         table = self._table.filter(pc.equal(self._table["query"].cast(pa.string()), name)).drop_columns(["query"])
         used = [column for column in table.column_names if table[column].null_count < max(table.num_rows, 1)]
         return table.select(used)
@@ -119,11 +119,11 @@ class AnswersBoard:
 
 
 class ChangesBoard(AnswersBoard):
-    """Changes that are appended. Nobody says which direction is best: ranks are by score, the largest first."""
+    """Changes that are appended. The folder does not say which direction is best: ranks are by score, largest first."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._batch, self._files = -1, 0  # the last batch that is in, and how many files are
+        self._batch, self._files = -1, 0  # the last batch that was read, and the number of files
         self._per: list[str] = []
         self._in: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         super().__init__(folder)
@@ -139,7 +139,7 @@ class ChangesBoard(AnswersBoard):
         return bool(fresh)
 
     def _fresh(self) -> list[tuple[int, list[str]]]:
-        """Batches that are not in yet, and their files. A log file that is called compact lists all before it, too."""
+        """Batches that were not read yet, and their files. A log file called compact lists all earlier ones too."""
         try:
             found = {int(path.stem): path for path in (self.folder / LOG).iterdir() if path.stem.isdecimal()}
             whole = max((n for n, path in found.items() if path.suffix == ".compact" and n > self._batch), default=-1)
@@ -158,21 +158,21 @@ class ChangesBoard(AnswersBoard):
             raise BatchError(f"{self.folder.name}: {name} cannot be read ({error}).") from None
         names = table.column_names
         if not {"query", "at", "score", "diff"} <= set(names):
-            raise BatchError(f"{self.folder.name}: these are no changes of skyband run.")
+            raise BatchError(f"{self.folder.name}: these are not changes of skyband run.")
         self._per = names[names.index("query") + 1 : names.index("at")]
-        told = [name for name in names if name not in ("at", "diff", "first")]
+        shown = [name for name in names if name not in ("at", "diff", "first")]
         ids = [name for name in ("id", "id_a", "id_b", "rank") if name in names]
         for row in table.to_pylist():
             self.changed[row["query"]] = self.changed.get(row["query"], 0) + 1
-            who = tuple(row[one] for one in ("query", *self._per, *ids))
-            there = self._in.setdefault(who, [])
+            identity = tuple(row[one] for one in ("query", *self._per, *ids))
+            there = self._in.setdefault(identity, [])
             if row["diff"] > 0:
-                there.append({name: row[name] for name in told})
-            elif there:  # one id may be in twice
+                there.append({name: row[name] for name in shown})
+            elif there:  # one id may be in the answer twice
                 same = [place for place, one in enumerate(there) if one["score"] == row["score"]]
                 there.pop(same[0] if same else 0)
             if not there:
-                del self._in[who]
+                del self._in[identity]
 
     def _ranked(self) -> Any:
         rows = sorted((row for rows in self._in.values() for row in rows), key=lambda row: -row["score"])
@@ -204,7 +204,7 @@ def _listed_in(log: Path) -> list[str]:
 
 
 def follow(folder: Path) -> AnswersBoard | None:
-    """The board of a pipeline's output; None: the folder is none."""
+    """The board of a pipeline's output; None: the folder is not one."""
     if (folder / "answer.parquet").is_file():
         return AnswersBoard(folder)
     return ChangesBoard(folder) if (folder / LOG).is_dir() else None

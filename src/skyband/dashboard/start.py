@@ -1,4 +1,4 @@
-"""Start the server: checks first, then one line with its address, then until Ctrl-C."""
+"""Start the server: check the arguments, print the address, serve until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def serve(
     token: str | None = None,
     pipe: BinaryIO | None = None,
 ) -> None:
-    """Serve the page until it is stopped. chosen: the stream to begin with, as PUT /api/stream takes it."""
+    """Serve the page until it is stopped. chosen: the first stream, as PUT /api/stream takes it."""
     if not is_loopback(host) and not token:
         raise QueryError(
             f"--host {host}: others could reach this address, so it needs a token. Give one by --token or "

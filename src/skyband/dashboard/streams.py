@@ -1,4 +1,4 @@
-"""Where rows come from: each stream hands out tables of at most so many rows, and never waits for them."""
+"""Sources of rows: each stream returns tables of at most so many rows, and never waits for them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _DEPTH, _OFFERED = 3, 200
 
 class Stream(Protocol):
     title: str
-    paced: bool  # rows come at our pace; False: at the pace of somebody else
+    paced: bool  # rows can be read at any rate; False: they arrive at the rate of their writer
     ended: bool
 
     @property
     def columns(self) -> Any:
-        """Its schema, or None while nothing is known."""
+        """The schema; None: not known yet."""
 
     def read(self, rows: int) -> Any:
-        """The next rows; None: there are none now."""
+        """The next rows; None: there are none at the moment."""
 
     def close(self) -> None: ...
 
@@ -56,7 +56,7 @@ class Replay:
 
 
 class Folder:
-    """A folder: the files that are in it, by name, and those that come; each is read once, when it is whole.
+    """A folder: the files in it, by name, and those that are added; each is read once, when it is complete.
 
     A file that is being written should have another ending, or a name that begins with a dot or an underscore.
     """
@@ -114,7 +114,7 @@ class Endless:
         return table
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 def _offered(path: Path) -> bool:
@@ -124,7 +124,7 @@ def _offered(path: Path) -> bool:
 
 
 def inside(root: Path, path: str) -> Path:
-    """A path below the root that may be looked at."""
+    """A path below the root, or a QueryError."""
     base = root.resolve()
     found = (base / path).resolve()
     if not found.is_relative_to(base):
@@ -141,7 +141,7 @@ def open_stream(root: Path, given: str, pipe: BinaryIO | None = None, topic: str
             raise QueryError("stdin is read once, by: skyband serve -")
         return Lines(pipe)
     if given.startswith(KAFKA):
-        if given != topic:  # whoever asks must not choose which hosts this one talks to
+        if given != topic:  # a client must not choose the hosts that this server connects to
             raise QueryError("a topic is named where the server is started: skyband serve kafka://host:9092/topic")
         return Topic(given)
     if given in STREAMS:
@@ -154,7 +154,7 @@ def open_stream(root: Path, given: str, pipe: BinaryIO | None = None, topic: str
 
 
 def offered(root: Path) -> list[dict[str, str]]:
-    """What there is to choose: files and folders below the root, and generators."""
+    """The streams to choose from: files and folders below the root, and generators."""
     found: list[dict[str, str]] = []
     base = root.resolve()
 

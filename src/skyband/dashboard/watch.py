@@ -1,7 +1,7 @@
-"""The thread that owns a board: it reads the stream at its pace, does what it is asked between two pushes, and
-publishes frames, at most `limits.RATE` a second. A frame replaces the one before: who is slow sees the newest.
+"""The thread that owns a board: it reads the stream, handles requests between two pushes, and publishes frames, at most
+`limits.RATE` a second. A frame replaces the one before: a slow client sees the newest.
 
-Memory does not grow with the stream: what is kept is the Monitor's state and a few bounded samples.
+Memory does not grow with the stream: only the Monitor's state and a few bounded samples are kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from skyband.dashboard import limits
 from skyband.dashboard.boards import MonitorBoard, plain
-from skyband.dashboard.frames import Frame, Told, Watched
+from skyband.dashboard.frames import Frame, Subscriber, Watched
 from skyband.dashboard.readers import KAFKA
 from skyband.dashboard.spark_output import AnswersBoard, follow
 from skyband.dashboard.streams import Stream, inside, open_stream
@@ -36,19 +36,19 @@ _PATIENCE = 60.0  # seconds that a request waits for the thread (kernels may com
 
 @dataclass
 class _State:
-    """What the thread alone touches."""
+    """State that only the thread touches."""
 
     stream: Stream | None = None
     board: Board | None = None
     chosen: dict[str, Any] = field(default_factory=dict)
     paused: bool = False
-    rate: float | None = None  # rows a second; None: as fast as can be
+    rate: float | None = None  # rows a second; None: as fast as possible
     owed: float = 0.0  # rows that may be read now
     last: float = 0.0
     error: str | None = None
     ended: bool = False
     rows: int = 0
-    waiting: Any = None  # rows that could not be taken
+    waiting: Any = None  # rows that could not be pushed
     recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=100))
     history: deque[tuple[float, int | None]] = field(default_factory=lambda: deque(maxlen=_HISTORY))
     sampled: float = 0.0
@@ -58,19 +58,19 @@ class _State:
 
 
 class Watch:
-    """Start it, ask it (`call`), listen to it (`listen`), stop it."""
+    """The thread: `start` it, `call` a function on it, `listen` to its frames, `stop` it."""
 
     def __init__(self, root: Path, pipe: BinaryIO | None = None, topic: str | None = None) -> None:
-        self.root, self.pipe, self.topic = root, pipe, topic  # topic: the only one of Kafka that may be chosen
+        self.root, self.pipe, self.topic = root, pipe, topic  # topic: the only Kafka topic that may be chosen
         self.frame = Frame(0, b"{}", {})
         self._now = _State()
-        self._asked: queue.Queue[tuple[Callable[[], Any], Future[Any]]] = queue.Queue(1000)
+        self._requests: queue.Queue[tuple[Callable[[], Any], Future[Any]]] = queue.Queue(1000)
         self._wake: list[Callable[[], None]] = []  # called after each frame
         self._watched: dict[object, Watched] = {}
-        self._told: list[Told] = []
+        self._subscribers: list[Subscriber] = []
         self._lock = threading.Lock()  # of the three above
         self._stopping = False
-        self.closing = False  # listeners are to go
+        self.closing = False  # listeners must leave
         self._thread = threading.Thread(target=self._run, daemon=True, name="skyband watch")
 
     # --- from any thread
@@ -85,20 +85,20 @@ class Watch:
             self._now.stream.close()
 
     def close(self) -> None:
-        """Tell everybody who listens that it is over."""
+        """Wake all listeners, so that they leave."""
         self.closing = True
         with self._lock:
-            wake, told = list(self._wake), list(self._told)
+            wake, subscribers = list(self._wake), list(self._subscribers)
         for call in wake:
             call()
-        for one in told:
+        for one in subscribers:
             one.push([])
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Let the thread do something; returns or raises what it does."""
+        """Call a function on the thread; returns its result or raises its error."""
         future: Future[Any] = Future()
         try:
-            self._asked.put_nowait((lambda: function(*arguments), future))
+            self._requests.put_nowait((lambda: function(*arguments), future))
         except queue.Full:
             raise QueryError("too many requests are waiting. Try again in a moment.") from None
         try:
@@ -111,7 +111,7 @@ class Watch:
         """Call `wake` after each frame, which has the detail of `watched`; returns what `leave` takes."""
         with self._lock:
             if len(self._wake) >= limits.CLIENTS:
-                raise QueryError(f"{limits.CLIENTS} listen already, the most that one server takes.")
+                raise QueryError(f"{limits.CLIENTS} pages are connected already, the most that one server takes.")
             self._wake.append(wake)
             if watched is not None:
                 self._watched[wake] = watched
@@ -123,25 +123,25 @@ class Watch:
             self._wake = [wake for wake in self._wake if wake is not handle]
             self._watched.pop(handle, None)
 
-    def tell(self, told: Told) -> None:
+    def subscribe(self, subscriber: Subscriber) -> None:
         with self._lock:
-            if len(self._told) >= limits.CLIENTS:
-                raise QueryError(f"{limits.CLIENTS} programs listen already, the most that one server takes.")
-            self._told.append(told)
+            if len(self._subscribers) >= limits.CLIENTS:
+                raise QueryError(f"{limits.CLIENTS} programs are connected already, the most that one server takes.")
+            self._subscribers.append(subscriber)
 
-    def untell(self, told: Told) -> None:
+    def unsubscribe(self, subscriber: Subscriber) -> None:
         with self._lock:
-            self._told = [one for one in self._told if one is not told]
+            self._subscribers = [one for one in self._subscribers if one is not subscriber]
 
     @property
     def watched(self) -> set[Watched]:
         with self._lock:
             return set(self._watched.values())
 
-    # --- on the thread: what one may ask, through `call`
+    # --- on the thread, through `call`
 
     def choose(self, given: dict[str, Any], queries: dict[str, Query]) -> None:
-        """Another stream, with these queries. On an error everything stays as it was."""
+        """Switch to another stream, with these queries. On an error everything stays as it was."""
         name, now = given["stream"], self._now
         outside = name.startswith(("-", KAFKA)) or name in STREAMS
         followed = None if outside else follow(inside(self.root, name))
@@ -163,7 +163,7 @@ class Watch:
         self._now = fresh
 
     def _roles(self, given: dict[str, Any], columns: Any) -> dict[str, Any]:
-        """The columns' roles; time is the only column of times unless it is named."""
+        """The roles of columns; `time` defaults to the only column of times."""
         roles = {role: given.get(role) for role in ("id", "time")} | {"keep": given.get("keep") or ()}
         roles |= {role: given[role] for role in ("part", "value") if given.get(role)}
         if columns is None:
@@ -202,11 +202,11 @@ class Watch:
         self._again()
 
     def _again(self) -> None:
-        """After the questions have changed, rows that could not be taken may be."""
+        """Try the rows again that could not be pushed, after the queries have changed."""
         self._now.error, self._now.dirty = None, True
 
     def look(self) -> dict[str, Any]:
-        """All that a page shows but for details."""
+        """All that a page shows except the details."""
         now = self._now
         found: dict[str, Any] = {"stream": None, "queries": []}
         if now.board is not None:
@@ -235,12 +235,12 @@ class Watch:
         }
 
     def _head(self, board: Board) -> dict[str, Any]:
-        """What the board has counted, and what the stream has rejected before."""
+        """The counts of the board, and of the lines that the stream rejected."""
         head, rejected = board.head(), getattr(self._now.stream, "rejected", {})
         return head | {"rejected": {**head["rejected"], **rejected}}
 
     def _speed(self) -> float:
-        """Rows a second, lately."""
+        """Rows a second, recently."""
         recent, at = self._now.recent, time.monotonic()
         first = next((point for point in recent if at - point[0] < 2.0), None)
         if first is None or self._now.paused or self._now.ended:
@@ -254,16 +254,16 @@ class Watch:
             idle = not self._step()
             self._frame()
             try:
-                function, future = self._asked.get(timeout=self._rest() if idle else 0.0001)
+                function, future = self._requests.get(timeout=self._rest() if idle else 0.0001)
             except queue.Empty:
                 continue
             self._do(function, future)
-            while not self._asked.empty():
-                self._do(*self._asked.get_nowait())
+            while not self._requests.empty():
+                self._do(*self._requests.get_nowait())
             self._frame(at_once=True)
 
     def _rest(self) -> float:
-        """How long there is nothing to do: until the next frame, or until there may be rows."""
+        """Seconds to wait: until the next frame, or until there may be rows."""
         now = self._now
         due = now.framed + 1 / limits.RATE - time.monotonic() if now.dirty and self._wake else 1.0
         return min(0.02, max(due, 0.0001))
@@ -273,7 +273,7 @@ class Watch:
             return
         try:
             future.set_result(function())
-        except Exception as error:  # to whoever asked
+        except Exception as error:  # goes to the caller
             future.set_exception(error)
 
     def _step(self) -> bool:
@@ -301,7 +301,7 @@ class Watch:
         except SkybandError as error:
             now.error, now.dirty = str(error), True
             return False
-        except Exception as error:  # a bug must show itself on the page, and leave the server there
+        except Exception as error:  # a bug is shown on the page, and the server keeps running
             now.error, now.dirty = f"{type(error).__name__}: {error}", True
             return False
         now.rows += table.num_rows
@@ -314,7 +314,7 @@ class Watch:
         return True
 
     def _follow(self, board: AnswersBoard) -> None:
-        """Look at the file four times a second; what cannot be read now may be later."""
+        """Look at the file four times a second; an error may be gone the next time."""
         now, at = self._now, time.monotonic()
         if at - now.last < 0.25:
             return
@@ -327,7 +327,7 @@ class Watch:
         now.dirty |= now.error != before
 
     def _allowed(self, stream: Stream) -> int:
-        """How many rows may be read now."""
+        """The number of rows that may be read now."""
         now, at = self._now, time.monotonic()
         if now.rate is None or not stream.paced:
             return limits.BATCH
@@ -339,15 +339,15 @@ class Watch:
 
     def _share(self, changes: Any) -> None:
         with self._lock:
-            told = list(self._told)
-        if not told or not changes.num_rows:
+            subscribers = list(self._subscribers)
+        if not subscribers or not changes.num_rows:
             return
         rows: dict[str, list[dict[str, Any]]] = {}
-        wanted = {one.query for one in told}
+        wanted = {one.query for one in subscribers}
         for row in changes.to_pylist():
             if row["query"] in wanted:
                 rows.setdefault(row["query"], []).append(plain(row))
-        for one in told:
+        for one in subscribers:
             if one.query in rows:
                 one.push(rows[one.query])
 

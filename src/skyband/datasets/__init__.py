@@ -93,7 +93,7 @@ def names() -> list[str]:
 
 
 def describe(*, folder: str | Path | None = None) -> list[Dataset]:
-    """Every dataset with its kind, rows, what it is for, and whether its data is here.
+    """Every dataset: its kind, number of rows, purpose, and whether its data is here.
 
     >>> describe()[0]
     Dataset(name='uniform', kind='generator', rows=None, about='Points ...', available=True)

@@ -49,7 +49,7 @@ def independent(rows: int, *, seed: int = 0, dimensions: int = 4) -> pa.Table:
 def correlated(rows: int, *, seed: int = 0, dimensions: int = 4) -> pa.Table:
     """COR, a point good in one attribute is likely good in the others (shen2012, section VI).
 
-    Both papers point to Börzsönyi, Kossmann and Stocker (ICDE 2001), who describe the distribution in words:
+    Both papers point to Börzsönyi, Kossmann and Stocker (ICDE 2001), where the distribution is described in words:
     choose a plane perpendicular to the diagonal, most likely near its middle, then move off the diagonal
     within the plane. The numbers are those of the authors' generator as published later (randdataset): the
     plane v is the mean of d uniform numbers, each step off it is a bell (mean of 12 uniform numbers) in

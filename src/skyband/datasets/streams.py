@@ -1,4 +1,4 @@
-"""A generator as a stream without end, any stretch of which can be made again: row numbers in, rows out.
+"""A generator as a stream without end, any part of which can be generated again: row numbers in, rows out.
 
 Rows are drawn block by block, each block from a seed of its own, so row 10^9 costs no more than row 0.
 """
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from skyband.datasets import generators
 from skyband.errors import QueryError
 
-#: The generators that can go on for ever.
+#: The generators that can run without end.
 STREAMS = (
     *("uniform", "independent", "correlated", "anticorrelated", "clustered", "drifting", "rising", "falling"),
     *("flights_like", "appearances"),
@@ -24,7 +24,7 @@ _START = np.datetime64("2013-01-01T00:00:00", "us")
 
 
 def endless(name: str, start: int, stop: int, *, seed: int = 0, **options: Any) -> pa.Table:
-    """Rows `start` to `stop` (not included) of the stream that the generator of this name never ends.
+    """Rows `start` to `stop` (not included) of the endless stream of a generator.
 
     `options` are the generator's. Columns: the generator's, and where it has none `id` (int64, the row's number) and
     `time` (timestamp[us], a millisecond per row). One block of `flights_like` is one day. `rising` and `falling` go on
@@ -36,7 +36,7 @@ def endless(name: str, start: int, stop: int, *, seed: int = 0, **options: Any) 
     True
     """
     if name not in STREAMS:
-        raise QueryError(f"{name!r} cannot go on for ever. These can: {', '.join(STREAMS)}.")
+        raise QueryError(f"{name!r} cannot run without end. These can: {', '.join(STREAMS)}.")
     size = options.pop("per_day", 16_000) if name == "flights_like" else _BLOCK
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= _DAY:
         raise QueryError(f"per_day={size!r}: per_day is a whole number from 1 to {_DAY:,}: a day is made at once.")

@@ -19,7 +19,7 @@ from skyband.engines.output import Output
 from skyband.engines.registry import choose, load, row_of
 from skyband.query.kinds import Query
 from skyband.query.options import Options
-from skyband.query.scoring import Nearest
+from skyband.query.scoring import scoring_of
 from skyband.query.tuning import Tuning
 from skyband.query.windows import Last, UntilDeleted
 from skyband.tables.columns import KeptColumns, as_arrow
@@ -221,7 +221,7 @@ class Adapter:
     def score_of(self, keys: Floats) -> Floats:
         """The scores to report for these keys."""
         value = self.keys(keys)
-        return self.by.score(value) if isinstance(self.by, Nearest) else value
+        return scoring_of(self.by).score(value)
 
     @property
     def kept_columns(self) -> KeptColumns:

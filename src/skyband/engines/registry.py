@@ -5,14 +5,11 @@ Engines are loaded when they are first needed: Numba takes its time.
 
 from __future__ import annotations
 
-from typing import Any
-
 from skyband.engines.contract import Engine
 from skyband.errors import QueryError
 from skyband.query.algorithms import Algorithm, algorithm, algorithms, names
-from skyband.query.expressions import as_locals, parse, recognise
 from skyband.query.kinds import Query
-from skyband.query.scoring import Global, Nearest
+from skyband.query.scoring import scoring_of
 from skyband.query.windows import UntilDeleted
 
 MOST_K = 10**6  # answers of a query whose engine lays out places for them
@@ -94,41 +91,35 @@ def _check(row: Algorithm, query: Query) -> None:
 
 def _check_bounded(row: Algorithm, query: Query) -> None:
     """Grids and sorted lists need a scoring that they can bound."""
-    by: Any = query.by  # type: ignore[attr-defined]
+    scoring = scoring_of(query.by)  # type: ignore[attr-defined]
     others = names(query.kind, lambda other: not other.keeps_window) or ["auto"]
-    if isinstance(by, str):
-        if recognise(parse(by)).kind == "opaque":
-            raise QueryError(
-                f"{query.kind}: {by!r} is not known to rise or fall with each of its columns, so {row.name} "
-                f"cannot bound it. Use a sum, a distance or a monotone expression, or one of {', '.join(others)}."
-            )
-    elif callable(by):
+    if scoring.bound({}) is None:
         raise QueryError(
-            f"{query.kind}: {row.name} cannot look into a Python function to bound it. Use Linear, Product, "
-            f"Quadratic, Nearest or an expression, or one of {', '.join(others)}."
+            f"{query.kind}: {scoring.unbounded}, so {row.name} cannot bound it. Use a sum, a distance or a monotone "
+            f"expression, Linear, Product, Quadratic or Nearest, or one of {', '.join(others)}."
         )
 
 
 def _check_nearest(row: Algorithm, query: Query) -> None:
-    by: Any = query.by  # type: ignore[attr-defined]
-    if not isinstance(by, Nearest):
+    scoring = scoring_of(query.by)  # type: ignore[attr-defined]
+    if not scoring.smallest_first:
         (same,) = (
             other.name for other in algorithms(query.kind) if other.engine == row.engine and other.name != row.name
         )
         others = names(query.kind, lambda other: not other.keeps_window)
         raise QueryError(
-            f"{query.kind}: {row.name} is {same} for nearest neighbours, and {by!r} is no Nearest. "
+            f"{query.kind}: {row.name} is {same} for nearest neighbours, and {scoring!r} is no Nearest. "
             f"Use {same}, or one of {', '.join(others)}."
         )
 
 
 def _check_local(row: Algorithm, query: Query) -> None:
-    by: Any = query.by  # type: ignore[attr-defined]
-    if isinstance(by, Global) or (isinstance(by, str) and as_locals(parse(by, members=("a", "b"))) is not None):
+    scoring = scoring_of(query.by)  # type: ignore[attr-defined]
+    if scoring.pair_form is not None:
         return
     raise QueryError(
-        f"{query.kind}: {row.name} reads sorted lists of attributes, and {by!r} is no sum or product of |a.x - b.x| "
-        'and a.x + b.x. Use sb.Global({"x": "absdiff", ...}), or one of '
+        f"{query.kind}: {row.name} reads sorted lists of attributes, and {scoring!r} is no sum or product of "
+        '|a.x - b.x| and a.x + b.x. Use sb.Global({"x": "absdiff", ...}), or one of '
         f"{', '.join(names(query.kind, lambda other: other.scorings == 'any'))}."
     )
 

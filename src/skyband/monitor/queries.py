@@ -17,7 +17,7 @@ from skyband.engines.topk.scorings import auto_key, family_key, window_key
 from skyband.engines.topk.window_adapter import WindowAdapter, donor_of
 from skyband.errors import QueryError
 from skyband.monitor.state import State
-from skyband.query.kinds import Above, Query, TopK, TopKIncomplete
+from skyband.query.kinds import Above, Query, TopK
 from skyband.query.windows import Last, UntilDeleted
 from skyband.tables.changes import QueryNames, change_names, change_table
 from skyband.tables.groups import Groups
@@ -225,10 +225,8 @@ class StandingQueries:
             raise QueryError(
                 'UntilDeleted() objects are deleted by their ids: name the id column, Monitor(..., id="...").'
             )
-        if isinstance(query, TopKIncomplete) and options.id is None:
-            raise QueryError(
-                'TopKIncomplete puts objects together by their ids: name the id column, Monitor(..., id="...").'
-            )
+        if query.needs_id is not None and options.id is None:
+            raise QueryError(f'{query.kind} {query.needs_id}: name the id column, Monitor(..., id="...").')
         self._check_columns(query)
         if isinstance(query.window, Last) and query.window.timed:
             if options.time is None:

@@ -1,4 +1,4 @@
-"""What each query means: the specification, slow and readable. It shares no code with the engines.
+"""The specification of every query: slow and readable. It shares no code with the engines.
 
 The oracle mirrors `Monitor` with plain Python data: rows and changes are dicts, times are integers, dates or
 datetimes. It keeps every arrival of a window in a list and computes each answer anew after each step.
@@ -7,7 +7,7 @@ datetimes. It keeps every arrival of a window in a list and computes each answer
     scalar.py scores.py     expressions and scorings of one row
     rows.py        a row as an arrival, or the reason to reject it
     topk.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
-    shared.py      which queries ask the same but for k and the window's length
+    shared.py      queries that are the same but for k and the window's length
     stream.py      one query: its groups, windows, steps and differences
     output.py      the rows of changes and answers, column by column
     __init__.py    all queries: rows, the clock, lateness, numbering, the order of changes
@@ -36,7 +36,7 @@ from skyband.oracle.objects import Arrival, Roles, Row, same
 from skyband.oracle.output import answer_rows, change_rows
 from skyband.oracle.rows import Rejected
 from skyband.oracle.shared import fits, narrowed, related, size
-from skyband.oracle.stream import Change, Group, Standing, members, remove
+from skyband.oracle.stream import Change, Group, Stream, members, remove
 from skyband.oracle.topk import skyband
 from skyband.query.kinds import Query, TopK, TopKIncomplete
 from skyband.query.validation import RESERVED
@@ -46,7 +46,7 @@ __all__ = ["Oracle"]
 
 
 class Oracle:
-    """All standing queries over one stream of rows."""
+    """All queries over one stream of rows."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Oracle:
         self._emit = _one_of("emit", emit, ("arrival", "batch"))
         self._drop_late = _one_of("late", late, ("accept", "drop")) == "drop"
         self._raise = _one_of("invalid", invalid, ("reject", "raise")) == "raise"
-        self._standing: dict[str, Standing] = {}
+        self._streams: dict[str, Stream] = {}
         if taken := set(self._roles.keep) & set(RESERVED):
             raise QueryError(f"keep: {min(taken)!r} is a column that skyband writes itself. Rename it.")
         if isinstance(queries, Query):
@@ -79,12 +79,12 @@ class Oracle:
         for name, query in queries.items():
             self.add(name, query)
 
-    # ------------------------------------------------------------------- what comes in
+    # ----------------------------------------------------------------------------- input
 
     def push(self, rows: list[Row]) -> list[Row]:
-        """Take rows in, one after the other; the changes, by query and then by step."""
+        """Take rows in, one after the other; return the changes, by query and then by step."""
         before = copy.deepcopy(self.__dict__) if self._raise else {}
-        changes: dict[str, list[Change]] = {name: [] for name in self._standing}
+        changes: dict[str, list[Change]] = {name: [] for name in self._streams}
         try:
             for place, row in enumerate(rows):
                 self._take(row, place, changes)
@@ -94,44 +94,44 @@ class Oracle:
         return self._finish(changes)
 
     def advance(self, to: Any) -> list[Row]:
-        """Time moves on with no arrival."""
+        """Move the clock with no arrival."""
         if self._roles.time is None:
             raise QueryError('advance: no time column is named. Name it with time="...".')
         if self.clock is not None and to < self.clock:
             raise BatchError(f"advance({to!r}): time cannot go back, the clock is at {self.clock!r}.")
-        changes: dict[str, list[Change]] = {name: [] for name in self._standing}
+        changes: dict[str, list[Change]] = {name: [] for name in self._streams}
         self._move_clock(to, changes)
         return self._finish(changes)
 
     def delete(self, ids: Iterable[Any]) -> list[Row]:
         """Delete objects of `UntilDeleted` queries: one step per id."""
-        changes: dict[str, list[Change]] = {name: [] for name in self._standing}
+        changes: dict[str, list[Change]] = {name: [] for name in self._streams}
         for id in ids:
             known = False
-            for name, standing in self._standing.items():
-                if not isinstance(standing.query.window, UntilDeleted):
+            for name, stream in self._streams.items():
+                if not isinstance(stream.query.window, UntilDeleted):
                     continue
-                for group in [group for group in standing.groups.values() if remove(group, id)]:
+                for group in [group for group in stream.groups.values() if remove(group, id)]:
                     known = True
-                    changes[name] += self._step(standing, group, self.clock, group.last_number, self.clock)
+                    changes[name] += self._step(stream, group, self.clock, group.last_number, self.clock)
             if not known:
                 self.rejected["unknown id"] += 1
         return self._finish(changes, deleting=True)
 
     def _take(self, row: Row, place: int, changes: dict[str, list[Change]]) -> None:
-        """One row: who rejects it, then the clock, then its arrival at each query."""
+        """Take one row: first the queries that reject it, then the clock, then its arrival at each query."""
         time = None if self._roles.time is None else row.get(self._roles.time)
         now = time if self.clock is None or (time is not None and time > self.clock) else self.clock
         accepted: dict[str, Arrival] = {}
         late: set[str] = set()
         reasons: set[str] = set()
-        for name, standing in self._standing.items():
+        for name, stream in self._streams.items():
             try:
-                arrival = standing.read(row)
-                if standing.late(arrival, now) and (self._drop_late or standing.expired(arrival, now)):
+                arrival = stream.read(row)
+                if stream.late(arrival, now) and (self._drop_late or stream.expired(arrival, now)):
                     late.add(name)
                 else:
-                    standing.check(arrival, now)
+                    stream.check(arrival, now)
                 accepted[name] = arrival
             except Rejected as rejected:
                 if self._raise:
@@ -144,143 +144,137 @@ class Oracle:
         self._move_clock(now, changes)
         for name, arrival in accepted.items():
             if name not in late:
-                standing = self._standing[name]
-                group = standing.arrive(arrival, now)
-                if missing := standing.scoreless_pairs(group, arrival, now):
+                stream = self._streams[name]
+                group = stream.arrive(arrival, now)
+                if missing := stream.scoreless_pairs(group, arrival, now):
                     self.rejected["pair without a score"] += missing
-                step_time = now if standing.timed else arrival.time
-                changes[name] += self._step(standing, group, now, arrival.number, step_time)
+                step_time = now if stream.timed else arrival.time
+                changes[name] += self._step(stream, group, now, arrival.number, step_time)
         self.late += bool(late)
         self.arrivals += len(accepted) > len(late)
 
     def _move_clock(self, to: Any, changes: dict[str, list[Change]]) -> None:
-        """All groups of all queries expire by the one clock, instant by instant."""
+        """Expire all groups of all queries by the one clock, instant by instant."""
         self.clock = to
-        for name, standing in self._standing.items():
-            for instant, group in standing.expiries(to):
-                changes[name] += self._step(standing, group, instant, group.last_number, instant)
+        for name, stream in self._streams.items():
+            for instant, group in stream.expiries(to):
+                changes[name] += self._step(stream, group, instant, group.last_number, instant)
 
-    def _step(self, standing: Standing, group: Group, now: Any, at: int, time: Any) -> list[Change]:
-        return standing.step(group, now, at, time, show=self._emit == "arrival")
+    def _step(self, stream: Stream, group: Group, now: Any, at: int, time: Any) -> list[Change]:
+        return stream.step(group, now, at, time, report=self._emit == "arrival")
+
+    def _now(self, stream: Stream, deleting: bool = False) -> list[Change]:
+        """One difference per group, between two pushes or at the end of one."""
+        changes = []
+        for group in stream.groups.values():
+            time = self.clock if deleting else stream.instant(group, self.clock)
+            changes += stream.step(group, self.clock, group.last_number, time, report=True)
+        return changes
 
     def _finish(self, changes: dict[str, list[Change]], deleting: bool = False) -> list[Row]:
         """The changes as rows; with emit="batch" one difference per group, after the last step."""
-        for name, standing in self._standing.items():
+        for name, stream in self._streams.items():
             if self._emit == "batch":
-                for group in standing.groups.values():
-                    time = self.clock if deleting else standing.instant(group, self.clock)
-                    changes[name] += standing.step(group, self.clock, group.last_number, time, show=True)
-            standing.forget(max((s.query.window for s in self._family(standing, standing.query)), key=size))
+                changes[name] += self._now(stream, deleting)
+            stream.forget(max((s.query.window for s in self._family(stream, stream.query)), key=size))
         return self._rows(changes)
 
     # ------------------------------------------------------------------------- queries
 
     @property
     def queries(self) -> dict[str, Query]:
-        return {name: standing.query for name, standing in self._standing.items()}
+        return {name: stream.query for name, stream in self._streams.items()}
 
     def add(self, name: str, query: Query, *, donor: str | None = None) -> list[Row]:
-        """A query that sees only later arrivals and goes on with the numbers.
+        """Add a query: it sees only later arrivals, and continues their numbers.
 
         donor: a query whose valid arrivals are this one's too; then its first answer enters at once.
         """
-        if name in self._standing:
+        if name in self._streams:
             raise QueryError(f"a query called {name!r} is running. Use replace, or another name.")
-        standing = self._standing[name] = self._start(name, query)
+        stream = self._streams[name] = self._start(name, query)
         if donor is None:
             return []
-        standing.take_over(self._named(donor), self.clock)
-        changes = [
-            change
-            for group in standing.groups.values()
-            for change in standing.step(
-                group, self.clock, group.last_number, standing.instant(group, self.clock), show=True
-            )
-        ]
-        return self._rows({name: changes})
+        stream.take_over(self._named(donor), self.clock)
+        return self._rows({name: self._now(stream)})
 
     def replace(self, name: str, query: Query) -> list[Row]:
-        """Another query under the name: it keeps the arrivals if it fits in them, else starts empty."""
+        """Put another query under the name: it keeps the arrivals if it fits in them, else starts empty."""
         old = self._named(name)
         family = self._family(old, query)
-        if old in family and fits(query, [standing.query for standing in family]):
+        if old in family and fits(query, [stream.query for stream in family]):
             old.query = query
-            changes = [
-                change
-                for group in old.groups.values()
-                for change in old.step(group, self.clock, group.last_number, old.instant(group, self.clock), show=True)
-            ]
-            return self._rows({name: changes})
+            return self._rows({name: self._now(old)})
         left = self._rows({name: old.leave(self.clock)})
-        self._standing[name] = self._start(name, query)  # a dict keeps the place of a key
+        self._streams[name] = self._start(name, query)  # a dict keeps the place of a key
         return left
 
     def drop(self, name: str) -> None:
-        del self._standing[self._named(name).name]
+        del self._streams[self._named(name).name]
 
-    def _start(self, name: str, query: Query) -> Standing:
+    def _start(self, name: str, query: Query) -> Stream:
         if query.window.timed and self._roles.time is None:
             raise QueryError(f'{name}: {query.window!r} is a time window. Name its column with time="...".')
         keyed = isinstance(query, TopKIncomplete) or isinstance(query.window, UntilDeleted)
         if keyed and self._roles.id is None:
             raise QueryError(f'{name}: ids are keys here. Name the id column with id="...".')
         numbers: dict[Hashable, int] = {}
-        for standing in self._standing.values():
-            if standing.query.per_columns == query.per_columns:
-                for key, number in standing.next_numbers().items():
+        for stream in self._streams.values():
+            if stream.query.per_columns == query.per_columns:
+                for key, number in stream.next_numbers().items():
                     numbers[key] = max(number, numbers.get(key, 0))
-        return Standing(name, query, self._roles, self.clock, numbers, born=self.arrivals)
+        return Stream(name, query, self._roles, self.clock, numbers, born=self.arrivals)
 
-    def _named(self, name: str | None) -> Standing:
-        if name is None and len(self._standing) == 1:
-            return next(iter(self._standing.values()))
-        if name is None or name not in self._standing:
-            raise QueryError(f"there is no query {name!r}. Running: {', '.join(self._standing)}.")
-        return self._standing[name]
+    def _named(self, name: str | None) -> Stream:
+        if name is None and len(self._streams) == 1:
+            return next(iter(self._streams.values()))
+        if name is None or name not in self._streams:
+            raise QueryError(f"there is no query {name!r}. Running: {', '.join(self._streams)}.")
+        return self._streams[name]
 
-    def _family(self, standing: Standing, query: Query) -> list[Standing]:
+    def _family(self, stream: Stream, query: Query) -> list[Stream]:
         """The running queries that saw the same arrivals and ask the same, but for k and the window."""
-        return [s for s in self._standing.values() if s.born == standing.born and related(s.query, query)]
+        return [s for s in self._streams.values() if s.born == stream.born and related(s.query, query)]
 
-    # ------------------------------------------------------------------- what comes out
+    # ---------------------------------------------------------------------------- output
 
     def answer(
         self, name: str | None = None, *, key: Any = None, k: int | None = None, window: Window | None = None
     ) -> list[Row]:
         """The answer now, best first; of all groups, or of the one that `key` names."""
-        standing = self._named(name)
-        query = narrowed(standing.query, k, window)
+        stream = self._named(name)
+        query = narrowed(stream.query, k, window)
         rows: list[Row] = []
-        for group in self._groups(standing, key):
-            valid = standing.valid(group.arrivals, self.clock, query.window)
+        for group in self._groups(stream, key):
+            valid = stream.valid(group.arrivals, self.clock, query.window)
             rows += answer_rows(query, group, members(query, valid), self._roles)
         return rows
 
     def skyband(self, name: str | None = None, key: Any = ()) -> list[Any]:
         """TopK: the ids of the valid objects with fewer than k dominators, best first."""
-        standing = self._named(name)
-        if not isinstance(standing.query, TopK):
-            raise QueryError(f"skyband: {standing.name!r} is no TopK.")
+        stream = self._named(name)
+        if not isinstance(stream.query, TopK):
+            raise QueryError(f"skyband: {stream.name!r} is no TopK.")
         return [
             o.id
-            for group in self._groups(standing, key)
-            for o in skyband(standing.query, standing.valid(group.arrivals, self.clock))
+            for group in self._groups(stream, key)
+            for o in skyband(stream.query, stream.valid(group.arrivals, self.clock))
         ]
 
-    def _groups(self, standing: Standing, key: Any) -> list[Group]:
+    def _groups(self, stream: Stream, key: Any) -> list[Group]:
         """The group of a key, if anything arrived in it; all groups for None."""
         if key is None:
-            return list(standing.groups.values())
+            return list(stream.groups.values())
         values = tuple(same(value) for value in (key if isinstance(key, tuple) else (key,)))
-        if len(values) != len(standing.query.per_columns):
-            raise QueryError(f"key={key!r}: give one value for each of {standing.query.per_columns}.")
-        return [standing.groups[values]] if values in standing.groups else []
+        if len(values) != len(stream.query.per_columns):
+            raise QueryError(f"key={key!r}: give one value for each of {stream.query.per_columns}.")
+        return [stream.groups[values]] if values in stream.groups else []
 
     def _rows(self, changes: Mapping[str, list[Change]]) -> list[Row]:
         return [
             row
-            for name, standing in self._standing.items()
-            for row in change_rows(name, standing.query, changes.get(name, []), self.queries, self._roles)
+            for name, stream in self._streams.items()
+            for row in change_rows(name, stream.query, changes.get(name, []), self.queries, self._roles)
         ]
 
 

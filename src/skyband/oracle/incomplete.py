@@ -13,7 +13,6 @@ from skyband.oracle.objects import Arrival, Member, same
 from skyband.oracle.scalar import evaluate, number, parse
 from skyband.oracle.scores import key_of
 from skyband.query.kinds import TopKIncomplete
-from skyband.query.scoring import Linear
 
 
 def top_k_incomplete(query: TopKIncomplete, valid: list[Arrival]) -> list[Member]:
@@ -30,7 +29,7 @@ def combined(query: TopKIncomplete, rows: list[Arrival]) -> float:
     values = {}
     for part, (low, _) in query.parts:
         values[part] = _repeated(query.repeat, [row.value for row in rows if row.part == part], low)
-    if isinstance(query.combine, Linear):
+    if not isinstance(query.combine, str):
         score = key_of(query.combine, values)
     elif query.combine == "min":
         score = min(values.values())

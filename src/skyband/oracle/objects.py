@@ -12,7 +12,7 @@ Row: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Roles:
-    """Which input columns play a part of their own."""
+    """The input columns with a role of their own."""
 
     id: str | None
     time: str | None

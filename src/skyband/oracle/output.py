@@ -1,4 +1,4 @@
-"""The rows of changes and of answers: which columns, in which order."""
+"""The rows of changes and of answers: their columns, in order."""
 
 from __future__ import annotations
 

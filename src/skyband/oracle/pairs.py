@@ -30,7 +30,7 @@ def top_k_pairs(query: TopKPairs, valid: list[Arrival]) -> list[Member]:
 
 
 def scoreless(query: TopKPairs, valid: list[Arrival], arrived: Arrival) -> int:
-    """How many pairs that an arrival makes have no score: they are no answers and are counted once."""
+    """The number of new pairs of an arrival without a score: they are no answers, and are counted once."""
     others = [o for o in valid if o.eligible and o is not arrived] if arrived.eligible else []
     return sum(_score(query, *sorted((o, arrived), key=lambda o: o.age)) is None for o in others)
 

@@ -1,6 +1,6 @@
-"""What a query reads of one row: an arrival with its score, or the reason to reject the row.
+"""One row as a query reads it: an arrival with its score, or the reason to reject the row.
 
-Reasons that depend on the row alone are here; those that depend on other valid rows are in engines/adapter.py.
+Reasons that depend on the row alone are here; those that depend on other valid rows are in stream.py.
 """
 
 from __future__ import annotations

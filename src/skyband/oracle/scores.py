@@ -1,46 +1,45 @@
-"""Scorings of one row or of a pair of rows: float64, terms in the order given."""
+"""Scores of one row or of a pair of rows, in plain Python: float64, terms in the order given.
+
+It shares no code with the scorings that it checks: it reads the numbers of a value and does its own arithmetic, by
+the value's word. A new scoring that the oracle is to check needs an entry in KEYS.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sqlglot import exp
 
+from skyband.errors import QueryError
 from skyband.oracle.objects import Row
 from skyband.oracle.scalar import evaluate, number, parse, plain
-from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic
 
 
 def columns_of(by: Any) -> set[str]:
-    """The columns that a scoring or a condition reads; nobody knows which ones a callable does."""
+    """The columns that a scoring or a condition reads; none are known of a function."""
     if isinstance(by, str):
         return {column.name for column in parse(by).find_all(exp.Column)}
-    return set(by.columns) if isinstance(by, Linear | Product | Quadratic | Nearest | Global) else set()
+    return set() if callable(by) else set(by.columns)
 
 
 def key_of(by: Any, row: Row) -> float | None:
-    """What the object is ranked by; None when it has no score."""
+    """The key by which the object is ranked; None when it has no score."""
     if isinstance(by, str):
         return number(evaluate(parse(by), lambda _, column: plain(row.get(column))))
-    if not isinstance(by, Linear | Product | Quadratic | Nearest):
+    if callable(by):
         return number(np.asarray(by(_batch(row))).reshape(-1)[0])
-    numbers = [number(row.get(column)) for column, _ in by.terms]
+    if by.word not in KEYS:
+        raise QueryError(f"the oracle cannot compute {by!r}. Add its arithmetic to KEYS in oracle/scores.py.")
+    numbers = [number(row.get(column)) for column in by.columns]
     xs = [x for x in numbers if x is not None]
-    if len(xs) < len(numbers):
-        return None
-    constants = [constant for _, constant in by.terms]
-    if isinstance(by, Linear):
-        return _sum([w * x for w, x in zip(constants, xs, strict=True)])
-    if isinstance(by, Quadratic):
-        return _sum([w * (x * x) for w, x in zip(constants, xs, strict=True)])
-    if isinstance(by, Product):
-        return _product([w + x for w, x in zip(constants, xs, strict=True)])
-    return _distance(by, [x - at for at, x in zip(constants, xs, strict=True)])
+    return KEYS[by.word](by, xs) if len(xs) == len(numbers) else None
 
 
-def _distance(by: Nearest, away: list[float]) -> float:
+def _distance(by: Any, xs: list[float]) -> float:
+    away = [x - at for (_, at), x in zip(by.terms, xs, strict=True)]
     parts = [d * d if by.metric == "euclidean" else abs(d) for d in away]
     if by.factors is not None:
         parts = [factor * part for factor, part in zip(by.factors, parts, strict=True)]
@@ -49,9 +48,18 @@ def _distance(by: Nearest, away: list[float]) -> float:
     return _sum(parts)
 
 
+KEYS: dict[str, Callable[[Any, list[float]], float]] = {  # by word: the key from the value and the numbers of a row
+    "linear": lambda by, xs: _sum([w * x for (_, w), x in zip(by.terms, xs, strict=True)]),
+    "quadratic": lambda by, xs: _sum([w * (x * x) for (_, w), x in zip(by.terms, xs, strict=True)]),
+    "product": lambda by, xs: _product([w + x for (_, w), x in zip(by.terms, xs, strict=True)]),
+    "nearest": _distance,
+}
+
+
 def score_of(by: Any, key: float) -> float:
-    """What is reported: Euclidean distances are ranked by the sum of squares and reported as its root."""
-    return math.sqrt(key) if isinstance(by, Nearest) and by.metric == "euclidean" and key >= 0 else key
+    """The reported score: Euclidean distances are ranked by the sum of squares and reported as its root."""
+    euclidean = getattr(by, "word", "") == "nearest" and by.metric == "euclidean"
+    return math.sqrt(key) if euclidean and key >= 0 else key
 
 
 def pair_score(by: Any, older: Row, newer: Row) -> float | None:
@@ -59,8 +67,10 @@ def pair_score(by: Any, older: Row, newer: Row) -> float | None:
     if isinstance(by, str):
         members = {"a": older, "b": newer}
         return number(evaluate(parse(by), lambda member, column: plain(members[member].get(column))))
-    if not isinstance(by, Global):
+    if callable(by):
         return number(np.asarray(by(_batch(older), _batch(newer))).reshape(-1)[0])
+    if by.word != "global":
+        raise QueryError(f"the oracle cannot score pairs by {by!r}. Add its arithmetic to oracle/scores.py.")
     parts = []
     for column, local in by.terms:
         a, b = number(older.get(column)), number(newer.get(column))

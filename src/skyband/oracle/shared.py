@@ -1,4 +1,4 @@
-"""Which queries ask the same question of the same arrivals, but for k and the length of the window."""
+"""Queries that are the same but for k and the length of the window."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from skyband.errors import QueryError
 from skyband.query.kinds import Above, Query
 from skyband.query.windows import UntilDeleted, Window
 
-#: What may differ between relatives: how much is asked, and how it is computed.
+#: The arguments that may differ between relatives: the size of the answer, and how it is computed.
 _FREE = ("k", "window", "largest", "symmetric", "algorithm", "gamma", "sigma", "additional", "buffer")
 
 
 def related(one: Query, other: Query) -> bool:
     """The same kind, scoring, direction, `where` and `per`, and windows of one type."""
-    return type(one) is type(other) and _asked(one) == _asked(other) and _type(one.window) == _type(other.window)
+    return type(one) is type(other) and _common(one) == _common(other) and _type(one.window) == _type(other.window)
 
 
 def fits(query: Query, relatives: list[Query]) -> bool:
-    """Whether the query asks for no more than the largest of its relatives do."""
+    """Whether neither its k nor its window is larger than the largest of its relatives."""
     larger_k = getattr(query, "k", 0) > max(getattr(relative, "k", 0) for relative in relatives)
     larger_window = size(query.window) > max(size(relative.window) for relative in relatives)
     lower = isinstance(query, Above) and query.threshold < min(
@@ -32,7 +32,7 @@ def narrowed(query: Query, k: int | None, window: Window | None) -> Query:
     """The query with a smaller k or window."""
     if k is not None:
         if not hasattr(query, "k") or k > query.k:
-            raise QueryError(f"answer(k={k}): larger than what is asked of {query!r}.")
+            raise QueryError(f"answer(k={k}): larger than the k of {query!r}.")
         query = replace(query, k=k)  # type: ignore[type-var]
     if window is not None:
         if _type(window) != _type(query.window) or size(window) > size(query.window):
@@ -52,7 +52,7 @@ def _type(window: Window) -> str:
     return "count" if window.count is not None else "duration" if window.nanoseconds is not None else "span"
 
 
-def _asked(query: Query) -> dict[str, Any]:
+def _common(query: Query) -> dict[str, Any]:
     free = (*_FREE, "threshold") if isinstance(query, Above) else _FREE
-    asked = {field.name: getattr(query, field.name) for field in fields(query) if field.name not in free}  # type: ignore[arg-type]
-    return asked | {"descending": getattr(query, "descending", None)}
+    common = {field.name: getattr(query, field.name) for field in fields(query) if field.name not in free}  # type: ignore[arg-type]
+    return common | {"descending": getattr(query, "descending", None)}

@@ -1,7 +1,7 @@
-"""One query at work: its groups, every arrival that they still need, and what was shown of their answers.
+"""The stream of one query: its groups, every arrival that they still need, and the answers as reported.
 
 Nothing is maintained: after each step the answer is computed anew from all valid arrivals of the group and
-held against the answer that was shown last.
+compared with the answer that was reported last.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Group:
     values: tuple[Any, ...]
     next_number: int
     arrivals: list[Arrival] = field(default_factory=list)  # in order of arrival, the valid ones among them
-    shown: dict[Hashable, Member] = field(default_factory=dict)  # the answer as the changes told it
-    ever_shown: set[Hashable] = field(default_factory=set)
+    reported: dict[Hashable, Member] = field(default_factory=dict)  # the answer as the changes reported it
+    ever_reported: set[Hashable] = field(default_factory=set)
 
     last_time: Any = None  # of the last arrival
 
@@ -69,7 +69,7 @@ def members(query: Query, valid: list[Arrival]) -> list[Member]:
     raise AssertionError(query)
 
 
-class Standing:
+class Stream:
     """A query, its name and its groups in order of first appearance."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Standing:
         self.name = name
         self.query = query
         self.roles = roles
-        self.born = born  # how many rows the oracle had taken when the query came
+        self.born = born  # how many rows the oracle had taken when the query was added
         self.groups: dict[Hashable, Group] = {}
         self._clock = clock  # every expiry up to here is done
         self._numbers = numbers  # where the arrivals' numbers of a group go on
@@ -141,7 +141,7 @@ class Standing:
         group.last_time = arrival.time
         return group
 
-    def take_over(self, donor: Standing, clock: Any) -> None:
+    def take_over(self, donor: Stream, clock: Any) -> None:
         """Begin with the valid arrivals of another query, under the same numbers."""
         self.born = donor.born
         for key, other in donor.groups.items():
@@ -171,34 +171,34 @@ class Standing:
         self._clock = clock
         return [(instant, group) for (instant, _), group in sorted(found.items(), key=lambda item: item[0])]
 
-    def step(self, group: Group, now: Any, at: int, time: Any, *, show: bool) -> list[Change]:
-        """Hold the answer of a group against the one shown last, and show the difference."""
+    def step(self, group: Group, now: Any, at: int, time: Any, *, report: bool) -> list[Change]:
+        """Compare the answer of a group with the one reported last, and report the difference."""
         valid = self.valid(group.arrivals, now)
         if isinstance(self.query, TopKIncomplete):  # gone and come back is `first` again
-            group.ever_shown &= {same(o.id) for o in valid}
-        if not show:
+            group.ever_reported &= {same(o.id) for o in valid}
+        if not report:
             return []
         answer = {member.identity: member for member in members(self.query, valid)}
         changes = [
             Change(group, member, at, time, -1, False)
-            for identity, member in group.shown.items()
+            for identity, member in group.reported.items()
             if identity not in answer
         ]
         changes += [
-            Change(group, member, at, time, +1, identity not in group.ever_shown)
+            Change(group, member, at, time, +1, identity not in group.ever_reported)
             for identity, member in answer.items()
-            if identity not in group.shown
+            if identity not in group.reported
         ]
-        group.shown = answer
-        group.ever_shown |= answer.keys()
+        group.reported = answer
+        group.ever_reported |= answer.keys()
         return changes
 
     def leave(self, clock: Any) -> list[Change]:
-        """The query is taken away: all that was shown leaves."""
+        """Retract all that was reported: the query is removed."""
         return [
             Change(group, member, group.last_number, self.instant(group, clock), -1, False)
             for group in self.groups.values()
-            for member in group.shown.values()
+            for member in group.reported.values()
         ]
 
     def next_numbers(self) -> dict[Hashable, int]:
@@ -210,7 +210,7 @@ class Standing:
         return clock if self.timed else group.last_time
 
     def forget(self, window: Window) -> None:
-        """Drop the arrivals that are outside the widest window that anybody may still ask for."""
+        """Drop the arrivals that are outside the widest window that a query may still ask for."""
         for group in self.groups.values():
             group.arrivals = self.valid(group.arrivals, self._clock, window)
 

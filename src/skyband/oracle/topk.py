@@ -31,7 +31,7 @@ def skyband(query: TopK, valid: list[Arrival]) -> list[Arrival]:
     """The objects with fewer than k dominators (pripuzic2015, Definition 3.8), best first.
 
     a dominates b when a ranks above b and does not expire before b. Under `UntilDeleted` any object may
-    be the next to go, so nobody dominates anybody.
+    be the next to leave, so none dominates another.
     """
     if isinstance(query.window, UntilDeleted):
         return best_first(valid, query.descending)

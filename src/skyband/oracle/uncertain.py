@@ -8,7 +8,7 @@ the same `group` exclude each other. A possible world is a set of objects that e
     u-kranks  for each rank, the object most probable to hold it
     u-topk    the k objects most probable to be the first k of a world, together
 
-All numbers are floats: of two answers that are equally probable in mathematics the floats may tell one.
+All numbers are floats: of two answers that are equally probable in mathematics the floats may prefer one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def rank_probabilities(ranking: list[Arrival], k: int) -> dict[Arrival, list[flo
 
 
 def _winners(ranking: list[Arrival], holds: dict[Arrival, list[float]], k: int) -> list[Member]:
-    """u-kranks: one row per rank that anybody can hold; ties go to the higher object."""
+    """u-kranks: one row per rank that an object can hold; ties go to the higher object."""
     winners = []
     for j in range(k):
         best = max(ranking, key=lambda o: holds[o][j], default=None)  # the first of equals
@@ -116,8 +116,8 @@ def _sum(numbers: list[float]) -> float:
 def worlds(ranking: list[Arrival]) -> list[tuple[float, list[Arrival]]]:
     """Every possible world: its probability, its objects in the order given. Up to 2^n of them."""
     choices: list[list[tuple[float, Arrival | None]]] = []
-    nobody = Arrival({}, None, None)
-    for alternatives in _alternatives(ranking, without=nobody):
+    no_object = Arrival({}, None, None)
+    for alternatives in _alternatives(ranking, without=no_object):
         absent = max(0.0, 1 - _sum([a.probability for a in alternatives]))
         choices.append([(absent, None), *((a.probability, a) for a in alternatives)])
     found = []
@@ -139,7 +139,7 @@ def rank_probabilities_by_worlds(ranking: list[Arrival], k: int) -> dict[Arrival
 
 
 def top_k_probabilities_by_worlds(ranking: list[Arrival], k: int) -> dict[tuple[Arrival, ...], float]:
-    """How probable each list of k objects is to be the first k of a world, straight from the definition."""
+    """The probability that each list of k objects is the first k of a world, straight from the definition."""
     answers: dict[tuple[Arrival, ...], float] = {}
     for chance, present in worlds(ranking):
         if len(present) >= k:

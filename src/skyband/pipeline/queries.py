@@ -19,17 +19,18 @@ _KINDS: dict[str, type[Query]] = {
 
 
 def read_queries(table: Table) -> dict[str, Query]:
-    made = {}
+    """Read [queries]; a query with a mistake is left out."""
+    queries = {}
     for name in table.data:
-        query = _sentence(table, name) if isinstance(table.data[name], str) else _query(table.table(name))
+        query = _sql(table, name) if isinstance(table.data[name], str) else _query(table.table(name))
         if query is not None:
-            made[name] = query
+            queries[name] = query
     if not table.data:
-        table.mistakes.append('queries: ask at least one, such as [queries.late] k = 10, by = "delay", window = 1000.')
-    return made
+        table.mistakes.append('queries: name at least one, such as [queries.late] k = 10, by = "delay", window = 1000.')
+    return queries
 
 
-def _sentence(table: Table, name: str) -> Query | None:
+def _sql(table: Table, name: str) -> Query | None:
     """A query in SQL, in place of a table."""
     try:
         return sql(str(table.raw(name)))
@@ -52,7 +53,7 @@ def _query(table: Table) -> Query | None:
         if value is None:
             continue
         try:
-            values[field.name] = _READERS.get(field.name, _as_it_is)(value)
+            values[field.name] = _READERS.get(field.name, _unchanged)(value)
         except QueryError as error:
             table.mistake(field.name, str(error))
     table.end()
@@ -91,11 +92,10 @@ def _by(value: Any) -> Any:
     if isinstance(value, Mapping):
         if "callable" in value:
             raise QueryError(
-                "a Python function cannot stand in a file. Write it as an expression, or run the pipeline from Python "
-                "with skyband.spark.monitor."
+                "a Python function cannot be written in a file. Write it as an expression, or run the pipeline "
+                "from Python with skyband.spark.monitor."
             )
-        words = ("linear", "product", "quadratic", "nearest", "global")
-        return by_from_dict(dict(sorted(value.items(), key=lambda item: item[0] not in words)))
+        return by_from_dict(value)
     if isinstance(value, str):
         return value
     raise QueryError(
@@ -107,7 +107,7 @@ def _combine(value: Any) -> Any:
     return _by(value) if isinstance(value, Mapping) else value
 
 
-def _as_it_is(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 

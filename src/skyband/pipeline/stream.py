@@ -6,21 +6,25 @@ from typing import Any
 
 from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
-from skyband.pipeline.sources import INTEGERS, TIMES
+from skyband.pipeline.sinks import SINKS
+from skyband.pipeline.sources import INTEGERS, SOURCES, TIMES
 from skyband.pipeline.table import Table, near
-from skyband.pipeline.values import Sink, Source
-from skyband.query.kinds import Above, Query, TopK, TopKIncomplete
+from skyband.pipeline.values import SinkSettings, SourceSettings
+from skyband.query.kinds import Query, TopKIncomplete
 from skyband.query.options import Options, check_op
 from skyband.query.windows import Last
 
 _DAY = 86400 * 10**9
 
 
-def read_stream(table: Table, queries: dict[str, Query], source: Source, sink: Sink) -> dict[str, Any]:
-    id_ = "kafka_id" if source.format == "kafka" else None
-    needed = "" if id_ else 'Name the column that labels objects, such as id = "flight".'
+def read_stream(table: Table, queries: dict[str, Query], source: SourceSettings, sink: SinkSettings) -> dict[str, Any]:
+    """Read [stream]: the arguments of `skyband.spark.monitor` that are given, or have a default by source or sink."""
+    defaults = dict(SOURCES[source.format].stream) if source.format in SOURCES else {}
+    if sink.format in SINKS and SINKS[sink.format].emit is not None:
+        defaults["emit"] = SINKS[sink.format].emit
+    needed = "" if "id" in defaults else 'Name the column that labels objects, such as id = "flight".'
     given: dict[str, Any] = {
-        "id": table.text("id", id_, needed=needed),
+        "id": table.text("id", needed=needed),
         **{key: table.text(key) for key in ("time", "part", "value", "op")},
         **{key: table.names(key) for key in ("order", "keep")},
         "emit": table.one_of("emit", ("arrival", "batch")),
@@ -30,27 +34,17 @@ def read_stream(table: Table, queries: dict[str, Query], source: Source, sink: S
         "shards": table.whole("shards", 1),
     }
     table.end()
-    stream = {key: value for key, value in given.items() if value is not None}
+    stream = defaults | {key: value for key, value in given.items() if value is not None}
     for key in ("watermark", "forget"):
         if key in stream:
             table.milliseconds(key, stream[key])
-    if source.format == "kafka":
-        stream.setdefault("order", ("kafka_timestamp", "kafka_partition", "kafka_offset"))
-    if sink.format == "upsert":
-        stream.setdefault("emit", "batch")
-        for name, query in queries.items():
-            if not isinstance(query, TopK | Above):
-                table.mistakes.append(
-                    f"queries.{name}.kind: 'upsert' puts answers of TopK and Above together, and this is {query.kind}. "
-                    'Use another sink.format, with output = "answers".'
-                )
-    _columns(table, stream, queries, source)
-    _standing(table, stream, queries)
+    _check_columns(table, stream, queries, source)
+    _check_queries(table, stream, queries)
     return stream
 
 
-def _standing(table: Table, stream: dict[str, Any], queries: dict[str, Query]) -> None:
-    """What a Monitor would refuse."""
+def _check_queries(table: Table, stream: dict[str, Any], queries: dict[str, Query]) -> None:
+    """Report what a Monitor would refuse."""
     usual = {"id": None, "time": None, "part": "part", "value": "value", "keep": ()}
     usual |= {"emit": "arrival", "late": "accept", "invalid": "reject", "op": None}
     options = usual | {key: value for key, value in stream.items() if key in usual}
@@ -74,8 +68,8 @@ def _standing(table: Table, stream: dict[str, Any], queries: dict[str, Query]) -
             table.mistakes.append(f"queries.{name}: {error}")
 
 
-def _columns(table: Table, stream: dict[str, Any], queries: dict[str, Query], source: Source) -> None:
-    """Every column that is named is there, and time is a time; where the source's columns are known."""
+def _check_columns(table: Table, stream: dict[str, Any], queries: dict[str, Query], source: SourceSettings) -> None:
+    """Check that every named column exists and that time is a time, where the source's columns are known."""
     columns = source.columns
     if columns is None:
         return

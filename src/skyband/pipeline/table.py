@@ -1,4 +1,4 @@
-"""One table of a TOML file: hands out its values and notes every mistake with the key's full name."""
+"""One table of a TOML file: returns its values and collects every mistake with the key's full name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from skyband.query.windows import Last
 
 
 def near(word: str, known: Iterable[str], what: str = "There are") -> str:
-    """What was meant, or else all that could be."""
+    """A hint: the known word nearest to this one, or else all of them."""
     listed = list(known)
     found = get_close_matches(word.lower(), [name.lower() for name in listed], 1)
     meant = [name for name in listed if name.lower() in found]
@@ -19,30 +19,27 @@ def near(word: str, known: Iterable[str], what: str = "There are") -> str:
 
 
 class Table:
-    """Values by key. What is wrong goes to `mistakes`, and the value is then the default."""
+    """Values by key. A wrong value goes to `mistakes`, and the default is returned instead."""
 
     def __init__(self, name: str, data: Any, mistakes: list[str]) -> None:
         self.name = name
         self.mistakes = mistakes
-        self._asked: list[str] = []
+        self._read: list[str] = []
         self.data: Mapping[str, Any] = {}
         if isinstance(data, Mapping):
             self.data = data
         else:
             self.mistakes.append(f"{name} is a table, [{name}]; got {data!r}.")
 
-    def mistake(self, key: str, said: str) -> None:
-        self.mistakes.append(f"{self.path(key)}: {said}")
+    def mistake(self, key: str, message: str) -> None:
+        self.mistakes.append(f"{self.path(key)}: {message}")
 
     def path(self, key: str) -> str:
         return f"{self.name}.{key}" if self.name else key
 
-    def asked(self, key: str) -> bool:
-        return key in self._asked
-
     def raw(self, key: str, *, needed: str = "") -> Any:
-        """The value as it stands, or None. `needed`: what to write when it is not there."""
-        self._asked.append(key)
+        """The value as it is, or None. `needed`: what to write when it is missing."""
+        self._read.append(key)
         if needed and self.data.get(key) is None:
             self.mistake(key, f"is missing. {needed}")
         return self.data.get(key)
@@ -99,7 +96,7 @@ class Table:
         return nanoseconds // 10**6
 
     def settings(self, key: str) -> dict[str, str]:
-        """Names with dots and their values as text; `a.b = 1` without quotes is as good as `"a.b" = 1`."""
+        """Names with dots and their values as text; `a.b = 1` without quotes means the same as `"a.b" = 1`."""
         found: dict[str, str] = {}
 
         def walk(data: Mapping[str, Any], before: str) -> None:
@@ -117,15 +114,15 @@ class Table:
         return found
 
     def table(self, key: str) -> Table:
-        """A table inside; an empty one if it is not there."""
-        self._asked.append(key)
+        """An inner table; empty if it is missing."""
+        self._read.append(key)
         return Table(self.path(key), self.data.get(key, {}), self.mistakes)
 
     def end(self, why: Mapping[str, str] | None = None) -> None:
-        """All keys have been asked for: what else is there is a mistake. `why`: of keys that only seem right."""
+        """All keys have been read: any other is a mistake. `why`: the message for keys that belong elsewhere."""
         for key in self.data:
             if why is not None and key in why:
                 self.mistake(key, why[key])
-            elif key not in self._asked:
+            elif key not in self._read:
                 place = f"[{self.name}]" if self.name else "the file"
-                self.mistake(key, f"is not a key of {place}. {near(key, self._asked)}")
+                self.mistake(key, f"is not a key of {place}. {near(key, self._read)}")

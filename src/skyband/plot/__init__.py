@@ -1,8 +1,8 @@
-"""Pictures of a Monitor: the score-time plane, the answers through time, what is kept. With matplotlib.
+"""Plots of a Monitor: the score-time plane, the answers over time, the objects kept. With matplotlib.
 
     sb.plot.plane(monitor)      the window, the answer on top, the skyband below it
-    sb.plot.answers(changes)    who was in the answer, from when to when, at which score
-    sb.plot.state(stats)        objects kept against arrivals, of each query or through time
+    sb.plot.answers(changes)    each stay in the answer: from when to when, at which score
+    sb.plot.state(stats)        objects kept against arrivals, per query or over time
 
 Each draws into `ax` if it is given, else into a new figure, and returns the axes.
 """
@@ -10,7 +10,7 @@ Each draws into `ax` if it is given, else into a new figure, and returns the axe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,15 @@ from skyband.monitor.monitor import Monitor
 from skyband.plot.views import Plane, plane_of, points_of
 from skyband.query.windows import Last
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 INK, SOFT, QUIET, WINDOW, BAND, TOP = "#1b2733", "#5d6b78", "#b9c3cc", "#eef3f8", "#c9730a", "#1668b8"
 _COLOURS = (TOP, "#d55e00", "#00805e", "#8c4fb8", "#9a6a00", "#a8326e", "#3d5a6c", "#5a7d00")
 _MOST = 8  # groups with a colour of their own
 
 
-def _axes(ax: Any, size: tuple[float, float]) -> Any:
+def _axes(ax: Axes | None, size: tuple[float, float]) -> Any:
     if ax is not None:
         return ax
     try:
@@ -34,7 +37,7 @@ def _axes(ax: Any, size: tuple[float, float]) -> Any:
     return pyplot.subplots(figsize=size, layout="constrained")[1]
 
 
-def _clean(ax: Any, **labels: Any) -> Any:
+def _clean(ax: Any, **labels: Any) -> Axes:
     from matplotlib import dates
 
     concise: Any = dates.ConciseDateFormatter
@@ -45,20 +48,38 @@ def _clean(ax: Any, **labels: Any) -> Any:
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(SOFT)
     ax.tick_params(colors=INK)
-    return ax
+    return ax  # type: ignore[no-any-return]
 
 
 def _instants(plane: Plane, stamps: Any) -> Any:
-    """Stamps as matplotlib draws them."""
+    """Stamps as matplotlib takes them."""
     found = plane.times(np.asarray(stamps, np.int64))
     return found if isinstance(found, np.ndarray) else found.to_numpy(zero_copy_only=False)
 
 
-def plane(monitor: Monitor, name: str | None = None, *, key: Any = None, rows: Any = None, ax: Any = None) -> Any:
-    """The score-time plane of a query: its window, the answer now, and what is kept because it may become one.
+def plane(
+    monitor: Monitor, name: str | None = None, *, key: Any = None, rows: Any = None, ax: Axes | None = None
+) -> Axes:
+    """Plot the score-time plane of a query: its window, the answer now, and the objects that may become one.
 
-    name: of several queries. key: the group, of several. rows: rows that were pushed (the last ones, in order), to show
-    what may be forgotten too; of count windows they must be the last ones of the group, all accepted.
+    Parameters
+    ----------
+    monitor : Monitor
+        The Monitor.
+    name : str, optional
+        The query, if there are several.
+    key : optional
+        The group, if there are several: a value, or a tuple for several `per` columns.
+    rows : optional
+        Rows that were pushed (the last ones, in order), to show objects that are not kept too; for count windows they
+        must be the last ones of the group, all accepted.
+    ax : matplotlib Axes, optional
+        The axes to draw into (default: a new figure).
+
+    Returns
+    -------
+    matplotlib Axes
+
     """
     seen = plane_of(monitor, name, key=key)
     ax = _axes(ax, (9, 4))
@@ -114,10 +135,24 @@ def _forgotten(ax: Any, monitor: Monitor, seen: Plane, rows: Any) -> None:
         ax.scatter(_instants(seen, stamps[gone]), scores[gone], s=8, color=QUIET, label=label, zorder=1)
 
 
-def answers(changes: Any, query: str | None = None, *, key: Any = None, ax: Any = None) -> Any:
-    """Who was in the answer, from when to when, at which score: a line for each stay, from changes of `push`.
+def answers(changes: Any, query: str | None = None, *, key: Any = None, ax: Axes | None = None) -> Axes:
+    """Plot each stay in the answer as a line: from when to when, at which score.
 
-    changes: a table, or several in order (a list). query: of several. key: one group; else each has its colour.
+    Parameters
+    ----------
+    changes : pyarrow.Table or list of pyarrow.Table
+        Changes as `Monitor.push` returns them, in order.
+    query : str, optional
+        The query, if there are several.
+    key : optional
+        One group (default: all, each with its colour).
+    ax : matplotlib Axes, optional
+        The axes to draw into (default: a new figure).
+
+    Returns
+    -------
+    matplotlib Axes
+
     """
     table = _joined(changes)
     names = table["query"].unique().to_pylist() if table.num_rows else []
@@ -147,7 +182,7 @@ def answers(changes: Any, query: str | None = None, *, key: Any = None, ax: Any 
             [last if stay[3] is None else stay[3] for stay in own],
             color=colour,
             lw=1.6,
-            label=label,
+            label=label,  # type: ignore[arg-type]  # None: no entry in the legend
         )
         here = [stay for stay in own if stay[3] is None]
         ax.scatter([last] * len(here), [stay[1] for stay in here], s=18, color=colour, zorder=3)
@@ -179,22 +214,35 @@ def _per(names: Sequence[str]) -> list[str]:
 
 
 def _stays(rows: list[dict[str, Any]], per: list[str], across: str) -> tuple[list[list[Any]], Any]:
-    """[group, score, from, to] of each stay in the answer; to: None while it lasts. And the last moment."""
+    """[group, score, from, to] of each stay in the answer (to: None while it lasts), and the last moment."""
     stays: list[list[Any]] = []
     there: dict[Any, list[list[Any]]] = {}
     for row in rows:
         group = tuple(row[name] for name in per)
-        who = (group, row.get("id"), row.get("id_a"), row.get("id_b"), row.get("rank"))
+        identity = (group, row.get("id"), row.get("id_a"), row.get("id_b"), row.get("rank"))
         if row["diff"] > 0:
             stays.append([group, row["score"], row[across], None])
-            there.setdefault(who, []).append(stays[-1])
-        elif there.get(who):
-            there[who].pop(0)[3] = row[across]
+            there.setdefault(identity, []).append(stays[-1])
+        elif there.get(identity):
+            there[identity].pop(0)[3] = row[across]
     return stays, max(row[across] for row in rows)
 
 
-def state(stats: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, ax: Any = None) -> Any:
-    """Objects kept against arrivals. stats: what `Monitor.stats()` gave, once (a bar per query) or several times."""
+def state(stats: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, ax: Axes | None = None) -> Axes:
+    """Plot objects kept against arrivals.
+
+    Parameters
+    ----------
+    stats : dict or list of dict
+        The result of `Monitor.stats()` (a bar per query), or several of them in order (a line per query).
+    ax : matplotlib Axes, optional
+        The axes to draw into (default: a new figure).
+
+    Returns
+    -------
+    matplotlib Axes
+
+    """
     many = [stats] if isinstance(stats, Mapping) else list(stats)
     if not many or any("queries" not in one for one in many):
         raise QueryError("state() draws what Monitor.stats() gives: one of them, or a list, in order.")

@@ -1,4 +1,4 @@
-"""What a Monitor keeps of one query, as points of the score-time plane: for pictures, in Python and on the page."""
+"""The objects that a Monitor keeps for one query, as points of the score-time plane: for plots and for the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skyband.engines.contract import Answer
 from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
 from skyband.query.kinds import Query, TopK, TopKPairs
-from skyband.query.scoring import Nearest
+from skyband.query.scoring import scoring_of
 from skyband.query.windows import Last
 from skyband.tables.input import Batch, from_times, times, to_table
 from skyband.tables.scores import matches, score
@@ -27,7 +27,7 @@ _ALL = 2**31 - 1
 class Plane:
     """Objects that are kept, best first. `stamps` are times (in the column's unit) or numbers of arrivals.
 
-    rank: 0 where an object is no answer now. Of pairs the stamp is the older member's: that one leaves first.
+    rank: 0 where an object is not in the answer now. For pairs the stamp is the older member's, which leaves first.
     """
 
     name: str
@@ -42,22 +42,22 @@ class Plane:
 
     @property
     def begin(self) -> int | None:
-        """Where the window begins: what is at it or before it has left."""
+        """The begin of the window: objects at it or before it have left."""
         return None if self.length is None else self.now - self.length
 
     def times(self, stamps: Ints) -> Any:
-        """Stamps as the stream's own times, or as they are."""
+        """Stamps as values of the time column, or as they are."""
         return stamps if self.time_type is None else from_times(np.asarray(stamps, np.int64), self.time_type)
 
 
 def plane_of(monitor: Monitor, name: str | None = None, *, key: Any = None) -> Plane:
-    """What is kept of a query, in one group: `key`, or the only one there is."""
+    """The objects kept for a query, in one group: `key`, or the only one."""
     if name is None:
         if len(monitor.queries) != 1:
-            raise QueryError(f"name the query: {', '.join(monitor.queries) or 'none is standing'}.")
+            raise QueryError(f"name the query: {', '.join(monitor.queries) or 'there is none'}.")
         name = next(iter(monitor.queries))
     if name not in monitor.queries:
-        raise QueryError(f"no query called {name!r} is standing. Standing: {', '.join(monitor.queries) or 'none'}.")
+        raise QueryError(f"there is no query {name!r}. There are: {', '.join(monitor.queries) or 'none'}.")
     adapter, query, state = monitor._loop.state.adapters[name], monitor.queries[name], monitor._loop.state
     code, values = _group(adapter, query, key)
     window = query.window
@@ -67,11 +67,11 @@ def plane_of(monitor: Monitor, name: str | None = None, *, key: Any = None) -> P
     if adapter.engine is None or code is None:
         return empty
     now = int(adapter.numbering.now(state.clock)[code])
-    asked, place, group = spec_of(query, state.unit), list(adapter.queries).index(name), np.array([code])
-    answer = adapter.engine.answer(place, asked, adapter.numbering.now(state.clock), group)
+    spec, place, group = spec_of(query, state.unit), list(adapter.queries).index(name), np.array([code])
+    answer = adapter.engine.answer(place, spec, adapter.numbering.now(state.clock), group)
     kept = answer
-    if isinstance(query, TopK | TopKPairs):  # all that is kept is the answer to a larger k
-        kept = adapter.engine.answer(place, replace(asked, k=_ALL), adapter.numbering.now(state.clock), group)
+    if isinstance(query, TopK | TopKPairs):  # all kept objects are the answer to a larger k
+        kept = adapter.engine.answer(place, replace(spec, k=_ALL), adapter.numbering.now(state.clock), group)
     ranks = dict(zip(_names(answer), answer.rank.tolist(), strict=True))
     return replace(
         empty,
@@ -79,12 +79,12 @@ def plane_of(monitor: Monitor, name: str | None = None, *, key: Any = None) -> P
         scores=adapter.score_of(kept.key),
         rank=answer.rank if kept is answer else np.array([ranks.get(one, 0) for one in _names(kept)], np.int64),
         now=now,
-        length=asked.length if isinstance(window, Last) else None,
+        length=spec.length if isinstance(window, Last) else None,
     )
 
 
 def _names(ranked: Answer) -> list[tuple[int, int]]:
-    """What tells objects, or pairs, apart."""
+    """What identifies objects, or pairs."""
     mates = ranked.serial if ranked.older is None else ranked.older
     return list(zip(ranked.serial.tolist(), mates.tolist(), strict=True))
 
@@ -109,7 +109,7 @@ def _group(adapter: Adapter, query: Query, key: Any) -> tuple[int | None, tuple[
 
 
 def points_of(query: Query, rows: Any, time: str | None = None) -> tuple[Ints, Floats]:
-    """Rows as points: their times (None: 0, 1, 2, ...) and scores, but for those without one, or that fail `where`."""
+    """Rows as points: times (or 0, 1, 2, ...) and scores, without rows that have none or fail `where`."""
     given = Batch(to_table(rows))
     by, where = getattr(query, "by", None), getattr(query, "where", None)
     if by is None or query.kind == "TopKPairs":
@@ -121,5 +121,4 @@ def points_of(query: Query, rows: Any, time: str | None = None) -> tuple[Ints, F
     if where is not None:
         good &= matches(given, where)[0]
     stamps = np.arange(given.rows) if time is None else times(given.array(time), 0)[0]
-    values = by.score(found.key) if isinstance(by, Nearest) else found.key
-    return stamps[good], values[good]
+    return stamps[good], scoring_of(by).score(found.key)[good]

@@ -1,1 +1,1 @@
-"""What is asked: values only. Kinds of query, windows, scorings, expressions, SQL."""
+"""Queries as values: kinds of query, windows, scorings, expressions, SQL. No engine is known here, but for its name."""

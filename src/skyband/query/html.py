@@ -1,4 +1,4 @@
-"""How queries and Monitors show themselves in a notebook: HTML without scripts, readable on light and dark pages."""
+"""Queries and Monitors in a notebook: HTML without scripts, readable on light and dark pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from html import escape
 from typing import Any
 
 from skyband.errors import QueryError
-from skyband.query.sql.writer import CLAUSES, sentence
+from skyband.query.sql.text import CLAUSES
+from skyband.query.sql.writer import sentence
 
 _ROWS = 10  # of an answer
 _QUERIES = 5  # with their answers
@@ -15,7 +16,7 @@ _CELL = "padding:.15em .8em .15em 0;text-align:left;border-bottom:1px solid rgba
 
 
 def query_html(query: Any) -> str:
-    """The question as a sentence, its clauses in bold."""
+    """The query as a sentence in SQL, its clauses in bold."""
     try:
         text = sentence(query)
     except QueryError:  # a Python function
@@ -32,7 +33,7 @@ _KEYWORDS = {*CLAUSES, "ASC", "DESC", "ROWS", "SPAN", "DELETED", "PROBABILITY", 
 
 
 def monitor_html(monitor: Any) -> str:
-    """What stands, what is kept of it, and the answers now."""
+    """The queries, what is kept for each, and the current answers."""
     stats, queries = monitor.stats(), monitor.queries
     rejected = sum(stats["rejected"].values())
     head = (
@@ -66,7 +67,7 @@ def _many(number: int, one: str, several: str) -> str:
 
 def _answer(answer: Any) -> str:
     if not answer.num_rows:
-        return "<p>nobody yet</p>"
+        return "<p>empty</p>"
     rows = answer.slice(0, _ROWS).to_pylist()
     more = answer.num_rows - len(rows)
     shown = _table(answer.column_names, ([escape(_said(value)) for value in row.values()] for row in rows))

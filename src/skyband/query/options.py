@@ -58,7 +58,7 @@ def named(queries: Query | Iterable[Query] | Mapping[str, Query]) -> dict[str, Q
 
 
 def check_op(op: str | None, queries: Iterable[Query]) -> None:
-    """On a stream whose queries are all there from the beginning, `op` must be of use to one of them."""
+    """Refuse an `op` that no query can use, where all queries are known from the beginning."""
     if op is not None and not any(isinstance(query.window, UntilDeleted) for query in queries):
         raise QueryError(
             f"op={op!r} tells which rows delete an object, but no query is over UntilDeleted(): objects of Last(...) "

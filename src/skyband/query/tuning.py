@@ -1,4 +1,4 @@
-"""What a query says about how it is answered: values only."""
+"""The options of single algorithms, as one value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a question must satisfy: each check returns the value it checked, or raises a QueryError that helps."""
+"""Checks of the arguments of queries: each returns the checked value, or raises a QueryError with a hint."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from typing import Any
 
 from skyband.errors import QueryError
 from skyband.query.expressions import parse, ranges
-from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic
 from skyband.query.windows import UntilDeleted, Window
 
 #: Columns that skyband writes itself; no `per` or `keep` column may take one of these names.
 RESERVED = ("query", "at", "time", "id", "id_a", "id_b", "rank", "score", "probability", "diff", "first")
-
-OBJECT_SCORINGS = (str, Linear, Product, Quadratic, Nearest)
 
 
 def whole_number(kind: str, name: str, number: object, least: int, example: str) -> int:
@@ -62,25 +59,9 @@ def column_names(what: str, names: object) -> tuple[str, ...]:
     return listed
 
 
-def object_scoring(kind: str, by: object) -> None:
-    if isinstance(by, str):
-        parse(by)
-    elif isinstance(by, Global):
-        raise QueryError(f"{kind}: Global scores pairs of objects. Use it with TopKPairs, or Linear here.")
-    elif not isinstance(by, OBJECT_SCORINGS) and not callable(by):
-        raise QueryError(
-            f"{kind}: {by!r} is no scoring. Use a column, an expression, sb.Linear, sb.Product, sb.Quadratic, "
-            "sb.Nearest, or a function of a batch."
-        )
-
-
 def direction(kind: str, largest: object) -> None:
     if largest is not None and not isinstance(largest, bool):
         raise QueryError(f"{kind}: largest is True, False or None (largest is best, but for Nearest); got {largest!r}.")
-
-
-def largest_is_best(by: object, largest: bool | None) -> bool:
-    return not isinstance(by, Nearest) if largest is None else largest
 
 
 def condition(kind: str, where: object) -> None:

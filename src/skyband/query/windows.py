@@ -1,4 +1,4 @@
-"""Which objects are valid: values that say how long an object counts.
+"""Windows: values that say how long an object is valid.
 
 Last(1000)            the 1000 most recent arrivals
 Last("10 minutes")    times in the last 10 minutes; also a timedelta, "24 hours", "500 ms"
@@ -47,10 +47,20 @@ _LONGEST = 2**62  # times and spans stay below this, so that time + span cannot 
 class Last:
     """The most recent arrivals (a number), or the most recent time (a duration, or `span=`).
 
+    Parameters
+    ----------
+    size : int, str or datetime.timedelta, optional
+        A number of arrivals, or a duration of a timestamp column: "10 minutes", "24 hours", "500 ms", a timedelta.
+    span : int, optional
+        A number of units of an integer time column, in place of `size`.
+
+    Examples
+    --------
     >>> Last("10 minutes") == Last("600 s")
     True
     >>> Last(1000)
     Last(1000)
+
     """
 
     count: int | None
@@ -84,11 +94,11 @@ class Last:
 
     @property
     def timed(self) -> bool:
-        """True for a time window, False for a count window."""
+        """Whether it is a time window; else it counts arrivals."""
         return self.count is None
 
     def length(self, unit: int | None) -> int:
-        """The window in the units of a time column of `unit` nanoseconds (None: an integer column)."""
+        """Return its length in arrivals, or in units of a time column of `unit` nanoseconds (None: integers)."""
         if self.count is not None:
             return self.count
         if unit is None:
@@ -117,6 +127,7 @@ class Last:
         return f"Last({self.count})" if self.nanoseconds is None else f"Last({_spell(self.nanoseconds)!r})"
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
         if self.span is not None:
             return {"span": self.span}
         return {"last": self.count if self.nanoseconds is None else _spell(self.nanoseconds)}
@@ -124,13 +135,22 @@ class Last:
 
 @dataclass(frozen=True)
 class UntilDeleted:
-    """Objects stay valid until `Monitor.delete` names their id."""
+    """The window of objects that stay valid until `Monitor.delete` names their id, or a row with it replaces them.
+
+    Examples
+    --------
+    >>> UntilDeleted().to_dict()
+    {'until': 'deleted'}
+
+    """
 
     @property
     def timed(self) -> bool:
+        """Whether it is a time window: never."""
         return False
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
         return {"until": "deleted"}
 
 
@@ -138,7 +158,7 @@ Window = Last | UntilDeleted
 
 
 def window_from_dict(data: Mapping[str, Any]) -> Window:
-    """The inverse of `to_dict`."""
+    """Make a window from what its `to_dict` returned."""
     match dict(data):
         case {"last": size, **rest} if not rest:
             return Last(size)

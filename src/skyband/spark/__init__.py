@@ -1,4 +1,4 @@
-"""The same questions on Spark: a DataFrame in, a DataFrame of changes out, batch or streaming.
+"""The same queries on Spark: a DataFrame in, a DataFrame of changes out, batch or streaming.
 
     import skyband as sb
     import skyband.spark as sbs
@@ -8,7 +8,7 @@
                           id="flight", time="time")
     changes.writeStream.format("parquet").option("path", "out").option("checkpointLocation", "checkpoint").start()
 
-This is the only room that imports pyspark.
+This is the only package that imports pyspark.
 """
 
 from __future__ import annotations

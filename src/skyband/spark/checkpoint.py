@@ -1,4 +1,4 @@
-"""`state`: what a checkpoint keeps, without running anything."""
+"""`state`: the contents of a checkpoint, read without running anything."""
 
 from __future__ import annotations
 
@@ -19,13 +19,21 @@ _COLUMNS = (
 
 
 def state(path: str, *, operator: int | None = None) -> DataFrame:
-    """What the checkpoint at `path` keeps: a row for each shard and family of queries (one `per`, one kind of window).
+    """What a checkpoint keeps: a row for each shard and query set (the queries with one `per`, one kind of window).
 
-    groups, objects: how many are kept; cells, bytes: the values that hold them (the first row of a shard carries its
-    index, too); late: rows that were dropped for it, as far as they reached the shard; rejected: rows by reason, which
-    shard 0 counts for all (but for what depends on earlier rows, such as unknown ids: it is counted where they are).
-    operator: which stateful operator of the streaming query, if it has several of its own; `monitor` has one, and a
-    second that keeps nothing to tell where there are pairs by blocks.
+    Columns: groups, objects: how many are kept; cells, bytes: the stored values that hold them (the first row of a
+    shard includes its index); late: rows that were dropped as late, as far as they reached the shard; rejected: rows
+    by reason, which shard 0 counts for all (what depends on earlier rows, such as unknown ids, is counted where it
+    happens).
+
+    Parameters
+    ----------
+    path : str
+        The folder of the checkpoint.
+    operator : int, optional
+        The stateful operator of the streaming query, if it has several of its own; `monitor` has one, and a second
+        without such rows where there are pairs by blocks.
+
     """
     spark = SparkSession.getActiveSession() or session()
     heads = _heads(spark, path, 0 if operator is None else operator, alone=operator is not None)

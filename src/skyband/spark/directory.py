@@ -1,8 +1,8 @@
-"""Which cell of a shard's state a group is in, and when a cell must be looked at again.
+"""The index of a shard's state: the cell of each group, and when a cell must be read again.
 
-Cells grow by linear hashing: when they hold too many bytes on average, one more is opened and takes its half of
-an older one's groups. A trigger reads and writes only the cells of its groups, those in which time is due, and those
-that are being split; the index of all this is a few bytes per cell.
+A cell is a bucket of groups, stored as one value. Cells grow by linear hashing: when they hold too many bytes on
+average, one more is opened and takes its half of an older one's groups. A trigger reads and writes only the cells of
+its groups, those with expiries that are due, and those that are being split; this index is a few bytes per cell.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Directory:
         return _address(hashes, len(self))
 
     def due_by(self, clock: int) -> Ints:
+        """The cells with something that expires by then."""
         return np.flatnonzero(self.due <= clock)
 
     def grow(self) -> Ints:
@@ -69,7 +70,7 @@ def _address(hashes: NDArray[np.uint64], cells: int) -> Ints:
 
 
 def _fold(places: Ints, cells: int) -> Ints:
-    """Where the groups of a cell are as long as there are only so many: without its highest bit, if need be again."""
+    """The cell of each place while there are only so many: without its highest bit, repeatedly if need be."""
     while (places >= cells).any():
         highest = np.left_shift(1, np.frexp(places)[1].astype(np.int64) - 1)
         places = np.where(places >= cells, places - highest, places)

@@ -1,4 +1,4 @@
-"""`forget`: groups of count windows that have been silent for a time are dropped.
+"""The loop of one query set in one shard; and `forget`: silent groups of count windows are dropped.
 
 A group is silent from its last arrival on (a deletion is none). When the clock, or its own next row, is `forget` or
 more later, the group is forgotten: its answer leaves, at the moment when that time was up, and whatever arrives
@@ -8,15 +8,18 @@ afterwards begins anew, from number 0. So it does not matter how a stream in ord
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.monitor.loop import Loop
 from skyband.monitor.snapshot import cut, describe, join, restore
+from skyband.monitor.state import State
+from skyband.query.kinds import Query
 from skyband.query.windows import Last
-from skyband.spark.plan import Family
+from skyband.spark.plan import QuerySet
 from skyband.tables.columns import as_arrow, plain
 from skyband.tables.input import times
 from skyband.tables.push import BEGINNING, what_rows_do
@@ -25,59 +28,107 @@ Ints = NDArray[np.int64]
 NEVER = np.iinfo(np.int64).max
 
 
-class Forgetting:
-    """Pushes to a family's Loop, and forgets in between."""
+class SetLoop:
+    """The loop of a query set during a trigger: pushes rows, and forgets groups in between."""
 
-    def __init__(self, monitor: Loop, family: Family, forget: str | int | None) -> None:
-        self.monitor, self.family, self.per = monitor, family, family.per
-        self.forget = None if family.timed or not family.per else forget
+    def __init__(self, loop: Loop, query_set: QuerySet, forget: str | int | None) -> None:
+        self.loop, self.query_set, self.per = loop, query_set, query_set.per
+        self.forget = None if query_set.timed or not query_set.per else forget
         self.gone: Ints = np.empty(0, np.int64)  # groups that are forgotten at the end
 
-    def push(self, rows: Any, to: Any, *, more: bool) -> Iterator[Any]:
-        """The changes of a push, some at a time."""
+    @classmethod
+    def of(cls, state: State, query_set: QuerySet, forget: str | int | None) -> Self:
+        """Resume from stored state."""
+        return cls(Loop(state), query_set, forget)
+
+    @classmethod
+    def begin(
+        cls,
+        query_set: QuerySet,
+        forget: str | int | None,
+        queries: dict[str, Query],
+        options: dict[str, Any],
+        clock: Any,
+    ) -> Self:
+        """Start with queries that have seen nothing, at the stream's clock (None: no row has come yet)."""
+        loop = Loop.of(queries, **options)
+        if clock is not None:
+            loop.push({}, to=clock)
+        return cls(loop, query_set, forget)
+
+    @property
+    def state(self) -> State:
+        return self.loop.state
+
+    @property
+    def queries(self) -> dict[str, Query]:
+        return self.loop.state.queries
+
+    def set_queries(self, queries: dict[str, Query]) -> None:
+        """Drop and add queries; those with the same name and value stay."""
+        for name in self.queries.keys() - queries.keys():
+            self.loop.queries.drop(name)
+        for name in queries:
+            if name not in self.queries:
+                self.loop.queries.add(name, queries[name])
+
+    def set_block(self, shard: int, shards: int) -> None:
+        """Score only this shard's share of the pairs."""
+        for adapter in self.state.standing():
+            adapter.block = (shard, shards)
+
+    def expect(self, pieces: list[pa.Table]) -> None:
+        """Prepare for rows that will be pushed in several slices of one batch."""
+        self.loop.queries.expect(pieces)
+
+    def answers_among(self, name: str, changes: pa.Table) -> pa.Table:
+        """The answers of a query in the groups that changed and are not forgotten."""
+        return self.loop.answers_among(name, changes, but=self.gone)
+
+    def push(self, rows: Any, to: Any, *, more: bool) -> Iterator[pa.Table]:
+        """Push rows and move the clock to `to`; yields the changes, some at a time. more: the batch goes on."""
         if self.forget is None:
-            yield self.monitor.push(rows, to=to, more=more)
+            yield self.loop.push(rows, to=to, more=more)
             return
-        lives = self._lives(rows)
-        begin = latest = self.monitor.state.clock
-        for number, life in enumerate(lives):
-            last = number == len(lives) - 1
+        rounds = self._rounds(rows)
+        begin = latest = self.state.clock
+        for number, part in enumerate(rounds):
+            last = number == len(rounds) - 1
             if number:
-                returning = np.unique(self._codes(life))
-                yield self.monitor.retract_groups(returning, self.dues())
+                returning = np.unique(self._codes(part))
+                yield self.loop.retract_groups(returning, self.dues())
                 self._drop(returning)
-            self.monitor.state.clock = begin  # which deletions tell: rounds know nothing of each other
-            yield self.monitor.push(life, to=to if last else None, more=last and more)
-            latest = max(latest, self.monitor.state.clock)
-        self.monitor.state.clock = latest
+            self.state.clock = begin  # deletions report it: rounds are independent of each other
+            yield self.loop.push(part, to=to if last else None, more=last and more)
+            latest = max(latest, self.state.clock)
+        self.state.clock = latest
         if not more:
             dues = self.dues()
-            self.gone = np.flatnonzero(dues <= self.monitor.state.clock)
+            self.gone = np.flatnonzero(dues <= self.state.clock)
             if len(self.gone):
-                yield self.monitor.retract_groups(self.gone, dues)
+                yield self.loop.retract_groups(self.gone, dues)
 
     def dues(self) -> Ints:
-        """Per group: when it will be forgotten; at once, if queries that are gone have seen all its arrivals."""
+        """Per group: when it will be forgotten; at once, if only dropped queries have seen its arrivals."""
         last = self._last()
         return np.full(len(last), NEVER) if self.forget is None or not len(last) else last + self._length()
 
     def _length(self) -> int:
         window = Last(span=self.forget) if isinstance(self.forget, int) else Last(self.forget)
-        return window.length(self.monitor.state.unit)
+        return window.length(self.state.unit)
 
     def _last(self) -> Ints:
         """Per group: the time of its last arrival."""
-        (groups,) = self.monitor.state.groups.values()
+        (groups,) = self.state.groups.values()
         last = np.full(groups.total, BEGINNING)
-        for adapter in self.monitor.state.standing():
-            last[: len(adapter.numbering.last_times)] = np.maximum(
-                adapter.numbering.last_times, last[: len(adapter.numbering.last_times)]
-            )
+        for adapter in self.state.standing():
+            known = adapter.numbering.last_times
+            last[: len(known)] = np.maximum(known, last[: len(known)])
         return last
 
-    def _lives(self, rows: Any) -> list[Any]:
-        """The rows, in rounds between which their groups must be forgotten."""
-        state = self.monitor.state
+    def _rounds(self, rows: Any) -> list[Any]:
+        """The rows in rounds between which their groups must be forgotten."""
+        state = self.state
         if not len(rows):
             return [rows]
         time = state.options.time
@@ -89,34 +140,34 @@ class Forgetting:
         begins = np.flatnonzero(np.diff(codes[order], prepend=-1))
         before = self._before(rows, moments, order, begins, self._last()[codes[order][begins]])
         gaps = np.cumsum((before != BEGINNING) & (moments[order] - before >= self._length()))
-        earlier = np.append(0, gaps[begins[1:] - 1])  # in groups that come first
-        life = np.empty(len(codes), np.int64)
-        life[order] = gaps - np.repeat(earlier, np.diff(np.append(begins, len(codes))))
-        return (
-            [rows.filter(as_arrow(life == number)) for number in range(int(life.max()) + 1)] if life.any() else [rows]
-        )
+        earlier = np.append(0, gaps[begins[1:] - 1])  # gaps of the groups before it
+        rounds = np.empty(len(codes), np.int64)
+        rounds[order] = gaps - np.repeat(earlier, np.diff(np.append(begins, len(codes))))
+        if not rounds.any():
+            return [rows]
+        return [rows.filter(as_arrow(rounds == number)) for number in range(int(rounds.max()) + 1)]
 
     def _before(self, rows: Any, moments: Ints, order: Ints, begins: Ints, last: Ints) -> Ints:
-        """Of each row, in this order by group, the time of its group's arrival before it; a deletion is none."""
+        """Per row, in this order by group: the time of its group's arrival before it; a deletion is none."""
         before = np.roll(moments[order], 1)
         before[begins] = last
-        if (op := self.monitor.state.options.op) is not None:
+        if (op := self.state.options.op) is not None:
             deletes, _ = what_rows_do(plain(rows.column(op)))
-            told = np.roll(~deletes[order], 1)  # does the row before it say more than the one before that?
-            told[begins] = True
-            before = before[np.maximum.accumulate(np.where(told, np.arange(len(told)), 0))]
+            arrives = np.roll(~deletes[order], 1)  # whether the row before it is an arrival
+            arrives[begins] = True
+            before = before[np.maximum.accumulate(np.where(arrives, np.arange(len(arrives)), 0))]
         return before
 
     def _codes(self, rows: Any) -> Ints:
-        (groups,) = self.monitor.state.groups.values()
+        (groups,) = self.state.groups.values()
         return groups.codes([plain(rows.column(name)) for name in self.per], len(rows))
 
     def _drop(self, codes: Ints) -> None:
-        state = self.monitor.state
+        state = self.state
         (groups,) = state.groups.values()
         kept = np.setdiff1d(np.arange(groups.total), codes)
         cells = cut(state, groups, kept, np.array([0, len(kept)]))
         queries = {name: adapter.queries[name] for name, adapter in state.adapters.items()}
-        self.monitor.state = restore(*describe(state), lambda name, _: queries[name])
-        (fresh,) = self.monitor.state.groups.values()
-        join(self.monitor.state, fresh, cells)
+        self.loop = Loop(restore(*describe(state), lambda name, _: queries[name]))
+        (fresh,) = self.state.groups.values()
+        join(self.state, fresh, cells)

@@ -21,9 +21,9 @@ Then open a new shell, or set JAVA_HOME to its folder."""
 
 def require_java() -> None:
     """Raise a RunError unless Spark will find a Java that it can run on."""
-    adapter = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=str(Path(adapter, "bin"))) if adapter else shutil.which("java")
-    place = f"in JAVA_HOME ({adapter})" if adapter else "on the PATH"
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+    place = f"in JAVA_HOME ({home})" if home else "on the PATH"
     if java is None:
         raise RunError(f"Spark needs Java {OLDEST} or later, and there is no java {place}. {_INSTALL}")
     version = _version(java)

@@ -1,4 +1,4 @@
-"""The second operator, where there are pairs by blocks: it puts shards' answers together, and lets all else pass."""
+"""The second operator, where there are pairs by blocks: it merges the shards' answers; other changes pass through."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from skyband.spark.mappers import from_bytes, to_bytes
-from skyband.spark.pair_blocks import Whole
+from skyband.spark.pair_blocks import MergedAnswer
 from skyband.spark.plan import Plan
 from skyband.tables.changes import PAIR
 
@@ -22,11 +22,12 @@ _QUERY = "query "
 
 
 def merge_key(name: str) -> str:
+    """The key of a blocked query."""
     return _QUERY + name
 
 
 class Merger(StatefulProcessor):
-    """A key for each blocked query, and one for each shard, whose rows pass."""
+    """One key per blocked query, and one per shard, whose rows pass through."""
 
     def __init__(self, plan: Plan, *, whole: bool) -> None:
         self.plan, self.whole = plan, whole
@@ -49,24 +50,24 @@ class Merger(StatefulProcessor):
             merged = self._merge(key[0].removeprefix(_QUERY), pa.concat_tables(changes))
             yield pd.DataFrame({"blob": [to_bytes(merged)]})
 
-    def _merge(self, name: str, changes: Any) -> Any:
+    def _merge(self, name: str, changes: pa.Table) -> pa.Table:
         query = self.plan.blocked[name]
         kept = self.kept.get()
         stored = None if kept is None else bytes(kept[0])
-        whole = Whole(query, "skyband time" if query.window.timed else None, stored)
-        told = whole.take(changes)
-        self.kept.update((whole.snapshot(),))
+        merged = MergedAnswer(query, "skyband time" if query.window.timed else None, stored)
+        out = merged.take(changes)
+        self.kept.update((merged.snapshot(),))
         if self.whole:
-            pairs = whole.answer() if told.num_rows else whole.answer().slice(0, 0)
+            pairs = merged.answer() if out.num_rows else merged.answer().slice(0, 0)
             if self.plan.options.time is not None:
                 pairs = pairs.append_column("time", pairs.column(f"skyband time{PAIR[1]}"))
-            told = pairs.append_column("rank", pa.array(range(1, pairs.num_rows + 1), pa.int64()))
+            out = pairs.append_column("rank", pa.array(range(1, pairs.num_rows + 1), pa.int64()))
         elif query.window.timed:
-            told = told.drop_columns(["at"])
+            out = out.drop_columns(["at"])
         shown = {f"{alias}{end}": alias.removeprefix("skyband ") + end for alias in self.plan.aliases for end in PAIR}
-        told = told.drop_columns(["id_a", "id_b", "query"])
-        told = told.rename_columns([shown.get(column, column) for column in told.column_names])
-        return told.add_column(0, "query", pa.array([name] * told.num_rows, pa.string()))
+        out = out.drop_columns(["id_a", "id_b", "query"])
+        out = out.rename_columns([shown.get(column, column) for column in out.column_names])
+        return out.add_column(0, "query", pa.array([name] * out.num_rows, pa.string()))
 
     def close(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Figures of running queries for Prometheus and its kin: OpenMetrics 1.0 over HTTP, on loopback unless said otherwise.
+"""Metrics of running queries for Prometheus and the like: OpenMetrics 1.0 over HTTP, on loopback by default.
 
 `skyband run --metrics 9400` serves its own query. For a query of one's own, `Listener` is Spark's listener:
 
@@ -7,7 +7,7 @@
     spark.streams.addListener(Listener(figures))
     sbs.monitor(..., metrics="skyband").writeStream.queryName("late")...
 
-A scrape reads a few numbers and waits for nobody; a query tells them once a trigger.
+A scrape reads a few numbers and never waits; a query reports them once a trigger.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 LOOPBACK = "127.0.0.1"
 
 #: name, type, unit, help; the values are in `_Query`
-_FAMILIES = (
+_TABLE = (
     ("skyband_running", "gauge", "", "1 while the query runs, 0 after it has ended"),
     ("skyband_rows", "counter", "", "rows read since this process began"),
     ("skyband_trigger_seconds", "summary", "seconds", "how long triggers took"),
@@ -65,7 +65,7 @@ class _Query:
 
 
 class Figures:
-    """What has been told of each query, by its name."""
+    """The last reported metrics of each query, by its name."""
 
     def __init__(self) -> None:
         self._queries: dict[str, _Query] = {}
@@ -77,17 +77,17 @@ class Figures:
 
     def follow(self, query: str, trigger: Trigger) -> None:
         with self._lock:
-            told = self._queries.setdefault(query, _Query())
-            told.add("skyband_rows_total", trigger.rows)
-            told.add("skyband_trigger_seconds_count", 1)
-            told.add("skyband_trigger_seconds_sum", trigger.milliseconds / 1000)
-            told.samples["skyband_last_trigger_seconds"] = trigger.milliseconds / 1000
-            told.samples["skyband_last_trigger_timestamp_seconds"] = round(time.time(), 3)
-            told.samples["skyband_last_batch"] = trigger.batch
-            told.samples["skyband_store_bytes"] = trigger.state
+            mine = self._queries.setdefault(query, _Query())
+            mine.add("skyband_rows_total", trigger.rows)
+            mine.add("skyband_trigger_seconds_count", 1)
+            mine.add("skyband_trigger_seconds_sum", trigger.milliseconds / 1000)
+            mine.samples["skyband_last_trigger_seconds"] = trigger.milliseconds / 1000
+            mine.samples["skyband_last_trigger_timestamp_seconds"] = round(time.time(), 3)
+            mine.samples["skyband_last_batch"] = trigger.batch
+            mine.samples["skyband_store_bytes"] = trigger.state
             if "malformed" in trigger.metrics:
-                told.add("skyband_malformed_total", trigger.metrics["malformed"])
-            told.samples |= {full: trigger.metrics[name] for name, full in _METRICS.items() if name in trigger.metrics}
+                mine.add("skyband_malformed_total", trigger.metrics["malformed"])
+            mine.samples |= {full: trigger.metrics[name] for name, full in _METRICS.items() if name in trigger.metrics}
 
     def end(self, query: str) -> None:
         with self._lock:
@@ -95,21 +95,21 @@ class Figures:
                 self._queries[query].samples["skyband_running"] = 0
 
     def text(self) -> str:
-        """All of it in OpenMetrics."""
+        """All metrics as OpenMetrics text."""
         with self._lock:
-            told = {_escaped(name): dict(query.samples) for name, query in self._queries.items()}
+            by_query = {_escaped(name): dict(query.samples) for name, query in self._queries.items()}
         lines = []
-        for family, type_, unit, about in _FAMILIES:
+        for metric, type_, unit, about in _TABLE:
             ends = {"counter": ("_total",), "summary": ("_count", "_sum")}.get(type_, ("",))
             found = [
-                f'{family}{end}{{query="{name}"}} {samples[family + end]:.15g}'
-                for name, samples in told.items()
+                f'{metric}{end}{{query="{name}"}} {samples[metric + end]:.15g}'
+                for name, samples in by_query.items()
                 for end in ends
-                if family + end in samples
+                if metric + end in samples
             ]
             if found:
-                units = [f"# UNIT {family} {unit}"] if unit else []
-                lines += [f"# TYPE {family} {type_}", *units, f"# HELP {family} {about}", *found]
+                units = [f"# UNIT {metric} {unit}"] if unit else []
+                lines += [f"# TYPE {metric} {type_}", *units, f"# HELP {metric} {about}", *found]
         return "\n".join([*lines, "# EOF", ""])
 
 
@@ -118,7 +118,7 @@ def _escaped(label: str) -> str:
 
 
 class Listener(StreamingQueryListener):
-    """Spark's listener: tells `figures` of every query of the session that has a name."""
+    """Spark's listener: reports every query of the session that has a name to `figures`."""
 
     def __init__(self, figures: Figures) -> None:
         self.figures = figures
@@ -144,7 +144,7 @@ class Listener(StreamingQueryListener):
 
 
 class Counted:
-    """A report that tells `figures`, too."""
+    """A report that updates `figures` too."""
 
     def __init__(self, report: Report, figures: Figures, query: str) -> None:
         self.report, self.figures, self.query = report, figures, query
@@ -215,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: stderr is the run's."""
+        """Write nothing: stderr is the run's."""
 
 
 def place(text: str) -> tuple[str, int]:
@@ -223,5 +223,5 @@ def place(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not port.isascii() or not port.isdigit() or not 0 <= int(port) <= 65_535:
-        raise RunError(f"--metrics {text}: that is no port. Say a number up to 65535, or host:port.")
+        raise RunError(f"--metrics {text}: this is not a port. Use a number up to 65535, or host:port.")
     return host or LOOPBACK, int(port)

@@ -1,4 +1,4 @@
-"""The stateful operator: Spark's calls on the one side, a `Shard` on the other."""
+"""The stateful operator: Spark's calls become calls of a `Shard`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from skyband.spark.directory import NEVER
-from skyband.spark.forget import Forgetting
+from skyband.spark.forget import SetLoop
 from skyband.spark.mappers import REPORT, from_bytes, moment_of, to_bytes
 from skyband.spark.merge import BEGIN, merge_key
 from skyband.spark.plan import Plan, labels
 from skyband.spark.shard import Shard
-from skyband.spark.trigger_rows import Pile
+from skyband.spark.trigger_rows import TriggerRows
 from skyband.tables.input import time_unit
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ _FIGURES = (
     *("arrivals", "late", "late_anywhere", "rejected", "refused", "refused_anywhere"),
     *("groups", "objects", "bytes"),
 )
-TOLD = "blob binary, " + ", ".join(f"{name} long" for name in _FIGURES)
-TOLD_TO_MERGE = f"merge string, {TOLD}"
+OUTPUT = "blob binary, " + ", ".join(f"{name} long" for name in _FIGURES)
+OUTPUT_TO_MERGE = f"merge string, {OUTPUT}"
 _ROWS = 1 << 17  # of changes that are packed together
 
 
@@ -46,17 +46,17 @@ class Operator(StatefulProcessor):
         self.head = handle.getValueState("head", "data binary")
         self.cells = handle.getMapState("cells", "family int, cell int", "data binary")
         self.numbers = {label: number for number, label in enumerate(labels(self.plan.shards))}
-        self.told: set[int] = set()  # shards that have told their totals in this trigger
+        self.reported: set[int] = set()  # shards that have reported their totals in this trigger
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
         shard = self._shard(key)
-        families = list(self.plan.families)
-        piles: dict[int, Pile] = {}
+        sets = list(self.plan.query_sets)
+        arrived: dict[int, TriggerRows] = {}
         clock = None
         for frame in rows:
-            for family, blob in zip(frame["family"], frame["blob"], strict=True):
-                if family != REPORT:
-                    piles.setdefault(family, Pile(self.plan.order, families[family].per)).add(blob)
+            for number, blob in zip(frame["family"], frame["blob"], strict=True):
+                if number != REPORT:
+                    arrived.setdefault(number, TriggerRows(self.plan.order, sets[number].per)).add(blob)
                     continue
                 report = from_bytes(blob)
                 if report.num_rows and (clock is None or moment_of(report) > moment_of(clock)):
@@ -64,28 +64,30 @@ class Operator(StatefulProcessor):
                 counts = json.loads((report.schema.metadata or {}).get(b"counts", b"{}"))
                 shard.rejected.update(counts.pop("rejected", {}))
                 shard.counts.update(counts)
-        self.told.add(shard.number)
-        yield from self._take(shard, piles, clock, Counter())
+        self.reported.add(shard.number)
+        yield from self._take(shard, arrived, clock, Counter())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
-        """The watermark has passed the moment at which time takes something, and no row has carried the clock there."""
+        """The watermark has passed the next expiry, and no row has moved the clock there."""
         shard = self._shard(key)
         if shard.clock is not None:
             type_ = shard.clock.schema.field("clock").type
             reached = pa.array([timerValues.getCurrentWatermarkInMs()], pa.timestamp("ms", type_.tz)).cast(type_)
-            told = Counter(shard.totals() if shard.number in self.told else {})
-            yield from self._take(shard, {}, pa.table({"clock": reached}), told)
+            reported = Counter(shard.totals() if shard.number in self.reported else {})
+            yield from self._take(shard, {}, pa.table({"clock": reached}), reported)
 
-    def _take(self, shard: Shard, piles: dict[int, Pile], clock: Any, told: Counter[str]) -> Iterator[pd.DataFrame]:
-        """Changes, packed; then the shard's totals, less those that this trigger has told already."""
+    def _take(
+        self, shard: Shard, arrived: dict[int, TriggerRows], clock: Any, reported: Counter[str]
+    ) -> Iterator[pd.DataFrame]:
+        """Changes, packed; then the shard's totals, less those that this trigger has reported already."""
         yield from (self._row(merge_key(name), blob=BEGIN) for name in shard.beginners())
-        for merge, rows in self._tell(shard.take(piles, clock), shard.number):
+        for merge, rows in self._outputs(shard.take(arrived, clock), shard.number):
             for begin in range(0, rows.num_rows, _ROWS):
                 yield self._row(merge, blob=to_bytes(rows.slice(begin, _ROWS)))
         self.head.update((shard.head(),))
         if self.plan.watermarked and shard.clock is not None:
             self._set_timer(shard)
-        totals = {name: total - told[name] for name, total in shard.totals().items()}
+        totals = {name: total - reported[name] for name, total in shard.totals().items()}
         yield self._row(str(shard.number), **totals)
 
     def _set_timer(self, shard: Shard) -> None:
@@ -103,40 +105,40 @@ class Operator(StatefulProcessor):
     def close(self) -> None:
         pass
 
-    def _without_numbers(self, changes: Any) -> Any:
-        """`at` is null for time windows: on Spark not every row need reach its shard."""
+    def _without_numbers(self, changes: pa.Table) -> pa.Table:
+        """Changes with `at` null for time windows: on Spark not every row reaches its shard."""
         timed = pa.array([name for name, query in self.plan.queries.items() if query.window.timed], pa.string())
         place = changes.column_names.index("at")
         shown = pc.if_else(pc.is_in(changes.column("query").cast(pa.string()), timed), None, changes.column("at"))
         return changes.set_column(place, pa.field("at", pa.int64()), shown.cast(pa.int64()))
 
-    def _tell(self, taken: Iterator[tuple[Forgetting, Any]], shard: int) -> Iterator[tuple[str, Any]]:
-        """Changes or answers, and by which key they are merged: of all but blocked queries they just pass."""
-        for holder, told in groupby(taken, key=itemgetter(0)):
-            pieces = (changes for _, changes in told if changes.num_rows)
-            if holder.family.blocks:
+    def _outputs(self, taken: Iterator[tuple[SetLoop, pa.Table]], shard: int) -> Iterator[tuple[str, pa.Table]]:
+        """Changes or answers, with the key by which they are merged: only those of blocked queries are."""
+        for loop, pushed in groupby(taken, key=itemgetter(0)):
+            pieces = (changes for _, changes in pushed if changes.num_rows)
+            if loop.query_set.blocks:
                 for changes in pieces:
-                    for name, mine in _by_query(changes, holder.monitor.state.queries):
+                    for name, mine in _by_query(changes, loop.queries):
                         yield merge_key(name), mine
             else:
-                rows = self._answers(holder, list(pieces)) if self.whole else map(self._without_numbers, pieces)
+                rows = _answers(loop, list(pieces)) if self.whole else map(self._without_numbers, pieces)
                 yield from ((str(shard), table) for table in rows)
 
-    def _answers(self, holder: Forgetting, pieces: list[Any]) -> Iterator[Any]:
-        """The answers, at the end, of the groups that changed and are not forgotten; query by query."""
-        monitor = holder.monitor
-        for name, mine in _by_query(pa.concat_tables(pieces), monitor.state.queries) if pieces else ():
-            answer = monitor.answers_among(name, mine, but=holder.gone)
-            yield answer.add_column(0, "query", pa.array([name] * answer.num_rows, pa.string()))
-
     def _row(self, merge: str, **values: Any) -> pd.DataFrame:
-        import pandas as pd  # a second; the process that only asks, at a start, what state there is makes no rows
+        import pandas as pd  # takes a second; the process that only reads the state's schema, at a start, makes no rows
 
         row = {name: [values.get(name)] for name in ("blob", *_FIGURES)}
         return pd.DataFrame({"merge": [merge], **row} if self.plan.blocked else row)
 
 
-def _by_query(changes: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+def _answers(loop: SetLoop, pieces: list[pa.Table]) -> Iterator[pa.Table]:
+    """The answers, at the end, of the groups that changed and are not forgotten; query by query."""
+    for name, mine in _by_query(pa.concat_tables(pieces), loop.queries) if pieces else ():
+        answer = loop.answers_among(name, mine)
+        yield answer.add_column(0, "query", pa.array([name] * answer.num_rows, pa.string()))
+
+
+def _by_query(changes: pa.Table, names: Iterable[str]) -> Iterator[tuple[str, pa.Table]]:
     for name in names:
         mine = changes.filter(pc.equal(changes.column("query").cast(pa.string()), name))
         if mine.num_rows:

@@ -1,9 +1,9 @@
-"""What runs where: queries in families, families in shards. Plain values, sent to workers.
+"""The plan of a Spark query: queries in query sets, query sets in shards. Plain values, sent to workers.
 
-A family is the queries with one `per` and one kind of window. A shard is a piece of the state: all rows of a group go
-to one shard. A family without `per` has one group, so its shards hold queries instead; those that share a skyband stay
-together. Pairs without `per` over long windows are a family of their own: all rows go to all shards, each of which
-scores its share of the pairs (blocks.py).
+A query set is the queries with one `per` and one kind of window. A shard is a piece of the state: all rows of a group
+go to one shard. A set without `per` has one group, so its shards hold queries instead; those that share a skyband stay
+together. Pairs without `per` over long windows are a set of their own: all rows go to all shards, each of which scores
+its share of the pairs (pair_blocks.py).
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from skyband.tables.columns import distinct, key_bits, valid_of
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
-LONG = 50_000  # arrivals: shorter windows of pairs are answered before a second operator has begun
+LONG = 50_000  # arrivals: shorter windows of pairs are answered faster than a second operator starts
 
 
 @dataclass(frozen=True)
-class Family:
+class QuerySet:
+    """Queries whose state is kept together."""
+
     per: tuple[str, ...]
     timed: bool
     blocks: bool = False  # all rows go to all shards
@@ -42,18 +44,18 @@ class Plan:
     options: Options
     order: tuple[str, ...]
     shards: int
-    columns: tuple[str, ...]  # all that a callable might read
+    columns: tuple[str, ...]  # of the input: a callable may read any
     forget: str | int | None = None
     watermarked: bool = False
-    blocks: bool | None = None  # pairs by blocks; None: where they pay
+    blocks: bool | None = None  # pairs by blocks; None: where it is faster
 
     @cached_property
-    def families(self) -> dict[Family, dict[str, Query]]:
-        families: dict[Family, dict[str, Query]] = {}
+    def query_sets(self) -> dict[QuerySet, dict[str, Query]]:
+        found: dict[QuerySet, dict[str, Query]] = {}
         for name, query in self.queries.items():
-            family = Family(query.per_columns, query.window.timed, name in self.blocked)
-            families.setdefault(family, {})[name] = query
-        return families
+            query_set = QuerySet(query.per_columns, query.window.timed, name in self.blocked)
+            found.setdefault(query_set, {})[name] = query
+        return found
 
     @cached_property
     def blocked(self) -> dict[str, TopKPairs]:
@@ -66,27 +68,31 @@ class Plan:
 
     @property
     def aliases(self) -> dict[str, str]:
-        """Of blocked queries: what is told of objects, under names that cannot be a user's; ids are their numbers."""
+        """Columns that blocked queries keep of objects, under names that cannot be a user's: alias to column.
+
+        Their ids are the numbers of arrivals.
+        """
         return {f"skyband {role}": name for role, name in self.options.roles.items()}
 
     @cached_property
-    def adapters(self) -> dict[str, int]:
+    def shard_by_query(self) -> dict[str, int]:
         """The shards of the queries without `per`."""
         alone = {name: query for name, query in self.queries.items() if name not in self.blocked}
-        return {name: home_of(query, self.shards) for name, query in alone.items() if not query.per_columns}
+        return {name: shard_of_query(query, self.shards) for name, query in alone.items() if not query.per_columns}
 
-    def members(self, family: Family, shard: int) -> dict[str, Query]:
-        """The family's queries that a shard answers."""
-        queries = self.families.get(family, {})
-        if family.per or family.blocks:
+    def members(self, query_set: QuerySet, shard: int) -> dict[str, Query]:
+        """The queries of a set that a shard answers."""
+        queries = self.query_sets.get(query_set, {})
+        if query_set.per or query_set.blocks:
             return queries
-        return {name: query for name, query in queries.items() if self.adapters[name] == shard}
+        return {name: query for name, query in queries.items() if self.shard_by_query[name] == shard}
 
-    def monitor_options(self, family: Family | None = None) -> dict[str, Any]:
-        usual = asdict(self.options)
-        if family is None or not family.blocks:
-            return usual
-        return {**usual, "id": None, "keep": tuple(self.aliases)}
+    def monitor_options(self, query_set: QuerySet | None = None) -> dict[str, Any]:
+        """The options of the Monitors of a set."""
+        options = asdict(self.options)
+        if query_set is None or not query_set.blocks:
+            return options
+        return {**options, "id": None, "keep": tuple(self.aliases)}
 
     def wanted(self, queries: dict[str, Query]) -> tuple[str, ...]:
         """The columns that these queries read or report, and those that order rows."""
@@ -106,31 +112,30 @@ class Plan:
 
     @cached_property
     def fingerprint(self) -> dict[str, Any]:
-        """What state belongs to, as it comes back from JSON."""
+        """The plan as JSON: state is resumed only by the plan that wrote it."""
         queries = {name: query.to_dict() for name, query in self.queries.items()}
         options = {**asdict(self.options), "order": self.order, "forget": self.forget}
         if self.options.op is None:
-            del options["op"]  # checkpoints from before there was one are as good
+            del options["op"]  # so that checkpoints from before it existed are resumed
         if self.blocks is not None:
             options["blocks"] = self.blocks
-        facts = {"shards": self.shards, "options": options, "queries": queries}
-        told: dict[str, Any] = json.loads(json.dumps(facts))
-        return told
+        plain: dict[str, Any] = json.loads(json.dumps({"shards": self.shards, "options": options, "queries": queries}))
+        return plain
 
 
 def _is_long(window: Window) -> bool:
     return isinstance(window, Last) and window.count is not None and window.count >= LONG
 
 
-def home_of(query: Query, shards: int) -> int:
-    """The shard of a query without `per`: the same for all that can share a skyband, whatever else is asked."""
+def shard_of_query(query: Query, shards: int) -> int:
+    """The shard of a query without `per`: one for all queries that can share a skyband."""
     shared = dict(query.to_dict(), k=0, window=query.window.timed)
     shared.pop("threshold", None)
     return zlib.crc32(json.dumps(shared, sort_keys=True).encode()) % shards
 
 
 def hash_groups(columns: list[Any]) -> Words:
-    """64 bits for the values of each row's group: the same on every machine."""
+    """A 64-bit hash of each row's group, the same on every machine."""
     mixed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         mixed = (mixed ^ _hash(column)) * np.uint64(0x9E3779B97F4A7C15)
@@ -139,6 +144,7 @@ def hash_groups(columns: list[Any]) -> Words:
 
 
 def shard_of(hashes: Words, shards: int) -> Ints:
+    """The shard of each group."""
     return (hashes % np.uint64(shards)).astype(np.int64)
 
 
@@ -157,7 +163,7 @@ _CYCLE = 2**6 * 3**2 * 5**2 * 7  # most numbers of partitions that people use di
 
 @cache
 def labels(shards: int) -> tuple[int, ...]:
-    """The key that stands for each shard: Spark's hash sends shard i to partition i, round and round.
+    """The key of each shard, such that Spark's hash sends shard i to partition i modulo the number of partitions.
 
     Spark partitions by Murmur3 of the key modulo the number of partitions, which may come from an old checkpoint and
     is not known here; so the hash must be i modulo a number that the likely ones divide.
@@ -165,7 +171,7 @@ def labels(shards: int) -> tuple[int, ...]:
     wanted = np.arange(shards) % _CYCLE
     found = np.full(shards, -1, np.int64)
     start, step = 0, 1 << 18
-    seen = np.zeros(_CYCLE, np.int64)  # how many keys with this remainder are given away
+    seen = np.zeros(_CYCLE, np.int64)  # how many keys with this remainder are used
     while (found < 0).any():
         keys = np.arange(start, start + step)
         remainders = murmur3(keys) % _CYCLE

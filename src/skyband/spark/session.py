@@ -1,4 +1,4 @@
-"""A SparkSession with what skyband needs, and a check of one that somebody else made."""
+"""A SparkSession with what skyband needs, and a check of one that was made elsewhere."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _wrong_with(python: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"does not run ({error})"
     if done.returncode:
-        told = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        return f"cannot import what they need ({told[-1]})"
+        output = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        return f"cannot import what they need ({output[-1]})"
     here = ".".join(map(str, sys.version_info[:2]))
     return None if done.stdout.strip() == here else f"is Python {done.stdout.strip()}, and this is Python {here}"

@@ -1,4 +1,4 @@
-"""The rows of one family that a trigger brings to a shard, in order, a slice at a time.
+"""The rows of one query set that a trigger brings to a shard, in order, a slice at a time.
 
 Mappers send them in sorted pieces. Few rows stay in memory; many go to a temporary file, which is mapped and merged by
 cutting all pieces at common values of the first column of `order`, so that no more than a slice is ever unpacked.
@@ -24,8 +24,8 @@ SLICE = 1 << 20  # rows that are unpacked together
 _MEMORY = 1 << 26  # bytes that need no file
 
 
-class Pile:
-    """Sorted pieces; add them all, then read the slices once."""
+class TriggerRows:
+    """Sorted pieces: add them all, then read the slices once."""
 
     def __init__(self, order: tuple[str, ...], per: tuple[str, ...]) -> None:
         self.order, self.per = order, per
@@ -37,6 +37,7 @@ class Pile:
         self._hashes: list[NDArray[np.uint64]] = []
 
     def add(self, blob: Any) -> None:
+        """Add a piece, as the mapper packed it."""
         piece = from_bytes(blob)
         self.rows += piece.num_rows
         self._bytes += len(blob)
@@ -46,16 +47,17 @@ class Pile:
             self._pieces.append(piece)
             return
         if self._file is None:
-            self._file = tempfile.NamedTemporaryFile(prefix="skyband-", suffix=".pile")  # noqa: SIM115
+            self._file = tempfile.NamedTemporaryFile(prefix="skyband-", suffix=".rows")  # noqa: SIM115
         begin = self._file.tell()
         self._file.write(blob)
         self._places.append((begin, len(blob)))
 
     def hashes(self) -> NDArray[np.uint64]:
-        """Of the groups of all rows."""
+        """The hashes of the groups of all rows."""
         return np.unique(np.concatenate([np.empty(0, np.uint64), *self._hashes]))
 
-    def slices(self) -> Iterator[Any]:
+    def slices(self) -> Iterator[pa.Table]:
+        """The rows in order, some at a time."""
         if not self.rows:
             return
         pieces = self.pieces()
@@ -76,7 +78,7 @@ class Pile:
 
     @property
     def is_long(self) -> bool:
-        """Are there several slices?"""
+        """Whether there are several slices."""
         return self.rows > SLICE
 
     def pieces(self) -> list[Any]:
@@ -96,7 +98,8 @@ class Pile:
             plain(piece.column(self.order[0])).take(as_arrow(np.arange(step - 1, piece.num_rows, step)))
             for piece in pieces
         ]
-        sample = pc.drop_null(pa.concat_arrays(samples))
+        sample = pa.concat_arrays(samples)
+        sample = sample.filter(pc.equal(sample, sample))  # neither null nor NaN, which no value is less or equal to
         sample = sample.take(pc.sort_indices(sample))
         every = max(1, SLICE // step)
         values = [sample[i] for i in range(every - 1, len(sample), every)]
@@ -104,7 +107,7 @@ class Pile:
 
 
 def _joined(pieces: list[Any], order: tuple[str, ...]) -> Any:
-    """One table; pieces that do not overlap come in their order, so that nothing is left to sort."""
+    """One table; pieces that do not overlap are put in order, so that nothing is left to sort."""
     if len(pieces) < 2:
         return pieces[0]
     firsts = pa.concat_tables([piece.slice(0, 1) for piece in pieces])
@@ -113,5 +116,5 @@ def _joined(pieces: list[Any], order: tuple[str, ...]) -> Any:
 
 
 def _up_to(column: Any, pivot: Any) -> int:
-    """How many values of a sorted column are no larger; nulls and NaN come last."""
+    """The number of values of a sorted column that are no larger; nulls and NaN come last."""
     return int(pc.sum(pc.less_equal(column, pivot)).as_py() or 0)

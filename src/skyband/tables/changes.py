@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from skyband.query.kinds import Query, TopKPairs, TopKUncertain
+from skyband.query.kinds import Query
 from skyband.tables.columns import as_arrow
 
 _FIXED = {
@@ -45,15 +45,15 @@ def answer_names(queries: Iterable[Query], keep: Iterable[str], timed: bool) -> 
 def _parts(queries: Iterable[Query], keep: Iterable[str]) -> tuple[list[str], list[str], list[str], list[str]]:
     """The columns of groups, of ids and of probabilities, and those that are kept."""
     asked = list(queries)
-    pairs = any(isinstance(query, TopKPairs) for query in asked)
-    single = not pairs or not all(isinstance(query, TopKPairs) for query in asked)
+    pairs = any(query.of_pairs for query in asked)
+    single = not pairs or not all(query.of_pairs for query in asked)
 
     def of_members(names: Iterable[str]) -> list[str]:
         known = list(names)
         both = [end for name in known for end in of_pair(name)]
         return [*(known if single else []), *(both if pairs else [])]
 
-    probability = ["probability"] if any(isinstance(query, TopKUncertain) for query in asked) else []
+    probability = ["probability"] if any(query.has_probability for query in asked) else []
     per = dict.fromkeys(name for query in asked for name in query.per_columns)
     return list(per), of_members(["id"]), probability, of_members(keep)
 

@@ -1,4 +1,4 @@
-"""Scores: one float64 per row of a batch, and the reason why a row has none."""
+"""Scores of a batch: one float64 per row, and the reason why a row has none. A few NumPy passes over its columns."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from numpy.typing import NDArray
 
 from skyband.errors import BatchError
 from skyband.query.expressions import parse
-from skyband.query.scoring import By, Linear, Nearest, Product, Quadratic
+from skyband.query.scoring import By, scoring_of
 from skyband.tables.input import Batch, call
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-_VALUES = (Linear, Product, Quadratic, Nearest)
 
 
 @dataclass
 class Scored:
-    """What objects are ranked by, one per row, and the rows that have no score, by reason."""
+    """The key that each row is ranked by, and the rows that have none, by reason."""
 
     key: Floats
     rejected: dict[str, Bools] = field(default_factory=dict)
@@ -30,7 +29,7 @@ class Scored:
             self.rejected[reason] = self.rejected[reason] | rows if reason in self.rejected else rows
 
     def validated(self, eligible: Bools | None) -> Validated:
-        """Who is not rejected is accepted."""
+        """Accept the rows that are not rejected."""
         accepted = np.ones(len(self.key), np.bool_)
         for rows in self.rejected.values():
             accepted &= ~rows
@@ -48,25 +47,9 @@ class Validated:
 
 def score(batch: Batch, by: By) -> Scored:
     """Score every row. NaN and null are rejected, and so are integers beyond 2^53."""
-    columns: tuple[str, ...] = ()
-    if isinstance(by, str):
-        expression = parse(by)
-        columns = expression.columns
-        if columns == (by,):
-            batch.numbers(by)  # says what is wrong with the column, not with the expression
-        result = expression.evaluate({name: batch.operand(name) for name in columns}, batch.rows)
-        if result.values.dtype != np.float64:
-            raise BatchError(f"{by!r} is not a number for every row, so it cannot be a score. Score by a number.")
-        key = result.values if result.valid is None else np.where(result.valid, result.values, np.nan)
-        said = by
-    elif isinstance(by, _VALUES):
-        columns = by.columns
-        with np.errstate(all="ignore"):
-            key = by.key({name: batch.numbers(name).values for name in columns})
-        said = repr(by)
-    else:
-        key, said = call(by, batch), getattr(by, "__qualname__", "the score")  # type: ignore[arg-type]
-
+    scoring = scoring_of(by)
+    columns = scoring.columns
+    key = scoring.keys(batch) if scoring.function is None else call(scoring.function, batch)
     scored = Scored(key)
     reject_beyond(scored, batch, columns)
     bad = np.isnan(key)
@@ -80,7 +63,7 @@ def score(batch: Batch, by: By) -> Scored:
                 broken = bad & np.isnan(operand.values)
                 scored.reject(f"{name} is NaN", broken)
                 bad = bad & ~broken
-        scored.reject(f"{said} has no value", bad)
+        scored.reject(f"{scoring.label} has no value", bad)
     return scored
 
 
@@ -92,7 +75,7 @@ def reject_beyond(scored: Scored, batch: Batch, columns: tuple[str, ...]) -> Non
 
 
 def matches(batch: Batch, where: str) -> tuple[Bools, tuple[str, ...]]:
-    """Which rows satisfy a condition (null does not), and the columns it uses."""
+    """The rows that satisfy a condition (null does not), and the columns that it reads."""
     expression = parse(where)
     result = expression.evaluate({name: batch.operand(name) for name in expression.columns}, batch.rows)
     if result.values.dtype != np.bool_:

@@ -1,7 +1,7 @@
-"""Standing queries for objects whose parts arrive in separate rows.
+"""The adapter of TopKIncomplete: the parts of an object arrive in separate rows.
 
-The id is the object's key, and a row brings one part of it. Without `repeat` rows are judged by earlier ones: a
-second row of a part, while one is valid, is rejected.
+The id is the object's key, and a row brings one part of it. Without `repeat` a second row of a part, while one is
+valid, is rejected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated
 
 if TYPE_CHECKING:
-    from skyband.engines.incomplete.assembly import Parts
+    from skyband.engines.incomplete.base import IncompleteEngine
     from skyband.engines.incomplete.register import Register
 
 Bools = NDArray[np.bool_]
@@ -39,19 +39,19 @@ class IncompleteAdapter(Adapter):
         assert isinstance(query, TopKIncomplete)
         self.revalidates = query.repeat is None
         self._first: Register | None = None  # before there is an engine
-        self._judged: Validated | None = None  # what the register has noted, until it is taken
+        self._validated: Validated | None = None  # what the register has validated, until it is taken
 
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
-        """Which rows are rejected depends on the window, so without `repeat` only equal windows share an engine."""
+        """Without `repeat` only equal windows share an engine: which rows are rejected depends on the window."""
         assert isinstance(query, TopKIncomplete)
         exact = row_of(query).exact
         window = query.window.timed if query.repeat is not None and exact else query.window
         return (*shared_key(query), window, query.algorithm, query.tuning, None if exact else query.k)
 
     @property
-    def machine(self) -> Parts:
-        return cast("Parts", self.engine)
+    def machine(self) -> IncompleteEngine:
+        return cast("IncompleteEngine", self.engine)
 
     @property
     def register(self) -> Register | None:
@@ -64,15 +64,16 @@ class IncompleteAdapter(Adapter):
 
     def engine_class(self) -> type[Engine]:
         """With `repeat` nothing is dominated, so there is nothing to sweep."""
-        from skyband.engines.incomplete.assembly import Parts
+        from skyband.engines.incomplete.linked_rows import LinkedRows
 
-        return Parts if self.algorithm == "SWEEP" and not self.revalidates else super().engine_class()
+        return LinkedRows if self.algorithm == "SWEEP" and not self.revalidates else super().engine_class()
 
     def engine_options(self) -> dict[str, Any]:
-        from skyband.engines.incomplete.combine import recipe_of
+        from skyband.engines.incomplete.combine import combination_of
 
         register, self._first = self._first, None
-        return {"recipe": recipe_of(self.example), "repeat": self.example.repeat, "register": register}
+        combination = combination_of(self.example)
+        return {"combination": combination, "repeat": self.example.repeat, "register": register}
 
     def _new_register(self, unit: int | None) -> Register:
         from skyband.engines.incomplete.register import Register
@@ -139,16 +140,16 @@ class IncompleteAdapter(Adapter):
             scored = Scored(validated.scored.key, dict(validated.scored.rejected))
             scored.reject(f"{self.options.part}: second row of the same part", again)
             validated = Validated(scored, validated.accepted & ~again, None)
-        self._judged = validated
+        self._validated = validated
         return validated
 
     def take(self, push: Push, validated: Validated, codes: Ints) -> tuple[dict[str, Any], Bools, Bools]:
         if self.register is not None:
-            if validated is self._judged:
+            if validated is self._validated:
                 self.register.keep()
             else:
                 self.register.undo()
-            self._judged = None
+            self._validated = None
         return super().take(push, validated, codes)
 
     def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
@@ -161,10 +162,10 @@ class IncompleteAdapter(Adapter):
         live = np.sort(np.concatenate([self.machine.serials()[0], self.machine.shown()]))
         return live[np.flatnonzero(np.diff(live, prepend=-1))]
 
-    # --- queries come and go
+    # --- queries
 
     def can_serve(self, query: Query, unit: int | None) -> bool:
-        """Rows that were rejected depend on the window, so another one is for a query that is alone."""
+        """Which rows were rejected depends on the window, so another one fits only a query that is alone."""
         if (
             self.engine is None
             or shared_key(query) != shared_key(self.example)
@@ -178,16 +179,16 @@ class IncompleteAdapter(Adapter):
             return False
         if self.revalidates and not same and len(self.queries) > 1:
             return False
-        asked, wanted = self.specs(unit), spec_of(query, unit)
-        return wanted.k <= max(one.k for one in asked) and wanted.length <= max(one.length for one in asked)
+        specs, wanted = self.specs(unit), spec_of(query, unit)
+        return wanted.k <= max(spec.k for spec in specs) and wanted.length <= max(spec.length for spec in specs)
 
     def stats(self, name: str) -> dict[str, Any]:
-        return super().stats(name) | ({} if self.engine is None else self.machine.facts_of())
+        return super().stats(name) | ({} if self.engine is None else self.machine.more_stats())
 
 
 def part_codes(batch: Batch, column: str, names: tuple[str, ...]) -> Ints:
     """The place of each row's part among these names; -1: it is none of them."""
-    batch.array(column) if column not in batch.table.column_names else None  # says that it is missing
+    batch.array(column) if column not in batch.table.column_names else None  # raises
     given = batch.table.column(column)
     chunks = given.chunks if isinstance(given, pa.ChunkedArray) else [given]
     return np.concatenate([_codes(chunk, column, names) for chunk in chunks] or [np.empty(0, np.int64)])

@@ -1,15 +1,15 @@
-"""What approximate engines have in common: what they expect of rows, a sample that is kept whole, its precision.
+"""The base of approximate engines: estimates of rows, a sample that is kept whole, and the precision it shows.
 
 One id in many (by a hash of it) is shadowed: all rows of these ids are kept exactly, beside what the engine keeps.
-Every so many arrivals the shadows are held against the answer: who of them is in it, and who should be but is missing.
-That is `precision` in `stats()`. It leans to the low side: who is missed counts as missed even if his rank is below
-that of others who are missed too.
+Every so many arrivals the shadows are compared with the answer: which of them are in it, and which should be but are
+missing. That is `precision` in `stats()`. It is rather too low: an object that is missing counts as missing even if
+its rank is below that of others that are missing too.
 
 Everything happens at arrivals that their number in the group decides, so the answers do not depend on how a stream is
-cut. An object that was dropped and comes back is `first` again.
+cut. An object that was dropped and returns is `first` again.
 
-An item is an instance, as in the paper: an object with a stamp. An instance that goes leaves what it holds to the next
-older one of its object that stays, for as long as that lives: then it has several rows, at most one for each part.
+An item is an instance, as in the paper: an object with a stamp. An instance that is dropped leaves what it holds to the
+next older one of its object that stays, for as long as that lives: then it has several rows, at most one for each part.
 """
 
 from __future__ import annotations
@@ -21,42 +21,41 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Arrivals, Bools, Changes, Ints, Spec
-from skyband.engines.incomplete.assembly import Parts
-from skyband.engines.incomplete.base import Records
-from skyband.engines.incomplete.kernels import rows as pieces
-from skyband.engines.incomplete.kernels.assembly import ASK, OUT, Columns
-from skyband.engines.incomplete.kernels.batches import squeeze_one, survey
-from skyband.engines.incomplete.kernels.prospects import Sheet, appraise, fold, relink
-from skyband.engines.incomplete.sketches import Sketches, choose
-from skyband.kernels.records import CHANGE
+from skyband.engines.incomplete.base import NO_BATCH, Records
+from skyband.engines.incomplete.kernels.batches import ARRIVAL, CHANGES, WRITTEN, Batch, Output
+from skyband.engines.incomplete.kernels.estimates import Estimates, estimate, fold, relink
+from skyband.engines.incomplete.kernels.linked_batches import compact_group
+from skyband.engines.incomplete.linked_rows import LinkedRows
+from skyband.engines.incomplete.sketches import choose
+from skyband.kernels.records import CHANGE, VISIT
 from skyband.query.tuning import Tuning
 
-OFTEN = 64  # arrivals of a group, at least, from one look at the shadows to the next
+OFTEN = 64  # arrivals of a group, at least, from one comparison with the shadows to the next
 COARSEST = 3  # the sample begins with one id in 2^3
-PLACES = ("level", "hits", "misses", "looks")  # numbers that each group has
+BY_GROUP = ("level", "hits", "misses", "looks")  # numbers that each group has; looks: when the next comparison is due
 
 
-class Approximate(Parts):
+class Approximate(LinkedRows):
     """Rows that are likely to matter, and the shadows."""
 
-    rule = ASK
+    prunes = True
 
-    def __init__(self, asked: tuple[Spec, ...], tuning: Tuning, **more: Any) -> None:
-        super().__init__(asked, tuning, **more)
+    def __init__(self, specs: tuple[Spec, ...], tuning: Tuning, **more: Any) -> None:
+        super().__init__(specs, tuning, **more)
         self.K, self.length = int(self.views["k"][0]), int(self.views["length"][0])
         self.period = max(OFTEN, 4 * self.K, 0 if self.timed else self.length // 16)
-        self.shadow = Parts(asked, tuning, **(more | {"quiet": True, "register": None}))
-        self.level, self.hits, self.misses, self.looks = (np.zeros(0, np.int64) for _ in PLACES)
-        self.lore: dict[int, dict[str, Records]] = {}  # by group: what it knows of its stream
-        self._fed = 0
+        self.shadow = LinkedRows(specs, tuning, **(more | {"net": True, "register": None}))
+        self.level, self.hits, self.misses, self.looks = (np.zeros(0, np.int64) for _ in BY_GROUP)
+        self.learned: dict[int, dict[str, Records]] = {}  # by group: what is known of its stream
+        self._observed = 0  # arrivals of the batch that shadows and sketches have seen
 
-    def _grow(self, total: int) -> None:
-        before = len(self.packs)
-        super()._grow(total)
-        for group in range(before, len(self.packs)):
-            self.packs["tick"][group] = min(self.period, self._patience(group))
-        self.packs["limit"][before:] = self._limit(before, 0)
-        more = len(self.packs) - len(self.level)
+    def _add_groups(self, total: int) -> None:
+        before = len(self.groups)
+        super()._add_groups(total)
+        for group in range(before, len(self.groups)):
+            self.groups["ask_at"][group] = min(self.period, self._patience(group))
+        self.groups["limit"][before:] = self._limit(before, 0)
+        more = len(self.groups) - len(self.level)
         self.level = np.concatenate([self.level, np.full(more, self._coarsest)])
         self.looks = np.concatenate([self.looks, np.full(more, self.period)])
         self.hits, self.misses = (
@@ -69,177 +68,164 @@ class Approximate(Parts):
         return COARSEST
 
     def _limit(self, group: int, kept: int) -> int:
-        """How many rows a group may have before it is asked for."""
+        """How many rows a group may have before it is pruned."""
         raise NotImplementedError
 
     # --- the stream
 
     def take(self, arrivals: Arrivals) -> Changes:
-        self._fed, self._given = 0, arrivals
+        self._observed, self._arrivals = 0, arrivals
         return super().take(arrivals)
 
-    def _run(self, columns: Columns, visits: Records, alive: Bools, arrivals: Arrivals) -> Records:
-        self._columns, self._groups = columns, np.repeat(visits["group"], visits["end"] - visits["begin"])
-        out = super()._run(columns, visits, alive, arrivals)
-        self._feed(len(columns.names), arrivals.clock)
-        del self._columns, self._groups, self._given
-        return out
+    def _run(self, batch: Batch, visits: Records) -> Records:
+        self._taken, self._groups = batch, np.repeat(visits["group"], visits["end"] - visits["begin"])
+        changes = super()._run(batch, visits)
+        self._feed(len(batch.names), self._arrivals.clock)
+        del self._taken, self._groups, self._arrivals
+        return changes
 
     def _feed(self, until: int, clock: int) -> None:
-        """Shadows and sketches see the arrivals up to here."""
-        here = slice(self._fed, until)
-        self._fed = until
-        names, groups = self._columns.names[here], self._groups[here]
+        """Give shadows and sketches the arrivals up to here."""
+        here, batch = slice(self._observed, until), self._taken
+        self._observed = until
+        names, groups = batch.names[here], self._groups[here]
         for group in np.unique(groups):
             mine = groups == group
-            given = (self._columns.names, self._columns.parts, self._columns.stamps, self._columns.values)
-            self._observe(int(group), *(column[here][mine] for column in given))
+            columns = (batch.names, batch.parts, batch.stamps, batch.values)
+            self._observe(int(group), *(column[here][mine] for column in columns))
         chosen = np.zeros(len(names), np.bool_)
         choose(names, groups, self.level, self.tuning.seed, chosen)
         if not chosen.any() and not self.timed:
             return
         taken = np.flatnonzero(chosen) + here.start
-        columns = Columns(*(column[taken] for column in self._columns))
-        order = np.argsort(columns.rows, kind="stable")
+        taken = taken[np.argsort(batch.rows[taken], kind="stable")]
         self.shadow.take(
             replace(
-                self._given,
-                rows=columns.rows[order],
-                groups=self._groups[taken][order],
-                keys=columns.values[order],
-                stamps=columns.stamps[order],
-                now=columns.now[order],
-                names=columns.names[order],
-                parts=columns.parts[order],
+                self._arrivals,
+                rows=batch.rows[taken],
+                groups=self._groups[taken],
+                keys=batch.values[taken],
+                stamps=batch.stamps[taken],
+                now=batch.now[taken],
+                names=batch.names[taken],
+                parts=batch.parts[taken],
                 clock=clock,
                 more=False,
             )
         )
 
     def _observe(self, group: int, names: Ints, parts: Ints, stamps: Ints, values: Records) -> None:
-        """More of a group's stream."""
+        """Learn from more of a group's stream."""
 
-    def _prune(self, group: int, alive: Bools, serial: int, out: Records, step: Records) -> Records:
-        if self.facts[pieces.WRITTEN] + self._margin > len(out):
-            out = self._make_room(OUT, out)
-        self._feed(int(self.facts[pieces.ARRIVAL]), int(self.packs["now"][group]))
-        pack = self.packs[group]
-        if pack["dead"]:
-            squeeze_one(self.store, self.views, group, alive, serial)
-        seen = int(pack["seen"])
+    def _prune(self, group: int, batch: Batch, output: Output) -> Output:
+        if self.facts[WRITTEN] + self.margin > len(output.changes):
+            output = self._grow(CHANGES, batch, np.empty(0, VISIT), output)
+        self._feed(int(self.facts[ARRIVAL]), int(self.groups["now"][group]))
+        if self.groups["dead"][group]:
+            compact_group(self.store, self.kernel_queries, batch, group)
+        seen = int(self.groups["seen"][group])
         if seen >= self.looks[group]:
             self.looks[group] = seen + self.period
             self._look(group)
-        kept = int(self.packs["size"][group])
         if self._is_full(group):
-            sheet = self._sheet(kept)
-            appraise(
-                self.store,
-                self.recipe,
-                sheet,
-                group,
-                self.K,
-                self._odds(group),
-                self._repeats(group),
-                self.repeat,
-                np.empty(self.d),
-            )
+            estimates = self._estimates(group)
             places, _ = self._places(np.array([group]))
             stays = np.zeros(len(self.rows), np.bool_)
-            stays[places[self._choose(group, sheet)]] = True
-            shrink(self, group, stays, alive, serial, out, step)
-            self.packs["limit"][group] = self._limit(group, int(self.packs["size"][group]))
-        self.packs["tick"][group] = min(int(self.looks[group]), seen + self._patience(group))
-        return out
+            stays[places[self._choose(group, estimates)]] = True
+            keep_instances(self, group, stays, batch, output)
+            self.groups["limit"][group] = self._limit(group, int(self.groups["size"][group]))
+        self.groups["ask_at"][group] = min(int(self.looks[group]), seen + self._patience(group))
+        return output
 
     def _is_full(self, group: int) -> bool:
-        """Has something to go?"""
-        return bool(self.packs["size"][group] > self.packs["limit"][group])
+        """Whether instances are to be dropped."""
+        return bool(self.groups["size"][group] > self.groups["limit"][group])
 
     def _patience(self, group: int) -> int:
-        """How many arrivals a group may have until it is asked for, whatever it keeps."""
+        """How many arrivals a group may have until `_prune` is called, whatever it keeps."""
         return self.period
 
-    def _choose(self, group: int, sheet: Sheet) -> Bools:
+    def _choose(self, group: int, estimates: Estimates) -> Bools:
         """Which rows that lead an instance stay."""
         raise NotImplementedError
 
-    def _sheet(self, size: int) -> Sheet:
-        things = len(self.things)
-        return Sheet(
+    def _estimates(self, group: int) -> Estimates:
+        """The estimates of a group's rows."""
+        size, objects = int(self.groups["size"][group]), len(self.objects)
+        estimates = Estimates(
             current=np.empty(size),
             best=np.empty(size),
             bound=np.empty(size),
             parts=np.empty(size, np.int64),
-            wanted=np.empty(size),
-            values=np.empty(things * self.d),
-            counts=np.empty(things * self.d, np.int32),
-            masks=np.empty(things, np.int64),
-            held=np.empty(things),
+            chance=np.empty(size),
+            values=np.empty(objects * self.d),
+            counts=np.empty(objects * self.d, np.int32),
+            masks=np.empty(objects, np.int64),
+            held=np.empty(objects),
             top=np.empty(4 * self.K),
+            work=np.empty(self.d),
         )
+        chances, repeats = self._chances(group), self._repeats(group)
+        estimate(self.store, self.combination, estimates, group, self.K, chances, repeats, self.repeat)
+        return estimates
 
-    def _odds(self, group: int) -> Records:
-        """How likely the parts that an object lacks are to come."""
+    def _chances(self, group: int) -> Records:
+        """The chances that the parts that an object lacks come."""
         return np.ones((2**self.d if self.d <= 6 else self.d, self.d))
 
     def _repeats(self, group: int) -> Records:
         """How often each part of an object comes: given, or estimated from the self-join size."""
         if self.tuning.repeats is not None:
             return np.full(self.d, float(self.tuning.repeats))
-        known = self.lore.get(group, {}).get("repeats")
+        known = self.learned.get(group, {}).get("repeats")
         return np.ones(self.d) if known is None else known
 
     # --- shadows
 
     def _look(self, group: int) -> None:
-        """Hold the shadows against the answer; a sample that has grown too large is halved."""
-        if group >= len(self.shadow.packs):
+        """Compare the shadows with the answer; halve a sample that has grown too large."""
+        if group >= len(self.shadow.groups):
             return
-        now, K = int(self.packs["now"][group]), self.K
-        found = np.empty(int(self.shadow.packs["size"][group]), CHANGE)
         groups = np.array([group])
-        bounds = np.array([now - self.length])
-        store = self.shadow.store
-        size = survey(store, self.recipe, groups, bounds, self.repeat, np.empty(self.d), found)
-        answer = self._front(0, K, groups)
+        shadows = self.shadow._objects_since(groups, self.groups["now"][groups] - self.length)
+        answer = self._best(0, self.K, groups)
         worst = (-np.inf, 0, 0)
-        if len(answer.key) == K:
+        if len(answer.key) == self.K:
             worst = (float(answer.key[-1]), int(answer.stamp[-1]), int(answer.serial[-1]))
         members = set(answer.serial.tolist())
-        for one in found[:size]:
+        for one in shadows:
             if (float(one["key"]), int(one["stamp"]), int(one["serial"])) >= worst:
                 hit = int(one["serial"]) in members
                 self.hits[group] += hit
                 self.misses[group] += not hit
-        while self.shadow.packs["size"][group] - self.shadow.packs["dead"][group] > self._most_shadows(group):
+        while self.shadow.kept[group] > self._most_shadows(group):
             self._halve(group)
 
     def _most_shadows(self, group: int) -> int:
-        return max(32, int(self.packs["size"][group]) // 8)
+        return max(32, int(self.groups["size"][group]) // 8)
 
     def _halve(self, group: int) -> None:
-        """Half of the ids of a sample are shadowed no more."""
+        """Shadow half of the ids of the sample no more."""
         self.level[group] += 1
-        shadow, none = self.shadow, np.zeros(1, np.bool_)
-        squeeze_one(shadow.store, shadow.views, group, none, 2**62)
+        shadow = self.shadow
+        compact_group(shadow.store, shadow.kernel_queries, NO_BATCH, group)
         places, _ = shadow._places(np.array([group]))
-        names = shadow.things["name"][shadow.rows["object"][places]]
+        names = shadow.objects["name"][shadow.rows["object"][places]]
         keep = np.zeros(len(names), np.bool_)
         choose(names, np.full(len(names), group), self.level, self.tuning.seed, keep)
         stays = np.zeros(len(shadow.rows), np.bool_)
         stays[places[keep]] = True
-        shrink(shadow, group, stays, none, 2**62, np.empty(0, CHANGE), np.zeros(1, CHANGE))
+        keep_instances(shadow, group, stays, NO_BATCH, Output(np.empty(0, CHANGE), np.zeros(1, CHANGE)))
 
-    def facts_of(self) -> dict[str, Any]:
-        """Items of the sample, and the precision that it shows: of so many answers that were looked at."""
+    def more_stats(self) -> dict[str, Any]:
+        """Rows of the sample, and the precision that it shows: of so many answers that were compared."""
         hits, misses = int(self.hits.sum()), int(self.misses.sum())
         precision = hits / (hits + misses) if hits + misses else None
         return {"shadows": int(self.shadow.kept.sum()), "precision": precision, "looked": hits + misses}
 
     def _instances(self, group: int | None = None) -> int:
         """How many instances there are, in one group or in all."""
-        groups = np.arange(len(self.packs)) if group is None else np.array([group])
+        groups = np.arange(len(self.groups)) if group is None else np.array([group])
         rows, _ = self._live(groups)
         leads = (rows["older"] < 0) | (self.rows["stamp"][rows["older"]] != rows["stamp"])
         return int(leads.sum())
@@ -249,25 +235,25 @@ class Approximate(Parts):
 
     @property
     def nbytes(self) -> int:
-        lore = sum(array.nbytes for known in self.lore.values() for array in known.values())
-        return super().nbytes + self.shadow.nbytes + lore
+        learned = sum(array.nbytes for known in self.learned.values() for array in known.values())
+        return super().nbytes + self.shadow.nbytes + learned
 
     # --- state
 
-    def _new_lore(self) -> dict[str, Records]:
+    def _nothing_learned(self) -> dict[str, Records]:
         """What is known of a stream that has not begun."""
         return {}
 
     def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
         ones = np.ones(len(groups), np.int64)
-        self.shadow._grow(len(self.packs))
+        self.shadow._add_groups(len(self.groups))
         state = super().snapshot(groups)
         state |= {f"shadow {name}": stored for name, stored in self.shadow.snapshot(groups).items()}
-        state |= {name: (getattr(self, name)[groups], ones) for name in PLACES}
-        known = np.array([int(group) in self.lore for group in groups], np.int64)
+        state |= {name: (getattr(self, name)[groups], ones) for name in BY_GROUP}
+        known = np.array([int(group) in self.learned for group in groups], np.int64)
         state["known"] = (known, ones)
-        for name, like in self._new_lore().items():
-            arrays = [self.lore[int(group)][name].reshape(-1) for group in groups if int(group) in self.lore]
+        for name, like in self._nothing_learned().items():
+            arrays = [self.learned[int(group)][name].reshape(-1) for group in groups if int(group) in self.learned]
             flat = np.concatenate([np.empty(0, like.dtype), *arrays])
             state[f"lore {name}"] = (flat, known * like.size)
         return state
@@ -275,11 +261,11 @@ class Approximate(Parts):
     def restore(self, state: Mapping[str, Records]) -> None:
         super().restore(state)
         self.shadow.restore({name: state[f"shadow {name}"] for name in self.shadow.snapshot(np.empty(0, np.int64))})
-        self.level, self.hits, self.misses, self.looks = (state[name].astype(np.int64) for name in PLACES)
-        self.lore = {int(group): {} for group in np.flatnonzero(state["known"])}
-        for name, like in self._new_lore().items():
-            flat = state[f"lore {name}"].reshape(len(self.lore), *like.shape)
-            for known, array in zip(self.lore.values(), flat, strict=True):
+        self.level, self.hits, self.misses, self.looks = (state[name].astype(np.int64) for name in BY_GROUP)
+        self.learned = {int(group): {} for group in np.flatnonzero(state["known"])}
+        for name, like in self._nothing_learned().items():
+            flat = state[f"lore {name}"].reshape(len(self.learned), *like.shape)
+            for known, array in zip(self.learned.values(), flat, strict=True):
                 known[name] = array.copy()
 
     def check(self) -> None:
@@ -287,19 +273,10 @@ class Approximate(Parts):
         self.shadow.check()
 
 
-def shrink(engine: Parts, group: int, stays: Bools, alive: Bools, serial: int, out: Records, step: Records) -> None:
+def keep_instances(engine: LinkedRows, group: int, stays: Bools, batch: Batch, output: Output) -> None:
     """Keep these instances of a group, by the places of the rows that lead them."""
-    fold(engine.store, group, stays, engine.repeat, alive, serial)
-    head, size = int(engine.packs["head"][group]), int(engine.packs["size"][group])
+    fold(engine.store, engine.kernel_queries, batch, group, stays)
+    head, size = int(engine.groups["head"][group]), int(engine.groups["size"][group])
     run = engine.order[head : head + size]
     run[:] = run[np.lexsort((engine.rows["serial"][run], engine.rows["stamp"][run]))]
-    relink(engine.store, engine.recipe, engine.queries, group, engine.repeat, engine.net, out, step)
-
-
-def sketches(lore: dict[str, Records], parts: int, length: int, seed: int) -> Sketches:
-    """The sketches that a group's lore holds."""
-    made = Sketches.__new__(Sketches)
-    made.parts, made.length, made.seed = parts, length, seed
-    made.bits, made.counters, made.rows = lore["bits"], lore["counters"], lore["rows"]
-    made.width = max(1, -(-length // 8))
-    return made
+    relink(engine.store, engine.combination, engine.kernel_queries, group, output)

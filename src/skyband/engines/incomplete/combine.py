@@ -1,15 +1,14 @@
-"""How a question combines its parts, as flat arrays for kernels."""
+"""A query's `combine` as flat arrays for kernels."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from skyband.engines.incomplete.kernels import combine as forms
-from skyband.engines.incomplete.kernels.combine import Recipe, score_of
+from skyband.engines.incomplete.kernels.combine import Combination
 from skyband.query.expressions import parse
 from skyband.query.expressions.tree import Node
 from skyband.query.kinds import TopKIncomplete
-from skyband.query.scoring import Linear
 
 _FORMS = {"sum": forms.SUM, "mean": forms.MEAN, "min": forms.MIN, "max": forms.MAX}
 _PAIRS = {
@@ -24,13 +23,14 @@ _PAIRS = {
 _SINGLES = {"negative": forms.NEGATE, "exp": forms.EXP, "ln": forms.LN, "sqrt": forms.SQRT}
 
 
-def recipe_of(query: TopKIncomplete) -> Recipe:
+def combination_of(query: TopKIncomplete) -> Combination:
+    """How this query combines its parts."""
     names = [part for part, _ in query.parts]
     lows, highs = (np.array([bounds[side] for _, bounds in query.parts]) for side in (0, 1))
     form, places, weights = forms.PROGRAM, np.zeros(0, np.int64), np.zeros(0)
     program: list[tuple[int, int]] = []
     numbers: list[float] = []
-    if isinstance(query.combine, Linear):
+    if not isinstance(query.combine, str):
         form = forms.LINEAR
         places = np.array([names.index(part) for part, _ in query.combine.terms])
         weights = np.array([weight for _, weight in query.combine.terms])
@@ -38,29 +38,20 @@ def recipe_of(query: TopKIncomplete) -> Recipe:
         form = _FORMS[query.combine]
     else:
         _write(parse(query.combine).tree, names, program, numbers)
-    slopes = np.zeros(len(names))
-    slopes[places] = weights
-    if form in (forms.SUM, forms.MEAN):
-        slopes[:] = 1.0 if form == forms.SUM else 1.0 / len(names)
-    recipe = Recipe(
+    return Combination(
         form,
         lows,
         highs,
-        0.0,
-        0.0,
-        form in (forms.SUM, forms.MEAN, forms.LINEAR),
-        slopes,
         places,
         weights,
         np.array(program, np.int64).reshape(-1, 2),
         np.array(numbers, np.float64),
         np.empty(len(program) + 1),
     )
-    return recipe._replace(least=score_of(recipe, lows), most=score_of(recipe, highs))
 
 
 def _write(node: Node, names: list[str], program: list[tuple[int, int]], numbers: list[float]) -> None:
-    """Append the program of a tree. `recognise` has seen that it rises, so it has none but these operations."""
+    """Append the program of a tree. `recognise` has seen that it rises, so it has only these operations."""
     if node.op == "column":
         program.append((forms.PART, names.index(str(node.value))))
     elif not _has_part(node):

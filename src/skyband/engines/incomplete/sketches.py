@@ -1,12 +1,12 @@
-"""What approximate engines know of a stream without keeping it: how many distinct ids, and how often they repeat.
+"""Sketches of a stream: how many distinct ids it has in the window, and how often they repeat.
 
-No maintained library has these with expiry by time (datasketches has neither). `Distinct` is FM (PCSA) with a stamp
-in the place of each bit (haghani2009, section 4): a bit counts while its last stamp is in the window. `Repeats` is AMS
-in its fast form, in slices of the window that are thrown away when they have expired.
+No maintained library has these with expiry by time (datasketches has neither). Distinct ids by FM (PCSA) with a stamp
+in the place of each bit (haghani2009, section 4): a bit counts while its last stamp is in the window. Repeats by AMS in
+its fast form, in slices of the window that are thrown away when they have expired.
 
 Errata: the join size is |a| + |b| - |a or b| (the sign is turned round in the text); the position of the *least*
 significant 1-bit is the rightmost, and its maximum is LogLog's statistic: FM takes the first bit that is not set.
-Cost: 256 x 24 stamps a part for `Distinct` (std. error about 6 %), 9 x 5 x 64 counters a part for `Repeats`.
+Cost: 256 x 24 stamps a part for distinct ids (std. error about 6 %), 9 x 5 x 64 counters a part for repeats.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from skyband.kernels.compile import close, uncounted_kernel
 Records = NDArray[Any]
 MAPS, LEVELS = 256, 24
 SLICES, DEPTH, WIDTH = 8, 5, 64
-MANY = 6  # parts: beyond, not all sets of them are looked at
+MANY = 6  # parts: beyond, chances go by pairs of them
 NEVER_SET = -(2**62)
 PHI, KAPPA = 0.77351, 1.75  # of Flajolet and Martin; of Scheuermann and Mauve, for few ids
 
@@ -37,7 +37,7 @@ def mix(name: np.int64, seed: int) -> np.uint64:
 
 @uncounted_kernel
 def choose(names: Records, groups: Records, levels: Records, seed: int, chosen: Records) -> None:
-    """Which ids are in a sample of one in 2^level, by group."""
+    """Choose the ids of a sample of one in 2^level, by group."""
     for i in range(len(names)):
         chosen[i] = mix(names[i], seed + 99) & ((np.uint64(1) << np.uint64(levels[groups[i]])) - np.uint64(1)) == 0
 
@@ -53,7 +53,7 @@ def observe(
     width: int,
     seed: int,
 ) -> None:
-    """Rows are seen: bits[part, map, level] by the largest stamp; counters[slice, part, depth, ...] and rows."""
+    """Add rows: bits[part, map, level] by the largest stamp; counters[slice, part, depth, ...] and rows."""
     for i in range(len(names)):
         p, h = parts[i], mix(names[i], seed)
         level = 0
@@ -101,14 +101,24 @@ def count_distinct(bits: Records, mask: int, bound: int) -> Any:
 
 
 class Sketches:
-    """Of one group."""
+    """The sketches of one group; given arrays are used in place."""
 
-    def __init__(self, parts: int, length: int, seed: int, *, repeats: bool) -> None:
+    def __init__(
+        self,
+        parts: int,
+        length: int,
+        seed: int,
+        *,
+        repeats: bool,
+        arrays: tuple[Records, Records, Records] | None = None,
+    ) -> None:
         self.parts, self.length, self.seed = parts, length, seed
         self.width = max(1, -(-length // SLICES))
-        self.bits = np.full((parts, MAPS, LEVELS), NEVER_SET)
-        self.counters = np.zeros((SLICES + 1 if repeats else 0, parts, DEPTH, WIDTH), np.int64)
-        self.rows = np.full((SLICES + 1, parts, 2), NEVER_SET)
+        self.bits, self.counters, self.rows = arrays or (
+            np.full((parts, MAPS, LEVELS), NEVER_SET),
+            np.zeros((SLICES + 1 if repeats else 0, parts, DEPTH, WIDTH), np.int64),
+            np.full((SLICES + 1, parts, 2), NEVER_SET),
+        )
 
     def observe(self, names: Records, parts: Records, stamps: Records) -> None:
         observe(self.bits, self.counters, self.rows, names, parts, stamps, self.width, self.seed)
@@ -117,7 +127,7 @@ class Sketches:
         return float(count_distinct(self.bits, mask, now - self.length)) if mask else 0.0
 
     def odds(self, now: int) -> Records:
-        """How likely an object seen in these parts (a mask) is to be seen in that one too.
+        """The chance that an object seen in these parts (a mask) is seen in that one too.
 
         With more than six parts by pairs: of the part in the row, given the one in the column.
         """
@@ -141,7 +151,7 @@ class Sketches:
             return odds
 
     def repeats(self, now: int) -> Records:
-        """By part: how often the id of a row comes in the window, on the average of rows (self-join size / rows)."""
+        """By part, how often the id of a row comes in the window on the average: self-join size / rows."""
         valid = self.rows[:, 0, 1] * self.width + self.width > now - self.length
         counters = self.counters[valid].sum(axis=0)
         joins = np.median((counters**2).sum(axis=2), axis=1)

@@ -1,8 +1,8 @@
-"""Standing queries for pairs of objects: any scoring of two objects, and one K-skyband for all queries that share it.
+"""Adapter of TopKPairs: one engine for all queries that share a scoring of two objects.
 
 Three ways to score: `Global` and expressions of its form run in the kernels; other expressions over a. and b. are run
 by NumPy over blocks of new pairs; functions get two batches with a row for each pair. What NumPy and functions read is
-kept with each object on the kept columns, so that it is in snapshots whatever its type.
+in the kept columns of each object, and so in snapshots whatever its type.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter, shared_key
 from skyband.engines.contract import Arrivals, Changes
 from skyband.errors import BatchError
-from skyband.query.expressions import Expression, Operand, as_locals, parse
+from skyband.query.expressions import Expression, Operand, parse
 from skyband.query.kinds import Query, TopKPairs
-from skyband.query.scoring import Global
+from skyband.query.scoring import scoring_of
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated, reject_beyond
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
 SCORELESS = "pair without a score"
 VALID = "\0valid"  # beside the values of a column: which are not null
-SAMPLE = 32  # pairs of each push of which a function must think the same both ways round
+SAMPLE = 32  # pairs of each push that a symmetric function must score the same both ways round
 
 
 class PairsAdapter(Adapter):
@@ -47,11 +47,12 @@ class PairsAdapter(Adapter):
     def __init__(self, query: TopKPairs, *args: Any, **more: Any) -> None:
         super().__init__(query, *args, **more)
         self.expression: Expression | None = None
-        self.form = (query.by.terms, query.by.combine) if isinstance(query.by, Global) else None
+        scoring = scoring_of(query.by)
+        self.form = scoring.pair_form
         if isinstance(query.by, str):
             self.expression = parse(query.by, members=("a", "b"))
-            self.form = as_locals(self.expression)
-        self.function: Callable[..., Any] | None = None if self.expression or self.form else cast(Any, query.by)
+        scores = scoring.function or scoring.pair_key
+        self.function: Callable[..., Any] | None = None if self.expression or self.form else scores
         self.known: tuple[str, ...] = ()  # what a function may read: the columns of the first batch
         self.scoreless: dict[str, int] = {}  # by query
         self.fresh_scoreless = 0
@@ -61,12 +62,12 @@ class PairsAdapter(Adapter):
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
         assert isinstance(query, TopKPairs)
-        any_way = replace(query, symmetric=False)  # it is a promise and changes no score
+        any_way = replace(query, symmetric=False)  # a promise: it changes no score
         return (*shared_key(any_way), query.window.timed, query.algorithm)
 
     @property
     def revalidates(self) -> bool:
-        """A function may fail: it scores before anything changes."""
+        """True where a function scores: it may fail, so it runs before anything changes."""
         return self.function is not None
 
     @property
@@ -93,7 +94,7 @@ class PairsAdapter(Adapter):
         return self.known
 
     def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
-        """An object has no score of its own; its numbers must be such that pairs can have one."""
+        """Check the columns that the scoring reads; a row has no score of its own."""
         scored = Scored(np.zeros(batch.rows))
         for name in self.columns:
             if self.form is not None:
@@ -114,7 +115,7 @@ class PairsAdapter(Adapter):
             )
 
     def revalidate(self, push: Push, validated: Validated, codes: Ints, unit: int | None) -> Validated:
-        """Let a twin of the engine take the batch: if the function fails, nothing has changed."""
+        """Let a copy of the engine take the batch: if the function fails, nothing has changed."""
         if not validated.accepted.any():
             return validated
         twin = copy(self)
@@ -159,7 +160,7 @@ class PairsAdapter(Adapter):
         return {**more, "columns": {name: values[rows] for name, values in self._arrays(read).items()}}
 
     def _arrays(self, columns: dict[str, Any]) -> Columns:
-        """Arrow columns as the scoring reads them."""
+        """Arrays of Arrow columns, as the scoring reads them."""
         if self.function is not None:
             return {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
         batch, arrays = Batch(pa.table(columns)), {}
@@ -230,7 +231,7 @@ class PairsAdapter(Adapter):
     def _name(self) -> str:
         return str(getattr(self.function, "__qualname__", repr(self.function)))
 
-    # --- what is kept
+    # --- snapshots
 
     def extra_facts(self) -> dict[str, Any]:
         known = [] if self.engine is None else list(self.known)

@@ -1,8 +1,8 @@
-"""What SCASE, TA and BASIC have in common: one window and one K-skyband of pairs a group, for all queries at once.
+"""The engine of pairs: one window and one set of kept pairs for each group, which serve all its queries.
 
-The window holds the objects that can be a member, in order of age; the band is shen2012's K-skyband of the largest k
-and the longest window, from which every k and every window is answered (Theorem 1). They differ in how they find the
-new pairs that may last.
+The window holds the objects that can be members, in order of age. The kept pairs are shen2012's K-skyband for the
+largest k and the longest window, from which every k and every window is answered (Theorem 1). SCASE, TA and BASIC
+differ in how they find the new pairs that are not dominated; NAIVE keeps other pairs.
 """
 
 from __future__ import annotations
@@ -13,39 +13,41 @@ from copy import deepcopy
 import numpy as np
 
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
-from skyband.engines.pairs.changes import changes_of, difference, told_by
+from skyband.engines.pairs.changes import changes_of, difference, in_order
 from skyband.engines.pairs.given_scores import run_given
+from skyband.engines.pairs.group import Columns, Group, Records, empty_scratch, with_rows
 from skyband.engines.pairs.invariants import check_pairs, check_skyband
 from skyband.engines.pairs.kernels.answers import empty_lists, read_pairs
 from skyband.engines.pairs.kernels.records import (
     BAND_FULL,
     BLOCK_FULL,
-    DESK_FULL,
+    CHANGE,
     DONE,
     END,
     HEAD,
     LAST_ROW,
-    NAIVE,
     NEED,
     NEVER,
+    OUT_FULL,
+    PAIR,
     PENDING,
-    READ,
+    READS,
+    REPORTED,
     SAVED,
     SCASE,
     SCORED,
+    SCRATCH_FULL,
     SIZE,
-    SLOT,
     SUM,
     TA,
-    TOLD,
-    TOLDS,
     WINDOW_FULL,
+    Rules,
     Scoring,
     Stream,
 )
-from skyband.engines.pairs.kernels.steps import close_batch, flush_pairs, look_again, prune_pairs, take_pairs
+from skyband.engines.pairs.kernels.reports import close_batch, find_answers
+from skyband.engines.pairs.kernels.steps import flush_pairs, prune_pairs, take_pairs
 from skyband.engines.pairs.snapshot import restore, stored
-from skyband.engines.pairs.window import Columns, Records, Store, empty_desk, with_rows
 from skyband.kernels.routing import stable_order
 from skyband.query.tuning import Tuning
 
@@ -55,12 +57,12 @@ class Pairs:
 
     name = ""
     algorithm = SCASE
-    least_block = 512  # TA: objects that have sorted lists of their own
-    patience = 50  # so many read a band before it gets lists to read from, which cost as much
+    least_block = 512  # TA: the fewest objects of a block, which has sorted lists of its own
+    patience = 50  # answers read from a band before it gets lists to read from, which cost as much
 
     def __init__(
         self,
-        asked: tuple[Spec, ...],
+        specs: tuple[Spec, ...],
         tuning: Tuning,
         *,
         timed: bool,
@@ -70,28 +72,32 @@ class Pairs:
     ) -> None:
         self.timed, self.net, self.scoring, self.scores = timed, net, scoring, scores
         self.clock = -NEVER
-        self.stores: list[Store] = []
-        self.scoreless: Ints = np.zeros(len(asked), np.int64)  # pairs without a score, of the last batch
-        self.out = np.empty(256, TOLD)
-        self._ask(asked)
+        self.groups: list[Group] = []
+        self.scoreless: Ints = np.zeros(len(specs), np.int64)  # pairs without a score, of the last batch
+        self.out = np.empty(256, CHANGE)
+        self._set_queries(specs)
 
-    def _ask(self, asked: tuple[Spec, ...]) -> None:
-        self.asked = asked
-        lengths = np.array([one.length for one in asked], np.int64)
-        self.order = np.argsort(lengths, kind="stable")  # the shortest window first
-        self.k = np.array([one.k for one in asked], np.int64)[self.order]
+    def _set_queries(self, specs: tuple[Spec, ...]) -> None:
+        self.specs = specs
+        lengths = np.array([spec.length for spec in specs], np.int64)
+        self.order = np.argsort(lengths, kind="stable")  # of the views: the shortest window first
+        self.k = np.array([spec.k for spec in specs], np.int64)[self.order]
         self.length = lengths[self.order]
-        self.K = int(self.k.max())
-        self.desk = empty_desk(len(asked), len(self.scoring.local))
-        self.reading = empty_lists(self.K)
-        self.listed: Store | None = None  # whose pairs these lists have
+        longest = int(self.length[-1])
+        most = 1 << 40 if self.timed else max(1, longest**2)  # the staircase has no step before there are K pairs
+        block = int(np.clip(0 if self.timed else longest // 32, self.least_block, 8 * self.least_block))
+        K = min(int(self.k.max()), most)
+        self.rules = Rules(self.scoring, self.algorithm, K, block, self.timed, self.net)
+        self.scratch = empty_scratch(len(specs), len(self.scoring.local))
+        self.lists = empty_lists(K)
+        self.listed: Group | None = None  # the group whose pairs these lists have
 
     @staticmethod
-    def needed(arrivals: Arrivals, asked: tuple[Spec, ...], *, net: bool) -> Bools:
-        return np.ones(len(arrivals.rows), np.bool_)  # any object may make the best pair
+    def needed(arrivals: Arrivals, specs: tuple[Spec, ...], *, net: bool) -> Bools:
+        return np.ones(len(arrivals.rows), np.bool_)  # any object may be a member of the best pair
 
     def copy(self) -> Pairs:
-        """A twin that goes its own way; scorings are shared."""
+        """An independent copy; the scoring function is shared."""
         scores, self.scores = self.scores, None
         try:
             twin = deepcopy(self)
@@ -100,167 +106,148 @@ class Pairs:
         twin.scores = scores
         return twin
 
-    def _store(self, g: int) -> Store:
-        while len(self.stores) <= g:
-            heap = min(self.K, self._most_pairs())
-            apart = self.scoring.form == SUM and not self.scoring.local.any()
-            lists, near = self.algorithm == TA, apart and self.scoring.sign < 0
-            rough = apart and self.algorithm in (SCASE, TA)
-            store = Store(len(self.scoring.local), heap, self.k, self.length, lists=lists, near=near, rough=rough)
-            self.stores.append(store)
-        return self.stores[g]
-
-    def _most_pairs(self) -> int:
-        """The staircase has no step before there are K pairs."""
-        return 1 << 40 if self.timed else max(1, int(self.length[-1]) ** 2)
+    def _group(self, g: int) -> Group:
+        while len(self.groups) <= g:
+            distances = self.scoring.form == SUM and not self.scoring.local.any()
+            lists, near = self.algorithm == TA, distances and self.scoring.sign < 0
+            rough = distances and self.algorithm in (SCASE, TA)
+            width = len(self.scoring.local)
+            self.groups.append(Group(width, self.rules.K, self.k, self.length, lists=lists, near=near, rough=rough))
+        return self.groups[g]
 
     # --- the stream
 
     def take(self, arrivals: Arrivals) -> Changes:
         if arrivals.total:
-            self._store(arrivals.total - 1)
+            self._group(arrivals.total - 1)
         self.clock = max(self.clock, arrivals.clock)
-        self.scoreless = np.zeros(len(self.asked), np.int64)
+        self.scoreless = np.zeros(len(self.specs), np.int64)
         data = np.zeros((0, len(arrivals.rows)))
         if self.scores is None:
             assert arrivals.attributes is not None
             data = np.stack(arrivals.attributes) if len(arrivals.rows) else np.zeros((len(self.scoring.local), 0))
         one = arrivals.total == 1
         order = np.arange(len(arrivals.rows)) if one else stable_order(arrivals.groups, arrivals.total)
-        groups = arrivals.groups[order]
-        starts = np.searchsorted(groups, np.arange(arrivals.total + 1))
-        visited = set((groups[:1] if one else np.unique(groups)).tolist())
-        for g, store in enumerate(self.stores):
-            if (self.timed and store.due <= arrivals.clock) or (store.open and not arrivals.more):
+        codes = arrivals.groups[order]
+        starts = np.searchsorted(codes, np.arange(arrivals.total + 1))
+        visited = set((codes[:1] if one else np.unique(codes)).tolist())
+        for g, group in enumerate(self.groups):
+            if (self.timed and group.due <= arrivals.clock) or (group.open and not arrivals.more):
                 visited.add(g)
         pieces: list[Records] = []
         for g in sorted(visited):
-            told = self._visit(g, arrivals, data, order[starts[g] : starts[g + 1]])
-            pieces.append(told if len(visited) == 1 else told.copy())
+            changes = self._visit(self.groups[g], arrivals, data, order[starts[g] : starts[g + 1]])
+            pieces.append(changes if len(visited) == 1 else changes.copy())
         alive = np.zeros(arrivals.size, np.bool_)
         if arrivals.wants_alive:
             for g in visited:
-                serials = self.stores[g].window.serials[self.stores[g].live]
+                serials = self.groups[g].window.serials[self.groups[g].live]
                 alive[serials[serials >= arrivals.serial] - arrivals.serial] = True
-        return told_by(self, pieces, sorted(visited), arrivals, alive)
+        return in_order(self, pieces, sorted(visited), arrivals, alive)
 
-    def _visit(self, g: int, arrivals: Arrivals, data: Floats, mine: Ints) -> Records:
-        """One group's share of a batch; changes by step, of query after query within it, until the next visit."""
-        store = self.stores[g]
-        store.facts[TOLDS], store.facts[LAST_ROW] = 0, -1
+    def _visit(self, group: Group, arrivals: Arrivals, data: Floats, mine: Ints) -> Records:
+        """Take one group's arrivals of a batch; return its changes by step and query, valid until the next visit."""
+        group.facts[REPORTED], group.facts[LAST_ROW] = 0, -1
         if self.algorithm == TA:
-            store.sort_blocks(self.scoring.limit)
-        if self.net and not store.open:
-            store.open = True
-        eligible = np.empty(0, np.bool_) if arrivals.eligible is None else arrivals.eligible[mine]
+            group.sort_blocks(self.scoring.limit)
+        group.open = group.open or self.net
         last = arrivals.clock if self.timed else int(arrivals.now[mine[-1]]) if len(mine) else -NEVER
         stream = Stream(
             stamps=arrivals.stamps[mine],
             now=arrivals.now[mine],
             rows=arrivals.rows[mine],
-            eligible=eligible,
+            eligible=np.empty(0, np.bool_) if arrivals.eligible is None else arrivals.eligible[mine],
             values=np.ascontiguousarray(data[:, mine]),
             given=np.empty(0),
             begins=np.empty(0, np.int64),
-            wild=False,
+            unsafe=False,
             serial=arrivals.serial,
             scored=np.empty(0, np.bool_) if arrivals.scored is None else arrivals.scored[mine],
         )
         if self.scores is None:
-            self._run(store, stream, last)
+            self._run(group, stream, last)
         else:
-            run_given(self, store, stream, last, arrivals.columns, mine)
-        self._settle(store, last)
-        store.now = max(store.now, last)
-        self.scoreless[self.order] += np.cumsum(store.views.scoreless[:-1])
-        store.views.scoreless[:] = 0
+            run_given(self, group, stream, last, arrivals.columns, mine)
+        self._drop_expired(group, last)
+        group.now = max(group.now, last)
+        self.scoreless[self.order] += np.cumsum(group.views.scoreless[:-1])
+        group.views.scoreless[:] = 0
         if self.net and not arrivals.more:
-            self._close(store, last, int(stream.rows[-1]) if len(mine) else -1)
-        return self.out[: store.facts[TOLDS]]
+            self._close(group, last, int(stream.rows[-1]) if len(mine) else -1)
+        return self.out[: group.facts[REPORTED]]
 
-    def _run(self, store: Store, stream: Stream, last: int) -> None:
+    def _run(self, group: Group, stream: Stream, last: int) -> None:
         begin, why = 0, WINDOW_FULL
         while why != DONE:
-            begin, why = take_pairs(
-                store.facts,
-                store.window,
-                store.band,
-                store.views,
-                self.desk,
-                store.blocks,
-                self._block_size(),
-                self.scoring,
-                self.algorithm,
-                store.K,
-                stream,
-                begin,
-                last,
-                self.timed,
-                self.net,
-                store.saved,
-                self.out,
-            )
-            self._make_room(store, why)
+            begin, why = take_pairs(group.state, self.rules, self.scratch, stream, begin, last, self.out)
+            self._grow(group, why)
 
-    def _make_room(self, store: Store, why: int) -> None:
-        need = int(store.facts[NEED])
-        if why == WINDOW_FULL:
-            store.make_room(1)
-        elif why == BAND_FULL:
-            store.grow_band(need)
-        elif why == BLOCK_FULL:
-            store.open_block(self.scoring.limit)
-        elif why == DESK_FULL:
-            self._make_desk(2 * int(store.facts[END] - store.facts[HEAD] + store.facts[PENDING] + 1))
-        elif why != DONE:
-            self._make_out(int(store.facts[TOLDS]), need)
-            if self.net or self.algorithm == NAIVE:
-                store.grow_saved(int(store.facts[SAVED]) + need)
+    def _grow(self, group: Group, full: int) -> None:
+        """Grow the array at which a kernel stopped."""
+        need = int(group.facts[NEED])
+        if full == WINDOW_FULL:
+            group.grow_window(1)
+        elif full == BAND_FULL:
+            group.grow_band(need)
+        elif full == BLOCK_FULL:
+            group.open_block(self.scoring.limit)
+        elif full == SCRATCH_FULL:
+            self._grow_scratch(group)
+        elif full == OUT_FULL:
+            self._grow_out(int(group.facts[REPORTED]), need)
+            if self.net:
+                group.grow_saved(int(group.facts[SAVED]) + need)
 
-    def _make_desk(self, room: int) -> None:
-        self.desk = self.desk._replace(
-            other=np.empty(room, np.int64), key=np.empty(room), slot=np.empty(room, np.int32)
-        )
+    def _grow_scratch(self, group: Group) -> None:
+        """Make sure that the candidates of an arrival and all pending pairs fit."""
+        need = int(group.facts[END] - group.facts[HEAD] + group.facts[PENDING] + 1)
+        if need > len(self.scratch.other):
+            other, slot = np.empty(2 * need, np.int64), np.empty(2 * need, np.int32)
+            key, best = np.empty(2 * need), np.empty(2 * need)
+            self.scratch = self.scratch._replace(other=other, key=key, slot=slot, best=best)
 
-    def _make_out(self, told: int, need: int) -> None:
-        if told + need > len(self.out):
-            larger = np.empty(max(2 * len(self.out), told + need), TOLD)
-            larger[:told] = self.out[:told]
+    def _grow_out(self, reported: int, need: int) -> None:
+        if reported + need > len(self.out):
+            larger = np.empty(max(2 * len(self.out), reported + need), CHANGE)
+            larger[:reported] = self.out[:reported]
             self.out = larger
-        if need > len(self.desk.before):
-            self.desk = self.desk._replace(before=np.empty(2 * need, np.int32), after=np.empty(2 * need, np.int32))
+        if need > len(self.scratch.before):
+            before, after = np.empty((2, 2 * need), np.int32)
+            self.scratch = self.scratch._replace(before=before, after=after)
 
-    def _block_size(self) -> int:
-        return int(np.clip(0 if self.timed else self.length[-1] // 32, self.least_block, 8 * self.least_block))
-
-    # --- what is told
-
-    def _settle(self, store: Store, now: int) -> None:
-        """Objects that have left go."""
+    def _drop_expired(self, group: Group, now: int) -> None:
+        """Move the head of the window past objects that have expired."""
         if now > -NEVER:
-            while store.facts[HEAD] < store.facts[END] and (
-                store.window.stamps[store.facts[HEAD]] <= now - self.length[-1]
-            ):
-                store.facts[HEAD] += 1
+            stamps = group.window.stamps[group.live]
+            group.facts[HEAD] += np.searchsorted(stamps, now - self.length[-1], "right")
 
-    def _close(self, store: Store, last: int, row: int) -> None:
-        """A net batch ends."""
-        touched = np.flatnonzero(store.views.touched)
-        store.open = False
+    def _close(self, group: Group, last: int, row: int) -> None:
+        """End a batch of net changes."""
+        touched = np.flatnonzero(group.views.touched)
+        group.open = False
         if not len(touched):
             return
-        self._flush(store)
-        now = last if last > -NEVER else store.now
-        need = int(store.views.held[touched].sum() + np.minimum(self.k[touched], store.facts[SIZE]).sum())
-        self._make_out(int(store.facts[TOLDS]), need + 1)
-        order = np.arange(len(store.saved), dtype=np.int32)
-        close_batch(store.facts, store.band, store.views, self.desk, store.saved, order, now, now, row, self.out)
+        self._flush(group)
+        need = group.views.saved_size[touched].sum() + np.minimum(self.k[touched], group.facts[SIZE]).sum()
+        self._grow_out(int(group.facts[REPORTED]), int(need) + 1)
+        close_batch(group.state, self.scratch, last if last > -NEVER else group.now, row, self.out)
 
-    def answer(self, query: int, asked: Spec, now: Ints, groups: Ints | None) -> Answer:
-        chosen = range(len(self.stores)) if groups is None else [g for g in groups.tolist() if g < len(self.stores)]
-        found = [self._read(self.stores[g], asked, int(now[g])) for g in chosen]
+    def _flush(self, group: Group) -> None:
+        """Put the pending pairs into the band."""
+        if group.facts[PENDING]:
+            self._grow_scratch(group)
+            flush_pairs(group.facts, group.band, self.scratch)
+
+    def _prune(self, group: Group, now: int) -> None:
+        prune_pairs(group.facts, group.band, self.rules.K, now - int(self.length[-1]), self.algorithm)
+
+    # --- answers
+
+    def answer(self, query: int, spec: Spec, now: Ints, groups: Ints | None) -> Answer:
+        chosen = range(len(self.groups)) if groups is None else [g for g in groups.tolist() if g < len(self.groups)]
+        found = [self._read(self.groups[g], spec, int(now[g])) for g in chosen]
         sizes = np.array([len(best) for best in found], np.int64)
-        ranked = np.concatenate([np.empty(0, SLOT), *found])
+        ranked = np.concatenate([np.empty(0, PAIR), *found])
         ends = np.cumsum(sizes)
         return Answer(
             group=np.repeat(np.array(list(chosen), np.int64), sizes),
@@ -272,82 +259,68 @@ class Pairs:
             older_stamp=ranked["old"],
         )
 
-    def _flush(self, store: Store) -> None:
-        """Pairs that wait behind the band take their places."""
-        if store.facts[PENDING]:
-            if store.facts[PENDING] > len(self.desk.slot):
-                self._make_desk(int(store.facts[PENDING]))
-            flush_pairs(store.facts, store.band, self.desk)
-
-    def _read(self, store: Store, asked: Spec, now: int) -> Records:
-        self._flush(store)
-        out = np.empty(min(asked.k, int(store.facts[SIZE])), np.int32)
+    def _read(self, group: Group, spec: Spec, now: int) -> Records:
+        """The pairs of an answer, best first."""
+        self._flush(group)
+        out = np.empty(min(spec.k, int(group.facts[SIZE])), np.int32)
         if not len(out):
-            return np.empty(0, SLOT)
-        if self.listed is not store and store.facts[READ] >= self.patience:
+            return np.empty(0, PAIR)
+        if self.listed is not group and group.facts[READS] >= self.patience:
             if self.listed is not None:
-                self.listed.facts[READ] = 0
-            self.listed, store.facts[READ] = store, self.patience
-        longest, low = int(self.length[-1]), now - asked.length
-        size = read_pairs(store.facts, store.band, self.reading, longest, self.patience, len(out), low, out)
-        best: Records = store.band.slots[out[:size]]
+                self.listed.facts[READS] = 0
+            self.listed, group.facts[READS] = group, self.patience
+        longest, low = int(self.length[-1]), now - spec.length
+        size = read_pairs(group.facts, group.band, self.lists, longest, self.patience, len(out), low, out)
+        best: Records = group.band.pairs[out[:size]]
         return best
 
-    # --- queries come and go
-
-    def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
+    def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         if len(now):
-            self._store(len(now) - 1)
+            self._group(len(now) - 1)
         before = [
-            [self._read(store, self.asked[heir], int(now[g])) for heir in predecessors]
-            for g, store in enumerate(self.stores)
+            [self._read(group, self.specs[query], int(now[g])) for query in predecessors]
+            for g, group in enumerate(self.groups)
         ]
-        place = np.empty(len(self.asked), np.int64)
-        place[self.order] = np.arange(len(self.asked))
-        old = place[predecessors]
-        self._ask(asked)
-        self._make_out(0, min(self.K, max((int(store.facts[SIZE]) for store in self.stores), default=0)))
+        old = np.argsort(self.order)[predecessors]  # views
+        self._set_queries(specs)
+        self._grow_out(0, min(self.rules.K, max((int(group.facts[SIZE]) for group in self.groups), default=0)))
         pieces: list[Records] = []
-        for g, store in enumerate(self.stores):
-            bits = store.band.bits
-            store.ask(min(self.K, self._most_pairs()), self.k, self.length)
+        for g, group in enumerate(self.groups):
+            bits = group.band.bits
+            group.set_queries(self.rules.K, self.k, self.length)
             for view, query in enumerate(self.order.tolist()):
                 word, bit = divmod(int(old[query]), 64)
-                known = (bits[:, word] >> np.uint64(bit)) & np.uint64(1)
-                store.band.bits[:, view >> 6] |= known << np.uint64(view & 63)
-            self._settle(store, int(now[g]))
-            self._prune(store, int(now[g]))
-            look_again(store.facts, store.band, store.views, self.desk.after, int(now[g]))
+                reported = (bits[:, word] >> np.uint64(bit)) & np.uint64(1)
+                group.band.bits[:, view >> 6] |= reported << np.uint64(view & 63)
+            self._drop_expired(group, int(now[g]))
+            self._prune(group, int(now[g]))
+            find_answers(group.facts, group.band, group.views, self.scratch.after, int(now[g]))
             for query, (view, was) in enumerate(zip(np.argsort(self.order), before[g], strict=True)):
-                pieces.append(difference(self, store, was, query, int(view), g, int(now[g])))
-        out = np.concatenate([np.empty(0, TOLD), *pieces])
-        order = np.argsort(out["query"], kind="stable")
-        out = out[order]
+                pieces.append(difference(self, group, was, query, int(view), g, int(now[g])))
+        out = np.concatenate([np.empty(0, CHANGE), *pieces])
+        out = out[np.argsort(out["query"], kind="stable")]
         return changes_of(out, out["query"].astype(np.int64), out["instant"], np.empty(0, np.bool_))
 
-    def _prune(self, store: Store, now: int) -> None:
-        prune_pairs(store.facts, store.band, store.K, now - int(self.length[-1]), self.algorithm)
-
-    # --- what is kept
+    # --- state
 
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
-        chosen = self.stores if groups is None else [self._store(g) for g in groups.tolist()]
-        kept = [store.window.serials[store.live] for store in chosen]
+        chosen = self.groups if groups is None else [self._group(g) for g in groups.tolist()]
+        kept = [group.window.serials[group.live] for group in chosen]
         return np.concatenate([np.empty(0, np.int64), *kept]), np.array([len(one) for one in kept], np.int64)
 
     @property
     def kept(self) -> Ints:
-        return np.array([store.facts[END] - store.facts[HEAD] for store in self.stores], np.int64)
+        return np.array([group.facts[END] - group.facts[HEAD] for group in self.groups], np.int64)
 
     @property
     def pairs(self) -> int:
-        """How many pairs are kept, of all groups."""
-        return sum(int(store.facts[SIZE]) for store in self.stores)
+        """The number of kept pairs, of all groups."""
+        return sum(int(group.facts[SIZE]) for group in self.groups)
 
     @property
     def work(self) -> dict[str, int]:
-        """Counted: scores computed."""
-        return {"scored": sum(int(store.facts[SCORED]) for store in self.stores)}
+        """Counters of work: scores computed."""
+        return {"scored": sum(int(group.facts[SCORED]) for group in self.groups)}
 
     @property
     def buffer(self) -> int:
@@ -355,8 +328,8 @@ class Pairs:
 
     @property
     def held(self) -> Records:
-        """Members of pairs that a batch which goes on may tell of at its end."""
-        saved = [store.saved[: int(store.facts[SAVED])] for store in self.stores if store.open]
+        """Members of pairs that may still be reported at the end of a batch of net changes."""
+        saved = [group.saved[: int(group.facts[SAVED])] for group in self.groups if group.open]
         members = [one[name] for one in saved for name in ("older", "newer")]
         held = np.empty(sum(map(len, members)), [("serial", "i8")])
         held["serial"] = np.concatenate([np.empty(0, np.int64), *members])
@@ -367,25 +340,21 @@ class Pairs:
 
     @property
     def due(self) -> Ints:
-        return np.array([store.due if self.timed else NEVER for store in self.stores], np.int64)
+        return np.array([group.due if self.timed else NEVER for group in self.groups], np.int64)
 
     @property
     def nbytes(self) -> int:
-        return sum(store.nbytes for store in self.stores)
+        return sum(group.nbytes for group in self.groups)
 
     def set_columns(self, serials: Ints, columns: Columns) -> None:
-        """What the scoring reads of these objects, by rising serials."""
-        for store in self.stores:
-            store.make_room(1)
-            mine = store.window.serials[store.live]
-            places = np.searchsorted(serials, mine)
-            room, head = len(store.window.stamps), int(store.facts[HEAD])
-            store.columns = {
-                name: with_rows(None, column[places], head, room) if len(mine) else column[:0].repeat(0)
-                for name, column in columns.items()
-            }
-            if not len(mine):
-                store.columns = {}
+        """Set what the scoring reads of these objects, by rising serials."""
+        for group in self.groups:
+            group.grow_window(1)
+            mine = group.window.serials[group.live]
+            places, size, head = np.searchsorted(serials, mine), len(group.window.stamps), int(group.facts[HEAD])
+            group.columns = {}
+            if len(mine):
+                group.columns = {name: with_rows(None, part[places], head, size) for name, part in columns.items()}
 
     def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
         return stored(self, groups)
@@ -396,5 +365,5 @@ class Pairs:
     def check(self) -> None:
         check_pairs(self)
 
-    def _check_all(self, store: Store, pairs: Records) -> None:
-        check_skyband(self, store, pairs)
+    def _check_all(self, group: Group, pairs: Records) -> None:
+        check_skyband(self, group, pairs)

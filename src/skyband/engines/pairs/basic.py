@@ -1,13 +1,13 @@
 """BASIC: the K-skyband without a staircase, by dominance counters (shen2012, section VI-D).
 
-Each new pair is held against the kept ones until K dominators are counted: O(n K) an arrival. To compare with.
+Each new pair is compared with the kept ones until K dominators are counted: O(n K) an arrival. To compare with.
 """
 
 from __future__ import annotations
 
 from skyband.engines.pairs.base import Pairs
-from skyband.engines.pairs.kernels import records as pair_records
+from skyband.engines.pairs.kernels import records
 
 
 class BASIC(Pairs):
-    name, algorithm = "BASIC", pair_records.BASIC
+    name, algorithm = "BASIC", records.BASIC

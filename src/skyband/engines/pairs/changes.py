@@ -1,4 +1,4 @@
-"""What kernels have told, as changes: by query, then by step across groups; and from one set of queries to another."""
+"""Changes as the contract has them, from records that kernels wrote: by query, then by step across groups."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skyband.engines.contract import Arrivals, Bools, Changes, Ints
-from skyband.engines.pairs.kernels.records import SIZE, TOLD
-from skyband.engines.pairs.window import Records, Store, ids_of
+from skyband.engines.pairs.group import Group, Records, ids_of
+from skyband.engines.pairs.kernels.records import CHANGE, SIZE
 from skyband.kernels.routing import stable_order
 
 if TYPE_CHECKING:
     from skyband.engines.pairs.base import Pairs
 
 
-def told_by(engine: Pairs, pieces: list[Records], groups: list[int], arrivals: Arrivals, alive: Bools) -> Changes:
-    """By query, then by step across groups."""
+def in_order(engine: Pairs, pieces: list[Records], groups: list[int], arrivals: Arrivals, alive: Bools) -> Changes:
+    """Join the changes of these groups, each in order of steps."""
     if len(pieces) == 1 and not engine.timed:  # one group's steps are in order
         (out,) = pieces
         query = engine.order[out["query"]]
-        order = stable_order(query, len(engine.asked)) if len(engine.asked) > 1 else np.arange(len(out))
+        order = stable_order(query, len(engine.specs)) if len(engine.specs) > 1 else np.arange(len(out))
         return changes_of(_rows(out, order), query[order], np.full(len(out), groups[0]), alive)
-    out = np.concatenate([np.empty(0, TOLD), *pieces])
+    out = np.concatenate([np.empty(0, CHANGE), *pieces])
     codes = np.repeat(np.array(groups, np.int64), [len(piece) for piece in pieces])
     place = np.maximum(2 * out["row"] + 1, 0)
     order = np.arange(len(out))
@@ -37,29 +37,25 @@ def told_by(engine: Pairs, pieces: list[Records], groups: list[int], arrivals: A
     return changes_of(_rows(out, order), query[order], codes[order], alive)
 
 
-def difference(engine: Pairs, store: Store, was: Records, query: int, view: int, g: int, now: int) -> Records:
-    """From what a query has told to what it has now; `instant` is the group."""
-    best = engine._read(store, engine.asked[query], now)
-    identity = [("older", "i8"), ("newer", "i8")]
-    one, other = (np.empty(len(pairs), identity) for pairs in (was, best))
-    for pairs, key in ((was, one), (best, other)):
-        key["older"], key["newer"] = pairs["older"], pairs["newer"]
-    gone, come = was[~np.isin(one, other)], np.flatnonzero(~np.isin(other, one))
-    slots = store.band.slot[: store.facts[SIZE]][np.isin(ids_of(store.pairs), other[come])]
-    out = np.zeros(len(gone) + len(come), TOLD)
-    entering = best[come]
+def difference(engine: Pairs, group: Group, was: Records, query: int, view: int, g: int, now: int) -> Records:
+    """Changes of one query from the answer it has reported to the present one; `instant` is the group."""
+    best = engine._read(group, engine.specs[query], now)
+    one, other = ids_of(was), ids_of(best)
+    leaving, entering = was[~np.isin(one, other)], best[~np.isin(other, one)]
+    slots = group.band.slot[: group.facts[SIZE]][np.isin(ids_of(group.pairs), ids_of(entering))]
+    out = np.zeros(len(leaving) + len(entering), CHANGE)
     for name in ("key", "old", "older", "new", "newer"):
-        out[name] = np.concatenate([gone[name], entering[name]])
+        out[name] = np.concatenate([leaving[name], entering[name]])
     out["instant"], out["query"], out["row"] = g, query, -1
-    out["diff"] = np.repeat([-1, 1], [len(gone), len(come)])
+    out["diff"] = np.repeat([-1, 1], [len(leaving), len(entering)])
     word, bit = view >> 6, np.uint64(1) << np.uint64(view & 63)
-    out["first"][len(gone) :] = (store.band.bits[slots, word] & bit) == 0
-    store.band.bits[slots, word] |= bit
+    out["first"][len(leaving) :] = (group.band.bits[slots, word] & bit) == 0
+    group.band.bits[slots, word] |= bit
     return out
 
 
 def _rows(out: Records, order: Ints) -> Records:
-    """Records in this order, as bytes: field by field NumPy needs ten times as long."""
+    """Take records in this order as bytes: field by field NumPy needs ten times as long."""
     return out.view(f"V{out.itemsize}")[order].view(out.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Scores that no kernel computes: those of a block of new pairs by NumPy or a function, then the steps as always."""
+"""Scores that no kernel computes: of a block of new pairs at once, by NumPy or a function, then the usual steps."""
 
 from __future__ import annotations
 
@@ -7,33 +7,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skyband.engines.contract import Floats, Ints
+from skyband.engines.pairs.group import Columns, Group, gathered, with_rows
 from skyband.engines.pairs.kernels.records import END, HEAD, NEVER, Stream
-from skyband.engines.pairs.window import Columns, Store, gathered, with_rows
 
 if TYPE_CHECKING:
     from skyband.engines.pairs.base import Pairs
 
-PAIRS_AT_ONCE = 1 << 16  # that NumPy or a function scores
+PAIRS_AT_ONCE = 1 << 16  # scored by NumPy or a function
 
 
-def run_given(engine: Pairs, store: Store, stream: Stream, last: int, columns: Columns, mine: Ints) -> None:
-    """The same, with the scores of blocks of new pairs computed first."""
+def run_given(engine: Pairs, group: Group, stream: Stream, last: int, columns: Columns, mine: Ints) -> None:
+    """Take a group's arrivals, block by block: the scores of all new pairs of a block are computed first."""
     size, begin = len(stream.stamps), 0
     while begin < size:
-        comes = np.flatnonzero(stream.eligible) if len(stream.eligible) else np.arange(size)
-        comes = comes[comes >= begin]
-        end = _block(store, stream, begin, comes)
-        comes = comes[comes < end]
-        store.make_room(len(comes) + 1)
-        rows = gathered(columns, mine[comes])
-        at = int(store.facts[END])
-        place = at
-        if len(comes) and at > store.facts[HEAD]:
-            place = int(np.searchsorted(store.window.stamps[store.live], stream.stamps[comes[0]], "right"))
-            place += int(store.facts[HEAD])
-        room = len(store.window.stamps)
-        store.columns = {name: with_rows(store.columns.get(name), rows[name], at, room) for name in rows}
-        given, starts = _scores(engine, store, stream, comes, at, place)
+        new = np.flatnonzero(stream.eligible) if len(stream.eligible) else np.arange(size)
+        new = new[new >= begin]
+        end = _block_end(group, stream, new)
+        new = new[new < end]
+        group.grow_window(len(new) + 1)
+        rows = gathered(columns, mine[new])
+        at = place = int(group.facts[END])
+        if len(new) and at > group.facts[HEAD]:
+            place = int(np.searchsorted(group.window.stamps[group.live], stream.stamps[new[0]], "right"))
+            place += int(group.facts[HEAD])
+        capacity = len(group.window.stamps)
+        group.columns = {name: with_rows(group.columns.get(name), rows[name], at, capacity) for name in rows}
+        given, starts = _scores(engine, group, stream, new, at, place)
         part = Stream(
             stamps=stream.stamps[begin:end],
             now=stream.now[begin:end],
@@ -42,59 +41,62 @@ def run_given(engine: Pairs, store: Store, stream: Stream, last: int, columns: C
             values=np.empty((0, end - begin)),
             given=given,
             begins=np.zeros(end - begin, np.int64),
-            wild=bool(np.isnan(given).any()),
+            unsafe=bool(np.isnan(given).any()),
             serial=stream.serial,
             scored=stream.scored[begin:end],
         )
-        part.begins[comes - begin] = starts
-        engine._run(store, part, int(part.now[-1]))
+        part.begins[new - begin] = starts
+        engine._run(group, part, int(part.now[-1]))
         if place < at:  # a late one
-            for column in store.columns.values():
-                new = column[at]
+            for column in group.columns.values():
+                late = column[at]
                 column[place + 1 : at + 1] = column[place:at].copy()
-                column[place] = new
+                column[place] = late
         begin = end
     empty = stream._replace(
         stamps=stream.stamps[:0], now=stream.now[:0], rows=stream.rows[:0], eligible=stream.eligible[:0]
     )
-    engine._run(store, empty, last)
+    engine._run(group, empty, last)
 
 
-def _block(store: Store, stream: Stream, begin: int, comes: Ints) -> int:
-    """How far one block of arrivals goes: some thousand pairs, or one that is late."""
+def _block_end(group: Group, stream: Stream, new: Ints) -> int:
+    """The end of a block of arrivals: as many as make PAIRS_AT_ONCE, or one that is late."""
     size = len(stream.stamps)
-    if not len(comes):
+    if not len(new):
         return size
-    newest = int(store.window.stamps[store.facts[END] - 1]) if store.facts[END] > store.facts[HEAD] else -NEVER
-    stamps = stream.stamps[comes]
+    newest = int(group.window.stamps[group.facts[END] - 1]) if group.facts[END] > group.facts[HEAD] else -NEVER
+    stamps = stream.stamps[new]
     late = np.flatnonzero(np.diff(stamps, prepend=newest) < 0)
     if len(late) and late[0] == 0:
-        return int(comes[0]) + 1
-    live = int(store.facts[END] - store.facts[HEAD])
-    pairs = np.cumsum(live + np.arange(len(comes)))
+        return int(new[0]) + 1
+    live = int(group.facts[END] - group.facts[HEAD])
+    pairs = np.cumsum(live + np.arange(len(new)))
     many = max(1, int(np.searchsorted(pairs, PAIRS_AT_ONCE)))
     stop = min(many, int(late[0]) if len(late) else many)
-    return int(comes[stop]) if stop < len(comes) else size
+    return int(new[stop]) if stop < len(new) else size
 
 
-def _scores(engine: Pairs, store: Store, stream: Stream, comes: Ints, at: int, place: int) -> tuple[Floats, Ints]:
-    """Scores of each of these arrivals with the valid objects before it; the new ones are kept from `at` on."""
+def _scores(engine: Pairs, group: Group, stream: Stream, new: Ints, at: int, place: int) -> tuple[Floats, Ints]:
+    """Score each of these arrivals with the valid objects before it; return the scores and where each one's begin.
+
+    The columns of the arrivals stand from index `at` on; the first belongs at `place`, and is the only one if late.
+    """
     assert engine.scores is not None
-    if not len(comes):
+    if not len(new):
         return np.empty(0), np.empty(0, np.int64)
-    head = int(store.facts[HEAD])
-    stamps = np.concatenate([store.window.stamps[head:at], stream.stamps[comes]])
+    head = int(group.facts[HEAD])
+    stamps = np.concatenate([group.window.stamps[head:at], stream.stamps[new]])
     late = place < at
     known = stamps[: at - head] if late else stamps
-    ends = at + np.arange(len(comes))
-    low = np.minimum(head + np.searchsorted(known, stream.now[comes] - engine.length[-1], "right"), ends)
+    ends = at + np.arange(len(new))
+    low = np.minimum(head + np.searchsorted(known, stream.now[new] - engine.length[-1], "right"), ends)
     if len(stream.scored):
-        low = np.where(stream.scored[comes], low, ends)
+        low = np.where(stream.scored[new], low, ends)
     counts = ends - low
     begins = np.cumsum(counts) - counts
-    others, new = np.arange(int(counts.sum())) - np.repeat(begins - low, counts), np.repeat(ends, counts)
+    others, mine = np.arange(int(counts.sum())) - np.repeat(begins - low, counts), np.repeat(ends, counts)
     if not len(others):
         return np.empty(0), begins - low
     before = others < place if late else np.ones(len(others), np.bool_)
-    older, newer = np.where(before, others, new), np.where(before, new, others)
-    return engine.scores(gathered(store.columns, older), gathered(store.columns, newer)), begins - low
+    older, newer = np.where(before, others, mine), np.where(before, mine, others)
+    return engine.scores(gathered(group.columns, older), gathered(group.columns, newer)), begins - low

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from skyband.engines.size import Size
-from skyband.query.expressions import as_locals, parse
 from skyband.query.kinds import TopKPairs
-from skyband.query.scoring import Global
+from skyband.query.scoring import scoring_of
 
 _PAIR = 84  # bytes of a pair in the band
 _OBJECT = 16 + 8  # of an object of the window, and of its id; attributes come on top
@@ -55,14 +54,10 @@ def pairs_size(name: str, query: TopKPairs, n: int | None, expected: Mapping[str
 
 def form_of(query: TopKPairs) -> tuple[str, str, int]:
     """One word, a sentence, and how many columns of numbers are kept."""
-    if isinstance(query.by, Global):
-        return "global", f"{query.by!r} says its form itself and is computed by a kernel.", len(query.by.columns)
-    if not isinstance(query.by, str):
+    scoring = scoring_of(query.by)
+    if scoring.function is not None:
         return "function", "a Python function scores blocks of new pairs; all columns of the batch are kept for it.", 1
-    expression = parse(query.by, members=("a", "b"))
-    local = as_locals(expression)
-    if local is not None:
-        combined = "sum" if local[1] == "sum" else "product"
-        return "global", f"{query.by!r} is a {combined} of local functions, computed by a kernel.", len(local[0])
-    columns = {name.partition(".")[2] for name in expression.columns}
-    return "typed", f"{query.by!r} is computed by NumPy over blocks of new pairs.", len(columns)
+    if scoring.pair_form is not None:
+        said = f"{scoring!r} is a {scoring.pair_form[1]} of local functions, computed by a kernel."
+        return "global", said, len(scoring.pair_form[0])
+    return "typed", f"{scoring!r} is computed by NumPy over blocks of new pairs.", len(scoring.pair_columns)

@@ -1,4 +1,4 @@
-"""Engines of pairs as arrays to store: objects and pairs of group after group, and where each query stands."""
+"""Snapshots of engines of pairs: arrays of objects and pairs, group after group, and the state of each query."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from skyband.engines.arena import recast
 from skyband.engines.contract import Ints
-from skyband.engines.pairs.kernels.records import BASE, BLOCKS, END, NEVER, SIZE, SLOT, TA
+from skyband.engines.pairs.group import Group, Records
+from skyband.engines.pairs.kernels.records import BASE, BLOCKS, END, NEVER, PAIR, SIZE, TA
 from skyband.engines.pairs.kernels.steps import prune_pairs
-from skyband.engines.pairs.window import Records, Store
 from skyband.errors import StateError
 
 if TYPE_CHECKING:
@@ -22,26 +22,27 @@ VIEW = np.dtype([("kth", "f8"), ("due", "i8")])
 
 
 def stored(engine: Pairs, groups: Ints) -> dict[str, tuple[Records, Ints]]:
-    stores = [engine._store(g) for g in groups.tolist()]
-    assert not any(store.open for store in stores), "no batch is open"
+    """The state of these groups; pairs that are dominated or expired are dropped first."""
+    chosen = [engine._group(g) for g in groups.tolist()]
+    assert not any(group.open for group in chosen), "no batch is open"
     parts: dict[str, list[Records]] = {name: [] for name in ("sizes", "objects", "data", "pairs", "shown", "views")}
-    for store in stores:
-        engine._flush(store)
+    for group in chosen:
+        engine._flush(group)
         if engine.timed:
-            engine._settle(store, engine.clock)
-        live = store.live
-        oldest = int(store.window.stamps[live.start]) if live.start < live.stop else NEVER
-        prune_pairs(store.facts, store.band, store.K, oldest - 1, engine.algorithm)
+            engine._drop_expired(group, engine.clock)
+        live = group.live
+        oldest = int(group.window.stamps[live.start]) if live.start < live.stop else NEVER
+        prune_pairs(group.facts, group.band, engine.rules.K, oldest - 1, engine.algorithm)
         objects, views = np.zeros(live.stop - live.start, OBJECT), np.zeros(len(engine.k), VIEW)
-        objects["stamp"], objects["serial"] = store.window.stamps[live], store.window.serials[live]
-        views["kth"], views["due"] = store.views.kth, store.views.due
-        pairs, slots = store.pairs, store.band.slot[: store.facts[SIZE]]
-        pairs["place"] -= store.facts[BASE] + live.start
+        objects["stamp"], objects["serial"] = group.window.stamps[live], group.window.serials[live]
+        views["kth"], views["due"] = group.views.kth, group.views.due
+        pairs, slots = group.pairs, group.band.slot[: group.facts[SIZE]]
+        pairs["place"] -= group.facts[BASE] + live.start
         sizes = np.array([len(objects), len(pairs)], np.int64)
-        data, shown = store.window.data[:, live].T.reshape(-1), store.band.bits[slots].reshape(-1)
+        data, shown = group.window.data[:, live].T.reshape(-1), group.band.bits[slots].reshape(-1)
         for name, array in zip(parts, (sizes, objects, data, pairs, shown, views), strict=True):
             parts[name].append(array)
-    empty: tuple[Any, ...] = (np.int64, OBJECT, np.float64, SLOT, np.uint64, VIEW)
+    empty: tuple[Any, ...] = (np.int64, OBJECT, np.float64, PAIR, np.uint64, VIEW)
     return {
         name: (np.concatenate([np.empty(0, dtype), *arrays]), np.array([len(one) for one in arrays], np.int64))
         for (name, arrays), dtype in zip(parts.items(), empty, strict=True)
@@ -50,38 +51,37 @@ def stored(engine: Pairs, groups: Ints) -> dict[str, tuple[Records, Ints]]:
 
 def restore(engine: Pairs, state: Mapping[str, Records]) -> None:
     objects, pairs, views = (
-        recast(state[name], dtype) for name, dtype in (("objects", OBJECT), ("pairs", SLOT), ("views", VIEW))
+        recast(state[name], dtype) for name, dtype in (("objects", OBJECT), ("pairs", PAIR), ("views", VIEW))
     )
-    width, words, lanes = len(engine.scoring.local), (len(engine.k) + 63) // 64, len(engine.k)
+    width, words, queries = len(engine.scoring.local), (len(engine.k) + 63) // 64, len(engine.k)
     sizes = state["sizes"].reshape(-1, 2) if len(state["sizes"]) % 2 == 0 else np.full((1, 2), -1)
     if not (
         (sizes >= 0).all()
         and tuple(sizes.sum(axis=0)) == (len(objects), len(pairs))
         and len(state["data"]) == width * len(objects)
         and len(state["shown"]) == words * len(pairs)
-        and len(views) == lanes * len(sizes)
+        and len(views) == queries * len(sizes)
     ):
         raise StateError("the snapshot's pairs do not fit together. Take a new snapshot from a running Monitor.")
-    engine.stores, ends = [], np.cumsum(sizes, axis=0)
+    engine.groups, ends = [], np.cumsum(sizes, axis=0)
     for g, (n, p) in enumerate(sizes.tolist()):
-        store = engine._store(g)
+        group = engine._group(g)
         here, there = slice(ends[g, 0] - n, ends[g, 0]), slice(ends[g, 1] - p, ends[g, 1])
         data = state["data"].reshape(-1, width)[here] if width else np.empty((n, 0))
-        store.fill(objects["stamp"][here], objects["serial"][here], data.T, engine.scoring.limit)
-        store.fill_band(pairs[there], state["shown"].reshape(-1, words)[there])
-        mine = views[g * lanes : (g + 1) * lanes]
-        store.views.kth[:], store.views.due[:] = mine["kth"], mine["due"]
-        prune_pairs(store.facts, store.band, store.K, -NEVER, engine.algorithm)
+        group.fill(objects["stamp"][here], objects["serial"][here], data.T, engine.scoring.limit)
+        group.fill_band(pairs[there], state["shown"].reshape(-1, words)[there])
+        mine = views[g * queries : (g + 1) * queries]
+        group.views.kth[:], group.views.due[:] = mine["kth"], mine["due"]
+        prune_pairs(group.facts, group.band, engine.rules.K, -NEVER, engine.algorithm)
         if engine.algorithm == TA and n:
-            _lay_blocks(engine, store)
+            _build_blocks(engine, group)
 
 
-def _lay_blocks(engine: Pairs, store: Store) -> None:
-    """Blocks over objects that are there."""
-    size = int(store.facts[END])
-    store.facts[END] = 0
-    while store.facts[END] < size:
-        store.open_block(engine.scoring.limit)
-        store.facts[END] = min(size, store.facts[END] + engine._block_size())
-        newest = int(store.facts[BLOCKS]) - 1
-        store.blocks.end[newest] = store.facts[BASE] + store.facts[END]
+def _build_blocks(engine: Pairs, group: Group) -> None:
+    """Divide the objects of the window into blocks."""
+    size = int(group.facts[END])
+    group.facts[END] = 0
+    while group.facts[END] < size:
+        group.open_block(engine.scoring.limit)
+        group.facts[END] = min(size, group.facts[END] + engine.rules.block_size)
+        group.blocks.end[int(group.facts[BLOCKS]) - 1] = group.facts[BASE] + group.facts[END]

@@ -10,8 +10,8 @@ Departure: the paper reads lists over the whole window in turn with one of ages 
 from __future__ import annotations
 
 from skyband.engines.pairs.base import Pairs
-from skyband.engines.pairs.kernels import records as pair_records
+from skyband.engines.pairs.kernels import records
 
 
 class TA(Pairs):
-    name, algorithm = "TA", pair_records.TA
+    name, algorithm = "TA", records.TA

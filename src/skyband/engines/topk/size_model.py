@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from skyband.engines.size import Size
 from skyband.engines.topk import odds
-from skyband.engines.topk.scorings import plain_scoring
+from skyband.engines.topk.scorings import family_key, plain_scoring
 from skyband.query.algorithms import algorithm
 from skyband.query.kinds import TopK
-from skyband.query.scoring import Linear, Nearest
 
 _SIFTED = 40  # bytes of an object in a filter
 _WAITING = 24 + 8  # of an object in a buffer, and of its id
@@ -44,7 +43,7 @@ def block_size(name: str, query: TopK, n: int | None, expected: Expected) -> Siz
         "never reaches the skyband. Pushes of one row gain nothing by that."
     )
     notes: tuple[str, ...] = ()
-    if isinstance(query.by, Linear | Nearest) and not query.per_columns:
+    if family_key(query) is not None:
         notes = (
             "Many such queries that differ only in the numbers of their scoring get one engine, with one buffer of "
             f"the last max({BUFFER:,}, 100 per query) arrivals for all of them: it comes on top.",

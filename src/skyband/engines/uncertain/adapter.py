@@ -1,4 +1,4 @@
-"""Standing queries for objects that exist with a probability."""
+"""Adapter of `TopKUncertain`: reads probabilities and the names of alternatives, and rejects what they rule out."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, shared_key
+from skyband.engines.contract import Engine
 from skyband.engines.registry import choose
 from skyband.query.kinds import Query, TopKUncertain
 from skyband.tables.columns import name_bits
@@ -17,21 +18,21 @@ from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated
 
 if TYPE_CHECKING:
-    from skyband.engines.uncertain.exclusive import Tied
+    from skyband.engines.uncertain.exclusive import ExclusiveBS
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 IMPROBABLE = "probability is not in (0, 1]"
 PASSES = "probabilities of a group pass 1"
-SLACK = 1e-12  # by how much the probabilities of alternatives may pass 1
+SLACK = 1e-12  # the probabilities of alternatives may add up to 1 + this
 
 
 class UncertainAdapter(Adapter):
-    """One engine for queries with one scoring, one probability and one meaning."""
+    """One engine for queries with one scoring, one probability column and one of the semantics."""
 
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
-        """Alternatives are valid together, or not, by the window: only queries with one window can share them."""
+        """What queries of one engine share; with `group` the window too: it decides which alternatives are valid."""
         assert isinstance(query, TopKUncertain)
         window = query.window.timed if query.group is None else query.window
         return (*shared_key(query), window, query.algorithm)
@@ -41,13 +42,17 @@ class UncertainAdapter(Adapter):
         return self.example.group is not None
 
     def start(self, unit: int | None) -> None:
-        if self.engine is None and self.example.algorithm == "auto":  # by the longest window
+        if self.engine is None and self.example.algorithm == "auto":  # the one with the longest window decides
             names = [choose(query) for query in self.queries.values()]
             self.algorithm = "DOM" if "DOM" in names else names[0]
         super().start(unit)
 
-    def engine_options(self) -> dict[str, Any]:
-        return {} if self.example.group is None else {"grouped": True}
+    def engine_class(self) -> type[Engine]:
+        if self.example.group is None:
+            return super().engine_class()
+        from skyband.engines.uncertain.exclusive import ExclusiveBS
+
+        return cast("type[Engine]", ExclusiveBS)
 
     def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
         scored = super().score(batch, cache)
@@ -70,12 +75,12 @@ class UncertainAdapter(Adapter):
         return more
 
     def _names(self, batch: Batch) -> tuple[Ints, Bools]:
-        """The alternatives' names as 64-bit keys, and who has one."""
+        """The alternatives' names as 64-bit keys, and which rows have one."""
         column = batch.array(self.example.group)
         return name_bits(column), ~np.asarray(column.is_null(), np.bool_)
 
     def revalidate(self, push: Push, validated: Validated, codes: Ints, unit: int | None) -> Validated:
-        """Reject rows that would bring the valid alternatives of one name above 1, where-failing rows among them."""
+        """Reject rows that would bring the valid alternatives of one name above 1; rows that fail `where` count too."""
         if not push.batch.rows:
             return validated
         (length,) = {one.length for one in self.specs(unit)}
@@ -92,7 +97,7 @@ class UncertainAdapter(Adapter):
                 assert push.clocks is not None and push.times is not None
                 stamp, now = int(push.times[row]), max(int(push.clocks[row]), int(push.times[row]))
                 if now - stamp >= (length if self.options.late == "accept" else 1):
-                    continue  # too late: no arrival, and not asked
+                    continue  # too late: no arrival
                 low = now - length
             if named[row]:
                 if (code, name) not in known:
@@ -113,5 +118,5 @@ class UncertainAdapter(Adapter):
     def _alternatives(self, code: int, name: int) -> list[tuple[int, float]]:
         if self.engine is None:
             return []
-        kept = cast("Tied", self.engine).alternatives(code, name)
+        kept = cast("ExclusiveBS", self.engine).alternatives(code, name)
         return [(t.stamp, t.p) for t in kept]

@@ -12,24 +12,27 @@ from __future__ import annotations
 from itertools import pairwise
 
 from skyband.engines.uncertain.csq import CompactSetQueue
-from skyband.engines.uncertain.queues import Queues, Tuple, put_in
 from skyband.engines.uncertain.semantics import Semantics
+from skyband.engines.uncertain.synopsis import Tuple, inserted
+from skyband.engines.uncertain.synopsis_engine import SynopsisEngine
 
 
 class CompressedQueue(CompactSetQueue):
-    def __init__(self, meaning: Semantics) -> None:
-        self.first: list[Tuple] = []  # the newest set, whole
-        self.differences: list[tuple[list[Tuple], set[Tuple]]] = []  # then who comes in, and who goes out
-        super().__init__(meaning)
+    """The newest set, and of each older one its difference to the next newer."""
+
+    def __init__(self, semantics: Semantics) -> None:
+        self.first: list[Tuple] = []  # the newest set
+        self.differences: list[tuple[list[Tuple], set[Tuple]]] = []  # to the next older set: added, removed
+        super().__init__(semantics)
 
     @property
     def sets(self) -> list[list[Tuple]]:
-        """Restored in one pass over the differences."""
+        """All sets, newest first; restored in one pass over the differences."""
         found = [self.first] if self.first else []
-        for more, less in self.differences:
-            one = [t for t in found[-1] if t not in less]
-            for t in more:
-                one = put_in(one, t)
+        for added, removed in self.differences:
+            one = [t for t in found[-1] if t not in removed]
+            for t in added:
+                one = inserted(one, t)
             found.append(one)
         return found
 
@@ -38,18 +41,18 @@ class CompressedQueue(CompactSetQueue):
         self.first = sets[0] if sets else []
         self.differences = []
         for newer, older in pairwise(sets):
-            had, has = set(newer), set(older)
-            self.differences.append(([t for t in older if t not in had], had - has))
+            before, after = set(newer), set(older)
+            self.differences.append(([t for t in older if t not in before], before - after))
 
     @property
     def space(self) -> int:
-        return len(self.first) + sum(len(more) + len(less) for more, less in self.differences) + len(self.fresh)
+        return len(self.first) + sum(len(added) + len(removed) for added, removed in self.differences) + len(self.D)
 
     def check(self) -> None:
         super().check()
-        assert all(len(more) == 1 for more, _ in self.differences), "sets differ by their oldest tuple"
+        assert all(len(added) == 1 for added, _ in self.differences), "sets differ by their oldest tuple"
 
 
-class CCSQ(Queues):
+class CCSQ(SynopsisEngine):
     name = "CCSQ"
     synopsis = CompressedQueue

@@ -1,170 +1,174 @@
-"""BS for mutually exclusive readings (x-tuples): alternatives of one object, of which at most one is true.
+"""BS for mutually exclusive tuples (x-tuples): alternatives of one object, of which at most one exists.
 
-Beyond the paper, whose tuples are independent. The window is kept whole and walked from the best tuple down, as ever,
+Beyond the paper, whose tuples are independent. The window is kept whole and walked from the best tuple down, as by BS,
 but a tuple's chance counts how many of the *groups* above it exist, its own left out; a group that gets a second member
-is counted anew from its place on. The stop conditions stay sufficient: that a tuple below exists means that none of its
-alternatives in the prefix does, so its chance is part of what the condition bounds (for u-kranks: that at most j of the
-prefix exist). Whether they maintain themselves is not known, so nobody is forgotten, and synopses that forget refuse
-`group=`.
+is counted again from its place on. The stop conditions stay sufficient: that a tuple below exists means that none of
+its alternatives in the prefix does, so its chance is part of what the condition bounds (for u-kranks: that at most j of
+the prefix exist). Whether they maintain themselves is not known, so no tuple is dropped, and synopses that drop tuples
+refuse `group=`.
 
 Cost: O(k) a tuple alone, O(k d) for one that has alternatives above it; O(W) to insert. Memory: O(W).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from skyband.engines.uncertain.kernels.prefix import TINY
-from skyband.engines.uncertain.queues import Queues, Synopsis, Tuple
 from skyband.engines.uncertain.semantics import PkTopk, Place, PTk, Semantics, UkRanks, UTopk
+from skyband.engines.uncertain.synopsis import Synopsis, Tuple
+from skyband.engines.uncertain.synopsis_engine import SynopsisEngine
 
-SLACK = 1 + 1e-6  # probabilities of alternatives may pass 1 by 1e-12, in each of several groups
-NEARLY = 1e-3  # so much must be left to a group for this to be little
+SLACK = 1 + 1e-6  # the probabilities of a group may add up to 1 + 1e-12, in each of several groups
+NEARLY_ONE = 1e-3  # that matters for groups which are absent with a smaller probability
+Choice: TypeAlias = tuple[float, list[int]]
 
 
 class WholeWindow(Synopsis):
-    """All tuples: by age, and those that can be answers by rank."""
+    """All tuples by age, and the eligible ones by rank."""
 
-    def __init__(self, meaning: Semantics) -> None:
-        super().__init__(meaning)
-        self.ages: list[tuple[tuple[int, int], Tuple]] = []
-        self.ranks: list[tuple[tuple[float, int, int], Tuple]] = []  # best first
+    def __init__(self, semantics: Semantics) -> None:
+        super().__init__(semantics)
+        self.by_age: list[Tuple] = []
+        self.by_rank: list[Tuple] = []
 
     def insert(self, t: Tuple) -> None:
-        insort(self.ages, (t.age, t), key=_first)
+        insort(self.by_age, t, key=_age)
         if t.eligible:
-            insort(self.ranks, (_falling(t), t), key=_first)
+            insort(self.by_rank, t, key=_falling)
 
     def expire(self, low: int) -> None:
-        gone = bisect_left(self.ages, (low + 1, -1), key=_first)
-        for _, t in self.ages[:gone]:
+        gone = bisect_left(self.by_age, (low + 1, -1), key=_age)
+        for t in self.by_age[:gone]:
             if t.eligible:
-                del self.ranks[bisect_left(self.ranks, _falling(t), key=_first)]
-        del self.ages[:gone]
+                del self.by_rank[bisect_left(self.by_rank, t.falling, key=_falling)]
+        del self.by_age[:gone]
 
     def ranking(self, low: int) -> list[Tuple]:
-        return [t for _, t in self.ranks if t.stamp > low]
+        return [t for t in self.by_rank if t.stamp > low]
 
-    def read(self, meaning: Semantics, tuples: list[Tuple]) -> tuple[int, bool, list[Place]]:
-        walk = Choices(meaning.k) if isinstance(meaning, UTopk) else Chances(meaning)
-        passed, enough = 0, False
+    def read(self, semantics: Semantics, tuples: list[Tuple]) -> tuple[int, bool, list[Place]]:
+        prefix: ExclusivePrefix = Choices(semantics.k) if isinstance(semantics, UTopk) else Chances(semantics)
+        enough = False
         for t in tuples:
-            walk.add(t)
-            passed += 1
-            enough = walk.enough()
+            prefix.add(t)
+            enough = prefix.enough()
             if enough:
                 break
-        self.work += passed
-        return passed, enough, walk.answer()
+        self.work += prefix.passed
+        return prefix.passed, enough, prefix.answer()
 
     def alternatives(self, name: int) -> list[Tuple]:
-        return [t for _, t in self.ages if t.name == name]
+        return [t for t in self.by_age if t.name == name]
 
     def needed(self) -> list[Tuple]:
-        return [t for _, t in self.ages]
+        return list(self.by_age)
 
     def tuples(self) -> set[Tuple]:
-        return set(self.needed())
+        return set(self.by_age)
 
     @property
     def space(self) -> int:
-        return len(self.ages)
+        return len(self.by_age)
 
     def check(self) -> None:
-        assert self.ages == sorted(self.ages, key=_first)
-        assert self.ranks == sorted(self.ranks, key=_first)
-        assert {t for _, t in self.ranks} == {t for _, t in self.ages if t.eligible}
+        assert self.by_age == sorted(self.by_age, key=_age)
+        assert self.by_rank == sorted((t for t in self.by_age if t.eligible), key=_falling)
 
 
-class Walk:
-    """Groups in order of their best members, with what exists of each."""
+class ExclusivePrefix(ABC):
+    """A prefix of the ranking: groups of alternatives, in order of their best members."""
+
+    rows: list[Any]  # the state after each group, beginning with none
 
     def __init__(self, k: int) -> None:
         self.k = k
         self.passed = 0
         self.places: dict[int, int] = {}  # of named groups
         self.members: list[list[tuple[int, float]]] = []  # of each group: ranks and probabilities
-        self.sums: list[float] = []
-
-    def place(self, t: Tuple) -> int:
-        """The group's place; a new one is at the end."""
-        if t.name is None or t.name not in self.places:
-            if t.name is not None:
-                self.places[t.name] = len(self.members)
-            self.members.append([])
-            self.sums.append(0.0)
-            return len(self.members) - 1
-        return self.places[t.name]
-
-    def join(self, at: int, p: float) -> None:
-        self.members[at].append((self.passed, p))
-        self.sums[at] = self.sums[at] + p
-        self.passed += 1
+        self.sums: list[float] = []  # of the members' probabilities
 
     def add(self, t: Tuple) -> None:
-        raise NotImplementedError
+        """The next tuple becomes a member of its group; a new group is at the end."""
+        at = len(self.members) if t.name is None else self.places.setdefault(t.name, len(self.members))
+        if at == len(self.members):
+            self.members.append([])
+            self.sums.append(0.0)
+        groups = len(self.members)
+        row = self.rows[at]
+        for other in range(at + 1, groups):  # all but its own
+            row = self.after(row, other)
+        self.see(t.p, row)
+        self.members[at].append((self.passed, t.p))
+        self.sums[at] = self.sums[at] + t.p
+        self.passed += 1
+        del self.rows[at + 1 :]
+        for other in range(at, groups):
+            self.rows.append(self.after(self.rows[-1], other))
 
+    @abstractmethod
+    def after(self, row: Any, at: int) -> Any:
+        """The state with one group more."""
+
+    @abstractmethod
+    def see(self, p: float, row: Any) -> None:
+        """Note a tuple of this probability; row: the state of the groups above it without its own."""
+
+    @abstractmethod
     def enough(self) -> bool:
-        raise NotImplementedError
+        """Is it certain that no tuple below is in the answer?"""
 
+    @abstractmethod
     def answer(self) -> list[Place]:
-        raise NotImplementedError
+        """The answer, in order of rank (u-kranks: of the rank held)."""
 
     def surely(self, bound: float, value: float) -> bool:
-        """Can nobody below pass the value, whatever the last bits say?"""
-        if any(self.left(at) < NEARLY for at in self.places.values()):  # what is left may be passed by 1e-12
+        """Is the value at least the bound, whatever the last bits of both say?"""
+        if any(self.absent(at) < NEARLY_ONE for at in self.places.values()):  # sums may pass 1 by 1e-12
             return value >= bound * SLACK + 1e-9
         return bound == 0 or (bound > TINY and value >= bound * SLACK)
 
-    def left(self, at: int) -> float:
+    def absent(self, at: int) -> float:
+        """The probability that no member of the group exists."""
         return max(0.0, 1 - self.sums[at])
 
 
-class Chances(Walk):
+class Chances(ExclusivePrefix):
     """pk-topk, pt-k, u-kranks: the distribution of how many groups exist, after each group in turn."""
 
-    def __init__(self, meaning: Semantics) -> None:
-        super().__init__(meaning.k)
-        self.meaning = meaning
-        self.rows = [np.array([1.0] + [0.0] * (meaning.k - 1))]
+    def __init__(self, semantics: Semantics) -> None:
+        super().__init__(semantics.k)
+        self.semantics = semantics
+        self.rows = [np.array([1.0] + [0.0] * (semantics.k - 1))]
         self.holds: list[np.ndarray] = []
 
-    def add(self, t: Tuple) -> None:
-        at = self.place(t)
-        last = len(self.members) - 1
-        exactly = self.rows[at]
-        for other in range(at + 1, last + 1):  # all but its own
-            exactly = self._after(exactly, other)
-        self.holds.append(t.p * exactly)
-        self.join(at, t.p)
-        del self.rows[at + 1 :]
-        for other in range(at, last + 1):
-            self.rows.append(self._after(self.rows[-1], other))
+    def see(self, p: float, row: np.ndarray) -> None:
+        self.holds.append(p * row)
 
-    def _after(self, exactly: np.ndarray, at: int) -> np.ndarray:
-        p = self.sums[at]
-        above = np.concatenate([[0.0], exactly[:-1]])
-        return above * p + exactly * self.left(at)
+    def after(self, row: np.ndarray, at: int) -> np.ndarray:
+        above = np.concatenate([[0.0], row[:-1]])
+        return above * self.sums[at] + row * self.absent(at)
 
     def chances(self) -> list[float]:
         return [float(np.cumsum(holds)[-1]) for holds in self.holds]  # one after the other, as the oracle adds
 
     def enough(self) -> bool:
         exactly, k = self.rows[-1], self.k
-        if isinstance(self.meaning, UkRanks):
+        if isinstance(self.semantics, UkRanks):
             return len(self.holds) >= k and self._every_rank()
         few = float(exactly.sum())
-        if isinstance(self.meaning, PTk):
-            return self.surely(few, self.meaning.threshold)
-        assert isinstance(self.meaning, PkTopk)
+        if isinstance(self.semantics, PTk):
+            return self.surely(few, self.semantics.threshold)
+        assert isinstance(self.semantics, PkTopk)
         chances = sorted(self.chances(), reverse=True)
         return len(chances) >= k and self.surely(few, chances[k - 1])
 
     def _every_rank(self) -> bool:
-        """Who is below holds rank j + 1 only if at most j of the prefix exist.
+        """Is every rank decided: a tuple below holds rank j + 1 only if at most j of the prefix exist.
 
         The most probable number of them says less here, since a group of the prefix may still get members.
         """
@@ -173,7 +177,7 @@ class Chances(Walk):
         return all(self.surely(float(most[j]), float(best[j])) for j in range(self.k))
 
     def answer(self) -> list[Place]:
-        if isinstance(self.meaning, UkRanks):
+        if isinstance(self.semantics, UkRanks):
             found = []
             for j in range(self.k if self.holds else 0):
                 column = [float(holds[j]) for holds in self.holds]
@@ -182,42 +186,33 @@ class Chances(Walk):
                     found.append(Place(column.index(best), j + 1, best))
             return found
         chances = self.chances()
-        if isinstance(self.meaning, PTk):
-            return [Place(i, 0, chance) for i, chance in enumerate(chances) if chance > self.meaning.threshold]
+        if isinstance(self.semantics, PTk):
+            return [Place(i, 0, chance) for i, chance in enumerate(chances) if chance > self.semantics.threshold]
         order = sorted(range(len(chances)), key=lambda i: -chances[i])[: self.k]  # stable: ties go to the higher rank
         return [Place(i, 0, chances[i]) for i in sorted(order)]
 
 
-class Choices(Walk):
-    """u-topk: the best choice of j groups, and of whom in them, after each group in turn.
+class Choices(ExclusivePrefix):
+    """u-topk: the best choice of j groups, and of a member of each, after each group in turn.
 
-    A choice is (probability, ranks negated, worst first): of equal ones the larger is the one whose worst is higher.
+    A choice is (probability, ranks negated, worst first): of equal ones the larger has the higher worst member.
     """
 
     def __init__(self, k: int) -> None:
         super().__init__(k)
-        self.rows: list[dict[int, tuple[float, list[int]]]] = [{0: (1.0, [])}]
-        self.best: tuple[float, list[int]] | None = None
+        self.rows = [{0: (1.0, [])}]
+        self.best: Choice | None = None
 
-    def add(self, t: Tuple) -> None:
-        at = self.place(t)
-        last = len(self.members) - 1
-        chosen = self.rows[at]
-        for other in range(at + 1, last + 1):
-            chosen = self._after(chosen, other)
-        if self.k - 1 in chosen:
-            chance, ranks = chosen[self.k - 1]
-            answer = (chance * t.p, [-self.passed, *ranks])
+    def see(self, p: float, row: dict[int, Choice]) -> None:
+        if self.k - 1 in row:
+            chance, ranks = row[self.k - 1]
+            answer = (chance * p, [-self.passed, *ranks])
             self.best = answer if self.best is None else max(answer, self.best)
-        self.join(at, t.p)
-        del self.rows[at + 1 :]
-        for other in range(at, last + 1):
-            self.rows.append(self._after(self.rows[-1], other))
 
-    def _after(self, chosen: dict[int, tuple[float, list[int]]], at: int) -> dict[int, tuple[float, list[int]]]:
-        absent = self.left(at)
-        longer: dict[int, tuple[float, list[int]]] = {}
-        for count, (chance, ranks) in chosen.items():
+    def after(self, row: dict[int, Choice], at: int) -> dict[int, Choice]:
+        absent = self.absent(at)
+        longer: dict[int, Choice] = {}
+        for count, (chance, ranks) in row.items():
             choices = [(count, (chance * absent, ranks))]
             if count + 1 < self.k:
                 choices += [(count + 1, (chance * p, sorted([-rank, *ranks]))) for rank, p in self.members[at]]
@@ -235,13 +230,15 @@ class Choices(Walk):
         return [Place(-rank, 0, self.best[0]) for rank in reversed(self.best[1])]
 
 
-class Tied(Queues):
+class ExclusiveBS(SynopsisEngine):
+    """BS for queries with `group=`."""
+
     name = "BS"
     synopsis = WholeWindow
     whole = True
 
     def alternatives(self, group: int, name: int) -> list[Tuple]:
-        """The kept rows that a reading of this name excludes."""
+        """The kept tuples that one of this name excludes."""
         if group >= len(self.groups):
             return []
         synopsis = self.groups[group].synopsis
@@ -249,9 +246,9 @@ class Tied(Queues):
         return synopsis.alternatives(name)
 
 
-def _first(pair: tuple[Any, Tuple]) -> Any:
-    return pair[0]
+def _age(t: Tuple) -> tuple[int, int]:
+    return t.age
 
 
 def _falling(t: Tuple) -> tuple[float, int, int]:
-    return -t.key, -t.stamp, -t.serial
+    return t.falling

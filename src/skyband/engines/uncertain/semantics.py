@@ -1,9 +1,9 @@
-"""The four meanings of 'the top k' of objects that exist only with a probability (jin2008, sections 1 and 5).
+"""The four semantics of 'the top k' of objects that exist only with a probability (jin2008, sections 1 and 5).
 
-A meaning is one class with two methods: is this prefix of the ranking enough (the stop condition: nobody below can be
-in the answer), and the answer from it. The condition must be *sufficient* and *self-maintaining*: once it holds, it
-holds with any tuple more, so that a tuple below may be forgotten as long as those above stay (section 3). `margin` is
-by how much a bound must hold, so that floats do not decide.
+Each is one class with two methods: is this prefix of the ranking enough (the stop condition: no tuple below can be in
+the answer), and the answer from it. A prefix that is enough, and no longer than that, is the compact set. The condition
+must be *sufficient* and *self-maintaining*: once it holds, it holds with any tuple more, so that a tuple below may be
+dropped as long as those above stay (section 3). A bound must hold by a margin (`SLACK`), so that floats do not decide.
 
 Errata (papers/README.md): Eq. 8's right side must be the maximum over l <= j; Eq. 9 reads with r_d; Eq. 11 must say
 j <= i. For u-topk we ask for less than Eq. 12: the best answer so far need only beat the best choice of fewer than k
@@ -11,8 +11,8 @@ tuples of the prefix. An answer that goes further down has such a choice as its 
 is self-maintaining: with a new tuple of probability q the best choices become at most max(q, 1 - q) times as probable,
 and so does an answer at least: the old one without the new tuple, or with it instead of its worst member.
 
-The four have kernels (`code`, kernels/prefix.py), which say the same; a new meaning works in the synopses that are
-not kernels (CSQ, CCSQ, SCSQ, SCSQ-BUFFER) as it is.
+The four have kernels (`code`, kernels/prefix.py), which compute the same; new semantics work as they are in the engines
+without kernels (CSQ, CCSQ, SCSQ, SCSQ-BUFFER).
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from typing import ClassVar
 import numpy as np
 
 from skyband.engines.contract import Spec
-from skyband.engines.uncertain.kernels.prefix import PK, PT, SLACK, TINY, TUPLE, UK, UT, walk_down
+from skyband.engines.uncertain.kernels.prefix import PK, PT, SLACK, TINY, UK, UT, read_prefix
+from skyband.engines.uncertain.kernels.records import TUPLE
 
 
 @dataclass(frozen=True)
 class Place:
-    """One row of an answer: which tuple of the prefix, the rank held (u-kranks; else 0), how probable."""
+    """One row of an answer: the place of the tuple in the prefix, the rank held (u-kranks; else 0), its probability."""
 
     at: int
     rank: int
@@ -38,7 +39,7 @@ class Place:
 
 
 class Prefix:
-    """The best tuples of a window, from the best down, and what is known of them."""
+    """The best tuples of a window, from the best down, with the distributions that the semantics read."""
 
     def __init__(self, k: int) -> None:
         self.k = k
@@ -46,7 +47,7 @@ class Prefix:
         self.exactly = [1.0] + [0.0] * (k - 1)  # r: exactly j of them exist (Eq. 2)
         self.holds: list[list[float]] = []  # of each tuple: it exists, and exactly 0, 1, ... k-1 above it
         self.chosen = [1.0]  # the most probable choice of j of them, the others absent
-        self.took: list[list[bool]] = []  # of each tuple: is it in the best choice of j of those so far
+        self.taken: list[list[bool]] = []  # of each tuple: is it in the best choice of j of those so far
         self.ends: list[float] = []  # of each tuple: the best answer of which it is the worst member
 
     def add(self, p: float) -> None:
@@ -58,7 +59,7 @@ class Prefix:
         stay = [chance * absent for chance in self.chosen]
         take = [-1.0, *(chance * p for chance in self.chosen)]
         stay = [*stay, -1.0] if len(stay) < k else stay
-        self.took.append([take[j] > stay[j] for j in range(len(stay))])
+        self.taken.append([take[j] > stay[j] for j in range(len(stay))])
         self.chosen = [max(stay[j], take[j]) for j in range(len(stay))]
         self.probabilities.append(p)
 
@@ -67,14 +68,14 @@ class Prefix:
 
 
 def surely(bound: float, value: float) -> bool:
-    """Is the value at least what nobody below can pass, whatever the last bits say?"""
+    """Is the value at least the bound, whatever the last bits of both say?"""
     return bound == 0 or (bound > TINY and value >= bound * SLACK)
 
 
 class Semantics(ABC):
-    """One meaning, for one k."""
+    """One of the semantics, for one k."""
 
-    code: ClassVar[int] = -1  # of its kernel, if it has one
+    code: ClassVar[int] = -1  # of its kernel; -1: none
 
     def __init__(self, k: int, threshold: float | None = None) -> None:
         self.k = k
@@ -82,14 +83,14 @@ class Semantics(ABC):
 
     @abstractmethod
     def enough(self, prefix: Prefix) -> bool:
-        """Can nobody below be in the answer?"""
+        """Is it certain that no tuple below is in the answer?"""
 
     @abstractmethod
     def answer(self, prefix: Prefix) -> list[Place]:
         """The answer, in order of rank (u-kranks: of the rank held)."""
 
     def read(self, probabilities: Sequence[float]) -> tuple[int, bool, list[Place]]:
-        """How many of the ranking must be looked at, whether they are enough, and the answer."""
+        """The length of the prefix that is enough (or of all), whether it is enough, and the answer."""
         if self.code >= 0:
             return self._walk(probabilities)
         prefix, enough = Prefix(self.k), False
@@ -103,10 +104,9 @@ class Semantics(ABC):
     def _walk(self, probabilities: Sequence[float]) -> tuple[int, bool, list[Place]]:
         front = np.zeros(len(probabilities), TUPLE)
         front["p"] = probabilities
-        desk = walk_down(front, self.k, self.code, self.threshold)
-        passed, valid, enough, many = desk.told.tolist()
-        assert passed == valid
-        places = zip(desk.at[:many].tolist(), desk.rank[:many].tolist(), desk.chance[:many].tolist(), strict=True)
+        found = read_prefix(front, self.k, self.code, self.threshold)
+        passed, _, enough, many = found.result.tolist()
+        places = zip(found.at[:many].tolist(), found.rank[:many].tolist(), found.chance[:many].tolist(), strict=True)
         return passed, bool(enough), [Place(*one) for one in places]
 
 
@@ -116,7 +116,7 @@ class PkTopk(Semantics):
     code = PK
 
     def enough(self, prefix: Prefix) -> bool:
-        few = sum(prefix.exactly)  # F_d: fewer than k of the prefix exist, as must be if somebody below is to count
+        few = sum(prefix.exactly)  # F_d: fewer than k of the prefix exist; else no tuple below is among the first k
         if 0 < few <= TINY:
             return False
         return sum(sum(holds) >= few * SLACK for holds in prefix.holds) >= self.k
@@ -142,7 +142,7 @@ class PTk(Semantics):
 
 
 class UkRanks(Semantics):
-    """For each rank the tuple most probable to hold it (Eq. 9, which implies the mended Eq. 8 for every rank)."""
+    """For each rank the tuple most probable to hold it (Eq. 9, which implies the corrected Eq. 8 for every rank)."""
 
     code = UK
 
@@ -175,18 +175,18 @@ class UTopk(Semantics):
         worst = prefix.ends.index(best)
         members, j = [worst], self.k - 1
         for i in range(worst - 1, -1, -1):
-            if j and prefix.took[i][j]:
+            if j and prefix.taken[i][j]:
                 members.append(i)
                 j -= 1
         return [Place(i, 0, best) for i in reversed(members)]
 
 
-MEANINGS: dict[str, type[Semantics]] = {"pk-topk": PkTopk, "pt-k": PTk, "u-kranks": UkRanks, "u-topk": UTopk}
+SEMANTICS: dict[str, type[Semantics]] = {"pk-topk": PkTopk, "pt-k": PTk, "u-kranks": UkRanks, "u-topk": UTopk}
 
 
-def meaning_of(asked: Spec) -> Semantics:
-    assert asked.semantics is not None
-    return MEANINGS[asked.semantics](asked.k, asked.threshold)
+def semantics_of(spec: Spec) -> Semantics:
+    assert spec.semantics is not None
+    return SEMANTICS[spec.semantics](spec.k, spec.threshold)
 
 
 def _sum(numbers: Sequence[float]) -> float:

@@ -1,7 +1,7 @@
 """Expressions in Spark's SQL, as a user types them: scorings, `where`, pair scorings, combines.
 
-`parse` reads the text once, when a question is asked, and refuses everything outside a small whitelist;
-`Expression.evaluate` runs over NumPy columns; `recognise` and `is_symmetric` tell an engine what it may
+`parse` reads the text once, when a query is made, and refuses everything outside a small whitelist;
+`Expression.evaluate` runs over NumPy columns; `recognise` and `is_symmetric` find what an engine may
 exploit. Text is never executed: it becomes a tree of `tree.Node` values, which is walked.
 
 Cost: a plain column name is free. Other text costs 0.12 s once per process (sqlglot is loaded on first use),

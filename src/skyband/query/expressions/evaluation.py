@@ -1,4 +1,4 @@
-"""Runs a tree over NumPy columns: float64 in the order typed, SQL's nulls, Spark's NaN.
+"""Evaluation of a tree over NumPy columns: float64 in the order typed, SQL's nulls, Spark's NaN.
 
 exp, ln and power call the C library through `math`, row by row. NumPy's own differ from it in the last bit
 and by machine: of 10^6 uniform inputs in [-5, 5] (NumPy 2.4, AVX2) np.exp in 46,186, np.log in 809 of the
@@ -27,7 +27,7 @@ _KINDS: dict[str, Kind] = {"f": "number", "b": "boolean", "O": "string"}  # by N
 
 
 def evaluate(text: str, tree: Node, names: tuple[str, ...], columns: Mapping[str, Operand], rows: int) -> Operand:
-    """The value of `tree` for each row. A plain column comes back as the caller's own array."""
+    """Compute the value of `tree` for each row. A plain column is returned as the caller's own array."""
     kinds = {name: _column_kind(text, name, columns) for name in names}
     kind = kind_of(tree, kinds, lambda message: BatchError(f'"{text}": {message}.'))
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""What an engine may exploit in an expression: its form, the directions of its columns, its symmetry.
+"""Properties of an expression that an engine may exploit: its form, the directions of its columns, its symmetry.
 
 A form is for choosing engines and for bounds that prune, never for computing scores: its coefficients are
 rounded on their own, so they agree with the typed arithmetic only up to rounding. Cost: one walk of the tree
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite
 from typing import Literal
 
@@ -48,8 +49,9 @@ class Form:
     directions: tuple[tuple[str, int], ...] = ()
 
 
+@lru_cache(maxsize=4096)  # each choice of an algorithm recognises its scoring again
 def recognise(expression: Expression) -> Form:
-    """The most telling form of `expression`."""
+    """The most specific form of `expression`."""
     tree = expression.tree
     found = _directions(tree).of
     directions = tuple((name, found[name]) for name in expression.columns if found.get(name))
@@ -105,7 +107,7 @@ class _Affine:
 
 
 def _affine(node: Node) -> _Affine | None:
-    """What is built from columns by + and -, and by * and / with a constant; None for anything else."""
+    """The weights of a tree of columns with + and -, * and / by a constant; None for anything else."""
     if node.op == "column":
         return _Affine({str(node.value): 1.0}, 0.0)
     if node.op not in ("+", "-", "*", "/", "negative"):

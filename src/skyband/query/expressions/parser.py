@@ -1,6 +1,6 @@
-"""Reads an expression: tokens from sqlglot, a gate on each token, sqlglot's tree, then our own small tree.
+"""The parser of expressions: tokens from sqlglot, a gate on each token, sqlglot's tree, then our own small tree.
 
-The gate comes first because sqlglot is lenient where we must not be: it reads log(x) as ln(x), nvl as
+The gate is first because sqlglot is lenient where we must not be: it reads log(x) as ln(x), nvl as
 coalesce, `unknown` as NULL, `x y` as an alias and power(x,,2) as power(x, 2). Behind it only whitelisted
 tokens reach the parser, and every name that is no keyword of ours is a column. It also bounds nesting:
 sqlglot's parser spends some 20 Python frames per bracket. Cost: linear in the text, about 0.05 ms a term.
@@ -91,7 +91,7 @@ class Expression:
     text: str
     columns: tuple[str, ...]  # in order of first use; qualified in pairs: "a.x", "b.x"
     members: tuple[str, ...]
-    kind: Kind | None = field(compare=False)  # of the result, where the text alone tells
+    kind: Kind | None = field(compare=False)  # of the result, where the text alone determines it
     tree: Node = field(compare=False)
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ class Expression:
 
 
 def parse(text: str, *, members: tuple[str, ...] = ()) -> Expression:
-    """Reads `text`, once. With `members` (pairs: "a" and "b") every column names its member, as in a.x."""
+    """Parse `text`, once. With `members` (pairs: "a" and "b") every column names its member, as in a.x."""
     if not isinstance(text, str) or not text.strip():
         raise _empty(text)
     if len(text) > MAX_LENGTH:
@@ -118,7 +118,7 @@ def parse(text: str, *, members: tuple[str, ...] = ()) -> Expression:
     return _parsed(text, members)
 
 
-@lru_cache(maxsize=4096)  # a push asks for every scoring again
+@lru_cache(maxsize=4096)  # every push parses its scorings again
 def _parsed(text: str, members: tuple[str, ...]) -> Expression:
     plain = text.isidentifier() and text.lower() not in _WORDS | _REFUSED
     try:
@@ -177,7 +177,7 @@ def _gate(text: str, tokens: list[Any]) -> list[Any]:
 
 
 def _role(text: str, before: str, token: Any, following: Any) -> str:
-    """What a token is to us: "name", "literal", "function", "of" (the dot in a.x), or the token itself."""
+    """The role of a token: "name", "literal", "function", "of" (the dot in a.x), or the token itself."""
     kind, word = token.token_type.name, token.text.lower()
     if kind in ("NUMBER", "STRING"):
         return "literal"

@@ -1,4 +1,4 @@
-"""What an expression is once it is read: a tree of small values, with one table of rules for its kinds.
+"""The tree of an expression: small values, with one table of rules for their kinds.
 
 The same walk, `kind_of`, checks kinds twice: on reading, when only literals have one, and per batch, when
 columns do too. It costs one visit per node.

@@ -1,7 +1,7 @@
-"""A question in one sentence: `sql("SELECT * FROM ... ORDER BY ... LIMIT 10 WINDOW '24 hours'")` gives the query value.
+"""A query from a sentence in SQL: `sql("SELECT * FROM ... ORDER BY ... LIMIT 10 WINDOW '24 hours'")`.
 
     SELECT * FROM stream [a, stream b]              two of one stream: pairs
-    [WHERE condition]                               who can be an answer
+    [WHERE condition]                               which objects can be an answer
     ORDER BY scoring [ASC | DESC] LIMIT k           or, for all above a threshold: ABOVE threshold BY scoring
     [PER column, ...]
     WINDOW n ROWS | WINDOW '24 hours' | WINDOW SPAN n | UNTIL DELETED
@@ -11,7 +11,9 @@
 
 Clauses after FROM come in any order. A scoring is an expression, or linear(x = 0.7, y = 0.3), product(...),
 quadratic(...), nearest(x = 0.2, y = 0.9) [METRIC manhattan] [WEIGHTS (x = 1, y = 2)], and of pairs
-global(x = absdiff, y = sum) [COMBINE product]. Cost: linear, some 0.1 ms a sentence, and 0.12 s once to load sqlglot.
+global(x = absdiff, y = sum) [COMBINE product]: any word of `SCORINGS`.
+
+Cost: linear in the text, some 0.1 ms a sentence, and 0.12 s once to load sqlglot.
 """
 
 from __future__ import annotations
@@ -24,14 +26,13 @@ from typing import Any, NoReturn
 
 from skyband.errors import QueryError
 from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic
+from skyband.query.scoring import SCORINGS, scoring_of
+from skyband.query.sql.text import CLAUSES
 from skyband.query.sql.tokens import Cursor, Word
-from skyband.query.sql.writer import CLAUSES, usual_direction
 from skyband.query.windows import Last, UntilDeleted
 
 MAX_LENGTH = 100_000  # characters
 _SHAPE = "SELECT * FROM stream ORDER BY delay DESC LIMIT 10 WINDOW '24 hours'"
-_WEIGHTED = {"LINEAR": Linear, "PRODUCT": Product, "QUADRATIC": Quadratic}
 _COMMON = {"FROM", "PER", "WINDOW", "UNTIL", "USING", "OPTIONS"}
 _RANKED = _COMMON | {"WHERE", "ORDER", "LIMIT"}
 _COMBINES = ("SUM", "MEAN", "MIN", "MAX")
@@ -59,12 +60,20 @@ _INSTEAD = {
 
 
 def sql(text: str) -> Query:
-    """The query that a sentence asks; `query.to_sql()` gives it back. See `docs/sql.md` for all clauses.
+    """Return the query that a sentence in SQL asks; `query.to_sql()` gives the sentence back.
 
+    Parameters
+    ----------
+    text : str
+        SELECT * FROM a stream, then clauses in any order; docs/sql.md has them all.
+
+    Examples
+    --------
     >>> sql("SELECT * FROM flights WHERE distance > 500 ORDER BY delay DESC LIMIT 10 PER origin WINDOW '24 hours'")
     TopK(k=10, by='delay', window=Last('24 hours'), where='distance > 500', per=('origin',))
     >>> print(sql("SELECT * FROM s a, s b ORDER BY abs(a.x - b.x) LIMIT 3 WINDOW 1000 ROWS").to_sql("s"))
     SELECT * FROM s a, s b ORDER BY abs(a.x - b.x) ASC LIMIT 3 WINDOW 1000 ROWS
+
     """
     if not isinstance(text, str) or not text.strip():
         raise QueryError(f"a question in SQL is a text such as: {_SHAPE}; got {text!r}.")
@@ -74,12 +83,12 @@ def sql(text: str) -> Query:
 
 
 def is_sql(text: str) -> bool:
-    """Whether a text means to be a sentence, rather than a path or JSON."""
+    """Whether a text begins as a sentence in SQL, rather than a path or JSON."""
     return re.match(r"\s*select\b", text, re.IGNORECASE) is not None
 
 
 def culprit(kind: type[Query], values: Mapping[str, Any]) -> str | None:
-    """The argument without whose value the query would be good."""
+    """Find the argument to blame: without its value the query would be valid."""
     by = "abs(a.x - b.x)" if kind is TopKPairs else "x"
     good = {"k": 1, "by": by, "window": Last(1), "threshold": 1.0, "parts": ["p"]}
     for key in values:
@@ -95,7 +104,7 @@ def culprit(kind: type[Query], values: Mapping[str, Any]) -> str | None:
 
 
 class _Reader(Cursor):
-    """One pass over the words; every clause puts its values, and remembers where they stood."""
+    """One pass over the words: each clause stores its values, and the places where they stood."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -186,12 +195,12 @@ class _Reader(Cursor):
             raise QueryError(error.said, self.text, place) from None
 
     def direct(self, kind: type[Query]) -> None:
-        """`largest` from ASC or DESC."""
+        """Set `largest` from ASC or DESC."""
         if kind is Above:
             return
         by = self.values["by"]
-        said = self.values.setdefault("largest", usual_direction(kind.kind, by, self.descending))
-        means = said if said is not None else not isinstance(by, Nearest)
+        said = self.values.setdefault("largest", kind.usual_direction(by, self.descending))
+        means = said if said is not None else not scoring_of(by).smallest_first
         if means != self.descending:
             way = "DESC" if self.descending else "ASC"
             self.fail(self.places["largest"], f"this contradicts ORDER BY ... {way}, which says it already")
@@ -319,30 +328,15 @@ class _Reader(Cursor):
         self.listed(option, example)
 
     def scoring(self) -> Any:
-        word, form = self.word, self.word.upper
-        if form not in (*_WEIGHTED, "NEAREST", "GLOBAL") or not self.follows(form, "("):
+        word = self.word
+        found = SCORINGS.get(word.upper.lower())
+        if found is None or not self.follows(word.upper, "("):
             return self.expression(("a", "b") if self.pairs else ())
         self.next()
         try:
-            return self.form(form)
+            return found.from_sql(self)
         except QueryError as error:
             raise error if error.at is not None else QueryError(error.said, self.text, word.start) from None
-
-    def form(self, form: str) -> Any:
-        example = f"{form.lower()}(x = {'absdiff' if form == 'GLOBAL' else '0.7'})"
-        if form == "GLOBAL":
-            terms = self.terms(lambda: self.choice(example).lower(), example)
-            return Global(terms, self.choice("COMBINE sum").lower() if self.accept("COMBINE") else "sum")
-        terms = self.terms(lambda: self.number(example), example)
-        if form != "NEAREST":
-            return _WEIGHTED[form](terms)
-        metric, weights = "euclidean", None
-        while self.follows("METRIC") or self.follows("WEIGHTS"):
-            if self.accept("METRIC"):
-                metric = self.choice("METRIC manhattan").lower()
-            elif self.accept("WEIGHTS"):
-                weights = self.terms(lambda: self.number("WEIGHTS (x = 1)"), "WEIGHTS (x = 1)")
-        return Nearest(terms, weights, metric)
 
 
 def _options(kind: type[Query]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The words of a question in SQL, and a cursor over them whose errors point at the word.
+"""The words of a sentence in SQL, and a cursor over them: its errors point at the word.
 
 Words come from sqlglot's tokenizer in Spark's dialect, expressions go to `expressions.parse`; nothing is executed. An
 expression ends at the first word that begins a clause, or follows an operand, which no name can in an expression.
@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from skyband.errors import QueryError
 from skyband.query.expressions import parse
-from skyband.query.sql.writer import RESERVED
+from skyband.query.sql.text import RESERVED
 
 _INFIX = {"AND", "OR", "NOT", "IS", "IN", "BETWEEN"}
 _BRANCHES = {"WHEN", "THEN", "ELSE"}
@@ -65,7 +65,7 @@ def _unclosed(text: str) -> int:
 
 
 class Cursor:
-    """Reads one word after the other."""
+    """A place in a sentence, from which one word after the other is read."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -1,9 +1,9 @@
 """The upsert sink: a folder with one parquet file, which is the current answer.
 
-A trigger's answer is written beside the file, and takes its place in one step, a rename. The file itself says up to
-which batch it goes, and of which query. So there is no moment between "data" and "progress" at which a crash could
-part them: before the rename the folder is as if the batch had never come, and the batch comes again; after it the
-file says that the batch is in, and when it comes again nothing changes.
+A trigger's answer is written beside the file, and replaces it in one step, a rename. The file itself names its last
+batch and its query. So a crash cannot separate data and progress: before the rename the folder is as if the batch had
+never run, and the batch runs again; after it the file says that the batch is done, and when it runs again nothing
+changes.
 
 Cost: a trigger that changes anything rewrites the whole answer, k objects a group.
 """
@@ -38,7 +38,7 @@ class AnswerFile:
         self.order = order  # columns of the changes that say which of two objects came first
 
     def stamp(self) -> dict[str, Any] | None:
-        """Which query and batch the file is of; None: there is no file."""
+        """The query and the last batch of the file; None: there is no file."""
         try:
             found = pq.read_schema(self.path).metadata or {}
         except FileNotFoundError:
@@ -47,14 +47,15 @@ class AnswerFile:
             raise RunError(f"{self.path} cannot be read ({error}). Is it another program's?") from None
         if _STAMP not in found:
             raise RunError(f"{self.path} was not written by skyband run. Give sink.path another folder.")
-        told: dict[str, Any] = json.loads(found[_STAMP])
-        return told
+        stamp: dict[str, Any] = json.loads(found[_STAMP])
+        return stamp
 
-    def read(self) -> Any:
+    def read(self) -> pa.Table:
+        """The answer."""
         return pq.ParquetFile(self.path).read()
 
     def update(self, query: str, batch: int, changes: Any) -> bool:
-        """Put a batch's changes in. False: they were in already, and nothing is done."""
+        """Apply the changes of a batch. False: they were applied before, and nothing is done."""
         stamp = self.stamp()
         before = -1 if stamp is None else stamp["batch"]
         if stamp is not None and stamp["query"] != query:
@@ -67,7 +68,7 @@ class AnswerFile:
         if batch != before + 1:
             raise RunError(
                 f"{self.path} {'is gone' if stamp is None else f'ends at batch {before}'}, and batch {batch} comes "
-                "next: the answer cannot be put together. Put the file back, or start with a new run.checkpoint."
+                "next: the answer cannot be computed. Restore the file, or start with a new run.checkpoint."
             )
         changed = in_utc(changes)
         answer = None if stamp is None else self.read()
@@ -78,13 +79,13 @@ class AnswerFile:
 
     def _replace(self, answer: Any) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_name(f".{FILE}.new")  # readers of a folder pass over names that begin with a dot
+        beside = self.path.with_name(f".{FILE}.new")  # readers of a folder skip names that begin with a dot
         with beside.open("wb") as file:
             pq.write_table(answer, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, self.path)
-        if os.name == "posix":  # the rename itself must outlive a power cut
+        if os.name == "posix":  # so that the rename survives a power cut
             folder = os.open(self.path.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
@@ -92,12 +93,14 @@ class AnswerFile:
                 os.close(folder)
 
 
-def answer_after(answer: Any, changes: Any, queries: dict[str, Query], order: Sequence[str] = ()) -> Any:
+def answer_after(
+    answer: pa.Table | None, changes: pa.Table, queries: dict[str, Query], order: Sequence[str] = ()
+) -> pa.Table:
     """An answer (None: nothing yet) after some changes: `query`, `per`, `rank`, the rest; best first, group by group.
 
-    Who leaves is matched with who is in by all columns, so `time` must be the object's own, not the step's. Objects of
-    one score are ranked by `order`, the newer above. Of incomplete and uncertain objects, whose scores and
-    probabilities move, those are shown with which they came in; `held` is the rank that an uncertain one holds.
+    A leaving object is found by all its columns, so `time` must be the object's own, not the step's. Objects with equal
+    scores are ranked by `order`, the newer above. Incomplete and uncertain objects, whose scores and probabilities
+    change, are shown with those at which they entered; `held` is the rank of an uncertain one.
     """
     per = list(dict.fromkeys(name for query in queries.values() for name in query.per_columns))
     changes = changes.rename_columns(["held" if name == "rank" else name for name in changes.column_names])
@@ -110,14 +113,14 @@ def answer_after(answer: Any, changes: Any, queries: dict[str, Query], order: Se
     keys = [f.name for f in table.schema if f.name not in ("diff", _ROW) and not pa.types.is_nested(f.type)]
     counted = _settled(table, queries).group_by(keys, use_threads=False).aggregate([("diff", "sum"), (_ROW, "max")])
     valid = np.maximum(counted.column("diff_sum").to_numpy(), 0)
-    rows = np.repeat(counted.column(f"{_ROW}_max").to_numpy(), valid)  # equal objects stay as many as they are
+    rows = np.repeat(counted.column(f"{_ROW}_max").to_numpy(), valid)  # equal objects keep their number
     objects = table.take(pa.array(np.sort(rows))).drop_columns(["diff", _ROW])
     ranked = [_ranked(objects, name, query, len(per), order) for name, query in queries.items()]
     return pa.concat_tables(ranked).combine_chunks()
 
 
 def _settled(table: Any, queries: dict[str, Query]) -> Any:
-    """The changes without the numbers that move while an object stays."""
+    """The changes without the numbers that change while an object stays."""
     moving = [name for name, query in queries.items() if isinstance(query, TopKIncomplete | TopKUncertain)]
     if not moving:
         return table
@@ -148,8 +151,8 @@ def _ranked(objects: Any, name: str, query: Query, groupings: int, order: Sequen
     return mine.add_column(1 + groupings, "rank", pa.array(rank, pa.int64()))
 
 
-def in_utc(table: Any) -> Any:
-    """Times with a zone as UTC, so that the file does not depend on the session's zone; words without dictionaries."""
+def in_utc(table: pa.Table) -> pa.Table:
+    """Times with a zone as UTC, so that the file does not depend on the session's zone; no dictionaries."""
     for place, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type) and field.type.tz not in (None, "UTC"):
             table = table.set_column(place, field.name, table.column(place).cast(pa.timestamp(field.type.unit, "UTC")))

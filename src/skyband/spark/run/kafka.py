@@ -37,11 +37,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from skyband.errors import RunError
-from skyband.pipeline import NOW, Pipeline, Source
-from skyband.pipeline.sources import BROKERS
-from skyband.spark.run.sinks import Spout
+from skyband.pipeline.formats import BROKERS
+from skyband.spark.run.sinks import Sink, with_trigger
+from skyband.spark.run.sources import MALFORMED, Source
 
-MALFORMED = "skyband malformed"  # the name of what is observed
 _CORRUPT = "skyband corrupt"
 _JSON = {
     "ignoreNullFields": "false",
@@ -51,75 +50,71 @@ _JSON = {
 }
 
 
-def read_kafka(spark: SparkSession, source: Source) -> DataFrame:
-    """The rows of the messages that can be read; how many cannot is observed."""
-    validated = _judged(spark, source).observe(MALFORMED, count_if(col("reason").isNotNull()).alias("malformed"))
-    good = validated.where(col("reason").isNull())
-    own = {
-        "kafka_timestamp": col("timestamp"),
-        "kafka_topic": col("topic"),
-        "kafka_partition": col("partition"),
-        "kafka_offset": col("offset"),
-        "kafka_key": col("key").cast("string"),
-        "kafka_id": concat_ws("-", "topic", "partition", "offset"),
-    }
-    fields = [col(f"row.{_quoted(name)}") for name in source.payload or {}]
-    return good.select(*fields, *[column.alias(name) for name, column in own.items()])
+class KafkaSource(Source):
+    """The JSON of a topic's messages."""
 
+    def read(self, spark: SparkSession) -> DataFrame:
+        """The rows of the messages that can be read; how many cannot is observed."""
+        malformed = count_if(col("reason").isNotNull()).alias("malformed")
+        good = self._parsed(spark).observe(MALFORMED, malformed).where(col("reason").isNull())
+        own = {
+            "kafka_timestamp": col("timestamp"),
+            "kafka_topic": col("topic"),
+            "kafka_partition": col("partition"),
+            "kafka_offset": col("offset"),
+            "kafka_key": col("key").cast("string"),
+            "kafka_id": concat_ws("-", "topic", "partition", "offset"),
+        }
+        fields = [col(f"row.{_quoted(name)}") for name in self.pipeline.source.declared or {}]
+        return good.select(*fields, *[column.alias(name) for name, column in own.items()])
 
-def _judged(spark: SparkSession, source: Source) -> DataFrame:
-    """The messages, each with its `row`, and the `reason` why it has none."""
-    require_connector(spark, "source.format")
-    messages = spark.readStream.format("kafka").options(**{"startingOffsets": "earliest", **source.options}).load()
-    text = col("value").cast("string")
-    schema = f"{source.schema}, {_quoted(_CORRUPT)} string"
-    row = from_json(text, schema, {"columnNameOfCorruptRecord": _CORRUPT})
-    said = messages.withColumn("row", row)
-    wrong = [
-        when(
-            col(f"row.{_quoted(name)}").isNull() & get_json_object(text, f"$['{name}']").isNotNull(),
-            lit(f"{name} is not {type_}"),
+    def _parsed(self, spark: SparkSession) -> DataFrame:
+        """The messages, each with its `row`, or the `reason` why it has none."""
+        require_connector(spark, "source.format")
+        options = {"startingOffsets": "earliest", **self.settings["options"]}
+        messages = spark.readStream.format("kafka").options(**options).load()
+        text = col("value").cast("string")
+        schema = f"{self.pipeline.source.schema}, {_quoted(_CORRUPT)} string"
+        row = from_json(text, schema, {"columnNameOfCorruptRecord": _CORRUPT})
+        wrong = [
+            when(
+                col(f"row.{_quoted(name)}").isNull() & get_json_object(text, f"$['{name}']").isNotNull(),
+                lit(f"{name} is not {type_}"),
+            )
+            for name, type_ in (self.pipeline.source.declared or {}).items()
+            if "'" not in name
+        ]
+        mistyped = concat_ws(", ", *wrong)
+        reason = (
+            when(col("value").isNull(), lit("no value"))
+            .when(~call_function("is_valid_utf8", col("value")), lit("not UTF-8"))
+            .when(col("row").isNull(), lit("an empty value"))
+            .when(col(f"row.{_quoted(_CORRUPT)}").isNull(), lit(None))
+            .when(mistyped != "", mistyped)
+            .otherwise(lit("not a JSON object"))
         )
-        for name, type_ in (source.payload or {}).items()
-        if "'" not in name
-    ]
-    mistyped = concat_ws(", ", *wrong)
-    reason = (
-        when(col("value").isNull(), lit("no value"))
-        .when(~call_function("is_valid_utf8", col("value")), lit("not UTF-8"))
-        .when(col("row").isNull(), lit("an empty value"))
-        .when(col(f"row.{_quoted(_CORRUPT)}").isNull(), lit(None))
-        .when(mistyped != "", mistyped)
-        .otherwise(lit("not a JSON object"))
-    )
-    return said.withColumn("reason", reason)
+        return messages.withColumn("row", row).withColumn("reason", reason)
+
+    def start_dead_letters(self, spark: SparkSession, checkpoint: str) -> StreamingQuery | None:
+        """Start the query that sends malformed messages to a topic or a folder, if the file names one."""
+        letters = self.settings["dead_letters"]
+        if letters is None:
+            return None
+        bad = self._parsed(spark).where(col("reason").isNotNull())
+        columns = ["topic", "partition", "offset", "timestamp"]
+        if letters["topic"] is not None:
+            facts = {name: col(name) for name in ("reason", *columns)}
+            bad = bad.select("key", "value", _headers(facts))
+            options = {name: value for name, value in self.settings["options"].items() if name.startswith("kafka.")}
+            writer = bad.writeStream.format("kafka").option("topic", letters["topic"]).options(**options)
+        else:
+            bad = bad.select("reason", *columns, "key", "value")
+            writer = bad.writeStream.format("parquet").option("path", letters["path"])
+        writer = writer.option("checkpointLocation", f"{checkpoint.rstrip('/')}/dead_letters")
+        return with_trigger(writer, self.pipeline.run).start()
 
 
-def send_dead_letters(spark: SparkSession, pipeline: Pipeline, checkpoint: str) -> StreamingQuery | None:
-    """Start the query that sends malformed messages away, if the file names a place for them."""
-    source = pipeline.source
-    if source.dead_letters is None:
-        return None
-    bad = _judged(spark, source).where(col("reason").isNotNull())
-    columns = ["topic", "partition", "offset", "timestamp"]
-    if source.dead_letters.topic is not None:
-        facts = {name: col(name) for name in ("reason", *columns)}
-        bad = bad.select("key", "value", _headers(facts))
-        writer = bad.writeStream.format("kafka").option("topic", source.dead_letters.topic)
-        kafka = {name: value for name, value in source.options.items() if name.startswith("kafka.")}
-        writer = writer.options(**kafka)
-    else:
-        bad = bad.select("reason", *columns, "key", "value")
-        writer = bad.writeStream.format("parquet").option("path", source.dead_letters.path)
-    writer = writer.option("checkpointLocation", f"{checkpoint.rstrip('/')}/dead_letters")
-    if pipeline.run.every == NOW:
-        writer = writer.trigger(availableNow=True)
-    elif pipeline.run.every is not None:
-        writer = writer.trigger(processingTime=f"{pipeline.run.every} milliseconds")
-    return writer.start()
-
-
-class KafkaSink(Spout):
+class KafkaSink(Sink):
     """Changes as messages of a topic, at least once, in order for each key."""
 
     def start(self, out: DataFrame, writer: DataStreamWriter) -> StreamingQuery:
@@ -127,15 +122,16 @@ class KafkaSink(Spout):
         return writer.foreachBatch(self._put).start()
 
     def _put(self, rows: DataFrame, batch: int) -> None:
+        topic = self.settings["topic"]
         run = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         per = dict.fromkeys(name for query in self.pipeline.queries.values() for name in query.per_columns)
         out = as_messages(rows, list(per), f"{run} {batch}")
         try:
-            out.write.format("kafka").option("topic", str(self.sink.topic)).options(**self.sink.options).save()
+            out.write.format("kafka").option("topic", topic).options(**self.settings["options"]).save()
         except (PySparkException, Py4JJavaError) as error:
             raise RunError(
-                f"no trigger {batch} for the topic {self.sink.topic} ({_innermost(error)}). Are source, broker and "
-                "topic there? The same command goes on from the checkpoint."
+                f"trigger {batch} was not written to the topic {topic} ({_innermost(error)}). Are source, broker and "
+                "topic there? The same command resumes from the checkpoint."
             ) from None
 
 
@@ -157,15 +153,15 @@ def as_messages(rows: DataFrame, per: Sequence[str], trigger: str) -> DataFrame:
 
 def _headers(values: dict[str, Column]) -> Column:
     """Headers of a message, as text."""
-    told = [
+    named = [
         struct(lit(name).alias("key"), coalesce(value.cast("string"), lit("")).cast("binary").alias("value"))
         for name, value in values.items()
     ]
-    return array(*told).alias("headers")
+    return array(*named).alias("headers")
 
 
 def require_connector(spark: SparkSession, key: str) -> None:
-    """A RunError if this session has no Kafka; asking for a reader touches no broker."""
+    """Raise a RunError if this session has no Kafka connector; making a reader contacts no broker."""
     try:
         spark.read.format("kafka").options(**{BROKERS: "localhost:1", "subscribe": "none"}).load()
     except AnalysisException as error:
@@ -179,19 +175,13 @@ def require_connector(spark: SparkSession, key: str) -> None:
 
 
 def _innermost(error: Any) -> str:
-    """The first cause, in one line; the error itself shows only where it was new_rejections."""
+    """The first cause, in one line; the error itself only says where it was noticed."""
     thrown = getattr(error, "java_exception", None)
     if thrown is None:
         return str(error).splitlines()[0]
     while thrown.getCause() is not None:
         thrown = thrown.getCause()
     return str(thrown.toString()).splitlines()[0]
-
-
-def malformed(progress: Any) -> int | None:
-    """How many messages of a trigger could not be read; None: the source is not Kafka."""
-    told = (progress["observedMetrics"] or {}).get(MALFORMED)
-    return None if told is None else int(told["malformed"])
 
 
 def _quoted(name: str) -> str:

@@ -1,4 +1,8 @@
-"""The sources of `skyband run` as streaming DataFrames, and a source of our own: a seeded stream without end."""
+"""The sources of `skyband run` as streaming DataFrames, and one of our own: a seeded stream without end.
+
+The rows of `skyband.pipeline.sources.SOURCES` name these classes; a new source is a subclass of `Source` and a row
+there.
+"""
 
 from __future__ import annotations
 
@@ -11,61 +15,83 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.query import StreamingQuery
 
 from skyband.datasets import endless
 from skyband.errors import RunError
-from skyband.pipeline import Source
-from skyband.spark.run.kafka import read_kafka
+from skyband.pipeline import Pipeline
+from skyband.pipeline.sources import SOURCES
 
+MALFORMED = "skyband malformed"  # the name under which a source observes how many messages could not be read
 _CHUNK = 1 << 14  # rows of an Arrow batch
-_MOST = 100_000  # rows of a trigger where nothing else is said: the stream itself would never end
+_MOST = 100_000  # rows of a trigger where nothing else limits it: the stream never ends
 
 
-def read(spark: SparkSession, source: Source) -> DataFrame:
-    """The stream of a [source] table."""
-    if source.format == "synthetic":
-        return _synthetic(spark, source)
-    if source.format == "kafka":
-        return read_kafka(spark, source)
-    reader = spark.readStream.format(source.format)
-    if source.format == "rate":
-        return reader.options(**{"rowsPerSecond": str(source.rows_per_second or 1), **source.options}).load()
-    options = dict(source.options)
-    if source.format == "csv":
-        # Spark would skip a header and take columns by their place; so that a wrong place is an error:
-        options = {"header": "true", "enforceSchema": "false", **options}
-    if source.files_per_trigger is not None:
-        options["maxFilesPerTrigger"] = str(source.files_per_trigger)
-    schema = source.schema if source.schema is not None else _schema_of_files(spark, source)
-    return reader.schema(schema).options(**options).load(source.path)
+class Source:
+    """A source: the stream of a [source] table."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self.settings = pipeline.source.values
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """The rows, as a streaming DataFrame."""
+        raise NotImplementedError
+
+    def start_dead_letters(self, spark: SparkSession, checkpoint: str) -> StreamingQuery | None:
+        """Start the query that writes what could not be read somewhere else, if the file names a place for it."""
+        return None
 
 
-def _schema_of_files(spark: SparkSession, source: Source) -> Any:
-    try:
-        return spark.read.options(**source.options).parquet(str(source.path)).schema
-    except AnalysisException as error:
-        raise RunError(
-            f"source.path: {source.path} holds no parquet file yet to take the columns from. Write source.schema. "
-            f"({str(error).splitlines()[0]})"
-        ) from None
+def open_source(pipeline: Pipeline) -> Source:
+    """The source of a pipeline's [source] table."""
+    source: Source = SOURCES[pipeline.source.format].load()(pipeline)
+    return source
 
 
-def _synthetic(spark: SparkSession, source: Source) -> DataFrame:
-    spark.dataSource.register(Synthetic)
-    told = {
-        "dataset": source.dataset,
-        "seed": source.seed,
-        "arguments": source.arguments,
-        "rows": source.rows,
-        "rows_per_trigger": source.rows_per_trigger,
-        "rows_per_second": source.rows_per_second,
-        "parts": spark.sparkContext.defaultParallelism,
-    }
-    reader = spark.readStream.format(Synthetic.name()).option("stream", json.dumps(told))
-    return reader.schema(str(source.schema)).load()
+class Rate(Source):
+    """Spark's rate: a row number and a timestamp, so many a second."""
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        options = {"rowsPerSecond": str(self.settings["rows_per_second"] or 1), **self.settings["options"]}
+        return spark.readStream.format("rate").options(**options).load()
 
 
-class Synthetic(DataSource):
+class Files(Source):
+    """Files that come into a folder."""
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        format_, options = self.pipeline.source.format, dict(self.settings["options"])
+        if format_ == "csv":
+            # Spark would skip a header and take columns by their place; so that a wrong place is an error:
+            options = {"header": "true", "enforceSchema": "false", **options}
+        if self.settings["files_per_trigger"] is not None:
+            options["maxFilesPerTrigger"] = str(self.settings["files_per_trigger"])
+        schema = self.pipeline.source.schema or self._schema_of_files(spark)
+        return spark.readStream.format(format_).schema(schema).options(**options).load(self.settings["path"])
+
+    def _schema_of_files(self, spark: SparkSession) -> Any:
+        path = self.settings["path"]
+        try:
+            return spark.read.options(**self.settings["options"]).parquet(path).schema
+        except AnalysisException as error:
+            raise RunError(
+                f"source.path: {path} holds no parquet file yet to take the columns from. Write source.schema. "
+                f"({str(error).splitlines()[0]})"
+            ) from None
+
+
+class Synthetic(Source):
+    """A generator of `skyband.datasets`."""
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        spark.dataSource.register(EndlessSource)
+        given = {**self.settings, "parts": spark.sparkContext.defaultParallelism}
+        reader = spark.readStream.format(EndlessSource.name()).option("stream", json.dumps(given))
+        return reader.schema(str(self.pipeline.source.schema)).load()
+
+
+class EndlessSource(DataSource):
     """`skyband.datasets.endless` as a source of Spark. An offset is a row's number, so a replay gives the same rows."""
 
     @classmethod
@@ -73,35 +99,35 @@ class Synthetic(DataSource):
         return "skyband"
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
-        return Stretches(**json.loads(self.options["stream"]))
+        return EndlessReader(**json.loads(self.options["stream"]))
 
 
-class Stretch(InputPartition):
-    """Rows `start` to `stop`, for one task."""
+class Rows(InputPartition):
+    """The rows `start` to `stop`, for one task."""
 
     def __init__(self, start: int, stop: int) -> None:
         self.start = start
         self.stop = stop
 
 
-class Stretches(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Decides how far a trigger goes, and makes its rows."""
+class EndlessReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Decides how far a trigger goes, and generates its rows. The arguments are the keys of [source]."""
 
     def __init__(
         self,
         *,
         dataset: str,
-        seed: int,
-        arguments: dict[str, Any],
+        options: dict[str, Any],
+        seed: int | None,
         rows: int | None,
         rows_per_trigger: int | None,
         rows_per_second: int | None,
         parts: int,
     ) -> None:
-        self.dataset, self.seed, self.arguments = dataset, seed, arguments
+        self.dataset, self.seed, self.options = dataset, seed or 0, options
         self.rows, self.rows_per_trigger, self.rows_per_second = rows, rows_per_trigger, rows_per_second
         self.parts = parts
-        self._begun: tuple[float, int] | None = None  # when this run first asked, and the row it was at
+        self._begun: tuple[float, int] | None = None  # the time of this run's first trigger, and its first row
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         return {"row": 0}
@@ -125,10 +151,10 @@ class Stretches(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         first, last = start["row"], end["row"]
         size = max(-(-(last - first) // self.parts), _CHUNK)
-        return [Stretch(begin, min(begin + size, last)) for begin in range(first, last, size)]
+        return [Rows(begin, min(begin + size, last)) for begin in range(first, last, size)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        assert isinstance(partition, Stretch)
+        assert isinstance(partition, Rows)
         for begin in range(partition.start, partition.stop, _CHUNK):
             end = min(begin + _CHUNK, partition.stop)
-            yield from endless(self.dataset, begin, end, seed=self.seed, **self.arguments).to_batches()
+            yield from endless(self.dataset, begin, end, seed=self.seed, **self.options).to_batches()

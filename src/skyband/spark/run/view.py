@@ -1,4 +1,4 @@
-"""What a person or a program sees of a run: `Lines` writes JSON into a pipe, `Screen` draws at a terminal."""
+"""Reports of a run: `Lines` writes JSON into a pipe, `Screen` draws at a terminal."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from skyband.pipeline import Pipeline
 from skyband.spark.run.answer_file import answer_after
-from skyband.spark.run.kafka import malformed
-from skyband.spark.run.sinks import Spout
+from skyband.spark.run.sinks import Sink
+from skyband.spark.run.sources import MALFORMED
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -32,27 +32,27 @@ class Trigger:
     rows: int
     rows_per_second: float
     milliseconds: int
-    metrics: dict[str, int]  # empty where skyband's operator tells none
+    metrics: dict[str, int]  # empty where skyband's operator reports none
     state: int  # bytes that Spark's state store says it holds in memory
 
     @classmethod
     def of(cls, progress: Any) -> Self | None:
-        """None: nothing ran, Spark only says that it is still there."""
+        """None: nothing ran, Spark only reports that it is idle."""
         if "addBatch" not in progress["durationMs"]:
             return None
         took = int(progress["durationMs"]["triggerExecution"])
         rows = int(progress["numInputRows"])
-        told = (progress["observedMetrics"] or {}).get("skyband")
-        found = {} if told is None else told.asDict()
-        if (unread := malformed(progress)) is not None:
-            found["malformed"] = unread
+        observed = progress["observedMetrics"] or {}
+        found = observed["skyband"].asDict() if "skyband" in observed else {}
+        if MALFORMED in observed:
+            found["malformed"] = observed[MALFORMED]["malformed"]
         metrics = {name: int(found[name]) for name in METRICS if found.get(name) is not None}
         state = sum(int(part["memoryUsedBytes"]) for part in progress["stateOperators"])
         return cls(int(progress["batchId"]), rows, round(1000 * rows / max(took, 1), 1), took, metrics, state)
 
 
 class Report(Protocol):
-    """Told of every trigger; `rest` is called in between."""
+    """Shows every trigger; `rest` is called in between."""
 
     def trigger(self, trigger: Trigger) -> None: ...
 
@@ -66,22 +66,22 @@ class Report(Protocol):
 
 
 class Lines:
-    """One line of JSON a trigger, on stdout; with the sink console it carries the trigger's rows."""
+    """One line of JSON per trigger, on stdout; with the sink console it holds the trigger's rows."""
 
-    def __init__(self, pipeline: Pipeline, sink: Spout) -> None:
+    def __init__(self, pipeline: Pipeline, sink: Sink) -> None:
         self.pipeline, self.sink = pipeline, sink
 
     def trigger(self, trigger: Trigger) -> None:
-        told: dict[str, Any] = {
+        line: dict[str, Any] = {
             "batch": trigger.batch,
             "rows": trigger.rows,
             "rows_per_second": trigger.rows_per_second,
             "trigger_ms": trigger.milliseconds,
             **trigger.metrics,
         }
-        if self.pipeline.sink.format == "console" and (rows := self.sink.wrote(trigger.batch)) is not None:
-            told[self.pipeline.output] = rows.to_pylist()
-        print(json.dumps(told, default=str, ensure_ascii=False), flush=True)
+        if self.sink.to_stdout and (rows := self.sink.wrote(trigger.batch)) is not None:
+            line[self.pipeline.output] = rows.to_pylist()
+        print(json.dumps(line, default=str, ensure_ascii=False), flush=True)
 
     def rest(self) -> None:
         pass
@@ -99,12 +99,12 @@ class Lines:
 class Screen:
     """The live view: speed, state, and the answers as they are."""
 
-    def __init__(self, pipeline: Pipeline, sink: Spout, *, resumed: bool, console: Console | None = None) -> None:
+    def __init__(self, pipeline: Pipeline, sink: Sink, *, resumed: bool, console: Console | None = None) -> None:
         from rich.console import Console
         from rich.live import Live
 
         self.pipeline, self.sink = pipeline, sink
-        self.answers = Answers(pipeline, sink, whole=not resumed or pipeline.sink.format != "console")
+        self.answers = Answers(pipeline, sink, whole=not resumed or not sink.to_stdout)
         self.console = console or Console(markup=False, highlight=False)
         self.live = Live(console=self.console, auto_refresh=False)
         self.last: Trigger | None = None
@@ -141,9 +141,9 @@ class Screen:
         from rich.text import Text
 
         source, sink = self.pipeline.source, self.pipeline.sink
-        came = source.path or source.dataset or source.format
+        origin = source.values.get("path") or source.values.get("dataset") or source.format
         lines: list[RenderableType] = [
-            Text.assemble((self.pipeline.name, "bold"), f": {came} to {sink.format} {sink.path or ''}"),
+            Text.assemble((self.pipeline.name, "bold"), f": {origin} to {sink.format} {sink.values.get('path', '')}"),
             Text(self.state, "cyan"),
         ]
         if self.last is not None:
@@ -164,21 +164,21 @@ class Screen:
 
         if not last.metrics:
             return Text(f"state {_size(last.state)} in memory", "dim")
-        told = dict.fromkeys(METRICS, 0) | last.metrics
-        unread = f", malformed in this trigger {told['malformed']:,}" if "malformed" in last.metrics else ""
-        kept = f"kept {told['objects']:,} objects of {told['groups']:,} groups, {_size(told['bytes'])}"
-        return Text(f"{kept}; late {told['late']:,}, rejected {told['rejected']:,}{unread}", "dim")
+        counts = dict.fromkeys(METRICS, 0) | last.metrics
+        unread = f", malformed in this trigger {counts['malformed']:,}" if "malformed" in last.metrics else ""
+        kept = f"kept {counts['objects']:,} objects of {counts['groups']:,} groups, {_size(counts['bytes'])}"
+        return Text(f"{kept}; late {counts['late']:,}, rejected {counts['rejected']:,}{unread}", "dim")
 
     def _answers(self) -> list[RenderableType]:
         """As many rows of each query as fit: of every group the best, the groups that changed last first."""
         from rich.text import Text
 
         if self.answers.table is None:
-            return [Text("The answers are not shown: the sink does not tell what it wrote.", "dim")]
-        room = max(self.console.height - 7, 6) // len(self.pipeline.queries) - 2
+            return [Text("The answers are not shown: the sink does not report what it wrote.", "dim")]
+        space = max(self.console.height - 7, 6) // len(self.pipeline.queries) - 2
         shown: list[RenderableType] = []
         for name, query in self.pipeline.queries.items():
-            rows, left_out = self.answers.best(name, room)
+            rows, left_out = self.answers.best(name, space)
             more = f"  and {left_out:,} rows more" if left_out else ""
             since = "" if self.answers.whole else "  (what has changed since the restart)"
             shown += [Text(f"{name}: {query!r}{more}{since}", "bold", no_wrap=True, overflow="ellipsis"), _drawn(rows)]
@@ -186,18 +186,18 @@ class Screen:
 
 
 class Answers:
-    """The current answers, put together from what the sink wrote. `whole`: from the very beginning."""
+    """The current answers, computed from what the sink wrote. `whole`: since the very beginning."""
 
-    def __init__(self, pipeline: Pipeline, sink: Spout, *, whole: bool) -> None:
+    def __init__(self, pipeline: Pipeline, sink: Sink, *, whole: bool) -> None:
         self.pipeline, self.sink, self.whole = pipeline, sink, whole
         self.table: Any = None
         self._recent: dict[str, list[tuple[Any, ...]]] = {}  # query -> its groups, the last to change first
 
     def follow(self, batch: int) -> None:
         rows = self.sink.wrote(batch)
-        if self.pipeline.sink.format == "upsert":
-            before, self.table = self.table, self.sink.current()
-            rows = self.table if before is None else None
+        if (current := self.sink.current()) is not None:
+            rows = current if self.table is None else None
+            self.table = current
         elif rows is not None and self.pipeline.output == "changes":
             plain = rows.drop_columns(["time"]) if "time" in rows.column_names else rows
             self.table = answer_after(self.table, plain, self.pipeline.queries)
@@ -207,7 +207,7 @@ class Answers:
             self._note(rows)
 
     def _replaced(self, rows: Any) -> Any:
-        """Answers come whole, so those of a group take the place of its earlier ones."""
+        """Answers are whole, so those of a group replace its earlier ones."""
         if self.table is None:
             return rows
         kept = []
@@ -215,8 +215,8 @@ class Answers:
             per = list(query.per_columns)
             old, new = (t.filter(pc.equal(t.column("query"), name)) for t in (self.table, rows))
             if per:
-                come = set(_keys(new, per))
-                old = old.filter(pa.array([key not in come for key in _keys(old, per)], pa.bool_()))
+                changed = set(_keys(new, per))
+                old = old.filter(pa.array([key not in changed for key in _keys(old, per)], pa.bool_()))
             elif new.num_rows:
                 old = old.slice(0, 0)
             kept += [new, old]
@@ -225,19 +225,19 @@ class Answers:
     def _note(self, rows: Any) -> None:
         for name, query in self.pipeline.queries.items():
             mine = rows.filter(pc.equal(rows.column("query"), name))
-            come = list(dict.fromkeys(_keys(mine, list(query.per_columns))))
-            before = [key for key in self._recent.get(name, []) if key not in set(come)]
-            self._recent[name] = come + before
+            changed = list(dict.fromkeys(_keys(mine, list(query.per_columns))))
+            before = [key for key in self._recent.get(name, []) if key not in set(changed)]
+            self._recent[name] = changed + before
 
-    def best(self, name: str, room: int) -> tuple[Any, int]:
+    def best(self, name: str, space: int) -> tuple[Any, int]:
         """At most so many rows of a query's answer, and how many were left out."""
         query = self.pipeline.queries[name]
         mine = self.table.filter(pc.equal(self.table.column("query"), name))
         per = list(query.per_columns)
         keys = _keys(mine, per)
         place = {key: i for i, key in enumerate(self._recent.get(name, []))}
-        there = sorted(set(keys), key=lambda key: place.get(key, len(place)))[: max(room, 1)]
-        deep = max(room // max(len(there), 1), 1)
+        there = sorted(set(keys), key=lambda key: place.get(key, len(place)))[: max(space, 1)]
+        deep = max(space // max(len(there), 1), 1)
         rank = mine.column("rank").to_pylist()
         wanted = {key: i for i, key in enumerate(there)}
         rows = [i for i, key in enumerate(keys) if key in wanted and rank[i] <= deep]

@@ -1,7 +1,7 @@
 """The score of an object from the values of its parts: a few forms, and a small stack machine for typed expressions.
 
-float64 in the order given, as everywhere. The machine runs what `engines/incomplete/combine.py` writes: pairs of an
-operation and its argument.
+float64 in the order given. The stack machine runs what `engines/incomplete/combine.py` writes: pairs of an operation
+and its argument.
 """
 
 from __future__ import annotations
@@ -20,16 +20,12 @@ SUM, MEAN, MIN, MAX, LINEAR, PROGRAM = range(6)
 PART, NUMBER, ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATE, EXP, LN, SQRT, POWER, LEAST, GREATEST = range(13)
 
 
-class Recipe(NamedTuple):
-    """How parts are combined, and what they can be."""
+class Combination(NamedTuple):
+    """How the values of an object's parts make its score (haghani2009, section 1.1: f), and their bounds."""
 
     form: int
-    lows: Floats  # by part: what it counts as when it is not there
+    lows: Floats  # by part: the value of one that is missing
     highs: Floats
-    least: float  # the score of an object that has nothing
-    most: float  # and of one that has everything
-    linear: bool
-    slopes: Floats  # by part: what one unit more adds to a linear score
     places: Ints  # LINEAR: the parts, in the order of the terms
     weights: Floats
     program: Any  # PROGRAM: operation and argument, one row each
@@ -38,9 +34,9 @@ class Recipe(NamedTuple):
 
 
 @close
-def combine(recipe: Recipe, values: Floats, at: int) -> Any:
+def combine(combination: Combination, values: Floats, at: int) -> Any:
     """The score of the values from `at` on."""
-    d, form = len(recipe.lows), recipe.form
+    d, form = len(combination.lows), combination.form
     total = values[at]
     if form <= MEAN:
         for p in range(1, d):
@@ -55,11 +51,11 @@ def combine(recipe: Recipe, values: Floats, at: int) -> Any:
             total = values[at + p] if values[at + p] > total else total
         return total
     if form == LINEAR:
-        total = recipe.weights[0] * values[at + recipe.places[0]]
-        for t in range(1, len(recipe.weights)):
-            total = total + recipe.weights[t] * values[at + recipe.places[t]]
+        total = combination.weights[0] * values[at + combination.places[0]]
+        for t in range(1, len(combination.weights)):
+            total = total + combination.weights[t] * values[at + combination.places[t]]
         return total
-    return run_program(recipe.program, recipe.numbers, recipe.stack, values, at)
+    return run_program(combination.program, combination.numbers, combination.stack, values, at)
 
 
 @uncounted
@@ -102,6 +98,13 @@ def run_program(program: Any, numbers: Floats, stack: Floats, values: Floats, at
 
 
 @uncounted_kernel
-def score_of(recipe: Recipe, values: Floats) -> Any:
+def score_of(combination: Combination, values: Floats) -> Any:
     """The score of one object."""
-    return combine(recipe, values, 0)
+    return combine(combination, values, 0)
+
+
+@uncounted_kernel
+def scores_of(combination: Combination, values: Floats, scores: Floats) -> None:
+    """The scores of many objects."""
+    for i in range(len(scores)):
+        scores[i] = combine(combination, values, i * len(combination.lows))

@@ -1,8 +1,8 @@
-"""Which (id, part) has a valid row: without `repeat` a second one is rejected.
+"""The valid rows by group, id and part: without `repeat` a second row of a part is rejected.
 
 A log of rows in the order in which they came, each linked to the one before it with the same hash of group and id.
-Nothing is taken out when it expires; when the log is full, what is still valid begins a new one. So what is looked for
-is mostly what was written last, and rows are judged before it is sure that they are taken: the log is cut again.
+Nothing is taken out when it expires; when the log is full, what is still valid begins a new one. So most lookups are
+of what was written last. Rows are validated before it is certain that they are taken: the log can be cut again.
 
 Cost: 40 bytes a row and 4 for its hash, two to four times as many as are valid; a look at the last row of the id, and
 at those before it only if one of them may have been of the same part.
@@ -10,16 +10,16 @@ at those before it only if one of them may have been of the same part.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.incomplete.kernels.rows import home_of
+from skyband.engines.incomplete.kernels.linked_store import slot_of
 from skyband.kernels.compile import close, uncounted_kernel
 
 Records = NDArray[Any]
-NOBODY = -(2**31)
+UNKNOWN = -(2**31)
 LINE = np.dtype(
     [
         ("name", "i8"),
@@ -27,108 +27,118 @@ LINE = np.dtype(
         ("group", "i4"),
         ("part", "i4"),
         ("older", "i4"),  # the line before it with the same hash; -1: none
-        ("object", "i4"),  # what its object is to the engine; in the batch that is judged: ~ the row; NOBODY: not known
-        ("seen", "i8"),  # bit part % 64: maybe it is the part of this line, or of one before it with the same id
+        ("object", "i4"),  # the engine's object; in the batch that is being validated: ~ the row; or UNKNOWN
+        ("seen", "i8"),  # bit part % 64: it may be the part of this line, or of one before it with the same id
     ],
     align=True,
 )
+SIZE, NEXT = range(2)  # of the log, and the next row to be validated
+
+
+class Log(NamedTuple):
+    lines: Records
+    heads: Records  # by hash: the last line
+    facts: Records
+
+
+class Rows(NamedTuple):
+    """A batch that is to be validated."""
+
+    names: Records
+    parts: Records
+    groups: Records
+    rows: Records  # those to be validated, in order
+    times: Records  # empty: count windows
+    clocks: Records
+    counts: Records  # count windows: the next number of each group; goes on
+    rejected: Records  # by row
+    links: Records  # by row: the `object` of the last row of the same id; count windows: valid before this step
 
 
 @close
-def link(log: Records, heads: Records, place: int) -> None:
-    adapter = home_of(log[place]["name"], log[place]["group"], len(heads) - 1)
-    log[place]["older"] = heads[adapter]
-    heads[adapter] = place
+def link(log: Log, place: int) -> None:
+    slot = slot_of(log.lines[place]["name"], log.lines[place]["group"], len(log.heads) - 1)
+    log.lines[place]["older"] = log.heads[slot]
+    log.heads[slot] = place
 
 
 @uncounted_kernel
-def judge_rows(
-    log: Records,
-    heads: Records,  # by hash: the last line
-    names: Records,
-    parts: Records,
-    groups: Records,
-    rows: Records,  # those to be judged, in order
-    times: Records,  # empty: count windows
-    clocks: Records,
-    counts: Records,  # count windows: the next number of each group; goes on
-    length: int,
-    limit: int,  # time windows: who is so late is not judged
-    begin: int,
-    size: Records,  # of the log
-    rejected: Records,  # by row
-    links: Records,  # by row: the `object` of the last row of the same id; count windows: valid before this step
-) -> Any:
-    """Reject rows whose (id, part) has a valid row already, from row `begin` of those to be judged; where it stops."""
-    timed, mask, end = len(times) > 0, len(heads) - 1, size[0]
-    for j in range(begin, len(rows)):
-        if end == len(log):
-            size[0] = end
-            return j
-        r = rows[j]
-        g, name, p = groups[r], names[r], parts[r]
+def validate_rows(log: Log, batch: Rows, length: int, limit: int) -> Any:
+    """Reject rows if their (id, part) has a valid row already; returns False when the log is full.
+
+    limit: time windows; rows as late as this are not validated. The next call goes on from `facts[NEXT]`.
+    """
+    lines, heads, facts, links = log.lines, log.heads, log.facts, batch.links
+    timed, mask, end = len(batch.times) > 0, len(heads) - 1, facts[SIZE]
+    for j in range(facts[NEXT], len(batch.rows)):
+        if end == len(lines):
+            facts[SIZE], facts[NEXT] = end, j
+            return False
+        r = batch.rows[j]
+        g, name, p = batch.groups[r], batch.names[r], batch.parts[r]
         if timed:
-            now, stamp = max(clocks[r], times[r]), times[r]
+            now, stamp = max(batch.clocks[r], batch.times[r]), batch.times[r]
             if now - stamp >= limit:
                 continue
         else:
-            now = stamp = counts[g]
-        adapter, gone = home_of(name, g, mask), now - length + timed  # what is older has gone before this step
-        first = place = heads[adapter]
+            now = stamp = batch.counts[g]
+        slot, gone = slot_of(name, g, mask), now - length + timed  # what is older has gone before this step
+        first = place = heads[slot]
         bit = np.int64(1) << (p & 63)
         seen = bit
         while place >= 0:
-            line = log[place]
+            line = lines[place]
             if line["group"] == g:
                 if line["stamp"] >= gone:
                     if line["name"] == name:
-                        if links[r] == NOBODY:
+                        if links[r] == UNKNOWN:
                             links[r] = line["object"]
                         seen |= line["seen"]
                         if not line["seen"] & bit:
                             break
                         if line["part"] == p and line["stamp"] > now - length:
-                            rejected[r] = True
+                            batch.rejected[r] = True
                             break
                 elif not timed:  # so have those before it
                     break
             place = line["older"]
-        if rejected[r]:
+        if batch.rejected[r]:
             continue
-        line = log[end]
+        line = lines[end]
         line["name"], line["stamp"], line["group"], line["part"] = name, stamp, g, p
         line["older"], line["object"], line["seen"] = first, ~r, seen
-        heads[adapter] = end
+        heads[slot] = end
         end += 1
         if not timed:
-            counts[g] += 1
-    size[0] = end
-    return len(rows)
+            batch.counts[g] += 1
+    facts[SIZE], facts[NEXT] = end, len(batch.rows)
+    return True
 
 
 @uncounted_kernel
-def own(log: Records, begin: int, end: int, owners: Records) -> None:
-    """Lines of the batch that was judged last name what owns their rows."""
-    for place in range(begin, end):
-        row = ~log[place]["object"]
+def set_owners(log: Log, begin: int, owners: Records) -> None:
+    """Lines of the last batch get the objects that own their rows."""
+    for place in range(begin, log.facts[SIZE]):
+        row = ~log.lines[place]["object"]
         if 0 <= row < len(owners):
-            log[place]["object"] = owners[row]
+            log.lines[place]["object"] = owners[row]
 
 
 @uncounted_kernel
-def undo(log: Records, heads: Records, begin: int, end: int) -> None:
-    """As if the lines from `begin` to `end` had never been written."""
-    for place in range(end - 1, begin - 1, -1):
-        heads[home_of(log[place]["name"], log[place]["group"], len(heads) - 1)] = log[place]["older"]
+def undo(log: Log, end: int) -> None:
+    """Cut the lines from the size of the log to `end`, as if they had never been written."""
+    lines, heads = log.lines, log.heads
+    for place in range(end - 1, log.facts[SIZE] - 1, -1):
+        heads[slot_of(lines[place]["name"], lines[place]["group"], len(heads) - 1)] = lines[place]["older"]
 
 
 @uncounted_kernel
-def lay_out(old: Records, bounds: Records, log: Records, heads: Records) -> Any:
-    """The lines that have not expired, in an empty log; bounds: by group; how many there are."""
+def copy_valid(lines: Records, bounds: Records, log: Log) -> None:
+    """Write the lines that have not expired into an empty log. bounds: by group."""
     size = 0
-    for i in range(len(old)):
-        if old[i]["stamp"] > bounds[old[i]["group"]]:
-            log[size] = old[i]
-            link(log, heads, size)
+    for i in range(len(lines)):
+        if lines[i]["stamp"] > bounds[lines[i]["group"]]:
+            log.lines[size] = lines[i]
+            link(log, size)
             size += 1
-    return size
+    log.facts[SIZE] = size

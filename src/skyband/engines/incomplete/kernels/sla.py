@@ -1,7 +1,7 @@
 """SLA: every valid value in sorted lists, and the threshold algorithm (haghani2009, section 3.1).
 
 One list for each part and view of a group, of the objects that have the part, by rising value. When the front has
-fewer than k objects, TA goes down the lists in turn: it takes each object that it meets, whose score is known, until
+fewer than k objects, TA goes down the lists in turn: it takes each object that it meets (its score is known), until
 no object below could rank above those it has.
 
 Cost of an arrival: O(n) for the place in a list; of a call of TA: as deep as the threshold demands.
@@ -11,62 +11,56 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from skyband.engines.incomplete.kernels.assembly import (
-    DONE,
-    Columns,
-    arrive,
-    is_short,
-    lose_row,
-    next_view,
-    put_back,
-    short_of_room,
-    squeeze,
-    tell_step,
-)
-from skyband.engines.incomplete.kernels.combine import Recipe, combine
-from skyband.engines.incomplete.kernels.leaders import above_floor, cut, put
-from skyband.engines.incomplete.kernels.rows import (
+from skyband.engines.incomplete.kernels.batches import (
     ARRIVAL,
-    FREE_ROW,
-    NOWHERE,
+    LISTS,
     REFILLED,
     TOUCHED,
-    VISIT,
+    Batch,
     Floats,
+    Output,
+    Queries,
     Records,
-    Store,
-    first_valid,
-    make_thing,
-    place_of,
 )
+from skyband.engines.incomplete.kernels.combine import Combination, combine
+from skyband.engines.incomplete.kernels.fronts import clear, insert
+from skyband.engines.incomplete.kernels.linked_batches import ARRIVES, EXPIRES, next_step
+from skyband.engines.incomplete.kernels.linked_fronts import belongs, cut
+from skyband.engines.incomplete.kernels.linked_steps import (
+    arrive,
+    compact,
+    end_step,
+    has_expired,
+    is_short,
+    lose_row,
+    new_row,
+    put_back,
+)
+from skyband.engines.incomplete.kernels.linked_store import Store, first_valid
 from skyband.kernels.compile import uncounted, uncounted_kernel
 from skyband.kernels.records import NEVER
 
-FULL = 100  # a sorted list is: the caller makes room
 
-
-class Sorted(NamedTuple):
-    lists: Records  # arena of things
+class SortedLists(NamedTuple):
+    objects: Records  # arena of the lists
     starts: Records  # by group, view and part
-    rooms: Records
+    capacities: Records
     sizes: Records
-    listed: Records  # by sight and part: is the object in the list
+    listed: Records  # by score and part: is the object in the list?
     seen: Records  # by object: the last call of TA that met it
     depth: Floats  # by part: the values that TA has come to
 
 
 @uncounted
-def seat_of(store: Store, sorting: Sorted, f: int, v: int, V: int, p: int, o: int) -> Any:
-    """Where an object is, or belongs, in the list of part p: below those that have at least its value."""
-    d = len(sorting.depth)
+def place_in(store: Store, lists: SortedLists, V: int, f: int, p: int, o: int) -> Any:
+    """The place where an object is, or belongs, in the list of part p: before those that have at least its value."""
+    d, v = len(lists.depth), f % V
     run = f * d + p
     value = store.values[(o * V + v) * d + p]
-    low, high = sorting.starts[run], sorting.starts[run] + sorting.sizes[run]
+    low, high = lists.starts[run], lists.starts[run] + lists.sizes[run]
     while low < high:
         middle = (low + high) // 2
-        if store.values[(sorting.lists[middle] * V + v) * d + p] < value:
+        if store.values[(lists.objects[middle] * V + v) * d + p] < value:
             low = middle + 1
         else:
             high = middle
@@ -74,240 +68,157 @@ def seat_of(store: Store, sorting: Sorted, f: int, v: int, V: int, p: int, o: in
 
 
 @uncounted
-def strike_part(store: Store, sorting: Sorted, g: int, V: int, o: int, p: int) -> None:
-    """Before a part changes, its object leaves the lists."""
-    d = len(sorting.depth)
+def take_out(store: Store, lists: SortedLists, V: int, g: int, o: int, p: int) -> None:
+    """Before a part of it changes, an object leaves the lists of that part."""
+    d = len(lists.depth)
     for v in range(V):
         at, run = (o * V + v) * d + p, (g * V + v) * d + p
-        if sorting.listed[at]:
-            place = seat_of(store, sorting, g * V + v, v, V, p, o)
-            while sorting.lists[place] != o:
+        if lists.listed[at]:
+            place = place_in(store, lists, V, g * V + v, p, o)
+            while lists.objects[place] != o:
                 place += 1
-            sorting.sizes[run] -= 1
-            for i in range(place, sorting.starts[run] + sorting.sizes[run]):
-                sorting.lists[i] = sorting.lists[i + 1]
-            sorting.listed[at] = False
+            lists.sizes[run] -= 1
+            for i in range(place, lists.starts[run] + lists.sizes[run]):
+                lists.objects[i] = lists.objects[i + 1]
+            lists.listed[at] = False
 
 
 @uncounted
-def list_part(store: Store, sorting: Sorted, views: Records, g: int, o: int, p: int, since: int) -> None:
+def add(store: Store, lists: SortedLists, queries: Queries, g: int, o: int, p: int, now: int) -> None:
     """After a part has changed, its object is listed by the new value, in the views that have a row of it."""
-    d, V, rows = len(sorting.depth), len(views), store.rows
-    if store.things[o]["group"] != g or store.things[o]["rows"] == 0:
+    d, V, rows = len(lists.depth), len(queries.views), store.rows
+    if store.objects[o]["group"] != g or store.objects[o]["rows"] == 0:
         return
     for v in range(V):
-        r = first_valid(rows, store.things, o, since - views[v]["length"])
+        r = first_valid(store, o, now - queries.views[v]["length"])
         while r >= 0 and rows[r]["part"] != p:
             r = rows[r]["newer"]
         if r >= 0:
-            place, run = seat_of(store, sorting, g * V + v, v, V, p, o), (g * V + v) * d + p
-            for i in range(sorting.starts[run] + sorting.sizes[run], place, -1):
-                sorting.lists[i] = sorting.lists[i - 1]
-            sorting.lists[place] = o
-            sorting.sizes[run] += 1
-            sorting.listed[(o * V + v) * d + p] = True
+            place, run = place_in(store, lists, V, g * V + v, p, o), (g * V + v) * d + p
+            for i in range(lists.starts[run] + lists.sizes[run], place, -1):
+                lists.objects[i] = lists.objects[i - 1]
+            lists.objects[place] = o
+            lists.sizes[run] += 1
+            lists.listed[(o * V + v) * d + p] = True
+
+
+@uncounted
+def is_full(lists: SortedLists, V: int, g: int, p: int) -> Any:
+    """Whether a list of part p has no capacity for one more object."""
+    for f in range(g * V, g * V + V):
+        run = f * len(lists.depth) + p
+        if lists.sizes[run] == lists.capacities[run]:
+            return True
+    return False
 
 
 @uncounted
 def search(
-    store: Store,
-    recipe: Recipe,
-    sorting: Sorted,
-    asked: Records,
-    g: int,
-    V: int,
-    v: int,
-    most: int,
-    out: Records,
-    step: Records,
+    store: Store, combination: Combination, queries: Queries, lists: SortedLists, g: int, v: int, output: Output
 ) -> None:
-    """TA: the front anew, from the tops of the sorted lists."""
-    d, f, depth = len(sorting.depth), g * V + v, sorting.depth
-    front = store.fronts
-    store.facts[REFILLED] += 1
-    number = store.facts[REFILLED]
-    front[f]["size"] = 0
-    front[f]["score"] = -np.inf
-    front[f]["stamp"] = front[f]["serial"] = NOWHERE
-    down, left = 0, True
+    """TA: fill the front from the tops of the sorted lists."""
+    V, d, depth, most = len(queries.views), len(lists.depth), lists.depth, queries.views[v]["most"]
+    f = g * V + v
+    front = store.fronts[f]
+    clear(store, f)
+    number, down, left = store.facts[REFILLED], 0, True
     while left:
         left = False
         for p in range(d):
             run = f * d + p
-            depth[p] = recipe.lows[p]
-            if down < sorting.sizes[run]:
+            depth[p] = combination.lows[p]
+            if down < lists.sizes[run]:
                 left = True
-                o = sorting.lists[sorting.starts[run] + sorting.sizes[run] - 1 - down]
+                o = lists.objects[lists.starts[run] + lists.sizes[run] - 1 - down]
                 depth[p] = store.values[(o * V + v) * d + p]
-                if sorting.seen[o] != number:
-                    sorting.seen[o] = number
-                    if above_floor(store, f, o, o * V + v):
-                        put(store, f, v, o)
-                        cut(store, asked, f, v, most, True, out, step)
+                if lists.seen[o] != number:
+                    lists.seen[o] = number
+                    if belongs(store, f, o, o * V + v):
+                        insert(store, f, v, o)
+                        cut(store, queries, g, v, True, output)
         down += 1
-        threshold = combine(recipe, depth, 0)
-        if left and front[f]["size"] >= most:
-            o = store.lists[front[f]["start"] + most - 1]
-            if store.sights[o * V + v]["score"] > threshold:  # nobody below can rank above it
-                front[f]["size"] = most
-                while front[f]["size"] > 0 and not above(store, f, V, v, threshold):
-                    front[f]["size"] -= 1
-                if not front[f]["score"] > threshold:
-                    front[f]["score"] = threshold
-                    front[f]["stamp"] = front[f]["serial"] = NEVER
+        threshold = combine(combination, depth, 0)
+        if left and front["size"] >= most:
+            o = store.members[front["start"] + most - 1]
+            if store.scores[o * V + v]["score"] > threshold:  # no object below can rank above it
+                front["size"] = most
+                while front["size"] > 0 and not last_above(store, V, f, threshold):
+                    front["size"] -= 1
+                if not front["score"] > threshold:
+                    front["score"] = threshold
+                    front["stamp"] = front["serial"] = NEVER
                 break
-    front[f]["low"] = 0
 
 
 @uncounted
-def above(store: Store, f: int, V: int, v: int, threshold: float) -> Any:
-    """Is the last of the front above the threshold?"""
-    o = store.lists[store.fronts[f]["start"] + store.fronts[f]["size"] - 1]
-    return store.sights[o * V + v]["score"] > threshold
+def last_above(store: Store, V: int, f: int, threshold: float) -> Any:
+    """Whether the last member of the front is above the threshold."""
+    o = store.members[store.fronts[f]["start"] + store.fronts[f]["size"] - 1]
+    return store.scores[o * V + f % V]["score"] > threshold
 
 
 @uncounted
-def settle_sorted(
-    store: Store,
-    recipe: Recipe,
-    sorting: Sorted,
-    views: Records,
-    asked: Records,
-    g: int,
-    net: bool,
-    out: Records,
-    step: Records,
+def settle_by_search(
+    store: Store, combination: Combination, queries: Queries, lists: SortedLists, g: int, output: Output
 ) -> None:
-    V = len(views)
-    put_back(store, views, asked, g, net, out, step)
-    for v in range(V):
-        if is_short(store, views, g * V + v, v):
-            search(store, recipe, sorting, asked, g, V, v, views[v]["most"], out, step)
-    tell_step(store, views, asked, g, net, out, step)
-
-
-@uncounted
-def lose_sorted(
-    store: Store,
-    recipe: Recipe,
-    sorting: Sorted,
-    views: Records,
-    g: int,
-    v: int,
-    repeat: int,
-    own: int,
-    since: int,
-    alive: Records,
-    serial: int,
-) -> None:
-    """The oldest row of a view leaves it."""
-    V = len(views)
-    r = store.order[store.packs[g]["head"] + store.fronts[g * V + v]["edge"]]
-    o, p = store.rows[r]["object"], store.rows[r]["part"]
-    if o >= 0:
-        strike_part(store, sorting, g, V, o, p)
-    lose_row(store, recipe, V, g, v, repeat, own, alive, serial)
-    if o >= 0:
-        list_part(store, sorting, views, g, o, p, since)
+    """End a step as `linked_steps.settle` does; TA fills a front that is short."""
+    put_back(store, queries, g, output)
+    for v in range(len(queries.views)):
+        if is_short(store, queries, g, v):
+            search(store, combination, queries, lists, g, v, output)
+    end_step(store, queries, g, output)
 
 
 @uncounted_kernel
 def take_sorted(
     store: Store,
-    recipe: Recipe,
-    sorting: Sorted,
-    views: Records,
-    asked: Records,
-    arrivals: Columns,
+    combination: Combination,
+    queries: Queries,
+    lists: SortedLists,
     visits: Records,
-    alive: Records,
-    serial: int,
-    joint: bool,
-    net: bool,
-    more: bool,
-    repeat: int,
-    out: Records,
-    step: Records,
+    batch: Batch,
+    output: Output,
 ) -> Any:
-    """As `take_pieces`, with sorted lists."""
-    facts, rows, packs, V, d = store.facts, store.rows, store.packs, len(views), len(recipe.lows)
-    margin = 0
-    for q in range(len(asked)):
-        margin += 2 * asked[q]["k"] + 2
-    while facts[VISIT] < len(visits):
-        visit = facts[VISIT]
-        g, end, last = visits[visit]["group"], visits[visit]["end"], visits[visit]["last"]
-        a = max(visits[visit]["begin"], facts[ARRIVAL])
-        step[0]["visit"] = visit
-        while True:
-            facts[ARRIVAL] = a
-            now = arrivals.now[a] if a < end else last
-            v = next_view(store, views, g)
-            while not joint and packs[g]["due"] <= now:
-                reason = short_of_room(store, views, g, out, margin)
-                if reason != DONE:
-                    return reason
-                step[0]["instant"] = instant = packs[g]["now"] = packs[g]["due"]
-                step[0]["row"] = -1
-                f = g * V + v
-                while store.fronts[f]["edge"] < packs[g]["size"]:
-                    r = store.order[packs[g]["head"] + store.fronts[f]["edge"]]
-                    if rows[r]["stamp"] + views[v]["length"] != instant:
-                        break
-                    lose_sorted(store, recipe, sorting, views, g, v, repeat, -1, instant, alive, serial)
-                if facts[TOUCHED]:
-                    settle_sorted(store, recipe, sorting, views, asked, g, net, out, step)
-                v = next_view(store, views, g)
-            if a == end:
-                break
-            reason = short_of_room(store, views, g, out, margin)
-            if reason != DONE:
-                return reason
-            p = arrivals.parts[a]
-            for v in range(V):
-                run = (g * V + v) * d + p
-                if sorting.sizes[run] == sorting.rooms[run]:
-                    return FULL
-            place = place_of(store.table, store.things, arrivals.names[a], g)
-            o = store.table[place]
-            if o < 0:
-                o = make_thing(store, place, arrivals.names[a], g, recipe.lows)
-                for i in range(o * V * d, (o + 1) * V * d):
-                    sorting.listed[i] = False
-            r = facts[FREE_ROW]
-            facts[FREE_ROW] = rows[r]["older"]
-            rows[r]["value"] = arrivals.values[a]
-            rows[r]["stamp"] = arrivals.stamps[a]
-            rows[r]["serial"] = serial + arrivals.rows[a]
-            rows[r]["part"] = p
-            alive[arrivals.rows[a]] = True
-            step[0]["instant"] = packs[g]["now"] = now
-            step[0]["row"] = arrivals.rows[a]
-            strike_part(store, sorting, g, V, o, p)
-            arrive(store, recipe, views, g, o, r, now, repeat, joint)
-            list_part(store, sorting, views, g, o, p, now - joint)
-            for v in range(V if joint else 0):
-                bound, f = now - views[v]["length"], g * V + v
-                while rows[store.order[packs[g]["head"] + store.fronts[f]["edge"]]]["stamp"] <= bound:
-                    lose_sorted(store, recipe, sorting, views, g, v, repeat, o, now, alive, serial)
-            if facts[TOUCHED]:
-                settle_sorted(store, recipe, sorting, views, asked, g, net, out, step)
-            a += 1
-            if packs[g]["dead"] > 16 + packs[g]["size"] // 4:
-                squeeze(store, views, g, alive, serial)
-        packs[g]["open"] = net and more
-        facts[VISIT] += 1
-        facts[ARRIVAL] = 0
-    return DONE
+    """As `linked_batches.take_rows`, with sorted lists."""
+    V, facts, groups, rows = len(queries.views), store.facts, store.groups, store.rows
+    while True:
+        event, g, n = next_step(store, queries, visits, batch, output)
+        if event < ARRIVES:
+            return event
+        now, arrives, first, last = groups[g]["now"], -1, n, n + 1
+        if event == ARRIVES:
+            p = batch.parts[n]
+            if is_full(lists, V, g, p):
+                facts[ARRIVAL] = n
+                return LISTS
+            r = new_row(store, combination, batch, g, n)
+            arrives, first, last = rows[r]["object"], 0, V if queries.joint else 0
+            take_out(store, lists, V, g, arrives, p)
+            arrive(store, combination, queries, g, r)
+            add(store, lists, queries, g, arrives, p, now - queries.joint)
+        for v in range(first, last):
+            while has_expired(store, queries, g, v, now):
+                oldest = rows[store.order[groups[g]["head"] + store.fronts[g * V + v]["edge"]]]
+                o, part = oldest["object"], oldest["part"]
+                if o >= 0:
+                    take_out(store, lists, V, g, o, part)
+                lose_row(store, combination, queries, batch, g, v, arrives)
+                if o >= 0:
+                    add(store, lists, queries, g, o, part, now)
+        if facts[TOUCHED]:
+            settle_by_search(store, combination, queries, lists, g, output)
+        if event != EXPIRES and groups[g]["dead"] > 16 + groups[g]["size"] // 4:
+            compact(store, queries, batch, g)
 
 
 @uncounted_kernel
-def sort_all(store: Store, recipe: Recipe, sorting: Sorted, views: Records) -> None:
-    """The sorted lists of all groups, from the rows."""
-    for g in range(len(store.packs)):
-        head = store.packs[g]["head"]
-        for place in range(head, head + store.packs[g]["size"]):
+def sort_all(store: Store, queries: Queries, lists: SortedLists) -> None:
+    """Fill the sorted lists of all groups from the rows."""
+    V = len(queries.views)
+    for g in range(len(store.groups)):
+        head = store.groups[g]["head"]
+        for place in range(head, head + store.groups[g]["size"]):
             r = store.order[place]
             o, p = store.rows[r]["object"], store.rows[r]["part"]
-            strike_part(store, sorting, g, len(views), o, p)
-            list_part(store, sorting, views, g, o, p, store.packs[g]["now"])
+            take_out(store, lists, V, g, o, p)
+            add(store, lists, queries, g, o, p, store.groups[g]["now"])

@@ -1,10 +1,10 @@
-"""Snapshot answers: the k best pairs of any window out of the band, by lists of the best pairs of some lengths.
+"""Snapshot answers (Alg. 2): the k best pairs of any window, from the band or from lists for some window lengths.
 
-The band in order of rank, with crests over it, is a priority search tree laid flat; a walk for a short window still
-looks at ten pairs for each that it takes, and each comes as a surprise to the processor. So a band that many read
-before it changes gets lists: of windows whose lengths are sqrt(2) apart, the best pairs of each side by side. Half of
-a list's pairs or more lie in the next shorter window, as both members have to: reading k pairs looks at 2k, whatever
-the length. Laying the lists costs one look at each pair and up to 28 times 2K entries, as much as 50 walks.
+Reading a short window from the flat tree looks at ten pairs for each that it takes, and each test is mispredicted. A
+band that is read often before it changes therefore gets lists: for windows whose lengths are sqrt(2) apart, the best
+pairs of each side by side. At least half of a list's pairs lie in the next shorter window, as both members have to:
+reading k pairs looks at 2k, whatever the length. Building the lists costs one look at each pair and up to 28 times 2K
+entries, as much as 50 reads from the tree.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.engines.pairs.kernels.band import walk
-from skyband.engines.pairs.kernels.records import NEVER, READ, SIZE, Band, Ints, Places
+from skyband.engines.pairs.kernels.records import NEVER, READS, SIZE, Band, Ints, Places
 from skyband.kernels.compile import close, kernel, uncounted
 
 LENGTHS = 28  # down to one in 11,585 of the longest
-MOST = 256  # entries of a list
+MOST = 256  # entries of a list, at most
 
 
 class Lists(NamedTuple):
@@ -30,14 +30,14 @@ class Lists(NamedTuple):
 
 
 def empty_lists(K: int) -> Lists:
-    room = min(2 * K, MOST)
+    capacity = min(2 * K, MOST)
     low, size, end = np.zeros((3, LENGTHS), np.int64)
-    return Lists(low, size, end, np.empty((LENGTHS, room), np.int64), np.empty((LENGTHS, room), np.int32))
+    return Lists(low, size, end, np.empty((LENGTHS, capacity), np.int64), np.empty((LENGTHS, capacity), np.int32))
 
 
 @uncounted
-def lay_lists(facts: Ints, band: Band, lists: Lists, longest: int) -> None:
-    size, room = facts[SIZE], lists.old.shape[1]
+def build_lists(facts: Ints, band: Band, lists: Lists, longest: int) -> None:
+    size, capacity = facts[SIZE], lists.old.shape[1]
     newest = -NEVER
     for i in range(size):
         newest = max(newest, band.old[i])
@@ -52,21 +52,21 @@ def lay_lists(facts: Ints, band: Band, lists: Lists, longest: int) -> None:
             lists.size[j] = at + 1
             j += 1
         i += 1
-        while full < LENGTHS and lists.size[full] == room:
+        while full < LENGTHS and lists.size[full] == capacity:
             lists.end[full] = i
             full += 1
 
 
 @close
 def read(facts: Ints, band: Band, lists: Lists, k: int, low: int, out: Places) -> int:
-    """The slots of the k best pairs whose older member is newer than `low`, best first; how many there are."""
+    """Write the slots of the k best pairs whose older member is newer than `low`, best first; return their number."""
     which, found = -1, 0
     for j in range(LENGTHS):
         which += lists.low[j] <= low
     if which < 0:
         return walk(facts, band, 0, 0, k, low, out, 0)
     old, slot = lists.old[which], lists.slot[which]
-    for i in range(lists.size[which]):  # without branches, which could not be foreseen
+    for i in range(lists.size[which]):  # without branches: they would be mispredicted
         out[found] = slot[i]
         found += int(old[i] > low)
         if found == k:
@@ -78,13 +78,13 @@ def read(facts: Ints, band: Band, lists: Lists, k: int, low: int, out: Places) -
 def read_slots(
     facts: Ints, band: Band, lists: Lists, longest: int, patience: int, k: int, low: int, out: Places
 ) -> int:
-    """The slots of an answer. Lists are for those who read a band that so many have read since it changed."""
-    if facts[READ] < patience:
-        facts[READ] += 1
+    """Write the slots of an answer: from lists once the band has been read `patience` times since it changed."""
+    if facts[READS] < patience:
+        facts[READS] += 1
         return walk(facts, band, 0, 0, k, low, out, 0)
-    if facts[READ] == patience:
-        lay_lists(facts, band, lists, longest)
-        facts[READ] += 1
+    if facts[READS] == patience:
+        build_lists(facts, band, lists, longest)
+        facts[READS] += 1
     return read(facts, band, lists, k, low, out)
 
 

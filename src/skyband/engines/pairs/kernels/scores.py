@@ -1,7 +1,7 @@
-"""Scores of one object with a run of others: |a - b| or a + b for each attribute, summed or multiplied in order.
+"""Scores of one object with others: |a - b| or a + b for each attribute, summed or multiplied in order.
 
-By chunks that stay in the cache, in loops that LLVM turns into vector instructions: half a nanosecond a pair with three
-attributes. No term is fused or moved, so that a score is the oracle's to the last bit.
+Computed in chunks that stay in the cache, by loops that LLVM turns into vector instructions: half a nanosecond for a
+pair with three attributes. No term is fused or reordered: a score equals the oracle's to the last bit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from skyband.kernels.compile import uncounted
 
 @uncounted
 def fill(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, values: Floats) -> None:
-    """The scores of the object with these values and of those from index `low` on."""
+    """Write the scores of an object with these values and the `size` objects from index `low` on."""
     d = len(values)
     j = 0
     if d >= 3 and scoring.form == SUM and not scoring.local.any():  # the paper's s1 and s2, three terms at once
@@ -50,7 +50,7 @@ def fill(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, value
 
 @uncounted
 def reaches(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, values: Floats, bound: float) -> bool:
-    """Does any of these pairs pass the bound? If so, `out` has their scores."""
+    """Test whether any of these pairs passes the bound; if so, `out` has their scores."""
     passes, sign = False, scoring.sign
     if len(values) == 3 and scoring.form == SUM and not scoring.local.any():  # without a store
         x, y, z = data[0, low : low + size], data[1, low : low + size], data[2, low : low + size]
@@ -67,10 +67,8 @@ def reaches(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, va
 
 
 @uncounted
-def passed_over(
-    out: Floats, scoring: Scoring, window: Window, low: int, right: int, values: Floats, bound: float
-) -> int:
-    """How far from `right` down to `low` no pair passes the bound; the scores of the chunk before it are in `out`."""
+def skip(out: Floats, scoring: Scoring, window: Window, low: int, right: int, values: Floats, bound: float) -> int:
+    """Go from `right` down to `low` while no pair of a chunk passes the bound; `out` has the scores of the next one."""
     if len(window.rough) and not _may_reach(window, scoring.sign, low, right, values, bound):
         return low
     while right > low:
@@ -83,17 +81,17 @@ def passed_over(
 
 @uncounted
 def _may_reach(window: Window, sign: float, low: int, right: int, values: Floats, bound: float) -> bool:
-    """Could any of these sums of distances pass the bound? By numbers of 32 bits, twice as many at a time.
+    """Test in 32 bits, twice as many numbers at a time, whether any of these sums of distances could pass the bound.
 
     With A the sum of the largest |x| + |u| of each attribute, the sum of three rounded distances is off by no more than
-    2^-22 A: two roundings of each distance and two of the sum, of 2^-24 each. Twice that makes up for the bound's own.
+    2^-22 A: two roundings of each distance and two of the sum, of 2^-24 each. Twice that covers the bound's own.
     """
     widest = 0.0
     for j in range(len(values)):
         widest += window.most[j] + abs(values[j])
     slack = widest * 2.0**-21
     if not (2.0**-100 < widest < 2.0**100 and 16 * slack < abs(bound) <= widest):
-        return True  # too rough to tell
+        return True  # 32 bits are too few
     x, y, z = window.rough[0, low:right], window.rough[1, low:right], window.rough[2, low:right]
     u = np.float32(values[0])
     v = np.float32(values[1] if len(values) > 1 else 0.0)
@@ -121,14 +119,14 @@ def local_score(local: int, x: float, y: float) -> float:
 
 @uncounted
 def is_near(scoring: Scoring) -> bool:
-    """A sum of distances of which the smallest is best?"""
+    """A sum of distances of which the smallest is best."""
     return scoring.form == SUM and scoring.sign < 0 and not scoring.local.any()
 
 
 @uncounted
-def is_wild(scoring: Scoring, values: Floats) -> bool:
-    """May this object make scores that are none?"""
-    wild = False
+def is_unsafe(scoring: Scoring, values: Floats) -> bool:
+    """The object has numbers with which a pair may have no score."""
+    unsafe = False
     for j in range(len(values)):
-        wild = wild or not abs(values[j]) <= scoring.limit  # NaN too
-    return wild
+        unsafe = unsafe or not abs(values[j]) <= scoring.limit  # NaN too
+    return unsafe

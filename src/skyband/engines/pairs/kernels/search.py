@@ -1,7 +1,7 @@
-"""Which new pairs of an arrival may last: by the staircase, by sorted lists within blocks of age, or by counting.
+"""Search for the new pairs of an arrival that K kept pairs do not dominate: by staircase, sorted lists or counting.
 
-All of them read only. A candidate is written to the desk as the index of the other member and the key; who is passed
-over is dominated by K pairs. Candidates come by the age of their older member, the newest first.
+It only reads. A candidate is written to the scratch as the index of the other member and the key, the newest older
+member first; a pair that is left out is dominated by K pairs. Cost: O(n) scores, with TA fewer.
 """
 
 from __future__ import annotations
@@ -24,56 +24,43 @@ from skyband.engines.pairs.kernels.records import (
     STAIRS,
     SUM,
     TA,
-    WILD,
-    Band,
+    UNSAFE,
+    Arrival,
     Blocks,
-    Desk,
     Floats,
     Ints,
+    Rules,
     Scoring,
+    Scratch,
+    State,
     Views,
     Window,
 )
-from skyband.engines.pairs.kernels.scores import fill, is_near, local_score, passed_over, reaches, score_one
+from skyband.engines.pairs.kernels.scores import fill, is_near, local_score, reaches, score_one, skip
 from skyband.kernels.compile import uncounted
 
-NEAREST = 64  # objects among whose pairs some last, nearly always
-FEW = 32  # are not worth a look before they are counted
-GIVE_UP = 8  # a block is scanned once an eighth of it has been looked up
+NEAREST = 64  # the newest objects: nearly always some of their pairs pass
+FEW = 32  # scores that are not worth a test before they are compared one by one
+GIVE_UP = 8  # TA scans a block once an eighth of it has been looked up
 
 
 @uncounted
-def find(
-    facts: Ints,
-    window: Window,
-    band: Band,
-    views: Views,
-    desk: Desk,
-    blocks: Blocks,
-    scoring: Scoring,
-    values: Floats,
-    given: Floats,
-    start: int,
-    wild: bool,
-    algorithm: int,
-    K: int,
-    at: int,
-    stamp: int,
-    now: int,
-) -> int:
-    """Candidates among the pairs of an object that belongs before index `at`, on the desk; how many.
+def find(state: State, rules: Rules, scratch: Scratch, arrival: Arrival) -> int:
+    """Write the candidates among the new pairs of an arrival to the scratch; return their number (Alg. 3, lines 2-4).
 
-    wild: the object's own numbers, or given scores. The desk has room for the whole window.
+    The scratch has capacity for the whole window.
     """
+    facts, window, band, blocks, scoring = state.facts, state.window, state.band, state.blocks, rules.scoring
+    values, unsafe, at = arrival.values, arrival.unsafe, arrival.at
     head, end, base = facts[HEAD], facts[END], facts[BASE]
-    counting = wild or facts[WILD] > base + head
+    counting = unsafe or facts[UNSAFE] > base + head
     facts[SCORED] += end - head
-    if algorithm == BASIC:
-        return _count(facts, window, band, views, desk, scoring, values, given, start, K, at, stamp, now)
+    if rules.algorithm == BASIC:
+        return _count(state, rules, scratch, arrival)
     found, right, stair, block = 0, end, facts[STAIRS], facts[BLOCKS] - 1
-    data, stamps, buffer, sign = window.data, window.stamps, desk.buffer, scoring.sign
+    data, stamps, buffer, sign = window.data, window.stamps, scratch.buffer, scoring.sign
     plain = counting or scoring.form == GIVEN
-    others, keys, places, steps = desk.other, desk.key, band.stair_place, band.stair_key
+    others, keys, places, steps = scratch.other, scratch.key, band.stair_place, band.stair_key
     while right > head:
         low = max(head, right - CHUNK)
         if right > at:
@@ -84,8 +71,8 @@ def find(
             if stair == facts[STAIRS]:  # up to the first step
                 low = max(low, places[stair - 1] - base if stair else head)
             elif not plain:
-                low = max(head, right - max(NEAREST, end - right))  # the older, the rarer
-        if algorithm == TA and right <= at and stair < facts[STAIRS]:
+                low = max(head, right - max(NEAREST, end - right))  # the older, the fewer pass
+        if rules.algorithm == TA and right <= at and stair < facts[STAIRS]:
             while block >= facts[FIRST_BLOCK] and (
                 blocks.end[block] > base + right or blocks.start[block] == blocks.end[block]
             ):
@@ -93,25 +80,28 @@ def find(
             if block >= facts[FIRST_BLOCK] and blocks.end[block] < base + right:  # up to the next block
                 low = max(low, blocks.end[block] - base)
             elif (
-                block >= facts[FIRST_BLOCK] and blocks.start[block] >= base + head and blocks.sorted[block] and not wild
+                block >= facts[FIRST_BLOCK]
+                and blocks.start[block] >= base + head
+                and blocks.sorted[block]
+                and not unsafe
             ):
                 low = blocks.start[block] - base
-                found = _threshold(facts, window, desk, blocks, scoring, values, low, right, steps[stair], found)
+                found = _threshold(facts, window, scratch, blocks, scoring, values, low, right, steps[stair], found)
                 right = low
                 continue
         if scoring.form == GIVEN:
             for i in range(right - low):
-                buffer[i] = given[start + low + i]
+                buffer[i] = arrival.given[arrival.begin + low + i]
         elif counting or right > at or stair == facts[STAIRS] or end - right < NEAREST:
             fill(buffer, right - low, scoring, data, low, values)
         else:
-            right = passed_over(buffer, scoring, window, low, right, values, steps[stair])  # the lowest of them all
+            right = skip(buffer, scoring, window, low, right, values, steps[stair])  # the lowest of their steps
             if right == low:
                 continue
             low = max(low, right - CHUNK)
         high = right
         while high > low:
-            # steps over pairs that are strictly newer than the older member; of those after a late one it is the older
+            # steps of pairs that are strictly newer than the older member, which is the arrival itself if it is late
             while stair > 0 and places[stair - 1] >= base + min(high, at):
                 stair -= 1
             free = stair == facts[STAIRS]
@@ -124,11 +114,11 @@ def find(
                     for i in range(high - left):
                         hits |= sign * run[i] > bound
                 if hits:
-                    for i in range(high - low - 1, left - low - 1, -1):  # without branches, which could not be foreseen
+                    for i in range(high - low - 1, left - low - 1, -1):  # without branches: they would be mispredicted
                         key = sign * buffer[i]
                         others[found], keys[found] = low + i, key
                         found += key > bound
-            else:  # without a bound a key of -inf may last
+            else:  # without a bound a pair with the key -inf is a candidate too
                 for i in range(high - low - 1, left - low - 1, -1):
                     key = sign * buffer[i]
                     if key > bound or (free and key == key):
@@ -136,7 +126,7 @@ def find(
                         keys[found] = key
                         found += 1
                     elif key != key:
-                        count_scoreless(views, now - min(stamp, stamps[low + i]))
+                        count_scoreless(state.views, arrival.now - min(arrival.stamp, stamps[low + i]))
             high = left
         right = low
     return found
@@ -144,7 +134,7 @@ def find(
 
 @uncounted
 def count_scoreless(views: Views, age: int) -> None:
-    """A pair without a score, for every query whose window is longer than this."""
+    """Count a pair without a score for every query whose window is longer than this."""
     low, high = 0, len(views.length)
     while low < high:
         middle = (low + high) >> 1
@@ -156,37 +146,24 @@ def count_scoreless(views: Views, age: int) -> None:
 
 
 @uncounted
-def _count(
-    facts: Ints,
-    window: Window,
-    band: Band,
-    views: Views,
-    desk: Desk,
-    scoring: Scoring,
-    values: Floats,
-    given: Floats,
-    start: int,
-    K: int,
-    at: int,
-    stamp: int,
-    now: int,
-) -> int:
+def _count(state: State, rules: Rules, scratch: Scratch, arrival: Arrival) -> int:
     """BASIC: count the dominators of each new pair in the band (Alg. 3, line 4 without a staircase)."""
-    found = 0
+    facts, window, band, scoring, at = state.facts, state.window, state.band, rules.scoring, arrival.at
+    found, given = 0, scoring.form == GIVEN
     for i in range(facts[END] - 1, facts[HEAD] - 1, -1):
-        score = given[start + i] if scoring.form == GIVEN else score_one(scoring, window.data, i, values)
+        score = arrival.given[arrival.begin + i] if given else score_one(scoring, window.data, i, arrival.values)
         key = scoring.sign * score
         if key != key:
-            count_scoreless(views, now - min(stamp, window.stamps[i]))
+            count_scoreless(state.views, arrival.now - min(arrival.stamp, window.stamps[i]))
             continue
         place = facts[BASE] + min(i, at) - (i >= at)  # strictly newer than the older member: > i, or >= at
         dominators, j = 0, 0
-        while j < facts[SIZE] and dominators < K and band.key[j] >= key:
-            dominators += band.slots[band.slot[j]]["place"] > place
+        while j < facts[SIZE] and dominators < rules.K and band.key[j] >= key:
+            dominators += band.pairs[band.slot[j]]["place"] > place
             j += 1
-        if dominators < K:
-            desk.other[found] = i
-            desk.key[found] = key
+        if dominators < rules.K:
+            scratch.other[found] = i
+            scratch.key[found] = key
             found += 1
     return found
 
@@ -195,7 +172,7 @@ def _count(
 def _threshold(
     facts: Ints,
     window: Window,
-    desk: Desk,
+    scratch: Scratch,
     blocks: Blocks,
     scoring: Scoring,
     values: Floats,
@@ -207,8 +184,8 @@ def _threshold(
     """TA within a block (Alg. 5): read the sorted lists in turn until no unseen object can pass the bound."""
     d, first, size = len(values), found, end - begin
     if is_near(scoring):
-        return _near(facts, desk, blocks, scoring, values, begin, end, bound, found)
-    left, right = desk.left, desk.right
+        return _near(facts, scratch, blocks, scoring, values, begin, end, bound, found)
+    left, right = scratch.left, scratch.right
     closest = scoring.sign < 0
     for j in range(d):
         left[j], right[j] = begin, end - 1
@@ -222,11 +199,11 @@ def _threshold(
                     high = middle
             left[j], right[j] = low - 1, low
         elif scoring.local[j] != ABSDIFF and scoring.form == PRODUCT and blocks.values[j, begin] + values[j] < 0.0:
-            return _plain(window, desk, scoring, values, begin, end, bound, found)  # no monotone product
-    looked = 0
+            return scan(window, scratch, scoring, values, begin, end, bound, found)  # no monotone product
+    seen = 0
     while True:
         total, best = 0.0, 0.0
-        for j in range(d):
+        for j in range(d):  # Alg. 5, line 4
             low, high = left[j], right[j]
             if scoring.local[j] != ABSDIFF:
                 place = low if closest else high
@@ -241,35 +218,35 @@ def _threshold(
                 place = low if values[j] - blocks.values[j, low] >= blocks.values[j, high] - values[j] else high
             best = local_score(scoring.local[j], blocks.values[j, place], values[j])
             total = best if j == 0 else total + best if scoring.form == SUM else total * best
-            at = begin + blocks.places[j, place]
+            at = begin + blocks.places[j, place]  # line 5
             key = scoring.sign * score_one(scoring, window.data, at, values)
-            if key > bound:  # Alg. 5, line 6
+            if key > bound:  # lines 6 and 7
                 known = False
                 for i in range(first, found):
-                    known = known or desk.other[i] == at
+                    known = known or scratch.other[i] == at
                 if not known:
-                    desk.other[found] = at
-                    desk.key[found] = key
+                    scratch.other[found] = at
+                    scratch.key[found] = key
                     found += 1
             if place == low:
                 left[j] += -1 if scoring.local[j] == ABSDIFF and closest else 1
             else:
                 right[j] += 1 if scoring.local[j] == ABSDIFF and closest else -1
-        looked += d
-        if scoring.sign * total <= bound or looked >= d * size:  # lines 3 and 10: the unseen are no better than this
+        seen += d
+        if scoring.sign * total <= bound or seen >= d * size:  # lines 3 and 10: no unseen pair is better than `total`
             break
-        if looked * GIVE_UP > size + 64 * d:
-            found = _plain(window, desk, scoring, values, begin, end, bound, first)
+        if seen * GIVE_UP > size + 64 * d:
+            found = scan(window, scratch, scoring, values, begin, end, bound, first)
             break
-    facts[SCORED] += looked - size
-    _by_age(desk, first, found)
+    facts[SCORED] += seen - size
+    _sort_by_age(scratch, first, found)
     return found
 
 
 @uncounted
 def _near(
     facts: Ints,
-    desk: Desk,
+    scratch: Scratch,
     blocks: Blocks,
     scoring: Scoring,
     values: Floats,
@@ -278,7 +255,7 @@ def _near(
     bound: float,
     found: int,
 ) -> int:
-    """A sum of distances is at least the first: read one list, whose rows lie side by side, as far as that passes."""
+    """TA for a sum of distances, which is at least the first: read one list, its rows side by side, within that."""
     x, value, most, first = blocks.values[0], values[0], -bound, found
     low, high = begin, end
     while low < high:  # the first that is not too far below
@@ -297,42 +274,43 @@ def _near(
     facts[SCORED] += low - start - (end - begin)
     while start < low:
         size = min(CHUNK, low - start)
-        if reaches(desk.buffer, size, scoring, blocks.values, start, values, bound):
+        if reaches(scratch.buffer, size, scoring, blocks.values, start, values, bound):
             for i in range(size):
-                if -desk.buffer[i] > bound:
-                    desk.other[found] = begin + blocks.places[0, start + i]
-                    desk.key[found] = -desk.buffer[i]
+                if -scratch.buffer[i] > bound:
+                    scratch.other[found] = begin + blocks.places[0, start + i]
+                    scratch.key[found] = -scratch.buffer[i]
                     found += 1
         start += size
-    _by_age(desk, first, found)
+    _sort_by_age(scratch, first, found)
     return found
 
 
 @uncounted
-def _by_age(desk: Desk, first: int, found: int) -> None:
-    """Candidates from here on, the newest first."""
+def _sort_by_age(scratch: Scratch, first: int, found: int) -> None:
+    """Sort the candidates from `first` on, the newest first."""
     for i in range(first + 1, found):
-        place, key, at = desk.other[i], desk.key[i], i
-        while at > first and desk.other[at - 1] < place:
-            desk.other[at], desk.key[at] = desk.other[at - 1], desk.key[at - 1]
+        place, key, at = scratch.other[i], scratch.key[i], i
+        while at > first and scratch.other[at - 1] < place:
+            scratch.other[at], scratch.key[at] = scratch.other[at - 1], scratch.key[at - 1]
             at -= 1
-        desk.other[at], desk.key[at] = place, key
+        scratch.other[at], scratch.key[at] = place, key
 
 
 @uncounted
-def _plain(
-    window: Window, desk: Desk, scoring: Scoring, values: Floats, begin: int, end: int, bound: float, found: int
+def scan(
+    window: Window, scratch: Scratch, scoring: Scoring, values: Floats, begin: int, end: int, bound: float, found: int
 ) -> int:
-    """A block of tame numbers whose lists do not help."""
-    sign, buffer = scoring.sign, desk.buffer
+    """Add all pairs with the objects from `begin` to `end` that pass the bound (-inf: all), the newest first."""
+    sign, buffer, free = scoring.sign, scratch.buffer, bound == -np.inf
     while end > begin:
         size = min(CHUNK, end - begin)
         low = end - size
         fill(buffer, size, scoring, window.data, low, values)
         for i in range(size - 1, -1, -1):
-            if sign * buffer[i] > bound:
-                desk.other[found] = low + i
-                desk.key[found] = sign * buffer[i]
+            key = sign * buffer[i]
+            if key > bound or (free and key == bound):
+                scratch.other[found] = low + i
+                scratch.key[found] = key
                 found += 1
         end = low
     return found

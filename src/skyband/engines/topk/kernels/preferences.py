@@ -12,9 +12,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from skyband.kernels.compile import inlined, part
+from skyband.query.scoring.forms import CHEBYSHEV, EUCLIDEAN, LINEAR, PRODUCT, QUADRATIC
 
 Records = NDArray[Any]
-LINEAR, EUCLIDEAN, MANHATTAN, CHEBYSHEV, PRODUCT, QUADRATIC = 0, 1, 2, 3, 4, 5
 
 
 @inlined

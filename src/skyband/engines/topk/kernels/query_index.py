@@ -13,9 +13,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.topk.kernels.scores import CHEBYSHEV, EUCLIDEAN, LINEAR, best_term, join_terms
+from skyband.engines.topk.kernels.scores import best_term, join_terms
 from skyband.kernels.compile import part
 from skyband.kernels.records import Records
+from skyband.query.scoring.forms import CHEBYSHEV, EUCLIDEAN, LINEAR
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

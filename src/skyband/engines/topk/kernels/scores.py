@@ -11,9 +11,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from skyband.kernels.compile import part
+from skyband.query.scoring.forms import CHEBYSHEV, EUCLIDEAN, LINEAR
 
 Records = NDArray[Any]
-LINEAR, EUCLIDEAN, MANHATTAN, CHEBYSHEV = 0, 1, 2, 3
 
 
 @part

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.engines.topk.kernels.preferences import EUCLIDEAN, PRODUCT, QUADRATIC, best_term, join_terms, key_at
+from skyband.engines.topk.kernels.preferences import best_term, join_terms, key_at
 from skyband.engines.topk.kernels.window_grid import (
     FREE,
     RECENT,
@@ -25,6 +25,7 @@ from skyband.engines.topk.kernels.window_grid import (
     insert,
 )
 from skyband.kernels.compile import kernel, part
+from skyband.query.scoring.forms import EUCLIDEAN, PRODUCT, QUADRATIC
 
 
 class Lists(NamedTuple):

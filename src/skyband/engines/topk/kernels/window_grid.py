@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.topk.kernels.preferences import PRODUCT, best_term, join_terms, key_at
+from skyband.engines.topk.kernels.preferences import best_term, join_terms, key_at
 from skyband.kernels.compile import inlined, part
 from skyband.kernels.records import move_run
+from skyband.query.scoring.forms import PRODUCT
 
 Records = NDArray[Any]
 

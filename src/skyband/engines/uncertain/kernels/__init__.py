@@ -1,1 +1,8 @@
-"""Numba kernels of TopKUncertain."""
+"""Numba kernels of TopKUncertain.
+
+records.py          records and NamedTuples of arrays that all of them work on
+prefix.py           a walk down the ranking: the stop conditions of the semantics, and the answer
+front.py            the best tuples of a window by rank; sweeps, which rebuild them and drop tuples
+changes.py          the changes from one answer to the next
+steps.py            the loop over arrivals and expiries; the entry point `take_groups`
+"""

@@ -1,0 +1,385 @@
+"""The engine of linked rows: keeps every row that still counts, chained by object.
+
+It serves `repeat=` as it is: then a part may return with its highest value at any time, so nothing is dominated. EAA,
+SLA, APPROX and BUDGET are built on it: they add lists, or say which rows to drop. Queries that differ in k and in the
+length of their window share it.
+
+Cost: kernels/linked_steps.py. Keeps all valid rows; of `last` one for each part, of `max` those without a newer one
+that is as large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from skyband.engines.arena import recast
+from skyband.engines.contract import Answer, Changes, Ints, Spec
+from skyband.engines.grouped import changes_of
+from skyband.engines.incomplete.base import (
+    BEGINNING,
+    NO_BATCH,
+    IncompleteEngine,
+    Records,
+    laid_out,
+    numbered,
+    ranked,
+    within,
+)
+from skyband.engines.incomplete.kernels.batches import (
+    CHANGES,
+    DONE,
+    FACTS,
+    FREE_OBJECT,
+    FREE_ROW,
+    MEMBERS_USED,
+    NOWHERE,
+    OBJECT_COUNT,
+    OBJECTS,
+    PRUNE,
+    ROW_COUNT,
+    RUNS,
+    STORED_ROW,
+    VISIT,
+    WAITING,
+    WRITTEN,
+    Batch,
+    Output,
+)
+from skyband.engines.incomplete.kernels.linked_batches import flush, index_objects, rebuild, survey, take_rows
+from skyband.engines.incomplete.kernels.linked_store import (
+    FRONT,
+    GROUP,
+    OBJECT,
+    REPORTED,
+    ROW,
+    SCORE,
+    STORED_GROUP,
+    Store,
+)
+from skyband.engines.incomplete.register import ENTRY
+from skyband.errors import StateError
+from skyband.kernels.records import BITS, CHANGE, NEVER
+
+SMALLEST = 64  # capacity for rows and for objects at first
+PARTS_OF_ROW = ("value", "stamp", "serial", "part")
+
+
+class LinkedRows(IncompleteEngine):
+    """All rows of every group that still count."""
+
+    name = ""
+
+    def _empty(self) -> None:
+        self.facts = np.zeros(FACTS, np.int64)
+        self.facts[FREE_ROW] = self.facts[FREE_OBJECT] = -1
+        self.rows, self.objects = np.zeros(0, ROW), np.zeros(0, OBJECT)
+        self.scores, self.reported, self.values = np.zeros(0, SCORE), np.zeros(0, REPORTED), np.zeros(0)
+        self.table = np.full(4, -1, np.int32)
+        self.order, self.members = np.zeros(0, np.int32), np.zeros(0, np.int32)
+        self.groups, self.fronts = np.zeros(0, GROUP), np.zeros(0, FRONT)
+        self.touched, self.waiting = np.zeros(0, np.int32), np.zeros(0, np.int32)
+        self._add_capacity(SMALLEST, SMALLEST)
+
+    @property
+    def store(self) -> Store:
+        return Store(
+            self.rows,
+            self.objects,
+            self.scores,
+            self.reported,
+            self.values,
+            self.table,
+            self.order,
+            self.groups,
+            self.fronts,
+            self.members,
+            self.touched,
+            self.waiting,
+            self.facts,
+        )
+
+    # --- capacity
+
+    def _grow(self, reason: int, batch: Batch, visits: Records, output: Output) -> Output:
+        if reason == PRUNE:
+            return self._prune(int(visits["group"][self.facts[VISIT]]), batch, output)
+        if reason == RUNS:
+            sizes, capacities = self.groups["size"], self.groups["capacity"]
+            full = self.groups["head"] + sizes == self.groups["start"] + capacities
+            self._lay_out_order(np.where(full, np.maximum(8, 2 * sizes), np.maximum(capacities, sizes)))
+        elif reason == OBJECTS:
+            rows = 0 if self.facts[FREE_ROW] >= 0 else max(SMALLEST, len(self.rows) // 2)
+            objects = 0 if self.facts[FREE_OBJECT] >= 0 else max(SMALLEST, len(self.objects) // 2)
+            self._add_capacity(rows, objects)
+        return super()._grow(reason, batch, visits, output)
+
+    def _add_capacity(self, rows: int, objects: int) -> None:
+        """Add so many places for rows and for objects, and chain them to the free ones."""
+        V = len(self.views)
+        self.rows, free_row = _with_free(self.rows, rows, "older", int(self.facts[FREE_ROW]))
+        self.objects, free_object = _with_free(self.objects, objects, "oldest", int(self.facts[FREE_OBJECT]))
+        self.rows["object"][len(self.rows) - rows :] = -1
+        self.objects["group"][len(self.objects) - objects :] = -1
+        self.facts[FREE_ROW], self.facts[FREE_OBJECT] = free_row, free_object
+        self.scores = np.concatenate([self.scores, np.zeros(V * objects, SCORE)])
+        self.reported = np.concatenate([self.reported, np.zeros(V * objects, REPORTED)])
+        self.values = np.concatenate([self.values, np.zeros(V * objects * self.d)])
+        self.touched = np.zeros(len(self.objects), np.int32)
+        self.waiting = np.concatenate([self.waiting, np.zeros(objects, np.int32)])
+        size = len(self.table)
+        while 2 * len(self.objects) > size - 4:
+            size *= 2
+        if size > len(self.table):
+            self._index(2 * size)
+
+    def _index(self, size: int) -> None:
+        """Fill a new table of objects."""
+        self.table = np.full(size, -1, np.int32)
+        index_objects(self.table, self.objects)
+
+    def _lay_out_order(self, capacities: Ints) -> None:
+        """Give the runs of all groups these capacities."""
+        self.order, starts = laid_out(self.order, self.groups["head"], self.groups["size"], capacities)
+        self.groups["start"] = self.groups["head"] = starts
+        self.groups["capacity"] = capacities
+
+    def _add_groups(self, total: int) -> None:
+        more = total - len(self.groups)
+        if more > 0:
+            groups = np.zeros(more, GROUP)
+            groups["due"] = groups["ask_at"] = NEVER
+            groups["limit"], groups["now"] = self.least, BEGINNING
+            groups["start"] = groups["head"] = len(self.order)
+            self.groups = np.concatenate([self.groups, groups])
+            self.fronts = np.concatenate([self.fronts, _empty_fronts(more * len(self.views))])
+
+    # --- the stream
+
+    def _kernel(self, batch: Batch, visits: Records, output: Output) -> int:
+        reason: int = take_rows(self.store, self.combination, self.kernel_queries, visits, batch, output)
+        return reason
+
+    def _flush(self, visits: Records, output: Output) -> Output:
+        self.facts[VISIT] = 0
+        places = np.zeros(len(self.groups), np.int64)
+        places[visits["group"]] = np.arange(len(visits))
+        while flush(self.store, self.kernel_queries, visits, places, output) != DONE:
+            output = super()._grow(CHANGES, NO_BATCH, visits, output)
+        changes = output.changes[: self.facts[WRITTEN]]
+        return output._replace(changes=changes[np.argsort(changes["visit"], kind="stable")])
+
+    def _prune(self, group: int, batch: Batch, output: Output) -> Output:
+        """Choose what stays of a group that has outgrown its limit; returns where changes are written."""
+        raise NotImplementedError
+
+    # --- answers
+
+    def _survey(self, spec: Spec, now: Ints, groups: Ints) -> Answer:
+        found = self._objects_since(groups, now[groups] - spec.length)
+        return ranked(found["visit"].astype(np.int64), found["key"], found["stamp"], found["serial"], spec.k)
+
+    def _objects_since(self, groups: Ints, bounds: Ints) -> Records:
+        """The objects of these groups that have rows newer than the bounds, as of then."""
+        found = np.empty(int(self.groups["size"][groups].sum()), CHANGE)
+        size = survey(self.store, self.combination, groups, bounds, self.repeat, np.empty(self.d), found)
+        return found[:size]
+
+    def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
+        self._add_groups(len(now))
+        V, size = len(self.views), len(self.objects)
+        scores, reported = self.scores.reshape(size, V), self.reported.reshape(size, V)
+        live = self.objects["group"] >= 0
+        old = []  # per new query: the objects in its answer, as last reported, and those that had been in one
+        for predecessor in predecessors:
+            view, bit = self.queries["view"][predecessor], BITS[predecessor]
+            inside = np.flatnonzero(live & ((scores["inside"][:, view] & bit) != 0))
+            old.append((inside, reported[inside, view], live & ((scores["shown"][:, view] & bit) != 0)))
+        self._set_queries(specs)
+        fresh = np.zeros((size, len(self.views)), SCORE)
+        for query, (_, _, shown) in enumerate(old):
+            fresh["shown"][shown, self.queries["view"][query]] |= BITS[query]
+        was_in = self.objects["group"].astype(np.int64)
+        self.scores, self.reported = fresh.reshape(-1), np.zeros(fresh.size, REPORTED)
+        self.values = np.zeros(len(self.scores) * self.d)
+        if self.register is not None:
+            self.register.shorten(int(self.views["length"].max()))
+        self._rebuild(now)
+        changes: list[tuple[Any, ...]] = []
+        for query, (inside, shown_as, _) in enumerate(old):
+            changes += self._difference(query, inside, was_in[inside], shown_as)
+        out = np.array(changes, CHANGE)
+        return changes_of(out, out["query"], out["visit"].astype(np.int64), np.empty(0, np.bool_))
+
+    def _difference(self, query: int, was: Ints, where: Ints, shown_as: Records) -> list[tuple[Any, ...]]:
+        """The changes of a query's answer from these objects, in these groups, to its front, as records."""
+        V, view, changes = len(self.views), int(self.queries["view"][query]), list[tuple[Any, ...]]()
+        for group in range(len(self.groups)):
+            answer = self._best(view, int(self.queries["k"][query]), np.array([group]))
+            start = int(self.fronts["start"][group * V + view])
+            best = self.members[start : start + len(answer.key)].astype(np.int64)
+            for place in np.flatnonzero(where == group):
+                if was[place] not in best:
+                    score, stamp, serial = shown_as[place].tolist()
+                    changes.append((score, stamp, serial, 0, -1, group, query, -1, False))
+            for o, stamp, serial, score in zip(best, answer.stamp, answer.serial, answer.key, strict=True):
+                one = self.scores[o * V + view]
+                if o not in was:
+                    first = not one["shown"] & BITS[query]
+                    changes.append((score, stamp, serial, 0, -1, group, query, 1, first))
+                one["inside"] |= BITS[query]
+                one["shown"] |= BITS[query]
+                self.reported[o * V + view] = (score, stamp, serial)
+        return changes
+
+    # --- what is kept
+
+    def _places(self, groups: Ints) -> tuple[Ints, Ints]:
+        """Places of the rows in the order of these groups, the dead among them, and how many of each group."""
+        sizes = self.groups["size"][groups]
+        return self.order[np.repeat(self.groups["head"][groups], sizes) + within(sizes)].astype(np.int64), sizes
+
+    def _live(self, groups: Ints) -> tuple[Records, Ints]:
+        """The rows of these groups, the oldest first, and how many of each."""
+        places, sizes = self._places(groups)
+        rows = self.rows[places]
+        alive = rows["object"] >= 0
+        return rows[alive], np.bincount(np.repeat(np.arange(len(sizes)), sizes)[alive], minlength=len(sizes))
+
+    @property
+    def kept(self) -> Ints:
+        kept: Ints = self.groups["size"] - self.groups["dead"]
+        return kept
+
+    def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
+        rows, sizes = self._live(np.arange(len(self.groups)) if groups is None else groups)
+        return rows["serial"].copy(), sizes
+
+    def shown(self) -> Ints:
+        inside = (self.scores["inside"] != 0) & (np.repeat(self.objects["group"], len(self.views)) >= 0)
+        serials: Ints = self.reported["serial"][inside]
+        return serials
+
+    # --- rebuilding
+
+    def _rebuild(self, now: Ints) -> None:
+        """Compute everything that follows from the rows and their order."""
+        self._drop_dead()
+        V, now = len(self.views), now[: len(self.groups)]
+        self.groups["now"] = np.maximum(self.groups["now"], now)
+        self.fronts = _empty_fronts(V * len(self.groups))
+        self.facts[MEMBERS_USED] = 0
+        most = 8 * (int(self.views["most"].max()) + 8)
+        self.members = np.zeros(V * int(np.minimum(most, 8 * self.groups["size"] + 32).sum()), np.int32)
+        bounds = (now[:, None] - self.views["length"][None, :]).reshape(-1)
+        output = Output(np.empty(self.margin, CHANGE), np.zeros(1, CHANGE))
+        rebuild(self.store, self.combination, self.kernel_queries, bounds, output)
+        self._pack_fronts()
+
+    def _drop_dead(self) -> None:
+        """Take dead rows out of the orders, and free their places."""
+        places, sizes = self._places(np.arange(len(self.groups)))
+        dead = self.rows["object"][places] < 0
+        for place in places[dead]:
+            self.rows["older"][place] = self.facts[FREE_ROW]
+            self.facts[FREE_ROW] = place
+        self.order = places[~dead].astype(np.int32)
+        sizes = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[~dead], minlength=len(sizes))
+        self.groups["size"] = self.groups["capacity"] = sizes
+        self.groups["start"] = self.groups["head"] = np.cumsum(sizes) - sizes
+        self.groups["dead"] = 0
+
+    # --- state
+
+    def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
+        assert not self.facts[WAITING] and not self.groups["open"].any(), "no batch is open"
+        V, (rows, sizes) = len(self.views), self._live(groups)
+        objects, counts, numbers = numbered(rows["object"], sizes)
+        stored = np.zeros(len(rows), STORED_ROW)
+        for name in PARTS_OF_ROW:
+            stored[name] = rows[name]
+        stored["object"] = numbers[rows["object"]]
+        packs = self.groups[groups].view(STORED_GROUP)
+        packs["size"], packs["room"], packs["start"], packs["head"], packs["dead"] = sizes, counts, 0, 0, 0
+        scores = self.scores.reshape(-1, V)[objects].reshape(-1)
+        scores["score"], scores["count"] = 0, 0  # they follow from the rows
+        reported = self.reported.reshape(-1, V)[objects].reshape(-1)
+        reported[scores["inside"] == 0] = 0
+        state = {
+            "rows": (stored, sizes),
+            "names": (self.objects["name"][objects], counts),
+            "sights": (scores, V * counts),
+            "told": (reported, V * counts),
+            "packs": (packs, np.ones(len(groups), np.int64)),
+        }
+        if self.register is not None:
+            entries, lots = self.register.entries(groups, self.groups["now"])
+            state |= {"register": (entries, lots), "lots": (lots, np.ones(len(groups), np.int64))}
+        return state
+
+    def restore(self, state: Mapping[str, Records]) -> None:
+        dtypes = {"rows": STORED_ROW, "packs": STORED_GROUP, "sights": SCORE, "told": REPORTED}
+        rows, packs, scores, reported = (recast(state[name], dtype) for name, dtype in dtypes.items())
+        names, counts, sizes = state["names"], packs["room"].copy(), packs["size"].copy()
+        if not (
+            (sizes >= 0).all()
+            and (counts >= 0).all()
+            and sizes.sum() == len(rows)
+            and counts.sum() == len(names)
+            and len(scores) == len(reported) == len(self.views) * len(names)
+            and (rows["object"] >= 0).all()
+            and (rows["object"] < np.repeat(counts, sizes)).all()
+            and (rows["part"] >= 0).all()
+            and (rows["part"] < self.d).all()
+        ):
+            raise StateError("the snapshot's objects do not fit together. Take a new snapshot from a running Monitor.")
+        self._empty()
+        self._add_capacity(len(rows), len(names))
+        self.facts[FREE_ROW] = _chain(self.rows["older"], len(rows))
+        self.facts[FREE_OBJECT] = _chain(self.objects["oldest"], len(names))
+        for name in PARTS_OF_ROW:
+            self.rows[name][: len(rows)] = rows[name]
+        self.rows["object"][: len(rows)] = rows["object"] + np.repeat(np.cumsum(counts) - counts, sizes)
+        self.objects["name"][: len(names)] = names
+        self.objects["group"][: len(names)] = np.repeat(np.arange(len(packs)), counts)
+        self.scores[: len(scores)], self.reported[: len(reported)] = scores, reported
+        self.facts[OBJECT_COUNT], self.facts[ROW_COUNT] = len(names), len(rows)
+        self._index(len(self.table))
+        self.groups = packs.copy().view(GROUP)
+        self.groups["start"] = self.groups["head"] = np.cumsum(sizes) - sizes
+        self.groups["capacity"] = sizes
+        self.order = np.arange(len(rows), dtype=np.int32)
+        if self.register is not None:
+            self.register.restore(recast(state["register"], ENTRY), state["lots"])
+        if len(packs):
+            self._rebuild(self.groups["now"])
+
+    def check(self) -> None:
+        """Assert every invariant, from the rows up."""
+        from skyband.engines.incomplete.invariants import check_linked_rows
+
+        check_linked_rows(self)
+
+
+def _empty_fronts(size: int) -> Records:
+    fronts = np.zeros(size, FRONT)
+    fronts["score"], fronts["stamp"], fronts["serial"], fronts["changed"] = -np.inf, NOWHERE, NOWHERE, NEVER
+    return fronts
+
+
+def _with_free(pool: Records, more: int, link: str, free: int) -> tuple[Records, int]:
+    """A pool with so many places more, chained to the free ones by `link`; and its first free place."""
+    first = len(pool)
+    pool = np.concatenate([pool, np.zeros(more, pool.dtype)])
+    return (pool, _chain(pool[link], first, free)) if more else (pool, free)
+
+
+def _chain(links: Records, first: int, then: int = -1) -> int:
+    """Chain the places from `first` on, one after another and then to this one; returns the first."""
+    if first == len(links):
+        return then
+    links[first:] = np.arange(first + 1, len(links) + 1)
+    links[-1] = then
+    return first

@@ -1,0 +1,141 @@
+"""TopKIncomplete: the k best objects whose parts arrive in separate rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from skyband.errors import QueryError
+from skyband.query.expressions import parse, recognise
+from skyband.query.kinds.query import Query
+from skyband.query.scoring import Linear, scoring_of
+from skyband.query.sql.text import name, number
+from skyband.query.tuning import Tuning
+from skyband.query.validation import moving_window, part_bounds, whole_number
+from skyband.query.windows import Window
+
+
+@dataclass(frozen=True, repr=False)
+class TopKIncomplete(Query):
+    """The k best objects whose score is combined from parts that arrive in separate rows (haghani2009).
+
+    Parameters
+    ----------
+    k : int
+        The number of objects in an answer, at least 1.
+    parts : iterable of str, or mapping of str to (low, high)
+        The parts of an object. Values of a part lie in [low, high], [0, 1] where only names are given; a part with no
+        valid row counts as its low.
+    window : Last
+        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`. Rows of all
+        parts count together.
+    combine : {"sum", "mean", "min", "max"}, Linear or str, default "sum"
+        How an object's score comes from its parts: one of these words, `Linear({part: weight})` with weights of 0 or
+        more, or an expression over the parts that rises with each of them.
+    repeat : {"last", "max", "sum"}, optional
+        What counts of several valid rows of one part of an object. None: a second one is rejected.
+    per : str or iterable of str, optional
+        One answer, and one window, per value of these columns; null is a value too.
+    algorithm : str, default "auto"
+        The name of an algorithm, in any case, or "auto". `sb.explain(query)` tells which one auto takes, and why.
+
+    Other Parameters
+    ----------------
+    Options of single algorithms; the others ignore them.
+
+    repeats : int, optional
+        APPROX, BUDGET: how often one part of an object comes within a window. None: estimated.
+    budget : int, optional
+        BUDGET: how many rows are kept, those of its sample among them.
+    seed : int, default 0
+        APPROX, BUDGET: the seed of sketches and samples.
+
+    Examples
+    --------
+    >>> from skyband import Last
+    >>> TopKIncomplete(5, parts=["north", "south"], window=Last("1 hour")).combine
+    'sum'
+
+    """
+
+    kind: ClassVar[str] = "TopKIncomplete"
+    scores_move: ClassVar[bool] = True
+    needs_id: ClassVar[str | None] = "puts objects together by their ids"
+    k: int
+    parts: Any
+    window: Window
+    _: dataclasses.KW_ONLY
+    combine: Literal["sum", "mean", "min", "max"] | str | Linear = "sum"
+    repeat: Literal["last", "max", "sum"] | None = None
+    per: str | Iterable[str] | None = None
+    algorithm: str = "auto"
+    repeats: int | None = None
+    budget: int | None = None
+    seed: int = 0
+
+    @property
+    def descending(self) -> bool:
+        return True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        moving_window(self.kind, self.window)
+        self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
+        self._set("parts", part_bounds(self.parts))
+        self._check_combine([part for part, _ in self.parts])
+        if self.repeat not in (None, "last", "max", "sum"):
+            raise QueryError(f'TopKIncomplete: repeat {self.repeat!r} is unknown. Use None, "last", "max" or "sum".')
+        if self.repeats is not None:
+            if self.repeat is None or self.algorithm not in ("APPROX", "BUDGET"):
+                raise QueryError(
+                    f"TopKIncomplete(repeats={self.repeats!r}): it tells APPROX and BUDGET how often a part repeats, "
+                    'with repeat="last", "max" or "sum". The exact algorithms need no such guess: leave it out.'
+                )
+            self._set("repeats", whole_number(self.kind, "repeats", self.repeats, 1, "3"))
+        if self.budget is not None:
+            if self.algorithm != "BUDGET":
+                raise QueryError(
+                    f"TopKIncomplete(budget={self.budget!r}): only BUDGET keeps a given number of rows. Use "
+                    'algorithm="BUDGET", or leave budget out.'
+                )
+            self._set("budget", whole_number(self.kind, "budget", self.budget, self.k, str(20 * self.k)))
+        self._set("seed", whole_number(self.kind, "seed", self.seed, 0, "0"))
+
+    def _check_combine(self, names: list[str]) -> None:
+        """A combination names parts only, and rises with each: an unseen part can then only raise the score."""
+        if isinstance(self.combine, Linear):
+            used, falling = self.combine.columns, [part for part, weight in self.combine.terms if weight < 0]
+        elif self.combine in ("sum", "mean", "min", "max"):
+            used, falling = (), []
+        elif isinstance(self.combine, str):
+            expression = parse(self.combine)
+            rising = dict(recognise(expression).directions)
+            used, falling = expression.columns, [part for part in expression.columns if rising.get(part) != 1]
+        else:
+            raise QueryError(
+                f'TopKIncomplete: combine {self.combine!r} is unknown. Use "sum", "mean", "min", "max", '
+                "sb.Linear({part: weight}) or a rising expression over the parts."
+            )
+        if unknown := [part for part in used if part not in names]:
+            raise QueryError(f"TopKIncomplete: combine uses {unknown[0]!r}, which is not a part. Parts: {names}.")
+        if falling:
+            raise QueryError(
+                f"TopKIncomplete: combine does not rise with {falling[0]!r}, so an unseen part could lower the score. "
+                "Use a combination that rises in every part."
+            )
+
+    @property
+    def tuning(self) -> Tuning:
+        return Tuning(repeats=self.repeats, budget=self.budget, seed=self.seed)
+
+    def ranking_sql(self, values: dict[str, Any]) -> list[str]:
+        parts = ", ".join(_part_sql(part, *bounds) for part, bounds in values.pop("parts"))
+        clauses = [f"PARTS ({parts})", f"COMBINE {scoring_of(values.pop('combine')).to_sql()}"]
+        repeat = values.pop("repeat")
+        return clauses if repeat is None else [*clauses, f"REPEAT {repeat}"]
+
+
+def _part_sql(part: str, low: float, high: float) -> str:
+    return name(part) if (low, high) == (0, 1) else f"{name(part)} {number(low)} TO {number(high)}"

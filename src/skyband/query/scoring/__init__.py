@@ -1,0 +1,109 @@
+"""Scorings: how an object, or a pair of objects, gets its score. One file each, and one row in `SCORINGS`.
+
+`base` is the protocol that everything else asks. A query's `by` is what the user gave (text, a value or a function);
+`scoring_of` makes it a `Scoring`. Values only: nothing here is a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from skyband.errors import QueryError
+from skyband.query.scoring.base import Floats, Scoring
+from skyband.query.scoring.expression import Typed
+from skyband.query.scoring.function import Function
+from skyband.query.scoring.global_ import Global
+from skyband.query.scoring.linear import Linear
+from skyband.query.scoring.nearest import Nearest
+from skyband.query.scoring.product import Product
+from skyband.query.scoring.quadratic import Quadratic
+
+By: TypeAlias = str | Scoring | Callable[..., Any]
+
+SCORINGS: dict[str, type[Scoring]] = {  # by the word under which values are stored
+    "linear": Linear,
+    "product": Product,
+    "quadratic": Quadratic,
+    "nearest": Nearest,
+    "global": Global,
+}
+
+
+def scoring_of(by: By) -> Scoring:
+    """A query's `by` under the protocol: a value is one itself, text and functions get one around them."""
+    if isinstance(by, Scoring):
+        return by
+    return Typed(by) if isinstance(by, str) else Function(by)
+
+
+def check_scoring(kind: str, by: object) -> Scoring:
+    """The scoring of a query of objects; a QueryError says what it may be."""
+    if not isinstance(by, str | Scoring) and not callable(by):
+        able = ", ".join(f"sb.{scoring.__name__}" for scoring in SCORINGS.values() if scoring.scores_objects)
+        raise QueryError(
+            f"{kind}: {by!r} is no scoring. Use a column, an expression, {able}, or a function of a batch."
+        )
+    scoring = scoring_of(by)
+    if not scoring.scores_objects:
+        raise QueryError(f"{kind}: {type(by).__name__} scores pairs of objects. Use it with TopKPairs, or Linear here.")
+    _ = scoring.columns  # a typed one is read here, and may be wrong
+    return scoring
+
+
+def check_pair_scoring(kind: str, by: object) -> Scoring:
+    """The scoring of a query of pairs."""
+    scoring = scoring_of(by) if isinstance(by, str | Scoring) or callable(by) else None
+    if scoring is None or not scoring.scores_pairs:
+        able = ", ".join(f"sb.{one.__name__}" for one in SCORINGS.values() if one.scores_pairs)
+        raise QueryError(
+            f"{kind}: {by!r} does not score a pair. Use an expression over a. and b., {able} such as "
+            'sb.Global({"x": "absdiff"}), or a function of two batches.'
+        )
+    return scoring
+
+
+def by_to_dict(by: By) -> Any:
+    """A scoring as JSON-ready data; a function is named, not stored."""
+    return scoring_of(by).to_dict()
+
+
+def by_from_dict(data: Any, call: Callable[..., Any] | None = None) -> By:
+    """The inverse of `by_to_dict`; `call` is the function itself where one was stored. Keys come in any order."""
+    if isinstance(data, str):
+        return data
+    stored: dict[str, Any] = dict(data) if isinstance(data, Mapping) else {}
+    word = next((key for key in stored if key in SCORINGS), None)
+    if word is not None and stored.keys() - {word} <= SCORINGS[word].options.keys():
+        make: Any = SCORINGS[word]
+        value: Scoring = make(stored.pop(word), **stored)
+        return value
+    if stored.keys() == {"callable"}:
+        if call is not None:
+            return call
+        raise QueryError(
+            f"this query scores by the Python function {stored['callable']!r}, which is never stored. "
+            "Give the function itself, for example callables={'q0': my_function} by the query's name."
+        )
+    known = ", ".join(f'{{"{word}": {{...}}}}' for word in SCORINGS)
+    raise QueryError(f"{data!r} is not a scoring. Use a column or expression, or one of {known}.")
+
+
+__all__ = [
+    "SCORINGS",
+    "By",
+    "Floats",
+    "Function",
+    "Global",
+    "Linear",
+    "Nearest",
+    "Product",
+    "Quadratic",
+    "Scoring",
+    "Typed",
+    "by_from_dict",
+    "by_to_dict",
+    "check_pair_scoring",
+    "check_scoring",
+    "scoring_of",
+]

@@ -1,0 +1,35 @@
+"""Linear: a weighted sum."""
+
+from __future__ import annotations
+
+from skyband.query.scoring.base import EVERYTHING, Box, Columns, Floats, Weighted, interval, scaled, total
+from skyband.query.scoring.forms import LINEAR, KernelForm
+
+
+class Linear(Weighted):
+    """The sum of w·x (mouratidis2006, section 8).
+
+    Parameters
+    ----------
+    weights : mapping of str to float
+        The weight w of each column, any finite number. Terms are summed in this order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Linear({"x": 0.5, "y": 2}).key({"x": np.array([1.0]), "y": np.array([3.0])}).tolist()
+    [6.5]
+
+    """
+
+    word = "linear"
+
+    def key(self, columns: Columns) -> Floats:
+        return total([weight * columns[name] for name, weight in self.terms])
+
+    @property
+    def form(self) -> KernelForm:
+        return KernelForm(LINEAR, self.numbers)
+
+    def bound(self, box: Box) -> tuple[float, float]:
+        return interval([scaled(w, *box.get(name, EVERYTHING)) for name, w in self.terms], total)

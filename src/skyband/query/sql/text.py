@@ -1,0 +1,62 @@
+"""The spelling of names, numbers, texts and scorings in SQL, and the words that have a meaning of their own."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+#: Words that begin a clause; a column of that name is put in backticks.
+CLAUSES = (
+    *("SELECT", "FROM", "WHERE", "ABOVE", "BY", "ORDER", "PARTS", "COMBINE", "REPEAT", "LIMIT", "PER", "WINDOW"),
+    *("UNTIL", "WITH", "SEMANTICS", "THRESHOLD", "GROUP", "APPROXIMATE", "USING", "OPTIONS"),
+)
+#: Words that are no column in an expression, unless in backticks.
+RESERVED = (*CLAUSES, "ASC", "DESC")
+_INSIDE = ("METRIC", "WEIGHTS", "ROWS", "SPAN", "DELETED", "PROBABILITY", "TO", "TRUE", "FALSE", "NULL")
+
+
+def name(text: str) -> str:
+    """A column or another name, in backticks where it must be."""
+    plain = text.isascii() and text.isidentifier() and text.upper() not in (*RESERVED, *_INSIDE)
+    return text if plain else "`" + text.replace("`", "``") + "`"
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def number(value: float) -> str:
+    if math.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 and str(value) != "-0.0" else repr(value)
+
+
+def value(of: Any) -> str:
+    """The value of an option."""
+    if of is None or isinstance(of, bool):
+        return "null" if of is None else str(of).lower()
+    return number(of) if isinstance(of, int | float) else quoted(str(of))
+
+
+def expression(text: str) -> str:
+    """As typed; in quotes where reading it back would lose something, or take a column for a clause."""
+    if text.isidentifier():
+        return name(text)
+    bare = re.sub(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|\.\s*\w+""", "", text)
+    reserved = any(word.upper() in RESERVED for word in re.findall(r"\w+", bare))
+    whole = text == text.strip() and text.isprintable() and "--" not in text and "/*" not in text
+    lone = text.startswith("`") and text[1:-1].isidentifier()  # read back without the backticks
+    return text if whole and not reserved and not lone else f"EXPRESSION {quoted(text)}"
+
+
+def scoring_text(word: str, terms: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """A scoring by its word: `nearest(x = 1) METRIC manhattan WEIGHTS (x = 2)`."""
+    return " ".join([f"{word}{_of_scoring(terms)}", *(f"{key.upper()} {_of_scoring(options[key])}" for key in options)])
+
+
+def _of_scoring(given: Any) -> str:
+    if isinstance(given, Mapping):
+        return f"({', '.join(f'{name(column)} = {_of_scoring(one)}' for column, one in given.items())})"
+    return given if isinstance(given, str) else number(given)
