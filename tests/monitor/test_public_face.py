@@ -39,7 +39,7 @@ def documented_callables(public: Any, name: str) -> Iterator[tuple[str, Any, str
             if not inner.startswith("_") and getattr(member, "__module__", "").startswith(public.__name__):
                 yield from documented_callables(member, f"{name}.{inner}")
     elif isinstance(public, type):
-        if inspect.isfunction(vars(public).get("__init__")):
+        if inspect.isfunction(inspect.getattr_static(public, "__init__")):
             yield name, public, public.__doc__
         for inner, member in inspect.getmembers(public):
             if not inner.startswith("_") and (inspect.isfunction(member) or inspect.ismethod(member)):
