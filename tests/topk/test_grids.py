@@ -1,7 +1,8 @@
 """The grid and the sorted lists at work: small and large cells, drift, signs, boxes; answers at once from a window.
 
-Differential tests: TMA, SMA and TSL over whole windows report what SA reports, which keeps skybands. In the contract suite
-windows are so small that nearly all objects lie outside of the grid; here a new one is built at once.
+Differential tests: TMA, SMA and TSL over whole windows report what SA reports, which keeps skybands.
+In the contract suite windows are so small that nearly all objects lie outside of the grid; here a new one is built
+at once.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def scorings(form: str, d: int, rng: np.random.Generator, count: int = 4) -> lis
             found.append(" ".join(f"{w:+}*{name}" for name, w in numbers.items()).lstrip("+"))
         else:
             weights = dict(zip(names, np.round(rng.random(d) * 2, 1).tolist(), strict=True)) if weighted else None
-            found.append(Nearest(numbers, weights=weights, metric=word))
+            metric: Any = word
+            found.append(Nearest(numbers, weights=weights, metric=metric))
     return found
 
 
