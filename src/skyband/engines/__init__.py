@@ -1,1 +1,1 @@
-"""How queries are answered: one folder per stream model, one file per algorithm."""
+"""Engines: one folder per kind of question, one file per algorithm."""

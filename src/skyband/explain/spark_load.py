@@ -1,4 +1,4 @@
-"""What `explain` says about a load on Spark: cores, shuffled bytes, state bytes, the time of a trigger.
+"""The load on Spark that `explain` estimates: cores, shuffled bytes, state bytes, the time of a trigger.
 
 A model of seven measured costs, fitted at 5,000 keys and triggers of up to 100,000 rows; docs/scale.md tells how, and
 how far it is off at ten times as much. It is for TopK per key, or many over the same rows, scores in random order.

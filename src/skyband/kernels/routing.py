@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,22 +104,33 @@ def reorder(records: Records, order: Ints) -> Records:
     return sorted_records
 
 
+class ChangeColumns(NamedTuple):
+    """Changes as columns, one entry for each."""
+
+    query: NDArray[np.int32]
+    row: Ints
+    instant: Ints
+    stamp: Ints
+    serial: Ints
+    key: NDArray[np.float64]
+    diff: NDArray[np.int8]
+    first: NDArray[np.bool_]
+
+
+def empty_columns(size: int) -> ChangeColumns:
+    """Columns for so many changes."""
+    types = (np.int32, *[np.int64] * 4, np.float64, np.int8, np.bool_)
+    columns: Any = [np.empty(size, type_) for type_ in types]
+    return ChangeColumns(*columns)
+
+
 @kernel
-def unzip(
-    changes: Records,
-    lanes: int,
-    rows: Ints,  # of arrivals whose numbers rise by one; empty: all changes have their rows
-    begin: int,  # the first of these numbers
-    query: NDArray[np.int32],
-    row: Ints,
-    instant: Ints,
-    stamp: Ints,
-    serial: Ints,
-    key: NDArray[np.float64],
-    diff: NDArray[np.int8],
-    first: NDArray[np.bool_],
-) -> None:
-    """Changes as columns, by lane and in order within each; each lane is a query. In blocks they are so already."""
+def unzip(changes: Records, lanes: int, rows: Ints, begin: int, columns: ChangeColumns) -> None:
+    """Write changes into columns, by lane and in order within each; each lane is a query. In blocks they are so already.
+
+    rows: of arrivals whose numbers rise by one, from `begin` on; empty: all changes have their rows.
+    """
+    query, row, instant, stamp, serial, key, diff, first = columns
     pieces = np.empty(len(changes) + 1, np.int64)  # where a stretch of one lane begins
     place, n = np.zeros(lanes + 1, np.int64), 0
     for j in range(len(changes)):

@@ -28,12 +28,11 @@ from skyband.engines.topk.pa import PA
 from skyband.engines.topk.ra import first_limits
 from skyband.errors import StateError
 from skyband.kernels.records import ARRIVAL, CAP, CHANGE, NEVER, OBJECT, SILENT, VISIT
-from skyband.kernels.routing import find_rows, unzip
+from skyband.kernels.routing import empty_columns, find_rows, unzip
 
 EACH = 100  # places in the ring for each query
 SHARED = 50  # places in a buffer that filters share, for each query
 FEW = 16  # fewer queries are scored without a grid
-COLUMNS = (np.int32, *[np.int64] * 4, np.float64, np.int8, np.bool_)  # of changes, as `unzip` gives them
 
 
 class Family(SkybandEngine):
@@ -123,17 +122,16 @@ class Family(SkybandEngine):
             out["instant"], out["row"] = last, arrivals.rows[-1] if len(arrivals.rows) else -1
         elif self.timed:
             find_rows(out, visits, arrivals.now, arrivals.rows, False)
-        columns: list[Any] = [np.empty(len(out), type_) for type_ in COLUMNS]
+        columns = empty_columns(len(out))
         steady = not self.timed and not self.net and len(arrivals.rows) > 0
         rows, begin = (arrivals.rows, arrivals.now[0]) if steady else (arrivals.rows[:0], 0)
-        unzip(out, len(self.groups), rows, begin, *columns)
-        query, row, instant, stamp, serial, key, diff, first = columns
+        unzip(out, len(self.groups), rows, begin, columns)
         alive = np.zeros(arrivals.size, np.bool_)
         if arrivals.wants_alive:
             for kept in (runs(self.objects, self.groups, self._lanes)["serial"], self.ring_serials[self._in_ring()]):
                 alive[kept[kept >= arrivals.serial] - arrivals.serial] = True
         none = np.zeros(len(out), np.int64)
-        return Changes(query, none, row, instant, stamp, serial, key, diff, first, alive)
+        return Changes(columns[0], none, *columns[1:], alive)
 
     @property
     def _lanes(self) -> Ints:

@@ -1,4 +1,4 @@
-"""What kernels of incomplete streams are called with, and what they stop for.
+"""Arguments of the kernels of incomplete streams, and the reasons for which they stop.
 
 Growing arrays: a kernel never allocates. Before each step it makes sure that every array has capacity for the whole
 step; if one has not, it returns which (`CHANGES` ... `LISTS`), the caller enlarges that array and calls again, and the

@@ -1,4 +1,5 @@
-"""What an instance may still become, by what is known of the stream: for engines that drop more than is safe.
+"""Estimates of what an instance may still become, from what is known of the stream: for engines that drop more than
+is safe.
 
 Always from scratch, by a sweep from the newest row to the oldest: an estimate may rise again, so a counter of
 dominators would not stay right.
