@@ -34,7 +34,28 @@ _EXPECTED = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """The result of `explain`. `objects` are per group, `bytes` of all groups; None: not known."""
+    """The result of `explain`.
+
+    Parameters
+    ----------
+    query
+        The query.
+    algorithm, why
+        The algorithm that answers it, and sentences that say why.
+    objects
+        Objects expected per group; None: not known.
+    bytes
+        Bytes expected of all groups; None: not known.
+    error
+        How exact answers are.
+    form
+        What was recognised in the scoring, in a word.
+    notes
+        Limits of the estimate.
+    load
+        The load on Spark, where keys= was given.
+
+    """
 
     query: Query
     algorithm: str
@@ -44,7 +65,7 @@ class Explanation:
     error: str | None
     form: str
     notes: tuple[str, ...] = ()
-    load: Load | None = None  # on Spark, where keys= was given
+    load: Load | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -83,15 +104,25 @@ class Explanation:
 def explain(query: Query, **expected: float) -> Explanation:
     """The algorithm chosen and why, the objects and bytes expected, the error bound.
 
-    What to expect of the stream: for time windows rows (arrivals in a window) or rate (arrivals per second),
-    of all groups together; groups (how many). What a Monitor would refuse raises the same QueryError.
-    With keys (instead of groups) and rate it also tells the load on Spark, by a model that docs/scale.md has the
-    error of: `load`, with cores, shuffle_bytes per second, state_bytes and trigger_seconds.
+    What a Monitor would refuse raises the same QueryError.
 
+    Parameters
+    ----------
+    query
+        The query.
+    **expected
+        What to expect of the stream: rows (arrivals in a window) or rate (arrivals per second) for time windows, of all
+        groups together; groups (how many); queries (that differ in their numbers); probability (the mean one). With
+        keys instead of groups, and rate, the load on Spark is estimated too, by a model whose error docs/scale.md has:
+        `load` with cores, shuffle_bytes per second, state_bytes and trigger_seconds; every: seconds between triggers.
+
+    Examples
+    --------
     >>> import skyband as sb
     >>> e = explain(sb.TopK(k=10, by="0.7*x + 0.3*y", window=sb.Last(1000)))
     >>> e.algorithm, e.form, round(e.objects, 1), e.error
     ('BLOCK', 'linear', 55.6, 'exact')
+
     """
     if not isinstance(query, Query):
         raise QueryError(f"explain takes a query, such as TopK(...); got {query!r}.")

@@ -126,7 +126,7 @@ def empty_columns(size: int) -> ChangeColumns:
 
 @kernel
 def unzip(changes: Records, lanes: int, rows: Ints, begin: int, columns: ChangeColumns) -> None:
-    """Write changes into columns, by lane and in order within each; each lane is a query. In blocks they are so already.
+    """Write changes into columns, by lane and in order within each; a lane is a query. In blocks they are so already.
 
     rows: of arrivals whose numbers rise by one, from `begin` on; empty: all changes have their rows.
     """

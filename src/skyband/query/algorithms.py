@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
@@ -91,23 +92,26 @@ class Algorithm:
 _ROWS: dict[tuple[str, str], Algorithm] = {}  # by kind and name; the first of a kind is what auto takes
 
 
+@cache
+def algorithms(kind: str | None = None) -> tuple[Algorithm, ...]:
+    """The rows of a kind of query, the one that auto takes first; of all kinds without one."""
+    return tuple(dict.fromkeys(row for (of, _), row in _ROWS.items() if kind in (None, of)))
+
+
 def register(row: Algorithm) -> None:
     """Add a row to the table."""
     for kind in row.kinds:
         if (kind, row.name) in _ROWS:
             raise QueryError(f"an algorithm called {row.name} is there for {kind} already. Use another name.")
         _ROWS[kind, row.name] = row
+    algorithms.cache_clear()
 
 
 def unregister(name: str) -> None:
     """Remove a row from the table, for all kinds."""
     for key in [key for key in _ROWS if key[1] == name]:
         del _ROWS[key]
-
-
-def algorithms(kind: str | None = None) -> list[Algorithm]:
-    """The rows of a kind of query, the one that auto takes first; of all kinds without one."""
-    return list(dict.fromkeys(row for (of, _), row in _ROWS.items() if kind in (None, of)))
+    algorithms.cache_clear()
 
 
 def algorithm(kind: str, name: str) -> Algorithm:
@@ -122,10 +126,12 @@ def names(kind: str, which: Callable[[Algorithm], bool] = lambda row: True) -> l
 
 def algorithm_name(kind: str, name: object) -> str:
     """The name in upper case, or "auto"."""
-    known = names(kind)
-    if isinstance(name, str) and name.upper() in ("AUTO", *known):
-        return "auto" if name.upper() == "AUTO" else name.upper()
-    raise QueryError(f"{kind}: algorithm {name!r} is unknown. Use auto or one of {', '.join(known)}.")
+    if isinstance(name, str):
+        if (upper := name.upper()) == "AUTO":
+            return "auto"
+        if (kind, upper) in _ROWS:
+            return upper
+    raise QueryError(f"{kind}: algorithm {name!r} is unknown. Use auto or one of {', '.join(names(kind))}.")
 
 
 def table(kind: str | None = None, pages: str = "docs/engines/") -> str:

@@ -1,4 +1,4 @@
-"""Pruning of RA and PA: what leaves a run after an arrival, instead of counting dominators (pripuzic2015, section 4)."""
+"""Pruning of RA and PA: what leaves a run after an arrival, with no counters (pripuzic2015, section 4)."""
 
 from __future__ import annotations
 
