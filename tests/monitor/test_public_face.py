@@ -32,6 +32,11 @@ def described(docstring: str | None) -> dict[str, str]:
     return found
 
 
+def is_value(public: type) -> bool:
+    """Whether a class is a value or a protocol, of which only the constructor is for users."""
+    return public is not sb.Monitor and public.__module__.startswith("skyband.")
+
+
 def documented_callables(public: Any, name: str) -> Iterator[tuple[str, Any, str | None]]:
     """Every callable behind a public name, with the docstring that describes its arguments."""
     if isinstance(public, ModuleType):
@@ -41,7 +46,7 @@ def documented_callables(public: Any, name: str) -> Iterator[tuple[str, Any, str
     elif isinstance(public, type):
         if inspect.isfunction(inspect.getattr_static(public, "__init__")):
             yield name, public, public.__doc__
-        for inner, member in inspect.getmembers(public) if public is sb.Monitor else ():  # values: how to make one
+        for inner, member in inspect.getmembers(public) if not is_value(public) else ():
             if not inner.startswith("_") and (inspect.isfunction(member) or inspect.ismethod(member)):
                 yield f"{name}.{inner}", member, member.__doc__
     else:
