@@ -1,8 +1,7 @@
 """The grid and the sorted lists at work: small and large cells, drift, signs, boxes; answers at once from a window.
 
-Differential tests: TMA, SMA and TSL over whole windows report what SA reports, which keeps skybands.
-In the contract suite windows are so small that nearly all objects lie outside of the grid; here a new one is built
-at once.
+Differential tests: TMA, SMA and TSL over whole windows report what SA reports, which keeps skybands. In the contract
+suite windows are so small that nearly all objects lie outside of the grid; here a new one is built at once.
 """
 
 from __future__ import annotations
