@@ -136,9 +136,7 @@ def pair_scenes(draw: Draw, algorithm: str, taste: Taste, bys: list[Any]) -> Sce
         elif kind in ("replace", "add"):
             name = draw(st.sampled_from(sorted(standing)))
             like = dataclasses.replace(standing[name], k=draw(st.integers(1, taste.k)))
-            if kind == "replace" and not (
-                lateness and like.window.timed
-            ):  # dropped late rows do not come back
+            if kind == "replace" and not (lateness and like.window.timed):  # dropped late rows do not come back
                 size = draw(st.integers(1, taste.n))
                 window = clockwork.window(size) if like.window.timed else Last(size)
                 like = dataclasses.replace(like, window=window)

@@ -174,4 +174,4 @@ def complete_pairs(state: State, rules: Rules, scratch: Scratch, begin: int) -> 
         if not _has_capacity(facts, state.band, state.views, rules.K):
             return owner
         _renew(state, rules, scratch, first, owner)
-    return facts[END]
+    return int(facts[END])
