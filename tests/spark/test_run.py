@@ -185,7 +185,7 @@ def test_a_row_that_fails_the_run_is_named(spark: SparkSession, tmp_path: Path) 
     made["source"] = {"format": "parquet", "path": str(tmp_path / "in")}
     made["queries"] = {"q": {"k": 1, "by": "x", "window": 5}}
     made["stream"] = {"id": "i", "invalid": "raise"}
-    with pytest.raises(RunError, match=r"^id 2: x is null\. Nothing was pushed; mend the row, or use invalid=.*$"):
+    with pytest.raises(RunError, match=r"^id 2: x is null\. Nothing was pushed; fix the row, or use invalid=.*$"):
         run(pipeline_of(made), spark=spark)
     made["stream"] = {"id": "j"}
     with pytest.raises(QueryError, match="no column 'j'"):  # only the files say which columns there are
