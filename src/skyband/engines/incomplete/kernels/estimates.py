@@ -185,15 +185,15 @@ def above_score(scores: Floats, size: int, score: float) -> Any:
 
 
 @uncounted
-def chance_of(score: float, left: float, top: Floats, full: int, outlook: Outlook) -> Any:
+def chance_of(score: float, left: float, K: int, top: Floats, full: int, scores: Floats, recent: Floats) -> Any:
     """The chance of an instance of this score to be an answer at the end of its life.
 
     When it expires, above it are the newer objects that are so now, and a share of those that are still to come.
     """
-    newer, above = above_score(top, full, score), above_score(outlook.scores, len(outlook.scores), score)
-    above = min(above, 4 * (above_score(outlook.recent, len(outlook.recent), score) + 1))
+    newer, above = above_score(top, full, score), above_score(scores, len(scores), score)
+    above = min(above, 4 * (above_score(recent, len(recent), score) + 1))
     expected = 1.3 * left * above + 1.0  # some will rise above it
-    return 0.5 * math.erfc((newer + expected - outlook.K + 0.5) / np.sqrt(2.0 * expected))
+    return 0.5 * math.erfc((newer + expected - K + 0.5) / np.sqrt(2.0 * expected))
 
 
 @uncounted
@@ -222,7 +222,7 @@ def weigh(store: Store, combination: Combination, estimates: Estimates, outlook:
     """Compute the chance of each instance to be an answer at the end of its life."""
     rows, head, now, d = store.rows, store.groups[g]["head"], store.groups[g]["now"], len(combination.lows)
     size, full, top, work = store.groups[g]["size"], 0, estimates.top, estimates.work
-    draws, odds, scores = outlook.draws, outlook.odds, outlook.scores
+    draws, odds, K, scores, recent = outlook.draws, outlook.odds, outlook.K, outlook.scores, outlook.recent
     for i in range(size):
         estimates.held[rows[store.order[head + i]]["object"]] = np.nan
     for i in range(size - 1, -1, -1):
@@ -235,13 +235,13 @@ def weigh(store: Store, combination: Combination, estimates: Estimates, outlook:
             low, high = 0, len(scores)  # below which score it is hopeless
             while low < high:
                 middle = (low + high) // 2
-                if chance_of(scores[middle], left, top, full, outlook) > HOPELESS:
+                if chance_of(scores[middle], left, K, top, full, scores, recent) > HOPELESS:
                     high = middle
                 else:
                     low = middle + 1
             floor = scores[low - 1] if low else -np.inf
             odds_of_rows(outlook.hazards, estimates.parts[i], silent, left, odds)
-            chance = odds[0] * chance_of(estimates.current[i], left, top, full, outlook)
+            chance = odds[0] * chance_of(estimates.current[i], left, K, top, full, scores, recent)
             most = min(len(draws), d - estimates.parts[i]) if repeat == ONCE else len(draws)
             for j in range(draws.shape[2]):
                 for p in range(d):
@@ -256,7 +256,7 @@ def weigh(store: Store, combination: Combination, estimates: Estimates, outlook:
                     work[p] = max(work[p], value) if repeat == MOST else value
                     score = combine(combination, work, 0)
                     if score > floor:
-                        chance += odds[t + 1] / draws.shape[2] * chance_of(score, left, top, full, outlook)
+                        chance += odds[t + 1] / draws.shape[2] * chance_of(score, left, K, top, full, scores, recent)
                     p = p + 1 if p + 1 < d else 0
             estimates.chance[i] = chance
         current = estimates.current[i]
