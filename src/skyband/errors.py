@@ -6,7 +6,7 @@ class SkybandError(Exception):
 
 
 class QueryError(SkybandError, ValueError):
-    """The question is wrong: a value out of range, a name nobody knows, a kind no engine serves.
+    """The question is wrong: a value out of range, an unknown name, a kind that no engine serves.
 
     Where a typed text is wrong at one place, `at` is that place in it, and `said` the message without the mark.
     """
