@@ -86,7 +86,7 @@ class WindowAdapter(TopKAdapter):
         return above if validated.eligible is None else above & validated.eligible
 
     def run(self, arrivals: Arrivals, push: Push) -> Changes:
-        names = None
+        names = None if self.ids is None else np.empty(0, np.int64)  # a batch may go on with no row for these queries
         if self.ids is not None and len(arrivals.rows):
             column = push.columns["id"]
             whole = len(arrivals.rows) == len(column)
