@@ -4,7 +4,7 @@ The window in blocks of age, each with sorted lists of its attributes. A block i
 the threshold of its newest age; a sum of distances needs one list only. Fewer scores than SCASE from some 20,000
 objects on, O(d) numbers more for each object.
 
-Departure: the paper reads lists over the whole window in turn with one of ages (docs/engines/ta.md says why not).
+Departure: the paper reads lists over the whole window in turn with one of ages (docs/engines/pairs/ta.md says why not).
 """
 
 from __future__ import annotations

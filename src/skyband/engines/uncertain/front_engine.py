@@ -3,7 +3,7 @@
 The window of a group has its tuples in order of age, the front has copies of the best ones in order of rank, down to a
 level (kernels/front.py). An answer is read from the front by a walk that ends where its semantics allow; a front that
 is used up is rebuilt from the window. Answers of several (k, length) come from one window: it is enough for the
-largest k and the longest window, and what is enough for k is enough for fewer (docs/engines/dom.md).
+largest k and the longest window, and what is enough for k is enough for fewer (docs/engines/uncertain/dom.md).
 
 Cost: a comparison per arrival and per expiry that stays below the prefix; else O(k d) for a walk over d tuples.
 """
