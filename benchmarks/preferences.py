@@ -23,7 +23,7 @@ from benchmarks.workloads import Stream, weights
 
 FORMS: dict[str, Any] = {"linear": sb.Linear, "product": sb.Product, "quadratic": sb.Quadratic}
 ANSWER_BYTES = 16  # an object's number and its score
-INDEX = ("slots", "data", "order", "cells", "lists", "edges", "state", "wide", "sorted", "recent", "marks")
+INDEX = ("slots", "data", "order", "cells", "lists", "edges", "state", "unlisted", "sorted", "recent", "marks")
 
 
 def preferences(stream: Stream, p: Mapping[str, Any]) -> Ready:

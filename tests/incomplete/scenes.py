@@ -116,7 +116,7 @@ def scenes(draw: Draw, algorithm: str, rows: int = 14, events: int = 7) -> Incom
 
 
 def _other(draw: Draw, standing: dict[str, Any], name: str, clockwork: Clockwork) -> Any:
-    """The same query for less, in the cases where an engine goes on as the oracle does (docs/engines/sweep.md)."""
+    """The same query for less, in the cases where an engine goes on as the oracle does (see sweep.md)."""
     old = standing[name]
     k = draw(st.integers(1, old.k))
     window = old.window

@@ -178,8 +178,8 @@ def test_interrupted_it_still_tells_and_leaves_no_report(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--spark", "--fast"], "at Spark's pace"),
-        (["--spark", "--seconds", "9"], "at Spark's pace"),
+        (["--spark", "--fast"], "at Spark's speed"),
+        (["--spark", "--seconds", "9"], "at Spark's speed"),
         (["--out", "x"], "add --spark"),
     ],
 )

@@ -57,10 +57,10 @@ def test_a_full_disk_then_one_that_cannot_be_written(spark: SparkSession, disk: 
     more = pipeline_of(data(disk, sink, 2500))
     filler = disk / "filler"
     fill(filler)
-    with pytest.raises(RunError, match=r"No space left on device.*Make room .* the same command goes on"):
+    with pytest.raises(RunError, match=r"No space left on device.*Free space .* the same command resumes"):
         run(more, spark=spark)
     filler.unlink()
-    said = r"Read-only file system.*Make it writable.* the same command goes on"
+    said = r"Read-only file system.*Make it writable.* the same command resumes"
     with read_only(disk), pytest.raises(RunError, match=said):
         run(more, spark=spark)
     assert run(more, spark=spark) == 0

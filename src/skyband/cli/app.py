@@ -82,6 +82,7 @@ def demo(
         if fast or seconds is not None:
             raise QueryError("--spark runs at Spark's speed: leave out --fast and --seconds, or --spark.")
         try:
+            import skyband.spark  # noqa: F401  its error says what to install
             from skyband.cli.spark_demo import play as through_spark
         except ImportError as error:
             raise SkybandError(str(error)) from error
