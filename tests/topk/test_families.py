@@ -149,7 +149,7 @@ def test_the_grid_shows_whatever_matters(algorithm: str, buffer: int | None, see
                 for by in asked
             ]
         )
-        told_by.append(told(monitor, columns, range(0, ROWS + 1, 250 if buffer else 1500)))
+        told_by.append(told(monitor, columns, range(0, ROWS + 1, 250 if buffer else 550)))
         engines.append(monitor._loop.state.standing()[0].engine)
     assert [engine.scratch.work[3] > 0 for engine in engines] == [True, False]  # type: ignore[union-attr]
     same(*told_by)

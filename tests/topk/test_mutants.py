@@ -804,7 +804,7 @@ MUTANTS: dict[str, Listed] = {
         LANES,
         'while a < high and caps[s]["threshold"] >= depth:',
         "while a < high:",
-        PA_INDEX,
+        PA_LANES,
     ),
     "PA: arrivals in the order of cells": (LANES, "sort_found(found, begin, end)", "pass", PA_INDEX),
     "filters of lanes: no second attempt": (

@@ -206,8 +206,10 @@ def lay_block(
     sort_block(stream.data, low, high, grid, block)
     for s in range(len(grid.counts)):
         if grid.counts[s] == STALE:
-            work[3] += 1
-            grid.counts[s] = DENSE if grid.depths[s] == -np.inf else find_ranges(scorings, grid, s, block)
+            grid.counts[s] = DENSE
+            if grid.depths[s] > -np.inf:
+                work[3] += 1
+                grid.counts[s] = find_ranges(scorings, grid, s, block)
     return True
 
 
