@@ -6,12 +6,14 @@ TODS 2015. What is misprinted there is listed in the project's errata.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
 import skyband as sb
+from skyband import Last, Monitor, TopK
 from skyband.oracle import Oracle
 
 # ---------------------------------------------------------------- the size of a skyband
@@ -134,3 +136,14 @@ def test_table_ii_is_the_skyband_within_the_threshold() -> None:
         threshold = "o1" if step < 9 else "o7"
         within = {name for name in skyband if RANKING.index(name) <= RANKING.index(threshold)}
         assert table == within, f"step {step}"
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_a_smaller_k_keeps_only_its_own_skyband(k: int) -> None:
+    """Rising scores: each object is dominated by all newer ones, so the k-skyband is the k newest."""
+    query = TopK(3, by="x", window=Last(100), algorithm="SA")
+    monitor = Monitor(query)
+    monitor.push({"x": [1, 2, 3, 4, 5]})
+    monitor.replace("q0", dataclasses.replace(query, k=k))
+    assert monitor.stats()["queries"]["q0"]["objects"] == k
+    monitor._loop.check()

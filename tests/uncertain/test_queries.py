@@ -134,3 +134,13 @@ def test_explain_tells_the_compact_set() -> None:
     assert 100 < usual.objects < 300, "192 are needed at p uniform, in random order"
     assert rare.objects > 30 * usual.objects
     assert any("compact set" in line for line in usual.why)
+
+
+@pytest.mark.parametrize("algorithm", ["BS", "DOM"])
+def test_a_front_is_cut_between_different_keys_only(algorithm: str) -> None:
+    """Scores rise in steps of seven equal ones: fronts grow and are cut, and `check` compares them with the window."""
+    monitor = Monitor(TopKUncertain(2, by="x", window=Last(4000), algorithm=algorithm))
+    scores = np.arange(3000) // 7
+    for begin in range(0, 3000, 100):
+        monitor.push({"x": scores[begin : begin + 100], "p": np.full(100, 0.5)})
+        monitor._loop.check()
