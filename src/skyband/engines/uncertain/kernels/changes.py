@@ -158,14 +158,15 @@ class Columns(NamedTuple):
 @kernel
 def write_columns(changes: Records, to: Columns) -> None:
     """Changes as columns, in one pass: each pass would bring all of them from memory."""
+    stamp, serial, instant, row, rank, key, probability, diff, first = to
     for i in range(len(changes)):
         one = changes[i]
-        to.key[i] = one["key"]
-        to.probability[i] = one["probability"]
-        to.stamp[i] = one["stamp"]
-        to.serial[i] = one["serial"]
-        to.instant[i] = one["instant"]
-        to.row[i] = one["row"]
-        to.rank[i] = one["rank"]
-        to.diff[i] = one["diff"]
-        to.first[i] = one["first"] != 0
+        key[i] = one["key"]
+        probability[i] = one["probability"]
+        stamp[i] = one["stamp"]
+        serial[i] = one["serial"]
+        instant[i] = one["instant"]
+        row[i] = one["row"]
+        rank[i] = one["rank"]
+        diff[i] = one["diff"]
+        first[i] = one["first"] != 0
