@@ -213,8 +213,8 @@ MUTANTS: dict[str, Listed] = {
     # --- the clock
     "idle groups do not expire": (
         GROUPED,
-        'np.flatnonzero(engine.groups["due"] <= arrivals.clock)',
-        'np.flatnonzero(engine.groups["due"] < -NEVER)',
+        "np.flatnonzero(engine.due <= arrivals.clock)",
+        "np.flatnonzero(engine.due < -NEVER)",
     ),
     "the clock is not carried from push to push": (
         "monitor/loop.py",

@@ -17,16 +17,24 @@ from skyband.kernels.routing import find_rows, reorder, stable_order
 Records = NDArray[Any]
 
 
-class Grouped(Protocol):
-    """What is read of an engine here."""
+class Visited(Protocol):
+    """What is read of an engine to find the groups that a batch visits."""
 
     timed: bool
     net: bool
-    queries: Any
 
     @property
-    def groups(self) -> Any:
-        """Records with `due` and `open`."""
+    def due(self) -> Ints: ...
+
+    @property
+    def open(self) -> Any:
+        """Per group: whether it is within a batch of net changes that goes on."""
+
+
+class Grouped(Visited, Protocol):
+    """And to put its changes in order."""
+
+    queries: Any
 
 
 def slices_of(groups: Ints) -> Records:
@@ -40,13 +48,13 @@ def slices_of(groups: Ints) -> Records:
     return visits
 
 
-def visits_of(engine: Grouped, groups: Ints, now: Ints, arrivals: Arrivals) -> Records:
+def visits_of(engine: Visited, groups: Ints, now: Ints, arrivals: Arrivals) -> Records:
     """The groups with arrivals, and those from which time takes something; in the order of their codes."""
     touched = slices_of(groups)
     touched["last"] = arrivals.clock if engine.timed else now[touched["end"] - 1]
-    waiting = np.flatnonzero(engine.groups["due"] <= arrivals.clock) if engine.timed else np.empty(0, np.int64)
+    waiting = np.flatnonzero(engine.due <= arrivals.clock) if engine.timed else np.empty(0, np.int64)
     if engine.net and not arrivals.more:
-        waiting = np.union1d(waiting, np.flatnonzero(engine.groups["open"]))
+        waiting = np.union1d(waiting, np.flatnonzero(engine.open))
     if not len(waiting):
         return touched
     visited = np.union1d(touched["group"], waiting)

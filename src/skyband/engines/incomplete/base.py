@@ -231,6 +231,11 @@ class IncompleteEngine:
         return due
 
     @property
+    def open(self) -> Ints:
+        is_open: Ints = self.groups["open"]
+        return is_open
+
+    @property
     def nbytes(self) -> int:
         register = 0 if self.register is None else int(self.register.nbytes)
         return sum(int(array.nbytes) for array in self.store) + register

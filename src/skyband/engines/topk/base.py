@@ -204,6 +204,10 @@ class SkybandEngine:
         return self.groups["due"]
 
     @property
+    def open(self) -> Ints:
+        return self.groups["open"]
+
+    @property
     def nbytes(self) -> int:
         return int(self.objects.nbytes + self.groups.nbytes + self.views.nbytes)
 

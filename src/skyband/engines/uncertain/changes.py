@@ -8,28 +8,20 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
+from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
+from skyband.engines.grouped import Visited, visits_of
 from skyband.engines.uncertain.kernels.changes import Columns, write_columns
 from skyband.engines.uncertain.kernels.records import CHANGE
-from skyband.kernels.records import VISIT
 from skyband.kernels.routing import find_rows, reorder, stable_order
 
 Records = NDArray[Any]
 
 
-class Serving(Protocol):
+class Serving(Visited, Protocol):
     """What is read of an engine here."""
 
     specs: tuple[Spec, ...]
-    timed: bool
-    net: bool
     by_rank: bool  # the rank held is part of the answer
-
-    @property
-    def due(self) -> Ints: ...
-
-    @property
-    def open(self) -> Bools: ...
 
 
 @dataclass(frozen=True)
@@ -63,7 +55,7 @@ def taken(engine: Serving, arrivals: Arrivals, *, whole: bool = False) -> Taken:
     named = np.empty(0, np.bool_)
     if arrivals.names is not None:
         named = np.ones(len(rows), np.bool_) if arrivals.named is None else arrivals.named[order]
-    visits = all_visits = _visits(engine, groups, now, arrivals)
+    visits = all_visits = visits_of(engine, groups, now, arrivals)
     eligible = np.empty(0, np.bool_)
     if arrivals.eligible is not None and whole:
         eligible = arrivals.eligible[order]
@@ -77,27 +69,6 @@ def taken(engine: Serving, arrivals: Arrivals, *, whole: bool = False) -> Taken:
             names, named = names[kept], named[kept]
     keys, ps, stamps, when, which = (np.ascontiguousarray(column) for column in columns)
     return Taken(keys, ps, stamps, when, which, names, named, eligible, visits, now, rows, all_visits)
-
-
-def _visits(engine: Serving, groups: Ints, now: Ints, arrivals: Arrivals) -> Records:
-    single = len(groups) and groups[0] == groups[-1]
-    starts = np.zeros(1, np.int64) if single else np.flatnonzero(np.diff(groups, prepend=-1))
-    touched = np.zeros(len(starts), VISIT)
-    touched["group"] = groups[starts]
-    touched["begin"] = starts
-    touched["end"] = np.append(starts[1:], len(groups)) if len(starts) else starts
-    touched["last"] = arrivals.clock if engine.timed else now[touched["end"] - 1]
-    waiting = np.flatnonzero(engine.due <= arrivals.clock) if engine.timed else np.empty(0, np.int64)
-    if engine.net and not arrivals.more:
-        waiting = np.union1d(waiting, np.flatnonzero(engine.open))
-    if not len(waiting):
-        return touched
-    visited = np.union1d(touched["group"], waiting)
-    visits = np.zeros(len(visited), VISIT)
-    visits["group"] = visited
-    visits["last"] = arrivals.clock if engine.timed else -NEVER
-    visits[np.searchsorted(visited, touched["group"])] = touched
-    return visits
 
 
 def ordered(
