@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns, spec_of
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
-from skyband.errors import BatchError, QueryError
+from skyband.errors import BatchError, QueryError, StateError
 from skyband.monitor.queries import StandingQueries
 from skyband.monitor.state import Examined, State
 from skyband.query.kinds import Query
@@ -52,20 +52,28 @@ class Loop:
         batch = Batch(to_table(given))
         if not batch.table.num_columns and not batch.rows:
             return self._reach(to, more)
-        self.queries.gather()
-        self.queries.split(lambda adapter: adapter.must_split(batch))
+        self.queries.prepare([batch])
+        number = self.state.commit.number
         examined = self.examine(batch)
         clock = self._clock(examined.types)
         goal = clock if to is None else max(clock, self._instant(to, examined.types))
         if batch.rows and any(adapter.revalidates for adapter in examined.standing):
             examined = self._revalidate(batch, examined, clock, goal, more)
         self.raise_invalid(examined.validated, "row {}".format)
+        if number != self.state.commit.number:
+            raise StateError(
+                "this Monitor was changed while it examined a batch, by a scoring function or a signal handler that "
+                "called it. Nothing of the batch was taken; a scoring function may read answers, no more."
+            )
+        with self.state.commit:
+            self.state.types = examined.types
+            self._count_rejected(examined)
+            if not examined.accepted.any():
+                return self._move(goal, more)
+            return self._commit(self._push(batch, examined, clock, goal, more), examined)
 
-        self.state.types = examined.types  # from here on nothing fails
-        self._count_rejected(examined)
-        if not examined.accepted.any():
-            return self._move(goal, more)
-        push = self._push(batch, examined, clock, goal, more)
+    def _commit(self, push: Push, examined: Examined) -> pa.Table:
+        """Let the engines take a validated batch."""
         with self._announced(examined.standing):
             starting = any(adapter.engine is None for adapter in examined.standing)
             for adapter in examined.standing:
@@ -74,7 +82,7 @@ class Loop:
                 remember_reported(examined.standing)
             pieces = self._take(push, examined)
         self.state.clock, self.state.ahead = push.clock, None
-        self.state.serial += batch.rows
+        self.state.serial += push.batch.rows
         return self.state.changes(pieces, examined.standing)
 
     def examine(self, batch: Batch) -> Examined:
@@ -233,14 +241,15 @@ class Loop:
     def _move(self, clock: int, more: bool = False) -> pa.Table:
         """Expire up to this clock."""
         state = self.state
-        state.clock = clock
-        if state.options.time in state.types:
-            state.ahead = None
         standing = [adapter for adapter in state.standing() if adapter.engine is not None]
         none = None if state.options.time is None else np.empty(0, np.int64)
         nothing = {role: pa.nulls(0, state.types.get(name, pa.null())) for role, name in state.options.roles.items()}
         empty = Push(Batch(pa.table({})), state.serial, nothing, none, none, clock, more)
-        return state.changes([adapter.expire(empty) for adapter in standing], standing)
+        with state.commit:
+            state.clock = clock
+            if state.options.time in state.types:
+                state.ahead = None
+            return state.changes([adapter.expire(empty) for adapter in standing], standing)
 
     def _clock(self, types: dict[str, Any]) -> int:
         if self.state.ahead is None:
@@ -272,13 +281,14 @@ class Loop:
         column, known = self._id_column(given), np.zeros(len(given), np.bool_)
         nothing = Push(Batch(pa.table({})), self.state.serial, {}, None, None, self.state.clock)
         pieces = []
-        for adapter in adapters:
-            piece, found = adapter.delete(column, nothing)
-            pieces.append(piece)
-            known |= found
-        if not known.all():
-            self.state.count({"unknown id": int((~known).sum())})
-        return self.state.changes(pieces, adapters)
+        with self.state.commit:
+            for adapter in adapters:
+                piece, found = adapter.delete(column, nothing)
+                pieces.append(piece)
+                known |= found
+            if not known.all():
+                self.state.count({"unknown id": int((~known).sum())})
+            return self.state.changes(pieces, adapters)
 
     def _id_column(self, ids: list[Any]) -> Any:
         """Ids as a column of the type that the stream's have."""
@@ -330,7 +340,8 @@ class Loop:
         if adapter.engine is None:
             return answer_table({}, types)
         spec = spec_of(query, self.state.unit)
-        return answer_table(adapter.answer(name, spec, self.state.clock, groups), types)
+        with self.state.reading([adapter]):
+            return answer_table(adapter.answer(name, spec, self.state.clock, groups), types)
 
     def retract_groups(self, groups: Ints, times: Ints) -> pa.Table:
         """The changes by which the whole answers of these groups of count windows leave, each at its group's time."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns
 from skyband.errors import QueryError
+from skyband.monitor.commit import Commit
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.tables.changes import QueryNames, answer_names, change_names, change_table, column_types, of_pair
@@ -37,6 +39,7 @@ class State:
     serial: int = 0  # of the next row
     counters: dict[str, Any] = field(default_factory=lambda: {"arrivals": 0, "late": 0, "rejected": {}})
     query_names: QueryNames | None = None  # as changes name the queries
+    commit: Commit = field(default_factory=Commit)  # what changes any of this runs in it
 
     def standing(self) -> list[Adapter]:
         """The adapters, each once, in order of registration."""
@@ -65,6 +68,10 @@ class State:
         counted = self.counters["rejected"]
         for reason, count in rejected.items():
             counted[reason] = counted.get(reason, 0) + count
+
+    def reading(self, adapters: Iterable[Adapter]) -> AbstractContextManager[None]:
+        """The context to read what these adapters keep: a commit where that tidies it up."""
+        return self.commit if any(adapter.reads_change for adapter in adapters) else nullcontext()
 
     # --- columns out
 
