@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter, Columns, spec_of
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.errors import BatchError, QueryError
+from skyband.monitor.dormancy import Dormancy
 from skyband.monitor.queries import StandingQueries
 from skyband.monitor.state import Examined, State
 from skyband.query.kinds import Query
@@ -34,14 +35,17 @@ Ints = NDArray[np.int64]
 class Loop:
     """Batches in, changes out, over one `State`."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, *, settles: bool = False) -> None:
         self.state = state
         self.queries = StandingQueries(state)
+        self.dormancy = Dormancy(state) if settles else None  # groups without objects are put to rest
 
     @classmethod
-    def of(cls, queries: Query | Iterable[Query] | Mapping[str, Query], **options: Any) -> Loop:
+    def of(
+        cls, queries: Query | Iterable[Query] | Mapping[str, Query], *, settles: bool = False, **options: Any
+    ) -> Loop:
         """A new loop: the queries and options of a Monitor."""
-        loop = cls(State(Options(**options)))
+        loop = cls(State(Options(**options)), settles=settles)
         loop.queries.start(named(queries))
         return loop
 
@@ -57,9 +61,13 @@ class Loop:
         examined = self.examine(batch)
         clock = self._clock(examined.types)
         goal = clock if to is None else max(clock, self._instant(to, examined.types))
-        if batch.rows and any(adapter.revalidates for adapter in examined.standing):
-            examined = self._revalidate(batch, examined, clock, goal, more)
-        self.raise_invalid(examined.validated, "row {}".format)
+        with self.state.new_groups():
+            examined = replace(
+                examined, codes=self._codes(self._push(batch, examined, clock, goal, more), examined, clock)
+            )
+            if batch.rows and any(adapter.revalidates for adapter in examined.standing):
+                examined = self._revalidate(batch, examined, clock, goal, more)
+            self.raise_invalid(examined.validated, "row {}".format)
 
         self.state.types = examined.types  # from here on nothing fails
         self._count_rejected(examined)
@@ -75,7 +83,14 @@ class Loop:
             pieces = self._take(push, examined)
         self.state.clock, self.state.ahead = push.clock, None
         self.state.serial += batch.rows
-        return self.state.changes(pieces, examined.standing)
+        changes = self.state.changes(pieces, examined.standing)
+        self._settle(batch.rows, more)
+        return changes
+
+    def _settle(self, rows: int | None, more: bool = False) -> None:
+        """Put groups to rest, unless a batch goes on."""
+        if self.dormancy is not None and not more:
+            self.dormancy.settle(rows)
 
     def examine(self, batch: Batch) -> Examined:
         """A batch as the standing queries see it: columns, times, scores, which rows are accepted. Changes nothing."""
@@ -114,7 +129,7 @@ class Loop:
             ]
         per = {name: read(name) for adapter in standing for name in adapter.groups.names}
         inputs = {name: read(name) for adapter in standing for name in adapter.reads(batch)}
-        accepted = _any(validated, batch.rows)
+        accepted = _any([one.accepted for one in validated], batch.rows)
         return Examined(standing, validated, accepted, types, reported, per, instants, deletes, inputs)
 
     def _push(self, batch: Batch, examined: Examined, clock: int, goal: int, more: bool) -> Push:
@@ -132,7 +147,7 @@ class Loop:
         A row that all reject moves no clock, and the clock decides which earlier rows are still valid: validate until
         nothing changes. That ends, since the first wrong row is right after each round.
         """
-        codes, alone = self._codes(batch, examined), examined.validated
+        codes, alone = examined.codes, examined.validated
         unit = None if examined.times is None else time_unit(examined.reported["time"].type)
         while True:
             push = self._push(batch, examined, clock, goal, more)
@@ -140,7 +155,7 @@ class Loop:
                 adapter.revalidate(push, one, codes[id(adapter.groups)], unit) if adapter.revalidates else one
                 for adapter, one in zip(examined.standing, alone, strict=True)
             ]
-            accepted = _any(validated, batch.rows)
+            accepted = _any([one.accepted for one in validated], batch.rows)
             settled = bool((accepted == examined.accepted).all())
             examined = replace(examined, validated=validated, accepted=accepted)
             if settled:
@@ -172,17 +187,24 @@ class Loop:
                 rejected[reason] = rejected[reason] | rows if reason in rejected else rows
         self.state.count({reason: int(rows.sum()) for reason, rows in rejected.items()})
 
-    def _codes(self, batch: Batch, examined: Examined) -> dict[int, Ints]:
-        """The groups of the accepted rows, by their `per`."""
+    def _codes(self, push: Push, examined: Examined, clock: int) -> dict[int, Ints]:
+        """The groups of the rows that may arrive, by their `per`: those that are too late for all make no group."""
         codes: dict[int, Ints] = {}
+        unit, ages = None, None
+        if push.times is not None and push.clocks is not None:
+            unit = time_unit(examined.reported["time"].type)
+            final = not any(adapter.revalidates for adapter in examined.standing)  # else clocks may yet be earlier ones
+            ages = (push.clocks if final else clock) - push.times
         both = list(zip(examined.standing, examined.validated, strict=True))
         for groups in {id(adapter.groups): adapter.groups for adapter in examined.standing}.values():
-            wanted = _any([one for adapter, one in both if adapter.groups is groups], batch.rows)
+            mine = [(adapter, one.accepted) for adapter, one in both if adapter.groups is groups]
+            arriving = [adapter.timely(rows, ages, unit) if groups.names else rows for adapter, rows in mine]
+            wanted = _any(arriving, push.batch.rows)
             codes[id(groups)] = groups.codes_where(wanted, [examined.per[name] for name in groups.names])
         return codes
 
     def _take(self, push: Push, examined: Examined) -> list[Columns]:
-        codes = self._codes(push.batch, examined)
+        codes = examined.codes
         pieces, arrived, late = [], np.zeros(push.batch.rows, np.bool_), np.zeros(push.batch.rows, np.bool_)
         for adapter, one in zip(examined.standing, examined.validated, strict=True):
             piece, arriving, too_late = adapter.take(push, one, codes[id(adapter.groups)])
@@ -240,7 +262,9 @@ class Loop:
         none = None if state.options.time is None else np.empty(0, np.int64)
         nothing = {role: pa.nulls(0, state.types.get(name, pa.null())) for role, name in state.options.roles.items()}
         empty = Push(Batch(pa.table({})), state.serial, nothing, none, none, clock, more)
-        return state.changes([adapter.expire(empty) for adapter in standing], standing)
+        changes = state.changes([adapter.expire(empty) for adapter in standing], standing)
+        self._settle(None, more)
+        return changes
 
     def _clock(self, types: dict[str, Any]) -> int:
         if self.state.ahead is None:
@@ -278,7 +302,9 @@ class Loop:
             known |= found
         if not known.all():
             self.state.count({"unknown id": int((~known).sum())})
-        return self.state.changes(pieces, adapters)
+        changes = self.state.changes(pieces, adapters)
+        self._settle(len(given))
+        return changes
 
     def _id_column(self, ids: list[Any]) -> Any:
         """Ids as a column of the type that the stream's have."""
@@ -344,9 +370,8 @@ class Loop:
             adapter.check()
 
 
-def _any(validated: Iterable[Validated], rows: int) -> Bools:
+def _any(each: list[Bools], rows: int) -> Bools:
     """The rows that at least one set of queries accepts."""
-    each = [one.accepted for one in validated]
     accepted = each[0] if each else np.zeros(rows, np.bool_)
     for more in each[1:]:
         accepted = accepted | more

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import Any, Literal, Self
 
 import pyarrow as pa
@@ -38,6 +39,10 @@ class Monitor:
     op
         The column that says what a row does to the objects of `UntilDeleted()` queries: "insert" or "update" (the
         default for all rows), or "delete", by id and `per`.
+    forget
+        How long a group of a count window or of `UntilDeleted()` may be silent, written as in `Last`: "30 days", or a
+        number of units of an integer time column. Then its answer leaves, its objects are dropped, and later rows
+        begin a new group, from number 0. Default: groups stay for ever. Needs `time`.
 
     Examples
     --------
@@ -63,9 +68,10 @@ class Monitor:
         late: Literal["accept", "drop"] = "accept",
         invalid: Literal["reject", "raise"] = "reject",
         op: str | None = None,
+        forget: str | int | timedelta | None = None,
     ) -> None:
         columns = {"id": id, "time": time, "part": part, "value": value, "keep": keep, "op": op}
-        self._loop = Loop.of(queries, **columns, emit=emit, late=late, invalid=invalid)
+        self._loop = Loop.of(queries, settles=True, **columns, emit=emit, late=late, invalid=invalid, forget=forget)
 
     # --- the stream
 
@@ -207,7 +213,7 @@ class Monitor:
             Scoring functions by the query's name, or by their own name: functions are never stored.
 
         """
-        return cls._of(Loop(load(data, callables or {})))
+        return cls._of(Loop(load(data, callables or {}), settles=True))
 
     @classmethod
     def _of(cls, loop: Loop) -> Self:

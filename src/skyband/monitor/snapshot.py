@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
 from skyband.engines.kinds import adapter_class
+from skyband.engines.numbering import Start
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.errors import QueryError, StateError
@@ -36,6 +37,10 @@ def save(state: State) -> bytes:
     for i, groups in enumerate(state.groups.values()):
         (cell,) = cut(state, groups, np.arange(groups.total), np.array([0, groups.total]))
         parts[f"cell{i}"] = np.frombuffer(cell, np.uint8)
+        if groups.resting:
+            parts[f"resting{i}"] = groups.resting_keys()
+            for j, adapter in enumerate(_over(state, groups)):
+                parts[f"resting{i}.{j}"] = adapter.numbering.resting
     return pack(facts, parts)
 
 
@@ -50,11 +55,30 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]]) -> State:
         state = restore(facts, parts, lookup)
         for i, groups in enumerate(state.groups.values()):
             join(state, groups, [parts[f"cell{i}"].tobytes()])
+            if f"resting{i}" in parts:
+                _wake(state, groups, parts, f"resting{i}")
         return state
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, pa.ArrowException) as error:
         if isinstance(error, QueryError | StateError):
             raise
         raise StateError(f"the snapshot's contents do not fit together ({error!r}). Use an intact copy.") from error
+
+
+def _over(state: State, groups: Groups) -> list[Adapter]:
+    return [adapter for adapter in state.standing() if adapter.groups is groups]
+
+
+def _wake(state: State, groups: Groups, parts: dict[str, Any], name: str) -> None:
+    """The groups at rest, and their numbers, from a snapshot."""
+    keys, fits = parts[name], True
+    for j, adapter in enumerate(_over(state, groups)):
+        numbers = parts[f"{name}.{j}"]
+        fits &= numbers.dtype == np.int64 and numbers.shape[:-1] == adapter.numbering.counts.shape[:1]
+        fits = fits and bool((numbers >= 0).all())
+        adapter.numbering.resting = numbers.copy()
+    if not fits or keys.dtype != np.int64 or keys.ndim != 2 or len(keys) != 3 or not groups.names:
+        raise StateError("the stored groups without objects do not fit together. Use an intact copy.")
+    groups.set_resting(keys)
 
 
 def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -163,7 +187,7 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
         more = {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
     elif issubclass(kind, TopKAdapter):
         more = {"family": saved["family"]}
-    adapter: Adapter = kind(example, groups, state.options, none, **more)
+    adapter: Adapter = kind(example, groups, state.options, Start(none, none), **more)
     adapter.queries, adapter.algorithm = queries, algorithm
     if saved.get("own"):  # older snapshots have none
         adapter.restore_facts(saved["own"])
@@ -174,6 +198,7 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
     adapter.numbering.lengths, adapter.numbering.of_query = saved["lengths"], np.array(saved["lanes"], np.int64)
     adapter.numbering.arrivals, adapter.numbering.late = np.array(saved["arrivals"]), np.array(saved["late"])
     adapter.numbering.counts = np.zeros((len(adapter.numbering.arrivals), 0), np.int64)
+    adapter.numbering.resting = adapter.numbering.counts.copy()
     adapter.rejected = saved["rejected"]
     return adapter
 
@@ -184,7 +209,7 @@ def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
     for i, type_ in enumerate(_types(state, groups.names)):
         column = _cast(groups.columns[i].take(order), type_) if groups.columns else pa.nulls(0, type_)
         streams += cells.column_streams(column, bounds)
-    for adapter in (adapter for adapter in state.standing() if adapter.groups is groups):
+    for adapter in _over(state, groups):
         adapter.numbering.widen()
         streams.append(cells.array_stream(adapter.numbering.counts.T[order], bounds))
         if adapter.numbering.dated:
@@ -204,7 +229,7 @@ def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
 
 def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
     """The inverse of `cut`, into a state that knows no group yet; groups come in the order of the cells."""
-    adapters = [adapter for adapter in state.standing() if adapter.groups is groups]
+    adapters = _over(state, groups)
     types = _types(state, groups.names)
     count = sum(map(cells.column_width, types))
     for adapter in adapters:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,6 +67,17 @@ class State:
         for reason, count in rejected.items():
             counted[reason] = counted.get(reason, 0) + count
 
+    @contextmanager
+    def new_groups(self) -> Iterator[None]:
+        """Groups that are new in a batch; they are forgotten if it is refused."""
+        marks = [(groups, groups.mark()) for groups in self.groups.values()]
+        try:
+            yield
+        except BaseException:
+            for groups, mark in marks:
+                groups.revert(mark)
+            raise
+
     # --- columns out
 
     def change_types(self) -> dict[str, pa.DataType]:
@@ -108,3 +120,4 @@ class Examined:
     times: Ints | None  # as numbers
     deletes: Bools | None  # rows that delete an id
     inputs: dict[str, Any]  # columns that scorings of pairs read
+    codes: dict[int, Ints] = field(default_factory=dict)  # the groups of the rows, by their `per`

@@ -87,6 +87,34 @@ def name_bits(column: Any) -> NDArray[np.int64]:
     return np.append(np.frombuffer(b"".join(hashed), np.int64), 0)[slots]
 
 
+def name_digests(columns: list[Any]) -> tuple[Ints, Ints, NDArray[np.bool_] | None]:
+    """Keys of one or several columns as twice 64 bits each, and which have a value (None: all).
+
+    Exact for one column of up to 64 bits, else BLAKE2b.
+    """
+    first = columns[0]
+    if len(columns) == 1 and (keys := key_bits(first)) is not None:
+        return keys, np.zeros(len(keys), np.int64), valid_of(first)
+    parts = []
+    for column in columns:
+        keys, valid = key_bits(column), valid_of(column)
+        if keys is None:
+            values, slots = distinct(column)
+            hashed = [hashlib.blake2b(_bytes(value), digest_size=16).digest() for value in values]
+            halves = np.append(np.frombuffer(b"".join(hashed), np.int64), [0, 0]).reshape(-1, 2)[slots]
+        else:
+            halves = np.stack([keys, np.zeros_like(keys)], axis=1)
+        if valid is not None:
+            halves[~valid] = 0
+        parts.append(np.column_stack([halves, np.ones(len(halves), np.int64) if valid is None else valid]))
+    if len(columns) == 1:
+        return parts[0][:, 0].copy(), parts[0][:, 1].copy(), valid_of(first)
+    rows = np.ascontiguousarray(np.hstack(parts))
+    joined = [hashlib.blake2b(row.data, digest_size=16).digest() for row in rows]
+    both = np.frombuffer(b"".join(joined), np.int64).reshape(-1, 2)
+    return both[:, 0].copy(), both[:, 1].copy(), None
+
+
 def _bytes(value: Any) -> bytes:
     if isinstance(value, str):
         return value.encode()
@@ -153,6 +181,11 @@ class Column:
 
     def all(self) -> Any:
         return self.take(np.arange(self._size))
+
+    def cut(self, size: int) -> None:
+        """Keep only the first so many."""
+        self._values[size : self._size] = None if not self.fixed else 0
+        self._size = min(size, self._size)
 
     def thin(self, places: Ints) -> None:
         """Keep only these places, in this order."""
