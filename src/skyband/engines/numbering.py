@@ -115,6 +115,7 @@ class Numbering:
     def forget(self, codes: Ints) -> None:
         """Begin anew in these groups."""
         self.widen()
+        self.counts = self.counts.copy()  # restored ones may be read-only
         self.counts[:, codes] = 0
         self.last_times[codes[codes < len(self.last_times)]] = BEGINNING
 

@@ -18,6 +18,7 @@ from skyband.engines.adapter import Adapter, Columns, spec_of
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.errors import BatchError, QueryError
 from skyband.monitor.dormancy import Dormancy
+from skyband.monitor.forget import Forget
 from skyband.monitor.queries import StandingQueries
 from skyband.monitor.state import Examined, State
 from skyband.query.kinds import Query
@@ -39,6 +40,7 @@ class Loop:
         self.state = state
         self.queries = StandingQueries(state)
         self.dormancy = Dormancy(state) if settles else None  # groups without objects are put to rest
+        self.forget = None if state.options.forget is None else Forget(self)
 
     @classmethod
     def of(
@@ -54,6 +56,10 @@ class Loop:
     def push(self, given: Any, to: Any = None, more: bool = False) -> pa.Table:
         """Take a batch of rows; time then moves on to `to`; with `more` the batch goes on with the next push."""
         batch = Batch(to_table(given))
+        return self.push_whole(batch, to, more) if self.forget is None else self.forget.push(batch, to, more)
+
+    def push_whole(self, batch: Batch, to: Any, more: bool) -> pa.Table:
+        """Take a batch at once, whether or not groups return in it."""
         if not batch.table.num_columns and not batch.rows:
             return self._reach(to, more)
         self.queries.gather()
@@ -132,6 +138,10 @@ class Loop:
         accepted = _any([one.accepted for one in validated], batch.rows)
         return Examined(standing, validated, accepted, types, reported, per, instants, deletes, inputs)
 
+    def unit_of(self, examined: Examined) -> int | None:
+        """Nanoseconds of a unit of the batch's time; None: integers, or there is none."""
+        return None if examined.times is None else time_unit(examined.reported["time"].type)
+
     def _push(self, batch: Batch, examined: Examined, clock: int, goal: int, more: bool) -> Push:
         clocks = None
         if examined.times is not None and batch.rows:
@@ -148,7 +158,7 @@ class Loop:
         nothing changes. That ends, since the first wrong row is right after each round.
         """
         codes, alone = examined.codes, examined.validated
-        unit = None if examined.times is None else time_unit(examined.reported["time"].type)
+        unit = self.unit_of(examined)
         while True:
             push = self._push(batch, examined, clock, goal, more)
             validated = [
@@ -190,9 +200,8 @@ class Loop:
     def _codes(self, push: Push, examined: Examined, clock: int) -> dict[int, Ints]:
         """The groups of the rows that may arrive, by their `per`: those that are too late for all make no group."""
         codes: dict[int, Ints] = {}
-        unit, ages = None, None
+        unit, ages = self.unit_of(examined), None
         if push.times is not None and push.clocks is not None:
-            unit = time_unit(examined.reported["time"].type)
             final = not any(adapter.revalidates for adapter in examined.standing)  # else clocks may yet be earlier ones
             ages = (push.clocks if final else clock) - push.times
         both = list(zip(examined.standing, examined.validated, strict=True))
@@ -238,7 +247,8 @@ class Loop:
         clock = instant(to, type_)
         if clock < self._clock(self.state.types):
             raise BatchError(f"advance({to!r}) would move time backwards. The clock never goes back; late rows may.")
-        return self._move(clock)
+        changes = self._move(clock)
+        return changes if self.forget is None else self.forget.joined([changes, *self.forget.silent()])
 
     def _reach(self, to: Any, more: bool) -> pa.Table:
         """As `advance`, but an instant that has passed is no error, and an Arrow scalar brings the type of time."""
