@@ -2,7 +2,7 @@
 
 Queries with one time window's length number arrivals alike, since the length decides which rows are too late to be
 arrivals: one *sequence* of numbers for each length. Count windows have one sequence. Numbers of a group go on when it
-returns after its objects were gone: until then they are at rest (tables/groups.py).
+returns after its objects were gone: until then they are at rest (numbers_at_rest.py).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Spec
+from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.tables.groups import Groups
 from skyband.tables.push import BEGINNING, Push
 
@@ -37,10 +38,10 @@ class Numbered:
 
 
 class Start(NamedTuple):
-    """The next numbers of a new query: of the groups by their codes, and of those at rest by their places."""
+    """The next numbers of a new query: of the groups by their codes, and of those without one."""
 
     counts: Ints
-    resting: Ints
+    at_rest: NumbersAtRest
 
 
 class Numbering:
@@ -51,7 +52,7 @@ class Numbering:
         self.timed = timed
         self.dated = dated  # count windows with a time column: the time of each group's last arrival is kept
         self.counts: Ints = start.counts[None, :]  # the next number, by sequence and group
-        self.resting: Ints = start.resting[None, :]  # the same of groups at rest, by their places
+        self.at_rest = start.at_rest  # the same of groups without a code
         self.lengths: list[int] = []  # of each sequence
         self.of_query: Ints = np.empty(0, np.int64)  # the sequence of each query
         self.late: Ints = np.zeros(1, np.int64)  # by sequence
@@ -63,12 +64,12 @@ class Numbering:
         twin = Numbering(self.start(), self.groups, timed=self.timed, dated=self.dated)
         twin.counts, twin.late, twin.arrivals = self.counts.copy(), self.late.copy(), self.arrivals.copy()
         twin.lengths, twin.of_query, twin.last_times = list(self.lengths), self.of_query.copy(), self.last_times.copy()
-        twin.resting = self.resting.copy()
+        twin.at_rest = self.at_rest.of(range(len(self.counts)))
         return twin
 
     def start(self) -> Start:
         """For a query that goes on with the numbers of the first sequence."""
-        return Start(self.counts[0], self.resting[0])
+        return Start(self.counts[0], self.at_rest.of([0]))
 
     def set_queries(self, specs: tuple[Spec, ...], predecessors: Ints | None = None) -> dict[str, str]:
         """Number for these queries, which keep the numbers of their predecessors.
@@ -80,7 +81,7 @@ class Numbering:
         distinct = list(dict.fromkeys(wanted))
         kept = [sequence for sequence, _ in distinct]
         self.counts, self.late, self.arrivals = self.counts[kept], self.late[kept], self.arrivals[kept]
-        self.resting = self.resting[kept]
+        self.at_rest = self.at_rest.of(kept)
         self.lengths = [length for _, length in distinct]
         self.of_query = np.array([distinct.index(one) for one in wanted])
         return {column_of(new): column_of(sequence) for new, sequence in enumerate(kept)}
@@ -94,9 +95,8 @@ class Numbering:
     def next(self) -> Ints:
         """The next numbers, by sequence and group, of all groups."""
         known, counts = self.counts.shape[1], wider(self.counts, self.groups.total)
-        if known < len(self.groups.places):
-            returned = known + np.flatnonzero(self.groups.places[known:] < self.resting.shape[1])
-            counts[:, returned] = self.resting[:, self.groups.places[returned]]
+        if known < self.groups.total and len(self.at_rest):
+            counts[:, known:] = self.at_rest.get(*self.groups.new_digests(known))
         return counts
 
     def keep(self, codes: Ints) -> None:
@@ -104,13 +104,6 @@ class Numbering:
         known = codes[codes < self.counts.shape[1]]
         self.counts = np.ascontiguousarray(self.counts[:, known])
         self.last_times = self.last_times[codes[codes < len(self.last_times)]]
-
-    def rest(self, codes: Ints, places: Ints) -> None:
-        """Put the numbers of these groups, which have these places, to rest."""
-        size = self.resting.shape[1]
-        if size < self.groups.resting:
-            self.resting = wider(self.resting, max(self.groups.resting, size + size // 4))
-        self.resting[:, places] = self.counts[:, codes]
 
     def forget(self, codes: Ints) -> None:
         """Begin anew in these groups."""

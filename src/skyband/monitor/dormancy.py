@@ -1,4 +1,4 @@
-"""Groups whose objects are gone give back their memory; of each only its next numbers stay (tables/groups.py).
+"""Groups whose objects are gone give back their memory; only their next numbers stay (engines/numbers_at_rest.py).
 
 In time windows nothing of a group is valid any more once the longest window has passed since the clock of its last
 arrival; over `UntilDeleted()`, once all its objects are deleted. Such groups lose their codes when they are more than
@@ -88,9 +88,10 @@ def rest(adapters: list[Adapter], groups: Groups, idle: NDArray[np.bool_]) -> No
         adapter.numbering.widen()
         numbered |= (adapter.numbering.counts > 0).any(axis=0)
     gone = np.flatnonzero(idle & numbered)
-    places = groups.rest(gone)
-    for adapter in adapters:
-        adapter.numbering.rest(gone, places)
+    if len(gone):
+        digests = groups.digests(gone)
+        for adapter in adapters:
+            adapter.numbering.at_rest.put(*digests, adapter.numbering.counts[:, gone])
     kept = np.flatnonzero(~idle)
     for adapter in adapters:
         adapter.keep_groups(kept)

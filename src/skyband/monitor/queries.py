@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter
 from skyband.engines.kinds import adapter_class
 from skyband.engines.numbering import Start
+from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.registry import MANY, choose
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.scorings import auto_key, family_key, window_key
@@ -202,14 +203,13 @@ class StandingQueries:
     def _numbers(self, query: Query) -> Start:
         """The next numbers of a new query: per group the largest that any query with the same `per` has reached."""
         groups = self.state.groups.setdefault(query.per_columns, Groups(query.per_columns))
-        numbers = Start(np.zeros(groups.total, np.int64), np.zeros(groups.resting, np.int64))
+        numbers = Start(np.zeros(groups.total, np.int64), NumbersAtRest(1))
         if not self.state.serial:  # nothing has arrived
             return numbers
         for adapter in self.state.standing():
             if adapter.groups is groups:
-                for most, known in zip(numbers, (adapter.numbering.next(), adapter.numbering.resting), strict=True):
-                    size = min(len(most), known.shape[1])
-                    most[:size] = np.maximum(most[:size], known[:, :size].max(axis=0))
+                np.maximum(numbers.counts, adapter.numbering.next().max(axis=0), out=numbers.counts)
+                numbers.at_rest.add(adapter.numbering.at_rest)
         return numbers
 
     # --- checks
@@ -262,6 +262,6 @@ def _alike(adapters: Mapping[str, Adapter], key: Callable[[Adapter], Any], least
     found: dict[Any, list[str]] = {}
     for name, adapter in adapters.items():
         if (known := key(adapter)) is not None:
-            numbers = (adapter.numbering.counts.tobytes(), adapter.numbering.resting.tobytes())
+            numbers = (adapter.numbering.counts.tobytes(), adapter.numbering.at_rest.fingerprint())
             found.setdefault((known, adapter.groups.names, numbers), []).append(name)
     return [names for names in found.values() if len(names) >= least]

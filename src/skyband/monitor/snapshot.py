@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter
 from skyband.engines.kinds import adapter_class
 from skyband.engines.numbering import Start
+from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.errors import QueryError, StateError
@@ -29,6 +30,7 @@ from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
 
 Ints = NDArray[np.int64]
+AT_REST = ("keys", "checks", "numbers")  # the arrays of groups without objects
 Lookup = Callable[[str, dict[str, Any]], Any]  # a query from its name and its stored form
 
 
@@ -37,10 +39,9 @@ def save(state: State) -> bytes:
     for i, groups in enumerate(state.groups.values()):
         (cell,) = cut(state, groups, np.arange(groups.total), np.array([0, groups.total]))
         parts[f"cell{i}"] = np.frombuffer(cell, np.uint8)
-        if groups.resting:
-            parts[f"resting{i}"] = groups.resting_keys()
-            for j, adapter in enumerate(_over(state, groups)):
-                parts[f"resting{i}.{j}"] = adapter.numbering.resting
+        for j, adapter in enumerate(_over(state, groups)):
+            for k, arrays in enumerate(adapter.numbering.at_rest.arrays()):
+                parts |= {f"rest{i}.{j}.{k}.{name}": array for name, array in zip(AT_REST, arrays, strict=True)}
     return pack(facts, parts)
 
 
@@ -55,8 +56,8 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]]) -> State:
         state = restore(facts, parts, lookup)
         for i, groups in enumerate(state.groups.values()):
             join(state, groups, [parts[f"cell{i}"].tobytes()])
-            if f"resting{i}" in parts:
-                _wake(state, groups, parts, f"resting{i}")
+            for j, adapter in enumerate(_over(state, groups)):
+                _read_at_rest(adapter, parts, f"rest{i}.{j}")
         return state
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, pa.ArrowException) as error:
         if isinstance(error, QueryError | StateError):
@@ -68,17 +69,22 @@ def _over(state: State, groups: Groups) -> list[Adapter]:
     return [adapter for adapter in state.standing() if adapter.groups is groups]
 
 
-def _wake(state: State, groups: Groups, parts: dict[str, Any], name: str) -> None:
-    """The groups at rest, and their numbers, from a snapshot."""
-    keys, fits = parts[name], True
-    for j, adapter in enumerate(_over(state, groups)):
-        numbers = parts[f"{name}.{j}"]
-        fits &= numbers.dtype == np.int64 and numbers.shape[:-1] == adapter.numbering.counts.shape[:1]
-        fits = fits and bool((numbers >= 0).all())
-        adapter.numbering.resting = numbers.copy()
-    if not fits or keys.dtype != np.int64 or keys.ndim != 2 or len(keys) != 3 or not groups.names:
-        raise StateError("the stored groups without objects do not fit together. Use an intact copy.")
-    groups.set_resting(keys)
+def _read_at_rest(adapter: Adapter, parts: dict[str, Any], name: str) -> None:
+    """The numbers of groups without objects, from a snapshot."""
+    at_rest, piece = adapter.numbering.at_rest, 0
+    while f"{name}.{piece}.keys" in parts:
+        keys, checks, numbers = (parts[f"{name}.{piece}.{array}"] for array in AT_REST)
+        if not (
+            (keys.dtype, checks.dtype, numbers.dtype.kind) == (np.int64, np.uint32, "u")
+            and keys.ndim == 1
+            and checks.shape == keys.shape
+            and numbers.shape == (at_rest.sequences, len(keys))
+            and int(numbers.max(initial=0)) < 2**62
+            and len(keys)
+        ):
+            raise StateError("the stored groups without objects do not fit together. Use an intact copy.")
+        at_rest.put(keys, checks, numbers)
+        piece += 1
 
 
 def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -187,7 +193,7 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
         more = {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
     elif issubclass(kind, TopKAdapter):
         more = {"family": saved["family"]}
-    adapter: Adapter = kind(example, groups, state.options, Start(none, none), **more)
+    adapter: Adapter = kind(example, groups, state.options, Start(none, NumbersAtRest(1)), **more)
     adapter.queries, adapter.algorithm = queries, algorithm
     if saved.get("own"):  # older snapshots have none
         adapter.restore_facts(saved["own"])
@@ -198,7 +204,7 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
     adapter.numbering.lengths, adapter.numbering.of_query = saved["lengths"], np.array(saved["lanes"], np.int64)
     adapter.numbering.arrivals, adapter.numbering.late = np.array(saved["arrivals"]), np.array(saved["late"])
     adapter.numbering.counts = np.zeros((len(adapter.numbering.arrivals), 0), np.int64)
-    adapter.numbering.resting = adapter.numbering.counts.copy()
+    adapter.numbering.at_rest = NumbersAtRest(len(adapter.numbering.arrivals))
     adapter.rejected = saved["rejected"]
     return adapter
 

@@ -87,32 +87,28 @@ def name_bits(column: Any) -> NDArray[np.int64]:
     return np.append(np.frombuffer(b"".join(hashed), np.int64), 0)[slots]
 
 
-def name_digests(columns: list[Any]) -> tuple[Ints, Ints, NDArray[np.bool_] | None]:
-    """Keys of one or several columns as twice 64 bits each, and which have a value (None: all).
+def name_digests(columns: list[Any]) -> tuple[Ints, NDArray[np.uint32]]:
+    """Keys of one or several columns as 64 bits and 32 more each, the same in every process.
 
     Exact for one column of up to 64 bits, else BLAKE2b.
     """
-    first = columns[0]
-    if len(columns) == 1 and (keys := key_bits(first)) is not None:
-        return keys, np.zeros(len(keys), np.int64), valid_of(first)
-    parts = []
-    for column in columns:
-        keys, valid = key_bits(column), valid_of(column)
-        if keys is None:
-            values, slots = distinct(column)
-            hashed = [hashlib.blake2b(_bytes(value), digest_size=16).digest() for value in values]
-            halves = np.append(np.frombuffer(b"".join(hashed), np.int64), [0, 0]).reshape(-1, 2)[slots]
-        else:
-            halves = np.stack([keys, np.zeros_like(keys)], axis=1)
-        if valid is not None:
-            halves[~valid] = 0
-        parts.append(np.column_stack([halves, np.ones(len(halves), np.int64) if valid is None else valid]))
-    if len(columns) == 1:
-        return parts[0][:, 0].copy(), parts[0][:, 1].copy(), valid_of(first)
-    rows = np.ascontiguousarray(np.hstack(parts))
-    joined = [hashlib.blake2b(row.data, digest_size=16).digest() for row in rows]
-    both = np.frombuffer(b"".join(joined), np.int64).reshape(-1, 2)
-    return both[:, 0].copy(), both[:, 1].copy(), None
+    if len(columns) == 1 and (keys := key_bits(columns[0])) is not None:
+        valid = valid_of(columns[0])
+        if valid is None:
+            return keys, np.zeros(len(keys), np.uint32)
+        return np.where(valid, keys, _NULL), (~valid).astype(np.uint32)
+    words = [[None if value is None else _bytes(value) for value in column.to_pylist()] for column in columns]
+    digests = [hashlib.blake2b(_framed(one), digest_size=12).digest() for one in zip(*words, strict=True)]
+    halves = np.frombuffer(b"".join(digests), np.dtype([("key", "<i8"), ("check", "<u4")]))
+    return halves["key"].copy(), halves["check"].copy()
+
+
+_NULL = 0x5B7E_1D3A_94C2_F086  # the key of null, beside numbers
+
+
+def _framed(words: tuple[bytes | None, ...]) -> bytes:
+    """Several values as bytes that no other values have."""
+    return b"".join(b"-" if word is None else b"%d:%b" % (len(word), word) for word in words)
 
 
 def _bytes(value: Any) -> bytes:

@@ -1,7 +1,7 @@
 """Groups: values of the `per` columns to dense codes, and back. No loop per row; null is a group too.
 
-A group whose objects are gone can be put to rest: it loses its code, and of its values only 128 bits stay, under which
-its next numbers are found when it returns (engines/numbering.py). So it costs 48 to 64 bytes for one number.
+A group whose objects are gone can lose its code. Its numbers stay, under 96 bits of its values, for its return
+(engines/numbers_at_rest.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from skyband.tables.columns import Column, as_arrow, distinct, key_bits, name_digests, valid_of
 
 Ints = NDArray[np.int64]
-Mark = tuple[int, list[int], list[int], int]  # how many groups, words, codes and resting ones there are
+Mark = tuple[int, list[int], list[int]]  # how many groups, words and codes there are
 
 
 class _Coder:
@@ -70,34 +70,6 @@ class _Coder:
 
             drop_last(self.table, self.keys, self.state, size)
 
-    @property
-    def nbytes(self) -> int:
-        return int(self.table.nbytes + self.keys.nbytes)
-
-
-class _Resting:
-    """Places of groups at rest, by 128 bits of their values: exact for one column of up to 64 bits, else BLAKE2b.
-
-    Of 10^9 groups two have the same bits with a chance of 1.5e-21.
-    """
-
-    def __init__(self) -> None:
-        self.coder = _Coder()
-        self.checks = np.empty(0, np.int64)  # by place: the other half of the bits
-
-    def places(self, keys: Ints, checks: Ints, valid: NDArray[np.bool_] | None) -> Ints:
-        """The place of each group; those that are not there get the next ones."""
-        found, left = np.empty(len(keys), np.int64), np.arange(len(keys))
-        while len(left):
-            found[left], seen = self.coder.encode(keys[left], None if valid is None else valid[left])
-            more = max(len(self.coder), len(self.checks) + len(self.checks) // 4) - len(self.checks)
-            if len(self.coder) > len(self.checks):
-                self.checks = np.concatenate([self.checks, np.empty(more, np.int64)])
-            self.checks[len(self.coder) - len(seen) : len(self.coder)] = checks[left[seen]]
-            left = left[self.checks[found[left]] != checks[left]]  # half of the bits are another group's
-            keys = keys + (checks | 1)
-        return found
-
 
 class Groups:
     """The groups of one `per`; without columns there is one group, code 0."""
@@ -109,8 +81,7 @@ class Groups:
         self._words: list[dict[Any, int]] = [{} for _ in names]
         self._coders = [_Coder() for _ in names]
         self._pairs = [_Coder() for _ in names[1:]]
-        self._resting: _Resting | None = None  # none has been put to rest yet
-        self.places: Ints = np.empty(0, np.int64)  # by group: where its numbers at rest are, once any are
+        self._new: tuple[int, int, Any] | None = None  # digests of the newest groups
 
     def codes(self, columns: Sequence[Any], rows: int) -> Ints:
         """The group of each row; groups not seen before get the next codes."""
@@ -122,12 +93,9 @@ class Groups:
             codes, fresh = self._pairs[place - 1].encode((codes << 32) | right, None)
         if not self.columns:
             self.columns = [Column(column.type) for column in columns]
-        new = [column.take(as_arrow(fresh)) for column in columns]
-        for kept, column in zip(self.columns, new, strict=True):
-            kept.append(column)
+        for kept, column in zip(self.columns, columns, strict=True):
+            kept.append(column.take(as_arrow(fresh)))
         self.total += len(fresh)
-        if self._resting is not None:
-            self.places = np.append(self.places, self._resting.places(*name_digests(new)))
         return codes
 
     # --- back to what was known
@@ -135,12 +103,11 @@ class Groups:
     def mark(self) -> Mark:
         """What is known now, for `revert`."""
         coders = [*self._coders, *self._pairs]
-        resting = 0 if self._resting is None else len(self._resting.coder)
-        return self.total, [len(words) for words in self._words], [len(coder) for coder in coders], resting
+        return self.total, [len(words) for words in self._words], [len(coder) for coder in coders]
 
     def revert(self, mark: Mark) -> None:
         """Forget the groups that are new since the mark: their batch was refused."""
-        total, words, codes, resting = mark
+        total, words, codes = mark
         for known, size in zip(self._words, words, strict=True):
             while len(known) > size:
                 known.popitem()
@@ -149,57 +116,26 @@ class Groups:
         for column in self.columns:
             column.cut(total)
         self.columns = self.columns if total else []
-        self.total, self.places = total, self.places[:total]
-        if self._resting is not None:
-            self._resting.coder.revert(resting)
+        self.total, self._new = total, None
 
-    # --- groups at rest
-
-    def rest(self, codes: Ints) -> Ints:
-        """Where the numbers of these groups, which will lose their codes, are to be kept."""
-        if self._resting is None:
-            self._resting = _Resting()
-            self.places = self._resting.places(*name_digests([column.all() for column in self.columns]))
-        return self.places[codes]
+    # --- groups go
 
     def keep(self, codes: Ints) -> None:
         """Know only these groups, under the codes 0, 1, ..."""
         columns = [column.take(codes) for column in self.columns]
-        places, resting = self.places[codes] if len(self.places) else self.places, self._resting
         self.__init__(self.names)  # type: ignore[misc]
         if len(codes):
             self.codes(columns, len(codes))
-        self._resting, self.places = resting, places
 
-    @property
-    def resting(self) -> int:
-        """How many groups have places for their numbers at rest."""
-        return 0 if self._resting is None else len(self._resting.coder)
+    def digests(self, codes: Ints) -> tuple[Ints, NDArray[np.uint32]]:
+        """These groups as 64 bits and 32 more each, the same whenever they return."""
+        return name_digests([column.take(codes) for column in self.columns])
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes in use; of Python objects only the references are counted."""
-        coders = [*self._coders, *self._pairs]
-        resting = 0
-        if self._resting is not None:
-            coders, resting = [*coders, self._resting.coder], int(self._resting.checks.nbytes)
-        return sum(column.nbytes for column in self.columns) + sum(coder.nbytes for coder in coders) + resting
-
-    # --- snapshots
-
-    def resting_keys(self) -> Ints:
-        """The groups at rest as rows of keys, checks and whether they have values, in the order of their places."""
-        assert self._resting is not None
-        size, null = len(self._resting.coder), int(self._resting.coder.state[1])
-        valid = np.arange(size) != null
-        return np.stack([np.where(valid, self._resting.coder.keys[:size], 0), self._resting.checks[:size], valid])
-
-    def set_resting(self, keys: Ints) -> None:
-        """The inverse of `resting_keys`."""
-        self._resting = _Resting()
-        self._resting.places(keys[0], keys[1], keys[2] > 0)
-        if self.total:
-            self.places = self._resting.places(*name_digests([column.all() for column in self.columns]))
+    def new_digests(self, known: int) -> tuple[Ints, NDArray[np.uint32]]:
+        """The same of the groups from this code on, computed once."""
+        if self._new is None or self._new[:2] != (known, self.total):
+            self._new = (known, self.total, self.digests(np.arange(known, self.total)))
+        return self._new[2]
 
     def codes_where(self, wanted: NDArray[np.bool_], columns: Sequence[Any]) -> Ints:
         """The group of each wanted row; the others get any."""
