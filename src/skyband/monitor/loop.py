@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter, Columns, spec_of
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.errors import BatchError, QueryError, StateError
+from skyband.monitor.dormancy import Dormancy
+from skyband.monitor.forget import Forget
 from skyband.monitor.queries import StandingQueries
 from skyband.monitor.state import Examined, State
 from skyband.query.kinds import Query
@@ -34,14 +36,18 @@ Ints = NDArray[np.int64]
 class Loop:
     """Batches in, changes out, over one `State`."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, *, settles: bool = False) -> None:
         self.state = state
         self.queries = StandingQueries(state)
+        self.dormancy = Dormancy(state) if settles else None  # groups without objects are put to rest
+        self.forget = None if state.options.forget is None else Forget(self)
 
     @classmethod
-    def of(cls, queries: Query | Iterable[Query] | Mapping[str, Query], **options: Any) -> Loop:
+    def of(
+        cls, queries: Query | Iterable[Query] | Mapping[str, Query], *, settles: bool = False, **options: Any
+    ) -> Loop:
         """A new loop: the queries and options of a Monitor."""
-        loop = cls(State(Options(**options)))
+        loop = cls(State(Options(**options)), settles=settles)
         loop.queries.start(named(queries))
         return loop
 
@@ -50,6 +56,10 @@ class Loop:
     def push(self, given: Any, to: Any = None, more: bool = False) -> pa.Table:
         """Take a batch of rows; time then moves on to `to`; with `more` the batch goes on with the next push."""
         batch = Batch(to_table(given))
+        return self.push_whole(batch, to, more) if self.forget is None else self.forget.push(batch, to, more)
+
+    def push_whole(self, batch: Batch, to: Any, more: bool) -> pa.Table:
+        """Take a batch at once, whether or not groups return in it."""
         if not batch.table.num_columns and not batch.rows:
             return self._reach(to, more)
         self.queries.prepare([batch])
@@ -57,20 +67,23 @@ class Loop:
         examined = self.examine(batch)
         clock = self._clock(examined.types)
         goal = clock if to is None else max(clock, self._instant(to, examined.types))
-        if batch.rows and any(adapter.revalidates for adapter in examined.standing):
-            examined = self._revalidate(batch, examined, clock, goal, more)
-        self.raise_invalid(examined.validated, "row {}".format)
-        if number != self.state.commit.number:
-            raise StateError(
-                "this Monitor was changed while it examined a batch, by a scoring function or a signal handler that "
-                "called it. Nothing of the batch was taken; a scoring function may read answers, no more."
-            )
-        with self.state.commit:
-            self.state.types = examined.types
-            self._count_rejected(examined)
-            if not examined.accepted.any():
-                return self._move(goal, more)
-            return self._commit(self._push(batch, examined, clock, goal, more), examined)
+        with self.state.new_groups():
+            codes = self._codes(self._push(batch, examined, clock, goal, more), examined, clock)
+            examined = replace(examined, codes=codes)
+            if batch.rows and any(adapter.revalidates for adapter in examined.standing):
+                examined = self._revalidate(batch, examined, clock, goal, more)
+            self.raise_invalid(examined.validated, "row {}".format)
+            if number != self.state.commit.number:
+                raise StateError(
+                    "this Monitor was changed while it examined a batch, by a scoring function or a signal handler that "
+                    "called it. Nothing of the batch was taken; a scoring function may read answers, no more."
+                )
+            with self.state.commit:
+                self.state.types = examined.types
+                self._count_rejected(examined)
+                if not examined.accepted.any():
+                    return self._move(goal, more)
+                return self._commit(self._push(batch, examined, clock, goal, more), examined)
 
     def _commit(self, push: Push, examined: Examined) -> pa.Table:
         """Let the engines take a validated batch."""
@@ -83,7 +96,14 @@ class Loop:
             pieces = self._take(push, examined)
         self.state.clock, self.state.ahead = push.clock, None
         self.state.serial += push.batch.rows
-        return self.state.changes(pieces, examined.standing)
+        changes = self.state.changes(pieces, examined.standing)
+        self._settle(push.batch.rows, push.more)
+        return changes
+
+    def _settle(self, rows: int | None, more: bool = False) -> None:
+        """Put groups to rest, unless a batch goes on."""
+        if self.dormancy is not None and not more:
+            self.dormancy.settle(rows)
 
     def examine(self, batch: Batch) -> Examined:
         """A batch as the standing queries see it: columns, times, scores, which rows are accepted. Changes nothing."""
@@ -122,8 +142,12 @@ class Loop:
             ]
         per = {name: read(name) for adapter in standing for name in adapter.groups.names}
         inputs = {name: read(name) for adapter in standing for name in adapter.reads(batch)}
-        accepted = _any(validated, batch.rows)
+        accepted = _any([one.accepted for one in validated], batch.rows)
         return Examined(standing, validated, accepted, types, reported, per, instants, deletes, inputs)
+
+    def unit_of(self, examined: Examined) -> int | None:
+        """Nanoseconds of a unit of the batch's time; None: integers, or there is none."""
+        return None if examined.times is None else time_unit(examined.reported["time"].type)
 
     def _push(self, batch: Batch, examined: Examined, clock: int, goal: int, more: bool) -> Push:
         clocks = None
@@ -140,15 +164,15 @@ class Loop:
         A row that all reject moves no clock, and the clock decides which earlier rows are still valid: validate until
         nothing changes. That ends, since the first wrong row is right after each round.
         """
-        codes, alone = self._codes(batch, examined), examined.validated
-        unit = None if examined.times is None else time_unit(examined.reported["time"].type)
+        codes, alone = examined.codes, examined.validated
+        unit = self.unit_of(examined)
         while True:
             push = self._push(batch, examined, clock, goal, more)
             validated = [
                 adapter.revalidate(push, one, codes[id(adapter.groups)], unit) if adapter.revalidates else one
                 for adapter, one in zip(examined.standing, alone, strict=True)
             ]
-            accepted = _any(validated, batch.rows)
+            accepted = _any([one.accepted for one in validated], batch.rows)
             settled = bool((accepted == examined.accepted).all())
             examined = replace(examined, validated=validated, accepted=accepted)
             if settled:
@@ -180,17 +204,23 @@ class Loop:
                 rejected[reason] = rejected[reason] | rows if reason in rejected else rows
         self.state.count({reason: int(rows.sum()) for reason, rows in rejected.items()})
 
-    def _codes(self, batch: Batch, examined: Examined) -> dict[int, Ints]:
-        """The groups of the accepted rows, by their `per`."""
+    def _codes(self, push: Push, examined: Examined, clock: int) -> dict[int, Ints]:
+        """The groups of the rows that may arrive, by their `per`: those that are too late for all make no group."""
         codes: dict[int, Ints] = {}
+        unit, ages = self.unit_of(examined), None
+        if push.times is not None and push.clocks is not None:
+            final = not any(adapter.revalidates for adapter in examined.standing)  # else clocks may yet be earlier ones
+            ages = (push.clocks if final else clock) - push.times
         both = list(zip(examined.standing, examined.validated, strict=True))
         for groups in {id(adapter.groups): adapter.groups for adapter in examined.standing}.values():
-            wanted = _any([one for adapter, one in both if adapter.groups is groups], batch.rows)
+            mine = [(adapter, one.accepted) for adapter, one in both if adapter.groups is groups]
+            arriving = [adapter.timely(rows, ages, unit) if groups.names else rows for adapter, rows in mine]
+            wanted = _any(arriving, push.batch.rows)
             codes[id(groups)] = groups.codes_where(wanted, [examined.per[name] for name in groups.names])
         return codes
 
     def _take(self, push: Push, examined: Examined) -> list[Columns]:
-        codes = self._codes(push.batch, examined)
+        codes = examined.codes
         pieces, arrived, late = [], np.zeros(push.batch.rows, np.bool_), np.zeros(push.batch.rows, np.bool_)
         for adapter, one in zip(examined.standing, examined.validated, strict=True):
             piece, arriving, too_late = adapter.take(push, one, codes[id(adapter.groups)])
@@ -224,7 +254,9 @@ class Loop:
         clock = instant(to, type_)
         if clock < self._clock(self.state.types):
             raise BatchError(f"advance({to!r}) would move time backwards. The clock never goes back; late rows may.")
-        return self._move(clock)
+        with self.state.commit:
+            changes = self._move(clock)
+            return changes if self.forget is None else self.forget.joined([changes, *self.forget.silent()])
 
     def _reach(self, to: Any, more: bool) -> pa.Table:
         """As `advance`, but an instant that has passed is no error, and an Arrow scalar brings the type of time."""
@@ -249,7 +281,9 @@ class Loop:
             state.clock = clock
             if state.options.time in state.types:
                 state.ahead = None
-            return state.changes([adapter.expire(empty) for adapter in standing], standing)
+            changes = state.changes([adapter.expire(empty) for adapter in standing], standing)
+            self._settle(None, more)
+            return changes
 
     def _clock(self, types: dict[str, Any]) -> int:
         if self.state.ahead is None:
@@ -288,7 +322,9 @@ class Loop:
                 known |= found
             if not known.all():
                 self.state.count({"unknown id": int((~known).sum())})
-            return self.state.changes(pieces, adapters)
+            changes = self.state.changes(pieces, adapters)
+            self._settle(len(given))
+            return changes
 
     def _id_column(self, ids: list[Any]) -> Any:
         """Ids as a column of the type that the stream's have."""
@@ -355,9 +391,8 @@ class Loop:
             adapter.check()
 
 
-def _any(validated: Iterable[Validated], rows: int) -> Bools:
+def _any(each: list[Bools], rows: int) -> Bools:
     """The rows that at least one set of queries accepts."""
-    each = [one.accepted for one in validated]
     accepted = each[0] if each else np.zeros(rows, np.bool_)
     for more in each[1:]:
         accepted = accepted | more

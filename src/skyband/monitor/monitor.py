@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import wraps
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
@@ -62,6 +63,10 @@ class Monitor:
     op
         The column that says what a row does to the objects of `UntilDeleted()` queries: "insert" or "update" (the
         default for all rows), or "delete", by id and `per`.
+    forget
+        How long a group of a count window or of `UntilDeleted()` may be silent, written as in `Last`: "30 days", or a
+        number of units of an integer time column. Then its answer leaves, its objects are dropped, and later rows
+        begin a new group, from number 0. Default: groups stay for ever. Needs `time`.
     threads
         What a call does while another thread's is at work: "wait" for its end, or "raise" a StateError at once.
 
@@ -89,12 +94,14 @@ class Monitor:
         late: Literal["accept", "drop"] = "accept",
         invalid: Literal["reject", "raise"] = "reject",
         op: str | None = None,
+        forget: str | int | timedelta | None = None,
         threads: Literal["wait", "raise"] = "wait",
     ) -> None:
         if threads not in ("wait", "raise"):
             raise QueryError(f'threads={threads!r}: use "wait" or "raise".')
         columns = {"id": id, "time": time, "part": part, "value": value, "keep": keep, "op": op}
-        self._set(Loop.of(queries, **columns, emit=emit, late=late, invalid=invalid), threads)
+        loop = Loop.of(queries, settles=True, **columns, emit=emit, late=late, invalid=invalid, forget=forget)
+        self._set(loop, threads)
 
     def _set(self, loop: Loop, threads: str) -> None:
         self._loop = loop
@@ -266,7 +273,7 @@ class Monitor:
             Scoring functions by the query's name, or by their own name: functions are never stored.
 
         """
-        return cls._of(Loop(load(data, callables or {})))
+        return cls._of(Loop(load(data, callables or {}), settles=True))
 
     @classmethod
     def _of(cls, loop: Loop) -> Self:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
 from skyband.engines.kinds import adapter_class
+from skyband.engines.numbering import Start
+from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.registry import MANY, choose
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.scorings import auto_key, family_key, window_key
@@ -158,13 +160,13 @@ class StandingQueries:
         }
         for names in _alike(alone, lambda adapter: family_key(cast(TopK, adapter.example)), 2):
             first = alone[names[0]]
-            family = TopKAdapter(first.example, first.groups, options, first.numbering.counts[0], family=True)
+            family = TopKAdapter(first.example, first.groups, options, first.numbering.start(), family=True)
             self._share(family, names)
             alone = {name: adapter for name, adapter in alone.items() if name not in family.queries}
         for names in _alike(alone, lambda adapter: auto_key(cast(TopK, adapter.example)), MANY):
             first, born = alone[names[0]], self.state.serial
-            counts = first.numbering.counts[0]
-            window = WindowAdapter(first.example, first.groups, options, counts, algorithm="SMA", born=born)
+            start = first.numbering.start()
+            window = WindowAdapter(first.example, first.groups, options, start, algorithm="SMA", born=born)
             self._share(window, names)
         windows = {
             name: adapter
@@ -193,7 +195,7 @@ class StandingQueries:
         self.split(lambda adapter: adapter.family and not adapter.keeps_window and adapter.engine is None)
         return {adapter.key(adapter.example): adapter for adapter in self.state.standing() if adapter.is_fresh}
 
-    def _place(self, name: str, query: Query, numbers: Ints, fresh: Fresh) -> None:
+    def _place(self, name: str, query: Query, numbers: Start, fresh: Fresh) -> None:
         """Give the query an adapter: one that has not started yet, or a new one."""
         groups, kind = self.state.groups[query.per_columns], adapter_class(query, choose(query))
         if issubclass(kind, WindowAdapter):
@@ -211,16 +213,16 @@ class StandingQueries:
         adapter.queries[name] = query
         self.state.adapters[name] = adapter
 
-    def _numbers(self, query: Query) -> Ints:
+    def _numbers(self, query: Query) -> Start:
         """The next numbers of a new query: per group the largest that any query with the same `per` has reached."""
         groups = self.state.groups.setdefault(query.per_columns, Groups(query.per_columns))
-        numbers = np.zeros(groups.total, np.int64)
+        numbers = Start(np.zeros(groups.total, np.int64), NumbersAtRest(1))
         if not self.state.serial:  # nothing has arrived
             return numbers
         for adapter in self.state.standing():
             if adapter.groups is groups:
-                most = adapter.numbering.counts.max(axis=0)
-                numbers[: len(most)] = np.maximum(numbers[: len(most)], most)
+                np.maximum(numbers.counts, adapter.numbering.next().max(axis=0), out=numbers.counts)
+                numbers.at_rest.add(adapter.numbering.at_rest)
         return numbers
 
     # --- checks
@@ -273,6 +275,6 @@ def _alike(adapters: Mapping[str, Adapter], key: Callable[[Adapter], Any], least
     found: dict[Any, list[str]] = {}
     for name, adapter in adapters.items():
         if (known := key(adapter)) is not None:
-            numbers = adapter.numbering.counts.tobytes()
+            numbers = (adapter.numbering.counts.tobytes(), adapter.numbering.at_rest.fingerprint())
             found.setdefault((known, adapter.groups.names, numbers), []).append(name)
     return [names for names in found.values() if len(names) >= least]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +73,19 @@ class State:
         """The context to read what these adapters keep: a commit where that tidies it up."""
         return self.commit if any(adapter.reads_change for adapter in adapters) else nullcontext()
 
+    @contextmanager
+    def new_groups(self) -> Iterator[None]:
+        """Groups that are new in a batch; they are forgotten if it is refused."""
+        marks = [(groups, groups.mark()) for groups in self.groups.values()]
+        try:
+            yield
+        except BaseException:
+            if self.commit.broken is None:
+                with self.commit:
+                    for groups, mark in marks:
+                        groups.revert(mark)
+            raise
+
     # --- columns out
 
     def change_types(self) -> dict[str, pa.DataType]:
@@ -115,3 +128,4 @@ class Examined:
     times: Ints | None  # as numbers
     deletes: Bools | None  # rows that delete an id
     inputs: dict[str, Any]  # columns that scorings of pairs read
+    codes: dict[int, Ints] = field(default_factory=dict)  # the groups of the rows, by their `per`
