@@ -75,7 +75,7 @@ class Loop:
             self.raise_invalid(examined.validated, "row {}".format)
             if number != self.state.commit.number:
                 raise StateError(
-                    "this Monitor was changed while it examined a batch, by a scoring function or a signal handler that "
+                    "this Monitor was changed while it examined a batch, by a scoring function or signal handler that "
                     "called it. Nothing of the batch was taken; a scoring function may read answers, no more."
                 )
             with self.state.commit:
