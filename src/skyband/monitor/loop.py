@@ -25,9 +25,9 @@ from skyband.query.kinds import Query
 from skyband.query.options import Options, named
 from skyband.tables.changes import answer_table
 from skyband.tables.columns import plain
-from skyband.tables.input import Batch, announce, conform, instant, is_time, time_unit, times, to_table
+from skyband.tables.input import Batch, announce, conform, instant, is_time, moment, time_unit, times, to_table
 from skyband.tables.push import BEGINNING, Push, what_rows_do
-from skyband.tables.scores import Scored, Validated
+from skyband.tables.scores import Scored, Validated, warn_of_rejected
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -41,6 +41,7 @@ class Loop:
         self.queries = StandingQueries(state)
         self.dormancy = Dormancy(state) if settles else None  # groups without objects are put to rest
         self.forget = None if state.options.forget is None else Forget(self)
+        self.warned: set[str] = set()  # reasons of rejections
 
     @classmethod
     def of(
@@ -55,7 +56,7 @@ class Loop:
 
     def push(self, given: Any, to: Any = None, more: bool = False) -> pa.Table:
         """Take a batch of rows; time then moves on to `to`; with `more` the batch goes on with the next push."""
-        batch = Batch(to_table(given))
+        batch, to = Batch(to_table(given)), moment(to)
         return self.push_whole(batch, to, more) if self.forget is None else self.forget.push(batch, to, more)
 
     def push_whole(self, batch: Batch, to: Any, more: bool) -> pa.Table:
@@ -78,8 +79,10 @@ class Loop:
                     "this Monitor was changed while it examined a batch, by a scoring function or signal handler that "
                     "called it. Nothing of the batch was taken; a scoring function may read answers, no more."
                 )
+            warn_of_rejected(examined.validated, examined.accepted, self.warned)
             with self.state.commit:
                 self.state.types = examined.types
+                self.state.settle(batch.table.column_names)
                 self._count_rejected(examined)
                 if not examined.accepted.any():
                     return self._move(goal, more)
@@ -107,13 +110,15 @@ class Loop:
 
     def examine(self, batch: Batch) -> Examined:
         """A batch as the standing queries see it: columns, times, scores, which rows are accepted. Changes nothing."""
-        options, standing, types = self.state.options, self.state.standing(), dict(self.state.types)
+        options, standing = self.state.settled(batch.table.column_names), self.state.standing()
+        types = dict(self.state.types)
 
         def read(name: str) -> Any:
             column = conform(name, batch.array(name), types.get(name))
             types[name] = column.type
             return column
 
+        no_instants = None if options.time is None else batch.parse_times(options.time, types.get(options.time))
         reported = {role: read(name) for role, name in options.roles.items()}
         instants: Ints | None = None
         bad_times: dict[str, Bools | None] = {}
@@ -124,13 +129,20 @@ class Loop:
                 bad_times = {"time is null": np.ones(batch.rows, np.bool_)}
             elif not is_time(type_):
                 raise BatchError(
-                    f"the time column {options.time!r} holds {type_}. Time is a timestamp, a date or an integer."
+                    f"the time column {options.time!r} holds {type_}. Time is a timestamp, a date, an integer or an "
+                    "ISO string."
                 )
             else:
                 unit = time_unit(type_)
                 lengths = [spec.length for adapter in standing if adapter.timed for spec in adapter.specs(unit)]
                 instants, null, far = times(reported["time"], max(lengths, default=0))
                 bad_times = {"time is null": null, "time is out of range": far}
+            if no_instants is not None:
+                null = bad_times["time is null"]
+                bad_times |= {
+                    "time is null": null if null is None else null & ~no_instants,
+                    "time is no instant": no_instants,
+                }
         cache: dict[Any, Scored] = {}
         validated = [adapter.validate(batch, cache, bad_times) for adapter in standing]
         deletes = None
@@ -244,6 +256,7 @@ class Loop:
 
     def advance(self, to: Any) -> pa.Table:
         """Move time on with no arrival."""
+        to = moment(to)
         if self.state.options.time is None:
             raise BatchError('advance moves the clock, but no time column is named. Use Monitor(..., time="...").')
         type_ = self.state.types.get(self.state.options.time)

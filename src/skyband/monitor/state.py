@@ -12,10 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns
-from skyband.errors import QueryError
+from skyband.errors import BatchError, QueryError
 from skyband.monitor.commit import Commit
 from skyband.query.kinds import Query
-from skyband.query.options import Options
+from skyband.query.options import ALL, Options
 from skyband.tables.changes import QueryNames, answer_names, change_names, change_table, column_types, of_pair
 from skyband.tables.groups import Groups
 from skyband.tables.input import time_unit
@@ -62,6 +62,25 @@ class State:
         """Nanoseconds of a unit of time; None: integers, or not known yet."""
         type_ = None if self.options.time is None else self.types.get(self.options.time)
         return None if type_ is None else time_unit(type_)
+
+    def settled(self, columns: Iterable[str]) -> Options:
+        """The options, with columns of a first batch in place of keep="*"."""
+        if self.options.keep != (ALL,):
+            return self.options
+        options = self.options.settled(columns, self.queries.values())
+        names = change_names(self.queries.values(), options.kept, timed=False)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise BatchError(f'keep="*": {twice!r} would be two columns of a change. Rename it, or name what to keep.')
+        return options
+
+    def settle(self, columns: Iterable[str]) -> None:
+        """Keep the columns of the first batch, where keep="*" stood for them."""
+        options = self.settled(columns)
+        if options is not self.options:
+            self.options = options
+            for adapter in self.standing():
+                adapter.options = adapter.output.options = options
 
     def count(self, rejected: Mapping[str, int]) -> None:
         """Count rejected rows by reason."""
