@@ -16,9 +16,9 @@ from pyarrow import parquet
 import skyband as sb
 from dashboard.browser import wait
 from dashboard.served import LAST, Client, ask, ended, served, table
-from skyband.dashboard.boards import plain
 from skyband.dashboard.readers import Queued, Topic
 from skyband.dashboard.spark_output import ChangesBoard, follow
+from skyband.dashboard.values import plain
 from skyband.errors import BatchError, QueryError
 from skyband.spark.run.answer_file import AnswerFile
 

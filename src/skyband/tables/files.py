@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from skyband.errors import BatchError, QueryError
 
 ENDINGS = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 ROWS = 65_536
+Open = Callable[[Path], BinaryIO]  # opens a path that was checked
 
 
 def format_of(path: Path) -> str:
@@ -22,18 +24,18 @@ def format_of(path: Path) -> str:
     return ENDINGS[ending.lower()]
 
 
-def tables(path: Path, rows: int = ROWS) -> Iterator[Any]:
+def tables(path: Path, rows: int = ROWS, open: Open | None = None) -> Generator[Any, None, None]:
     """The rows of a file as tables of at most so many. Types of csv and JSON are those of the first megabyte."""
     format_ = format_of(path)
     try:
         if format_ == "parquet":
             from pyarrow import parquet
 
-            with parquet.ParquetFile(path) as file:
+            with _opened(path, open) as source, parquet.ParquetFile(source) as file:
                 for batch in file.iter_batches(rows):
                     yield pa.Table.from_batches([batch])
             return
-        for table in _csv(path) if format_ == "csv" else _json(path):
+        for table in _csv(path, open) if format_ == "csv" else _json(path, open):
             for start in range(0, table.num_rows, rows):
                 yield table.slice(start, rows)
     except FileNotFoundError:
@@ -42,37 +44,51 @@ def tables(path: Path, rows: int = ROWS) -> Iterator[Any]:
         raise BatchError(f"{path} cannot be read as {format_}: {error}") from None
 
 
-def _csv(path: Path) -> Iterator[Any]:
+@contextmanager
+def _opened(path: Path, open: Open | None) -> Iterator[Any]:
+    """What Arrow reads: the path, or the file as `open` returns it, uncompressed by its ending."""
+    if open is None:
+        yield path
+        return
+    with open(path) as file:
+        yield pa.input_stream(file, compression="gzip") if path.suffix == ".gz" else file
+
+
+def _csv(path: Path, open: Open | None) -> Iterator[Any]:
     from pyarrow import csv
 
     delimiter = "\t" if ".tsv" in path.suffixes else ","
-    with csv.open_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter)) as reader:
+    with (
+        _opened(path, open) as source,
+        csv.open_csv(source, parse_options=csv.ParseOptions(delimiter=delimiter)) as reader,
+    ):
         for batch in reader:
             yield pa.Table.from_batches([batch])
 
 
-def _json(path: Path) -> Iterator[Any]:
+def _json(path: Path, open: Open | None) -> Iterator[Any]:
     from pyarrow import json
 
-    with pa.input_stream(str(path), compression="detect") as file:
+    with _opened(path, open) as source, pa.input_stream(source, compression="detect") as file:
         begin = file.read(65_536).lstrip()
     if not begin.startswith(b"{"):  # of a lone null Arrow's reader would end the process
         raise BatchError(f"{path} does not begin with a JSON object. Write one on each line.")
-    with json.open_json(path) as reader:
+    with _opened(path, open) as source, json.open_json(source) as reader:
         for batch in reader:
             yield pa.Table.from_batches([batch])
 
 
-def schema(path: Path) -> Any:
+def schema(path: Path, open: Open | None = None) -> Any:
     """The columns of a file; of csv and JSON as its first rows tell."""
     if format_of(path) == "parquet" and path.is_file():
         from pyarrow import parquet
 
         try:
-            return parquet.read_schema(path)
+            with _opened(path, open) as source:
+                return parquet.read_schema(source)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise BatchError(f"{path} cannot be read as parquet: {error}") from None
-    first = next(tables(path), None)
+    first = next(tables(path, open=open), None)
     return pa.schema([]) if first is None else first.schema
 
 
