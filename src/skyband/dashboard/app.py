@@ -58,6 +58,7 @@ def make_app(watch: Watch, token: str | None = None) -> Starlette:
     app = Starlette(
         routes=routes, exception_handlers={Refused: refused, SkybandError: wrong, 404: missing, 405: missing}
     )
+    app.router.redirect_slashes = False
     app.add_middleware(Guard, token=token, health=watch.health)
     return app
 

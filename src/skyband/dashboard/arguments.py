@@ -1,4 +1,4 @@
-"""What a request brings: a JSON body, a query, numbers. Each is limited in size and depth before it is read."""
+"""The arguments of a request: a JSON body, a query, numbers; each limited in size and depth before it is read."""
 
 from __future__ import annotations
 

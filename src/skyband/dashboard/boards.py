@@ -232,7 +232,12 @@ class MonitorBoard:
         groups = self.monitor._loop.state.adapters[name].groups
         if group is None or not groups.names or not groups.columns or not 0 <= group < groups.total:
             return None
-        return tuple(column.take(np.array([group])).to_pylist()[0] for column in groups.columns)
+        values = [column.take(np.array([group])) for column in groups.columns]
+        try:
+            return tuple(value.to_pylist()[0] for value in values)
+        except Exception as error:  # pyarrow raises errors of many libraries here
+            shown = ", ".join(str(listed(value)[0]) for value in values)
+            raise QueryError(f"the group {shown[:100]} cannot be looked up ({error!s:.100}). See all groups.") from None
 
     def _groups(self, name: str) -> list[list[Any]]:
         groups = self.monitor._loop.state.adapters[name].groups

@@ -28,6 +28,7 @@ GROUPS = 200  # to choose from
 CONNECTIONS = 512  # when there are more, the one that has been silent longest is closed
 HEADERS_IN = 10.0  # seconds for the headers of a request, from the begin of the connection or the response before
 BODY_IN = 30.0  # seconds for the whole of a request
+UNREAD = 256 * 1024  # bytes that the system keeps for a client that has not read them
 READ_IN = 15.0  # seconds in which a client reads something of what waits for it
 CLIENTS = 64  # pages that listen to frames, and as many programs that listen to changes
 WAITING = 2 * 2**20  # bytes of changes that wait for a slow program; beyond, it gets the number of missed rows

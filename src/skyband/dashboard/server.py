@@ -28,6 +28,8 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.since = time.monotonic()
+        if (connected := transport.get_extra_info("socket")) is not None:
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.UNREAD)
         if len(self.connections) > limits.CONNECTIONS:
             late = [one for one in self.connections if isinstance(one, Connection) and one.incomplete]
             min(late, key=lambda one: one.since).drop()  # at worst this one, which has sent nothing yet
@@ -44,7 +46,7 @@ class Connection(H11Protocol):
     @property
     def incomplete(self) -> bool:
         """Whether the client has not sent the whole of a request."""
-        return self.silent or bool(self.cycle.more_body)
+        return not self.transport.is_closing() and (self.silent or bool(self.cycle.more_body))
 
     def handle_events(self) -> None:
         before = self.cycle
@@ -108,7 +110,7 @@ def make_server(watch: Watch, token: str | None = None) -> Server:
         log_level="error",
         timeout_graceful_shutdown=2,
         timeout_keep_alive=int(limits.HEADERS_IN),
-        limit_concurrency=limits.CONNECTIONS + 64,
+        limit_concurrency=4 * limits.CONNECTIONS,  # many may come at once, before the first is closed
         lifespan="off",
         ws="none",
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -12,7 +13,7 @@ from skyband.dashboard.health import text_of
 from skyband.dashboard.readers import KAFKA, Lines, Topic
 from skyband.dashboard.root import Root
 from skyband.datasets.streams import STREAMS, endless
-from skyband.errors import QueryError
+from skyband.errors import QueryError, SkybandError
 from skyband.tables.files import ENDINGS, format_of, only_time, schema, tables
 
 _DEPTH, _OFFERED, _ENTRIES, _REASONS, _SHOWN = 3, 200, 2_000, 50, 100
@@ -43,13 +44,24 @@ class Replay:
         self.title = title
         self.ended = False
         self.rejected: dict[str, int] = {}
-        self.columns = schema(path, root.open)
+        self._path = path
+        with self._titled():
+            self.columns = schema(path, root.open)
         self._tables: Generator[Any, None, None] = tables(path, open=root.open)
         self._rest: Any = None
 
+    @contextmanager
+    def _titled(self) -> Iterator[None]:
+        """Errors with the name that was asked for, instead of a path of this machine."""
+        try:
+            yield
+        except SkybandError as error:
+            raise type(error)(str(error).replace(str(self._path), self.title)) from None
+
     def read(self, rows: int) -> Any:
         if self._rest is None or not self._rest.num_rows:
-            self._rest = next(self._tables, None)
+            with self._titled():
+                self._rest = next(self._tables, None)
         if self._rest is None:
             self.ended = True
             return None

@@ -313,20 +313,20 @@ class Watch:
         try:
             assert now.stream is not None
             table, now.waiting = now.waiting, None
-            if table is None and (rows := now.pace.allowed() if now.stream.paced else limits.BATCH):
+            if table is None and (rows := now.pace.allowed(now.stream.paced)):
                 table = now.stream.read(rows)
             if table is None:
                 now.ended = now.stream.ended
                 now.dirty |= now.ended
                 return False
-            now.waiting = table
+            now.waiting, begin = table, time.monotonic()
             pushed = now.board.push(table, self.watched)
             now.waiting = None
         except Exception as error:  # shown on the page; the server keeps running
             now.error, now.dirty = text_of(error), True
             self.health.failed("stream", error)
             return False
-        now.pace.read(table.num_rows)
+        now.pace.read(table.num_rows, time.monotonic() - begin)
         now.dirty = True
         with self._lock:
             subscribers = list(self._subscribers)

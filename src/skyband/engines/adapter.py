@@ -282,7 +282,7 @@ class Adapter:
 
     def can_serve(self, query: Query, unit: int | None) -> bool:
         """Whether the state that is kept is enough for the query."""
-        if self.engine is None or self.key(query) != self.key(self.example):
+        if self.engine is None or query.kind != self.example.kind or self.key(query) != self.key(self.example):
             return False
         return fits(spec_of(query, unit), self.specs(unit))
 
