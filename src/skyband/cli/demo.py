@@ -29,7 +29,7 @@ SPAN = timedelta(hours=24)
 FRAME = 1 / 12  # seconds between two pictures
 MARK = "«"  # an object that has just entered an answer
 CHUNK = 4096  # flights per push without a screen
-ON_SPARK = 'on Spark: skyband demo --spark (needs pip install "skyband[spark]" and Java 17)'
+ON_SPARK = 'on Spark: skyband demo --spark (needs pip install "skyband[spark]", Java 17)'
 
 
 def play(*, rows: int | None = None, seconds: float | None = None) -> bool:

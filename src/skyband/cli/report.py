@@ -80,10 +80,11 @@ def _head(facts: Facts) -> str:
         (f"{most:,}", "objects kept, at most"),
         (f"{largest:,}", "flights in the largest window"),
     ]
+    flights = "Flights out of New York in 2013" if facts.real else "Generated flights"
     tiles = "".join(f"<div><dd>{number}</dd><dt>{about}</dt></div>" for number, about in numbers)
     return f"""<header>
 <h1>The ten most delayed flights per airport, over the last 24 hours</h1>
-<p>{"Flights out of New York in 2013" if facts.real else "Generated flights"}, replayed as a stream of {facts.files} files through local Spark, each file a
+<p>{flights}, replayed as a stream of {facts.files} files through local Spark, each file a
 trigger. Every flight and every expiry may change an answer; these are the changes, exactly: for each file they were
 compared with those of a <code>Monitor</code> in one process, and were the same rows.</p>
 <p><code>{escape(repr(demo_query()))}</code></p>

@@ -58,7 +58,9 @@ def _flights(rng: np.random.Generator) -> Mapping[str, Any]:
     """A year of three airports, 920 flights a day: storms delay and cancel, and delays grow through the day."""
     days, daily = 365, 920
     rows = days * daily
-    weather = np.exp(0.5 * rng.normal(size=(days, 1)) + 0.2 * rng.normal(size=(days, 3)))  # a factor, by day and airport
+    weather = np.exp(
+        0.5 * rng.normal(size=(days, 1)) + 0.2 * rng.normal(size=(days, 3))
+    )  # a factor, by day and airport
     weather[rng.choice(days, 9, replace=False)] *= 4
     weather[38] *= 8  # the 8th of February, as in 2013
     day = np.repeat(np.arange(days), daily)
@@ -100,7 +102,9 @@ def _sensorscope_luce(rng: np.random.Generator) -> Mapping[str, Any]:
         charge[step] = level
     noise = rng.normal(size=(4, steps, stations))
     return {
-        "time": np.repeat(np.datetime64("2006-11-01T00:00", "us") + np.arange(steps) * np.timedelta64(10, "m"), stations),
+        "time": np.repeat(
+            np.datetime64("2006-11-01T00:00", "us") + np.arange(steps) * np.timedelta64(10, "m"), stations
+        ),
         "station": np.tile(np.arange(1, stations + 1), steps),
         "data_sampling_s": np.full(steps * stations, 30.0),
         "primary_buffer_v": (0.5 + 2.1 * np.sqrt(charge) + 0.05 * noise[0]).ravel(),
