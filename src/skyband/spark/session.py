@@ -13,7 +13,6 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from skyband.errors import QueryError
-from skyband.spark.java import use_packaged_java
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -34,7 +33,6 @@ def session(master: str | None = None, **settings: Any) -> SparkSession:
     On a local master there are as many shuffle partitions as cores, unless something says a number: a trigger opens and
     commits a state store for each of them, and Spark's 200 make it many times as long.
     """
-    use_packaged_java()
     builder = SparkSession.builder
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
