@@ -64,6 +64,8 @@ def _pages(entries: list[Any]) -> Any:
 
 def _first_sentence(file: Any) -> str:
     """The first sentence of a page below its title, without markup."""
-    paragraphs = (part for part in file.content_string.split("\n\n")[1:] if part[0] not in "#`|!<")
-    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(next(paragraphs, "").split()))
-    return re.split(r"(?<=[.?!:])\s", text.replace("**", ""), maxsplit=1)[0]
+    paragraphs = re.split(r"\n{2,}", file.content_string)[1:]
+    text = next((part for part in paragraphs if re.match(r"[\w*]|`(?!``)|\[", part)), "")
+    text = re.sub(r"^\*\*Idea\.?\*\*( \([^)]*\)\.)?", "", text)  # how pages of algorithms begin
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(text.split())).replace("**", "")
+    return re.split(r"(?<=[.?!])\s", text.strip(), maxsplit=1)[0].rstrip(":")
