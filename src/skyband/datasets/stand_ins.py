@@ -96,7 +96,7 @@ def _sensorscope_luce(rng: np.random.Generator) -> Mapping[str, Any]:
     charge = np.empty((steps, stations))
     level = rng.uniform(0.6, 1.0, stations)
     for step in range(steps):
-        level = np.clip(level + 0.010 * light[step] - 0.0022 * need, 0, 1)
+        level = np.clip(level + 0.016 * light[step] - 0.0022 * need, 0, 1)
         charge[step] = level
     noise, start = rng.normal(size=(4, steps, stations)), np.datetime64("2006-11-01T00:00", "us")
     return {
