@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
-.PHONY: help demo test kafka cluster-test faults soak mutants environments axe check tables docs bench bench-peers lock clean
+.PHONY: help demo test kafka cluster-test faults soak mutants environments axe check tables licences docs bench bench-peers lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,6 +50,9 @@ environments: .venv/ready ## install the wheel with Python 3.11 to 3.13, pandas 
 
 tables: .venv/ready ## the tables of algorithms in README.md and docs, from their rows
 	@$(BIN)/python docs/algorithm_tables.py
+
+licences: .venv/ready ## docs/licences.md, from the metadata of what is installed
+	@$(BIN)/python docs/licences.py
 
 docs: .venv/ready ## the documentation as a site, out/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build 2>&1 | grep -v "^INFO"; exit $${PIPESTATUS[0]}
