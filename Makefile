@@ -13,8 +13,10 @@ help: ## this list
 .venv/ready: pyproject.toml constraints.txt
 	@echo "Setting up .venv (a minute or two, once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
-	@$(BIN)/uv pip install --python $(BIN)/python -c constraints.txt -e ".[all,dev]"
+	@sed -n '/^uv==/,/[^\\]$$/p' constraints.txt > .venv/uv.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r .venv/uv.txt
+	@$(BIN)/uv pip install --python $(BIN)/python --require-hashes -r constraints.txt
+	@$(BIN)/uv pip install --python $(BIN)/python --no-deps --build-constraint constraints.txt -e .
 	@touch $@
 
 demo: .venv/ready ## replay a year of New York flights through Spark, watch the answer change
@@ -87,10 +89,9 @@ bench-peers: .venv/ready .peers/flink/ready .peers/duckdb/ready ## the same work
 	@$(BIN)/uv pip install --quiet --python .peers/$*/bin/python -r $<
 	@touch $@
 
-lock: .venv/ready ## pin the newest versions that fit
-	@$(BIN)/uv pip compile pyproject.toml --all-extras --python-version 3.11 --upgrade --quiet \
-		--no-header --no-annotate --no-emit-index-url --no-emit-find-links -o constraints.txt
-	@echo "uv==$$($(BIN)/uv --version | cut -d' ' -f2)" >> constraints.txt
+lock: .venv/ready ## pin the newest versions that fit, with the hashes of their files
+	@printf 'uv\nhatchling\n' | $(BIN)/uv pip compile pyproject.toml - --all-extras --python-version 3.11 --upgrade --quiet \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links -o constraints.txt
 
 clean: ## remove what can be made again
 	rm -rf .venv .kafka .peers out/demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
