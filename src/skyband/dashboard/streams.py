@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -14,7 +14,8 @@ from skyband.dashboard.readers import KAFKA, Lines, Topic
 from skyband.dashboard.root import Root
 from skyband.datasets.streams import STREAMS, endless
 from skyband.errors import QueryError, SkybandError
-from skyband.tables.files import ENDINGS, format_of, only_time, schema, tables
+from skyband.tables.files import ENDINGS, MALFORMED, format_of, only_time, schema, tables
+from skyband.tables.lines import Malformed
 
 _DEPTH, _OFFERED, _ENTRIES, _REASONS, _SHOWN = 3, 200, 2_000, 50, 100
 
@@ -23,7 +24,10 @@ class Stream(Protocol):
     title: str
     paced: bool  # rows can be read at any rate; False: they arrive at the rate of their writer
     ended: bool
-    rejected: dict[str, int]  # lines and files that were left out, by reason
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """The number of lines and files that were left out, by reason."""
 
     @property
     def columns(self) -> Any:
@@ -40,15 +44,20 @@ class Replay:
 
     paced = True
 
-    def __init__(self, root: Root, path: Path, title: str) -> None:
+    def __init__(self, root: Root, path: Path, title: str, malformed: Malformed | None = None) -> None:
         self.title = title
         self.ended = False
-        self.rejected: dict[str, int] = {}
+        self.malformed = Malformed() if malformed is None else malformed
         self._path = path
         with self._titled():
             self.columns = schema(path, root.open)
-        self._tables: Generator[Any, None, None] = tables(path, open=root.open)
+        self._tables = tables(path, malformed=self.malformed, open=root.open)
         self._rest: Any = None
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """The number of lines that could not be read, by reason."""
+        return {MALFORMED: self.malformed.count} if self.malformed.count else {}
 
     @contextmanager
     def _titled(self) -> Iterator[None]:
@@ -84,8 +93,9 @@ class Folder:
     def __init__(self, root: Root, folder: Path, title: str) -> None:
         self.title, self.root, self.folder = title, root, folder
         self.ended = False
-        self.rejected: dict[str, int] = {}
         self.columns: Any = None
+        self.malformed = Malformed()
+        self._files: dict[str, int] = {}  # that could not be read, by reason
         self._seen: set[str] = set()
         self._replay: Replay | None = None
         self._looked = 0.0
@@ -104,17 +114,21 @@ class Folder:
         try:
             path = self.root.within(self.folder / name)
             if path.is_file() and path.stat().st_size:
-                self._replay = Replay(self.root, path, self.title)
+                self._replay = Replay(self.root, path, self.title, self.malformed)
                 self.columns = self._replay.columns
         except Exception as error:  # of the readers of many formats
             self._reject(error)
 
     def _reject(self, error: Exception) -> None:
         reason = f"cannot be read: {text_of(error)[:200]}"
-        if reason in self.rejected or len(self.rejected) < _REASONS:
-            self.rejected[reason] = self.rejected.get(reason, 0) + 1
-        else:
-            self.rejected["other files cannot be read"] = self.rejected.get("other files cannot be read", 0) + 1
+        if reason not in self._files and len(self._files) >= _REASONS:
+            reason = "other files cannot be read"
+        self._files[reason] = self._files.get(reason, 0) + 1
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """The number of lines and files that could not be read, by reason."""
+        return ({MALFORMED: self.malformed.count} if self.malformed.count else {}) | self._files
 
     def read(self, rows: int) -> Any:
         if self._replay is None and time.monotonic() - self._looked > 0.2:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.contract import NEVER, Arrivals, Changes, Engine, Spec
-from skyband.engines.numbering import Numbered, Numbering, column_of
+from skyband.engines.numbering import Numbered, Numbering, Start, column_of
 from skyband.engines.output import Output
 from skyband.engines.registry import choose, load, row_of
 from skyband.query.kinds import Query
@@ -44,10 +44,11 @@ class Adapter:
     keeps_window = False  # whether the engine keeps every valid object
     scored = True  # whether rows have a score before the engine sees them
     family = False  # whether every query has a scoring of its own, of one form
+    reads_change = False  # whether the engine puts what it keeps in order when that is read
     revalidates: Any = False  # whether rows are rejected because of earlier rows
     block: tuple[int, int] | None = None  # of pairs on Spark: which share of them is scored, of how many
 
-    def __init__(self, query: Query, groups: Groups, options: Options, counts: Ints) -> None:
+    def __init__(self, query: Query, groups: Groups, options: Options, start: Start) -> None:
         self.algorithm = choose(query)
         self.by: Any = getattr(query, "by", None)
         self.where: str | None = getattr(query, "where", None)
@@ -58,7 +59,7 @@ class Adapter:
         self.options = options
         self.queries: dict[str, Any] = {}  # of one kind
         dated = not self.timed and options.time is not None
-        self.numbering = Numbering(counts, groups, timed=self.timed, dated=dated)
+        self.numbering = Numbering(start, groups, timed=self.timed, dated=dated)
         self.output = Output(groups, options, self.numbering, self.score_of, self.deletable)
         self.engine: Engine | None = None
         self.rejected: dict[str, int] = {}
@@ -134,6 +135,13 @@ class Adapter:
         scored.reject("op is unknown", other)
         taken = scored.validated(validated.eligible)
         return taken if self.deletable else replace(taken, accepted=taken.accepted & ~deletes)
+
+    def timely(self, accepted: Bools, ages: Ints | None, unit: int | None) -> Bools:
+        """The accepted rows that are not too late to arrive; ages: how much older than the clock they are, at least."""
+        if not self.timed or ages is None or not len(ages):
+            return accepted
+        limit = max(spec.length for spec in self.specs(unit)) if self.options.late == "accept" else 1
+        return accepted & (ages < limit) if ages.max() >= limit else accepted
 
     def count_rejected(self, validated: Validated) -> None:
         for reason, rows in validated.scored.rejected.items():
@@ -315,6 +323,20 @@ class Adapter:
         self.numbering = self.output.numbering = other.numbering.copy()
         self.numbering.of_query, self.numbering.lengths = of_query, lengths
         self.rejected, self.output.kept_columns = dict(other.rejected), other.kept_columns.copy()
+
+    # --- groups go
+
+    def keep_groups(self, codes: Ints) -> None:
+        """Keep only these groups, under the codes 0, 1, ...; no batch is open."""
+        self.numbering.keep(codes)
+        if self.engine is not None:
+            self.engine.keep_groups(codes[codes < len(self.engine.kept)])
+
+    def forget_groups(self, codes: Ints) -> None:
+        """Drop everything that is known of these groups; whatever arrives then begins anew."""
+        self.numbering.forget(codes)
+        if self.engine is not None:
+            self.engine.reset_groups(codes)
 
     # --- snapshots
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
-from skyband.engines.grouped import ordered_changes, visits_of
+from skyband.engines.grouped import ordered_changes, rebuild, visits_of
 from skyband.engines.incomplete.kernels.batches import (
     ARRIVAL,
     CHANGES,
@@ -206,6 +206,15 @@ class IncompleteEngine:
         raise NotImplementedError
 
     # --- what is kept
+
+    keep_groups = rebuild
+
+    def reset_groups(self, groups: Ints) -> None:
+        total = max(len(self.groups), 1 + int(groups.max(initial=-1)))
+        self._add_groups(total + 1)
+        kept = np.arange(total)
+        kept[groups] = total  # an empty one
+        rebuild(self, kept)
 
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
         raise NotImplementedError

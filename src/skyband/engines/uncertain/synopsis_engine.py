@@ -91,7 +91,10 @@ class SynopsisEngine:
 
     def _grow(self, total: int) -> None:
         while len(self.groups) < total:
-            self.groups.append(Group(self._filled(), [View() for _ in self.specs]))
+            self.groups.append(self._empty())
+
+    def _empty(self) -> Group:
+        return Group(self._filled(), [View() for _ in self.specs])
 
     # --- steps
 
@@ -279,6 +282,15 @@ class SynopsisEngine:
                 self._update(group, q)
             for serial, rank, q in entered[pairs[g] : pairs[g + 1]]:
                 group.views[q].entered.add((serial, rank))
+
+    def keep_groups(self, groups: Ints) -> None:
+        self._grow(1 + int(groups.max(initial=-1)))
+        self.groups = [self.groups[g] for g in groups.tolist()]
+
+    def reset_groups(self, groups: Ints) -> None:
+        self._grow(1 + int(groups.max(initial=-1)))
+        for g in groups.tolist():
+            self.groups[g] = self._empty()
 
     def check(self) -> None:
         for group in self.groups:
