@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -24,7 +24,10 @@ class Stream(Protocol):
     title: str
     paced: bool  # rows can be read at any rate; False: they arrive at the rate of their writer
     ended: bool
-    rejected: dict[str, int]  # lines and files that were left out, by reason
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """The number of lines and files that were left out, by reason."""
 
     @property
     def columns(self) -> Any:
@@ -48,7 +51,7 @@ class Replay:
         self._path = path
         with self._titled():
             self.columns = schema(path, root.open)
-        self._tables: Generator[Any, None, None] = tables(path, malformed=self.malformed, open=root.open)
+        self._tables = tables(path, malformed=self.malformed, open=root.open)
         self._rest: Any = None
 
     @property
@@ -90,9 +93,9 @@ class Folder:
     def __init__(self, root: Root, folder: Path, title: str) -> None:
         self.title, self.root, self.folder = title, root, folder
         self.ended = False
-        self._files: dict[str, int] = {}  # that could not be read, by reason
         self.columns: Any = None
         self.malformed = Malformed()
+        self._files: dict[str, int] = {}  # that could not be read, by reason
         self._seen: set[str] = set()
         self._replay: Replay | None = None
         self._looked = 0.0
@@ -124,8 +127,8 @@ class Folder:
 
     @property
     def rejected(self) -> dict[str, int]:
-        """The number of files and lines that could not be read, by reason."""
-        return {**self._files, **({MALFORMED: self.malformed.count} if self.malformed.count else {})}
+        """The number of lines and files that could not be read, by reason."""
+        return ({MALFORMED: self.malformed.count} if self.malformed.count else {}) | self._files
 
     def read(self, rows: int) -> Any:
         if self._replay is None and time.monotonic() - self._looked > 0.2:

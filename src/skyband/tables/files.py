@@ -33,7 +33,7 @@ def tables(
 ) -> Generator[Any, None, None]:
     """The rows of a file as tables of at most so many. Types of csv and JSON are those of the first megabyte.
 
-    malformed: where lines are counted that are no rows.
+    malformed: where lines are counted that are no rows; open: how the file is opened, if not by its path.
     """
     format_ = format_of(path)
     try:
@@ -55,18 +55,19 @@ def tables(
 
 @contextmanager
 def _opened(path: Path, open: Open | None) -> Iterator[Any]:
-    """What Arrow reads: the path, or the file as `open` returns it, uncompressed by its ending."""
+    """What Arrow reads: the path, or the file as `open` returns it."""
     if open is None:
         yield str(path)
         return
     with open(path) as file:
-        yield pa.input_stream(file, compression="gzip") if path.suffix == ".gz" else file
+        yield file
 
 
 def _of_lines(path: Path, format_: str, malformed: Malformed, open: Open | None) -> Iterator[Any]:
     parser: LineParser | None = JsonLines(malformed) if format_ == "json" else None
     before, read = malformed.count, 0
-    with _opened(path, open) as source, pa.input_stream(source, compression="detect") as file:
+    compression = "gzip" if path.suffix == ".gz" else None
+    with _opened(path, open) as source, pa.input_stream(source, compression=compression) as file:
         for block, numbers in blocks(file.read, malformed):
             block = plain_lines(block, numbers)
             if parser is None:
