@@ -17,7 +17,7 @@ import skyband as sb
 from dashboard.browser import wait
 from dashboard.served import LAST, Client, ask, ended, served, table
 from skyband.dashboard.boards import plain
-from skyband.dashboard.readers import Queued, Topic
+from skyband.dashboard.readers import Piece, Queued, Topic
 from skyband.dashboard.spark_output import ChangesBoard, follow
 from skyband.errors import BatchError, QueryError
 from skyband.spark.run.answer_file import AnswerFile
@@ -67,9 +67,9 @@ class GivenLines(Queued):
         self.lines = lines
         super().__init__("told")
 
-    def _lines(self) -> Iterator[bytes]:
-        for line in self.lines:
-            yield line.encode()
+    def _pieces(self) -> Iterator[Piece]:
+        for number, line in enumerate(self.lines, 1):
+            yield line.encode() + b"\n", [number]
 
     def all(self, rows: int) -> list[Any]:
         wait(lambda: self._queue.qsize() == len(self.lines) + 1)

@@ -10,7 +10,8 @@ from typing import Any, BinaryIO, Protocol
 from skyband.dashboard.readers import KAFKA, Lines, Topic
 from skyband.datasets.streams import STREAMS, endless
 from skyband.errors import QueryError
-from skyband.tables.files import ENDINGS, format_of, schema, tables
+from skyband.tables.files import ENDINGS, MALFORMED, format_of, schema, tables
+from skyband.tables.lines import Malformed
 
 _DEPTH, _OFFERED = 3, 200
 
@@ -35,12 +36,18 @@ class Replay:
 
     paced = True
 
-    def __init__(self, paths: list[Path], title: str) -> None:
+    def __init__(self, paths: list[Path], title: str, malformed: Malformed | None = None) -> None:
         self.title = title
         self.ended = False
         self.columns = schema(paths[0])
-        self._tables: Iterator[Any] = (table for path in paths for table in tables(path))
+        self.malformed = Malformed() if malformed is None else malformed
+        self._tables: Iterator[Any] = (table for path in paths for table in tables(path, malformed=self.malformed))
         self._rest: Any = None
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """The number of lines that could not be read, by reason."""
+        return {MALFORMED: self.malformed.count} if self.malformed.count else {}
 
     def read(self, rows: int) -> Any:
         if self._rest is None or not self._rest.num_rows:
@@ -67,6 +74,7 @@ class Folder:
         self.title, self.folder = title, folder
         self.ended = False
         self.columns: Any = None
+        self.malformed = Malformed()
         self._seen: set[str] = set()
         self._replay: Replay | None = None
         self._looked = 0.0
@@ -79,8 +87,13 @@ class Folder:
             path = self.folder / fresh[0]
             self._seen.add(fresh[0])
             if path.stat().st_size:
-                self._replay = Replay([path], self.title)
+                self._replay = Replay([path], self.title, self.malformed)
                 self.columns = self._replay.columns
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """The number of lines that could not be read, by reason."""
+        return {MALFORMED: self.malformed.count} if self.malformed.count else {}
 
     def read(self, rows: int) -> Any:
         if self._replay is None and time.monotonic() - self._looked > 0.2:

@@ -44,6 +44,7 @@ class Adapter:
     keeps_window = False  # whether the engine keeps every valid object
     scored = True  # whether rows have a score before the engine sees them
     family = False  # whether every query has a scoring of its own, of one form
+    reads_change = False  # whether the engine puts what it keeps in order when that is read
     revalidates: Any = False  # whether rows are rejected because of earlier rows
     block: tuple[int, int] | None = None  # of pairs on Spark: which share of them is scored, of how many
 
@@ -289,7 +290,7 @@ class Adapter:
 
     def can_serve(self, query: Query, unit: int | None) -> bool:
         """Whether the state that is kept is enough for the query."""
-        if self.engine is None or self.key(query) != self.key(self.example):
+        if self.engine is None or query.kind != self.example.kind or self.key(query) != self.key(self.example):
             return False
         return fits(spec_of(query, unit), self.specs(unit))
 

@@ -9,6 +9,7 @@ in parts, so it does not matter how a stream in order is cut into batches.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -42,12 +43,21 @@ class Forget:
 
     def push(self, batch: Batch, to: Any, more: bool) -> pa.Table:
         """Take a batch; more: it goes on with the next one."""
-        tables: list[pa.Table] = []
         cuts = [0, batch.rows]
         if batch.rows:
             examined = self.loop.examine(batch)
             self.loop.raise_invalid(examined.validated, "row {}".format)
-            cuts = self._cuts(examined)
+            with self.state.new_groups():
+                cuts = self._cuts(examined)
+            if self.state.options.invalid == "raise" and any(adapter.revalidates for adapter in examined.standing):
+                twin = type(self.loop)(deepcopy(self.state))  # a later part may be refused because of an earlier one
+                assert twin.forget is not None
+                twin.forget._take(batch, cuts, to, more)
+        with self.state.commit:
+            return self._take(batch, cuts, to, more)
+
+    def _take(self, batch: Batch, cuts: list[int], to: Any, more: bool) -> pa.Table:
+        tables: list[pa.Table] = []
         for begin, end in pairwise(cuts):
             last = end == batch.rows
             part = batch if end - begin == batch.rows else Batch(batch.table.slice(begin, end - begin))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns, spec_of
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
-from skyband.errors import BatchError, QueryError
+from skyband.errors import BatchError, QueryError, StateError
 from skyband.monitor.dormancy import Dormancy
 from skyband.monitor.forget import Forget
 from skyband.monitor.queries import StandingQueries
@@ -25,9 +25,9 @@ from skyband.query.kinds import Query
 from skyband.query.options import Options, named
 from skyband.tables.changes import answer_table
 from skyband.tables.columns import plain
-from skyband.tables.input import Batch, announce, conform, instant, is_time, time_unit, times, to_table
+from skyband.tables.input import Batch, announce, conform, instant, is_time, moment, time_unit, times, to_table
 from skyband.tables.push import BEGINNING, Push, what_rows_do
-from skyband.tables.scores import Scored, Validated
+from skyband.tables.scores import Scored, Validated, warn_of_rejected
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -41,6 +41,7 @@ class Loop:
         self.queries = StandingQueries(state)
         self.dormancy = Dormancy(state) if settles else None  # groups without objects are put to rest
         self.forget = None if state.options.forget is None else Forget(self)
+        self.warned: set[str] = set()  # reasons of rejections
 
     @classmethod
     def of(
@@ -55,31 +56,40 @@ class Loop:
 
     def push(self, given: Any, to: Any = None, more: bool = False) -> pa.Table:
         """Take a batch of rows; time then moves on to `to`; with `more` the batch goes on with the next push."""
-        batch = Batch(to_table(given))
+        batch, to = Batch(to_table(given)), moment(to)
         return self.push_whole(batch, to, more) if self.forget is None else self.forget.push(batch, to, more)
 
     def push_whole(self, batch: Batch, to: Any, more: bool) -> pa.Table:
         """Take a batch at once, whether or not groups return in it."""
         if not batch.table.num_columns and not batch.rows:
             return self._reach(to, more)
-        self.queries.gather()
-        self.queries.split(lambda adapter: adapter.must_split(batch))
+        self.queries.prepare([batch])
+        number = self.state.commit.number
         examined = self.examine(batch)
         clock = self._clock(examined.types)
         goal = clock if to is None else max(clock, self._instant(to, examined.types))
         with self.state.new_groups():
-            examined = replace(
-                examined, codes=self._codes(self._push(batch, examined, clock, goal, more), examined, clock)
-            )
+            codes = self._codes(self._push(batch, examined, clock, goal, more), examined, clock)
+            examined = replace(examined, codes=codes)
             if batch.rows and any(adapter.revalidates for adapter in examined.standing):
                 examined = self._revalidate(batch, examined, clock, goal, more)
             self.raise_invalid(examined.validated, "row {}".format)
+            if number != self.state.commit.number:
+                raise StateError(
+                    "this Monitor was changed while it examined a batch, by a scoring function or signal handler that "
+                    "called it. Nothing of the batch was taken; a scoring function may read answers, no more."
+                )
+            warn_of_rejected(examined.validated, examined.accepted, self.warned)
+            with self.state.commit:
+                self.state.types = examined.types
+                self.state.settle(batch.table.column_names)
+                self._count_rejected(examined)
+                if not examined.accepted.any():
+                    return self._move(goal, more)
+                return self._commit(self._push(batch, examined, clock, goal, more), examined)
 
-        self.state.types = examined.types  # from here on nothing fails
-        self._count_rejected(examined)
-        if not examined.accepted.any():
-            return self._move(goal, more)
-        push = self._push(batch, examined, clock, goal, more)
+    def _commit(self, push: Push, examined: Examined) -> pa.Table:
+        """Let the engines take a validated batch."""
         with self._announced(examined.standing):
             starting = any(adapter.engine is None for adapter in examined.standing)
             for adapter in examined.standing:
@@ -88,9 +98,9 @@ class Loop:
                 remember_reported(examined.standing)
             pieces = self._take(push, examined)
         self.state.clock, self.state.ahead = push.clock, None
-        self.state.serial += batch.rows
+        self.state.serial += push.batch.rows
         changes = self.state.changes(pieces, examined.standing)
-        self._settle(batch.rows, more)
+        self._settle(push.batch.rows, push.more)
         return changes
 
     def _settle(self, rows: int | None, more: bool = False) -> None:
@@ -100,13 +110,15 @@ class Loop:
 
     def examine(self, batch: Batch) -> Examined:
         """A batch as the standing queries see it: columns, times, scores, which rows are accepted. Changes nothing."""
-        options, standing, types = self.state.options, self.state.standing(), dict(self.state.types)
+        options, standing = self.state.settled(batch.table.column_names), self.state.standing()
+        types = dict(self.state.types)
 
         def read(name: str) -> Any:
             column = conform(name, batch.array(name), types.get(name))
             types[name] = column.type
             return column
 
+        no_instants = None if options.time is None else batch.parse_times(options.time, types.get(options.time))
         reported = {role: read(name) for role, name in options.roles.items()}
         instants: Ints | None = None
         bad_times: dict[str, Bools | None] = {}
@@ -117,13 +129,20 @@ class Loop:
                 bad_times = {"time is null": np.ones(batch.rows, np.bool_)}
             elif not is_time(type_):
                 raise BatchError(
-                    f"the time column {options.time!r} holds {type_}. Time is a timestamp, a date or an integer."
+                    f"the time column {options.time!r} holds {type_}. Time is a timestamp, a date, an integer or an "
+                    "ISO string."
                 )
             else:
                 unit = time_unit(type_)
                 lengths = [spec.length for adapter in standing if adapter.timed for spec in adapter.specs(unit)]
                 instants, null, far = times(reported["time"], max(lengths, default=0))
                 bad_times = {"time is null": null, "time is out of range": far}
+            if no_instants is not None:
+                null = bad_times["time is null"]
+                bad_times |= {
+                    "time is null": null if null is None else null & ~no_instants,
+                    "time is no instant": no_instants,
+                }
         cache: dict[Any, Scored] = {}
         validated = [adapter.validate(batch, cache, bad_times) for adapter in standing]
         deletes = None
@@ -237,6 +256,7 @@ class Loop:
 
     def advance(self, to: Any) -> pa.Table:
         """Move time on with no arrival."""
+        to = moment(to)
         if self.state.options.time is None:
             raise BatchError('advance moves the clock, but no time column is named. Use Monitor(..., time="...").')
         type_ = self.state.types.get(self.state.options.time)
@@ -247,8 +267,9 @@ class Loop:
         clock = instant(to, type_)
         if clock < self._clock(self.state.types):
             raise BatchError(f"advance({to!r}) would move time backwards. The clock never goes back; late rows may.")
-        changes = self._move(clock)
-        return changes if self.forget is None else self.forget.joined([changes, *self.forget.silent()])
+        with self.state.commit:
+            changes = self._move(clock)
+            return changes if self.forget is None else self.forget.joined([changes, *self.forget.silent()])
 
     def _reach(self, to: Any, more: bool) -> pa.Table:
         """As `advance`, but an instant that has passed is no error, and an Arrow scalar brings the type of time."""
@@ -265,16 +286,17 @@ class Loop:
     def _move(self, clock: int, more: bool = False) -> pa.Table:
         """Expire up to this clock."""
         state = self.state
-        state.clock = clock
-        if state.options.time in state.types:
-            state.ahead = None
         standing = [adapter for adapter in state.standing() if adapter.engine is not None]
         none = None if state.options.time is None else np.empty(0, np.int64)
         nothing = {role: pa.nulls(0, state.types.get(name, pa.null())) for role, name in state.options.roles.items()}
         empty = Push(Batch(pa.table({})), state.serial, nothing, none, none, clock, more)
-        changes = state.changes([adapter.expire(empty) for adapter in standing], standing)
-        self._settle(None, more)
-        return changes
+        with state.commit:
+            state.clock = clock
+            if state.options.time in state.types:
+                state.ahead = None
+            changes = state.changes([adapter.expire(empty) for adapter in standing], standing)
+            self._settle(None, more)
+            return changes
 
     def _clock(self, types: dict[str, Any]) -> int:
         if self.state.ahead is None:
@@ -306,15 +328,16 @@ class Loop:
         column, known = self._id_column(given), np.zeros(len(given), np.bool_)
         nothing = Push(Batch(pa.table({})), self.state.serial, {}, None, None, self.state.clock)
         pieces = []
-        for adapter in adapters:
-            piece, found = adapter.delete(column, nothing)
-            pieces.append(piece)
-            known |= found
-        if not known.all():
-            self.state.count({"unknown id": int((~known).sum())})
-        changes = self.state.changes(pieces, adapters)
-        self._settle(len(given))
-        return changes
+        with self.state.commit:
+            for adapter in adapters:
+                piece, found = adapter.delete(column, nothing)
+                pieces.append(piece)
+                known |= found
+            if not known.all():
+                self.state.count({"unknown id": int((~known).sum())})
+            changes = self.state.changes(pieces, adapters)
+            self._settle(len(given))
+            return changes
 
     def _id_column(self, ids: list[Any]) -> Any:
         """Ids as a column of the type that the stream's have."""
@@ -366,7 +389,8 @@ class Loop:
         if adapter.engine is None:
             return answer_table({}, types)
         spec = spec_of(query, self.state.unit)
-        return answer_table(adapter.answer(name, spec, self.state.clock, groups), types)
+        with self.state.reading([adapter]):
+            return answer_table(adapter.answer(name, spec, self.state.clock, groups), types)
 
     def retract_groups(self, groups: Ints, times: Ints) -> pa.Table:
         """The changes by which the whole answers of these groups of count windows leave, each at its group's time."""

@@ -47,7 +47,8 @@ class StandingQueries:
         """Add a query, which sees only later arrivals and goes on with the numbers."""
         self._check_name_is_free(name)
         checked = self._checked(name, query)
-        self._place(name, checked, self._numbers(checked), self._fresh() if fresh is None else fresh)
+        with self.state.commit:
+            self._place(name, checked, self._numbers(checked), self._fresh() if fresh is None else fresh)
 
     def add_from_window(self, name: str, query: Query) -> pa.Table:
         """Add a query that is answered at once from the window that another query keeps; returns its answer."""
@@ -69,25 +70,31 @@ class StandingQueries:
                 "from_window, or let such a query stand first."
             )
         algorithm = able[0].algorithm if checked.algorithm == "auto" else choose(checked)
-        adapter = self._adapter_over(able[0], name, checked, algorithm)
-        piece = adapter.join(name, checked, self.state.unit, self.state.clock, {})
-        self.state.adapters[name] = adapter
-        remember_reported(self.state.standing())
-        return self.state.changes([piece], [adapter])
+        with self.state.commit:
+            adapter = self._adapter_over(able[0], name, checked, algorithm)
+            piece = adapter.join(name, checked, self.state.unit, self.state.clock, {})
+            self.state.adapters[name] = adapter
+            remember_reported(self.state.standing())
+            return self.state.changes([piece], [adapter])
 
     def drop(self, name: str) -> None:
         """Stop a query. Nothing is reported."""
-        self.split(lambda adapter: adapter.family and not adapter.keeps_window and name in adapter.queries)
-        adapter = self.state.adapter(name)
-        del self.state.adapters[name]
-        adapter.leave(name, self.state.unit, self.state.clock)
-        remember_reported(self.state.standing())
+        self.state.adapter(name)
+        with self.state.commit:
+            adapter = self._alone(name)
+            del self.state.adapters[name]
+            adapter.leave(name, self.state.unit, self.state.clock)
+            remember_reported(self.state.standing())
 
     def replace(self, name: str, query: Query) -> pa.Table:
         """Ask another question under the same name; returns the changes from the old answer to the new one."""
-        self.split(lambda adapter: adapter.family and not adapter.keeps_window and name in adapter.queries)
-        unit, clock = self.state.unit, self.state.clock
-        adapter, checked = self.state.adapter(name), self._checked(name, query)
+        self.state.adapter(name)
+        checked = self._checked(name, query)
+        with self.state.commit:
+            return self._replace(name, checked)
+
+    def _replace(self, name: str, checked: Query) -> pa.Table:
+        unit, clock, adapter = self.state.unit, self.state.clock, self._alone(name)
         query_names, before = QueryNames(list(self.state.adapters)), list(adapter.queries)
         types = self.state.change_types()
         if isinstance(adapter, WindowAdapter) and isinstance(checked, TopK | Above):
@@ -102,6 +109,11 @@ class StandingQueries:
             self._place(name, checked, numbers, self._fresh())
             remember_reported(self.state.standing())
         return change_table([piece] if piece else [], query_names, [before] if piece else [], types)
+
+    def _alone(self, name: str) -> Adapter:
+        """The adapter of a query, which is no longer part of a family."""
+        self.split(lambda adapter: adapter.family and not adapter.keeps_window and name in adapter.queries)
+        return self.state.adapter(name)
 
     def _move_over(self, name: str, query: TopK | Above, adapter: WindowAdapter, donor: WindowAdapter) -> pa.Table:
         """Ask another question under the same name, over a window that is kept."""
@@ -124,15 +136,23 @@ class StandingQueries:
 
     # --- queries that share an engine
 
-    def gather(self) -> None:
-        """Before the first arrival: bring queries together that one engine can serve.
+    def prepare(self, batches: Iterable[Batch]) -> None:
+        """Before a batch, which may come in several pieces, is examined: let the right queries share engines."""
+        if any(adapter.engine is None for adapter in self.state.standing()):
+            with self.state.commit:
+                self._gather()
+        for batch in batches:
+            if splits := [adapter for adapter in self.state.standing() if adapter.must_split(batch)]:
+                with self.state.commit:
+                    self.split(splits.__contains__)
+
+    def _gather(self) -> None:
+        """Bring queries together, before their first arrival, that one engine can serve.
 
         Those that differ only in the numbers of their scoring become families; those that look at one window share it,
         and auto lets them if there are many.
         """
         adapters, options = self.state.adapters, self.state.options
-        if all(adapter.engine is not None for adapter in self.state.standing()):
-            return
         alone = {
             name: adapter
             for name, adapter in adapters.items()
@@ -169,13 +189,6 @@ class StandingQueries:
     def validate_apart(self, but: Container[str] = ()) -> None:
         """Before the first arrival: let each query validate rows by its own score, except these."""
         self.split(lambda adapter: adapter.keeps_window and not any(name in but for name in adapter.queries))
-
-    def expect(self, batches: Iterable[pa.Table]) -> None:
-        """Tables that will come in slices of one batch: families that must split because of them split before."""
-        self.gather()
-        for table in batches:
-            given = Batch(table)
-            self.split(lambda adapter, given=given: adapter.must_split(given))  # type: ignore[misc]
 
     def _fresh(self) -> Fresh:
         """The adapters where nothing has arrived yet, by what their queries share."""

@@ -120,5 +120,7 @@ def points_of(query: Query, rows: Any, time: str | None = None) -> tuple[Ints, F
         good &= ~rejected
     if where is not None:
         good &= matches(given, where)[0]
+    if time is not None:
+        given.parse_times(time, None)
     stamps = np.arange(given.rows) if time is None else times(given.array(time), 0)[0]
     return stamps[good], scoring_of(by).score(found.key)[good]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +11,8 @@ from skyband.errors import QueryError
 from skyband.query.kinds import Query
 from skyband.query.validation import RESERVED
 from skyband.query.windows import Last, UntilDeleted
+
+ALL = "*"
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,16 @@ class Options:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """`keep` as a tuple of column names."""
-        return tuple(self.keep)
+        """`keep` as a tuple of column names; none as long as keep="*" waits for the first batch."""
+        return () if self.keep == (ALL,) else tuple(self.keep)
+
+    def settled(self, columns: Iterable[str], queries: Iterable[Query]) -> Options:
+        """The options with these columns in place of keep="*": all that have no role and no reserved name."""
+        if self.keep != (ALL,):
+            return self
+        per = [name for query in queries for name in query.per_columns]
+        taken = {*RESERVED, *per, self.id, self.time, self.op}
+        return replace(self, keep=[name for name in columns if name not in taken])
 
     @property
     def roles(self) -> dict[str, str]:
@@ -101,6 +111,8 @@ def _kept(keep: str | Iterable[str]) -> tuple[str, ...]:
             )
         if names.count(name) > 1:
             raise QueryError(f"Monitor: keep names {name!r} twice.")
+        if name == ALL and len(names) > 1:
+            raise QueryError(f'Monitor: keep={list(names)!r}: keep="*" stands for all columns, so it stands alone.')
     return names
 
 

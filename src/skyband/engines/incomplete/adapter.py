@@ -188,9 +188,7 @@ class IncompleteAdapter(Adapter):
 
 def part_codes(batch: Batch, column: str, names: tuple[str, ...]) -> Ints:
     """The place of each row's part among these names; -1: it is none of them."""
-    batch.array(column) if column not in batch.table.column_names else None  # raises
-    given = batch.table.column(column)
-    chunks = given.chunks if isinstance(given, pa.ChunkedArray) else [given]
+    chunks = batch.column(column).chunks
     return np.concatenate([_codes(chunk, column, names) for chunk in chunks] or [np.empty(0, np.int64)])
 
 

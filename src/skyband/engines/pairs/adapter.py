@@ -43,6 +43,7 @@ class PairsAdapter(Adapter):
 
     most = 1 << 30
     scored = False  # pairs are, not rows
+    reads_change = True  # pending pairs are sorted in
 
     def __init__(self, query: TopKPairs, *args: Any, **more: Any) -> None:
         super().__init__(query, *args, **more)
