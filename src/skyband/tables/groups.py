@@ -123,12 +123,13 @@ def _same(column: Any, value: Any) -> NDArray[np.bool_]:
         same = column.is_null()
     elif wanted != wanted:
         same = column.is_nan()
-    elif pa.types.is_nested(column.type):
-        return np.array([held == wanted for held in column.to_pylist()], np.bool_)
     else:
         import pyarrow.compute as pc
 
-        same = pc.equal(column, value[0])
+        try:
+            same = pc.equal(column, value[0])
+        except pa.ArrowNotImplementedError:  # of lists, extensions and some others
+            return np.array([held == wanted for held in column.to_pylist()], np.bool_)
     return np.asarray(same.fill_null(False), np.bool_)
 
 

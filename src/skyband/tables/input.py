@@ -21,6 +21,7 @@ from skyband.errors import BatchError
 from skyband.query.expressions import Operand
 from skyband.tables.columns import as_arrow, bits_of, is_fixed, plain, valid_of
 from skyband.tables.iso import instants
+from skyband.tables.kept_types import check_kept, decoded
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -146,7 +147,7 @@ class Batch:
     def array(self, name: str) -> Any:
         """The column as one Arrow array."""
         if name not in self._arrays:
-            self._arrays[name] = plain(self.column(name))
+            self._arrays[name] = plain(decoded(self.column(name)))
         return self._arrays[name]
 
     def parse_times(self, name: str, type_: Any | None) -> Bools | None:
@@ -340,7 +341,8 @@ def from_times(values: Ints, type_: Any) -> Any:
 
 
 def conform(name: str, column: Any, type_: Any | None) -> Any:
-    """The column in the type it had in earlier batches."""
+    """The column in the type it had in earlier batches; its values can be kept."""
+    check_kept(name, column)
     if type_ is None or column.type == type_ or pa.types.is_null(type_):
         return column
     same_kind = (
