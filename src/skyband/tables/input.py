@@ -82,7 +82,8 @@ def _from_columns(columns: Mapping[Any, Any]) -> Any:
     for name, values in columns.items():
         arrays[name] = _array(values)
         if arrays[name] is None:
-            scalars[name] = _from_numpy(np.array([values])) if isinstance(values, np.generic) else pa.array([values])
+            scalar = isinstance(values, np.generic | np.ndarray)
+            scalars[name] = _from_numpy(np.reshape(values, 1)) if scalar else pa.array([values])
     if scalars:
         rows = next((len(array) for array in arrays.values() if array is not None), 1)
         arrays |= {name: pa.repeat(one[0], rows) for name, one in scalars.items()}
