@@ -10,8 +10,8 @@ PAGE = Path(__file__).parent / "licences.md"
 EXTRAS = ("spark", "dashboard", "kafka", "plot", "demo")
 _HEAD = """# Licences
 
-skyband is Apache-2.0. The packages that it installs, by `pip install skyband` or an extra (with what they need in turn), as
-their metadata say. Written by `make licences`.
+skyband is Apache-2.0. The packages that it installs, by `pip install skyband` or an extra (with what they need in turn),
+as their metadata say. Written by `make licences`.
 
 | package | licence | for |
 |---|---|---|

@@ -190,13 +190,14 @@ class Groups:
 
 def _among(column: Any, values: Any) -> NDArray[np.bool_]:
     """Which rows may hold one of these values, null and NaN like any other."""
-    if pa.types.is_nested(column.type):
-        return np.ones(len(column), np.bool_)
     import pyarrow.compute as pc
 
     if pa.types.is_floating(column.type):  # -0.0 is 0.0
         column, values = (pc.add(one.cast(pa.float64()), 0.0) for one in (column, values))
-    return np.asarray(pc.is_in(column, value_set=values), np.bool_)
+    try:
+        return np.asarray(pc.is_in(column, value_set=values), np.bool_)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError):  # of lists, extensions and some others
+        return np.ones(len(column), np.bool_)
 
 
 def _canonical(value: Any) -> Any:
