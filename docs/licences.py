@@ -10,7 +10,7 @@ PAGE = Path(__file__).parent / "licences.md"
 EXTRAS = ("spark", "dashboard", "kafka", "plot", "demo")
 _HEAD = """# Licences
 
-skyband is Apache-2.0. The packages that it installs, by `pip install skyband` or an extra (with what they need in turn),
+skyband is Apache-2.0. The packages that `pip install skyband` or an extra installs (with what they need in turn),
 as their metadata say. Written by `make licences`.
 
 | package | licence | for |
