@@ -382,7 +382,7 @@ class Loop:
         try:
             return groups.find(values)
         except TypeError as error:
-            raise QueryError(f"{name}: a key is no value of `per`: {error}.") from None
+            raise QueryError(f"{name}: {error}. Several keys are given as keys=[...].") from None
 
     def answers_among(self, name: str, groups: pa.Table, but: Ints) -> pa.Table:
         """The current answers of the groups in a table of known values of the `per` columns, except these codes."""

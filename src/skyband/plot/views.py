@@ -108,7 +108,7 @@ def _group(adapter: Adapter, query: Query, key: Any) -> tuple[int | None, tuple[
     try:
         found = adapter.groups.find([values])
     except TypeError as error:
-        raise QueryError(f"key={key!r} is no value of `per`: {error}.") from None
+        raise QueryError(f"key={key!r}: {error}.") from None
     return (int(found[0]) if len(found) else None), values
 
 
