@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, spec_of
+from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Answer
+from skyband.engines.specs import spec_of
 from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
 from skyband.query.kinds import Query, TopK, TopKPairs
