@@ -19,7 +19,8 @@ from dashboard.browser import wait
 from dashboard.served import LAST, LATE, ROWS, Client, ask, ended, served, table, watch_file
 from skyband.cli.app import app
 from skyband.dashboard import limits
-from skyband.dashboard.boards import MonitorBoard, plain
+from skyband.dashboard.boards import MonitorBoard
+from skyband.dashboard.values import plain
 from skyband.dashboard.watch import Watch
 
 

@@ -16,9 +16,9 @@ from pyarrow import parquet
 import skyband as sb
 from dashboard.browser import wait
 from dashboard.served import LAST, Client, ask, ended, served, table
-from skyband.dashboard.boards import plain
 from skyband.dashboard.readers import Piece, Queued, Topic
 from skyband.dashboard.spark_output import ChangesBoard, follow
+from skyband.dashboard.values import plain
 from skyband.errors import BatchError, QueryError
 from skyband.spark.run.answer_file import AnswerFile
 
@@ -160,7 +160,7 @@ def test_the_answers_of_a_spark_pipeline(client: Client, root: Path) -> None:
         write(1, [9.5])
         seen = next(data for name, data in events if name == "frame" and 9.5 in data["detail"]["answer"]["rows"][0])
         assert [point[1] for point in seen["detail"]["plane"]["points"]] == [9.5, 8.0]
-    assert "stand in a Spark pipeline" in client.wrong("POST", "/api/queries", {"name": "x", "sql": LAST})[1]
+    assert "run in a Spark pipeline" in client.wrong("POST", "/api/queries", {"name": "x", "sql": LAST})[1]
     (folder / "answer.parquet").write_text("broken")
     assert "cannot be read" in wait(lambda: client.get("/api/state")["stream"]["error"])
     (folder / "answer.parquet").unlink()

@@ -16,7 +16,20 @@ import pytest
 import skyband as sb
 
 NAMES = tuple(name for name in sb.__all__ if not name.endswith("Error"))
-METHODS = ("push", "advance", "delete", "answer", "add", "replace", "drop", "queries", "snapshot", "restore", "stats")
+METHODS = (
+    "push",
+    "advance",
+    "delete",
+    "answer",
+    "answers",
+    "add",
+    "replace",
+    "drop",
+    "queries",
+    "snapshot",
+    "restore",
+    "stats",
+)
 
 
 def described(docstring: str | None) -> dict[str, str]:

@@ -353,8 +353,8 @@ class Loop:
 
     # --- answers
 
-    def answer(self, name: str | None, key: Any, k: int | None, window: Any) -> pa.Table:
-        """The current answer, best first; of one group with `key`, of a smaller k or window."""
+    def answer(self, name: str | None, keys: list[Any] | None, k: int | None, window: Any) -> pa.Table:
+        """The current answer, best first; of the groups with these keys (None: of all), of a smaller k or window."""
         if name is None:
             if len(self.state.adapters) != 1:
                 raise QueryError(f"name the query: {', '.join(self.state.adapters) or 'none is standing'}.")
@@ -366,16 +366,23 @@ class Loop:
                 f"{name}: PA keeps only what its own window {adapter.queries[name].window!r} needs, so it cannot "
                 f"answer for {query.window!r}. Ask without window=, or use an exact algorithm, such as BLOCK."
             )
-        groups: Ints | None = None
-        if key is not None:
-            values, per = key if isinstance(key, tuple) else (key,), query.per_columns
-            if len(values) != len(per):
-                raise QueryError(
-                    f"{name} has {len(per)} `per` columns {list(per)}, but key={key!r} gives {len(values)} values."
-                )
-            found = adapter.groups.find(values)
-            groups = np.empty(0, np.int64) if found is None else np.array([found])
+        groups = None if keys is None else self.groups_of(name, keys)
         return self._answer(name, query, groups)
+
+    def groups_of(self, name: str, keys: list[Any]) -> Ints:
+        """The groups of a query with these values of its `per` columns (tuples, if there are several)."""
+        groups, values = self.state.adapter(name).groups, []
+        for key in keys:
+            values.append(key if isinstance(key, tuple) else (key,))
+            if len(values[-1]) != len(groups.names):
+                raise QueryError(
+                    f"{name} has {len(groups.names)} `per` columns {list(groups.names)}, but key={key!r} gives "
+                    f"{len(values[-1])} values."
+                )
+        try:
+            return groups.find(values)
+        except TypeError as error:
+            raise QueryError(f"{name}: a key is no value of `per`: {error}.") from None
 
     def answers_among(self, name: str, groups: pa.Table, but: Ints) -> pa.Table:
         """The current answers of the groups in a table of known values of the `per` columns, except these codes."""

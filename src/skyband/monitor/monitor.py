@@ -225,7 +225,13 @@ class Monitor:
 
     @in_turn
     def answer(
-        self, name: str | None = None, *, key: Any = None, k: int | None = None, window: Window | Any = None
+        self,
+        name: str | None = None,
+        *,
+        key: Any = None,
+        keys: Iterable[Any] | None = None,
+        k: int | None = None,
+        window: Window | Any = None,
     ) -> pa.Table:
         """The current answer, best first.
 
@@ -235,11 +241,24 @@ class Monitor:
             The name of a standing query; may be left out when there is one.
         key
             Of one group only: its value of `per`, or a tuple of values for several columns. Default: all groups.
+        keys
+            Of several groups: a list of such keys. Keys that have had no row are left out.
         k, window
             Of a smaller k or window than the query's.
 
         """
-        return self._loop.answer(name, key, k, window)
+        if keys is None:
+            asked = None if key is None else [key]
+        elif key is None and isinstance(keys, Iterable) and not isinstance(keys, str | bytes):
+            asked = list(keys)
+        else:
+            raise QueryError(f"key={key!r}, keys={keys!r}: give one key, or a list of them as keys=[...].")
+        return self._loop.answer(name, asked, k, window)
+
+    @in_turn
+    def answers(self) -> dict[str, pa.Table]:
+        """The current answers of all standing queries by name, in order of registration."""
+        return {name: self._loop.answer(name, None, None, None) for name in self._loop.state.queries}
 
     @in_turn
     def stats(self) -> dict[str, Any]:

@@ -95,11 +95,11 @@ class State:
     @contextmanager
     def new_groups(self) -> Iterator[None]:
         """Groups that are new in a batch; they are forgotten if it is refused."""
-        marks = [(groups, groups.mark()) for groups in self.groups.values()]
+        number, marks = self.commit.number, [(groups, groups.mark()) for groups in self.groups.values()]
         try:
             yield
         except BaseException:
-            if self.commit.broken is None:
+            if self.commit.broken is None and self.commit.number == number:  # else they are part of the state
                 with self.commit:
                     for groups, mark in marks:
                         groups.revert(mark)

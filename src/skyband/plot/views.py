@@ -105,7 +105,11 @@ def _group(adapter: Adapter, query: Query, key: Any) -> tuple[int | None, tuple[
     values = key if isinstance(key, tuple) else (key,)
     if len(values) != len(per):
         raise QueryError(f"there are {len(per)} `per` columns {list(per)}, but key={key!r} gives {len(values)} values.")
-    return adapter.groups.find(values), values
+    try:
+        found = adapter.groups.find([values])
+    except TypeError as error:
+        raise QueryError(f"key={key!r} is no value of `per`: {error}.") from None
+    return (int(found[0]) if len(found) else None), values
 
 
 def points_of(query: Query, rows: Any, time: str | None = None) -> tuple[Ints, Floats]:

@@ -121,6 +121,10 @@ def distinct(column: Any) -> tuple[list[Any], Ints]:
     """The distinct values of a column, and which of them each row has (nulls: any)."""
     if pa.types.is_nested(column.type):  # Arrow has no dictionaries of these
         return column.to_pylist(), np.arange(len(column))
+    if isinstance(column.type, pa.BaseExtensionType):
+        return distinct(column.storage)
+    if pa.types.is_decimal32(column.type) or pa.types.is_decimal64(column.type):  # nor of these
+        column = column.cast(pa.decimal128(column.type.precision, column.type.scale))
     encoded = column.dictionary_encode()
     return encoded.dictionary.to_pylist(), encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
 

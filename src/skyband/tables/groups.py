@@ -146,21 +146,24 @@ class Groups:
         codes[rows] = self.codes([column.take(as_arrow(rows)) for column in columns], len(rows))
         return codes
 
-    def find(self, key: tuple[Any, ...]) -> int | None:
-        """The code of one group by its values, or None."""
-        if not self.names:
-            return 0
-        if not self.columns:
-            return None
-        try:
-            values = [pa.array([value], column.type) for value, column in zip(key, self.columns, strict=True)]
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-            return None
-        match = np.ones(self.total, np.bool_)
-        for value, column in zip(values, self.columns, strict=True):
-            match &= _same(column.all(), value)
-        found = np.flatnonzero(match)
-        return int(found[0]) if len(found) else None
+    def find(self, keys: Sequence[tuple[Any, ...]]) -> Ints:
+        """The codes of the groups with these values, in order of the codes; values that no group has are left out.
+
+        A value that is none of its column's type is a TypeError. Cost: O(groups + keys).
+        """
+        if not keys or not self.columns:
+            return np.arange(0 if self.names or not keys else 1)
+        match, wanted = np.ones(self.total, np.bool_), []
+        for name, column, values in zip(self.names, self.columns, zip(*keys, strict=True), strict=True):
+            try:
+                asked = pa.array(list(values), column.type)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                raise TypeError(f"{name!r} holds {column.type}: {error}") from None
+            match &= _among(column.all(), asked)
+            wanted.append(map(_canonical, asked.to_pylist()))
+        candidates, tuples = np.flatnonzero(match), set(zip(*wanted, strict=True))
+        held = [map(_canonical, column.take(candidates).to_pylist()) for column in self.columns]
+        return candidates[[one in tuples for one in zip(*held, strict=True)]]
 
     def holding(self, column: Any) -> tuple[Ints, Ints]:
         """The groups whose value in the last of at most two columns is in this column, and the first row of each."""
@@ -185,20 +188,21 @@ class Groups:
         return coder.encode(keys, valid)
 
 
-def _same(column: Any, value: Any) -> NDArray[np.bool_]:
-    """Which rows hold the one value of an array; null is null, NaN is NaN."""
-    wanted = value[0].as_py()
-    if wanted is None:
-        same = column.is_null()
-    elif wanted != wanted:
-        same = column.is_nan()
-    elif pa.types.is_nested(column.type):
-        return np.array([held == wanted for held in column.to_pylist()], np.bool_)
-    else:
-        import pyarrow.compute as pc
+def _among(column: Any, values: Any) -> NDArray[np.bool_]:
+    """Which rows may hold one of these values, null and NaN like any other."""
+    import pyarrow.compute as pc
 
-        same = pc.equal(column, value[0])
-    return np.asarray(same.fill_null(False), np.bool_)
+    if pa.types.is_floating(column.type):  # -0.0 is 0.0
+        column, values = (pc.add(one.cast(pa.float64()), 0.0) for one in (column, values))
+    try:
+        return np.asarray(pc.is_in(column, value_set=values), np.bool_)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError):  # of lists, extensions and some others
+        return np.ones(len(column), np.bool_)
+
+
+def _canonical(value: Any) -> Any:
+    """Equal for values of one group."""
+    return "NaN" if value != value else _hashable(value)
 
 
 def _hashable(value: Any) -> Any:

@@ -21,6 +21,7 @@ from skyband.errors import BatchError
 from skyband.query.expressions import Operand
 from skyband.tables.columns import as_arrow, bits_of, is_fixed, plain, valid_of
 from skyband.tables.iso import instants
+from skyband.tables.kept_types import check_kept, decoded
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -81,7 +82,8 @@ def _from_columns(columns: Mapping[Any, Any]) -> Any:
     for name, values in columns.items():
         arrays[name] = _array(values)
         if arrays[name] is None:
-            scalars[name] = _from_numpy(np.array([values])) if isinstance(values, np.generic) else pa.array([values])
+            scalar = isinstance(values, np.generic | np.ndarray)
+            scalars[name] = _from_numpy(np.reshape(values, 1)) if scalar else pa.array([values])
     if scalars:
         rows = next((len(array) for array in arrays.values() if array is not None), 1)
         arrays |= {name: pa.repeat(one[0], rows) for name, one in scalars.items()}
@@ -146,7 +148,7 @@ class Batch:
     def array(self, name: str) -> Any:
         """The column as one Arrow array."""
         if name not in self._arrays:
-            self._arrays[name] = plain(self.column(name))
+            self._arrays[name] = plain(decoded(self.column(name)))
         return self._arrays[name]
 
     def parse_times(self, name: str, type_: Any | None) -> Bools | None:
@@ -340,7 +342,8 @@ def from_times(values: Ints, type_: Any) -> Any:
 
 
 def conform(name: str, column: Any, type_: Any | None) -> Any:
-    """The column in the type it had in earlier batches."""
+    """The column in the type it had in earlier batches; its values can be kept."""
+    check_kept(name, column)
     if type_ is None or column.type == type_ or pa.types.is_null(type_):
         return column
     same_kind = (

@@ -14,6 +14,7 @@ from skyband.engines.registry import choose
 from skyband.query.kinds import Query, TopKUncertain
 from skyband.tables.columns import name_bits
 from skyband.tables.input import Batch
+from skyband.tables.kept_types import check_kept
 from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated
 
@@ -59,6 +60,8 @@ class UncertainAdapter(Adapter):
         if batch.rows:
             given = batch.numbers(self.example.probability)
             scored.reject(IMPROBABLE, ~((given.values > 0) & (given.values <= 1)))
+            if self.example.group is not None:
+                self._names(batch)  # may fail
         return scored
 
     def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
@@ -76,8 +79,13 @@ class UncertainAdapter(Adapter):
 
     def _names(self, batch: Batch) -> tuple[Ints, Bools]:
         """The alternatives' names as 64-bit keys, and which rows have one."""
-        column = batch.array(self.example.group)
-        return name_bits(column), ~np.asarray(column.is_null(), np.bool_)
+        group = self.example.group
+        if ("alternatives", group) not in batch.memo:
+            column = batch.array(group)
+            check_kept(group, column)
+            batch.memo["alternatives", group] = name_bits(column), ~np.asarray(column.is_null(), np.bool_)
+        names: tuple[Ints, Bools] = batch.memo["alternatives", group]
+        return names
 
     def revalidate(self, push: Push, validated: Validated, codes: Ints, unit: int | None) -> Validated:
         """Reject rows that would bring the valid alternatives of one name above 1; rows that fail `where` count too."""

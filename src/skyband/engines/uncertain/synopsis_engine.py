@@ -37,6 +37,7 @@ class View:
 
     shown: Records = field(default_factory=lambda: np.empty(0, TUPLE))  # as reported, in order of rank
     entered: set[tuple[int, int]] = field(default_factory=set)  # serials and ranks (from 0) that have entered
+    most: int = 64  # of these before those that are gone are removed
     low: int = -NEVER  # valid stamps are larger
     floor: float = -np.inf  # worse keys do not touch the answer
     due: int = NEVER  # no tuple that the answer was read from expires before this instant
@@ -156,6 +157,10 @@ class SynopsisEngine:
         changes["instant"], changes["row"] = instant, row
         group.changes.append(changes)
         view.shown = found
+        if len(view.entered) > view.most:  # those that are not kept never enter again
+            kept = {t.serial for t in group.synopsis.needed()}
+            view.entered = {one for one in view.entered if one[0] in kept}
+            view.most = 64 + 2 * len(view.entered)
 
     def _update(self, group: Group, q: int) -> Records:
         """The answer; its view knows what touches it."""
