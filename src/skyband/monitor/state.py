@@ -95,11 +95,11 @@ class State:
     @contextmanager
     def new_groups(self) -> Iterator[None]:
         """Groups that are new in a batch; they are forgotten if it is refused."""
-        marks = [(groups, groups.mark()) for groups in self.groups.values()]
+        marks, number = [(groups, groups.mark()) for groups in self.groups.values()], self.commit.number
         try:
             yield
         except BaseException:
-            if self.commit.broken is None:
+            if self.commit.broken is None and number == self.commit.number:  # else others came after them
                 with self.commit:
                     for groups, mark in marks:
                         groups.revert(mark)
