@@ -71,10 +71,11 @@ class Loop:
         clock = self._clock(examined.types)
         goal = clock if to is None else max(clock, self._instant(to, examined.types))
         with self.state.new_groups():
-            codes = self._codes(self._push(batch, examined, clock, goal, more), examined, clock)
-            examined = replace(examined, codes=codes)
+            push = self._push(batch, examined, clock, goal, more)
+            examined.codes = self._codes(push, examined, clock)
             if batch.rows and any(adapter.revalidates for adapter in examined.standing):
                 examined = self._revalidate(batch, examined, clock, goal, more)
+                push = self._push(batch, examined, clock, goal, more)
             if self.state.options.invalid == "raise":
                 examined.raise_invalid("row {}".format)
             if number != self.state.commit.number:
@@ -89,7 +90,7 @@ class Loop:
                 self._count_rejected(examined)
                 if not examined.accepted.any():
                     return self._move(goal, more)
-                return self._commit(self._push(batch, examined, clock, goal, more), examined)
+                return self._commit(push, examined)
 
     def _commit(self, push: Push, examined: Examined) -> pa.Table:
         """Let the engines take a validated batch."""

@@ -124,7 +124,7 @@ class StandingQueries:
         target = self._adapter_over(donor, name, query, algorithm)
         adapter.leave(name, unit, clock)
         piece = target.join(name, query, unit, clock, reported, was)
-        self.state.adapters[name] = target
+        self.state.adapters[name], self.state.query_names = target, None
         remember_reported(self.state.standing())
         return self.state.changes([piece], [target])
 
@@ -197,6 +197,7 @@ class StandingQueries:
 
     def _place(self, name: str, query: Query, numbers: Start, fresh: Fresh) -> None:
         """Give the query an adapter: one that has not started yet, or a new one."""
+        self.state.query_names = None
         groups, kind = self.state.groups[query.per_columns], adapter_class(query, choose(query))
         if issubclass(kind, WindowAdapter):
             window = WindowAdapter(
