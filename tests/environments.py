@@ -25,7 +25,7 @@ ENVIRONMENTS: dict[str, tuple[str, list[str], list[str]]] = {
     "3.11, pandas 2": ("3.11", ["pandas>=2.2,<3"], []),
     "3.12, pandas 3": ("3.12", ["pandas>=3,<4"], []),
     "3.13, pandas 3": ("3.13", ["pandas>=3,<4"], []),
-    "3.11, oldest": ("3.11", ["pandas>=2.2,<3"], ["--resolution", "lowest-direct"]),
+    "3.11, oldest": ("3.11", ["pandas>=2.2,<3"], ["--resolution", "lowest-direct", "-r", "pyproject.toml"]),
 }
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "polars>=1", "duckdb>=1"]
 EXTRAS = "dashboard,kafka,plot,bench,demo,spark"
@@ -93,6 +93,7 @@ def check(name: str, interpreter: str, built: Path, beside: Sequence[str], optio
     place = run(own, "-P", "-c", "import skyband; print(skyband.__file__)").strip()
     assert Path(place).is_relative_to(folder), f"{name} imports {place}, not what was installed"
     run(own, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CHECKS)
+    assert "--seconds" in run(folder / "bin" / "skyband", "demo", "--help")
     demo = run(folder / "bin" / "skyband", "demo", "--fast", "--rows", "3000", SKYBAND_DATA="")
     assert demo.count("\n") > 30 and "flights is generated" in demo, demo
     plan = run(UV, "pip", "install", "--dry-run", "--python", own, f"skyband[{EXTRAS}] @ {built.as_uri()}")
@@ -102,11 +103,14 @@ def check(name: str, interpreter: str, built: Path, beside: Sequence[str], optio
     return ", ".join(map(" ".join, re.findall(r"^(numba|numpy|pandas|pyarrow) +(\S+)", listed, re.MULTILINE)))
 
 
-def main() -> None:
+def main(names: Sequence[str]) -> None:
+    if unknown := set(names) - ENVIRONMENTS.keys():
+        sys.exit(f"no such environment: {', '.join(unknown)}. There are: {'; '.join(ENVIRONMENTS)}.")
     built = wheel()
     print(f"{built.name}, {built.stat().st_size / 1e6:.1f} MB", flush=True)
     missing = []
-    for name, (version, beside, options) in ENVIRONMENTS.items():
+    for name in names or ENVIRONMENTS:
+        version, beside, options = ENVIRONMENTS[name]
         interpreter = python(version)
         if interpreter is None:
             missing.append(name)
@@ -116,9 +120,9 @@ def main() -> None:
               f"{time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
     if missing:
         print(f"NOT checked, the machine has no such Python and cannot fetch one: {'; '.join(missing)}")
-    if len(missing) == len(ENVIRONMENTS):
+    if len(missing) == len(names or ENVIRONMENTS):
         sys.exit("no environment could be made")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
