@@ -1,8 +1,9 @@
 """Install the wheel in each Python and with each pandas that skyband supports, and use it there: `make environments`.
 
 In each environment: README's and the cookbook's examples, a few test files, `skyband demo`, and what the extras would
-remove. A Python that is neither here nor can be fetched is named and left out. Environments are made anew each time, by
-uv from its cache; what takes time is the compilation of kernels where no compiled ones are shipped.
+remove. `python tests/environments.py 3.12 oldest` checks only these. A Python that is neither here nor can be fetched is
+named and left out. Environments are made anew each time, by uv from its cache; what takes time is the compilation of
+kernels, where the wheel has none for the Numba that is installed.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ UV = str(Path(sys.executable).with_name("uv"))
 
 #: name -> Python, what is installed beside the wheel, further arguments of uv
 ENVIRONMENTS: dict[str, tuple[str, list[str], list[str]]] = {
-    "3.11, pandas 2": ("3.11", ["pandas>=2.2,<3"], []),
-    "3.12, pandas 3": ("3.12", ["pandas>=3,<4"], []),
-    "3.13, pandas 3": ("3.13", ["pandas>=3,<4"], []),
-    "3.11, oldest": ("3.11", ["pandas>=2.2,<3"], ["--resolution", "lowest-direct", "-r", "pyproject.toml"]),
+    "3.11": ("3.11", ["pandas>=2.2,<3"], []),
+    "3.12": ("3.12", ["pandas>=3,<4"], []),
+    "3.13": ("3.13", ["pandas>=3,<4"], []),
+    "oldest": ("3.11", ["pandas>=2.2,<3"], ["--resolution", "lowest-direct", "-r", "pyproject.toml"]),
 }
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "polars>=1", "duckdb>=1"]
 EXTRAS = "dashboard,kafka,plot,bench,demo,spark"
@@ -91,6 +92,7 @@ def check(name: str, interpreter: str, built: Path, beside: Sequence[str], optio
     run(*install, *options, built, *beside)
     run(*install, built, *beside, *TOOLS)
     place = run(own, "-P", "-c", "import skyband; print(skyband.__file__)").strip()
+    version = run(own, "-c", "import platform; print(platform.python_version())").strip()
     assert Path(place).is_relative_to(folder), f"{name} imports {place}, not what was installed"
     run(own, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CHECKS)
     assert "--seconds" in run(folder / "bin" / "skyband", "demo", "--help")
@@ -100,7 +102,7 @@ def check(name: str, interpreter: str, built: Path, beside: Sequence[str], optio
     removed = re.findall(r"^ - (\S+)", plan, re.MULTILINE)
     assert not [one for one in removed if not one.startswith("skyband==")], f"{name}: the extras remove {removed}"
     listed = run(UV, "pip", "list", "--python", own)
-    return ", ".join(map(" ".join, re.findall(r"^(numba|numpy|pandas|pyarrow) +(\S+)", listed, re.MULTILINE)))
+    return f"Python {version}, " + ", ".join(map(" ".join, re.findall(r"^(numba|numpy|pandas|pyarrow) +(\S+)", listed, re.MULTILINE)))
 
 
 def main(names: Sequence[str]) -> None:
@@ -116,7 +118,7 @@ def main(names: Sequence[str]) -> None:
             missing.append(name)
             continue
         began = time.monotonic()
-        print(f"Python {name}: {check(name, interpreter, built, beside, options)}; "
+        print(f"{name}: {check(name, interpreter, built, beside, options)}; "
               f"{time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
     if missing:
         print(f"NOT checked, the machine has no such Python and cannot fetch one: {'; '.join(missing)}")
