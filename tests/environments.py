@@ -1,8 +1,8 @@
 """Install the wheel in each Python and with each pandas that skyband supports, and use it there: `make environments`.
 
 In each environment: README's and the cookbook's examples, a few test files, `skyband demo`, and what the extras would
-remove. `python tests/environments.py 3.12 oldest` checks only these. A Python that is neither here nor can be fetched is
-named and left out. Environments are made anew each time, by uv from its cache; what takes time is the compilation of
+replace. `python tests/environments.py 3.12 oldest` checks only these. A Python that is neither here nor can be fetched
+is named and left out. Environments are made anew each time, by uv from its cache; what takes time is the compilation of
 kernels, where the wheel has none for the Numba that is installed.
 """
 
@@ -16,6 +16,8 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from packaging.version import Version
 
 REPOSITORY = Path(__file__).parents[1]
 FOLDER = REPOSITORY / "build" / "environments"
@@ -99,10 +101,12 @@ def check(name: str, interpreter: str, built: Path, beside: Sequence[str], optio
     demo = run(folder / "bin" / "skyband", "demo", "--fast", "--rows", "3000", SKYBAND_DATA="")
     assert demo.count("\n") > 30 and "flights is generated" in demo, demo
     plan = run(UV, "pip", "install", "--dry-run", "--python", own, f"skyband[{EXTRAS}] @ {built.as_uri()}")
-    removed = re.findall(r"^ - (\S+)", plan, re.MULTILINE)
-    assert not [one for one in removed if not one.startswith("skyband==")], f"{name}: the extras remove {removed}"
+    before, after = (dict(re.findall(rf"^ \{sign} (\S+)==(\S+)", plan, re.MULTILINE)) for sign in "-+")
+    lower = [one for one in before.keys() & after.keys() if Version(after[one]) < Version(before[one])]
+    assert not lower, f"{name}: the extras would downgrade {', '.join(lower)}:\n{plan}"
     listed = run(UV, "pip", "list", "--python", own)
-    return f"Python {version}, " + ", ".join(map(" ".join, re.findall(r"^(numba|numpy|pandas|pyarrow) +(\S+)", listed, re.MULTILINE)))
+    found = re.findall(r"^(numba|numpy|pandas|pyarrow) +(\S+)", listed, re.MULTILINE)
+    return f"Python {version}, {', '.join(map(' '.join, found))}"
 
 
 def main(names: Sequence[str]) -> None:
