@@ -161,7 +161,7 @@ class Requests:
 
     def stream(self) -> dict[str, Any]:
         pick = self.random.choice
-        given = {"stream": pick(STREAMS[:9] * 2 + STREAMS), "rate": pick([None, 100, 1000])}
+        given: dict[str, Any] = {"stream": pick(STREAMS[:9] * 2 + STREAMS), "rate": pick([None, 100, 1000])}
         given["keep"] = pick([[], ["origin"], ["zone", "day"]])
         if self.random.random() < 0.5:
             given |= {"id": "flight", "time": pick(["due", "zone", "day", None])}

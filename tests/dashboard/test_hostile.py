@@ -8,6 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,13 @@ from skyband.dashboard import limits
 from skyband.dashboard.boards import MonitorBoard
 from skyband.dashboard.health import Health
 from skyband.dashboard.intake import Intake
+from skyband.dashboard.readers import Queued
 from skyband.dashboard.root import Root, plain_name
 from skyband.dashboard.spark_output import follow
 from skyband.dashboard.values import encoded, listed
 from skyband.dashboard.watch import Watch
-from skyband.errors import BatchError, QueryError, StateError
+from skyband.engines.adapter import Adapter
+from skyband.errors import BatchError, QueryError, RunError, StateError
 from skyband.monitor.monitor import Monitor
 
 
@@ -148,9 +151,9 @@ SURROGATE = b'{"name": "q", "sql": "SELECT * FROM s WHERE o = \'\\ud800\' ORDER 
 def test_requests_that_are_refused(client: Client, method: str, path: str, body: bytes | None) -> None:
     client.send("PUT", "/api/stream", {"stream": "flights.parquet", "paused": True})
     ask(client, "q", LAST)
-    status, told = client.send(method, path, body)
-    assert status == 400, told
-    error = told["error"]
+    status, result = client.send(method, path, body)
+    assert status == 400, result
+    error = result["error"]
     assert error["what"] == f"{method} {path.partition('?')[0]}" and error["why"] and error["instead"]
     assert error["message"].startswith(error["why"])
     assert "request" not in parts(client)
@@ -169,8 +172,8 @@ def test_a_bug_is_counted_and_reported(fresh: tuple[Client, Watch], monkeypatch:
         raise ZeroDivisionError("no such luck")
 
     monkeypatch.setattr(watch, "look", fail)
-    status, told = client.send("GET", "/api/state")
-    assert status == 500 and "ZeroDivisionError" in told["error"]["why"]
+    status, result = client.send("GET", "/api/state")
+    assert status == 500 and "ZeroDivisionError" in result["error"]["why"]
     monkeypatch.undo()
     assert client.get("/api/state")["stream"] is None
     assert parts(client)["request"]["failures"] == 1
@@ -193,9 +196,9 @@ def test_work_limits(client: Client, sentence: str, said: str) -> None:
     client.send("PUT", "/api/stream", {"stream": "flights.parquet", "paused": True})
     begin = time.monotonic()
     for path, body in (("/api/queries", {"name": "q", "sql": sentence}), ("/api/check", {"sql": sentence})):
-        status, told = client.send("POST", path, body)
-        assert status == 400 and said in told["error"]["why"], told
-        assert "Use" in told["error"]["instead"] or "Ask" in told["error"]["instead"]
+        status, result = client.send("POST", path, body)
+        assert status == 400 and said in result["error"]["why"], result
+        assert "Use" in result["error"]["instead"] or "Ask" in result["error"]["instead"]
     assert time.monotonic() - begin < 10
 
 
@@ -246,6 +249,39 @@ def test_a_broken_monitor_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     report = health.report()["parts"]
     assert report["monitor"]["restarts"] >= 1 and "is broken" in report["monitor"]["last_reason"]
     assert report["rows"]["failures"] == 1
+
+
+@pytest.mark.parametrize("where", ["push", "replace"])
+def test_a_commit_that_fails(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """Out of memory in the middle of a commit: the Monitor is broken, and the next thing is asked of a restored one."""
+    rows = table(300)
+    intake = Intake(sb.Monitor({"q": sb.TopK(3, by="delay", window=sb.Last(50))}, id="flight"), Health())
+    intake.push(rows.slice(0, 100))
+    failures = [1]
+
+    def fail(real: Any) -> Any:
+        def call(*given: Any, **named: Any) -> Any:
+            if failures[0]:
+                failures[0] -= 1
+                raise MemoryError("no memory")
+            return real(*given, **named)
+
+        return call
+
+    other = sb.TopK(2, by="delay", window=sb.Last(40), where="delay < 100")
+    if where == "push":
+        monkeypatch.setattr(Adapter, "take", fail(Adapter.take))
+        intake.push(rows.slice(100, 200))
+    else:
+        monkeypatch.setattr(Adapter, "leave", fail(Adapter.leave))
+        with pytest.raises(RunError, match="Everything is as before"):
+            intake.change(lambda monitor: monitor.replace("q", other))
+        intake.push(rows.slice(100, 200))
+    expected = sb.Monitor({"q": sb.TopK(3, by="delay", window=sb.Last(50))}, id="flight")
+    expected.push(rows)
+    assert intake.monitor.answer("q").equals(expected.answer("q"))
+    assert intake.rejected.total() == 0 and intake.lost == 0
+    assert intake.health.report()["parts"]["monitor"]["restarts"] == 1
 
 
 def test_changes_come_once_when_a_row_is_left_out() -> None:
@@ -328,11 +364,55 @@ def test_health_does_not_wait(fresh: tuple[Client, Watch]) -> None:
 
 def test_a_listener_that_fails(fresh: tuple[Client, Watch]) -> None:
     client, watch = fresh
-    handle = watch.listen(lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+    handle = watch.listen(lambda: 1 / 0)  # type: ignore[arg-type]
     with client.events("/api/events") as events:
         assert next(events)[0] == "frame"
     watch.leave(handle)
     assert parts(client)["listener"]["failures"] >= 1
+
+
+def test_a_reader_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of a Kafka topic, which knows where it is; a pipe cannot."""
+    monkeypatch.setattr("skyband.dashboard.readers._PAUSE", 0.01)
+
+    class Unsteady(Queued):
+        attempts, place = 2, 0
+
+        def _pieces(self) -> Iterator[Any]:
+            while self.place < 6:
+                self.place += 1
+                if self.place % 2:
+                    raise OSError(f"no broker at {self.place}")
+                yield b'{"x": %d}\n' % self.place, [self.place]
+
+    health = Health()
+    stream = Unsteady("unsteady")
+    stream.failed = lambda error: health.restarted("reader", error)
+    found: list[Any] = []
+    while not stream.ended:
+        rows = stream.read(10)
+        found += rows["x"].to_pylist() if rows is not None else []
+    assert found == [2, 4, 6]
+    Unsteady.attempts = 0
+    broken = Unsteady("broken")
+    with pytest.raises(RunError, match="no broker at 1"):
+        wait(lambda: broken.read(1), 10)
+
+
+def test_queries_that_keep_too_much(fresh: tuple[Client, Watch], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing more is read, until one is dropped."""
+    client, _ = fresh
+    monkeypatch.setattr(limits, "STATE", 1_000_000)
+    client.send("PUT", "/api/stream", {"stream": "uniform", "rate": 50_000, "paused": True})
+    ask(client, "all", "SELECT * FROM s ABOVE -1 BY x1 WINDOW 500000 ROWS")
+    ask(client, "few", "SELECT * FROM s ORDER BY x1 LIMIT 2 WINDOW 100 ROWS")
+    client.send("PATCH", "/api/stream", {"paused": False})
+    assert "'all' keeps most" in wait(lambda: client.get("/api/state")["stream"]["error"])
+    client.send("DELETE", "/api/queries/all")
+    rows = client.get("/api/state")["stream"]["rows"]
+    wait(lambda: client.get("/api/state")["stream"]["rows"] > rows)
+    time.sleep(1.5)
+    assert client.get("/api/state")["stream"]["error"] is None
 
 
 # --- files
@@ -473,7 +553,7 @@ def closed(one: socket.socket) -> bool:
     return True
 
 
-def test_silent_connections_block_nobody(fresh: tuple[Client, Watch], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_connections_block_no_request(fresh: tuple[Client, Watch], monkeypatch: pytest.MonkeyPatch) -> None:
     """1,100 of them, of three kinds, and a page all the while."""
     client, _ = fresh
     with client.events("/api/events") as events:
@@ -493,9 +573,27 @@ def test_silent_connections_block_nobody(fresh: tuple[Client, Watch], monkeypatc
         one.close()
 
 
+def test_bytes_that_are_no_requests(fresh: tuple[Client, Watch]) -> None:
+    """Random bytes, and requests with random bytes in them, on 300 connections."""
+    client, _ = fresh
+    good = b"POST /api/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    good += b"Content-Length: 2\r\n\r\n{}"
+    rng = np.random.default_rng(1)
+    for number in range(300):
+        text = bytearray(good * 3 if number % 3 else rng.bytes(200))
+        for place in rng.integers(0, len(text), number % 7):
+            text[place] = rng.integers(256)
+        with connected(client, bytes(text)) as one, suppress(OSError):
+            one.settimeout(0.02)
+            while one.recv(65_536):
+                pass
+    assert client.get("/api/state") == {"stream": None, "queries": []}
+    assert not parts(client).keys() & {"request", "watch"}
+
+
 @pytest.mark.parametrize("path", ["/api/queries/q/changes", "/api/events?watch=q"])
 def test_a_listener_that_does_not_read(fresh: tuple[Client, Watch], monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    """It costs bounded memory, and is dropped; who reads goes on."""
+    """It costs bounded memory and is dropped; others go on."""
     client, watch = fresh
     monkeypatch.setattr(limits, "READ_IN", 1.0)
     client.send("PUT", "/api/stream", {"stream": "uniform", "rate": None, "paused": True})
@@ -511,7 +609,7 @@ def test_a_listener_that_does_not_read(fresh: tuple[Client, Watch], monkeypatch:
         nonlocal most
         with watch._lock:
             most = max([most, *(one._size for one in watch._subscribers)])
-        return sum(client.get("/api/health")["listeners"].values()) == 0
+        return bool(sum(client.get("/api/health")["listeners"].values()) == 0)
 
     wait(gone, 60)
     deaf.close()

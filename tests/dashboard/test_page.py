@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from dashboard.browser import CHROMIUM, DRIVER, MISSING, Browser, free_port, wait
 from dashboard.served import served
@@ -162,10 +165,16 @@ def test_from_nothing_to_an_answer_and_back_again(browser: Browser, folder: Path
         assert not browser.shown("#lost") and not browser.shown("#detail")
         browser.complaints()  # of lost connections
 
-        # a stream that stops with an error
-        (folder / "bad.csv").write_text("a,b\n" + "1,2\n" * 300_000 + "1,2,3\n")
+        # a line that is no row is counted; a stream that cannot be read any more stops with an error
+        (folder / "bad.csv").write_text("a,b\n" + "1,2\n" * 1_000 + "1,2,3\n")
         client.send("PUT", "/api/stream", {"stream": "bad.csv", "rate": None})
-        wait(lambda: "cannot be read as csv" in browser.text("#stream-error"))
+        wait(lambda: "malformed line: 1" in browser.text("#reasons"))
+        parquet.write_table(pa.table({"a": np.random.default_rng(1).random(100_000)}), folder / "cut.parquet")
+        data = bytearray((folder / "cut.parquet").read_bytes())
+        data[1_000:500_000] = bytes(499_000)
+        (folder / "cut.parquet").write_bytes(data)
+        client.send("PUT", "/api/stream", {"stream": "cut.parquet", "rate": None})
+        wait(lambda: "cut.parquet cannot be read as parquet" in browser.text("#stream-error"))
         assert "stopped by an error" in browser.text("#stream-name")
         browser.open(f"http://127.0.0.1:{port}/docs")
         wait(lambda: "/api/queries/{name}/changes" in browser.text("#paths"))

@@ -65,7 +65,7 @@ class GivenLines(Queued):
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
-        super().__init__("told")
+        super().__init__("lines")
 
     def _pieces(self) -> Iterator[Piece]:
         for number, line in enumerate(self.lines, 1):
@@ -144,8 +144,8 @@ def test_the_answers_of_a_spark_pipeline(client: Client, root: Path) -> None:
 
     write(0, [9.0, 8.0])
     assert {"name": "out", "kind": "answers"} in client.get("/api/streams")
-    status, told = client.send("PUT", "/api/stream", {"stream": "out"})
-    assert status == 200 and told["stream"]["fixed"] and [one["name"] for one in told["queries"]] == ["late"]
+    status, result = client.send("PUT", "/api/stream", {"stream": "out"})
+    assert status == 200 and result["stream"]["fixed"] and [one["name"] for one in result["queries"]] == ["late"]
     answer = client.get("/api/queries/late/answer")
     assert dict(zip(answer["columns"], answer["rows"][0], strict=True)) == {
         "origin": "EWR",
@@ -193,9 +193,9 @@ def test_the_changes_of_a_spark_pipeline(tmp_path: Path) -> None:
         parquet.write_table(rows, out / "part-of-no-batch.parquet")
         if batch != 9:  # two come together, the first of them within a compact file
             assert board.look() and not board.look()
-            told, answer = board.answer("late", None, 99), monitor.answer("late")
-            assert told["columns"] == ["origin", "rank", "id", "score", "due"]
-            assert sorted(map(str, told["rows"])) == sorted(
+            result, answer = board.answer("late", None, 99), monitor.answer("late")
+            assert result["columns"] == ["origin", "rank", "id", "score", "due"]
+            assert sorted(map(str, result["rows"])) == sorted(
                 str([plain(v) for v in row.values()]) for row in answer.to_pylist()
             )
     again = follow(out)

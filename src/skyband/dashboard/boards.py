@@ -168,6 +168,18 @@ class MonitorBoard:
         self._stale = set()
         return [self._summaries[name] for name in self.names]
 
+    def oversized(self) -> str | None:
+        """Why no more rows are read: the queries keep too much. None: they do not."""
+        adapters = {adapter: name for name, adapter in self.monitor._loop.state.adapters.items()}
+        sizes = [(adapter.stats(name)["bytes"], name) for adapter, name in adapters.items()]
+        total = sum(size for size, _ in sizes)
+        if total <= limits.STATE:
+            return None
+        return (
+            f"the queries keep {total:,} bytes, and this server takes up to {limits.STATE:,}. "
+            f"Drop one, or use a smaller window: {max(sizes)[1]!r} keeps most."
+        )
+
     def _summary(self, name: str) -> dict[str, Any]:
         query, adapter = self.monitor.queries[name], self.monitor._loop.state.adapters[name]
         own = adapter.stats(name)

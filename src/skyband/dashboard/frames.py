@@ -70,8 +70,9 @@ def share(changes: Any, subscribers: Iterable[Subscriber]) -> None:
         by_query.setdefault(one.query, []).append(one)
     for query, listening in by_query.items() if changes.num_rows else ():
         rows = changes.filter(pc.equal(changes["query"].cast(pa.string()), query))
-        for start in range(0, rows.num_rows, limits.PIECE):
-            part = rows.slice(start, limits.PIECE)
+        size = max(1, min(limits.PIECE, rows.num_rows * limits.PIECE_BYTES // max(rows.nbytes, 1)))
+        for start in range(0, rows.num_rows, size):
+            part = rows.slice(start, size)
             able = [one for one in listening if not one.full]
             piece = _event(part) if able else b""
             for one in listening:

@@ -10,6 +10,7 @@ SPAN = 100 * 365 * 86_400 * 10**9  # nanoseconds of a time window: 100 years
 NUMBER = 10**6  # of any other whole number of a query (buffer, cells, view, budget, ...)
 COLUMNS = 100  # columns of `per`, parts, weights of a scoring, kept columns
 BYTES = 256 * 2**20  # that `explain` expects of a query, one group of it
+STATE = 2 * 2**30  # bytes that all queries keep; then nothing more is read until one is changed
 SQL = 512 * 1024  # characters of all queries together: each frame has them
 NAME = 100  # characters of a query's name
 
@@ -32,7 +33,7 @@ UNREAD = 256 * 1024  # bytes that the system keeps for a client that has not rea
 READ_IN = 15.0  # seconds in which a client reads something of what waits for it
 CLIENTS = 64  # pages that listen to frames, and as many programs that listen to changes
 WAITING = 2 * 2**20  # bytes of changes that wait for a slow program; beyond, it gets the number of missed rows
-PIECE = 500  # changes in one event
+PIECE, PIECE_BYTES = 500, 256 * 1024  # changes in one event
 
 # --- the stream
 BATCH = 20_000  # rows pushed at once

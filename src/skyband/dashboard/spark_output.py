@@ -80,6 +80,10 @@ class AnswersBoard:
             for name, n in self.changed.items()
         ]
 
+    def oversized(self) -> str | None:
+        """Why nothing more is read: never here."""
+        return None
+
     def _of(self, name: str) -> Any:
         if name not in self.changed:
             raise QueryError(f"there is no query {name!r} in the answer. There are: {', '.join(self.names)}.")

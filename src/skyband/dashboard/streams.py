@@ -17,7 +17,7 @@ from skyband.errors import QueryError, SkybandError
 from skyband.tables.files import ENDINGS, MALFORMED, format_of, only_time, schema, tables
 from skyband.tables.lines import Malformed
 
-_DEPTH, _OFFERED, _ENTRIES, _REASONS, _SHOWN = 3, 200, 2_000, 50, 100
+_DEPTH, _OFFERED, _ENTRIES, _REASONS, _SHOWN = 3, 200, 5_000, 50, 100
 
 
 class Stream(Protocol):
@@ -214,11 +214,13 @@ def open_stream(root: Root, given: str, pipe: BinaryIO | None = None, topic: str
 def offered(root: Root) -> list[dict[str, str]]:
     """The streams to choose from: files and folders below the root, and generators."""
     found: list[dict[str, str]] = []
-    base = root.folder
+    base, left = root.folder, _ENTRIES
 
     def walk(folder: Path, depth: int) -> None:
+        nonlocal left
         try:
-            inner = [path for path in root.inside(folder, _ENTRIES) if path.parent == folder]  # not through links
+            inner = [path for path in root.inside(folder, left) if path.parent == folder]  # not through links
+            left -= len(inner) + 1
             files = [path for path in inner if path.is_file() and _offered(path)]
         except OSError:
             return
@@ -229,7 +231,7 @@ def offered(root: Root) -> list[dict[str, str]]:
         if not (folder / "_spark_metadata").is_dir():
             found.extend({"name": path.relative_to(base).as_posix(), "kind": "file"} for path in files)
         for path in inner:
-            if depth and path.is_dir() and not path.name.startswith((".", "_")) and len(found) < _OFFERED:
+            if depth and path.is_dir() and not path.name.startswith((".", "_")) and len(found) < _OFFERED and left > 0:
                 walk(path, depth - 1)
 
     walk(base, _DEPTH)

@@ -25,7 +25,7 @@ from skyband.dashboard.boards import MonitorBoard
 from skyband.dashboard.frames import Frame, Subscriber, Watched, share
 from skyband.dashboard.health import Health, text_of
 from skyband.dashboard.pace import Pace
-from skyband.dashboard.readers import KAFKA
+from skyband.dashboard.readers import KAFKA, Queued
 from skyband.dashboard.root import Root
 from skyband.dashboard.spark_output import AnswersBoard, follow
 from skyband.dashboard.streams import Stream, open_stream, roles_of
@@ -36,6 +36,7 @@ from skyband.monitor.monitor import Monitor
 from skyband.query.kinds import Query
 
 Board = MonitorBoard | AnswersBoard
+_COLUMNS = 500  # that a page shows
 _HISTORY = 120  # samples of throughput and objects kept
 PATIENCE = 60.0  # seconds that a request waits for the thread (kernels may compile)
 _PAUSES = (0.0, 0.1, 0.5, 2.0)  # seconds before the loop is started again, and the stream is read again
@@ -190,6 +191,8 @@ class Watch:
                 raise
         if now.stream is not None:
             now.stream.close()
+        if isinstance(stream, Queued):
+            stream.failed = lambda error: self.health.restarted("reader", error)
         if name == "-":
             self.pipe = None
         pace = Pace(given.get("rate"), paused=bool(given.get("paused")))
@@ -236,7 +239,7 @@ class Watch:
             "name": now.chosen["stream"],
             "title": now.stream.title if now.stream is not None else now.chosen["stream"],
             "roles": {role: now.chosen.get(role) for role in ("id", "time", "keep", "part", "value")},
-            "columns": None if columns is None else [[one.name, str(one.type)] for one in columns],
+            "columns": None if columns is None else [[one.name, str(one.type)] for one in list(columns)[:_COLUMNS]],
             "fixed": board.fixed,
             "paced": now.stream is not None and now.stream.paced,
             "paused": now.pace.paused,
@@ -362,6 +365,7 @@ class Watch:
                 now.sampled, now.dirty = at, True
                 kept = [one["kept"] for one in now.board.summaries()]
                 now.history.append((self._speed(), None if None in kept else sum(kept)))
+                now.error = now.error or now.board.oversized()
             with self._lock:
                 wake, watched = list(self._wake), set(self._watched.values())
             if not wake or not now.dirty or (not at_once and at - now.framed < 1 / limits.RATE):

@@ -6,22 +6,22 @@ columns (output.py). Each kind of query has a subclass in its folder, which says
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.contract import NEVER, Arrivals, Changes, Engine, Spec
+from skyband.engines.contract import Arrivals, Changes, Engine, Spec
 from skyband.engines.numbering import Numbered, Numbering, Start, column_of
 from skyband.engines.output import Output
 from skyband.engines.registry import choose, load, row_of
+from skyband.engines.specs import fits, shared_key, spec_of
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.query.scoring import scoring_of
-from skyband.query.tuning import Tuning
-from skyband.query.windows import Last, UntilDeleted
+from skyband.query.windows import UntilDeleted
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
@@ -374,32 +374,6 @@ class Adapter:
             "late": int(numbering.late[sequence]),
             "rejected": dict(self.rejected),
         }
-
-
-def length_of(query: Query, unit: int | None) -> int:
-    """The length of a query's window, in arrivals or units of time."""
-    return query.window.length(unit) if isinstance(query.window, Last) else NEVER
-
-
-def spec_of(query: Query, unit: int | None) -> Spec:
-    """The query as engines see it."""
-    threshold, semantics = getattr(query, "threshold", None), getattr(query, "semantics", None)
-    return Spec(getattr(query, "k", 0), length_of(query, unit), threshold, semantics)
-
-
-def fits(spec: Spec, specs: tuple[Spec, ...]) -> bool:
-    """Whether a state for these queries is enough for another."""
-    return spec.k <= max(one.k for one in specs) and spec.length <= max(one.length for one in specs)
-
-
-def shared_key(query: Query) -> tuple[Any, ...]:
-    """Equal for queries that differ only in k, in their window and in how they are answered."""
-    values = {field.name: getattr(query, field.name) for field in fields(query) if field.name not in _OWN}  # type: ignore[arg-type]
-    by = values.pop("by", None)
-    return (query.kind, id(by) if callable(by) else by, query.descending, *values.values())
-
-
-_OWN = ("k", "window", "largest", "algorithm", *(field.name for field in fields(Tuning)))
 
 
 def _input(name: str) -> str:

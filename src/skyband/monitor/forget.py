@@ -18,7 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
-from skyband.monitor.state import Examined, State
+from skyband.monitor.examination import Examined, examine
+from skyband.monitor.state import State
 from skyband.tables.columns import as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
@@ -45,8 +46,9 @@ class Forget:
         """Take a batch; more: it goes on with the next one."""
         cuts = [0, batch.rows]
         if batch.rows:
-            examined = self.loop.examine(batch)
-            self.loop.raise_invalid(examined.validated, "row {}".format)
+            examined = examine(self.state, batch)
+            if self.state.options.invalid == "raise":
+                examined.raise_invalid("row {}".format)
             with self.state.new_groups():
                 cuts = self._cuts(examined)
             if self.state.options.invalid == "raise" and any(adapter.revalidates for adapter in examined.standing):
@@ -62,7 +64,7 @@ class Forget:
             last = end == batch.rows
             part = batch if end - begin == batch.rows else Batch(batch.table.slice(begin, end - begin))
             if part.rows:
-                tables += self._returning(self.loop.examine(part))
+                tables += self._returning(examine(self.state, part))
             tables.append(self.loop.push_whole(part, to if last else None, more and last))
         return self.joined(tables if more else [*tables, *self.silent()])
 
@@ -124,7 +126,7 @@ class Forget:
         none = np.empty(0, np.int64)
         if examined.times is None:
             return none, none, none
-        length = self.state.options.silence(self.loop.unit_of(examined))
+        length = self.state.options.silence(examined.unit)
         mine = [one for adapter, one in zip(examined.standing, examined.validated, strict=True) if adapter in adapters]
         rows = np.flatnonzero(np.logical_or.reduce([one.accepted for one in mine]))
         if not len(rows):

@@ -5,7 +5,7 @@ A `Monitor` is its public face; Spark runs it over the state of a shard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -14,20 +14,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, Columns, spec_of
+from skyband.engines.adapter import Adapter, Columns
+from skyband.engines.specs import spec_of
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.errors import BatchError, QueryError, StateError
 from skyband.monitor.dormancy import Dormancy
+from skyband.monitor.examination import Examined, any_of, examine
 from skyband.monitor.forget import Forget
 from skyband.monitor.queries import StandingQueries
-from skyband.monitor.state import Examined, State
+from skyband.monitor.state import State
 from skyband.query.kinds import Query
 from skyband.query.options import Options, named
 from skyband.tables.changes import answer_table
 from skyband.tables.columns import plain
-from skyband.tables.input import Batch, announce, conform, instant, is_time, moment, time_unit, times, to_table
-from skyband.tables.push import BEGINNING, Push, what_rows_do
-from skyband.tables.scores import Scored, Validated, warn_of_rejected
+from skyband.tables.input import Batch, announce, instant, moment, to_table
+from skyband.tables.push import BEGINNING, Push
+from skyband.tables.scores import warn_of_rejected
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -65,7 +67,7 @@ class Loop:
             return self._reach(to, more)
         self.queries.prepare([batch])
         number = self.state.commit.number
-        examined = self.examine(batch)
+        examined = examine(self.state, batch)
         clock = self._clock(examined.types)
         goal = clock if to is None else max(clock, self._instant(to, examined.types))
         with self.state.new_groups():
@@ -73,7 +75,8 @@ class Loop:
             examined = replace(examined, codes=codes)
             if batch.rows and any(adapter.revalidates for adapter in examined.standing):
                 examined = self._revalidate(batch, examined, clock, goal, more)
-            self.raise_invalid(examined.validated, "row {}".format)
+            if self.state.options.invalid == "raise":
+                examined.raise_invalid("row {}".format)
             if number != self.state.commit.number:
                 raise StateError(
                     "this Monitor was changed while it examined a batch, by a scoring function or signal handler that "
@@ -108,59 +111,6 @@ class Loop:
         if self.dormancy is not None and not more:
             self.dormancy.settle(rows)
 
-    def examine(self, batch: Batch) -> Examined:
-        """A batch as the standing queries see it: columns, times, scores, which rows are accepted. Changes nothing."""
-        options, standing = self.state.settled(batch.table.column_names), self.state.standing()
-        types = dict(self.state.types)
-
-        def read(name: str) -> Any:
-            column = conform(name, batch.array(name), types.get(name))
-            types[name] = column.type
-            return column
-
-        no_instants = None if options.time is None else batch.parse_times(options.time, types.get(options.time))
-        reported = {role: read(name) for role, name in options.roles.items()}
-        instants: Ints | None = None
-        bad_times: dict[str, Bools | None] = {}
-        if options.time is not None:
-            type_ = reported["time"].type
-            if pa.types.is_null(type_):  # nothing but nulls, and no type known yet
-                del types[options.time]
-                bad_times = {"time is null": np.ones(batch.rows, np.bool_)}
-            elif not is_time(type_):
-                raise BatchError(
-                    f"the time column {options.time!r} holds {type_}. Time is a timestamp, a date, an integer or an "
-                    "ISO string."
-                )
-            else:
-                unit = time_unit(type_)
-                lengths = [spec.length for adapter in standing if adapter.timed for spec in adapter.specs(unit)]
-                instants, null, far = times(reported["time"], max(lengths, default=0))
-                bad_times = {"time is null": null, "time is out of range": far}
-            if no_instants is not None:
-                null = bad_times["time is null"]
-                bad_times |= {
-                    "time is null": null if null is None else null & ~no_instants,
-                    "time is no instant": no_instants,
-                }
-        cache: dict[Any, Scored] = {}
-        validated = [adapter.validate(batch, cache, bad_times) for adapter in standing]
-        deletes = None
-        if options.op is not None:
-            deletes, other = what_rows_do(read(options.op))
-            validated = [
-                adapter.separate_deletions(one, deletes, other, bad_times)
-                for adapter, one in zip(standing, validated, strict=True)
-            ]
-        per = {name: read(name) for adapter in standing for name in adapter.groups.names}
-        inputs = {name: read(name) for adapter in standing for name in adapter.reads(batch)}
-        accepted = _any([one.accepted for one in validated], batch.rows)
-        return Examined(standing, validated, accepted, types, reported, per, instants, deletes, inputs)
-
-    def unit_of(self, examined: Examined) -> int | None:
-        """Nanoseconds of a unit of the batch's time; None: integers, or there is none."""
-        return None if examined.times is None else time_unit(examined.reported["time"].type)
-
     def _push(self, batch: Batch, examined: Examined, clock: int, goal: int, more: bool) -> Push:
         clocks = None
         if examined.times is not None and batch.rows:
@@ -177,27 +127,18 @@ class Loop:
         nothing changes. That ends, since the first wrong row is right after each round.
         """
         codes, alone = examined.codes, examined.validated
-        unit = self.unit_of(examined)
+        unit = examined.unit
         while True:
             push = self._push(batch, examined, clock, goal, more)
             validated = [
                 adapter.revalidate(push, one, codes[id(adapter.groups)], unit) if adapter.revalidates else one
                 for adapter, one in zip(examined.standing, alone, strict=True)
             ]
-            accepted = _any([one.accepted for one in validated], batch.rows)
+            accepted = any_of([one.accepted for one in validated], batch.rows)
             settled = bool((accepted == examined.accepted).all())
             examined = replace(examined, validated=validated, accepted=accepted)
             if settled:
                 return examined
-
-    def raise_invalid(self, validated: list[Validated], name: Callable[[int], str]) -> None:
-        """With invalid="raise": raise for the first bad row, under the name that it is given here."""
-        if self.state.options.invalid != "raise":
-            return
-        bad = [(int(rows.argmax()), reason) for one in validated for reason, rows in one.scored.rejected.items()]
-        if bad:
-            row, reason = min(bad)
-            raise BatchError(f'{name(row)}: {reason}. Nothing was pushed; fix the row, or use invalid="reject".')
 
     def _announced(self, standing: list[Adapter]) -> AbstractContextManager[None]:
         """Engines start with their first arrivals; kernels may be compiled then."""
@@ -219,7 +160,7 @@ class Loop:
     def _codes(self, push: Push, examined: Examined, clock: int) -> dict[int, Ints]:
         """The groups of the rows that may arrive, by their `per`: those that are too late for all make no group."""
         codes: dict[int, Ints] = {}
-        unit, ages = self.unit_of(examined), None
+        unit, ages = examined.unit, None
         if push.times is not None and push.clocks is not None:
             final = not any(adapter.revalidates for adapter in examined.standing)  # else clocks may yet be earlier ones
             ages = (push.clocks if final else clock) - push.times
@@ -227,7 +168,7 @@ class Loop:
         for groups in {id(adapter.groups): adapter.groups for adapter in examined.standing}.values():
             mine = [(adapter, one.accepted) for adapter, one in both if adapter.groups is groups]
             arriving = [adapter.timely(rows, ages, unit) if groups.names else rows for adapter, rows in mine]
-            wanted = _any(arriving, push.batch.rows)
+            wanted = any_of(arriving, push.batch.rows)
             codes[id(groups)] = groups.codes_where(wanted, [examined.per[name] for name in groups.names])
         return codes
 
@@ -382,7 +323,7 @@ class Loop:
         try:
             return groups.find(values)
         except TypeError as error:
-            raise QueryError(f"{name}: a key is no value of `per`: {error}.") from None
+            raise QueryError(f"{name}: {error}. Several keys are given as keys=[...].") from None
 
     def answers_among(self, name: str, groups: pa.Table, but: Ints) -> pa.Table:
         """The current answers of the groups in a table of known values of the `per` columns, except these codes."""
@@ -409,11 +350,3 @@ class Loop:
         """Assert every invariant of the engines (tests call it)."""
         for adapter in self.state.standing():
             adapter.check()
-
-
-def _any(each: list[Bools], rows: int) -> Bools:
-    """The rows that at least one set of queries accepts."""
-    accepted = each[0] if each else np.zeros(rows, np.bool_)
-    for more in each[1:]:
-        accepted = accepted | more
-    return accepted

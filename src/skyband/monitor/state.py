@@ -20,7 +20,6 @@ from skyband.tables.changes import QueryNames, answer_names, change_names, chang
 from skyband.tables.groups import Groups
 from skyband.tables.input import time_unit
 from skyband.tables.push import BEGINNING
-from skyband.tables.scores import Validated
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -132,19 +131,3 @@ class State:
             types |= dict.fromkeys(of_pair(name), types[name])
         types["time"] = pa.null() if options.time is None else self.types.get(options.time, pa.null())
         return types
-
-
-@dataclass(frozen=True)
-class Examined:
-    """A batch as the standing queries see it."""
-
-    standing: list[Adapter]
-    validated: list[Validated]  # one for each
-    accepted: Bools  # rows that at least one query accepts
-    types: dict[str, pa.DataType]  # of the input's columns
-    reported: dict[str, Any]  # the columns that are reported of objects
-    per: dict[str, Any]  # the columns of groups
-    times: Ints | None  # as numbers
-    deletes: Bools | None  # rows that delete an id
-    inputs: dict[str, Any]  # columns that scorings of pairs read
-    codes: dict[int, Ints] = field(default_factory=dict)  # the groups of the rows, by their `per`

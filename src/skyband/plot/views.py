@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, spec_of
+from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Answer
+from skyband.engines.specs import spec_of
 from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
 from skyband.query.kinds import Query, TopK, TopKPairs
@@ -108,7 +109,7 @@ def _group(adapter: Adapter, query: Query, key: Any) -> tuple[int | None, tuple[
     try:
         found = adapter.groups.find([values])
     except TypeError as error:
-        raise QueryError(f"key={key!r} is no value of `per`: {error}.") from None
+        raise QueryError(f"key={key!r}: {error}.") from None
     return (int(found[0]) if len(found) else None), values
 
 

@@ -149,16 +149,16 @@ class Groups:
     def find(self, keys: Sequence[tuple[Any, ...]]) -> Ints:
         """The codes of the groups with these values, in order of the codes; values that no group has are left out.
 
-        A value that is none of its column's type is a TypeError. Cost: O(groups + keys).
+        A list, a set or a dict in place of a plain value is a TypeError. Cost: O(groups + keys).
         """
-        if not keys or not self.columns:
+        if not self.columns:
             return np.arange(0 if self.names or not keys else 1)
+        known = [key for key in ([*map(_value, self.columns, key)] for key in keys) if None not in key]
+        if not known:
+            return np.empty(0, np.int64)
         match, wanted = np.ones(self.total, np.bool_), []
-        for name, column, values in zip(self.names, self.columns, zip(*keys, strict=True), strict=True):
-            try:
-                asked = pa.array(list(values), column.type)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                raise TypeError(f"{name!r} holds {column.type}: {error}") from None
+        for column, values in zip(self.columns, zip(*known, strict=True), strict=True):
+            asked = pa.concat_arrays(values)
             match &= _among(column.all(), asked)
             wanted.append(map(_canonical, asked.to_pylist()))
         candidates, tuples = np.flatnonzero(match), set(zip(*wanted, strict=True))
@@ -186,6 +186,16 @@ class Groups:
             words = self._words[place]
             keys = np.array([*(words.setdefault(_hashable(word), len(words)) for word in values), 0])[slots]
         return coder.encode(keys, valid)
+
+
+def _value(column: Column, value: Any) -> Any:
+    """A value as an array of the column's type; None: it has none there."""
+    try:
+        return pa.array([value], column.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        if isinstance(value, list | set | dict):
+            raise TypeError(f"{value!r} is no {column.type}: {error}") from None
+        return None
 
 
 def _among(column: Any, values: Any) -> NDArray[np.bool_]:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, shared_key
+from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Engine
 from skyband.engines.registry import choose
+from skyband.engines.specs import shared_key
 from skyband.query.kinds import Query, TopKUncertain
 from skyband.tables.columns import name_bits
 from skyband.tables.input import Batch
