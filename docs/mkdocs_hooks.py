@@ -12,19 +12,19 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "benchmarks" / "figures"
-OUTSIDE = "SECURITY.md"  # a page in the root of the repository
+POLICY = "security-policy.md"  # SECURITY.md of the root; docs has a security.md, and some disks know one case only
 
 
 def on_files(files: Any, config: Any) -> Any:
     for path in sorted(FIGURES.iterdir()):
         files.append(File.generated(config, f"figures/{path.name}", abs_src_path=str(path)))
-    text = (ROOT / OUTSIDE).read_text().replace("](docs/", "](")
-    files.append(File.generated(config, OUTSIDE, content=text))
+    text = (ROOT / "SECURITY.md").read_text().replace("](docs/", "](")
+    files.append(File.generated(config, POLICY, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    return markdown.replace("](../benchmarks/figures/", "](figures/").replace(f"](../{OUTSIDE})", f"]({OUTSIDE})")
+    return markdown.replace("](../benchmarks/figures/", "](figures/").replace("](../SECURITY.md)", f"]({POLICY})")
 
 
 def on_env(env: Any, config: Any, files: Any) -> Any:
