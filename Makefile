@@ -53,7 +53,7 @@ mutants: .venv/ready ## break the engines in every known way: the tests must not
 	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/*/test_mutants.py
 
 environments: .venv/ready ## install the wheel with Python 3.11 to 3.13, pandas 2 and 3, and use it there
-	@$(BIN)/python tests/environments.py
+	@$(BIN)/python tests/environments.py $(ENVIRONMENTS)
 
 tables: .venv/ready ## the tables of algorithms in README.md and docs, from their rows
 	@$(BIN)/python docs/algorithm_tables.py
