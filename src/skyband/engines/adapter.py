@@ -136,9 +136,9 @@ class Adapter:
         taken = scored.validated(validated.eligible)
         return taken if self.deletable else replace(taken, accepted=taken.accepted & ~deletes)
 
-    def timely(self, accepted: Bools, ages: Ints | None, unit: int | None) -> Bools:
+    def timely(self, accepted: Bools, ages: Ints, unit: int | None) -> Bools:
         """The accepted rows that are not too late to arrive; ages: how much older than the clock they are, at least."""
-        if not self.timed or ages is None or not len(ages):
+        if not self.timed:
             return accepted
         limit = max(spec.length for spec in self.specs(unit)) if self.options.late == "accept" else 1
         return accepted & (ages < limit) if ages.max() >= limit else accepted

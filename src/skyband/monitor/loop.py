@@ -161,14 +161,14 @@ class Loop:
     def _codes(self, push: Push, examined: Examined, clock: int) -> dict[int, Ints]:
         """The groups of the rows that may arrive, by their `per`: those that are too late for all make no group."""
         codes: dict[int, Ints] = {}
-        unit, ages = examined.unit, None
-        if push.times is not None and push.clocks is not None:
-            final = not any(adapter.revalidates for adapter in examined.standing)  # else clocks may yet be earlier ones
-            ages = (push.clocks if final else clock) - push.times
         both = list(zip(examined.standing, examined.validated, strict=True))
         for groups in {id(adapter.groups): adapter.groups for adapter in examined.standing}.values():
-            mine = [(adapter, one.accepted) for adapter, one in both if adapter.groups is groups]
-            arriving = [adapter.timely(rows, ages, unit) if groups.names else rows for adapter, rows in mine]
+            arriving = [one.accepted for adapter, one in both if adapter.groups is groups]
+            if groups.names and push.times is not None and push.clocks is not None and push.batch.rows:
+                final = not any(adapter.revalidates for adapter in examined.standing)  # else clocks may be earlier ones
+                ages, unit = (push.clocks if final else clock) - push.times, examined.unit
+                mine = [(adapter, one.accepted) for adapter, one in both if adapter.groups is groups]
+                arriving = [adapter.timely(rows, ages, unit) for adapter, rows in mine] if ages.max() > 0 else arriving
             wanted = any_of(arriving, push.batch.rows)
             codes[id(groups)] = groups.codes_where(wanted, [examined.per[name] for name in groups.names])
         return codes
