@@ -227,7 +227,7 @@ def test_durations_of_numpy(unit: Any) -> None:
 
 @pytest.mark.parametrize("wrong", [np.timedelta64(5), np.timedelta64(5, "M"), np.timedelta64(5, "Y")])
 def test_durations_of_numpy_without_a_length(wrong: Any) -> None:
-    with pytest.raises(QueryError, match="np.timedelta64"):
+    with pytest.raises(QueryError, match=r"np\.timedelta64"):
         sb.Last(wrong)
     with pytest.raises(QueryError, match="units of an integer time column"):
         sb.Last(span=wrong)
