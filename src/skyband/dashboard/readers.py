@@ -12,7 +12,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
@@ -29,6 +29,7 @@ _REASON = {
     JsonLines: "not a line of JSON with the columns of the first",
     CsvLines: "not a line of CSV with the columns of the header",
 }
+_PAUSE = 1.0  # seconds between attempts to read on
 Piece = tuple[bytes, Labels]  # whole lines, and the number or name of each
 
 
@@ -36,9 +37,11 @@ class Queued:
     """Lines that a thread puts into a queue, several at a time."""
 
     paced = False
+    attempts = 0  # to go on after an error, where nothing is lost by it
 
     def __init__(self, title: str) -> None:
         self.title = title
+        self.failed: Callable[[Exception], None] = lambda error: None  # called before each further attempt
         self.ended = False
         self.malformed = Malformed(lambda what: print(f"{title}: {what} (rejected)", file=sys.stderr))
         self._parser: LineParser = JsonLines(self.malformed, live=True)
@@ -64,15 +67,24 @@ class Queued:
         raise NotImplementedError
 
     def _listen(self) -> None:
-        try:
-            for piece in self._pieces():
-                while self._put_bytes - self._got_bytes > _WAITING_BYTES and not self._closed:
-                    time.sleep(0.05)
-                self._put_bytes += len(piece[0])
-                self._put(piece)
-            self._put(None)
-        except Exception as error:  # raised again by `read`
-            self._put(error)
+        attempts = self.attempts
+        while True:
+            try:
+                for piece in self._pieces():
+                    attempts = self.attempts
+                    while self._put_bytes - self._got_bytes > _WAITING_BYTES and not self._closed:
+                        time.sleep(0.05)
+                    self._put_bytes += len(piece[0])
+                    self._put(piece)
+                self._put(None)
+                return
+            except Exception as error:
+                attempts -= 1
+                if attempts < 0 or self._closed:
+                    self._put(error)  # raised again by `read`
+                    return
+                self.failed(error)
+                time.sleep(_PAUSE)
 
     def _put(self, piece: Piece | Exception | None) -> None:
         while not self._closed:
@@ -146,6 +158,8 @@ class Lines(Queued):
 
 class Topic(Queued):
     """A topic of Kafka: the JSON objects in the values of its messages, from the first that is kept."""
+
+    attempts = 30  # the consumer knows where it is
 
     def __init__(self, url: str) -> None:
         try:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from skyband.errors import QueryError
 from skyband.query.kinds import Query
 from skyband.query.validation import RESERVED
-from skyband.query.windows import UntilDeleted
+from skyband.query.windows import Last, UntilDeleted
 
 ALL = "*"
 
@@ -27,14 +28,33 @@ class Options:
     late: str = "accept"
     invalid: str = "reject"
     op: str | None = None
+    forget: str | int | timedelta | None = None
 
     def __post_init__(self) -> None:
         for what in ("id", "time", "part", "value", "op"):
             _column(what, getattr(self, what))
         object.__setattr__(self, "keep", _kept(self.keep))
+        object.__setattr__(self, "forget", self._silence())
         _one_of("emit", self.emit, ("arrival", "batch"))
         _one_of("late", self.late, ("accept", "drop"))
         _one_of("invalid", self.invalid, ("reject", "raise"))
+
+    def _silence(self) -> str | int | None:
+        """`forget` as plain data, checked."""
+        if self.forget is None:
+            return None
+        if self.time is None:
+            raise QueryError('forget= says how long a group may be silent: name the time column, time="...".')
+        try:
+            window = Last(span=self.forget) if isinstance(self.forget, int) else Last(self.forget)
+        except QueryError as error:
+            raise QueryError(f"forget={self.forget!r} must be a time span, written as in Last(...). {error}") from error
+        return next(iter(window.to_dict().values()))  # type: ignore[no-any-return]
+
+    def silence(self, unit: int | None) -> int:
+        """`forget` in units of the time column."""
+        window = Last(span=self.forget) if isinstance(self.forget, int) else Last(self.forget)
+        return window.length(unit)
 
     @property
     def kept(self) -> tuple[str, ...]:

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, shared_key, spec_of
+from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Engine
 from skyband.engines.registry import row_of
+from skyband.engines.specs import shared_key, spec_of
 from skyband.errors import BatchError
 from skyband.query.kinds import Query, TopKIncomplete
 from skyband.tables.columns import name_bits

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, shared_key
+from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Engine
 from skyband.engines.registry import choose
+from skyband.engines.specs import shared_key
 from skyband.query.kinds import Query, TopKUncertain
 from skyband.tables.columns import name_bits
 from skyband.tables.input import Batch
@@ -95,13 +96,15 @@ class UncertainAdapter(Adapter):
         names, named = self._names(push.batch)
         p = push.batch.numbers(self.example.probability).values
         numbers: dict[int, int] = {}
+        following = self.numbering.next()[0]
         known: dict[tuple[int, int], list[tuple[int, float]]] = {}  # stamps and probabilities
         bad = np.zeros(push.batch.rows, np.bool_)
         for row in np.flatnonzero(validated.accepted).tolist():
             code, name = int(codes[row]), int(names[row])
-            stamp = low = numbers.get(code, self._next_number(code))
-            low -= length
-            if self.timed:
+            if not self.timed:
+                stamp = numbers.get(code, int(following[code]))
+                low = stamp - length
+            else:
                 assert push.clocks is not None and push.times is not None
                 stamp, now = int(push.times[row]), max(int(push.clocks[row]), int(push.times[row]))
                 if now - stamp >= (length if self.options.late == "accept" else 1):
@@ -119,9 +122,6 @@ class UncertainAdapter(Adapter):
         scored = Scored(validated.scored.key, dict(validated.scored.rejected))
         scored.reject(PASSES, bad)
         return scored.validated(validated.eligible)
-
-    def _next_number(self, code: int) -> int:
-        return int(self.numbering.counts[0, code]) if code < self.numbering.counts.shape[1] else 0
 
     def _alternatives(self, code: int, name: int) -> list[tuple[int, float]]:
         if self.engine is None:
