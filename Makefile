@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
-.PHONY: help demo test kafka cluster-test faults soak mutants axe check tables docs bench bench-peers lock clean
+.PHONY: help demo test kafka cluster-test faults soak mutants axe check tables docs bench bench-peers pack wheel lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -21,8 +21,18 @@ demo: .venv/ready ## replay a year of New York flights through Spark, watch the 
 	@$(BIN)/skyband demo --spark
 
 test: .venv/ready ## all tests and doctests
-	@($(MAKE) --silent kafka || echo "Without its jars the tests of Kafka skip.") & $(BIN)/python -m tests.warm; wait
-	@$(BIN)/python -m pytest -n 2 -q
+	@($(MAKE) --silent kafka || echo "Without its jars the tests of Kafka skip.") & \
+		$(MAKE) --silent pack; made=$$?; wait; exit $$made
+	@SKYBAND_KERNELS=$${SKYBAND_KERNELS:-only} $(BIN)/python -m pytest -n 2 -q
+
+pack: .venv/ready ## compile all kernels ahead (minutes), those that have changed (seconds)
+	@$(BIN)/skyband compile
+
+wheel: pack ## dist: a wheel with compiled kernels for this kind of machine, and one for any
+	@rm -rf dist
+	@$(BIN)/uv build --quiet --wheel
+	@SKYBAND_WHEEL=plain $(BIN)/uv build --quiet --wheel
+	@ls -l dist
 
 kafka: .kafka/ready ## fetch a Kafka broker and Spark's connector (pinned, 54 MB) for the tests
 
