@@ -23,7 +23,7 @@ import pytest
 
 import skyband
 from skyband.cli.compile import entry_points
-from skyband.errors import StateError
+from skyband.errors import SkybandWarning, StateError
 from skyband.kernels import cache, shipped
 from skyband.kernels.compile import kernel
 from skyband.kernels.shipped import Pack, Unfit
@@ -267,7 +267,7 @@ def test_without_any_folder_kernels_are_compiled_with_a_warning(monkeypatch: pyt
         def doubled(values: Any) -> Any:
             return values * 2
 
-        with pytest.warns(RuntimeWarning, match="every process compiles them.*/dev/null/kernels.*NUMBA_CACHE_DIR"):
+        with pytest.warns(SkybandWarning, match="every process compiles them.*/dev/null/kernels.*NUMBA_CACHE_DIR"):
             assert doubled(np.array([1.5])).tolist() == [3.0]
         assert doubled(np.array([2.5])).tolist() == [5.0]
     finally:

@@ -25,7 +25,7 @@ from typing import Annotated, Any
 import typer
 
 import skyband
-from skyband.errors import RunError, StateError
+from skyband.errors import RunError, SkybandWarning, StateError
 from skyband.kernels import shipped
 from skyband.kernels.shipped import LEVELS, Pack, pack_of, target
 from skyband.kernels.sources import stamp
@@ -148,6 +148,7 @@ def record(number: int, to: str, older: str) -> None:
     bytecode.FunctionIdentity._unique_ids = itertools.count((state * _PROCESSES + number + 1) * 1_000_000)
     KernelCache.recording = recording = Recording(_older(Path(older)))
     warnings.simplefilter("error")
+    warnings.simplefilter("ignore", SkybandWarning)  # samples have rows that are rejected
     gc.disable()  # the compiler makes many objects and keeps them: a tenth of its time
     for task in TASKS[number]:
         task()

@@ -105,6 +105,15 @@ def above() -> None:
             play(sb.Above(0.05, by="x", window=window, per=per, where="y > 0.01"))
 
 
+def refused() -> None:
+    """A batch that is refused after its groups were found."""
+    for per in (EACH, "part"):
+        monitor = sb.Monitor(sb.TopK(2, by="x", window=TIMED, per=per), time="t", invalid="raise")
+        monitor.push(piece(0, 1))
+        with suppress(sb.BatchError):
+            monitor.push({**piece(1, 5), "x": [1.0, 2.0, 3.0, None]})
+
+
 def pairs() -> None:
     for algorithm in ("SCASE", "TA", "BASIC", "NAIVE"):
         for window in STREAMS:
@@ -142,6 +151,7 @@ TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
         lambda: both("BLOCK", "SA"),
         above,
         lengths,
+        refused,
         lambda: families("BLOCK"),
         lambda: both("PA", "ADAPTIVE", windows=STREAMS[:1]),
         lambda: families("PA"),

@@ -145,6 +145,12 @@ class Engine(Protocol):
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take the arrays of one or several snapshots, joined; the first group is 0. The engine is new."""
 
+    def keep_groups(self, groups: Ints) -> None:
+        """Keep only these groups, under the codes 0, 1, ...; no batch is open, and in the others nothing is valid."""
+
+    def reset_groups(self, groups: Ints) -> None:
+        """Drop everything that is known of these groups. Nothing is reported."""
+
     def check(self) -> None:
         """Assert every invariant (tests call it)."""
 

@@ -29,7 +29,7 @@ from numba.core import caching, config
 from numba.core.compiler import CompileResult
 from numba.core.runtime import _nrt_python, rtsys
 
-from skyband.errors import StateError
+from skyband.errors import SkybandWarning, StateError
 from skyband.kernels import shipped
 from skyband.kernels.shipped import Pack, Unfit
 from skyband.kernels.sources import PACKAGE, stamp
@@ -208,7 +208,7 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
 
 @functools.cache
 def _warn_once(message: str) -> None:
-    warnings.warn(message, RuntimeWarning, stacklevel=2)
+    warnings.warn(message, SkybandWarning, stacklevel=2)
 
 
 _announced = False

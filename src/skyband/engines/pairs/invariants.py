@@ -17,7 +17,7 @@ CHECKED = 40  # objects: windows up to here are checked pair by pair
 
 
 def check_pairs(engine: Pairs) -> None:
-    for group in engine.groups:
+    for _, group in engine.groups.there():
         engine._flush(group)
         pairs = group.pairs
         rank = np.lexsort((-pairs["newer"], -pairs["new"], -pairs["older"], -pairs["old"], -pairs["key"]))

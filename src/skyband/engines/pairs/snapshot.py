@@ -9,6 +9,7 @@ import numpy as np
 
 from skyband.engines.arena import recast
 from skyband.engines.contract import Ints
+from skyband.engines.group_states import GroupStates
 from skyband.engines.pairs.group import Group, Records
 from skyband.engines.pairs.kernels.records import BASE, BLOCKS, END, NEVER, PAIR, SIZE, TA
 from skyband.engines.pairs.kernels.steps import prune_pairs
@@ -23,7 +24,7 @@ VIEW = np.dtype([("kth", "f8"), ("due", "i8")])
 
 def stored(engine: Pairs, groups: Ints) -> dict[str, tuple[Records, Ints]]:
     """The state of these groups; pairs that are dominated or expired are dropped first."""
-    chosen = [engine._group(g) for g in groups.tolist()]
+    chosen = engine.groups.read(groups)
     assert not any(group.open for group in chosen), "no batch is open"
     parts: dict[str, list[Records]] = {name: [] for name in ("sizes", "objects", "data", "pairs", "shown", "views")}
     for group in chosen:
@@ -63,9 +64,10 @@ def restore(engine: Pairs, state: Mapping[str, Records]) -> None:
         and len(views) == queries * len(sizes)
     ):
         raise StateError("the snapshot's pairs do not fit together. Take a new snapshot from a running Monitor.")
-    engine.groups, ends = [], np.cumsum(sizes, axis=0)
+    engine.groups, ends = GroupStates(engine.empty_group), np.cumsum(sizes, axis=0)
+    engine.groups.grow(len(sizes))
     for g, (n, p) in enumerate(sizes.tolist()):
-        group = engine._group(g)
+        group = engine.groups[g]
         here, there = slice(ends[g, 0] - n, ends[g, 0]), slice(ends[g, 1] - p, ends[g, 1])
         data = state["data"].reshape(-1, width)[here] if width else np.empty((n, 0))
         group.fill(objects["stamp"][here], objects["serial"][here], data.T, engine.scoring.limit)
@@ -75,6 +77,7 @@ def restore(engine: Pairs, state: Mapping[str, Records]) -> None:
         prune_pairs(group.facts, group.band, engine.rules.K, -NEVER, engine.algorithm)
         if engine.algorithm == TA and n:
             _build_blocks(engine, group)
+        engine.note(g, group)
 
 
 def _build_blocks(engine: Pairs, group: Group) -> None:

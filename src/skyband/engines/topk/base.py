@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.arena import place, recast, runs, unplaced
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Ints, Spec
-from skyband.engines.grouped import changes_of, ordered_changes, slices_of, visits_of
+from skyband.engines.grouped import changes_of, ordered_changes, rebuild, slices_of, visits_of
 from skyband.engines.topk.kernels.answers import read_answers, refit_skybands
 from skyband.engines.topk.kernels.lookahead import mark_hopeless
 from skyband.engines.topk.kernels.state import Report, Skybands
@@ -40,6 +40,7 @@ from skyband.kernels.routing import lay_out, stable_order
 from skyband.query.tuning import Tuning
 
 Records = NDArray[Any]
+_EMPTY = {"newest": -NEVER, "oldest": NEVER, "due": NEVER}  # of a group without objects
 
 
 class SkybandEngine:
@@ -150,8 +151,8 @@ class SkybandEngine:
         if more <= 0:
             return
         groups = np.zeros(more, GROUP)
-        groups["newest"] = -NEVER
-        groups["oldest"] = groups["due"] = NEVER
+        for name, value in _EMPTY.items():
+            groups[name] = value
         self.groups = np.concatenate([self.groups, groups])
         self.views = np.concatenate([self.views, _views(more * len(self.queries))])
         self.caps = np.concatenate([self.caps, self._new_caps(more)])
@@ -244,6 +245,17 @@ class SkybandEngine:
             self.caps = recast(state["caps"], CAP).copy()
         place(self.groups)
         self.tally[:] = len(objects), 0
+
+    keep_groups = rebuild
+
+    def reset_groups(self, groups: Ints) -> None:
+        self._grow(1 + int(groups.max(initial=-1)))
+        for name, value in (*_EMPTY.items(), ("head", self.groups["start"][groups]), ("size", 0), ("open", 0)):
+            self.groups[name][groups] = value
+        Q = len(self.queries)
+        self.views.reshape(-1, Q)[groups] = _views(1)
+        if len(self.caps):
+            self.caps[groups] = self._new_caps(1)
 
     def check(self) -> None:
         K, strict = int(self.queries["k"].max()), self.rule[0]["kind"] == STRICT

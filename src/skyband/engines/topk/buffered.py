@@ -213,6 +213,12 @@ class Buffered(SkybandEngine):
             raise StateError("the snapshot's buffers do not fit together. Take a new one from a running Monitor.")
         self.waiting_tally[0] = len(self.waiting)
 
+    def reset_groups(self, groups: Ints) -> None:
+        super().reset_groups(groups)
+        for runs_of in (self.queues, self.filters.groups):
+            runs_of["head"][groups], runs_of["size"][groups] = runs_of["start"][groups], 0
+        self.filters.caps[groups] = first_limits(1, len(self.filters.stamps))
+
     def check(self) -> None:
         super().check()
         for g in range(len(self.groups)):

@@ -37,6 +37,7 @@ class View:
 
     shown: Records = field(default_factory=lambda: np.empty(0, TUPLE))  # as reported, in order of rank
     entered: set[tuple[int, int]] = field(default_factory=set)  # serials and ranks (from 0) that have entered
+    most: int = 64  # of these before those that are gone are removed
     low: int = -NEVER  # valid stamps are larger
     floor: float = -np.inf  # worse keys do not touch the answer
     due: int = NEVER  # no tuple that the answer was read from expires before this instant
@@ -91,7 +92,10 @@ class SynopsisEngine:
 
     def _grow(self, total: int) -> None:
         while len(self.groups) < total:
-            self.groups.append(Group(self._filled(), [View() for _ in self.specs]))
+            self.groups.append(self._empty())
+
+    def _empty(self) -> Group:
+        return Group(self._filled(), [View() for _ in self.specs])
 
     # --- steps
 
@@ -153,6 +157,10 @@ class SynopsisEngine:
         changes["instant"], changes["row"] = instant, row
         group.changes.append(changes)
         view.shown = found
+        if len(view.entered) > view.most:  # those that are not kept never enter again
+            kept = {t.serial for t in group.synopsis.needed()}
+            view.entered = {one for one in view.entered if one[0] in kept}
+            view.most = 64 + 2 * len(view.entered)
 
     def _update(self, group: Group, q: int) -> Records:
         """The answer; its view knows what touches it."""
@@ -279,6 +287,15 @@ class SynopsisEngine:
                 self._update(group, q)
             for serial, rank, q in entered[pairs[g] : pairs[g + 1]]:
                 group.views[q].entered.add((serial, rank))
+
+    def keep_groups(self, groups: Ints) -> None:
+        self._grow(1 + int(groups.max(initial=-1)))
+        self.groups = [self.groups[g] for g in groups.tolist()]
+
+    def reset_groups(self, groups: Ints) -> None:
+        self._grow(1 + int(groups.max(initial=-1)))
+        for g in groups.tolist():
+            self.groups[g] = self._empty()
 
     def check(self) -> None:
         for group in self.groups:
