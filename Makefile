@@ -6,7 +6,7 @@ SHELL := bash
 unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
 .PHONY: help demo test kafka cluster-test faults soak mutants environments browser axe check tables licences docs bench \
-	bench-peers lock clean
+	bench-peers pack wheel lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -24,11 +24,21 @@ demo: .venv/ready ## replay a year of New York flights through Spark, watch the 
 	@$(BIN)/skyband demo --spark
 
 test: .venv/ready ## all tests and doctests
-	@($(MAKE) --silent kafka || echo "Without its jars the tests of Kafka skip.") & $(BIN)/python -m tests.warm; wait
-	@$(BIN)/python -m pytest -n 2 -q
+	@($(MAKE) --silent kafka || echo "Without its jars the tests of Kafka skip.") & \
+		$(MAKE) --silent pack; made=$$?; wait; exit $$made
+	@SKYBAND_KERNELS=$${SKYBAND_KERNELS:-only} $(BIN)/python -m pytest -n 2 -q
 	@{ command -v chromium && command -v chromedriver; } > /dev/null || \
 		echo "NOT TESTED: the page in a browser (tests/dashboard/test_page.py). make browser installs Chromium."
 	@test -f build/axe.min.js || echo "NOT TESTED: the accessibility of the page. make axe fetches axe-core (npm)."
+
+pack: .venv/ready ## compile all kernels ahead (minutes), those that have changed (seconds)
+	@$(BIN)/skyband compile
+
+wheel: pack ## dist: a wheel with compiled kernels for this kind of machine, and one for any
+	@rm -rf dist
+	@$(BIN)/uv build --quiet --wheel --build-constraint constraints.txt
+	@SKYBAND_WHEEL=plain $(BIN)/uv build --quiet --wheel --build-constraint constraints.txt
+	@ls -l dist
 
 kafka: .kafka/ready ## fetch a Kafka broker and Spark's connector (pinned, 54 MB) for the tests
 

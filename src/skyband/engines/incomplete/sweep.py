@@ -47,7 +47,7 @@ from skyband.engines.incomplete.kernels.sweep_store import (
     ROW,
     SCORE,
     Store,
-    free_expired,
+    free_objects,
 )
 from skyband.engines.incomplete.register import ENTRY
 from skyband.errors import StateError
@@ -131,7 +131,7 @@ class SWEEP(IncompleteEngine):
 
     def _free_expired(self) -> None:
         """Free the places of objects without valid rows, as in the kernel; if few are free, double them."""
-        if 4 * free_expired(self.store, self.length) > 3 * len(self.objects):
+        if 4 * free_objects(self.store, self.length) > 3 * len(self.objects):
             self._add_objects(len(self.objects))
 
     def _pack_fronts(self) -> None:
