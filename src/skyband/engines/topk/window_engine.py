@@ -15,6 +15,8 @@ from skyband.engines import grouped
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Scorings, Spec
 from skyband.engines.topk import window_snapshot
 from skyband.engines.topk.base import Records, SkybandEngine
+from skyband.engines.invariants import check_ages
+from skyband.engines.topk.invariants import check_store
 from skyband.engines.topk.kernels.maintenance import DELETE, IDLE, INSERT, UNKNOWN
 from skyband.engines.topk.kernels.window_state import COUNTERS, HEAD, NOWHERE, SCORED, SEARCHES, TMA, VISITED, Stream
 from skyband.engines.topk.window import Store
@@ -354,16 +356,20 @@ class Windowed:
         assert not len(self.held), "no batch is open"
         return window_snapshot.save([self._store(g) for g in groups.tolist()], groups.tolist(), self.memory)
 
-    def restore(self, state: Mapping[str, Records]) -> None:
-        self.stores = window_snapshot.load(state, self.queries, self.memory)
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
+        self.stores = window_snapshot.load(state, self.queries, self.memory, trusted=trusted)
         if self.memory.length > self.length:
             self._remember_valid()
         else:
             self.memory.clear()
 
-    def check(self) -> None:
-        for store in self.stores:
-            store.check()
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
+        for g, store in enumerate(self.stores):
+            check_store(store)
+            taken = store.slots["stamp"][store.slots["serial"] >= 0]
+            check_ages(taken, np.array([len(taken)]), None if now is None else now[g : g + 1], self.length)
+            if deep:
+                store.check()
 
 
 def _changes(out: Records, groups: Ints, alive: Bools | None = None) -> Changes:
