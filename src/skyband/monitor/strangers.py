@@ -53,18 +53,19 @@ def check_queries(state: State, most: int) -> None:
 def _check_shared(adapter: Adapter) -> None:
     queries, algorithm = list(adapter.queries.values()), adapter.algorithm
     for query in queries:
-        choose(replace(query, algorithm=algorithm))  # type: ignore[type-var]
+        if choose(query) != algorithm:  # queries that auto lets share a window, and the widest of uncertain ones
+            choose(replace(query, algorithm=algorithm))  # type: ignore[type-var]
         require(query.algorithm in ("auto", algorithm), "a query has its algorithm")
     require(len({query.kind for query in queries} - {"TopK", "Above"}) <= 1, "queries of one kind share an engine")
     if isinstance(adapter, WindowAdapter):
-        keys = {(window_key(_named(query), algorithm), adapter.scored and _named(query).by) for query in queries}
+        keys = [(window_key(_named(query), algorithm), adapter.scored and _named(query).by) for query in queries]
     elif adapter.family:
-        keys = {family_key(query) for query in queries}
+        keys = [family_key(query) for query in queries]
         require(None not in keys, "queries of a family have one form")
     else:
         require(len(queries) <= adapter.most, "an engine serves so many queries")
-        keys = {adapter.key(_named(query)) for query in queries}
-    require(len(keys) == 1, "queries that share an engine can share it")
+        keys = [adapter.key(_named(query)) for query in queries]
+    require(all(key == keys[0] for key in keys), "queries that share an engine can share it")
 
 
 def _named(query: Any) -> Any:

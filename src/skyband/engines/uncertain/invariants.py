@@ -58,7 +58,7 @@ def check_tuples(engine: FrontEngine, now: Ints | None) -> None:
     groups, views, G = state.groups, state.views, len(state.groups)
     sizes, window = engine.kept, runs(state.window.records, state.window.runs, np.arange(G))
     check_window(window, sizes)
-    check_ages(window["stamp"], sizes, now, int(engine.queries["length"].max()))
+    check_ages(window["stamp"], sizes, now, FAR)  # after `refit` some have left the longest window
     require(now is None or (groups["now"] <= now).all(), "a group's clock has not passed")
     used, free = reported.slots.tolist()
     slots = np.concatenate([window["mark"][window["mark"] >= 0], reported.free[:free]])
@@ -79,6 +79,8 @@ def check_tuples(engine: FrontEngine, now: Ints | None) -> None:
         before = window["stamp"] <= np.repeat(lows[:, q], sizes)
         first = groups["base"] + np.bincount(owners(sizes)[before], minlength=G)
         require((firsts[:, q] == first).all(), "the oldest valid tuple is where it should be")
+        oldest = by_run(np.minimum, np.where(before, NEVER, window["stamp"]), sizes, NEVER)
+        require(now is None or (oldest > now - engine.queries["length"][q]).all(), "what is due has left")
     require(within(views["guess"], 0, FAR // 4) and not np.isnan(views["floor"]).any(), "views have a floor")
     require(near(views["low"][views["low"] > -NEVER]), "views have a clock")
     answers, each = reported.answers, reported.answers.runs["size"]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.arena import recast
 from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Ints, Spec
-from skyband.engines.invariants import are_counts, by_run, check_ages, near, owners, require, within
+from skyband.engines.invariants import FAR, are_counts, by_run, check_ages, near, owners, require, within
 from skyband.engines.uncertain.changes import Taken, at_rest, differences, ordered, ranked, taken
 from skyband.engines.uncertain.invariants import check_answers, check_window
 from skyband.engines.uncertain.kernels.records import CHANGE, TUPLE
@@ -305,7 +305,8 @@ class SynopsisEngine:
         """Check the synopses; what kernels rely on follows from how they are built."""
         kept = [[t.stamp for t in group.synopsis.needed()] for group in self.groups] if now is not None else []
         stamps = np.array([stamp for some in kept for stamp in some], np.int64)
-        check_ages(stamps, _sizes(kept), now, max(spec.length for spec in self.specs))
+        check_ages(stamps, _sizes(kept), now, FAR)  # after `refit` some have left the longest window
+        require(now is None or (self.due > now).all(), "what is due has left")
         for group in self.groups if deep else ():
             group.synopsis.check()
             for semantics, view in zip(self.semantics, group.views, strict=True):
