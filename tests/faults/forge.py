@@ -1,7 +1,7 @@
 """Forged snapshots: right digests around hostile arrays and facts, restored and used in a child process.
 
     python -m faults.forge --scenes 'topk BLOCK' --count 1000 --seed 0     from tests/; without --scenes: all of them
-    python -m faults.forge --scenes 'pairs TA' --seed 0 --begin 417 --count 1 --here     one forgery again, in this process
+    python -m faults.forge --scenes 'TopKPairs TA' --begin 417 --count 1 --here     one forgery again, in this process
 
 A *scene* is a right snapshot of one kind, algorithm and window. Forgery i of a scene is made from (scene, seed, i)
 alone, so that a crash is repeated by its number. The child says which forgery it begins; the parent counts one that
@@ -24,8 +24,9 @@ import time
 import traceback
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from skyband.query.algorithms import algorithms
 from skyband.query.kinds import Query
 
 SECONDS = 20.0  # that one forgery may take; a hang is longer
-MEMORY = 2 << 30  # bytes that a child may ask for beyond what it has when it begins
+MEMORY = 1 << 30  # bytes that a child may ask for beyond what it has when it begins
 WARM = 600.0  # seconds for a child to load and compile
 
 # ---- right snapshots
@@ -60,11 +61,12 @@ class Scene:
     options: dict[str, Any] = field(default_factory=dict)
     rows: int = 60
 
-    def monitor(self) -> sb.Monitor:
+    def monitor(self, later: int = 0) -> sb.Monitor:
+        """A Monitor that has seen these rows, and so many later ones."""
         monitor = sb.Monitor(self.queries, **self.options)
         if self.rows:
             monitor.push(rows(self.rows * 2 // 3))
-            monitor.push(rows(self.rows - self.rows * 2 // 3, self.rows * 2 // 3))
+            monitor.push(rows(self.rows - self.rows * 2 // 3 + later, self.rows * 2 // 3))
         return monitor
 
 
@@ -200,14 +202,13 @@ def _incomplete(name: str, row: Any, window: Any) -> dict[str, Scene]:
 def _uncertain(name: str, row: Any, window: Any) -> dict[str, Scene]:
     found = {}
     for means in ("pk-topk", "pt-k", "u-kranks", "u-topk"):
-        threshold = 0.3 if means == "pt-k" else None
-        ask: Callable[..., Query] = lambda k, over, means=means, threshold=threshold, **more: sb.TopKUncertain(
-            k, "x", over, semantics=means, threshold=threshold, algorithm=row.name, **more
+        ask = partial(
+            sb.TopKUncertain, by="x", semantics=means, threshold=0.3 if means == "pt-k" else None, algorithm=row.name
         )
         less = sb.Last(12) if not window.timed else sb.Last(span=5)
-        found[f"{name} {means}"] = Scene({"q": ask(3, window), "r": ask(2, less)}, _options(window))
+        found[f"{name} {means}"] = Scene({"q": ask(3, window=window), "r": ask(2, window=less)}, _options(window))
         if row.alternatives:
-            found[f"{name} {means} groups"] = Scene({"q": ask(2, window, group="e")}, _options(window, id="i"))
+            found[f"{name} {means} groups"] = Scene({"q": ask(2, window=window, group="e")}, _options(window, id="i"))
     grouped = sb.TopKUncertain(2, "x", window, per="g", where="y < 30", algorithm=row.name)
     found[f"{name} grouped"] = Scene({"q": grouped}, _options(window, emit="batch", id="i"))
     return found
@@ -232,8 +233,8 @@ class Right:
 
 
 @cache
-def right(scene: str) -> Right:
-    data = scenes()[scene].monitor().snapshot()
+def right(scene: str, later: int = 0) -> Right:
+    data = scenes()[scene].monitor(later).snapshot()
     facts, parts = unpack(data)
     state = snapshot.restore(facts, parts, lambda name, stored: Query.from_dict(stored))
     arrays = {}
@@ -297,6 +298,8 @@ def forge(scene: str, seed: int, number: int) -> tuple[str, bytes]:
             parts, said = _forge_parts(rng, parts)
         elif what < 0.35:
             said = _forge_sizes(rng, arrays)
+        elif what < 0.45:
+            said = _splice(rng, arrays, right(scene, 7))
         else:
             said = _forge_array(rng, arrays)
         done.append(said)
@@ -388,6 +391,16 @@ def _forge_sizes(rng: np.random.Generator, arrays: dict[str, list[tuple[str, Any
     return said
 
 
+def _splice(rng: np.random.Generator, arrays: dict[str, list[tuple[str, Any]]], other: Right) -> str:
+    """Arrays of a later moment of the same stream."""
+    cell = str(rng.choice(list(arrays)))
+    streams = arrays[cell] = list(arrays[cell])
+    chosen = {int(at) for at in rng.integers(len(streams), size=1 + int(rng.integers(1 + len(streams))))}
+    for at in chosen:
+        streams[at] = other.arrays[cell][at]
+    return f"{cell}: {', '.join(streams[at][0] for at in sorted(chosen))} of a later moment"
+
+
 def _ints(rng: np.random.Generator, array: Any) -> Any:
     """A column of whole numbers of an array, or None."""
     if array.dtype.names is None:
@@ -470,10 +483,10 @@ def _bytes_changed(rng: np.random.Generator, raw: Any) -> Any:
 REFUSED, USED = "refused", "used"
 
 
-def use(scene: str, data: bytes) -> str:
+def use(scene: str, data: bytes, *, trusted: bool = False) -> str:
     """Restore a forged snapshot and use the Monitor; any answer is right, and so is a StateError or QueryError."""
     try:
-        monitor = sb.Monitor.restore(data, trusted=False)
+        monitor = sb.Monitor.restore(data, trusted=trusted)
     except (StateError, QueryError):
         return REFUSED
     start = scenes()[scene].rows
@@ -492,21 +505,19 @@ def use(scene: str, data: bytes) -> str:
         lambda: [monitor.answer(name) for name in monitor.queries],
         lambda: sb.Monitor.restore(monitor.snapshot()),
     ):
-        try:
+        with suppress(SkybandError):
             step()
-        except SkybandError:
-            pass
     return USED
 
 
 # ---- child and parent
 
 
-def _child(names: list[str], seed: int, begin: int, count: int) -> None:
+def _child(names: list[str], seed: int, begin: int, count: int, trusted: bool) -> None:
     """Go through forgeries; tells on stdout which one begins, and what came of it."""
     faulthandler.enable()
     for name in names:
-        right(name)
+        right(name), right(name, 7)
         use(name, scenes()[name].monitor().snapshot())  # kernels are compiled
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
@@ -516,7 +527,7 @@ def _child(names: list[str], seed: int, begin: int, count: int) -> None:
             what = ""
             try:
                 what, data = forge(name, seed, number)
-                print(json.dumps([use(name, data), name, number]), flush=True)
+                print(json.dumps([use(name, data, trusted=trusted), name, number]), flush=True)
             except BaseException:
                 print(json.dumps(["error", name, number, what, traceback.format_exc()[-3000:]]), flush=True)
 
@@ -534,12 +545,12 @@ class Tally:
         return self.refused + self.used + len(self.broken)
 
 
-def run(names: list[str], seed: int, count: int, begin: int = 0, most: int = 50) -> Tally:
+def run(names: list[str], seed: int, count: int, begin: int = 0, most: int = 50, *, trusted: bool = False) -> Tally:
     """Forgeries of these scenes in child processes; at most so many broken ones."""
     tally, todo = Tally(), [(names, begin, count)]
     while todo and len(tally.broken) < most:
         some, first, many = todo.pop(0)
-        at = _run_child(some, seed, first, many, tally)
+        at = _run_child(some, tally, seed, first, many, trusted)
         if at is None:
             continue
         name, number = at  # the child is gone: the rest of this round, then all later rounds
@@ -551,9 +562,11 @@ def run(names: list[str], seed: int, count: int, begin: int = 0, most: int = 50)
     return tally
 
 
-def _run_child(names: list[str], seed: int, begin: int, count: int, tally: Tally) -> tuple[str, int] | None:
+def _run_child(
+    names: list[str], tally: Tally, seed: int, begin: int, count: int, trusted: bool
+) -> tuple[str, int] | None:
     """Returns the forgery that ended the child, or None."""
-    command = [sys.executable, "-m", "faults.forge", "--child", json.dumps([names, seed, begin, count])]
+    command = [sys.executable, "-m", "faults.forge", "--child", json.dumps([names, seed, begin, count, trusted])]
     here = Path(__file__).parents[1]
     path = os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])
     child = subprocess.Popen(
@@ -607,6 +620,7 @@ def main() -> None:
     parser.add_argument("--begin", type=int, default=0)
     parser.add_argument("--count", type=int, default=100, help="forgeries of each scene")
     parser.add_argument("--most", type=int, default=50, help="broken ones before it stops")
+    parser.add_argument("--trusted", action="store_true", help="as if they were trusted: it breaks")
     parser.add_argument("--here", action="store_true", help="in this process")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -618,10 +632,10 @@ def main() -> None:
             for number in range(given.begin, given.begin + given.count):
                 what, data = forge(name, given.seed, number)
                 print(name, number, what, flush=True)
-                print(use(name, data), flush=True)
+                print(use(name, data, trusted=given.trusted), flush=True)
         return None
     begun = time.monotonic()
-    tally = run(names, given.seed, given.count, given.begin, given.most)
+    tally = run(names, given.seed, given.count, given.begin, given.most, trusted=given.trusted)
     print("\n\n".join(tally.broken))
     kinds = {kind: sum(one.startswith(kind) for one in tally.broken) for kind in ("crash", "hang", "error")}
     print(f"{len(names)} scenes, {tally.tried} forged: {tally.refused} refused, {tally.used} used, {kinds}")

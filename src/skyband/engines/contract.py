@@ -145,7 +145,7 @@ class Engine(Protocol):
     def restore(self, state: Mapping[str, NDArray[Any]], *, trusted: bool = True) -> None:
         """Take the arrays of one or several snapshots, joined; the first group is 0. The engine is new.
 
-        Arrays that are not trusted are checked before kernels see them; `check` follows. A StateError says what is wrong.
+        Arrays that are not trusted are checked before kernels see them, with a StateError; then `check` is called.
         """
 
     def check(self, *, deep: bool = True, now: Ints | None = None) -> None:

@@ -47,11 +47,26 @@ def rising(sizes: Ints, *keys: Numbers) -> bool:
 
 def distinct(*columns: Numbers) -> bool:
     """Whether no two entries are equal in all columns."""
+    if (codes := _codes(*columns)) is not None:
+        codes.sort()
+        return bool((codes[1:] != codes[:-1]).all())
     order = np.lexsort(columns)
     same = np.ones(max(0, len(order) - 1), np.bool_)
     for column in columns:
         same &= column[order[1:]] == column[order[:-1]]
     return not same.any()
+
+
+def _codes(*columns: Numbers) -> Ints | None:
+    """One number for each entry, equal just where all columns are; None: 63 bits are too few."""
+    codes, total = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns if len(codes) else ():
+        low, high = int(column.min()), int(column.max())
+        total *= high - low + 1
+        if total >= 2**63:
+            return None
+        codes = codes * (high - low + 1) + (column.astype(np.int64) - low)
+    return codes
 
 
 def owners(sizes: Ints) -> Ints:
@@ -84,10 +99,10 @@ def are_counts(sizes: Numbers, total: int) -> bool:
 
 def are_known(serials: Ints, groups: Ints, known: Ints, of: Ints) -> Bools:
     """Which (serial, group) pairs are among the known ones; these are (known, of)."""
-    pairs = np.zeros(len(serials) + len(known), [("serial", "i8"), ("group", "i8")])
-    pairs["serial"], pairs["group"] = np.concatenate([serials, known]), np.concatenate([groups, of])
-    _, which = np.unique(pairs, return_inverse=True)
-    there = np.zeros(len(pairs), np.bool_)
-    there[which[len(serials) :]] = True
-    found: Bools = there[which[: len(serials)]]
+    both = np.concatenate([groups, of]), np.concatenate([serials, known])
+    codes = _codes(*both)
+    if codes is None:
+        _, codes = np.unique(np.stack(both), axis=1, return_inverse=True)
+        codes = codes.reshape(-1)
+    found: Bools = np.isin(codes[: len(serials)], codes[len(serials) :])
     return found

@@ -19,7 +19,18 @@ from skyband.engines.incomplete.kernels.batches import (
     TOUCHED,
 )
 from skyband.engines.incomplete.kernels.combine import score_of
-from skyband.engines.invariants import FAR, are_counts, by_run, check_ages, distinct, near, owners, require, rising, within
+from skyband.engines.invariants import (
+    FAR,
+    are_counts,
+    by_run,
+    check_ages,
+    distinct,
+    near,
+    owners,
+    require,
+    rising,
+    within,
+)
 from skyband.kernels.records import BITS, NEVER
 
 if TYPE_CHECKING:

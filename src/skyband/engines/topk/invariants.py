@@ -9,7 +9,18 @@ from numpy.typing import NDArray
 
 from skyband.engines.arena import runs
 from skyband.engines.contract import Ints
-from skyband.engines.invariants import FAR, are_known, by_run, check_ages, distinct, near, owners, require, rising, within
+from skyband.engines.invariants import (
+    FAR,
+    are_known,
+    by_run,
+    check_ages,
+    distinct,
+    near,
+    owners,
+    require,
+    rising,
+    within,
+)
 from skyband.engines.topk.kernels.window_state import NOWHERE, SMA
 from skyband.kernels.records import BITS, CAPPED, NEVER, RELAXED, STRICT
 from skyband.query.scoring.forms import LINEAR, PRODUCT, TAME

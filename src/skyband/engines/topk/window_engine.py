@@ -13,9 +13,9 @@ import numpy as np
 
 from skyband.engines import grouped
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Scorings, Spec
+from skyband.engines.invariants import check_ages
 from skyband.engines.topk import window_snapshot
 from skyband.engines.topk.base import Records, SkybandEngine
-from skyband.engines.invariants import check_ages
 from skyband.engines.topk.invariants import check_store
 from skyband.engines.topk.kernels.maintenance import DELETE, IDLE, INSERT, UNKNOWN
 from skyband.engines.topk.kernels.window_state import COUNTERS, HEAD, NOWHERE, SCORED, SEARCHES, TMA, VISITED, Stream
