@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.errors import StateError
+from skyband.monitor.cells import check_uncompressed
 
 MAGIC = b"SKYBAND\n"
 VERSION = 2
@@ -79,6 +80,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _read(part: Mapping[str, Any], blob: memoryview) -> Any:
     if part.get("arrow"):
+        check_uncompressed([blob])
         table = pa.ipc.open_stream(pa.py_buffer(blob)).read_all()
         table.validate(full=True)
         return table

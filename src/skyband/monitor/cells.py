@@ -88,6 +88,8 @@ def column_width(type_: Any) -> int:
 
 def join_column(streams: Sequence[Stream], type_: Any, *, trusted: bool = True) -> Any:
     if len(streams) == 1:
+        if not trusted:
+            check_uncompressed(streams[0])
         pieces = [pa.ipc.open_stream(pa.py_buffer(piece)).read_all().column(0) for piece in streams[0]]
         chunks = [chunk for piece in pieces for chunk in piece.chunks]
         column = pa.concat_arrays(chunks) if chunks else pa.nulls(0, type_)
@@ -117,6 +119,34 @@ def join_column(streams: Sequence[Stream], type_: Any, *, trusted: bool = True) 
 def _is_text(type_: Any) -> bool:
     kinds = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
     return any(kind(type_) for kind in kinds)
+
+
+def check_uncompressed(pieces: Sequence[Any]) -> None:
+    """Refuse Arrow streams whose buffers grow when they are read; ours are not compressed."""
+    for piece in pieces:
+        for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(piece)):
+            if message.type != "schema" and _is_compressed(message.metadata.to_pybytes(), message.type):
+                raise StateError("a stored column is compressed. Use what Monitor.snapshot() returned.")
+
+
+def _is_compressed(metadata: bytes, kind: str) -> bool:
+    """Whether the field `compression` (the fourth) of a RecordBatch is set, in the flatbuffer of its message."""
+
+    def number(form: str, place: int) -> int:
+        value: int = struct.unpack_from(form, metadata, place)[0]
+        return value
+
+    def field(table: int, which: int) -> int:
+        vtable = table - number("<i", table)
+        offset = number("<H", vtable + 4 + 2 * which) if 4 + 2 * which < number("<H", vtable) else 0
+        return table + offset if offset else 0
+
+    batch = field(number("<I", 0), 2)
+    batch += number("<I", batch)
+    if kind == "dictionary":  # its second field is the RecordBatch
+        batch = field(batch, 1)
+        batch += number("<I", batch)
+    return field(batch, 3) > 0
 
 
 def _ipc(array: Any) -> bytes:

@@ -45,14 +45,17 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: b
     def lookup(name: str, stored: dict[str, Any]) -> Query:
         by = stored.get("by")
         call = callables.get(name, callables.get(by.get("callable", ""))) if isinstance(by, dict) else None
-        return Query.from_dict(stored, call)
+        query = Query.from_dict(stored, call)
+        if not trusted:
+            strangers.check_size(name, query, max(strangers.MOST, len(data)))
+        return query
 
     facts, parts = unpack(data)
     try:
         with np.errstate(all="ignore"):
             state = restore(facts, parts, lookup)
             if not trusted:
-                strangers.check_queries(state, max(strangers.MOST, len(data)))
+                strangers.check_queries(state)
             for i, groups in enumerate(state.groups.values()):
                 join(state, groups, [parts[f"cell{i}"].tobytes()], trusted=trusted)
         return state
@@ -230,6 +233,8 @@ def join(state: State, groups: Groups, stored: Sequence[bytes], *, trusted: bool
         return cells.join_column([next(streams) for _ in range(cells.column_width(type_))], type_, trusted=trusted)
 
     columns = [column(type_) for type_ in types]
+    if not trusted and any(len(one) > sum(map(len, stored)) for one in columns):  # nulls take no bytes
+        raise StateError("there are more stored groups than bytes. Use an intact copy.")
     if columns and len(columns[0]):
         groups.codes(columns, len(columns[0]))
     if any(len(one) != groups.total for one in columns):

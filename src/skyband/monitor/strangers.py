@@ -20,6 +20,7 @@ from skyband.engines.topk.scorings import family_key, window_key
 from skyband.engines.topk.window_adapter import WindowAdapter
 from skyband.monitor.queries import StandingQueries
 from skyband.monitor.state import State
+from skyband.query.kinds import Query
 from skyband.query.tuning import Tuning
 from skyband.tables.input import is_time
 from skyband.tables.push import BEGINNING
@@ -28,7 +29,13 @@ MOST = 1 << 20  # of k, and of each number of a query that says how much memory 
 STAMPS = ("stamp", "old", "new")
 
 
-def check_queries(state: State, most: int) -> None:
+def check_size(name: str, query: Query, most: int) -> None:
+    """A query whose engine takes no more than so many places, before there is one."""
+    sizes = [getattr(query, "k", 0), *(getattr(query.tuning, field.name) for field in fields(Tuning)[2:-1])]
+    require(all(size <= most for size in sizes if isinstance(size, int)), f"{name} keeps no more than {most:,}")
+
+
+def check_queries(state: State) -> None:
     """Queries that this Monitor would take, and that can share the engines that they share."""
     time = state.types.get(str(state.options.time))
     require(time is None or is_time(time), "the time column holds times")
@@ -39,8 +46,6 @@ def check_queries(state: State, most: int) -> None:
     standing = StandingQueries(state)
     for name, query in state.queries.items():
         standing.checked(name, query)
-        sizes = [getattr(query, "k", 0), *(getattr(query.tuning, field.name) for field in fields(Tuning)[2:-1])]
-        require(all(size <= most for size in sizes if isinstance(size, int)), f"{name} keeps no more than {most:,}")
     for adapter in state.standing():
         _check_shared(adapter)
         if adapter.engine is not None:
@@ -129,6 +134,8 @@ def _is_plain(type_: Any) -> bool:
     if kinds.is_list(type_) or kinds.is_large_list(type_) or kinds.is_map(type_):
         inner = [type_.key_type, type_.item_type] if kinds.is_map(type_) else [type_.value_type]
         return all(map(_is_plain, inner)) and not any(map(kinds.is_null, inner))
+    if kinds.is_fixed_size_list(type_):
+        return type_.list_size > 0 and not kinds.is_null(type_.value_type) and _is_plain(type_.value_type)
     if kinds.is_struct(type_):
         return type_.num_fields > 0 and all(_is_plain(type_.field(i).type) for i in range(type_.num_fields))
     texts = (kinds.is_string, kinds.is_large_string, kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary)

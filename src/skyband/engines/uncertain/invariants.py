@@ -84,9 +84,9 @@ def check_tuples(engine: FrontEngine, now: Ints | None) -> None:
     require(within(views["guess"], 0, FAR // 4) and not np.isnan(views["floor"]).any(), "views have a floor")
     require(near(views["low"][views["low"] > -NEVER]), "views have a clock")
     answers, each = reported.answers, reported.answers.runs["size"]
-    told, by_rank = runs(answers.records, answers.runs, np.arange(G * Q)), engine.semantics == UK
+    shown, by_rank = runs(answers.records, answers.runs, np.arange(G * Q)), engine.semantics == UK
     if not groups["open"].any():
-        check_answers(told, each, np.arange(G * Q) // Q, window, owners(sizes), by_rank)
+        check_answers(shown, each, np.arange(G * Q) // Q, window, owners(sizes), by_rank)
     if engine.semantics != PT:
         require((each <= np.tile(engine.queries["k"], G)).all(), "an answer has at most k")
-    require(not by_rank or (told["mark"] <= np.repeat(np.tile(engine.bits, G), each)).all(), "no rank is beyond k")
+    require(not by_rank or (shown["mark"] <= np.repeat(np.tile(engine.bits, G), each)).all(), "no rank is beyond k")

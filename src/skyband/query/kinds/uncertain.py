@@ -80,9 +80,11 @@ class TopKUncertain(Query):
         check_scoring(self.kind, self.by)
         direction(self.kind, self.largest)
         condition(self.kind, self.where)
-        column_names("TopKUncertain: probability", self.probability)
-        if self.group is not None:
-            column_names("TopKUncertain: group", self.group)
+        for what, column in (("probability", self.probability), ("group", self.group)):
+            if what == "probability" or column is not None:
+                if not isinstance(column, str):
+                    raise QueryError(f"TopKUncertain: {what} names one column; got {column!r}.")
+                column_names(f"TopKUncertain: {what}", column)
         if self.semantics not in get_args(Semantics):
             raise QueryError(
                 f"TopKUncertain: semantics {self.semantics!r} is unknown. Use one of {', '.join(get_args(Semantics))}."
