@@ -23,7 +23,7 @@ import sys
 import time
 import traceback
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -46,7 +46,24 @@ WARM = 600.0  # seconds for a child to load and compile
 
 # ---- right snapshots
 
-ODD = [None, True, False, 0, -1, 1, 2, 2**31, 2**40, 2**62, 2**63, 2**70, -(2**63), 1.5, float("nan"), float("inf")]
+ODD: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2,
+    2**31,
+    2**40,
+    2**62,
+    2**63,
+    2**70,
+    -(2**63),
+    1.5,
+    float("nan"),
+    float("inf"),
+]
 ODD += ["", "x", "TopK", "g", "t", [], {}, [1], [-1], ["x"], {"a": 1}, [[]], [None]]
 INTS = [-1, 0, 1, 2, 3, 7, 31, 32, 255, 256, 2**31 - 1, 2**31, 2**32, 2**40, 2**61, 2**62, 2**63 - 1]
 INTS += [-2, -(2**31), -(2**62), -(2**63)]
@@ -57,7 +74,7 @@ FLOATS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e308, -1e308, 5e-324, 0.5, 1.0, 2
 class Scene:
     """Queries and options of a Monitor, and how many rows it has seen."""
 
-    queries: dict[str, Query]
+    queries: Mapping[str, Query]
     options: dict[str, Any] = field(default_factory=dict)
     rows: int = 60
 
@@ -130,7 +147,7 @@ def _options(window: Any, **more: Any) -> dict[str, Any]:
 def _topk(name: str, row: Any, window: Any) -> dict[str, Scene]:
     by: Any = sb.Nearest({"x": 20, "y": 20}) if row.scorings == "nearest" else "x + 0.5*y"
     id_ = {"id": "i"} if isinstance(window, sb.UntilDeleted) else {}
-    more = {"buffer": 6} if row.name[:2] in ("SA", "RA") and len(row.name) == 4 else {}
+    more: dict[str, Any] = {"buffer": 6} if row.name[:2] in ("SA", "RA") and len(row.name) == 4 else {}
     long = sb.Last(1024) if row.name == "ADAPTIVE" else window
     one = sb.TopK(3, by, long, algorithm=row.name, **more)
     found = {name: Scene({"q": one}, _options(window, **id_), 400 if row.name == "ADAPTIVE" else 60)}
@@ -166,7 +183,7 @@ def _above(name: str, row: Any, window: Any) -> dict[str, Scene]:
 
 
 def _pairs(name: str, row: Any, window: Any) -> dict[str, Scene]:
-    ways = sb.Global({"x": "absdiff", "y": "absdiff"}), "abs(a.x - b.x)", "a.x*b.x - a.y*b.y"
+    ways: tuple[Any, ...] = sb.Global({"x": "absdiff", "y": "absdiff"}), "abs(a.x - b.x)", "a.x*b.x - a.y*b.y"
     one, two, three = (
         sb.TopKPairs(3, by, window, algorithm=row.name, per=per, symmetric=by != ways[2])
         for by, per in zip(
@@ -184,7 +201,7 @@ def _pairs(name: str, row: Any, window: Any) -> dict[str, Scene]:
 
 
 def _incomplete(name: str, row: Any, window: Any) -> dict[str, Scene]:
-    more = {"budget": 30} if row.name == "BUDGET" else {}
+    more: dict[str, Any] = {"budget": 30} if row.name == "BUDGET" else {}
     one = sb.TopKIncomplete(2, ["a", "b"], window, algorithm=row.name, per="h", **more)
     two = sb.TopKIncomplete(2, ["a", "b"], window, algorithm=row.name, repeat="sum", combine="max", **more)
     found = {
@@ -319,7 +336,7 @@ def _forge_facts(rng: np.random.Generator, facts: dict[str, Any]) -> tuple[dict[
     every = list(paths(facts))
     path = every[int(rng.integers(len(every)))]
     made = copy.deepcopy(facts)
-    place = made
+    place: Any = made
     for key in path[:-1]:
         place = place[key]
     key, old = path[-1], place[path[-1]]

@@ -59,9 +59,10 @@ def _check_shared(adapter: Adapter) -> None:
     queries, algorithm = list(adapter.queries.values()), adapter.algorithm
     for query in queries:
         if choose(query) != algorithm:  # queries that auto lets share a window, and the widest of uncertain ones
-            choose(replace(query, algorithm=algorithm))  # type: ignore[type-var]
+            choose(replace(query, algorithm=algorithm))
         require(query.algorithm in ("auto", algorithm), "a query has its algorithm")
     require(len({query.kind for query in queries} - {"TopK", "Above"}) <= 1, "queries of one kind share an engine")
+    keys: list[Any]
     if isinstance(adapter, WindowAdapter):
         keys = [(window_key(_named(query), algorithm), adapter.scored and _named(query).by) for query in queries]
     elif adapter.family:

@@ -57,9 +57,9 @@ def _places(groups: Ints, serials: Ints, of: Ints, wanted: Ints) -> Ints:
 
 
 def check_pairs(engine: Pairs, *, deep: bool, now: Ints | None) -> None:
-    stamps = [group.window.stamps[group.live] for group in engine.groups]
-    sizes = np.array([len(some) for some in stamps], np.int64)
-    check_ages(np.concatenate([np.empty(0, np.int64), *stamps]), sizes, now, int(engine.length[-1]))
+    kept = [group.window.stamps[group.live] for group in engine.groups]
+    sizes = np.array([len(some) for some in kept], np.int64)
+    check_ages(np.concatenate([np.empty(0, np.int64), *kept]), sizes, now, int(engine.length[-1]))
     for group in engine.groups:
         require(not np.isnan(group.views.kth).any(), "the last key of an answer is a number")
     for group in engine.groups if deep else ():

@@ -205,7 +205,7 @@ def check_store(store: Store) -> None:
         "no object has k dominators",
     )
     ends = np.cumsum(sizes)
-    for s in np.flatnonzero(sizes):
+    for s in np.flatnonzero(sizes).tolist():
         run = records[ends[s] - sizes[s] : ends[s]]
         data = store.data[run["was"]]
         require((queries.keys_of(s, data) == run["key"]).all() and queries.inside(s, data).all(), "a run has keys")
