@@ -5,7 +5,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
-.PHONY: help demo test kafka cluster-test faults soak mutants axe check tables docs bench bench-peers lock clean
+.PHONY: help demo test kafka cluster-test faults soak mutants environments browser axe check tables licences docs bench \
+	bench-peers lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -13,8 +14,10 @@ help: ## this list
 .venv/ready: pyproject.toml constraints.txt
 	@echo "Setting up .venv (a minute or two, once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
-	@$(BIN)/uv pip install --python $(BIN)/python -c constraints.txt -e ".[all,dev]"
+	@sed -n '/^uv==/,/[^\\]$$/p' constraints.txt > .venv/uv.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r .venv/uv.txt
+	@$(BIN)/uv pip install --python $(BIN)/python --require-hashes -r constraints.txt
+	@$(BIN)/uv pip install --python $(BIN)/python --no-deps --build-constraint constraints.txt -e .
 	@touch $@
 
 demo: .venv/ready ## replay a year of New York flights through Spark, watch the answer change
@@ -23,6 +26,9 @@ demo: .venv/ready ## replay a year of New York flights through Spark, watch the 
 test: .venv/ready ## all tests and doctests
 	@($(MAKE) --silent kafka || echo "Without its jars the tests of Kafka skip.") & $(BIN)/python -m tests.warm; wait
 	@$(BIN)/python -m pytest -n 2 -q
+	@{ command -v chromium && command -v chromedriver; } > /dev/null || \
+		echo "NOT TESTED: the page in a browser (tests/dashboard/test_page.py). make browser installs Chromium."
+	@test -f build/axe.min.js || echo "NOT TESTED: the accessibility of the page. make axe fetches axe-core (npm)."
 
 kafka: .kafka/ready ## fetch a Kafka broker and Spark's connector (pinned, 54 MB) for the tests
 
@@ -36,7 +42,8 @@ cluster-test: .venv/ready ## a Spark cluster of processes, and one of them kille
 faults: .venv/ready ## break what can break, 50 rounds of each (an hour), and count what was lost
 	@mkdir -p out && rm -f out/faults.jsonl
 	@SKYBAND_LEDGER=$(CURDIR)/out/faults.jsonl SKYBAND_ROUNDS=$${SKYBAND_ROUNDS:-50} SKYBAND_FUZZ=20 \
-		$(BIN)/python -m pytest -q -n 0 tests/faults tests/spark/test_rounds.py tests/spark/test_disks.py
+		$(BIN)/python -m pytest -q -n 0 tests/faults tests/dashboard/test_fuzz.py tests/spark/test_rounds.py \
+		tests/spark/test_disks.py
 	@PYTHONPATH=tests $(BIN)/python -m faults.ledger out/faults.jsonl
 
 soak: .venv/ready ## half an hour of a stream in the Monitor and on Spark: memory, state, time (SOAK=minutes)
@@ -45,8 +52,14 @@ soak: .venv/ready ## half an hour of a stream in the Monitor and on Spark: memor
 mutants: .venv/ready ## break the engines in every known way: the tests must notice
 	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/*/test_mutants.py
 
+environments: .venv/ready ## install the wheel with Python 3.11 to 3.13, pandas 2 and 3, and use it there
+	@$(BIN)/python tests/environments.py
+
 tables: .venv/ready ## the tables of algorithms in README.md and docs, from their rows
 	@$(BIN)/python docs/algorithm_tables.py
+
+licences: .venv/ready ## docs/licences.md, from the metadata of what is installed
+	@$(BIN)/python docs/licences.py
 
 docs: .venv/ready ## the documentation as a site, out/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build 2>&1 | grep -v "^INFO"; exit $${PIPESTATUS[0]}
@@ -55,6 +68,14 @@ docs: .venv/ready ## the documentation as a site, out/site
 build/axe.min.js:
 	@mkdir -p build
 	@cd build && tar -xzf "$$(npm pack --silent axe-core)" package/axe.min.js && mv package/axe.min.js . && rm -r package *.tgz
+
+browser: ## Chromium and its driver from Debian's packages, for the tests of the page (needs root)
+	@{ command -v chromium && command -v chromedriver; } > /dev/null || { \
+		export DEBIAN_FRONTEND=noninteractive; get="timeout 300 apt-get install -qq -y --no-install-recommends"; \
+		echo "Installing Chromium ..."; \
+		$$get chromium chromium-driver > /dev/null 2>&1 || \
+		{ timeout 120 apt-get update -qq && $$get chromium chromium-driver > /dev/null; } || \
+		{ echo "No Chromium: it is installed as root, where Debian's packages can be reached." >&2; exit 1; }; }
 
 axe: .venv/ready build/axe.min.js ## the page in Chromium, with axe-core's accessibility checks (needs npm)
 	@$(BIN)/python -m pytest -q tests/dashboard/test_page.py
@@ -81,10 +102,9 @@ bench-peers: .venv/ready .peers/flink/ready .peers/duckdb/ready ## the same work
 	@$(BIN)/uv pip install --quiet --python .peers/$*/bin/python -r $<
 	@touch $@
 
-lock: .venv/ready ## pin the newest versions that fit
-	@$(BIN)/uv pip compile pyproject.toml --all-extras --python-version 3.11 --upgrade --quiet \
-		--no-header --no-annotate --no-emit-index-url --no-emit-find-links -o constraints.txt
-	@echo "uv==$$($(BIN)/uv --version | cut -d' ' -f2)" >> constraints.txt
+lock: .venv/ready ## pin the newest versions that fit, with the hashes of their files
+	@printf 'uv\nhatchling\n' | $(BIN)/uv pip compile pyproject.toml - --all-extras --python-version 3.11 --upgrade --quiet \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links -o constraints.txt
 
 clean: ## remove what can be made again
 	rm -rf .venv .kafka .peers out/demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

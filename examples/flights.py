@@ -28,7 +28,7 @@ AIRPORTS = {"EWR": "Newark", "JFK": "Kennedy", "LGA": "LaGuardia"}
 
 
 def main(picture: str = "flights.png") -> None:
-    flights = datasets.flights()
+    flights = datasets.example("flights")
     week = flights.filter((pc.field("time") >= FROM) & (pc.field("time") < TO))
     top = sb.TopK(10, by="dep_delay", window=sb.Last("24 hours"), per="origin")
     with tempfile.TemporaryDirectory() as folder, sbs.session("local[2]") as spark:

@@ -30,7 +30,7 @@ MEANINGS = {
 
 
 def main(picture: str = "icebergs.png") -> None:
-    sightings = datasets.icebergs_2021()
+    sightings = datasets.example("icebergs_2021")
     queries = {
         name: sb.TopKUncertain(
             10, by="days", window=sb.Last("30 days"), semantics=name, threshold=0.5 if name == "pt-k" else None

@@ -1,6 +1,6 @@
 """Pairs of motes that are close together and disagree most, over the last ten minutes.
 
-    SKYBAND_DATA=... python examples/motes.py [picture.png]
+    python examples/motes.py [picture.png]
 
 52 motes on the floor of the Intel Research Lab in Berkeley (2004) each send a reading about every 31 s. The score of a
 pair of readings is their difference in degrees per metre between the motes (plus three metres, so that neighbours do
@@ -28,8 +28,8 @@ ROWS = 100_000  # the first day
 
 
 def main(picture: str = "motes.png", rows: str | int = ROWS) -> None:
-    floor = datasets.mote_locations()
-    readings = datasets.intel_lab().slice(0, int(rows))
+    floor = datasets.example("mote_locations")
+    readings = datasets.example("intel_lab").slice(0, int(rows))
     readings = readings.join(floor, "moteid").combine_chunks()
     readings = readings.take(pc.sort_indices(readings, [("time", "ascending"), ("moteid", "ascending")]))
     pairs = sb.TopKPairs(

@@ -1,6 +1,6 @@
 """The three power readings of the last 6 hours that look most like a station with empty batteries.
 
-    SKYBAND_DATA=... python examples/neighbours.py [picture.png]
+    python examples/neighbours.py [picture.png]
 
 23 stations of the LUCE deployment (EPFL, winter 2006/07), 669,084 readings. The fault is a point in the plane of two
 voltages. Every change of its three nearest neighbours is reported, and a station that enters is an alarm.
@@ -25,7 +25,7 @@ EMPTY = sb.Nearest(
 
 
 def main(picture: str = "neighbours.png") -> None:
-    readings = datasets.sensorscope_luce()
+    readings = datasets.example("sensorscope_luce")
     monitor = sb.Monitor(sb.TopK(3, by=EMPTY, window=sb.Last("6 hours")), id="station", time="time")
     pieces = [monitor.push(readings.slice(start, 50_000)) for start in range(0, readings.num_rows, 50_000)]
     changes = pa.concat_tables(pieces)

@@ -23,7 +23,7 @@ USERS = 1000
 
 
 def main(picture: str = "preferences.png") -> None:
-    flights = datasets.flights()
+    flights = datasets.example("flights")
     flights = flights.filter(pc.field("arr_delay").is_valid() & pc.field("air_time").is_valid()).slice(0, 40_000)
     weights = np.random.default_rng(3).dirichlet([1, 1, 1], USERS).round(4)
     wishes = {

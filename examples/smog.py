@@ -4,7 +4,7 @@ The score of a day is the mean of its PM2.5 at all stations. Stations do not rep
 day when the day is over or up to two days later, and often not at all. The query is answered at once from what is known
 (a station that has not reported counts as 0), as rows arrive.
 
-    SKYBAND_DATA=... python examples/smog.py [picture.png]
+    python examples/smog.py [picture.png]
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 import skyband as sb
-from skyband.datasets import beijing_air
+from skyband.datasets import example
 
 DAYS = 90
 
 
 def reports(seed: int = 0) -> Any:
     """One row for each station and day that has measurements, in the order in which they arrive."""
-    table = beijing_air()
+    table = example("beijing_air")
     day = table["time"].to_numpy().astype("datetime64[D]").astype(np.int64)
     stations, which = np.unique(table["station"].to_numpy(zero_copy_only=False).astype(str), return_inverse=True)
     dust = table["pm25"].to_numpy(zero_copy_only=False)

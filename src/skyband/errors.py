@@ -25,6 +25,10 @@ class StateError(SkybandError, ValueError):
     """A snapshot or checkpoint cannot be used: cut short, changed, or of another version or question."""
 
 
+class SkybandWarning(UserWarning):
+    """Something that is no error and that a user should know, such as a batch whose rows are mostly rejected."""
+
+
 class RunError(SkybandError, RuntimeError):
     """A run could not start or did not finish: no Java, a folder of another run, a failed query."""
 

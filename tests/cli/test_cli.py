@@ -232,6 +232,16 @@ def test_demo_in_a_pipe() -> None:
     assert "2,000 flights replayed" in result.stderr
 
 
+def test_demo_without_data_generates_flights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SKYBAND_DATA", raising=False)
+    monkeypatch.setattr(datasets.loaders, "_packaged_flights", lambda: None)
+    result = run(*TINY)
+    assert result.exit_code == 0
+    assert [line[:3] for line in result.stdout.splitlines()[1:]] == ["EWR"] * 10 + ["JFK"] * 10 + ["LGA"] * 10
+    assert "flights is generated here" in result.stderr.splitlines()[0]
+    assert 'skyband demo --spark (needs pip install "skyband[spark]", Java 17)' in result.stderr
+
+
 def test_demo_answers_and_counts_are_right() -> None:
     table = datasets.flights().slice(0, 3000)
     replay = demo.Replay(table)
@@ -318,7 +328,8 @@ class TestAtATerminal:
             assert word in "\n".join(last)
         assert max(map(len, last)) <= 80
         assert len(last) <= 24
-        assert "flights/s through push alone" in last[-2]
+        assert "flights/s through push alone" in last[-3]
+        assert "skyband demo --spark" in last[-1]
 
     def test_demo_stops_cleanly(self) -> None:
         code, screen = at_a_terminal("demo", "--seconds", "300", interrupt=b"LaGuardia")

@@ -1,4 +1,4 @@
-"""Every example of the gallery runs and draws its picture; the one on Spark in tests/spark/test_demo.py."""
+"""Every example of the gallery runs and draws, with real data and without; on Spark: tests/spark/test_demo.py."""
 
 from __future__ import annotations
 
@@ -10,34 +10,51 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
+from skyband.datasets import loaders
+
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLES = {path.stem: path for path in sorted((REPOSITORY / "examples").glob("*.py"))}
 ON_SPARK = "flights"
-PACKAGED = (ON_SPARK, "preferences")  # their data comes with a package
 BESIDE = REPOSITORY.parent / "shared" / "data"
 
 
-def draw(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def draw(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
     """As `python examples/name.py picture.png` in another folder would, but for the start of a Python."""
-    data = os.environ.get("SKYBAND_DATA", str(BESIDE))
-    if name not in PACKAGED and not Path(data).is_dir():
-        pytest.skip("the real streams are not here: set SKYBAND_DATA")
-    monkeypatch.setenv("SKYBAND_DATA", data)
     monkeypatch.setattr(sys, "argv", [str(EXAMPLES[name]), "picture.png"])
     monkeypatch.chdir(folder)
     try:
         runpy.run_path(sys.argv[0], run_name="__main__")
     finally:
         plt.close("all")
-    assert capsys.readouterr().out.strip(), "it says what it found"
+    said = capsys.readouterr()
+    assert said.out.strip(), "it says what it found"
     assert (folder / "picture.png").read_bytes().startswith(b"\x89PNG")
+    return said.err
+
+
+@pytest.fixture
+def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder of data, and no package with the flights."""
+    monkeypatch.delenv("SKYBAND_DATA", raising=False)
+    monkeypatch.setattr(loaders, "_packaged_flights", lambda: None)
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name != ON_SPARK])
 def test_an_example_runs_and_draws(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    draw(name, tmp_path, monkeypatch, capsys)
+    data = os.environ.get("SKYBAND_DATA", str(BESIDE))
+    monkeypatch.setenv("SKYBAND_DATA", data)
+    generated = "is generated here" in draw(name, tmp_path, monkeypatch, capsys)
+    assert generated is (name != "preferences" and not Path(data).is_dir()), "the flights come with a package"
+
+
+@pytest.mark.usefixtures("no_data")
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != ON_SPARK])
+def test_an_example_runs_without_the_real_stream(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "is generated here" in draw(name, tmp_path, monkeypatch, capsys)
 
 
 def test_the_gallery_shows_every_example() -> None:

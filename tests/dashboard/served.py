@@ -24,7 +24,7 @@ class Client:
         self.port, self.headers = port, headers or {}
 
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        """The status, and what was told."""
+        """The status and the body."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=70)
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         given = self.headers | {name.replace("_", "-"): value for name, value in headers.items()}
@@ -38,15 +38,15 @@ class Client:
         return response.status, json.loads(text) if "json" in kind else text
 
     def get(self, path: str, **headers: str) -> Any:
-        status, told = self.send("GET", path, **headers)
-        assert status == 200, told
-        return told
+        status, result = self.send("GET", path, **headers)
+        assert status == 200, result
+        return result
 
     def wrong(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, str]:
         """The status and the message of an error."""
-        status, told = self.send(method, path, body, **headers)
-        assert status >= 400, told
-        return status, told["error"]["message"]
+        status, result = self.send(method, path, body, **headers)
+        assert status >= 400, result
+        return status, result["error"]["message"]
 
     @contextmanager
     def events(self, path: str) -> Iterator[Iterator[tuple[str, Any]]]:
@@ -117,14 +117,14 @@ def table(rows: int = ROWS, seed: int = 1) -> Any:
 
 def watch_file(client: Client, **more: Any) -> None:
     body = {"stream": "flights.parquet", "id": "flight", "keep": ["due"], "rate": None, **more}
-    status, told = client.send("PUT", "/api/stream", body)
-    assert status == 200, told
+    status, result = client.send("PUT", "/api/stream", body)
+    assert status == 200, result
 
 
 def ask(client: Client, name: str, sentence: str) -> Any:
-    status, told = client.send("POST", "/api/queries", {"name": name, "sql": sentence})
-    assert status == 201, told
-    return told
+    status, result = client.send("POST", "/api/queries", {"name": name, "sql": sentence})
+    assert status == 201, result
+    return result
 
 
 def ended(client: Client) -> Any:

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from dashboard.browser import CHROMIUM, DRIVER, MISSING, Browser, free_port, wait
 from dashboard.served import served
@@ -68,7 +71,8 @@ def test_from_nothing_to_an_answer_and_back_again(browser: Browser, folder: Path
         assert browser.run("return performance.getEntriesByName('first-contentful-paint')[0].startTime") < 1000
 
         # nothing yet: the page says what to do
-        assert browser.text("#stream-name") == "None is chosen." and browser.shown("#choose")
+        wait(lambda: browser.text("#stream-name") == "None is chosen.")
+        assert browser.shown("#choose")
         assert "Choose a stream" in browser.text("#nothing") and not browser.shown("#detail")
         audit(browser)
         picture(browser, "empty")
@@ -83,20 +87,20 @@ def test_from_nothing_to_an_answer_and_back_again(browser: Browser, folder: Path
         browser.run("document.querySelector('#choose [name=id]').value = 'flight'")
         browser.click("#choose [type=submit]")
         wait(lambda: "running" in browser.text("#stream-name"))
-        wait(lambda: browser.shown("#ask"))
+        wait(lambda: browser.shown("#query-form"))
         assert "Columns: flight (int64)" in browser.text("#examples")
 
         # ask: first with a mistake
-        browser.type("#ask-name", "late")
-        browser.type("#ask-sql", SQL.replace("LIMIT", "LIMT"))
-        browser.click("#ask [type=submit]")
-        wait(lambda: "Did you mean LIMIT?" in browser.text("#ask-error"))
-        assert browser.text("#ask-error").rstrip().endswith("^")
+        browser.type("#query-name", "late")
+        browser.type("#query-sql", SQL.replace("LIMIT", "LIMT"))
+        browser.click("#query-form [type=submit]")
+        wait(lambda: "Did you mean LIMIT?" in browser.text("#query-error"))
+        assert browser.text("#query-error").rstrip().endswith("^")
         audit(browser)
-        browser.run("document.getElementById('ask-sql').value = arguments[0]", SQL)
+        browser.run("document.getElementById('query-sql').value = arguments[0]", SQL)
         browser.click("#check")
-        wait(lambda: "BLOCK" in browser.text("#ask-told"))
-        browser.click("#ask [type=submit]")
+        wait(lambda: "BLOCK" in browser.text("#query-explanation"))
+        browser.click("#query-form [type=submit]")
         wait(lambda: browser.text("#shown-title") == "late")
 
         # the answer comes, and changes
@@ -122,19 +126,19 @@ def test_from_nothing_to_an_answer_and_back_again(browser: Browser, folder: Path
         browser.press("p")
         wait(lambda: "paused" in browser.text("#stream-name"))
         browser.press("/")
-        assert browser.run("return document.activeElement.id") == "ask-sql"
-        browser.type("#ask-name", "last")
-        browser.type("#ask-sql", "SELECT * FROM f ORDER BY delay DESC LIMIT 2 WINDOW 100 ROWS")
-        browser.click("#ask [type=submit]")
-        wait(lambda: browser.text("#shown-title") == "last" and "Nobody yet" in browser.text("#nobody"))
+        assert browser.run("return document.activeElement.id") == "query-sql"
+        browser.type("#query-name", "last")
+        browser.type("#query-sql", "SELECT * FROM f ORDER BY delay DESC LIMIT 2 WINDOW 100 ROWS")
+        browser.click("#query-form [type=submit]")
+        wait(lambda: browser.text("#shown-title") == "last" and "The answer is empty" in browser.text("#empty"))
         browser.run("document.querySelector('#list [aria-current=true]').focus()")
         browser.press("\ue013")  # arrow up
         wait(lambda: browser.text("#shown-title") == "late")
 
         # change, and drop
         browser.click("#change")
-        browser.run("document.getElementById('ask-sql').value = arguments[0]", SQL.replace("5", "2"))
-        browser.click("#ask [type=submit]")
+        browser.run("document.getElementById('query-sql').value = arguments[0]", SQL.replace("5", "2"))
+        browser.click("#query-form [type=submit]")
         wait(lambda: browser.run("return document.querySelectorAll('#rows tr').length") == 2)
         assert "LIMIT 2" in browser.text("#shown-sql")
         browser.click("#drop")
@@ -161,10 +165,16 @@ def test_from_nothing_to_an_answer_and_back_again(browser: Browser, folder: Path
         assert not browser.shown("#lost") and not browser.shown("#detail")
         browser.complaints()  # of lost connections
 
-        # a stream that stops with an error
-        (folder / "bad.csv").write_text("a,b\n" + "1,2\n" * 300_000 + "1,2,3\n")
+        # a line that is no row is counted; a stream that cannot be read any more stops with an error
+        (folder / "bad.csv").write_text("a,b\n" + "1,2\n" * 1_000 + "1,2,3\n")
         client.send("PUT", "/api/stream", {"stream": "bad.csv", "rate": None})
-        wait(lambda: "cannot be read as csv" in browser.text("#stream-error"))
+        wait(lambda: "malformed line: 1" in browser.text("#reasons"))
+        parquet.write_table(pa.table({"a": np.random.default_rng(1).random(100_000)}), folder / "cut.parquet")
+        data = bytearray((folder / "cut.parquet").read_bytes())
+        data[1_000:500_000] = bytes(499_000)
+        (folder / "cut.parquet").write_bytes(data)
+        client.send("PUT", "/api/stream", {"stream": "cut.parquet", "rate": None})
+        wait(lambda: "cut.parquet cannot be read as parquet" in browser.text("#stream-error"))
         assert "stopped by an error" in browser.text("#stream-name")
         browser.open(f"http://127.0.0.1:{port}/docs")
         wait(lambda: "/api/queries/{name}/changes" in browser.text("#paths"))

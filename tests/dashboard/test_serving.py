@@ -19,7 +19,8 @@ from dashboard.browser import wait
 from dashboard.served import LAST, LATE, ROWS, Client, ask, ended, served, table, watch_file
 from skyband.cli.app import app
 from skyband.dashboard import limits
-from skyband.dashboard.boards import MonitorBoard, plain
+from skyband.dashboard.boards import MonitorBoard
+from skyband.dashboard.values import plain
 from skyband.dashboard.watch import Watch
 
 
@@ -48,9 +49,9 @@ def test_answers_and_counts_are_a_monitors(client: Client) -> None:
     monitor = sb.Monitor({"late": sb.sql(LATE), "last": sb.sql(LAST)}, id="flight", time="due", keep="due")
     changes = monitor.push(table())
     for name in ("late", "last"):
-        told, answer = client.get(f"/api/queries/{name}/answer"), monitor.answer(name)
-        assert told["columns"] == answer.column_names
-        assert told["rows"] == [[plain(value) for value in row.values()] for row in answer.to_pylist()]
+        result, answer = client.get(f"/api/queries/{name}/answer"), monitor.answer(name)
+        assert result["columns"] == answer.column_names
+        assert result["rows"] == [[plain(value) for value in row.values()] for row in answer.to_pylist()]
         own = next(one for one in state["queries"] if one["name"] == name)
         assert own["changes"] == sum(row["query"] == name for row in changes.to_pylist())
         assert own["arrivals"] == ROWS and own["rejected"] == own["late"] == 0
@@ -104,24 +105,24 @@ def test_change_and_drop_while_it_runs(client: Client) -> None:
     watch_file(client, rate=500)
     ask(client, "best", "SELECT * FROM f ORDER BY delay DESC LIMIT 5 WINDOW 300 ROWS")
     wait(lambda: client.get("/api/queries/best/answer")["total"] == 5)
-    status, told = client.send(
+    status, result = client.send(
         "PUT", "/api/queries/best", {"sql": "SELECT * FROM f ORDER BY delay DESC LIMIT 2 WINDOW 300 ROWS"}
     )
-    assert status == 200 and told["query"]["k"] == 2
+    assert status == 200 and result["query"]["k"] == 2
     assert client.get("/api/queries/best/answer")["total"] == 2  # the state was kept
     assert client.send("DELETE", "/api/queries/best")[0] == 204
     assert client.get("/api/queries") == []
     assert client.wrong("GET", "/api/queries/best")[0] == 404
-    status, told = client.send("POST", "/api/queries", {"name": "by value", "query": sb.sql(LAST).to_dict()})
-    assert status == 201 and told["sql"] == sb.sql(LAST).to_sql()
+    status, result = client.send("POST", "/api/queries", {"name": "by value", "query": sb.sql(LAST).to_dict()})
+    assert status == 201 and result["sql"] == sb.sql(LAST).to_sql()
     assert client.get("/api/queries/by%20value")["name"] == "by value"
 
 
 def test_another_stream_with_the_same_queries(client: Client) -> None:
     watch_file(client, paused=True)
     ask(client, "last", LAST)
-    status, told = client.send("PUT", "/api/stream?queries=keep", {"stream": "days/1.parquet", "rate": None})
-    assert status == 200 and [one["name"] for one in told["queries"]] == ["last"]
+    status, result = client.send("PUT", "/api/stream?queries=keep", {"stream": "days/1.parquet", "rate": None})
+    assert status == 200 and [one["name"] for one in result["queries"]] == ["last"]
     assert ended(client)["stream"]["arrivals"] == 100
     client.wrong("PUT", "/api/stream", {"stream": "nowhere.parquet"})
     assert client.get("/api/state")["stream"]["arrivals"] == 100  # an error changes nothing
@@ -133,8 +134,8 @@ def test_a_threshold_that_json_cannot_hold(client: Client) -> None:
 
 
 def test_how_it_would_be_answered(client: Client) -> None:
-    status, told = client.send("POST", "/api/check", {"sql": LAST})
-    assert status == 200 and told["query"] == sb.sql(LAST).to_dict() and "BLOCK" in told["explain"]
+    status, result = client.send("POST", "/api/check", {"sql": LAST})
+    assert status == 200 and result["query"] == sb.sql(LAST).to_dict() and "BLOCK" in result["explain"]
 
 
 WRONG: list[tuple[str, str, Any, int, str]] = [
@@ -203,14 +204,14 @@ def test_errors(standing: Client, method: str, path: str, body: Any, status: int
     if not any(one["name"] == "last" for one in standing.get("/api/queries")):
         watch_file(standing, paused=True)
         ask(standing, "last", LAST)
-    got, told = standing.send(method, path, body)
-    assert got == status, told
-    assert said in told["error"]["message"]
+    got, result = standing.send(method, path, body)
+    assert got == status, result
+    assert said in result["error"]["message"]
 
 
 def test_an_error_says_where(client: Client) -> None:
-    _, told = client.send("POST", "/api/check", {"sql": "SELECT * FROM s WHERE log(x) > 1"})
-    assert told["error"]["at"] == 22
+    _, result = client.send("POST", "/api/check", {"sql": "SELECT * FROM s WHERE log(x) > 1"})
+    assert result["error"]["at"] == 22
 
 
 def test_a_question_that_the_stream_cannot_answer(client: Client) -> None:
@@ -225,7 +226,7 @@ def test_a_question_that_the_stream_cannot_answer(client: Client) -> None:
     assert ended(client)["stream"]["arrivals"] == ROWS
 
 
-def test_who_may_ask(client: Client) -> None:
+def test_access(client: Client) -> None:
     assert client.wrong("GET", "/api/state", Host="evil.example")[0] == 403
     assert client.wrong("GET", "/api/state", Host="")[0] == 403
     assert client.get("/api/state", Host="localhost:1")["stream"]
@@ -279,7 +280,7 @@ def test_limits(client: Client, server: tuple[Client, Watch], monkeypatch: pytes
 
 
 def test_the_newest_wins(client: Client) -> None:
-    """Who reads slowly misses frames, and then sees the latest; the server holds nothing for him."""
+    """A slow page misses frames, and then sees the latest; the server keeps nothing for it."""
     client.send("PUT", "/api/stream", {"stream": "uniform", "rate": 5000})
     ask(client, "best", "SELECT * FROM f ORDER BY x1 DESC LIMIT 5 WINDOW 300 ROWS")
     wait(lambda: client.get("/api/state")["stream"]["arrivals"] > 1000, 60)
@@ -369,9 +370,9 @@ def test_memory_is_bounded() -> None:
 
 
 def test_the_description_fits_the_server(client: Client, server: tuple[Client, Watch]) -> None:
-    told = client.get("/openapi.json")
-    assert told["openapi"] == "3.1.0" and told["info"]["version"] == sb.__version__
-    for path, operations in told["paths"].items():
+    result = client.get("/openapi.json")
+    assert result["openapi"] == "3.1.0" and result["info"]["version"] == sb.__version__
+    for path, operations in result["paths"].items():
         for verb in operations.keys() - {"parameters"}:
             status, answer = (
                 client.send(verb.upper(), path.replace("{name}", "none"), None if verb == "get" else {})
@@ -393,8 +394,8 @@ def test_the_page_needs_nothing_from_elsewhere(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "result"),
     [(float("inf"), "inf"), (2**60, str(2**60)), (b"\x01", "01"), ([1, None], [1, None]), (True, True), (2.5, 2.5)],
 )
-def test_values_as_json(value: Any, told: Any) -> None:
-    assert plain(value) == told
+def test_values_as_json(value: Any, result: Any) -> None:
+    assert plain(value) == result

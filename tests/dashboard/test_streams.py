@@ -16,9 +16,9 @@ from pyarrow import parquet
 import skyband as sb
 from dashboard.browser import wait
 from dashboard.served import LAST, Client, ask, ended, served, table
-from skyband.dashboard.boards import plain
-from skyband.dashboard.readers import Queued, Topic
+from skyband.dashboard.readers import Piece, Queued, Topic
 from skyband.dashboard.spark_output import ChangesBoard, follow
+from skyband.dashboard.values import plain
 from skyband.errors import BatchError, QueryError
 from skyband.spark.run.answer_file import AnswerFile
 
@@ -65,11 +65,11 @@ class GivenLines(Queued):
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
-        super().__init__("told")
+        super().__init__("lines")
 
-    def _lines(self) -> Iterator[bytes]:
-        for line in self.lines:
-            yield line.encode()
+    def _pieces(self) -> Iterator[Piece]:
+        for number, line in enumerate(self.lines, 1):
+            yield line.encode() + b"\n", [number]
 
     def all(self, rows: int) -> list[Any]:
         wait(lambda: self._queue.qsize() == len(self.lines) + 1)
@@ -144,8 +144,8 @@ def test_the_answers_of_a_spark_pipeline(client: Client, root: Path) -> None:
 
     write(0, [9.0, 8.0])
     assert {"name": "out", "kind": "answers"} in client.get("/api/streams")
-    status, told = client.send("PUT", "/api/stream", {"stream": "out"})
-    assert status == 200 and told["stream"]["fixed"] and [one["name"] for one in told["queries"]] == ["late"]
+    status, result = client.send("PUT", "/api/stream", {"stream": "out"})
+    assert status == 200 and result["stream"]["fixed"] and [one["name"] for one in result["queries"]] == ["late"]
     answer = client.get("/api/queries/late/answer")
     assert dict(zip(answer["columns"], answer["rows"][0], strict=True)) == {
         "origin": "EWR",
@@ -160,7 +160,7 @@ def test_the_answers_of_a_spark_pipeline(client: Client, root: Path) -> None:
         write(1, [9.5])
         seen = next(data for name, data in events if name == "frame" and 9.5 in data["detail"]["answer"]["rows"][0])
         assert [point[1] for point in seen["detail"]["plane"]["points"]] == [9.5, 8.0]
-    assert "stand in a Spark pipeline" in client.wrong("POST", "/api/queries", {"name": "x", "sql": LAST})[1]
+    assert "run in a Spark pipeline" in client.wrong("POST", "/api/queries", {"name": "x", "sql": LAST})[1]
     (folder / "answer.parquet").write_text("broken")
     assert "cannot be read" in wait(lambda: client.get("/api/state")["stream"]["error"])
     (folder / "answer.parquet").unlink()
@@ -193,9 +193,9 @@ def test_the_changes_of_a_spark_pipeline(tmp_path: Path) -> None:
         parquet.write_table(rows, out / "part-of-no-batch.parquet")
         if batch != 9:  # two come together, the first of them within a compact file
             assert board.look() and not board.look()
-            told, answer = board.answer("late", None, 99), monitor.answer("late")
-            assert told["columns"] == ["origin", "rank", "id", "score", "due"]
-            assert sorted(map(str, told["rows"])) == sorted(
+            result, answer = board.answer("late", None, 99), monitor.answer("late")
+            assert result["columns"] == ["origin", "rank", "id", "score", "due"]
+            assert sorted(map(str, result["rows"])) == sorted(
                 str([plain(v) for v in row.values()]) for row in answer.to_pylist()
             )
     again = follow(out)

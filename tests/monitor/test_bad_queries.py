@@ -224,5 +224,7 @@ def test_answers_that_do_not_fit() -> None:
             monitor.answer(name, **options)
         says(caught.value, *words)
     assert monitor.answer("g", key=(1, 2)).num_rows == 0, "a group without arrivals has no objects"
-    assert monitor.answer("g", key=("x", [1])).num_rows == 0
+    assert monitor.answer("g", key=("x", 1)).num_rows == 0
+    with pytest.raises(QueryError, match=r"\[1\] is no int64"):
+        monitor.answer("g", key=(1, [1]))
     assert scores(monitor, "n") == [3.0, 2.0]

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import skyband as sb
 from monitor.timelines import counting, ids, lasting, objects, reported
@@ -237,11 +238,18 @@ def test_the_batch_is_not_touched() -> None:
     assert monitor.answer().column("score").to_pylist() == [3.0], "nothing of the batch is borrowed"
 
 
-def test_import_is_light() -> None:
-    """`import skyband` loads neither PySpark nor a web framework, nor the compiler before it is needed."""
-    code = (
-        "import sys, skyband; heavy = {'pyspark', 'starlette', 'uvicorn', 'numba', 'pandas', 'matplotlib'};"
-        "print(*sorted(heavy & set(sys.modules)))"
-    )
+HEAVY = ("pyspark", "starlette", "uvicorn", "numba", "pandas", "matplotlib", "sqlglot", "typer", "rich")
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import skyband", (*HEAVY, "pyarrow", "numpy")),
+        ("import skyband as sb; sb.Monitor(sb.TopK(1, by='x', window=sb.Last(3)), id='x')", HEAVY),
+    ],
+)
+def test_import_is_light(code: str, absent: tuple[str, ...]) -> None:
+    """Libraries are loaded when they are needed: NumPy with the first query, the compiler with the first push."""
+    code = f"import sys; {code}; print(*sorted({{*{absent!r}}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -13,7 +16,20 @@ import pytest
 import skyband as sb
 
 NAMES = tuple(name for name in sb.__all__ if not name.endswith("Error"))
-METHODS = ("push", "advance", "delete", "answer", "add", "replace", "drop", "queries", "snapshot", "restore", "stats")
+METHODS = (
+    "push",
+    "advance",
+    "delete",
+    "answer",
+    "answers",
+    "add",
+    "replace",
+    "drop",
+    "queries",
+    "snapshot",
+    "restore",
+    "stats",
+)
 
 
 def described(docstring: str | None) -> dict[str, str]:
@@ -68,6 +84,37 @@ def undocumented(public: Any, name: str) -> list[str]:
         ]
         wrong += [] if free else [f"{label}: {text} is no argument" for text in beyond]
     return wrong
+
+
+def test_type_checkers_see_the_names_that_are_loaded_when_used() -> None:
+    """What __getattr__ loads is what the imports for type checkers say, from the same modules."""
+    (block,) = [
+        node
+        for node in ast.parse(inspect.getsource(sb)).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    imports = {
+        node.module: tuple(one.name for one in node.names) for node in block.body if isinstance(node, ast.ImportFrom)
+    }
+    assert imports.pop("skyband") == ("plot",)
+    assert imports == sb._LAZY
+    eager = {"BatchError", "QueryError", "SkybandError", "StateError", "explain", "plot"}
+    assert {name for names in imports.values() for name in names} | eager == set(sb.__all__)
+
+
+def test_every_name_is_listed_before_it_is_loaded() -> None:
+    code = "import sys, skyband as sb; assert set(sb.__all__) <= set(dir(sb)); assert 'numpy' not in sys.modules; "
+    code += "from skyband import *; print(TopK(1, 'x', Last(3)), sb.plot.plane.__name__, sb.query.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "TopK(k=1, by='x', window=Last(3)) plane skyband.query\n"
+    with pytest.raises(AttributeError, match="module 'skyband' has no attribute 'TopKay'"):
+        sb.TopKay  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_explain_is_the_function_whatever_is_imported_first() -> None:
+    code = "import skyband.explain.form, skyband as sb; print(sb.explain(sb.TopK(1, 'x', sb.Last(9))).algorithm)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "BLOCK\n"
 
 
 def test_monitor_shows_its_public_methods_and_nothing_else() -> None:

@@ -56,7 +56,7 @@ def but(**other: Any) -> dict[str, Any]:
         (but(g=pa.array([2**63], pa.uint64())), ("'g'", "uint64")),
         (but(x=[1.0, 2.0]), ("read as a table", "same number of rows")),
         (but(x=np.ones((1, 2))), ("one-dimensional", "(1, 2)")),
-        (but(x=5), ("read as a table",)),
+        (but(x={"a": 5}), ("'x'", "struct", "number")),
         (but(x=[1, "a"]), ("read as a table", "one type")),
         (
             pa.table([[1.0], [1], ["a"], [1], ["u"], [2.0]], names=["x", "t", "i", "g", "z", "x"]),
@@ -70,7 +70,10 @@ def but(**other: Any) -> dict[str, Any]:
         ("x,t\n1,2", ("str", "no batch")),
         (np.ones(3), ("ndarray", "no batch")),
         (object(), ("object", "no batch")),
-        (iter([{"x": 1}]), ("no batch",)),
+        (iter([{"x": 1}]), ("no column 't'",)),
+        (iter([good(1.0, t=1), 7]), ("int", "no batch")),
+        (iter([good(1.0, t=1), good(1.0, t="a")]), ("read as a table",)),
+        ((1 / 0 for _ in [1]), ("read as a table", "ZeroDivisionError", "Nothing was pushed")),
         ({1: [2]}, ("read as a table",)),
         (pl.Series("x", [1.0]), ()),
         (pa.array([1.0]), ()),
@@ -122,7 +125,7 @@ def test_types_may_begin_as_null() -> None:
 
 
 @pytest.mark.parametrize(
-    "type_", [pa.float64(), pa.string(), pa.time64("us"), pa.bool_(), pa.duration("s"), pa.decimal128(9, 2)]
+    "type_", [pa.float64(), pa.binary(), pa.time64("us"), pa.bool_(), pa.duration("s"), pa.decimal128(9, 2)]
 )
 def test_types_that_are_no_time(type_: Any) -> None:
     monitor = sb.Monitor(TIMED, time="t")

@@ -1,6 +1,7 @@
 """Rows that are rejected (null, NaN, out of range) or late: counted by reason, and no arrivals."""
 
 import math
+import warnings
 from typing import Any
 
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pytest
 
 import skyband as sb
 from monitor.refusals import TIMED, TOP, Row, brief, refused, scores
-from skyband.errors import BatchError
+from skyband.errors import BatchError, SkybandWarning
 
 
 def test_bad_scores_are_rejected_and_counted() -> None:
@@ -149,3 +150,24 @@ def test_a_row_that_one_query_rejects_is_an_arrival_of_the_other() -> None:
     monitor.push([{"x": 1.0, "y": 5.0}, {"x": None, "y": 4.0}, {"x": 0.0, "y": None}, {"x": None, "y": 3.0}])
     assert scores(monitor, "a") == [1.0], "x=0 is only the second arrival of a"
     assert scores(monitor, "b") == [4.0], "y=3 is the third arrival of b"
+
+
+def test_a_warning_when_most_rows_are_rejected() -> None:
+    """Once for each reason, at the caller's line, before anything changes; not for a few rows."""
+    monitor = sb.Monitor({"x": sb.TopK(1, "x", sb.Last(9)), "y": sb.TopK(1, "y", sb.Last(9))})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        monitor.push({"x": [1.0, None], "y": [1.0, None]})
+        monitor.push({"x": [None, None], "y": [1.0, 2.0]})
+    with pytest.warns(
+        SkybandWarning, match=r"2 of the 3 rows of a push were rejected: x is null \(2\), y is NaN"
+    ) as got:
+        monitor.push({"x": [1.0, None, None], "y": [1.0, math.nan, math.nan]})
+    assert [warning.filename for warning in got] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        monitor.push({"x": [1.0, None, None], "y": [1.0, math.nan, math.nan]})
+        before = monitor.snapshot()
+        with pytest.raises(SkybandWarning, match="x is beyond"):
+            monitor.push({"x": [2**60], "y": [2**60]})
+        assert monitor.snapshot() == before

@@ -44,7 +44,8 @@ def band_of(pairs: dict[int, float], K: int, N: int) -> tuple[SCASE, Any]:
     made["key"] = [-pairs[age] for age in ages]
     made["old"] = made["older"] = made["place"] = [100 - age for age in ages]
     made["new"] = made["newer"] = 200 + np.arange(len(pairs))
-    group = engine._group(0)
+    engine.groups.grow(1)
+    group = engine.groups[0]
     group.fill_band(made, np.zeros((len(pairs), 1), np.uint64))
     group.facts[1] = 100  # the next ordinal
     engine._prune(group, 0)

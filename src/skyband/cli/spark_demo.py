@@ -33,7 +33,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from skyband.cli.demo import AIRPORTS, FRAME, Replay, Screen, demo_query, print_answers, shown_time
 from skyband.cli.report import Facts, Sample, Size, page
-from skyband.datasets import flights
+from skyband.datasets import available, example
 from skyband.errors import QueryError, SkybandError
 from skyband.spark.java import require_java
 from skyband.spark.pipeline import monitor
@@ -52,7 +52,8 @@ def play(*, rows: int | None = None, out: Path, files: int = FILES) -> bool:
     folder = Folder(out)
     folder.clear()
     print("skyband demo: reading flights (the first time: compiling kernels, too) ...", file=sys.stderr)
-    table = numbered(flights() if rows is None else flights().slice(0, rows))
+    table = example("flights")
+    table = numbered(table if rows is None else table.slice(0, rows))
     reference_replay(table.slice(0, 100)).push(100)  # compiles kernels, before Spark's workers load them
     counts = folder.write(table, files)
     print(f"skyband demo: starting Spark, which writes to {folder.log} ...", file=sys.stderr)
@@ -363,6 +364,7 @@ def facts(following: Following, folder: Folder) -> Facts:
         sizes=sizes(following.replay.table, following.counts),
         folder=folder.path.as_posix(),
         made=f"{datetime.now():%d %B %Y, %H:%M}, {versions}",
+        real=available("flights"),
     )
 
 

@@ -16,6 +16,7 @@ from skyband.query.sql.parser import sql
 from skyband.query.validation import RESERVED
 from skyband.query.windows import Last
 from skyband.tables.files import only_time, schema, tables
+from skyband.tables.lines import Malformed
 
 
 def ask(
@@ -37,13 +38,16 @@ def ask(
     taken = {*RESERVED, *query.per_columns, id, time}
     kept = [name for name in columns.names if name not in taken] if keep is None else list(keep)
     monitor = Monitor(query, id=id, time=time, keep=kept, part=part, value=value)
+    malformed = Malformed()
     for path in paths:
-        for table in tables(path):
+        for table in tables(path, malformed=malformed):
             pushed = monitor.push(table)
             if changes:
                 yield pushed
     if not changes:
         yield monitor.answer()
+    if malformed.count:
+        print(f"malformed: {malformed.count:,} of the lines ({malformed})", file=sys.stderr)
     stats = monitor.stats()
     for what in ("late", "rejected"):
         if stats[what]:

@@ -5,19 +5,21 @@ A board belongs to one thread. All that it returns can be written as JSON.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
-from datetime import time as clock_time
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from skyband.dashboard import limits
+from skyband.dashboard.cost import affordable
+from skyband.dashboard.health import Health
+from skyband.dashboard.intake import Intake
+from skyband.dashboard.values import listed, plain, rows_of
 from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
 from skyband.pipeline.table import near
@@ -31,39 +33,14 @@ from skyband.tables.input import from_times, times
 _PACE = 600  # pushes of which time and arrivals are known
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON can hold it: no infinities, no integers that JavaScript would round."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int):
-        return value if abs(value) < 2**53 else str(value)
-    if isinstance(value, datetime | date | clock_time):
-        return value.isoformat(" ") if isinstance(value, datetime) else value.isoformat()
-    if isinstance(value, timedelta):
-        return str(value)
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
-    return value.hex() if isinstance(value, bytes) else str(value)
-
-
-def rows_of(table: Any) -> list[list[Any]]:
-    """The rows of a table."""
-    return [
-        [plain(value) for value in row] for row in zip(*(column.to_pylist() for column in table.columns), strict=True)
-    ]
-
-
 class MonitorBoard:
     """Queries over a stream, answered by a Monitor."""
 
     fixed = False  # whether queries cannot be added, changed and dropped
 
-    def __init__(self, monitor: Monitor, columns: Sequence[str] | None = None) -> None:
-        self.monitor = monitor
+    def __init__(self, monitor: Monitor, columns: Sequence[str] | None = None, health: Health | None = None) -> None:
+        self.health = health or Health()
+        self.intake = Intake(monitor, self.health)
         self.columns = columns  # of the stream, where they are known
         self.changed: dict[str, int] = dict.fromkeys(monitor.queries, 0)  # changes so far
         self._summaries: dict[str, dict[str, Any]] = {}
@@ -72,26 +49,36 @@ class MonitorBoard:
         self._rest: dict[tuple[str, int | None], deque[tuple[int, float]]] = {}
         self._passed: dict[tuple[str, int | None], int] = {}  # rows seen so far, of the planes that are watched
 
+    @property
+    def monitor(self) -> Monitor:
+        return self.intake.monitor
+
     # --- queries
 
     def add(self, name: str, query: Query) -> None:
-        check(name, query, self.columns)
+        self._check(name, query)
         if name not in self.monitor.queries and len(self.monitor.queries) >= limits.QUERIES:
             raise QueryError(f"{limits.QUERIES} queries run already, the most that one server takes. Drop one first.")
-        self.monitor.add(name, query)
+        self.intake.change(lambda monitor: monitor.add(name, query))
         self.changed[name] = 0
         self._stale.add(name)
 
-    def replace(self, name: str, query: Query) -> Any:
+    def _check(self, name: str, query: Query) -> None:
         check(name, query, self.columns)
-        changes = self.monitor.replace(name, query)
+        total = sum(len(sql_of(one)) for other, one in self.monitor.queries.items() if other != name)
+        if total + len(sql_of(query)) > limits.SQL:
+            raise QueryError(f"the queries have {limits.SQL:,} characters of SQL together at most. Drop one first.")
+
+    def replace(self, name: str, query: Query) -> Any:
+        self._check(name, query)
+        changes = self.intake.change(lambda monitor: monitor.replace(name, query))
         self.changed[name] += changes.num_rows
         self._stale.add(name)
         self._forget(name)
         return changes
 
     def drop(self, name: str) -> None:
-        self.monitor.drop(name)
+        self.intake.change(lambda monitor: monitor.drop(name))
         del self.changed[name]
         self._summaries.pop(name, None)
         self._stale.discard(name)
@@ -106,14 +93,23 @@ class MonitorBoard:
 
     # --- the stream
 
-    def push(self, table: Any, watched: set[tuple[str, int | None]]) -> Any:
-        """Push rows; `watched`: the (query, group) whose planes are on some page."""
-        changes = self.monitor.push(table)
-        if changes.num_rows:
-            counts = pc.value_counts(changes["query"].combine_chunks())
-            for entry in counts.to_pylist():
-                self.changed[entry["values"]] += entry["counts"]
+    def push(self, table: Any, watched: set[tuple[str, int | None]]) -> list[Any]:
+        """Push rows; return tables of changes. `watched`: the (query, group) whose planes are on some page."""
+        pushed = self.intake.push(table)
+        for changes in pushed:
+            if changes.num_rows:
+                counts = pc.value_counts(changes["query"].combine_chunks())
+                for entry in counts.to_pylist():
+                    self.changed[entry["values"]] += entry["counts"]
         self._stale |= self.changed.keys()
+        try:
+            self._note(table, watched)
+        except Exception as error:  # a plane without these rows; the answers are there
+            self.health.failed("plane", error)
+        return pushed
+
+    def _note(self, table: Any, watched: set[tuple[str, int | None]]) -> None:
+        """Keep what the sizes of windows and the planes need of these rows."""
         state = self.monitor._loop.state
         if not self._pace and state.options.time is not None and state.counters["arrivals"]:
             self._pace.append((int(times(plain_column(table[state.options.time]), 0)[0].min()), 0))
@@ -125,7 +121,6 @@ class MonitorBoard:
         for what in watched:
             if what[0] in self.changed:
                 self._sample(what, table)
-        return changes
 
     def _sample(self, what: tuple[str, int | None], table: Any) -> None:
         """Keep a few of these rows: the part of the window that the Monitor does not keep."""
@@ -156,14 +151,15 @@ class MonitorBoard:
 
     def head(self) -> dict[str, Any]:
         counted = self.monitor._loop.state.counters
-        return {name: counted[name] for name in ("arrivals", "late", "rejected")} | {"clock": self._clock()}
+        rejected = {**counted["rejected"], **self.intake.rejected}
+        return {name: counted[name] for name in ("arrivals", "late")} | {"rejected": rejected, "clock": self._clock()}
 
     def _clock(self) -> str | None:
         state = self.monitor._loop.state
         type_ = state.types.get(state.options.time) if state.options.time else None
         if type_ is None or not counted_time(state.clock):
             return None
-        return str(plain(from_times(np.array([state.clock]), type_)[0].as_py()))
+        return str(listed(from_times(np.array([state.clock]), type_))[0])
 
     def summaries(self) -> list[dict[str, Any]]:
         """Per query: its SQL, the objects kept, the best ones. Only those that may have changed are rebuilt."""
@@ -171,6 +167,18 @@ class MonitorBoard:
             self._summaries[name] = self._summary(name)
         self._stale = set()
         return [self._summaries[name] for name in self.names]
+
+    def oversized(self) -> str | None:
+        """Why no more rows are read: the queries keep too much. None: they do not."""
+        adapters = {adapter: name for name, adapter in self.monitor._loop.state.adapters.items()}
+        sizes = [(adapter.stats(name)["bytes"], name) for adapter, name in adapters.items()]
+        total = sum(size for size, _ in sizes)
+        if total <= limits.STATE:
+            return None
+        return (
+            f"the queries keep {total:,} bytes, and this server takes up to {limits.STATE:,}. "
+            f"Drop one, or use a smaller window: {max(sizes)[1]!r} keeps most."
+        )
 
     def _summary(self, name: str) -> dict[str, Any]:
         query, adapter = self.monitor.queries[name], self.monitor._loop.state.adapters[name]
@@ -207,8 +215,14 @@ class MonitorBoard:
         return max(0, min(self._pace[-1][1] - left, arrived))
 
     def answer(self, name: str, key: tuple[Any, ...] | None, rows: int) -> dict[str, Any]:
-        table = self.monitor.answer(name, key=key)
-        return {"columns": table.column_names, "rows": rows_of(table.slice(0, rows)), "total": table.num_rows}
+        return answer_of(self._answer(name, key), rows)
+
+    def _answer(self, name: str, key: tuple[Any, ...] | None) -> Any:
+        try:
+            return self.monitor.answer(name, key=key)
+        except (pa.ArrowException, TypeError, OverflowError, UnicodeError) as error:
+            per = ", ".join(self.monitor.queries[name].per_columns)
+            raise QueryError(f"key={key!r:.100} is no value of {per} ({error!s:.100}). Give one as JSON.") from None
 
     def detail(self, name: str, group: int | None) -> dict[str, Any]:
         """One query: its answer and its plane, in one group (None: the one with most arrivals)."""
@@ -219,9 +233,9 @@ class MonitorBoard:
         return {
             "name": name,
             "group": group,
-            "groups": plain(self._groups(name)),
+            "groups": self._groups(name),
             "per": list(query.per_columns),
-            "answer": self.answer(name, key, limits.ROWS),
+            "answer": answer_of(self._answer(name, key), limits.ROWS, limits.CELL),
             "plane": self._plane(name, group, key),
         }
 
@@ -230,14 +244,19 @@ class MonitorBoard:
         groups = self.monitor._loop.state.adapters[name].groups
         if group is None or not groups.names or not groups.columns or not 0 <= group < groups.total:
             return None
-        return tuple(column.take(np.array([group])).to_pylist()[0] for column in groups.columns)
+        values = [column.take(np.array([group])) for column in groups.columns]
+        try:
+            return tuple(value.to_pylist()[0] for value in values)
+        except Exception as error:  # pyarrow raises errors of many libraries here
+            shown = ", ".join(str(listed(value)[0]) for value in values)
+            raise QueryError(f"the group {shown[:100]} cannot be looked up ({error!s:.100}). See all groups.") from None
 
-    def _groups(self, name: str) -> list[tuple[Any, ...]]:
+    def _groups(self, name: str) -> list[list[Any]]:
         groups = self.monitor._loop.state.adapters[name].groups
         if not groups.names or not groups.columns:
             return []
         first = np.arange(min(limits.GROUPS, groups.total))
-        return list(zip(*(column.take(first).to_pylist() for column in groups.columns), strict=True))
+        return rows_of(pa.table([column.take(first) for column in groups.columns], [*groups.names]), limits.CELL)
 
     def _plane(self, name: str, group: int | None, key: tuple[Any, ...] | None) -> dict[str, Any]:
         query = self.monitor.queries[name]
@@ -258,13 +277,13 @@ class MonitorBoard:
         oldest = seen.begin if seen.begin is not None else int(seen.stamps.min())
         order = np.argsort(np.where(seen.rank > 0, seen.rank, 2**31), kind="stable")[: limits.POINTS]
         points = zip(seen.stamps[order], seen.scores[order], seen.rank[order], strict=True)
-        first, last = _listed(seen.times(np.array([oldest, seen.now])))
+        first, last = listed(pa.array(seen.times(np.array([oldest, seen.now]))))
         return empty | {
             "points": [[int(stamp - seen.now), plain(float(score)), int(rank)] for stamp, score, rank in points],
             "rest": [[int(stamp - seen.now), plain(score)] for stamp, score in rest],
             "span": seen.now - oldest,
-            "from": plain(first),
-            "to": plain(last),
+            "from": first,
+            "to": last,
         }
 
 
@@ -273,9 +292,14 @@ def counted_time(clock: int) -> bool:
     return clock > -(2**61)
 
 
-def _listed(values: Any) -> list[Any]:
-    listed: list[Any] = values.tolist() if isinstance(values, np.ndarray) else values.to_pylist()
-    return listed
+def answer_of(table: Any, rows: int, longest: int | None = None) -> dict[str, Any]:
+    """An answer as JSON: its columns, its first rows, and how many there are."""
+    shown = table.slice(0, rows)
+    if shown.nbytes > limits.ANSWER:
+        raise QueryError(
+            f"these {shown.num_rows:,} rows have more than {limits.ANSWER:,} bytes. Ask for fewer: rows=10."
+        )
+    return {"columns": table.column_names, "rows": rows_of(shown, longest), "total": table.num_rows}
 
 
 @lru_cache(maxsize=2 * limits.QUERIES)
@@ -291,8 +315,7 @@ def check(name: str, query: Query, columns: Sequence[str] | None = None) -> None
     """Refuse a query beyond the limits of a server, or over columns that the stream does not have."""
     if not 0 < len(name) <= limits.NAME or not name.isprintable() or "/" in name or name in (".", ".."):
         raise QueryError(f"a query's name has 1 to {limits.NAME} printable characters, no slash; got {name[:50]!r}.")
-    if getattr(query, "k", 0) > limits.K:
-        raise QueryError(f"k={query.k:,}: this server takes k up to {limits.K:,}.")  # type: ignore[attr-defined]
+    affordable(query)
     for column in () if columns is None else needed(query):
         if column not in columns:  # type: ignore[operator]
             raise QueryError(f"the stream has no column {column!r}. {near(column, columns or (), 'It has')}")

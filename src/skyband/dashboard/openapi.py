@@ -30,7 +30,7 @@ def _operation(
     wrong = {"$ref": "#/components/schemas/Error"}
     made: dict[str, Any] = {
         "summary": about,
-        "responses": {status: answer, "4XX": _json("What is wrong, and what instead.", wrong)},
+        "responses": {status: answer, "4XX": _json("What is wrong, why, and what instead.", wrong)},
     }
     if body is not None:
         made["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
@@ -67,10 +67,17 @@ def described() -> dict[str, Any]:
             "title": "skyband",
             "version": __version__,
             "description": "Top-k queries over one stream. "
-            f"Limits: {limits.QUERIES} queries, k up to {limits.K:,}, {limits.BODY:,} bytes a request, "
-            f"{limits.CLIENTS} clients.",
+            f"Limits: {limits.QUERIES} queries, k up to {limits.K:,}, count windows up to {limits.WINDOW:,}, "
+            f"{limits.BODY:,} bytes a request, {limits.CLIENTS} pages and as many programs that listen.",
         },
         "paths": {
+            "/api/health": {
+                "get": _operation(
+                    "Failures that the server survived, with the last reason of each part; status 503 if its thread is "
+                    "stuck.",
+                    _json("status (ok, stopped, stuck), thread, stream, listeners, parts."),
+                ),
+            },
             "/api/state": {"get": _operation("The stream and all queries now.", _json("As in a frame."))},
             "/api/streams": {
                 "get": _operation("The streams to choose from.", _json("Names and kinds.", {"type": "array"})),
@@ -129,9 +136,12 @@ def described() -> dict[str, Any]:
                     "properties": {
                         "error": {
                             "type": "object",
-                            "required": ["message"],
+                            "required": ["message", "what", "why", "instead"],
                             "properties": {
-                                "message": {"type": "string"},
+                                "message": {"type": "string", "description": "All in one text."},
+                                "what": {"type": "string", "description": "The request."},
+                                "why": {"type": "string", "description": "The reason why it is refused."},
+                                "instead": {"type": "string", "description": "What to do instead."},
                                 "at": {"type": "integer", "description": "Where in the SQL."},
                             },
                         }

@@ -2,202 +2,164 @@
 
 A thread waits for them; `read` returns what has arrived. The columns are those of the first lines, and each has the
 type of its first values (texts like 2013-07-01T06:30:00 are times; integers may become floats later). A line that does
-not fit is rejected and counted.
+not fit is rejected and counted, and the first few are named on stderr.
 """
 
 from __future__ import annotations
 
-import io
 import os
 import queue
-import re
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
-import pyarrow as pa
+import numpy as np
 
-from skyband.errors import BatchError, QueryError, RunError
+from skyband.errors import QueryError, RunError
+from skyband.tables.csv_lines import CsvLines
+from skyband.tables.json_lines import JsonLines
+from skyband.tables.lines import LONGEST, NEWLINE, Labels, LineParser, Malformed, blocks, bytes_of, plain_lines
 
 KAFKA = "kafka://"
-_WAITING = 20_000  # lines; then the writer waits
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
-_ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
-_REASON = "not a line of JSON with the columns of the first"
-_BROKEN = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+_WAITING, _WAITING_BYTES = 1000, 64 << 20  # pieces, and bytes of them; then the writer waits
+_REASON = {
+    JsonLines: "not a line of JSON with the columns of the first",
+    CsvLines: "not a line of CSV with the columns of the header",
+}
+_PAUSE = 1.0  # seconds between attempts to read on
+Piece = tuple[bytes, Labels]  # whole lines, and the number or name of each
 
 
 class Queued:
-    """Lines that a thread puts into a queue."""
+    """Lines that a thread puts into a queue, several at a time."""
 
     paced = False
+    attempts = 0  # to go on after an error, where nothing is lost by it
 
     def __init__(self, title: str) -> None:
         self.title = title
+        self.failed: Callable[[Exception], None] = lambda error: None  # called before each further attempt
         self.ended = False
-        self.columns: Any = None
-        self.rejected: dict[str, int] = {}
-        self._raw: dict[str, Any] = {}  # the types as JSON is read: times are texts
-        self._queue: queue.Queue[bytes | Exception | None] = queue.Queue(_WAITING)
+        self.malformed = Malformed(lambda what: print(f"{title}: {what} (rejected)", file=sys.stderr))
+        self._parser: LineParser = JsonLines(self.malformed, live=True)
+        self._queue: queue.Queue[Piece | Exception | None] = queue.Queue(_WAITING)
+        self._put_bytes = self._got_bytes = 0  # since the beginning; each is written by one thread
+        self._rest: Piece | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._listen, daemon=True, name=f"skyband {title}")
         self._thread.start()
 
-    def _lines(self) -> Iterator[bytes]:
-        """The lines; runs on the thread, and waits for each."""
+    @property
+    def columns(self) -> Any:
+        """The schema; None: not known yet."""
+        return self._parser.columns
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """The number of lines that could not be read, by reason."""
+        return {_REASON[type(self._parser)]: self.malformed.count} if self.malformed.count else {}
+
+    def _pieces(self) -> Iterator[Piece]:
+        """The lines; runs on the thread, and waits for them."""
         raise NotImplementedError
 
     def _listen(self) -> None:
-        try:
-            for line in self._lines():
-                if line.strip():
-                    self._put(line)
-            self._put(None)
-        except Exception as error:  # raised again by `read`
-            self._put(error)
+        attempts = self.attempts
+        while True:
+            try:
+                for piece in self._pieces():
+                    attempts = self.attempts
+                    while self._put_bytes - self._got_bytes > _WAITING_BYTES and not self._closed:
+                        time.sleep(0.05)
+                    self._put_bytes += len(piece[0])
+                    self._put(piece)
+                self._put(None)
+                return
+            except Exception as error:
+                attempts -= 1
+                if attempts < 0 or self._closed:
+                    self._put(error)  # raised again by `read`
+                    return
+                self.failed(error)
+                time.sleep(_PAUSE)
 
-    def _put(self, line: bytes | Exception | None) -> None:
+    def _put(self, piece: Piece | Exception | None) -> None:
         while not self._closed:
             try:
-                self._queue.put(line, timeout=0.5)
+                self._queue.put(piece, timeout=0.5)
                 return
             except queue.Full:
                 continue
 
     def read(self, rows: int) -> Any:
-        lines: list[bytes] = []
+        blocks: list[bytes] = []
+        labels: list[int | str] = []
+        while len(labels) < rows and (piece := self._next(rows - len(labels))) is not None:
+            blocks.append(piece[0])
+            labels += piece[1]
+        return self._table(b"".join(blocks), labels) if blocks or self.ended else None
+
+    def _next(self, lines: int) -> Piece | None:
+        """At most so many lines; None: there are none at the moment, or it was the end."""
         try:
-            while len(lines) < rows:
-                line = self._queue.get_nowait()
-                if isinstance(line, Exception):
-                    raise RunError(f"{self.title}: {line}")
-                if line is None:
-                    self.ended = True
-                    break
-                lines.append(line.strip() + b"\n")
+            piece = self._rest or self._queue.get_nowait()
         except queue.Empty:
-            pass
-        return self._table(lines) if lines else None
+            return None
+        if isinstance(piece, Exception):
+            raise RunError(f"{self.title}: {piece}")
+        if piece is None:
+            self.ended = True
+            return None
+        (block, labels), self._rest = piece, None
+        if len(labels) > lines:
+            end = int(np.flatnonzero(bytes_of(block) == NEWLINE)[lines - 1]) + 1
+            self._rest, block, labels = (block[end:], labels[lines:]), block[:end], labels[:lines]
+        self._got_bytes += len(block)
+        return block, labels
 
-    def _table(self, lines: list[bytes]) -> Any:
-        objects = [line for line in lines if _is_object(line)]
-        self._reject(len(lines) - len(objects))
-        return self._rows(objects) if objects else None
-
-    def _rows(self, lines: list[bytes]) -> Any:
-        table = self._fitting(lines)
-        if table is not None or len(lines) == 1:
-            return table
-        good = [table for line in lines if (table := self._fitting([line])) is not None]
-        return pa.concat_tables(good, promote_options="permissive") if good else None
-
-    def _fitting(self, lines: list[bytes]) -> Any:
-        """These lines as a table; None: they do not fit the columns."""
-        for attempt in (self._json, self._widened):
-            try:
-                return attempt(lines)
-            except _BROKEN:
-                continue
-        self._reject(len(lines) == 1)
-        return None
-
-    def _reject(self, count: int) -> None:
-        if count:
-            self.rejected[_REASON] = self.rejected.get(_REASON, 0) + count
-
-    def _widened(self, lines: list[bytes]) -> Any:
-        """The same with floats where only integers were seen so far."""
-        found = _parsed(lines, {})
-        wider = {
-            name: pa.float64()
-            for name, type_ in self._raw.items()
-            if pa.types.is_integer(type_) and name in found.column_names and pa.types.is_floating(found[name].type)
-        }
-        return self._json(lines, self._raw | wider)
-
-    def _json(self, lines: list[bytes], raw: dict[str, Any] | None = None) -> Any:
-        known = dict(self._raw if raw is None else raw)
-        table = _parsed(lines, known)
-        names = table.column_names if self.columns is None else self.columns.names
-        fresh = {one.name: one.type for one in table.schema if one.name in names and one.name not in known}
-        fresh = {name: type_ for name, type_ in fresh.items() if not pa.types.is_null(type_)}
-        if fresh:
-            known |= {name: pa.string() if pa.types.is_timestamp(type_) else type_ for name, type_ in fresh.items()}
-            table = _parsed(lines, known)
-        types = dict(zip(names, self.columns.types, strict=True)) if self.columns is not None else {}
-        types |= {name: _type(table[name]) for name in fresh}
-        types |= {name: type_ for name, type_ in known.items() if pa.types.is_floating(type_)}
-        columns = pa.schema([pa.field(name, types.get(name, pa.null())) for name in names])
-        cast = table.select(names).cast(columns)
-        self._raw, self.columns = known, columns
-        return cast
+    def _table(self, block: bytes, labels: Labels) -> Any:
+        return self._parser.table(block, labels) if labels else None
 
     def close(self) -> None:
         self._closed = True
 
 
-def _is_object(line: bytes) -> bool:
-    """Arrow's reader ends the process at a lone null, and where brackets nest too deeply for its stack."""
-    return line.startswith(b"{") and line.count(b"{") + line.count(b"[") < 5_000
-
-
-def _parsed(lines: list[bytes], types: dict[str, Any]) -> Any:
-    from pyarrow import json
-
-    options = json.ParseOptions(explicit_schema=pa.schema(list(types.items())), unexpected_field_behavior="infer")
-    table = json.read_json(io.BytesIO(b"".join(lines)), parse_options=options)
-    if not table.num_columns:
-        raise pa.ArrowInvalid("no columns")
-    return table
-
-
-def _type(column: Any) -> Any:
-    """The type of a column by its first values: texts may be times."""
-    if not pa.types.is_string(column.type):
-        return column.type
-    known = [text for text in column.slice(0, 100).to_pylist() if text is not None]
-    if not known or not all(_TIME.match(text) for text in known):
-        return column.type
-    return pa.timestamp("us", "UTC") if _ZONE.search(known[0]) else pa.timestamp("us")
-
-
 class Lines(Queued):
-    """Lines of JSON, or CSV with a header, as they come through a pipe."""
+    """Lines of JSON, or CSV with a header, as they come through a pipe: the first two lines tell which."""
 
     def __init__(self, pipe: BinaryIO, title: str = "stdin") -> None:
-        self._pipe, self._header = pipe, b""
+        self._pipe = pipe
+        self._first: Piece | None = (b"", [])  # until it is known what the lines are
         super().__init__(title)
 
-    def _lines(self) -> Iterator[bytes]:
-        rest = b""
-        while piece := os.read(self._pipe.fileno(), 65_536):  # a buffered reader would block the end of Python
-            *lines, rest = (rest + piece).split(b"\n")
-            yield from lines
-        yield rest
+    def _pieces(self) -> Iterator[Piece]:
+        def read(size: int) -> bytes:
+            return os.read(self._pipe.fileno(), min(size, 65_536))  # a buffered reader would block the end of Python
 
-    def _table(self, lines: list[bytes]) -> Any:
-        if self.columns is None and not self._header and not lines[0].startswith(b"{"):
-            self._header = lines.pop(0)
-        if not self._header:
-            return super()._table(lines)
-        return self._csv(lines) if lines else None
+        for block, numbers in blocks(read, self.malformed):
+            yield plain_lines(block, numbers), numbers
 
-    def _csv(self, lines: list[bytes]) -> Any:
-        from pyarrow import csv
-
-        types = None if self.columns is None else {field.name: field.type for field in self.columns}
-        data = io.BytesIO(self._header + b"".join(lines))
-        try:
-            table = csv.read_csv(data, convert_options=csv.ConvertOptions(column_types=types))
-        except _BROKEN as error:
-            raise BatchError(f"{self.title}: {error}. Write lines of JSON, or CSV with a header.") from None
-        self.columns = table.schema
-        return table
+    def _table(self, block: bytes, labels: Labels) -> Any:
+        if self._first is not None:
+            block, labels = self._first[0] + block, [*self._first[1], *labels]
+            places = [place for place, line in enumerate(block.split(b"\n")) if line.strip()]
+            if len(places) < 2 and not self.ended:
+                self._first = (block, labels) if places else (b"", [])
+                return None
+            self._first, lines = None, block.split(b"\n", 1 + max(places[:2], default=0))
+            if places and not any(lines[place].lstrip().startswith(b"{") for place in places[:2]):
+                self._parser = CsvLines(self.malformed, lines[places[0]], live=True)
+                block, labels = b"\n".join(lines[places[0] + 1 :]), labels[places[0] + 1 :]
+        return super()._table(block, labels)
 
 
 class Topic(Queued):
     """A topic of Kafka: the JSON objects in the values of its messages, from the first that is kept."""
+
+    attempts = 30  # the consumer knows where it is
 
     def __init__(self, url: str) -> None:
         try:
@@ -220,11 +182,19 @@ class Topic(Queued):
             raise QueryError(f"{url}: there is no topic {topic!r}.")
         super().__init__(url)
 
-    def _lines(self) -> Iterator[bytes]:
+    def _pieces(self) -> Iterator[Piece]:
         while not self._closed:
             for records in self._consumer.poll(timeout_ms=200).values():
+                lines, labels = [], []
                 for record in records:
-                    yield b" ".join((record.value or b"null").split(b"\n"))
+                    label, value = f"{record.topic}-{record.partition}-{record.offset}", record.value or b"null"
+                    if len(value) > LONGEST:
+                        self.malformed.add(label, f"longer than {LONGEST:,} bytes")
+                    else:
+                        lines.append(value.replace(b"\n", b" ") + b"\n")
+                        labels.append(label)
+                if lines:
+                    yield b"".join(lines), labels
         self._consumer.close()
 
     def close(self) -> None:

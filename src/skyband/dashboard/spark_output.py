@@ -7,6 +7,7 @@ computed here: the objects that have entered and not left. A file counts once Sp
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skyband.dashboard import limits
-from skyband.dashboard.boards import plain, rows_of
+from skyband.dashboard.boards import answer_of
+from skyband.dashboard.root import Root, plain_name
+from skyband.dashboard.values import listed, plain
 from skyband.errors import BatchError, QueryError
 from skyband.query.kinds import Query
 
@@ -27,9 +30,12 @@ class AnswersBoard:
 
     fixed = True
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "answer.parquet"
+    def __init__(self, folder: Path, root: Root | None = None) -> None:
+        self.root = root or Root(folder)
+        self.path = folder.resolve() / "answer.parquet"
         self.changed: dict[str, int] = {}
+        self.rejected: dict[str, int] = {}  # lines of Spark's log that name no file
+        self._bad: set[str] = set()
         self._table: Any = None
         self._stamp: tuple[int, int] | None = None
         self.look()
@@ -41,15 +47,13 @@ class AnswersBoard:
             stamp = (found.st_mtime_ns, found.st_ino)
             if stamp == self._stamp:
                 return False
-            from pyarrow import parquet
-
-            table = parquet.ParquetFile(self.path).read()
-        except (OSError, pa.ArrowException) as error:
+            table = _read(self.root, self.root.within(self.path))
+        except (OSError, QueryError) as error:
             raise BatchError(f"{self.path.parent.name}: {self.path.name} cannot be read ({error}).") from None
-        if not {"query", "rank", "score"} <= set(table.column_names):
+        if not _fits(table, {"query": _is_text, "rank": pa.types.is_integer, "score": pa.types.is_floating}):
             raise BatchError(f"{self.path.parent.name}: {self.path.name} is not an answer of skyband run.")
         self._table, self._stamp = table, stamp
-        for name in table["query"].unique().to_pylist():
+        for name in listed(table["query"].unique()):
             self.changed[name] = self.changed.get(name, 0) + 1
         return True
 
@@ -67,7 +71,7 @@ class AnswersBoard:
         raise _fixed()
 
     def head(self) -> dict[str, Any]:
-        return {"arrivals": None, "late": None, "rejected": {}, "clock": None}
+        return {"arrivals": None, "late": None, "rejected": dict(self.rejected), "clock": None}
 
     def summaries(self) -> list[dict[str, Any]]:
         empty = {"kind": "Spark", "algorithm": None, "kept": None, "window": None, "arrivals": None, "late": None}
@@ -75,6 +79,10 @@ class AnswersBoard:
             {"name": name, "sql": "answer of a Spark pipeline", **empty, "rejected": None, "changes": n, "groups": None}
             for name, n in self.changed.items()
         ]
+
+    def oversized(self) -> str | None:
+        """Why nothing more is read: never here."""
+        return None
 
     def _of(self, name: str) -> Any:
         if name not in self.changed:
@@ -84,55 +92,56 @@ class AnswersBoard:
         return table.select(used)
 
     def answer(self, name: str, key: tuple[Any, ...] | None, rows: int) -> dict[str, Any]:
-        table = self._of(name)
-        hidden = [column for column in table.column_names if column.startswith("skyband ")]
-        table = table.drop_columns(hidden)
-        return {"columns": table.column_names, "rows": rows_of(table.slice(0, rows)), "total": table.num_rows}
+        if key is not None:
+            raise QueryError("key=: the answers of a Spark pipeline are given for all groups. Leave it out.")
+        return answer_of(self._shown(self._of(name)), rows)
+
+    def _shown(self, table: Any) -> Any:
+        return table.drop_columns([column for column in table.column_names if column.startswith("skyband ")])
 
     def detail(self, name: str, group: int | None) -> dict[str, Any]:
+        table = self._of(name)
         return {
             "name": name,
             "group": None,
             "groups": [],
             "per": [],
-            "answer": self.answer(name, None, limits.ROWS),
-            "plane": self._plane(self._of(name)),
+            "answer": answer_of(self._shown(table), limits.ROWS, limits.CELL),
+            "plane": self._plane(table),
         }
 
     def _plane(self, table: Any) -> dict[str, Any]:
         empty: dict[str, Any] = {"points": [], "rest": [], "span": None, "from": None, "to": None, "descending": True}
         if "time" not in table.column_names or not table.num_rows:
             return empty
+        table = table.filter(pc.is_valid(table["time"]))
         times = table["time"].combine_chunks()
-        stamps = times.cast(pa.int64()) if not pa.types.is_date(times.type) else times.cast(pa.int32()).cast(pa.int64())
-        numbers, now = np.asarray(stamps), pc.max(times)
-        first = pc.min(times)
+        if not len(times) or not (pa.types.is_temporal(times.type) or pa.types.is_integer(times.type)):
+            return empty
+        stamps = times.cast(pa.int32()) if pa.types.is_date32(times.type) else times
+        numbers = np.asarray(stamps.cast(pa.int64()))
         points = zip(numbers, table["score"].to_pylist(), table["rank"].to_pylist(), strict=True)
         last = int(numbers.max())
-        shown = [[int(stamp) - last, plain(score), rank] for stamp, score, rank in points][: limits.POINTS]
-        return empty | {
-            "points": shown,
-            "span": int(last - numbers.min()),
-            "from": plain(first.as_py()),
-            "to": plain(now.as_py()),
-        }
+        first, now = listed(times.take(pa.array([int(numbers.argmin()), int(numbers.argmax())])))
+        shown = [[int(stamp) - last, plain(score), rank or 0] for stamp, score, rank in points][: limits.POINTS]
+        return empty | {"points": shown, "span": int(last - numbers.min()), "from": first, "to": now}
 
 
 class ChangesBoard(AnswersBoard):
     """Changes that are appended. The folder does not say which direction is best: ranks are by score, largest first."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, root: Root | None = None) -> None:
+        self.folder = folder.resolve()
         self._batch, self._files = -1, 0  # the last batch that was read, and the number of files
         self._per: list[str] = []
         self._in: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-        super().__init__(folder)
+        super().__init__(folder, root)
 
     def look(self) -> bool:
         fresh = self._fresh()
         for batch, names in fresh:
-            for name in names:
-                self._take(name)
+            for table in [self._read(name) for name in names]:  # all of a batch, or none
+                self._take(table)
             self._batch, self._files = batch, self._files + len(names)
         if fresh or self._table is None:
             self._table = self._ranked()
@@ -141,28 +150,54 @@ class ChangesBoard(AnswersBoard):
     def _fresh(self) -> list[tuple[int, list[str]]]:
         """Batches that were not read yet, and their files. A log file called compact lists all earlier ones too."""
         try:
-            found = {int(path.stem): path for path in (self.folder / LOG).iterdir() if path.stem.isdecimal()}
+            found = {int(path.stem): path for path in (self.folder / LOG).iterdir() if _BATCH.fullmatch(path.stem)}
             whole = max((n for n, path in found.items() if path.suffix == ".compact" and n > self._batch), default=-1)
-            fresh = [(whole, _listed_in(found[whole])[self._files :])] if whole >= 0 else []
+            fresh = [(whole, self._named(found[whole])[self._files :])] if whole >= 0 else []
             later = sorted(n for n in found if n > max(self._batch, whole))
-            return fresh + [(n, _listed_in(found[n])) for n in later[:_AT_ONCE]]
-        except (OSError, ValueError, KeyError) as error:
+            return fresh + [(n, self._named(found[n])) for n in later[:_AT_ONCE]]
+        except (OSError, ValueError, RecursionError) as error:
             raise BatchError(f"{self.folder.name}: Spark's log {LOG} cannot be read ({error}).") from None
 
-    def _take(self, name: str) -> None:
-        from pyarrow import parquet
+    def _named(self, log: Path) -> list[str]:
+        """The files that a file of Spark's log names, by their names alone: they lie in the folder."""
+        with self.root.open(self.root.within(log)) as file:
+            version, *lines = file.read(_LOG_BYTES).decode().splitlines() or [""]
+        if version != "v1":
+            raise ValueError(f"it is of version {version[:50]}")
+        return [name for line in lines if (name := self._file(line)) is not None]
 
+    def _file(self, line: str) -> str | None:
+        """The file that a line names; None: it names none of this folder, and is counted."""
         try:
-            table = parquet.ParquetFile(self.folder / name).read()
-        except (OSError, pa.ArrowException) as error:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            entry = None
+        path = entry.get("path") if isinstance(entry, dict) else None
+        name = unquote(path.rpartition("/")[2]) if isinstance(path, str) else ""
+        if "/" not in name and plain_name(name):
+            return name
+        if len(self._bad) < _LINES:
+            self._bad.add(line[:200])
+        self.rejected[_NO_FILE] = len(self._bad)
+        return None
+
+    def _read(self, name: str) -> Any:
+        try:
+            table = _read(self.root, self.root.within(self.folder / name))
+        except (OSError, QueryError) as error:
             raise BatchError(f"{self.folder.name}: {name} cannot be read ({error}).") from None
+        numbers = {"score": pa.types.is_floating, "diff": pa.types.is_integer}
+        if not _fits(table, {"query": _is_text, "at": lambda type_: True, **numbers}):
+            raise BatchError(f"{self.folder.name}: {name} is not a file of changes of skyband run.")
+        return table
+
+    def _take(self, table: Any) -> None:
         names = table.column_names
-        if not {"query", "at", "score", "diff"} <= set(names):
-            raise BatchError(f"{self.folder.name}: these are not changes of skyband run.")
         self._per = names[names.index("query") + 1 : names.index("at")]
         shown = [name for name in names if name not in ("at", "diff", "first")]
         ids = [name for name in ("id", "id_a", "id_b", "rank") if name in names]
-        for row in table.to_pylist():
+        columns = [_values(column) for column in table.columns]
+        for row in (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)):
             self.changed[row["query"]] = self.changed.get(row["query"], 0) + 1
             identity = tuple(row[one] for one in ("query", *self._per, *ids))
             there = self._in.setdefault(identity, [])
@@ -175,40 +210,73 @@ class ChangesBoard(AnswersBoard):
                 del self._in[identity]
 
     def _ranked(self) -> Any:
-        rows = sorted((row for rows in self._in.values() for row in rows), key=lambda row: -row["score"])
+        rows = sorted((row for rows in self._in.values() for row in rows), key=lambda row: -float(row["score"]))
         if not rows:
             return pa.table({"query": [], "rank": [], "score": []})
         last: dict[Any, int] = {}
         for row in rows:
             group = tuple(row[name] for name in ("query", *self._per))
             last[group] = row["rank"] = last.get(group, 0) + 1
-        table = pa.Table.from_pylist(sorted(rows, key=_by_group(self._per)))
+        try:
+            table = pa.Table.from_pylist(sorted(rows, key=_by_group(self._per)))
+        except (pa.ArrowException, TypeError, OverflowError) as error:
+            raise BatchError(f"{self.folder.name}: its files have different columns ({error}).") from None
         begin = ["query", *self._per, "rank"]
         return table.select([*begin, *(name for name in table.column_names if name not in begin)])
 
 
 LOG = "_spark_metadata"
-_AT_ONCE = 50  # batches
+_NO_FILE, _LINES = "lines of Spark's log that name no file of the folder", 1_000
+_BATCH = re.compile(r"[0-9]{1,18}")  # the name of a log file
+_AT_ONCE, _LOG_BYTES = 50, 64 * 2**20  # batches; bytes of a log file
 
 
 def _by_group(per: list[str]) -> Callable[[dict[str, Any]], Any]:
     return lambda row: (row["query"], [str(row[name]) for name in per], row["rank"])
 
 
-def _listed_in(log: Path) -> list[str]:
-    """The files that a file of Spark's log names, by their names alone: they lie in the folder."""
-    version, *lines = log.read_text(encoding="utf-8").splitlines()
-    if version != "v1":
-        raise ValueError(f"it is of version {version}")
-    return [unquote(json.loads(line)["path"].rpartition("/")[2]) for line in lines]
+def _read(root: Root, path: Path) -> Any:
+    from pyarrow import parquet
+
+    try:
+        with root.open(path) as file:
+            table = parquet.ParquetFile(file).read()
+            if "query" in table.column_names:  # names are compared; other texts are shown whatever they hold
+                table.select(["query"]).validate(full=True)
+            return table
+    except pa.ArrowException as error:
+        raise QueryError(str(error)) from None
 
 
-def follow(folder: Path) -> AnswersBoard | None:
+def _fits(table: Any, wanted: dict[str, Callable[[Any], bool]]) -> bool:
+    """Whether a table has these columns, of these types and without nulls (but `at`), and no name twice."""
+    names = set(table.column_names)
+    return len(names) == table.num_columns and all(
+        name in names and fits(table[name].type) and (name == "at" or not table[name].null_count)
+        for name, fits in wanted.items()
+    )
+
+
+def _values(column: Any) -> list[Any]:
+    """Values that make a column again; texts where Python cannot hold one of them."""
+    try:
+        found: list[Any] = column.to_pylist()
+        return found
+    except Exception:  # pyarrow raises errors of many libraries here
+        return listed(column)
+
+
+def _is_text(type_: Any) -> bool:
+    inner = type_.value_type if pa.types.is_dictionary(type_) else type_
+    return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner))
+
+
+def follow(folder: Path, root: Root | None = None) -> AnswersBoard | None:
     """The board of a pipeline's output; None: the folder is not one."""
     if (folder / "answer.parquet").is_file():
-        return AnswersBoard(folder)
-    return ChangesBoard(folder) if (folder / LOG).is_dir() else None
+        return AnswersBoard(folder, root)
+    return ChangesBoard(folder, root) if (folder / LOG).is_dir() else None
 
 
 def _fixed() -> QueryError:
-    return QueryError("these queries stand in a Spark pipeline: change them in its file, and start it again.")
+    return QueryError("these queries run in a Spark pipeline: change them in its file, and start it again.")

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from skyband.dashboard.health import text_of
 from skyband.dashboard.readers import KAFKA, Lines, Topic
+from skyband.dashboard.root import Root
 from skyband.datasets.streams import STREAMS, endless
-from skyband.errors import QueryError
-from skyband.tables.files import ENDINGS, format_of, schema, tables
+from skyband.errors import QueryError, SkybandError
+from skyband.tables.files import ENDINGS, MALFORMED, format_of, only_time, schema, tables
+from skyband.tables.lines import Malformed
 
-_DEPTH, _OFFERED = 3, 200
+_DEPTH, _OFFERED, _ENTRIES, _REASONS, _SHOWN = 3, 200, 5_000, 50, 100
 
 
 class Stream(Protocol):
     title: str
     paced: bool  # rows can be read at any rate; False: they arrive at the rate of their writer
     ended: bool
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """The number of lines and files that were left out, by reason."""
 
     @property
     def columns(self) -> Any:
@@ -31,20 +40,37 @@ class Stream(Protocol):
 
 
 class Replay:
-    """A file, or several in order: from the first row to the last."""
+    """A file: from the first row to the last."""
 
     paced = True
 
-    def __init__(self, paths: list[Path], title: str) -> None:
+    def __init__(self, root: Root, path: Path, title: str, malformed: Malformed | None = None) -> None:
         self.title = title
         self.ended = False
-        self.columns = schema(paths[0])
-        self._tables: Iterator[Any] = (table for path in paths for table in tables(path))
+        self.malformed = Malformed() if malformed is None else malformed
+        self._path = path
+        with self._titled():
+            self.columns = schema(path, root.open)
+        self._tables = tables(path, malformed=self.malformed, open=root.open)
         self._rest: Any = None
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """The number of lines that could not be read, by reason."""
+        return {MALFORMED: self.malformed.count} if self.malformed.count else {}
+
+    @contextmanager
+    def _titled(self) -> Iterator[None]:
+        """Errors with the name that was asked for, instead of a path of this machine."""
+        try:
+            yield
+        except SkybandError as error:
+            raise type(error)(str(error).replace(str(self._path), self.title)) from None
 
     def read(self, rows: int) -> Any:
         if self._rest is None or not self._rest.num_rows:
-            self._rest = next(self._tables, None)
+            with self._titled():
+                self._rest = next(self._tables, None)
         if self._rest is None:
             self.ended = True
             return None
@@ -52,35 +78,57 @@ class Replay:
         return taken
 
     def close(self) -> None:
-        self._tables = iter(())
+        self._tables.close()
 
 
 class Folder:
     """A folder: the files in it, by name, and those that are added; each is read once, when it is complete.
 
-    A file that is being written should have another ending, or a name that begins with a dot or an underscore.
+    A file that is being written should have another ending, or a name that begins with a dot or an underscore. A file
+    that cannot be read is counted, and the next one follows.
     """
 
     paced = True
 
-    def __init__(self, folder: Path, title: str) -> None:
-        self.title, self.folder = title, folder
+    def __init__(self, root: Root, folder: Path, title: str) -> None:
+        self.title, self.root, self.folder = title, root, folder
         self.ended = False
         self.columns: Any = None
+        self.malformed = Malformed()
+        self._files: dict[str, int] = {}  # that could not be read, by reason
         self._seen: set[str] = set()
         self._replay: Replay | None = None
         self._looked = 0.0
         self._look()
 
     def _look(self) -> None:
-        names = sorted(path.name for path in self.folder.iterdir() if _offered(path) and path.is_file())
-        fresh = [name for name in names if name not in self._seen]
-        if fresh:
-            path = self.folder / fresh[0]
-            self._seen.add(fresh[0])
-            if path.stat().st_size:
-                self._replay = Replay([path], self.title)
+        """Open the next file."""
+        try:
+            name = min(name for name in os.listdir(self.folder) if name not in self._seen and _offered(Path(name)))
+        except ValueError:
+            return
+        except OSError as error:  # the folder may come back
+            self._reject(error)
+            return
+        self._seen.add(name)
+        try:
+            path = self.root.within(self.folder / name)
+            if path.is_file() and path.stat().st_size:
+                self._replay = Replay(self.root, path, self.title, self.malformed)
                 self.columns = self._replay.columns
+        except Exception as error:  # of the readers of many formats
+            self._reject(error)
+
+    def _reject(self, error: Exception) -> None:
+        reason = f"cannot be read: {text_of(error)[:200]}"
+        if reason not in self._files and len(self._files) >= _REASONS:
+            reason = "other files cannot be read"
+        self._files[reason] = self._files.get(reason, 0) + 1
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """The number of lines and files that could not be read, by reason."""
+        return ({MALFORMED: self.malformed.count} if self.malformed.count else {}) | self._files
 
     def read(self, rows: int) -> Any:
         if self._replay is None and time.monotonic() - self._looked > 0.2:
@@ -88,13 +136,18 @@ class Folder:
             self._look()
         if self._replay is None:
             return None
-        table = self._replay.read(rows)
+        try:
+            table = self._replay.read(rows)
+        except Exception as error:
+            self._reject(error)
+            table = None
         if table is None:
             self._replay, self._looked = None, 0.0
         return table
 
     def close(self) -> None:
-        self._replay = None
+        if self._replay is not None:
+            self._replay.close()
 
 
 class Endless:
@@ -105,6 +158,7 @@ class Endless:
     def __init__(self, name: str, seed: int = 0) -> None:
         self.title = f"{name} (made up)"
         self.ended = False
+        self.rejected: dict[str, int] = {}
         self.name, self.seed, self.at = name, seed, 0
         self.columns = endless(name, 0, 1, seed=seed).schema
 
@@ -123,18 +177,22 @@ def _offered(path: Path) -> bool:
     )
 
 
-def inside(root: Path, path: str) -> Path:
-    """A path below the root, or a QueryError."""
-    base = root.resolve()
-    found = (base / path).resolve()
-    if not found.is_relative_to(base):
-        raise QueryError(f"{path!r} lies outside of {base.name!r}, the folder that is served. Start with --root.")
-    if not found.exists():
-        raise QueryError(f"{path!r}: there is no such file or folder in {base.name!r}.")
-    return found
+def roles_of(given: dict[str, Any], columns: Any) -> dict[str, Any]:
+    """The roles of columns, as a Monitor takes them; `time` defaults to the only column of times."""
+    roles = {role: given.get(role) for role in ("id", "time")} | {"keep": given.get("keep") or ()}
+    roles |= {role: given[role] for role in ("part", "value") if given.get(role)}
+    if columns is None:
+        return roles
+    if roles["time"] is None:
+        roles["time"] = given["time"] = only_time(columns)
+    for role in ("id", "time"):
+        if roles[role] is not None and roles[role] not in columns.names:
+            shown = ", ".join(columns.names[:_SHOWN])
+            raise QueryError(f"{role}: the stream has no column {roles[role]!r}. It has: {shown}.")
+    return roles
 
 
-def open_stream(root: Path, given: str, pipe: BinaryIO | None = None, topic: str | None = None) -> Stream:
+def open_stream(root: Root, given: str, pipe: BinaryIO | None = None, topic: str | None = None) -> Stream:
     """The stream of a name: `-` (stdin), the topic, a generator, a file or a folder below the root."""
     if given == "-":
         if pipe is None:
@@ -146,32 +204,34 @@ def open_stream(root: Path, given: str, pipe: BinaryIO | None = None, topic: str
         return Topic(given)
     if given in STREAMS:
         return Endless(given)
-    path = inside(root, given)
+    path = root.find(given)
     if path.is_dir():
-        return Folder(path, given)
-    format_of(path)
-    return Replay([path], given)
+        return Folder(root, path, given)
+    format_of(Path(path.name))
+    return Replay(root, path, given)
 
 
-def offered(root: Path) -> list[dict[str, str]]:
+def offered(root: Root) -> list[dict[str, str]]:
     """The streams to choose from: files and folders below the root, and generators."""
     found: list[dict[str, str]] = []
-    base = root.resolve()
+    base, left = root.folder, _ENTRIES
 
     def walk(folder: Path, depth: int) -> None:
+        nonlocal left
         try:
-            inner = sorted(folder.iterdir())
+            inner = [path for path in root.inside(folder, left) if path.parent == folder]  # not through links
+            left -= len(inner) + 1
+            files = [path for path in inner if path.is_file() and _offered(path)]
         except OSError:
             return
-        files = [path for path in inner if path.is_file() and _offered(path)]
         if (folder / "answer.parquet").is_file() or (folder / "_spark_metadata").is_dir():
-            found.append({"name": str(folder.relative_to(base)), "kind": "answers"})
+            found.append({"name": folder.relative_to(base).as_posix(), "kind": "answers"})
         elif files and folder != base:
-            found.append({"name": str(folder.relative_to(base)), "kind": "folder"})
+            found.append({"name": folder.relative_to(base).as_posix(), "kind": "folder"})
         if not (folder / "_spark_metadata").is_dir():
-            found.extend({"name": str(path.relative_to(base)), "kind": "file"} for path in files)
+            found.extend({"name": path.relative_to(base).as_posix(), "kind": "file"} for path in files)
         for path in inner:
-            if depth and path.is_dir() and not path.name.startswith((".", "_")) and len(found) < _OFFERED:
+            if depth and path.is_dir() and not path.name.startswith((".", "_")) and len(found) < _OFFERED and left > 0:
                 walk(path, depth - 1)
 
     walk(base, _DEPTH)

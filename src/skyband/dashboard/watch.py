@@ -1,12 +1,15 @@
 """The thread that owns a board: it reads the stream, handles requests between two pushes, and publishes frames, at most
 `limits.RATE` a second. A frame replaces the one before: a slow client sees the newest.
 
-Memory does not grow with the stream: only the Monitor's state and a few bounded samples are kept.
+Whatever fails is counted in `health` and shown, and the thread goes on: a request fails alone, a stream that fails
+stops alone. A supervisor starts the loop again if it should end all the same.
+
+Memory does not grow with the stream: only the Monitor's state, rows since its last snapshot and a few bounded samples
+are kept.
 """
 
 from __future__ import annotations
 
-import json
 import queue
 import threading
 import time
@@ -18,20 +21,29 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from skyband.dashboard import limits
-from skyband.dashboard.boards import MonitorBoard, plain
-from skyband.dashboard.frames import Frame, Subscriber, Watched
-from skyband.dashboard.readers import KAFKA
+from skyband.dashboard.boards import MonitorBoard
+from skyband.dashboard.frames import Frame, Subscriber, Watched, share
+from skyband.dashboard.health import Health, text_of
+from skyband.dashboard.pace import Pace
+from skyband.dashboard.readers import KAFKA, Queued
+from skyband.dashboard.root import Root
 from skyband.dashboard.spark_output import AnswersBoard, follow
-from skyband.dashboard.streams import Stream, inside, open_stream
+from skyband.dashboard.streams import Stream, open_stream, roles_of
+from skyband.dashboard.values import encoded, plain
 from skyband.datasets.streams import STREAMS
-from skyband.errors import QueryError, SkybandError
+from skyband.errors import QueryError, RunError, SkybandError
 from skyband.monitor.monitor import Monitor
 from skyband.query.kinds import Query
-from skyband.tables.files import only_time
 
 Board = MonitorBoard | AnswersBoard
+_COLUMNS = 500  # that a page shows
 _HISTORY = 120  # samples of throughput and objects kept
-_PATIENCE = 60.0  # seconds that a request waits for the thread (kernels may compile)
+PATIENCE = 60.0  # seconds that a request waits for the thread (kernels may compile)
+_PAUSES = (0.0, 0.1, 0.5, 2.0)  # seconds before the loop is started again, and the stream is read again
+
+
+class Busy(RunError):
+    """The thread has no time for a request now."""
 
 
 @dataclass
@@ -41,15 +53,11 @@ class _State:
     stream: Stream | None = None
     board: Board | None = None
     chosen: dict[str, Any] = field(default_factory=dict)
-    paused: bool = False
-    rate: float | None = None  # rows a second; None: as fast as possible
-    owed: float = 0.0  # rows that may be read now
-    last: float = 0.0
+    pace: Pace = field(default_factory=Pace)
+    looked: float = 0.0  # when the output of a pipeline was last looked at
     error: str | None = None
     ended: bool = False
-    rows: int = 0
     waiting: Any = None  # rows that could not be pushed
-    recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=100))
     history: deque[tuple[float, int | None]] = field(default_factory=lambda: deque(maxlen=_HISTORY))
     sampled: float = 0.0
     number: int = 0
@@ -61,7 +69,9 @@ class Watch:
     """The thread: `start` it, `call` a function on it, `listen` to its frames, `stop` it."""
 
     def __init__(self, root: Path, pipe: BinaryIO | None = None, topic: str | None = None) -> None:
-        self.root, self.pipe, self.topic = root, pipe, topic  # topic: the only Kafka topic that may be chosen
+        self.root, self.pipe, self.topic = Root(root), pipe, topic  # topic: the only Kafka topic that may be chosen
+        self.health = Health()
+        self.turned = time.monotonic()  # when the loop last turned
         self.frame = Frame(0, b"{}", {})
         self._now = _State()
         self._requests: queue.Queue[tuple[Callable[[], Any], Future[Any]]] = queue.Queue(1000)
@@ -71,7 +81,7 @@ class Watch:
         self._lock = threading.Lock()  # of the three above
         self._stopping = False
         self.closing = False  # listeners must leave
-        self._thread = threading.Thread(target=self._run, daemon=True, name="skyband watch")
+        self._thread = threading.Thread(target=self._supervise, daemon=True, name="skyband watch")
 
     # --- from any thread
 
@@ -92,20 +102,40 @@ class Watch:
         for call in wake:
             call()
         for one in subscribers:
-            one.push([])
+            one.wake()
 
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function on the thread; returns its result or raises its error."""
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Have a function called on the thread."""
         future: Future[Any] = Future()
         try:
             self._requests.put_nowait((lambda: function(*arguments), future))
         except queue.Full:
-            raise QueryError("too many requests are waiting. Try again in a moment.") from None
+            raise Busy("too many requests are waiting. Try again in a moment.") from None
+        return future
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function on the thread; returns its result or raises its error."""
+        future = self.submit(function, *arguments)
         try:
-            return future.result(_PATIENCE)
+            return future.result(PATIENCE)
         except TimeoutError:
             future.cancel()
-            raise QueryError("the stream is busy (the first use of an engine compiles it). Try again.") from None
+            raise Busy("the stream is busy (the first use of an engine compiles it). Try again.") from None
+
+    def report(self) -> dict[str, Any]:
+        """What /api/health says. It does not wait for the thread."""
+        now, alive, silent = self._now, self._thread.is_alive(), time.monotonic() - self.turned
+        stream = {"name": now.chosen.get("stream"), "rows": now.pace.rows, "ended": now.ended, "error": now.error}
+        status = "stuck" if not alive or silent > PATIENCE else "stopped" if now.error is not None else "ok"
+        with self._lock:
+            listeners = {"pages": len(self._wake), "programs": len(self._subscribers)}
+        return {
+            "status": status,
+            "thread": {"alive": alive, "busy_s": round(silent, 1)},
+            "stream": None if now.board is None else stream,
+            "listeners": listeners,
+            **self.health.report(),
+        }
 
     def listen(self, wake: Callable[[], None], watched: Watched | None = None) -> object:
         """Call `wake` after each frame, which has the detail of `watched`; returns what `leave` takes."""
@@ -144,45 +174,33 @@ class Watch:
         """Switch to another stream, with these queries. On an error everything stays as it was."""
         name, now = given["stream"], self._now
         outside = name.startswith(("-", KAFKA)) or name in STREAMS
-        followed = None if outside else follow(inside(self.root, name))
+        followed = None if outside else follow(self.root.find(name), self.root)
         board: Board
         if followed is not None:
             stream, board = None, followed
         else:
             stream = open_stream(self.root, name, self.pipe, self.topic)
             columns = None if stream.columns is None else stream.columns.names
-            board = MonitorBoard(Monitor({}, **self._roles(given, stream.columns)), columns)
-            for query_name, query in queries.items():
-                board.add(query_name, query)
+            try:
+                board = MonitorBoard(Monitor({}, **roles_of(given, stream.columns)), columns, self.health)
+                for query_name, query in queries.items():
+                    board.add(query_name, query)
+            except Exception:
+                if name != "-":  # stdin can be opened once
+                    stream.close()
+                raise
         if now.stream is not None:
             now.stream.close()
+        if isinstance(stream, Queued):
+            stream.failed = lambda error: self.health.restarted("reader", error)
         if name == "-":
             self.pipe = None
-        fresh = _State(stream, board, dict(given), given.get("paused", False), given.get("rate"), number=now.number)
-        fresh.last = time.monotonic()
-        self._now = fresh
-
-    def _roles(self, given: dict[str, Any], columns: Any) -> dict[str, Any]:
-        """The roles of columns; `time` defaults to the only column of times."""
-        roles = {role: given.get(role) for role in ("id", "time")} | {"keep": given.get("keep") or ()}
-        roles |= {role: given[role] for role in ("part", "value") if given.get(role)}
-        if columns is None:
-            return roles
-        if roles["time"] is None:
-            roles["time"] = given["time"] = only_time(columns)
-        for role in ("id", "time"):
-            if roles[role] is not None and roles[role] not in columns.names:
-                raise QueryError(
-                    f"{role}: the stream has no column {roles[role]!r}. It has: {', '.join(columns.names)}."
-                )
-        return roles
+        pace = Pace(given.get("rate"), paused=bool(given.get("paused")))
+        self._now = _State(stream, board, dict(given), pace, number=now.number)
 
     def control(self, *, paused: bool | None = None, rate: float | str | None = "") -> None:
-        if paused is not None:
-            self._now.paused = paused
-        if not isinstance(rate, str):
-            self._now.rate = rate
-        self._now.owed, self._now.last, self._now.dirty = 0.0, time.monotonic(), True
+        self._now.pace.set(paused=paused, rate=rate)
+        self._now.dirty = True
 
     def board(self) -> Board:
         if self._now.board is None:
@@ -221,14 +239,15 @@ class Watch:
             "name": now.chosen["stream"],
             "title": now.stream.title if now.stream is not None else now.chosen["stream"],
             "roles": {role: now.chosen.get(role) for role in ("id", "time", "keep", "part", "value")},
-            "columns": None if columns is None else [[one.name, str(one.type)] for one in columns],
+            "columns": None if columns is None else [[one.name, str(one.type)] for one in list(columns)[:_COLUMNS]],
             "fixed": board.fixed,
             "paced": now.stream is not None and now.stream.paced,
-            "paused": now.paused,
-            "rate": now.rate,
+            "paused": now.pace.paused,
+            "rate": now.pace.rate,
             "ended": now.ended,
             "error": now.error,
-            "rows": now.rows,
+            "failures": self.health.summary(),
+            "rows": now.pace.rows,
             "speed": self._speed(),
             "history": [plain(list(sample)) for sample in now.history],
             **self._head(board),
@@ -236,21 +255,29 @@ class Watch:
 
     def _head(self, board: Board) -> dict[str, Any]:
         """The counts of the board, and of the lines that the stream rejected."""
-        head, rejected = board.head(), getattr(self._now.stream, "rejected", {})
+        head, rejected = board.head(), {} if self._now.stream is None else self._now.stream.rejected
         return head | {"rejected": {**head["rejected"], **rejected}}
 
     def _speed(self) -> float:
-        """Rows a second, recently."""
-        recent, at = self._now.recent, time.monotonic()
-        first = next((point for point in recent if at - point[0] < 2.0), None)
-        if first is None or self._now.paused or self._now.ended:
-            return 0.0
-        return round((self._now.rows - first[1]) / max(at - first[0], 0.05), 1)
+        return 0.0 if self._now.ended else self._now.pace.speed()
 
     # --- the thread
 
+    def _supervise(self) -> None:
+        """Run the loop, and again if it ends by an error."""
+        failed = 0
+        while not self._stopping:
+            begin = time.monotonic()
+            try:
+                self._run()
+            except BaseException as error:  # nothing may end the thread
+                self.health.restarted("watch", error)
+                failed = failed + 1 if time.monotonic() - begin < 10 else 0
+                time.sleep(_PAUSES[min(failed, len(_PAUSES) - 1)])
+
     def _run(self) -> None:
         while not self._stopping:
+            self.turned = time.monotonic()
             idle = not self._step()
             self._frame()
             try:
@@ -273,13 +300,13 @@ class Watch:
             return
         try:
             future.set_result(function())
-        except Exception as error:  # goes to the caller
+        except BaseException as error:  # goes to the caller
             future.set_exception(error)
 
     def _step(self) -> bool:
         """Read and push once; False: there is nothing to do now."""
         now = self._now
-        if now.board is None or now.paused or now.ended:
+        if now.board is None or now.pace.paused or now.ended:
             return False
         if isinstance(now.board, AnswersBoard):
             self._follow(now.board)
@@ -289,91 +316,72 @@ class Watch:
         try:
             assert now.stream is not None
             table, now.waiting = now.waiting, None
-            if table is None and (rows := self._allowed(now.stream)):
+            if table is None and (rows := now.pace.allowed(now.stream.paced)):
                 table = now.stream.read(rows)
             if table is None:
                 now.ended = now.stream.ended
                 now.dirty |= now.ended
                 return False
-            now.waiting = table
-            changes = now.board.push(table, self.watched)
+            now.waiting, begin = table, time.monotonic()
+            pushed = now.board.push(table, self.watched)
             now.waiting = None
-        except SkybandError as error:
-            now.error, now.dirty = str(error), True
+        except Exception as error:  # shown on the page; the server keeps running
+            now.error, now.dirty = text_of(error), True
+            self.health.failed("stream", error)
             return False
-        except Exception as error:  # a bug is shown on the page, and the server keeps running
-            now.error, now.dirty = f"{type(error).__name__}: {error}", True
-            return False
-        now.rows += table.num_rows
-        now.owed = max(0.0, now.owed - table.num_rows)
+        now.pace.read(table.num_rows, time.monotonic() - begin)
         now.dirty = True
-        at = time.monotonic()
-        if not now.recent or at - now.recent[-1][0] > 0.03:
-            now.recent.append((at, now.rows))
-        self._share(changes)
+        with self._lock:
+            subscribers = list(self._subscribers)
+        for changes in pushed if subscribers else ():
+            try:
+                share(changes, subscribers)
+            except Exception as error:
+                self.health.failed("changes", error)
+                for one in subscribers:
+                    one.miss(changes.num_rows)
         return True
 
     def _follow(self, board: AnswersBoard) -> None:
         """Look at the file four times a second; an error may be gone the next time."""
         now, at = self._now, time.monotonic()
-        if at - now.last < 0.25:
+        if at - now.looked < 0.25:
             return
-        now.last, before = at, now.error
+        now.looked, before = at, now.error
         try:
             now.dirty |= board.look()
             now.error = None
-        except SkybandError as error:
-            now.error = str(error)
+        except Exception as error:  # of any reader
+            now.error = text_of(error)
+            if now.error != before:
+                self.health.failed("stream", error)
         now.dirty |= now.error != before
 
-    def _allowed(self, stream: Stream) -> int:
-        """The number of rows that may be read now."""
-        now, at = self._now, time.monotonic()
-        if now.rate is None or not stream.paced:
-            return limits.BATCH
-        now.owed = min(now.owed + (at - now.last) * now.rate, max(1.0, now.rate / 2))
-        now.last = at
-        if now.owed < 1 or (now.owed < now.rate / 40 and now.rate > 40):  # some 40 pushes a second
-            return 0
-        return min(int(now.owed), limits.BATCH)
-
-    def _share(self, changes: Any) -> None:
-        with self._lock:
-            subscribers = list(self._subscribers)
-        if not subscribers or not changes.num_rows:
-            return
-        rows: dict[str, list[dict[str, Any]]] = {}
-        wanted = {one.query for one in subscribers}
-        for row in changes.to_pylist():
-            if row["query"] in wanted:
-                rows.setdefault(row["query"], []).append(plain(row))
-        for one in subscribers:
-            if one.query in rows:
-                one.push(rows[one.query])
-
     def _frame(self, *, at_once: bool = False) -> None:
+        """Publish a frame, if there is anything new and a page that listens."""
         now, at = self._now, time.monotonic()
-        if at - now.sampled > 1.0 and now.board is not None:
-            now.sampled = at
-            kept = [one["kept"] for one in now.board.summaries()]
-            now.history.append((self._speed(), None if None in kept else sum(kept)))
-            now.dirty = True
-        if not now.dirty or (not at_once and at - now.framed < 1 / limits.RATE):
-            return
-        with self._lock:
-            wake, watched = list(self._wake), set(self._watched.values())
-        if not wake:
-            return
-        now.dirty, now.framed = False, min(at, max(now.framed + 1 / limits.RATE, at - 1 / limits.RATE))
-        now.number += 1
         try:
-            head = self.look()
-            details = {what: _json(self._detail(what)) for what in watched}
-            self.frame = Frame(now.number, _json(head), details)
-        except SkybandError as error:
-            now.error = str(error)
+            if at - now.sampled > 1.0 and now.board is not None:
+                now.sampled, now.dirty = at, True
+                kept = [one["kept"] for one in now.board.summaries()]
+                now.history.append((self._speed(), None if None in kept else sum(kept)))
+                now.error = now.error or now.board.oversized()
+            with self._lock:
+                wake, watched = list(self._wake), set(self._watched.values())
+            if not wake or not now.dirty or (not at_once and at - now.framed < 1 / limits.RATE):
+                return
+            now.dirty, now.framed = False, min(at, max(now.framed + 1 / limits.RATE, at - 1 / limits.RATE))
+            now.number += 1
+            details = {what: encoded(self._detail(what)) for what in watched}
+            self.frame = Frame(now.number, encoded(self.look()), details)
+        except Exception as error:  # the frame before stays
+            self.health.failed("frame", error)
+            return
         for call in wake:
-            call()
+            try:
+                call()
+            except Exception as error:  # a listener that has just gone
+                self.health.failed("listener", error)
 
     def _detail(self, what: Watched) -> dict[str, Any]:
         board, (name, group) = self._now.board, what
@@ -381,9 +389,7 @@ class Watch:
             return {"name": name, "gone": True}
         try:
             return board.detail(name, group)
-        except SkybandError as error:
-            return {"name": name, "error": str(error)}
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        except Exception as error:
+            if not isinstance(error, SkybandError):
+                self.health.failed("frame", error)
+            return {"name": name, "error": text_of(error)}

@@ -1,6 +1,7 @@
 """Streams to try, test and measure with: seeded generators, and loaders for the real ones.
 
-Generators need nothing; loaders read the folder that SKYBAND_DATA names. `describe()` lists them all.
+Generators need nothing; loaders read the folder that SKYBAND_DATA names. `describe()` lists them all. `example(name)`
+is a real stream where it is here, else a generated stand-in with the same columns.
 """
 
 import inspect
@@ -34,18 +35,21 @@ from skyband.datasets.loaders import (
     mote_locations,
     sensorscope_luce,
 )
+from skyband.datasets.stand_ins import example, stand_in
 from skyband.datasets.streams import endless
 
 __all__ = [
     "Dataset",
     "anticorrelated",
     "appearances",
+    "available",
     "beijing_air",
     "clustered",
     "correlated",
     "describe",
     "drifting",
     "endless",
+    "example",
     "falling",
     "flights",
     "flights_like",
@@ -59,6 +63,7 @@ __all__ = [
     "rising",
     "sensorscope_luce",
     "shuffled",
+    "stand_in",
     "uniform",
 ]
 

@@ -191,9 +191,13 @@ def icebergs_2021(*, folder: str | Path | None = None) -> pa.Table:
     days (float64, since the first sighting of this iceberg: stands for jin2008's days drifted), p (float64:
     the method's probability as in jin2008, section 6; null for a method that it does not name).
     """
-    table = _load("icebergs_2021", folder)
-    at = pc.index_in(table["method"], pa.array(SIGHTING_PROBABILITY.keys()))
-    return table.append_column("p", pa.array(SIGHTING_PROBABILITY.values()).take(at))
+    return with_probability(_load("icebergs_2021", folder))
+
+
+def with_probability(sightings: pa.Table) -> pa.Table:
+    """Add the column p, by the method of each sighting."""
+    at = pc.index_in(sightings["method"], pa.array(SIGHTING_PROBABILITY.keys()))
+    return sightings.append_column("p", pa.array(SIGHTING_PROBABILITY.values()).take(at))
 
 
 def beijing_air(*, folder: str | Path | None = None) -> pa.Table:

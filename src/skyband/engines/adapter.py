@@ -6,22 +6,22 @@ columns (output.py). Each kind of query has a subclass in its folder, which says
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.contract import NEVER, Arrivals, Changes, Engine, Spec
-from skyband.engines.numbering import Numbered, Numbering, column_of
+from skyband.engines.contract import Arrivals, Changes, Engine, Spec
+from skyband.engines.numbering import Numbered, Numbering, Start, column_of
 from skyband.engines.output import Output
 from skyband.engines.registry import choose, load, row_of
+from skyband.engines.specs import fits, shared_key, spec_of
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.query.scoring import scoring_of
-from skyband.query.tuning import Tuning
-from skyband.query.windows import Last, UntilDeleted
+from skyband.query.windows import UntilDeleted
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
@@ -44,10 +44,11 @@ class Adapter:
     keeps_window = False  # whether the engine keeps every valid object
     scored = True  # whether rows have a score before the engine sees them
     family = False  # whether every query has a scoring of its own, of one form
+    reads_change = False  # whether the engine puts what it keeps in order when that is read
     revalidates: Any = False  # whether rows are rejected because of earlier rows
     block: tuple[int, int] | None = None  # of pairs on Spark: which share of them is scored, of how many
 
-    def __init__(self, query: Query, groups: Groups, options: Options, counts: Ints) -> None:
+    def __init__(self, query: Query, groups: Groups, options: Options, start: Start) -> None:
         self.algorithm = choose(query)
         self.by: Any = getattr(query, "by", None)
         self.where: str | None = getattr(query, "where", None)
@@ -58,7 +59,7 @@ class Adapter:
         self.options = options
         self.queries: dict[str, Any] = {}  # of one kind
         dated = not self.timed and options.time is not None
-        self.numbering = Numbering(counts, groups, timed=self.timed, dated=dated)
+        self.numbering = Numbering(start, groups, timed=self.timed, dated=dated)
         self.output = Output(groups, options, self.numbering, self.score_of, self.deletable)
         self.engine: Engine | None = None
         self.rejected: dict[str, int] = {}
@@ -134,6 +135,13 @@ class Adapter:
         scored.reject("op is unknown", other)
         taken = scored.validated(validated.eligible)
         return taken if self.deletable else replace(taken, accepted=taken.accepted & ~deletes)
+
+    def timely(self, accepted: Bools, ages: Ints | None, unit: int | None) -> Bools:
+        """The accepted rows that are not too late to arrive; ages: how much older than the clock they are, at least."""
+        if not self.timed or ages is None or not len(ages):
+            return accepted
+        limit = max(spec.length for spec in self.specs(unit)) if self.options.late == "accept" else 1
+        return accepted & (ages < limit) if ages.max() >= limit else accepted
 
     def count_rejected(self, validated: Validated) -> None:
         for reason, rows in validated.scored.rejected.items():
@@ -282,7 +290,7 @@ class Adapter:
 
     def can_serve(self, query: Query, unit: int | None) -> bool:
         """Whether the state that is kept is enough for the query."""
-        if self.engine is None or self.key(query) != self.key(self.example):
+        if self.engine is None or query.kind != self.example.kind or self.key(query) != self.key(self.example):
             return False
         return fits(spec_of(query, unit), self.specs(unit))
 
@@ -315,6 +323,20 @@ class Adapter:
         self.numbering = self.output.numbering = other.numbering.copy()
         self.numbering.of_query, self.numbering.lengths = of_query, lengths
         self.rejected, self.output.kept_columns = dict(other.rejected), other.kept_columns.copy()
+
+    # --- groups go
+
+    def keep_groups(self, codes: Ints) -> None:
+        """Keep only these groups, under the codes 0, 1, ...; no batch is open."""
+        self.numbering.keep(codes)
+        if self.engine is not None:
+            self.engine.keep_groups(codes[codes < len(self.engine.kept)])
+
+    def forget_groups(self, codes: Ints) -> None:
+        """Drop everything that is known of these groups; whatever arrives then begins anew."""
+        self.numbering.forget(codes)
+        if self.engine is not None:
+            self.engine.reset_groups(codes)
 
     # --- snapshots
 
@@ -352,32 +374,6 @@ class Adapter:
             "late": int(numbering.late[sequence]),
             "rejected": dict(self.rejected),
         }
-
-
-def length_of(query: Query, unit: int | None) -> int:
-    """The length of a query's window, in arrivals or units of time."""
-    return query.window.length(unit) if isinstance(query.window, Last) else NEVER
-
-
-def spec_of(query: Query, unit: int | None) -> Spec:
-    """The query as engines see it."""
-    threshold, semantics = getattr(query, "threshold", None), getattr(query, "semantics", None)
-    return Spec(getattr(query, "k", 0), length_of(query, unit), threshold, semantics)
-
-
-def fits(spec: Spec, specs: tuple[Spec, ...]) -> bool:
-    """Whether a state for these queries is enough for another."""
-    return spec.k <= max(one.k for one in specs) and spec.length <= max(one.length for one in specs)
-
-
-def shared_key(query: Query) -> tuple[Any, ...]:
-    """Equal for queries that differ only in k, in their window and in how they are answered."""
-    values = {field.name: getattr(query, field.name) for field in fields(query) if field.name not in _OWN}  # type: ignore[arg-type]
-    by = values.pop("by", None)
-    return (query.kind, id(by) if callable(by) else by, query.descending, *values.values())
-
-
-_OWN = ("k", "window", "largest", "algorithm", *(field.name for field in fields(Tuning)))
 
 
 def _input(name: str) -> str:

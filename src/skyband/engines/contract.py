@@ -148,6 +148,12 @@ class Engine(Protocol):
         Arrays that are not trusted are checked before kernels see them, with a StateError; then `check` is called.
         """
 
+    def keep_groups(self, groups: Ints) -> None:
+        """Keep only these groups, under the codes 0, 1, ...; no batch is open, and in the others nothing is valid."""
+
+    def reset_groups(self, groups: Ints) -> None:
+        """Drop everything that is known of these groups. Nothing is reported."""
+
     def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
         """Check every invariant that kernels rely on, in O(n log n); deep: every other one too, however long it takes.
 

@@ -37,6 +37,11 @@ class Grouped(Visited, Protocol):
     queries: Any
 
 
+def rebuild(engine: Any, groups: Ints) -> None:
+    """Let an engine keep only these groups, in new arrays: O(1) for each of their objects."""
+    engine.restore({name: array for name, (array, _) in engine.snapshot(groups).items()})
+
+
 def slices_of(groups: Ints) -> Records:
     """Each group's slice of sorted arrivals."""
     single = len(groups) and groups[0] == groups[-1]

@@ -1,18 +1,20 @@
 """Numbers of arrivals: each arrival gets the next number of its group.
 
 Queries with one time window's length number arrivals alike, since the length decides which rows are too late to be
-arrivals: one *sequence* of numbers for each length. Count windows have one sequence.
+arrivals: one *sequence* of numbers for each length. Count windows have one sequence. Numbers of a group go on when it
+returns after its objects were gone: until then they are at rest (numbers_at_rest.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Spec
+from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.tables.groups import Groups
 from skyband.tables.push import BEGINNING, Push
 
@@ -35,26 +37,39 @@ class Numbered:
     too_late: Bools  # rows of the batch that are too late for one of the queries
 
 
+class Start(NamedTuple):
+    """The next numbers of a new query: of the groups by their codes, and of those without one."""
+
+    counts: Ints
+    at_rest: NumbersAtRest
+
+
 class Numbering:
     """The numbers that a set of queries has given to arrivals, by group."""
 
-    def __init__(self, counts: Ints, groups: Groups, *, timed: bool, dated: bool) -> None:
+    def __init__(self, start: Start, groups: Groups, *, timed: bool, dated: bool) -> None:
         self.groups = groups
         self.timed = timed
         self.dated = dated  # count windows with a time column: the time of each group's last arrival is kept
-        self.counts: Ints = counts[None, :]  # the next number, by sequence and group
+        self.counts: Ints = start.counts[None, :]  # the next number, by sequence and group
+        self.at_rest = start.at_rest  # the same of groups without a code
         self.lengths: list[int] = []  # of each sequence
         self.of_query: Ints = np.empty(0, np.int64)  # the sequence of each query
         self.late: Ints = np.zeros(1, np.int64)  # by sequence
         self.arrivals: Ints = np.zeros(1, np.int64)
-        self.last_times: Ints = np.empty(0, np.int64)  # of each group's last arrival
+        self.last_times: Ints = np.empty(0, np.int64)  # of each group's last arrival; of time windows its clock
         self.step_times: Ints = np.empty(0, np.int64)  # of each group's last step, while a batch with deletions goes on
 
     def copy(self) -> Numbering:
-        twin = Numbering(self.counts[0], self.groups, timed=self.timed, dated=self.dated)
+        twin = Numbering(self.start(), self.groups, timed=self.timed, dated=self.dated)
         twin.counts, twin.late, twin.arrivals = self.counts.copy(), self.late.copy(), self.arrivals.copy()
         twin.lengths, twin.of_query, twin.last_times = list(self.lengths), self.of_query.copy(), self.last_times.copy()
+        twin.at_rest = self.at_rest.of(range(len(self.counts)))
         return twin
+
+    def start(self) -> Start:
+        """For a query that goes on with the numbers of the first sequence."""
+        return Start(self.counts[0], self.at_rest.of([0]))
 
     def set_queries(self, specs: tuple[Spec, ...], predecessors: Ints | None = None) -> dict[str, str]:
         """Number for these queries, which keep the numbers of their predecessors.
@@ -66,19 +81,36 @@ class Numbering:
         distinct = list(dict.fromkeys(wanted))
         kept = [sequence for sequence, _ in distinct]
         self.counts, self.late, self.arrivals = self.counts[kept], self.late[kept], self.arrivals[kept]
+        self.at_rest = self.at_rest.of(kept)
         self.lengths = [length for _, length in distinct]
         self.of_query = np.array([distinct.index(one) for one in wanted])
         return {column_of(new): column_of(sequence) for new, sequence in enumerate(kept)}
 
     def widen(self) -> None:
         """Make room for all groups."""
-        self.counts = wider(self.counts, self.groups.total)
+        self.counts = self.next()
         if self.dated:
             self.last_times = wider(self.last_times, self.groups.total, BEGINNING)
 
     def next(self) -> Ints:
         """The next numbers, by sequence and group, of all groups."""
-        return wider(self.counts, self.groups.total)
+        known, counts = self.counts.shape[1], wider(self.counts, self.groups.total)
+        if known < self.groups.total and len(self.at_rest):
+            counts[:, known:] = self.at_rest.get(*self.groups.new_digests(known))
+        return counts
+
+    def keep(self, codes: Ints) -> None:
+        """Number only these groups, under the codes 0, 1, ..."""
+        known = codes[codes < self.counts.shape[1]]
+        self.counts = np.ascontiguousarray(self.counts[:, known])
+        self.last_times = self.last_times[codes[codes < len(self.last_times)]]
+
+    def forget(self, codes: Ints) -> None:
+        """Begin anew in these groups."""
+        self.widen()
+        self.counts = self.counts.copy()  # restored ones may be read-only
+        self.counts[:, codes] = 0
+        self.last_times[codes[codes < len(self.last_times)]] = BEGINNING
 
     def now(self, clock: int) -> Ints:
         """Per group: the clock, or the number of the last arrival."""
@@ -120,7 +152,10 @@ class Numbering:
             arrived[:] = True
         else:
             arrived[numbered.rows[arriving]] = True
-        if push.times is not None and not self.timed:
+        if self.timed and push.clocks is not None and self.groups.names:
+            self.last_times = wider(self.last_times, self.groups.total, push.clock)  # or unknown, after a restore
+            self.last_times[numbered.groups] = push.clocks[here]
+        elif push.times is not None and not self.timed:
             self.last_times = wider(self.last_times, self.groups.total, BEGINNING)
             self.last_times[numbered.groups[arriving]] = push.times[here][arriving]
             if deletable and (push.deletes is not None or len(self.step_times)):

@@ -65,6 +65,17 @@ def reindex(table: Ints, keys: Ints, state: Ints) -> None:
 
 
 @kernel
+def drop_last(table: Ints, keys: Ints, state: Ints, size: int) -> None:
+    """Know only the first `size` codes again: what came last leaves an open-addressing table as it was before."""
+    for code in range(state[0] - 1, size - 1, -1):
+        if code == state[1]:
+            state[1] = -1
+        else:
+            table[place_of(keys[code], table, keys)] = -1
+    state[0] = size
+
+
+@kernel
 def number(groups: Ints, counts: Ints, out: Ints) -> None:
     """The number of each arrival within its group; `counts` goes on."""
     for i in range(len(groups)):

@@ -5,7 +5,7 @@ A `Monitor` is its public face; Spark runs it over the state of a shard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -14,18 +14,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, Columns, spec_of
+from skyband.engines.adapter import Adapter, Columns
+from skyband.engines.specs import spec_of
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
-from skyband.errors import BatchError, QueryError
+from skyband.errors import BatchError, QueryError, StateError
+from skyband.monitor.dormancy import Dormancy
+from skyband.monitor.examination import Examined, any_of, examine
+from skyband.monitor.forget import Forget
 from skyband.monitor.queries import StandingQueries
-from skyband.monitor.state import Examined, State
+from skyband.monitor.state import State
 from skyband.query.kinds import Query
 from skyband.query.options import Options, named
 from skyband.tables.changes import answer_table
 from skyband.tables.columns import plain
-from skyband.tables.input import Batch, announce, conform, instant, is_time, time_unit, times, to_table
-from skyband.tables.push import BEGINNING, Push, what_rows_do
-from skyband.tables.scores import Scored, Validated
+from skyband.tables.input import Batch, announce, instant, moment, to_table
+from skyband.tables.push import BEGINNING, Push
+from skyband.tables.scores import warn_of_rejected
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -34,14 +38,19 @@ Ints = NDArray[np.int64]
 class Loop:
     """Batches in, changes out, over one `State`."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, *, settles: bool = False) -> None:
         self.state = state
         self.queries = StandingQueries(state)
+        self.dormancy = Dormancy(state) if settles else None  # groups without objects are put to rest
+        self.forget = None if state.options.forget is None else Forget(self)
+        self.warned: set[str] = set()  # reasons of rejections
 
     @classmethod
-    def of(cls, queries: Query | Iterable[Query] | Mapping[str, Query], **options: Any) -> Loop:
+    def of(
+        cls, queries: Query | Iterable[Query] | Mapping[str, Query], *, settles: bool = False, **options: Any
+    ) -> Loop:
         """A new loop: the queries and options of a Monitor."""
-        loop = cls(State(Options(**options)))
+        loop = cls(State(Options(**options)), settles=settles)
         loop.queries.start(named(queries))
         return loop
 
@@ -49,23 +58,41 @@ class Loop:
 
     def push(self, given: Any, to: Any = None, more: bool = False) -> pa.Table:
         """Take a batch of rows; time then moves on to `to`; with `more` the batch goes on with the next push."""
-        batch = Batch(to_table(given))
+        batch, to = Batch(to_table(given)), moment(to)
+        return self.push_whole(batch, to, more) if self.forget is None else self.forget.push(batch, to, more)
+
+    def push_whole(self, batch: Batch, to: Any, more: bool) -> pa.Table:
+        """Take a batch at once, whether or not groups return in it."""
         if not batch.table.num_columns and not batch.rows:
             return self._reach(to, more)
-        self.queries.gather()
-        self.queries.split(lambda adapter: adapter.must_split(batch))
-        examined = self.examine(batch)
+        self.queries.prepare([batch])
+        number = self.state.commit.number
+        examined = examine(self.state, batch)
         clock = self._clock(examined.types)
         goal = clock if to is None else max(clock, self._instant(to, examined.types))
-        if batch.rows and any(adapter.revalidates for adapter in examined.standing):
-            examined = self._revalidate(batch, examined, clock, goal, more)
-        self.raise_invalid(examined.validated, "row {}".format)
+        with self.state.new_groups():
+            codes = self._codes(self._push(batch, examined, clock, goal, more), examined, clock)
+            examined = replace(examined, codes=codes)
+            if batch.rows and any(adapter.revalidates for adapter in examined.standing):
+                examined = self._revalidate(batch, examined, clock, goal, more)
+            if self.state.options.invalid == "raise":
+                examined.raise_invalid("row {}".format)
+            if number != self.state.commit.number:
+                raise StateError(
+                    "this Monitor was changed while it examined a batch, by a scoring function or signal handler that "
+                    "called it. Nothing of the batch was taken; a scoring function may read answers, no more."
+                )
+            warn_of_rejected(examined.validated, examined.accepted, self.warned)
+            with self.state.commit:
+                self.state.types = examined.types
+                self.state.settle(batch.table.column_names)
+                self._count_rejected(examined)
+                if not examined.accepted.any():
+                    return self._move(goal, more)
+                return self._commit(self._push(batch, examined, clock, goal, more), examined)
 
-        self.state.types = examined.types  # from here on nothing fails
-        self._count_rejected(examined)
-        if not examined.accepted.any():
-            return self._move(goal, more)
-        push = self._push(batch, examined, clock, goal, more)
+    def _commit(self, push: Push, examined: Examined) -> pa.Table:
+        """Let the engines take a validated batch."""
         with self._announced(examined.standing):
             starting = any(adapter.engine is None for adapter in examined.standing)
             for adapter in examined.standing:
@@ -74,48 +101,15 @@ class Loop:
                 remember_reported(examined.standing)
             pieces = self._take(push, examined)
         self.state.clock, self.state.ahead = push.clock, None
-        self.state.serial += batch.rows
-        return self.state.changes(pieces, examined.standing)
+        self.state.serial += push.batch.rows
+        changes = self.state.changes(pieces, examined.standing)
+        self._settle(push.batch.rows, push.more)
+        return changes
 
-    def examine(self, batch: Batch) -> Examined:
-        """A batch as the standing queries see it: columns, times, scores, which rows are accepted. Changes nothing."""
-        options, standing, types = self.state.options, self.state.standing(), dict(self.state.types)
-
-        def read(name: str) -> Any:
-            column = conform(name, batch.array(name), types.get(name))
-            types[name] = column.type
-            return column
-
-        reported = {role: read(name) for role, name in options.roles.items()}
-        instants: Ints | None = None
-        bad_times: dict[str, Bools | None] = {}
-        if options.time is not None:
-            type_ = reported["time"].type
-            if pa.types.is_null(type_):  # nothing but nulls, and no type known yet
-                del types[options.time]
-                bad_times = {"time is null": np.ones(batch.rows, np.bool_)}
-            elif not is_time(type_):
-                raise BatchError(
-                    f"the time column {options.time!r} holds {type_}. Time is a timestamp, a date or an integer."
-                )
-            else:
-                unit = time_unit(type_)
-                lengths = [spec.length for adapter in standing if adapter.timed for spec in adapter.specs(unit)]
-                instants, null, far = times(reported["time"], max(lengths, default=0))
-                bad_times = {"time is null": null, "time is out of range": far}
-        cache: dict[Any, Scored] = {}
-        validated = [adapter.validate(batch, cache, bad_times) for adapter in standing]
-        deletes = None
-        if options.op is not None:
-            deletes, other = what_rows_do(read(options.op))
-            validated = [
-                adapter.separate_deletions(one, deletes, other, bad_times)
-                for adapter, one in zip(standing, validated, strict=True)
-            ]
-        per = {name: read(name) for adapter in standing for name in adapter.groups.names}
-        inputs = {name: read(name) for adapter in standing for name in adapter.reads(batch)}
-        accepted = _any(validated, batch.rows)
-        return Examined(standing, validated, accepted, types, reported, per, instants, deletes, inputs)
+    def _settle(self, rows: int | None, more: bool = False) -> None:
+        """Put groups to rest, unless a batch goes on."""
+        if self.dormancy is not None and not more:
+            self.dormancy.settle(rows)
 
     def _push(self, batch: Batch, examined: Examined, clock: int, goal: int, more: bool) -> Push:
         clocks = None
@@ -132,28 +126,19 @@ class Loop:
         A row that all reject moves no clock, and the clock decides which earlier rows are still valid: validate until
         nothing changes. That ends, since the first wrong row is right after each round.
         """
-        codes, alone = self._codes(batch, examined), examined.validated
-        unit = None if examined.times is None else time_unit(examined.reported["time"].type)
+        codes, alone = examined.codes, examined.validated
+        unit = examined.unit
         while True:
             push = self._push(batch, examined, clock, goal, more)
             validated = [
                 adapter.revalidate(push, one, codes[id(adapter.groups)], unit) if adapter.revalidates else one
                 for adapter, one in zip(examined.standing, alone, strict=True)
             ]
-            accepted = _any(validated, batch.rows)
+            accepted = any_of([one.accepted for one in validated], batch.rows)
             settled = bool((accepted == examined.accepted).all())
             examined = replace(examined, validated=validated, accepted=accepted)
             if settled:
                 return examined
-
-    def raise_invalid(self, validated: list[Validated], name: Callable[[int], str]) -> None:
-        """With invalid="raise": raise for the first bad row, under the name that it is given here."""
-        if self.state.options.invalid != "raise":
-            return
-        bad = [(int(rows.argmax()), reason) for one in validated for reason, rows in one.scored.rejected.items()]
-        if bad:
-            row, reason = min(bad)
-            raise BatchError(f'{name(row)}: {reason}. Nothing was pushed; fix the row, or use invalid="reject".')
 
     def _announced(self, standing: list[Adapter]) -> AbstractContextManager[None]:
         """Engines start with their first arrivals; kernels may be compiled then."""
@@ -172,17 +157,23 @@ class Loop:
                 rejected[reason] = rejected[reason] | rows if reason in rejected else rows
         self.state.count({reason: int(rows.sum()) for reason, rows in rejected.items()})
 
-    def _codes(self, batch: Batch, examined: Examined) -> dict[int, Ints]:
-        """The groups of the accepted rows, by their `per`."""
+    def _codes(self, push: Push, examined: Examined, clock: int) -> dict[int, Ints]:
+        """The groups of the rows that may arrive, by their `per`: those that are too late for all make no group."""
         codes: dict[int, Ints] = {}
+        unit, ages = examined.unit, None
+        if push.times is not None and push.clocks is not None:
+            final = not any(adapter.revalidates for adapter in examined.standing)  # else clocks may yet be earlier ones
+            ages = (push.clocks if final else clock) - push.times
         both = list(zip(examined.standing, examined.validated, strict=True))
         for groups in {id(adapter.groups): adapter.groups for adapter in examined.standing}.values():
-            wanted = _any([one for adapter, one in both if adapter.groups is groups], batch.rows)
+            mine = [(adapter, one.accepted) for adapter, one in both if adapter.groups is groups]
+            arriving = [adapter.timely(rows, ages, unit) if groups.names else rows for adapter, rows in mine]
+            wanted = any_of(arriving, push.batch.rows)
             codes[id(groups)] = groups.codes_where(wanted, [examined.per[name] for name in groups.names])
         return codes
 
     def _take(self, push: Push, examined: Examined) -> list[Columns]:
-        codes = self._codes(push.batch, examined)
+        codes = examined.codes
         pieces, arrived, late = [], np.zeros(push.batch.rows, np.bool_), np.zeros(push.batch.rows, np.bool_)
         for adapter, one in zip(examined.standing, examined.validated, strict=True):
             piece, arriving, too_late = adapter.take(push, one, codes[id(adapter.groups)])
@@ -206,6 +197,7 @@ class Loop:
 
     def advance(self, to: Any) -> pa.Table:
         """Move time on with no arrival."""
+        to = moment(to)
         if self.state.options.time is None:
             raise BatchError('advance moves the clock, but no time column is named. Use Monitor(..., time="...").')
         type_ = self.state.types.get(self.state.options.time)
@@ -216,7 +208,9 @@ class Loop:
         clock = instant(to, type_)
         if clock < self._clock(self.state.types):
             raise BatchError(f"advance({to!r}) would move time backwards. The clock never goes back; late rows may.")
-        return self._move(clock)
+        with self.state.commit:
+            changes = self._move(clock)
+            return changes if self.forget is None else self.forget.joined([changes, *self.forget.silent()])
 
     def _reach(self, to: Any, more: bool) -> pa.Table:
         """As `advance`, but an instant that has passed is no error, and an Arrow scalar brings the type of time."""
@@ -233,14 +227,17 @@ class Loop:
     def _move(self, clock: int, more: bool = False) -> pa.Table:
         """Expire up to this clock."""
         state = self.state
-        state.clock = clock
-        if state.options.time in state.types:
-            state.ahead = None
         standing = [adapter for adapter in state.standing() if adapter.engine is not None]
         none = None if state.options.time is None else np.empty(0, np.int64)
         nothing = {role: pa.nulls(0, state.types.get(name, pa.null())) for role, name in state.options.roles.items()}
         empty = Push(Batch(pa.table({})), state.serial, nothing, none, none, clock, more)
-        return state.changes([adapter.expire(empty) for adapter in standing], standing)
+        with state.commit:
+            state.clock = clock
+            if state.options.time in state.types:
+                state.ahead = None
+            changes = state.changes([adapter.expire(empty) for adapter in standing], standing)
+            self._settle(None, more)
+            return changes
 
     def _clock(self, types: dict[str, Any]) -> int:
         if self.state.ahead is None:
@@ -272,13 +269,16 @@ class Loop:
         column, known = self._id_column(given), np.zeros(len(given), np.bool_)
         nothing = Push(Batch(pa.table({})), self.state.serial, {}, None, None, self.state.clock)
         pieces = []
-        for adapter in adapters:
-            piece, found = adapter.delete(column, nothing)
-            pieces.append(piece)
-            known |= found
-        if not known.all():
-            self.state.count({"unknown id": int((~known).sum())})
-        return self.state.changes(pieces, adapters)
+        with self.state.commit:
+            for adapter in adapters:
+                piece, found = adapter.delete(column, nothing)
+                pieces.append(piece)
+                known |= found
+            if not known.all():
+                self.state.count({"unknown id": int((~known).sum())})
+            changes = self.state.changes(pieces, adapters)
+            self._settle(len(given))
+            return changes
 
     def _id_column(self, ids: list[Any]) -> Any:
         """Ids as a column of the type that the stream's have."""
@@ -294,8 +294,8 @@ class Loop:
 
     # --- answers
 
-    def answer(self, name: str | None, key: Any, k: int | None, window: Any) -> pa.Table:
-        """The current answer, best first; of one group with `key`, of a smaller k or window."""
+    def answer(self, name: str | None, keys: list[Any] | None, k: int | None, window: Any) -> pa.Table:
+        """The current answer, best first; of the groups with these keys (None: of all), of a smaller k or window."""
         if name is None:
             if len(self.state.adapters) != 1:
                 raise QueryError(f"name the query: {', '.join(self.state.adapters) or 'none is standing'}.")
@@ -307,16 +307,23 @@ class Loop:
                 f"{name}: PA keeps only what its own window {adapter.queries[name].window!r} needs, so it cannot "
                 f"answer for {query.window!r}. Ask without window=, or use an exact algorithm, such as BLOCK."
             )
-        groups: Ints | None = None
-        if key is not None:
-            values, per = key if isinstance(key, tuple) else (key,), query.per_columns
-            if len(values) != len(per):
-                raise QueryError(
-                    f"{name} has {len(per)} `per` columns {list(per)}, but key={key!r} gives {len(values)} values."
-                )
-            found = adapter.groups.find(values)
-            groups = np.empty(0, np.int64) if found is None else np.array([found])
+        groups = None if keys is None else self.groups_of(name, keys)
         return self._answer(name, query, groups)
+
+    def groups_of(self, name: str, keys: list[Any]) -> Ints:
+        """The groups of a query with these values of its `per` columns (tuples, if there are several)."""
+        groups, values = self.state.adapter(name).groups, []
+        for key in keys:
+            values.append(key if isinstance(key, tuple) else (key,))
+            if len(values[-1]) != len(groups.names):
+                raise QueryError(
+                    f"{name} has {len(groups.names)} `per` columns {list(groups.names)}, but key={key!r} gives "
+                    f"{len(values[-1])} values."
+                )
+        try:
+            return groups.find(values)
+        except TypeError as error:
+            raise QueryError(f"{name}: {error}. Several keys are given as keys=[...].") from None
 
     def answers_among(self, name: str, groups: pa.Table, but: Ints) -> pa.Table:
         """The current answers of the groups in a table of known values of the `per` columns, except these codes."""
@@ -330,7 +337,8 @@ class Loop:
         if adapter.engine is None:
             return answer_table({}, types)
         spec = spec_of(query, self.state.unit)
-        return answer_table(adapter.answer(name, spec, self.state.clock, groups), types)
+        with self.state.reading([adapter]):
+            return answer_table(adapter.answer(name, spec, self.state.clock, groups), types)
 
     def retract_groups(self, groups: Ints, times: Ints) -> pa.Table:
         """The changes by which the whole answers of these groups of count windows leave, each at its group's time."""
@@ -342,12 +350,3 @@ class Loop:
         """Assert every invariant of the engines (tests call it)."""
         for adapter in self.state.standing():
             adapter.check()
-
-
-def _any(validated: Iterable[Validated], rows: int) -> Bools:
-    """The rows that at least one set of queries accepts."""
-    each = [one.accepted for one in validated]
-    accepted = each[0] if each else np.zeros(rows, np.bool_)
-    for more in each[1:]:
-        accepted = accepted | more
-    return accepted

@@ -1,21 +1,46 @@
-"""Monitor: standing queries over one stream, in one process."""
+"""Monitor: standing queries over one stream, in one process.
+
+Its calls take turns: each holds the Monitor's lock, so that kernels, which run without Python's own, never meet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, Self
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import wraps
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import pyarrow as pa
 
+from skyband.errors import QueryError, StateError
 from skyband.monitor.loop import Loop
 from skyband.monitor.snapshot import load, save
 from skyband.query.html import monitor_html
 from skyband.query.kinds import Query
 from skyband.query.windows import Window
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def in_turn(method: Callable[Concatenate[Monitor, P], R]) -> Callable[Concatenate[Monitor, P], R]:
+    """A call of a Monitor that has its state for itself, and finds it whole."""
+
+    @wraps(method)
+    def call(monitor: Monitor, /, *args: P.args, **named: P.kwargs) -> R:
+        with monitor._lock if monitor._waits else monitor._turn_or_raise():
+            monitor._loop.state.commit.require_whole()
+            return method(monitor, *args, **named)
+
+    return call
+
 
 class Monitor:
-    """Standing queries over one stream of batches. A Monitor belongs to one thread.
+    """Standing queries over one stream of batches.
+
+    Any thread may call it: calls take turns, and `answer` sees the state before or after a push.
 
     Parameters
     ----------
@@ -38,6 +63,12 @@ class Monitor:
     op
         The column that says what a row does to the objects of `UntilDeleted()` queries: "insert" or "update" (the
         default for all rows), or "delete", by id and `per`.
+    forget
+        How long a group of a count window or of `UntilDeleted()` may be silent, written as in `Last`: "30 days", or a
+        number of units of an integer time column. Then its answer leaves, its objects are dropped, and later rows
+        begin a new group, from number 0. Default: groups stay for ever. Needs `time`.
+    threads
+        What a call does while another thread's is at work: "wait" for its end, or "raise" a StateError at once.
 
     Examples
     --------
@@ -63,12 +94,36 @@ class Monitor:
         late: Literal["accept", "drop"] = "accept",
         invalid: Literal["reject", "raise"] = "reject",
         op: str | None = None,
+        forget: str | int | timedelta | None = None,
+        threads: Literal["wait", "raise"] = "wait",
     ) -> None:
+        if threads not in ("wait", "raise"):
+            raise QueryError(f'threads={threads!r}: use "wait" or "raise".')
         columns = {"id": id, "time": time, "part": part, "value": value, "keep": keep, "op": op}
-        self._loop = Loop.of(queries, **columns, emit=emit, late=late, invalid=invalid)
+        loop = Loop.of(queries, settles=True, **columns, emit=emit, late=late, invalid=invalid, forget=forget)
+        self._set(loop, threads)
+
+    def _set(self, loop: Loop, threads: str) -> None:
+        self._loop = loop
+        self._waits = threads == "wait"
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def _turn_or_raise(self) -> Iterator[None]:
+        """The lock, or a StateError if another thread holds it."""
+        if not self._lock.acquire(blocking=False):
+            raise StateError(
+                "another thread is in a call of this Monitor. Call it again later, or let calls wait: "
+                'Monitor(..., threads="wait").'
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     # --- the stream
 
+    @in_turn
     def push(self, batch: Any, *, to: Any = None, more: bool = False) -> pa.Table:
         """Take a batch of rows, in order of arrival; return the changes of the answers.
 
@@ -85,6 +140,7 @@ class Monitor:
         """
         return self._loop.push(batch, to, more)
 
+    @in_turn
     def advance(self, to: Any) -> pa.Table:
         """Move time on with no arrival; return the changes by what expires.
 
@@ -96,6 +152,7 @@ class Monitor:
         """
         return self._loop.advance(to)
 
+    @in_turn
     def delete(self, ids: Iterable[Any]) -> pa.Table:
         """Delete objects of `UntilDeleted()` queries, one step each; return the changes.
 
@@ -112,8 +169,10 @@ class Monitor:
     @property
     def queries(self) -> dict[str, Query]:
         """The standing queries by name, in order of registration."""
-        return self._loop.state.queries
+        with self._lock:
+            return self._loop.state.queries
 
+    @in_turn
     def add(self, name: str, query: Query, *, from_window: bool = False) -> pa.Table | None:
         """Add a standing query. It sees only later arrivals, and goes on with the numbers.
 
@@ -133,6 +192,7 @@ class Monitor:
         self._loop.queries.add(name, query)
         return None
 
+    @in_turn
     def replace(self, name: str, query: Query) -> pa.Table:
         """Ask another question under the same name; return the changes that turn the old answer into the new one.
 
@@ -149,6 +209,7 @@ class Monitor:
         """
         return self._loop.queries.replace(name, query)
 
+    @in_turn
     def drop(self, name: str) -> None:
         """Stop a standing query. Nothing is reported.
 
@@ -162,8 +223,15 @@ class Monitor:
 
     # --- answers
 
+    @in_turn
     def answer(
-        self, name: str | None = None, *, key: Any = None, k: int | None = None, window: Window | Any = None
+        self,
+        name: str | None = None,
+        *,
+        key: Any = None,
+        keys: Iterable[Any] | None = None,
+        k: int | None = None,
+        window: Window | Any = None,
     ) -> pa.Table:
         """The current answer, best first.
 
@@ -173,12 +241,26 @@ class Monitor:
             The name of a standing query; may be left out when there is one.
         key
             Of one group only: its value of `per`, or a tuple of values for several columns. Default: all groups.
+        keys
+            Of several groups: a list of such keys. Keys that have had no row are left out.
         k, window
             Of a smaller k or window than the query's.
 
         """
-        return self._loop.answer(name, key, k, window)
+        if keys is None:
+            asked = None if key is None else [key]
+        elif key is None and isinstance(keys, Iterable) and not isinstance(keys, str | bytes):
+            asked = list(keys)
+        else:
+            raise QueryError(f"key={key!r}, keys={keys!r}: give one key, or a list of them as keys=[...].")
+        return self._loop.answer(name, asked, k, window)
 
+    @in_turn
+    def answers(self) -> dict[str, pa.Table]:
+        """The current answers of all standing queries by name, in order of registration."""
+        return {name: self._loop.answer(name, None, None, None) for name in self._loop.state.queries}
+
+    @in_turn
     def stats(self) -> dict[str, Any]:
         """Counts of rows (arrivals of any query, late ones dropped by any, rejected by reason), and per query."""
         state = self._loop.state
@@ -191,9 +273,12 @@ class Monitor:
 
     # --- snapshots
 
+    @in_turn
     def snapshot(self) -> bytes:
         """The whole state as bytes, for `Monitor.restore`."""
-        return save(self._loop.state)
+        state = self._loop.state
+        with state.reading(state.standing()):
+            return save(state)
 
     @classmethod
     def restore(
@@ -212,13 +297,13 @@ class Monitor:
             accidents, not forgeries.
 
         """
-        return cls._of(Loop(load(data, callables or {}, trusted=trusted)))
+        return cls._of(Loop(load(data, callables or {}, trusted=trusted), settles=True))
 
     @classmethod
     def _of(cls, loop: Loop) -> Self:
         """A Monitor of this loop."""
         monitor = cls.__new__(cls)
-        monitor._loop = loop
+        monitor._set(loop, "wait")
         return monitor
 
     def __repr__(self) -> str:

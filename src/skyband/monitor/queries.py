@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
 from skyband.engines.kinds import adapter_class
+from skyband.engines.numbering import Start
+from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.registry import MANY, choose
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.scorings import auto_key, family_key, window_key
@@ -45,7 +47,8 @@ class StandingQueries:
         """Add a query, which sees only later arrivals and goes on with the numbers."""
         self._check_name_is_free(name)
         checked = self.checked(name, query)
-        self._place(name, checked, self._numbers(checked), self._fresh() if fresh is None else fresh)
+        with self.state.commit:
+            self._place(name, checked, self._numbers(checked), self._fresh() if fresh is None else fresh)
 
     def add_from_window(self, name: str, query: Query) -> pa.Table:
         """Add a query that is answered at once from the window that another query keeps; returns its answer."""
@@ -67,25 +70,31 @@ class StandingQueries:
                 "from_window, or let such a query stand first."
             )
         algorithm = able[0].algorithm if checked.algorithm == "auto" else choose(checked)
-        adapter = self._adapter_over(able[0], name, checked, algorithm)
-        piece = adapter.join(name, checked, self.state.unit, self.state.clock, {})
-        self.state.adapters[name] = adapter
-        remember_reported(self.state.standing())
-        return self.state.changes([piece], [adapter])
+        with self.state.commit:
+            adapter = self._adapter_over(able[0], name, checked, algorithm)
+            piece = adapter.join(name, checked, self.state.unit, self.state.clock, {})
+            self.state.adapters[name] = adapter
+            remember_reported(self.state.standing())
+            return self.state.changes([piece], [adapter])
 
     def drop(self, name: str) -> None:
         """Stop a query. Nothing is reported."""
-        self.split(lambda adapter: adapter.family and not adapter.keeps_window and name in adapter.queries)
-        adapter = self.state.adapter(name)
-        del self.state.adapters[name]
-        adapter.leave(name, self.state.unit, self.state.clock)
-        remember_reported(self.state.standing())
+        self.state.adapter(name)
+        with self.state.commit:
+            adapter = self._alone(name)
+            del self.state.adapters[name]
+            adapter.leave(name, self.state.unit, self.state.clock)
+            remember_reported(self.state.standing())
 
     def replace(self, name: str, query: Query) -> pa.Table:
         """Ask another question under the same name; returns the changes from the old answer to the new one."""
-        self.split(lambda adapter: adapter.family and not adapter.keeps_window and name in adapter.queries)
-        unit, clock = self.state.unit, self.state.clock
-        adapter, checked = self.state.adapter(name), self.checked(name, query)
+        self.state.adapter(name)
+        checked = self.checked(name, query)
+        with self.state.commit:
+            return self._replace(name, checked)
+
+    def _replace(self, name: str, checked: Query) -> pa.Table:
+        unit, clock, adapter = self.state.unit, self.state.clock, self._alone(name)
         query_names, before = QueryNames(list(self.state.adapters)), list(adapter.queries)
         types = self.state.change_types()
         if isinstance(adapter, WindowAdapter) and isinstance(checked, TopK | Above):
@@ -100,6 +109,11 @@ class StandingQueries:
             self._place(name, checked, numbers, self._fresh())
             remember_reported(self.state.standing())
         return change_table([piece] if piece else [], query_names, [before] if piece else [], types)
+
+    def _alone(self, name: str) -> Adapter:
+        """The adapter of a query, which is no longer part of a family."""
+        self.split(lambda adapter: adapter.family and not adapter.keeps_window and name in adapter.queries)
+        return self.state.adapter(name)
 
     def _move_over(self, name: str, query: TopK | Above, adapter: WindowAdapter, donor: WindowAdapter) -> pa.Table:
         """Ask another question under the same name, over a window that is kept."""
@@ -122,15 +136,23 @@ class StandingQueries:
 
     # --- queries that share an engine
 
-    def gather(self) -> None:
-        """Before the first arrival: bring queries together that one engine can serve.
+    def prepare(self, batches: Iterable[Batch]) -> None:
+        """Before a batch, which may come in several pieces, is examined: let the right queries share engines."""
+        if any(adapter.engine is None for adapter in self.state.standing()):
+            with self.state.commit:
+                self._gather()
+        for batch in batches:
+            if splits := [adapter for adapter in self.state.standing() if adapter.must_split(batch)]:
+                with self.state.commit:
+                    self.split(splits.__contains__)
+
+    def _gather(self) -> None:
+        """Bring queries together, before their first arrival, that one engine can serve.
 
         Those that differ only in the numbers of their scoring become families; those that look at one window share it,
         and auto lets them if there are many.
         """
         adapters, options = self.state.adapters, self.state.options
-        if all(adapter.engine is not None for adapter in self.state.standing()):
-            return
         alone = {
             name: adapter
             for name, adapter in adapters.items()
@@ -138,13 +160,13 @@ class StandingQueries:
         }
         for names in _alike(alone, lambda adapter: family_key(cast(TopK, adapter.example)), 2):
             first = alone[names[0]]
-            family = TopKAdapter(first.example, first.groups, options, first.numbering.counts[0], family=True)
+            family = TopKAdapter(first.example, first.groups, options, first.numbering.start(), family=True)
             self._share(family, names)
             alone = {name: adapter for name, adapter in alone.items() if name not in family.queries}
         for names in _alike(alone, lambda adapter: auto_key(cast(TopK, adapter.example)), MANY):
             first, born = alone[names[0]], self.state.serial
-            counts = first.numbering.counts[0]
-            window = WindowAdapter(first.example, first.groups, options, counts, algorithm="SMA", born=born)
+            start = first.numbering.start()
+            window = WindowAdapter(first.example, first.groups, options, start, algorithm="SMA", born=born)
             self._share(window, names)
         windows = {
             name: adapter
@@ -168,19 +190,12 @@ class StandingQueries:
         """Before the first arrival: let each query validate rows by its own score, except these."""
         self.split(lambda adapter: adapter.keeps_window and not any(name in but for name in adapter.queries))
 
-    def expect(self, batches: Iterable[pa.Table]) -> None:
-        """Tables that will come in slices of one batch: families that must split because of them split before."""
-        self.gather()
-        for table in batches:
-            given = Batch(table)
-            self.split(lambda adapter, given=given: adapter.must_split(given))  # type: ignore[misc]
-
     def _fresh(self) -> Fresh:
         """The adapters where nothing has arrived yet, by what their queries share."""
         self.split(lambda adapter: adapter.family and not adapter.keeps_window and adapter.engine is None)
         return {adapter.key(adapter.example): adapter for adapter in self.state.standing() if adapter.is_fresh}
 
-    def _place(self, name: str, query: Query, numbers: Ints, fresh: Fresh) -> None:
+    def _place(self, name: str, query: Query, numbers: Start, fresh: Fresh) -> None:
         """Give the query an adapter: one that has not started yet, or a new one."""
         groups, kind = self.state.groups[query.per_columns], adapter_class(query, choose(query))
         if issubclass(kind, WindowAdapter):
@@ -198,16 +213,16 @@ class StandingQueries:
         adapter.queries[name] = query
         self.state.adapters[name] = adapter
 
-    def _numbers(self, query: Query) -> Ints:
+    def _numbers(self, query: Query) -> Start:
         """The next numbers of a new query: per group the largest that any query with the same `per` has reached."""
         groups = self.state.groups.setdefault(query.per_columns, Groups(query.per_columns))
-        numbers = np.zeros(groups.total, np.int64)
+        numbers = Start(np.zeros(groups.total, np.int64), NumbersAtRest(1))
         if not self.state.serial:  # nothing has arrived
             return numbers
         for adapter in self.state.standing():
             if adapter.groups is groups:
-                most = adapter.numbering.counts.max(axis=0)
-                numbers[: len(most)] = np.maximum(numbers[: len(most)], most)
+                np.maximum(numbers.counts, adapter.numbering.next().max(axis=0), out=numbers.counts)
+                numbers.at_rest.add(adapter.numbering.at_rest)
         return numbers
 
     # --- checks
@@ -261,6 +276,6 @@ def _alike(adapters: Mapping[str, Adapter], key: Callable[[Adapter], Any], least
     found: dict[Any, list[str]] = {}
     for name, adapter in adapters.items():
         if (known := key(adapter)) is not None:
-            numbers = adapter.numbering.counts.tobytes()
+            numbers = (adapter.numbering.counts.tobytes(), adapter.numbering.at_rest.fingerprint())
             found.setdefault((known, adapter.groups.names, numbers), []).append(name)
     return [names for names in found.values() if len(names) >= least]

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
 from skyband.engines.kinds import adapter_class
+from skyband.engines.numbering import Start
+from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.errors import QueryError, StateError
@@ -28,6 +30,7 @@ from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
 
 Ints = NDArray[np.int64]
+AT_REST = ("keys", "checks", "numbers")  # the arrays of groups without objects
 Lookup = Callable[[str, dict[str, Any]], Any]  # a query from its name and its stored form
 
 
@@ -36,6 +39,9 @@ def save(state: State) -> bytes:
     for i, groups in enumerate(state.groups.values()):
         (cell,) = cut(state, groups, np.arange(groups.total), np.array([0, groups.total]))
         parts[f"cell{i}"] = np.frombuffer(cell, np.uint8)
+        for j, adapter in enumerate(_over(state, groups)):
+            for k, arrays in enumerate(adapter.numbering.at_rest.arrays()):
+                parts |= {f"rest{i}.{j}.{k}.{name}": array for name, array in zip(AT_REST, arrays, strict=True)}
     return pack(facts, parts)
 
 
@@ -58,11 +64,35 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: b
                 strangers.check_queries(state)
             for i, groups in enumerate(state.groups.values()):
                 join(state, groups, [parts[f"cell{i}"].tobytes()], trusted=trusted)
+                for j, adapter in enumerate(_over(state, groups)):
+                    _read_at_rest(adapter, parts, f"rest{i}.{j}")
         return state
     except (QueryError, StateError):
         raise
     except Exception as error:  # whatever a forged fact or array leads to
         raise StateError(f"the snapshot's contents do not fit together ({error!r}). Use an intact copy.") from error
+
+
+def _over(state: State, groups: Groups) -> list[Adapter]:
+    return [adapter for adapter in state.standing() if adapter.groups is groups]
+
+
+def _read_at_rest(adapter: Adapter, parts: dict[str, Any], name: str) -> None:
+    """The numbers of groups without objects, from a snapshot."""
+    at_rest, piece = adapter.numbering.at_rest, 0
+    while f"{name}.{piece}.keys" in parts:
+        keys, checks, numbers = (parts[f"{name}.{piece}.{array}"] for array in AT_REST)
+        if not (
+            (keys.dtype, checks.dtype, numbers.dtype.kind) == (np.int64, np.uint32, "u")
+            and keys.ndim == 1
+            and checks.shape == keys.shape
+            and numbers.shape == (at_rest.sequences, len(keys))
+            and int(numbers.max(initial=0)) < 2**62
+            and len(keys)
+        ):
+            raise StateError("the stored groups without objects do not fit together. Use an intact copy.")
+        at_rest.put(keys, checks, numbers)
+        piece += 1
 
 
 def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -175,7 +205,7 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
         more = {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
     elif issubclass(kind, TopKAdapter):
         more = {"family": saved["family"]}
-    adapter: Adapter = kind(example, groups, state.options, none, **more)
+    adapter: Adapter = kind(example, groups, state.options, Start(none, NumbersAtRest(1)), **more)
     adapter.queries, adapter.algorithm = queries, algorithm
     if saved.get("own"):  # older snapshots have none
         adapter.restore_facts(saved["own"])
@@ -186,6 +216,7 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
     adapter.numbering.lengths, adapter.numbering.of_query = saved["lengths"], np.array(saved["lanes"], np.int64)
     adapter.numbering.arrivals, adapter.numbering.late = np.array(saved["arrivals"]), np.array(saved["late"])
     adapter.numbering.counts = np.zeros((len(adapter.numbering.arrivals), 0), np.int64)
+    adapter.numbering.at_rest = NumbersAtRest(len(adapter.numbering.arrivals))
     adapter.rejected = saved["rejected"]
     return adapter
 
@@ -196,7 +227,7 @@ def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
     for i, type_ in enumerate(_types(state, groups.names)):
         column = _cast(groups.columns[i].take(order), type_) if groups.columns else pa.nulls(0, type_)
         streams += cells.column_streams(column, bounds)
-    for adapter in (adapter for adapter in state.standing() if adapter.groups is groups):
+    for adapter in _over(state, groups):
         adapter.numbering.widen()
         streams.append(cells.array_stream(adapter.numbering.counts.T[order], bounds))
         if adapter.numbering.dated:
@@ -219,7 +250,7 @@ def join(state: State, groups: Groups, stored: Sequence[bytes], *, trusted: bool
 
     Cells on Spark are trusted: they are as safe as the checkpoint that holds them.
     """
-    adapters = [adapter for adapter in state.standing() if adapter.groups is groups]
+    adapters = _over(state, groups)
     types = _types(state, groups.names)
     count = sum(map(cells.column_width, types))
     for adapter in adapters:

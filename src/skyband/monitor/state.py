@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,14 +12,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns
-from skyband.errors import QueryError
+from skyband.errors import BatchError, QueryError
+from skyband.monitor.commit import Commit
 from skyband.query.kinds import Query
-from skyband.query.options import Options
+from skyband.query.options import ALL, Options
 from skyband.tables.changes import QueryNames, answer_names, change_names, change_table, column_types, of_pair
 from skyband.tables.groups import Groups
 from skyband.tables.input import time_unit
 from skyband.tables.push import BEGINNING
-from skyband.tables.scores import Validated
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -37,6 +38,7 @@ class State:
     serial: int = 0  # of the next row
     counters: dict[str, Any] = field(default_factory=lambda: {"arrivals": 0, "late": 0, "rejected": {}})
     query_names: QueryNames | None = None  # as changes name the queries
+    commit: Commit = field(default_factory=Commit)  # what changes any of this runs in it
 
     def standing(self) -> list[Adapter]:
         """The adapters, each once, in order of registration."""
@@ -60,11 +62,47 @@ class State:
         type_ = None if self.options.time is None else self.types.get(self.options.time)
         return None if type_ is None else time_unit(type_)
 
+    def settled(self, columns: Iterable[str]) -> Options:
+        """The options, with columns of a first batch in place of keep="*"."""
+        if self.options.keep != (ALL,):
+            return self.options
+        options = self.options.settled(columns, self.queries.values())
+        names = change_names(self.queries.values(), options.kept, timed=False)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise BatchError(f'keep="*": {twice!r} would be two columns of a change. Rename it, or name what to keep.')
+        return options
+
+    def settle(self, columns: Iterable[str]) -> None:
+        """Keep the columns of the first batch, where keep="*" stood for them."""
+        options = self.settled(columns)
+        if options is not self.options:
+            self.options = options
+            for adapter in self.standing():
+                adapter.options = adapter.output.options = options
+
     def count(self, rejected: Mapping[str, int]) -> None:
         """Count rejected rows by reason."""
         counted = self.counters["rejected"]
         for reason, count in rejected.items():
             counted[reason] = counted.get(reason, 0) + count
+
+    def reading(self, adapters: Iterable[Adapter]) -> AbstractContextManager[None]:
+        """The context to read what these adapters keep: a commit where that tidies it up."""
+        return self.commit if any(adapter.reads_change for adapter in adapters) else nullcontext()
+
+    @contextmanager
+    def new_groups(self) -> Iterator[None]:
+        """Groups that are new in a batch; they are forgotten if it is refused."""
+        number, marks = self.commit.number, [(groups, groups.mark()) for groups in self.groups.values()]
+        try:
+            yield
+        except BaseException:
+            if self.commit.broken is None and self.commit.number == number:  # else they are part of the state
+                with self.commit:
+                    for groups, mark in marks:
+                        groups.revert(mark)
+            raise
 
     # --- columns out
 
@@ -93,18 +131,3 @@ class State:
             types |= dict.fromkeys(of_pair(name), types[name])
         types["time"] = pa.null() if options.time is None else self.types.get(options.time, pa.null())
         return types
-
-
-@dataclass(frozen=True)
-class Examined:
-    """A batch as the standing queries see it."""
-
-    standing: list[Adapter]
-    validated: list[Validated]  # one for each
-    accepted: Bools  # rows that at least one query accepts
-    types: dict[str, pa.DataType]  # of the input's columns
-    reported: dict[str, Any]  # the columns that are reported of objects
-    per: dict[str, Any]  # the columns of groups
-    times: Ints | None  # as numbers
-    deletes: Bools | None  # rows that delete an id
-    inputs: dict[str, Any]  # columns that scorings of pairs read

@@ -11,7 +11,7 @@ from skyband.pipeline.sources import INTEGERS, SOURCES, TIMES
 from skyband.pipeline.table import Table, near
 from skyband.pipeline.values import SinkSettings, SourceSettings
 from skyband.query.kinds import Query, TopKIncomplete
-from skyband.query.options import Options, check_op
+from skyband.query.options import ALL, Options, check_op
 from skyband.query.windows import Last
 
 _DAY = 86400 * 10**9
@@ -81,7 +81,8 @@ def _check_columns(table: Table, stream: dict[str, Any], queries: dict[str, Quer
 
     for key in ("id", "time", "op", "order", "keep"):
         for name in (stream[key],) if isinstance(stream.get(key), str) else stream.get(key, ()):
-            look(f"stream.{key}", name)
+            if (key, name) != ("keep", ALL):
+                look(f"stream.{key}", name)
     for name, query in queries.items():
         for key, named in query.reads.items():
             for column in named:

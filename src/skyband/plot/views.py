@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, spec_of
+from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Answer
+from skyband.engines.specs import spec_of
 from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
 from skyband.query.kinds import Query, TopK, TopKPairs
@@ -105,7 +106,11 @@ def _group(adapter: Adapter, query: Query, key: Any) -> tuple[int | None, tuple[
     values = key if isinstance(key, tuple) else (key,)
     if len(values) != len(per):
         raise QueryError(f"there are {len(per)} `per` columns {list(per)}, but key={key!r} gives {len(values)} values.")
-    return adapter.groups.find(values), values
+    try:
+        found = adapter.groups.find([values])
+    except TypeError as error:
+        raise QueryError(f"key={key!r}: {error}.") from None
+    return (int(found[0]) if len(found) else None), values
 
 
 def points_of(query: Query, rows: Any, time: str | None = None) -> tuple[Ints, Floats]:
@@ -120,5 +125,7 @@ def points_of(query: Query, rows: Any, time: str | None = None) -> tuple[Ints, F
         good &= ~rejected
     if where is not None:
         good &= matches(given, where)[0]
+    if time is not None:
+        given.parse_times(time, None)
     stamps = np.arange(given.rows) if time is None else times(given.array(time), 0)[0]
     return stamps[good], scoring_of(by).score(found.key)[good]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from skyband.errors import QueryError
 from skyband.query.kinds import Query
 from skyband.query.validation import RESERVED
-from skyband.query.windows import UntilDeleted
+from skyband.query.windows import Last, UntilDeleted
+
+ALL = "*"
 
 
 @dataclass(frozen=True)
@@ -25,19 +28,46 @@ class Options:
     late: str = "accept"
     invalid: str = "reject"
     op: str | None = None
+    forget: str | int | timedelta | None = None
 
     def __post_init__(self) -> None:
         for what in ("id", "time", "part", "value", "op"):
             _column(what, getattr(self, what))
         object.__setattr__(self, "keep", _kept(self.keep))
+        object.__setattr__(self, "forget", self._silence())
         _one_of("emit", self.emit, ("arrival", "batch"))
         _one_of("late", self.late, ("accept", "drop"))
         _one_of("invalid", self.invalid, ("reject", "raise"))
 
+    def _silence(self) -> str | int | None:
+        """`forget` as plain data, checked."""
+        if self.forget is None:
+            return None
+        if self.time is None:
+            raise QueryError('forget= says how long a group may be silent: name the time column, time="...".')
+        try:
+            window = Last(span=self.forget) if isinstance(self.forget, int) else Last(self.forget)
+        except QueryError as error:
+            raise QueryError(f"forget={self.forget!r} must be a time span, written as in Last(...). {error}") from error
+        return next(iter(window.to_dict().values()))  # type: ignore[no-any-return]
+
+    def silence(self, unit: int | None) -> int:
+        """`forget` in units of the time column."""
+        window = Last(span=self.forget) if isinstance(self.forget, int) else Last(self.forget)
+        return window.length(unit)
+
     @property
     def kept(self) -> tuple[str, ...]:
-        """`keep` as a tuple of column names."""
-        return tuple(self.keep)
+        """`keep` as a tuple of column names; none as long as keep="*" waits for the first batch."""
+        return () if self.keep == (ALL,) else tuple(self.keep)
+
+    def settled(self, columns: Iterable[str], queries: Iterable[Query]) -> Options:
+        """The options with these columns in place of keep="*": all that have no role and no reserved name."""
+        if self.keep != (ALL,):
+            return self
+        per = [name for query in queries for name in query.per_columns]
+        taken = {*RESERVED, *per, self.id, self.time, self.op}
+        return replace(self, keep=[name for name in columns if name not in taken])
 
     @property
     def roles(self) -> dict[str, str]:
@@ -81,6 +111,8 @@ def _kept(keep: str | Iterable[str]) -> tuple[str, ...]:
             )
         if names.count(name) > 1:
             raise QueryError(f"Monitor: keep names {name!r} twice.")
+        if name == ALL and len(names) > 1:
+            raise QueryError(f'Monitor: keep={list(names)!r}: keep="*" stands for all columns, so it stands alone.')
     return names
 
 

@@ -90,7 +90,10 @@ def part_bounds(parts: object) -> tuple[tuple[str, tuple[float, float]], ...]:
         given = parts
     elif isinstance(parts, Iterable) and not isinstance(parts, str):
         listed = list(parts)  # a list of names, or what this function returned before
-        given = dict.fromkeys(listed, (0.0, 1.0)) if all(isinstance(p, str) for p in listed) else dict(listed)
+        try:
+            given = dict.fromkeys(listed, (0.0, 1.0)) if all(isinstance(p, str) for p in listed) else dict(listed)
+        except (TypeError, ValueError):  # neither
+            given, listed = {}, []
         if len(given) != len(listed):
             raise QueryError(f"TopKIncomplete: parts names a part twice: {listed!r}.")
     else:

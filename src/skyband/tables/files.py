@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from skyband.errors import BatchError, QueryError
+from skyband.tables.csv_lines import CsvLines
+from skyband.tables.json_lines import JsonLines
+from skyband.tables.lines import LineParser, Malformed, blocks, plain_lines
 
 ENDINGS = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 ROWS = 65_536
+MALFORMED = "malformed line"  # the reason by which such lines are counted
+Open = Callable[[Path], BinaryIO]  # opens a path that was checked
 
 
 def format_of(path: Path) -> str:
@@ -22,57 +28,74 @@ def format_of(path: Path) -> str:
     return ENDINGS[ending.lower()]
 
 
-def tables(path: Path, rows: int = ROWS) -> Iterator[Any]:
-    """The rows of a file as tables of at most so many. Types of csv and JSON are those of the first megabyte."""
+def tables(
+    path: Path, rows: int = ROWS, malformed: Malformed | None = None, open: Open | None = None
+) -> Generator[Any, None, None]:
+    """The rows of a file as tables of at most so many. Types of csv and JSON are those of the first megabyte.
+
+    malformed: where lines are counted that are no rows; open: how the file is opened, if not by its path.
+    """
     format_ = format_of(path)
     try:
         if format_ == "parquet":
             from pyarrow import parquet
 
-            with parquet.ParquetFile(path) as file:
+            with _opened(path, open) as source, parquet.ParquetFile(source) as file:
                 for batch in file.iter_batches(rows):
                     yield pa.Table.from_batches([batch])
             return
-        for table in _csv(path) if format_ == "csv" else _json(path):
+        for table in _of_lines(path, format_, Malformed() if malformed is None else malformed, open):
             for start in range(0, table.num_rows, rows):
                 yield table.slice(start, rows)
     except FileNotFoundError:
         raise QueryError(f"{path}: there is no such file.") from None
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise BatchError(f"{path} cannot be read as {format_}: {error}") from None
 
 
-def _csv(path: Path) -> Iterator[Any]:
-    from pyarrow import csv
-
-    delimiter = "\t" if ".tsv" in path.suffixes else ","
-    with csv.open_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter)) as reader:
-        for batch in reader:
-            yield pa.Table.from_batches([batch])
-
-
-def _json(path: Path) -> Iterator[Any]:
-    from pyarrow import json
-
-    with pa.input_stream(str(path), compression="detect") as file:
-        begin = file.read(65_536).lstrip()
-    if not begin.startswith(b"{"):  # of a lone null Arrow's reader would end the process
-        raise BatchError(f"{path} does not begin with a JSON object. Write one on each line.")
-    with json.open_json(path) as reader:
-        for batch in reader:
-            yield pa.Table.from_batches([batch])
+@contextmanager
+def _opened(path: Path, open: Open | None) -> Iterator[Any]:
+    """What Arrow reads: the path, or the file as `open` returns it."""
+    if open is None:
+        yield str(path)
+        return
+    with open(path) as file:
+        yield file
 
 
-def schema(path: Path) -> Any:
+def _of_lines(path: Path, format_: str, malformed: Malformed, open: Open | None) -> Iterator[Any]:
+    parser: LineParser | None = JsonLines(malformed) if format_ == "json" else None
+    before, read = malformed.count, 0
+    compression = "gzip" if path.suffix == ".gz" else None
+    with _opened(path, open) as source, pa.input_stream(source, compression=compression) as file:
+        for block, numbers in blocks(file.read, malformed):
+            block = plain_lines(block, numbers)
+            if parser is None:
+                header, _, block = block.partition(b"\n")
+                parser = CsvLines(malformed, header, delimiter="\t" if ".tsv" in path.suffixes else ",")
+                numbers = numbers[1:]
+            table = parser.table(block, numbers) if block else None
+            if table is not None:
+                read += table.num_rows
+                yield table
+    if isinstance(parser, CsvLines) and not read and malformed.count == before:
+        yield pa.table([pa.nulls(0) for _ in parser.names], parser.names)
+    if not read and malformed.count > before:
+        begins = "does not begin with a JSON object" if format_ == "json" else "has no row of CSV"
+        raise BatchError(f"{path} {begins}, and no line of it can be read ({malformed}). Write one row on each line.")
+
+
+def schema(path: Path, open: Open | None = None) -> Any:
     """The columns of a file; of csv and JSON as its first rows tell."""
     if format_of(path) == "parquet" and path.is_file():
         from pyarrow import parquet
 
         try:
-            return parquet.read_schema(path)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            with _opened(path, open) as source:
+                return parquet.read_schema(source)
+        except (pa.ArrowException, OSError) as error:
             raise BatchError(f"{path} cannot be read as parquet: {error}") from None
-    first = next(tables(path), None)
+    first = next(tables(path, open=open), None)
     return pa.schema([]) if first is None else first.schema
 
 

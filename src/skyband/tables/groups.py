@@ -1,4 +1,8 @@
-"""Groups: values of the `per` columns to dense codes, and back. No loop per row; null is a group too."""
+"""Groups: values of the `per` columns to dense codes, and back. No loop per row; null is a group too.
+
+A group whose objects are gone can lose its code. Its numbers stay, under 96 bits of its values, for its return
+(engines/numbers_at_rest.py).
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.tables.columns import Column, as_arrow, distinct, key_bits, valid_of
+from skyband.tables.columns import Column, as_arrow, distinct, key_bits, name_digests, valid_of
 
 Ints = NDArray[np.int64]
+Mark = tuple[int, list[int], list[int]]  # how many groups, words and codes there are
 
 
 class _Coder:
@@ -52,8 +57,18 @@ class _Coder:
         if 2 * most > len(self.table):
             from skyband.kernels.routing import reindex
 
-            self.table = np.full(1 << (4 * most - 1).bit_length(), -1, np.int64)
+            self.table = np.full(1 << (2 * most - 1).bit_length(), -1, np.int64)
             reindex(self.table, self.keys, self.state)
+
+    def __len__(self) -> int:
+        return int(self.state[0])
+
+    def revert(self, size: int) -> None:
+        """Know only the first so many again."""
+        if size < len(self):
+            from skyband.kernels.routing import drop_last
+
+            drop_last(self.table, self.keys, self.state, size)
 
 
 class Groups:
@@ -66,6 +81,7 @@ class Groups:
         self._words: list[dict[Any, int]] = [{} for _ in names]
         self._coders = [_Coder() for _ in names]
         self._pairs = [_Coder() for _ in names[1:]]
+        self._new: tuple[int, int, Any] | None = None  # digests of the newest groups
 
     def codes(self, columns: Sequence[Any], rows: int) -> Ints:
         """The group of each row; groups not seen before get the next codes."""
@@ -82,6 +98,45 @@ class Groups:
         self.total += len(fresh)
         return codes
 
+    # --- back to what was known
+
+    def mark(self) -> Mark:
+        """What is known now, for `revert`."""
+        coders = [*self._coders, *self._pairs]
+        return self.total, [len(words) for words in self._words], [len(coder) for coder in coders]
+
+    def revert(self, mark: Mark) -> None:
+        """Forget the groups that are new since the mark: their batch was refused."""
+        total, words, codes = mark
+        for known, size in zip(self._words, words, strict=True):
+            while len(known) > size:
+                known.popitem()
+        for coder, size in zip([*self._coders, *self._pairs], codes, strict=True):
+            coder.revert(size)
+        for column in self.columns:
+            column.cut(total)
+        self.columns = self.columns if total else []
+        self.total, self._new = total, None
+
+    # --- groups go
+
+    def keep(self, codes: Ints) -> None:
+        """Know only these groups, under the codes 0, 1, ..."""
+        columns = [column.take(codes) for column in self.columns]
+        self.__init__(self.names)  # type: ignore[misc]
+        if len(codes):
+            self.codes(columns, len(codes))
+
+    def digests(self, codes: Ints) -> tuple[Ints, NDArray[np.uint32]]:
+        """These groups as 64 bits and 32 more each, the same whenever they return."""
+        return name_digests([column.take(codes) for column in self.columns])
+
+    def new_digests(self, known: int) -> tuple[Ints, NDArray[np.uint32]]:
+        """The same of the groups from this code on, computed once."""
+        if self._new is None or self._new[:2] != (known, self.total):
+            self._new = (known, self.total, self.digests(np.arange(known, self.total)))
+        return self._new[2]
+
     def codes_where(self, wanted: NDArray[np.bool_], columns: Sequence[Any]) -> Ints:
         """The group of each wanted row; the others get any."""
         if not self.names or wanted.all():
@@ -91,21 +146,38 @@ class Groups:
         codes[rows] = self.codes([column.take(as_arrow(rows)) for column in columns], len(rows))
         return codes
 
-    def find(self, key: tuple[Any, ...]) -> int | None:
-        """The code of one group by its values, or None."""
-        if not self.names:
-            return 0
+    def find(self, keys: Sequence[tuple[Any, ...]]) -> Ints:
+        """The codes of the groups with these values, in order of the codes; values that no group has are left out.
+
+        A list, a set or a dict in place of a plain value is a TypeError. Cost: O(groups + keys).
+        """
         if not self.columns:
-            return None
-        try:
-            values = [pa.array([value], column.type) for value, column in zip(key, self.columns, strict=True)]
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-            return None
-        match = np.ones(self.total, np.bool_)
-        for value, column in zip(values, self.columns, strict=True):
-            match &= _same(column.all(), value)
-        found = np.flatnonzero(match)
-        return int(found[0]) if len(found) else None
+            return np.arange(0 if self.names or not keys else 1)
+        known = [key for key in ([*map(_value, self.columns, key)] for key in keys) if None not in key]
+        if not known:
+            return np.empty(0, np.int64)
+        match, wanted = np.ones(self.total, np.bool_), []
+        for column, values in zip(self.columns, zip(*known, strict=True), strict=True):
+            asked = pa.concat_arrays(values)
+            match &= _among(column.all(), asked)
+            wanted.append(map(_canonical, asked.to_pylist()))
+        candidates, tuples = np.flatnonzero(match), set(zip(*wanted, strict=True))
+        held = [map(_canonical, column.take(candidates).to_pylist()) for column in self.columns]
+        return candidates[[one in tuples for one in zip(*held, strict=True)]]
+
+    def holding(self, column: Any) -> tuple[Ints, Ints]:
+        """The groups whose value in the last of at most two columns is in this column, and the first row of each."""
+        mark = self.mark()
+        codes, fresh = self._encode(len(self.names) - 1, column)
+        known = len(self._coders[-1]) - len(fresh)
+        first = np.full(len(self._coders[-1]), -1)
+        first[codes[::-1]] = np.arange(len(codes))[::-1]
+        self.revert(mark)
+        rows = first[:known]
+        if len(self.names) > 1:
+            rows = rows[self._pairs[0].keys[: self.total] & 0xFFFFFFFF]
+        groups = np.flatnonzero(rows >= 0)
+        return groups, rows[groups]
 
     def _encode(self, place: int, column: Any) -> tuple[Ints, Ints]:
         coder, valid, keys = self._coders[place], valid_of(column), key_bits(column)
@@ -116,20 +188,31 @@ class Groups:
         return coder.encode(keys, valid)
 
 
-def _same(column: Any, value: Any) -> NDArray[np.bool_]:
-    """Which rows hold the one value of an array; null is null, NaN is NaN."""
-    wanted = value[0].as_py()
-    if wanted is None:
-        same = column.is_null()
-    elif wanted != wanted:
-        same = column.is_nan()
-    elif pa.types.is_nested(column.type):
-        return np.array([held == wanted for held in column.to_pylist()], np.bool_)
-    else:
-        import pyarrow.compute as pc
+def _value(column: Column, value: Any) -> Any:
+    """A value as an array of the column's type; None: it has none there."""
+    try:
+        return pa.array([value], column.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        if isinstance(value, list | set | dict):
+            raise TypeError(f"{value!r} is no {column.type}: {error}") from None
+        return None
 
-        same = pc.equal(column, value[0])
-    return np.asarray(same.fill_null(False), np.bool_)
+
+def _among(column: Any, values: Any) -> NDArray[np.bool_]:
+    """Which rows may hold one of these values, null and NaN like any other."""
+    import pyarrow.compute as pc
+
+    if pa.types.is_floating(column.type):  # -0.0 is 0.0
+        column, values = (pc.add(one.cast(pa.float64()), 0.0) for one in (column, values))
+    try:
+        return np.asarray(pc.is_in(column, value_set=values), np.bool_)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError):  # of lists, extensions and some others
+        return np.ones(len(column), np.bool_)
+
+
+def _canonical(value: Any) -> Any:
+    """Equal for values of one group."""
+    return "NaN" if value != value else _hashable(value)
 
 
 def _hashable(value: Any) -> Any:

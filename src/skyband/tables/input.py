@@ -1,13 +1,17 @@
 """Tables in: whatever a user pushes, as NumPy arrays.
 
-Anything with the Arrow C interface (pandas, polars, pyarrow, duckdb), a dict of arrays or lists, a list of dicts.
-Nothing is copied that Arrow can lend.
+Anything with the Arrow C interface (pandas, polars, pyarrow, duckdb), what these read lazily, a dict of arrays, lists
+or scalars, a list of dicts, an iterator of batches. Nothing is copied that Arrow can lend. Arrow validates each column
+that is read (UTF-8, offsets, dictionaries): one pass over strings, a few microseconds for numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +19,9 @@ from numpy.typing import NDArray
 
 from skyband.errors import BatchError
 from skyband.query.expressions import Operand
-from skyband.tables.columns import as_arrow, bits_of, plain, valid_of
+from skyband.tables.columns import as_arrow, bits_of, is_fixed, plain, valid_of
+from skyband.tables.iso import instants
+from skyband.tables.kept_types import check_kept, decoded
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -29,16 +35,14 @@ _NUMBERS_WANTED = "a number (integer, float or decimal)"
 
 
 def to_table(batch: Any) -> Any:
-    """Any batch as a pyarrow Table."""
+    """Any batch as a pyarrow Table. What is read lazily is read to its end: it is one batch."""
     try:
         if isinstance(batch, pa.Table):
             return batch
         if isinstance(batch, pa.RecordBatch):
             return pa.Table.from_batches([batch])
         if isinstance(batch, Mapping):
-            return pa.table({name: _array(values) for name, values in batch.items()})
-        if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
-            return pa.table(batch)
+            return _from_columns(batch)
         if isinstance(batch, list) and all(isinstance(row, Mapping) for row in batch):
             names = dict.fromkeys(name for row in batch for name in row)
             return pa.table({name: pa.array([row.get(name) for row in batch]) for name in names})
@@ -46,20 +50,70 @@ def to_table(batch: Any) -> Any:
         raise BatchError(
             f"the batch cannot be read as a table: {error}. Give every column one type and the same number of rows."
         ) from error
+    try:
+        if type(batch).__name__ == "LazyFrame":
+            batch = batch.collect()
+        if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
+            return pa.table(batch)
+        if hasattr(batch, "to_table"):  # a dataset or scanner of pyarrow
+            return to_table(batch.to_table())
+        if isinstance(batch, Iterator):
+            return pa.concat_tables(
+                [to_table(piece) for piece in batch] or [pa.table({})], promote_options="permissive"
+            )
+    except BatchError:
+        raise
+    except Exception as error:  # of the library or generator that is read, so of any type
+        raise BatchError(
+            f"the batch cannot be read as a table: {type(error).__name__}: {error}. Nothing was pushed."
+        ) from error
     raise BatchError(
         f"a {type(batch).__name__} is no batch. Push a DataFrame (pandas, polars, pyarrow, duckdb), "
-        "a dict of columns, or a list of dicts."
+        "a dict of columns or scalars, a list of dicts, or an iterator of these."
     )
 
 
+_SCALARS = (str, bytes, int, float, Decimal, date, time, timedelta, UUID, Mapping, np.generic, pa.Scalar, type(None))
+
+
+def _from_columns(columns: Mapping[Any, Any]) -> Any:
+    """Columns by name; scalars are repeated for each row (of which there is one, if all are scalars)."""
+    arrays, scalars = {}, {}
+    for name, values in columns.items():
+        arrays[name] = _array(values)
+        if arrays[name] is None:
+            scalar = isinstance(values, np.generic | np.ndarray)
+            scalars[name] = _from_numpy(np.reshape(values, 1)) if scalar else pa.array([values])
+    if scalars:
+        rows = next((len(array) for array in arrays.values() if array is not None), 1)
+        arrays |= {name: pa.repeat(one[0], rows) for name, one in scalars.items()}
+    return pa.table(arrays)
+
+
 def _array(values: Any) -> Any:
-    if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise BatchError(f"a column must be one-dimensional; got an array of shape {values.shape}.")
+    """A column as an Arrow array; None: it is a scalar."""
+    if isinstance(values, np.ndarray):
+        return _from_numpy(values) if values.ndim else None
+    if isinstance(values, list | tuple):
+        return pa.array(values)
+    if isinstance(values, _SCALARS):
+        return None
     if hasattr(values, "__arrow_c_stream__"):
         return pa.chunked_array(values)
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" and values.dtype.isnative:
-        return as_arrow(values)
     return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+
+
+def _from_numpy(values: NDArray[Any]) -> Any:
+    if values.ndim != 1:
+        raise BatchError(f"a column must be one-dimensional; got an array of shape {values.shape}.")
+    if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in _COARSE[values.dtype.kind]:
+        values = values.astype(f"{values.dtype.kind}8[s]")
+    if isinstance(values, np.ma.MaskedArray):
+        return pa.array(values.data, mask=np.ma.getmaskarray(values))
+    return as_arrow(values) if values.dtype.kind in "iuf" and values.dtype.isnative else pa.array(values)
+
+
+_COARSE = {"M": ("Y", "M", "W", "h", "m"), "m": ("W", "D", "h", "m")}  # units that Arrow does not have
 
 
 class Batch:
@@ -74,16 +128,38 @@ class Batch:
         self._arrays: dict[str, Any] = {}
         self._operands: dict[str, Operand] = {}
         self._beyond: dict[str, Bools] = {}
+        self._no_instants: Bools | None = None  # strings in the time column that are none
         self.memo: dict[Any, Any] = {}  # results that several queries need
+
+    def column(self, name: str) -> Any:
+        """The column as it was given, validated."""
+        if name not in self.table.column_names:
+            names = ", ".join(map(repr, self.table.column_names)) or "none"
+            raise BatchError(f"the batch has no column {name!r}. It has: {names}.")
+        column = self.table.column(name)
+        try:
+            column.validate(full=not is_fixed(column.type))
+        except pa.ArrowException as error:
+            raise BatchError(
+                f"column {name!r} is damaged: {error}. Nothing was pushed; make the column anew."
+            ) from None
+        return column
 
     def array(self, name: str) -> Any:
         """The column as one Arrow array."""
         if name not in self._arrays:
-            if name not in self.table.column_names:
-                names = ", ".join(map(repr, self.table.column_names)) or "none"
-                raise BatchError(f"the batch has no column {name!r}. It has: {names}.")
-            self._arrays[name] = plain(self.table.column(name))
+            self._arrays[name] = plain(decoded(self.column(name)))
         return self._arrays[name]
+
+    def parse_times(self, name: str, type_: Any | None) -> Bools | None:
+        """Read a column of strings as instants from now on; returns which strings are none (None: no strings).
+
+        type_: what the times of earlier batches were.
+        """
+        column = self.array(name)
+        if is_string(column.type) and (type_ is None or pa.types.is_timestamp(type_)):
+            self._arrays[name], self._no_instants = instants(column, type_)
+        return self._no_instants
 
     def operand(self, name: str) -> Operand:
         """The column as numbers (float64), conditions (bool) or strings (object), for an expression."""
@@ -218,6 +294,16 @@ def times(column: Any, reach: int) -> tuple[Ints, Bools | None, Bools | None]:
     return values, None if valid is None else ~valid, far if far.any() else None
 
 
+def moment(to: Any) -> Any:
+    """An instant given by a user; NumPy's become datetimes, or Arrow scalars where a datetime cannot hold them."""
+    if not isinstance(to, np.datetime64):
+        return to
+    whole = to.astype("M8[us]")
+    if np.isnat(to) or whole != to or not isinstance(whole.item(), datetime):
+        return pa.scalar(to.astype("M8[s]") if np.datetime_data(to)[0] in (*_COARSE["M"], "D") else to)
+    return whole.item()
+
+
 def announce(to: Any, earlier: Any) -> None:
     """Check an instant that is given before the type of the time column is known."""
     try:
@@ -256,7 +342,8 @@ def from_times(values: Ints, type_: Any) -> Any:
 
 
 def conform(name: str, column: Any, type_: Any | None) -> Any:
-    """The column in the type it had in earlier batches."""
+    """The column in the type it had in earlier batches; its values can be kept."""
+    check_kept(name, column)
     if type_ is None or column.type == type_ or pa.types.is_null(type_):
         return column
     same_kind = (

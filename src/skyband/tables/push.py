@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from skyband.errors import BatchError
 from skyband.tables.input import Batch
 
 Bools = NDArray[np.bool_]
@@ -35,7 +36,13 @@ class Push:
 def what_rows_do(op: Any) -> tuple[Bools, Bools]:
     """Which rows delete an id, and which name an unknown operation."""
     words = np.array([*_DOES, ""], object)
-    known = pc.index_in(pc.utf8_lower(op.cast(pa.string())), pa.array(list(_DOES))).fill_null(len(_DOES))
+    try:
+        named = pc.utf8_lower(op.cast(pa.string()))
+    except pa.ArrowException as error:
+        raise BatchError(
+            f"the op column holds {op.type}. It is a string: insert, update or delete. ({error})"
+        ) from None
+    known = pc.index_in(named, pa.array(list(_DOES))).fill_null(len(_DOES))
     place = np.asarray(known)
     return words[place] == "delete", place == len(_DOES)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.errors import BatchError
+from skyband.errors import BatchError, SkybandWarning
 from skyband.query.expressions import parse
 from skyband.query.scoring import By, scoring_of
 from skyband.tables.input import Batch, call
@@ -82,3 +85,34 @@ def matches(batch: Batch, where: str) -> tuple[Bools, tuple[str, ...]]:
         raise BatchError(f"where={where!r} is not a condition: it is neither true nor false. Compare something.")
     true: Any = result.values if result.valid is None else result.values & result.valid
     return true, expression.columns
+
+
+def warn_of_rejected(validated: Iterable[Validated], accepted: Bools, warned: set[str]) -> None:
+    """Warn if most rows of a batch are rejected by every query: once for each reason, which `warned` remembers."""
+    rows = len(accepted)
+    if 2 * np.count_nonzero(accepted) >= rows:
+        return
+    rejected: dict[str, Bools] = {}
+    for one in validated:
+        for reason, bad in one.scored.rejected.items():
+            rejected[reason] = rejected.get(reason, False) | (bad & ~accepted)
+    counts = {reason: np.count_nonzero(bad) for reason, bad in rejected.items()}
+    count = np.count_nonzero(np.logical_or.reduce(list(rejected.values()))) if rejected else 0
+    if 2 * count <= rows or (most := max(counts, key=counts.__getitem__)) in warned:
+        return
+    warned.add(most)
+    reasons = ", ".join(f"{reason} ({number:,})" for reason, number in counts.items() if number)
+    warnings.warn(
+        f"{count:,} of the {rows:,} rows of a push were rejected: {reasons}. Rejected rows never change an answer; "
+        'stats()["rejected"] counts them, and invalid="raise" refuses such a batch.',
+        SkybandWarning,
+        stacklevel=_levels_to_caller(),
+    )
+
+
+def _levels_to_caller() -> int:
+    """How far up the stack the first line is that is not skyband's own, as `warnings.warn` counts it in a caller."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("skyband."):
+        frame, level = frame.f_back, level + 1
+    return level

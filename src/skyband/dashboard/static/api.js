@@ -4,10 +4,10 @@ function node(tag, kind, text) { const made = document.createElement(tag); made.
 
 async function load() {
   const about = document.getElementById("about"), place = document.getElementById("paths");
-  let told;
-  try { told = await (await fetch("/openapi.json")).json(); } catch (error) { about.textContent = "The server cannot be reached."; return; }
-  about.textContent = told.info.description;
-  for (const [path, operations] of Object.entries(told.paths)) {
+  let description;
+  try { description = await (await fetch("/openapi.json")).json(); } catch (error) { about.textContent = "The server cannot be reached."; return; }
+  about.textContent = description.info.description;
+  for (const [path, operations] of Object.entries(description.paths)) {
     place.append(node("h2", "", path));
     for (const verb of ["get", "post", "put", "patch", "delete"]) {
       const operation = operations[verb];

@@ -1,24 +1,24 @@
 "use strict";
 const $ = (id) => document.getElementById(id);
-const said = (number) => (number === null || number === undefined ? "–" : typeof number === "number" ? number.toLocaleString("en") : String(number));
-let head = null, detail = null, chosen = null, group = null, source = null, heard = 0, framed = 0, waiting = false;
-let ranks = new Map(), gone = [], shownOf = "", editing = null, suggested = "", drawnPast = "";
+const shown = (number) => (number === null || number === undefined ? "–" : typeof number === "number" ? number.toLocaleString("en") : String(number));
+let head = null, detail = null, chosen = null, group = null, source = null, lastEvent = 0, lastFrame = 0, drawing = false, awaited = null;
+let ranks = new Map(), gone = [], drawnTable = "", editing = null, suggested = "", drawnPast = "";
 
 // --- the connection: server-sent events; the newest frame is drawn, those between are not
 
 function connect() {
   if (source) source.close();
-  const asked = chosen === null ? "" : "?watch=" + encodeURIComponent(chosen) + (group === null ? "" : "&group=" + group);
-  source = new EventSource("/api/events" + asked);
+  const parameters = chosen === null ? "" : "?watch=" + encodeURIComponent(chosen) + (group === null ? "" : "&group=" + group);
+  source = new EventSource("/api/events" + parameters);
   source.addEventListener("frame", (event) => {
-    heard = framed = performance.now();
+    lastEvent = lastFrame = performance.now();
     const frame = JSON.parse(event.data);
     head = frame.head;
     detail = frame.detail;
     state("live");
-    if (!waiting) { waiting = true; requestAnimationFrame(draw); }
+    if (!drawing) { drawing = true; requestAnimationFrame(draw); }
   });
-  source.addEventListener("beat", () => { heard = performance.now(); state("live"); });
+  source.addEventListener("beat", () => { lastEvent = performance.now(); state("live"); });
   source.onerror = () => {
     state("gone");
     if (source.readyState === EventSource.CLOSED) setTimeout(() => { if (source.readyState === EventSource.CLOSED) connect(); }, 2000);
@@ -33,16 +33,16 @@ function state(now) {
     pill.className = "pill " + now;
     document.querySelector("main").classList.toggle("stale", now === "gone");
     $("lost").hidden = now === "live";
-    $("lost").textContent = now === "live" ? "" : "The connection is lost. What you see is the last that was known; trying again …";
+    $("lost").textContent = now === "live" ? "" : "The connection is lost. This is the last known state; trying again …";
   }
 }
 
 setInterval(() => {
-  const stream = head && head.stream, quiet = performance.now() - framed;
-  if (source && heard && performance.now() - heard > 6000) state("gone");
+  const stream = head && head.stream, silent = performance.now() - lastFrame;
+  if (source && lastEvent && performance.now() - lastEvent > 6000) state("gone");
   const running = stream && !stream.paused && !stream.ended && !stream.error && stream.speed > 0;
-  $("busy").hidden = !(running && quiet > 3000 && $("link").className.includes("live"));
-  $("busy").textContent = $("busy").hidden ? "" : "No news for " + Math.round(quiet / 1000) + " s: busy. The first use of an engine compiles it, once.";
+  $("busy").hidden = !(running && silent > 3000 && $("link").className.includes("live"));
+  $("busy").textContent = $("busy").hidden ? "" : "No frame for " + Math.round(silent / 1000) + " s: the server is busy. The first use of an engine compiles it, once.";
 }, 1000);
 
 async function api(method, path, body) {
@@ -51,9 +51,10 @@ async function api(method, path, body) {
   let response;
   try { response = await fetch(path, options); } catch (error) { throw new Error("The server cannot be reached."); }
   const text = await response.text();
-  const told = text ? JSON.parse(text) : null;
-  if (!response.ok) throw new Error(told && told.error ? told.error.message : "The server says " + response.status + ".");
-  return told;
+  let result = null;
+  try { result = text ? JSON.parse(text) : null; } catch (error) { /* no JSON: the status has to do */ }
+  if (!response.ok) throw new Error(result && result.error ? result.error.message : "The server responds with status " + response.status + ".");
+  return result;
 }
 
 // --- drawing
@@ -61,7 +62,7 @@ async function api(method, path, body) {
 function set(id, text) { const node = $(id); if (node.textContent !== text) node.textContent = text; }
 
 function draw() {
-  waiting = false;
+  drawing = false;
   if (!head) return;
   drawStream(head.stream);
   drawList(head.queries);
@@ -77,31 +78,34 @@ function drawStream(stream) {
     return;
   }
   const roles = stream.roles, labels = [];
-  if (roles.id) labels.push("labelled by " + roles.id);
-  if (roles.time) labels.push("time is " + roles.time);
-  const what = stream.error ? "stopped by an error" : stream.ended ? "ended" : stream.paused ? "paused" : stream.fixed ? "a Spark pipeline's answers" : "running";
+  if (roles.id) labels.push("id: " + roles.id);
+  if (roles.time) labels.push("time: " + roles.time);
+  const what = stream.error ? "stopped by an error" : stream.ended ? "ended" : stream.paused ? "paused" : stream.fixed ? "answers of a Spark pipeline" : "running";
   set("stream-name", stream.title + (labels.length ? " (" + labels.join(", ") + ")" : "") + ": " + what);
   $("stream-error").hidden = !stream.error;
   set("stream-error", stream.error || "");
-  set("speed", said(Math.round(stream.speed)));
-  set("arrivals", said(stream.arrivals));
-  set("late", said(stream.late));
+  set("speed", shown(Math.round(stream.speed)));
+  set("arrivals", shown(stream.arrivals));
+  set("late", shown(stream.late));
   const reasons = Object.entries(stream.rejected || {});
-  set("rejected", said(reasons.reduce((sum, entry) => sum + entry[1], 0)));
+  set("rejected", shown(reasons.reduce((sum, entry) => sum + entry[1], 0)));
   $("reasons").hidden = !reasons.length;
-  set("reasons", reasons.map(([why, count]) => why + ": " + said(count)).join("; "));
+  set("reasons", reasons.map(([reason, count]) => reason + ": " + shown(count)).join("; "));
+  const failures = stream.failures || { count: 0 };
+  $("failures").hidden = !failures.count;
+  set("failures", failures.count ? "Failures that the server survived: " + shown(failures.count) + ". The last: " + failures.last : "");
   set("clock", stream.clock === null ? "none" : shortTime(stream.clock));
   $("past").hidden = stream.history.length < 2;
   if (!$("past").hidden && stream.history.length + stream.history.at(-1).join() !== drawnPast) {
     drawnPast = stream.history.length + stream.history.at(-1).join();
     drawHistory($("history"), stream.history);
-    const [pace, held] = stream.history.at(-1);
-    $("history").setAttribute("aria-label", "The last two minutes; now " + said(Math.round(pace)) + " rows a second, " + said(held) + " objects kept");
+    const [pace, kept] = stream.history.at(-1);
+    $("history").setAttribute("aria-label", "The last two minutes; now " + shown(Math.round(pace)) + " rows a second, " + shown(kept) + " objects kept");
   }
-  set("pause", stream.paused ? "Go on" : "Pause");
+  set("pause", stream.paused ? "Resume" : "Pause");
   const pace = stream.rate === null ? "" : String(stream.rate);
   if (document.activeElement !== $("pace") && $("pace").value !== pace) {
-    if (![...$("pace").options].some((option) => option.value === pace)) $("pace").add(new Option(said(stream.rate) + " rows a second", pace));
+    if (![...$("pace").options].some((option) => option.value === pace)) $("pace").add(new Option(shown(stream.rate) + " rows a second", pace));
     $("pace").value = pace;
   }
   drawExamples(stream);
@@ -128,7 +132,7 @@ function drawExamples(stream) {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = name;
-    button.addEventListener("click", () => { edit(null); $("ask-name").value = free(name); $("ask-sql").value = text; });
+    button.addEventListener("click", () => { edit(null); $("query-name").value = free(name); $("query-sql").value = text; });
     place.append(button, " ");
   }
   place.hidden = !columns.length;
@@ -148,23 +152,25 @@ function drawList(queries) {
   set("queries-count", queries.length ? "(" + queries.length + ")" : "");
   const fixed = head.stream && head.stream.fixed;
   $("no-queries").hidden = queries.length > 0;
-  set("no-queries", head.stream ? "No question stands yet. Ask one:" : "Choose a stream first; then ask what you like.");
-  $("asking").hidden = !head.stream || fixed;
-  if (!queries.length && head.stream && !$("asking").dataset.opened) { $("asking").open = true; $("asking").dataset.opened = "yes"; }
+  set("no-queries", head.stream ? "There is no query yet. Add one:" : "Choose a stream first, then add queries.");
+  $("adding").hidden = !head.stream || fixed;
+  if (!queries.length && head.stream && !$("adding").dataset.opened) { $("adding").open = true; $("adding").dataset.opened = "yes"; }
   const names = new Set(queries.map((one) => one.name));
   for (const [name, entry] of entries) if (!names.has(name)) { entry.item.remove(); entries.delete(name); }
   for (const one of queries) {
     let entry = entries.get(one.name);
     if (!entry) { entry = makeEntry(one.name); entries.set(one.name, entry); list.append(entry.item); }
-    fill(entry.asked, one.sql);
-    fill(entry.number, (one.kept === null ? "" : said(one.kept) + " kept, ") + said(one.changes) + " changes");
+    fill(entry.sql, one.sql);
+    fill(entry.number, (one.kept === null ? "" : shown(one.kept) + " kept, ") + shown(one.changes) + " changes");
     entry.number.classList.toggle("beat", entry.changes !== undefined && entry.changes !== one.changes);
     entry.changes = one.changes;
     const current = String(one.name === chosen);
     if (entry.button.getAttribute("aria-current") !== current) entry.button.setAttribute("aria-current", current);
   }
-  if (queries.length && !names.has(chosen)) choose(queries[0].name);
-  if (!queries.length && chosen !== null) choose(null);
+  if (names.has(chosen)) awaited = null;
+  const absent = !names.has(chosen) && !(awaited && awaited.name === chosen && performance.now() < awaited.until);
+  if (queries.length && absent) choose(queries[0].name);
+  if (!queries.length && chosen !== null && absent) choose(null);
 }
 
 function fill(node, text) { if (node.textContent !== text) node.textContent = text; }
@@ -173,7 +179,7 @@ function makeEntry(name) {
   const item = document.createElement("li"), button = document.createElement("button");
   button.type = "button";
   const parts = {};
-  for (const part of ["name", "number", "asked"]) { parts[part] = document.createElement("span"); parts[part].className = part; button.append(parts[part]); }
+  for (const part of ["name", "number", "sql"]) { parts[part] = document.createElement("span"); parts[part].className = part; button.append(parts[part]); }
   parts.name.textContent = name;
   button.addEventListener("click", () => choose(name));
   item.append(button);
@@ -191,25 +197,25 @@ function choose(name, which = null) {
 }
 
 function drawDetail() {
-  const own = head.queries.find((one) => one.name === chosen);
-  $("detail").hidden = !own;
-  $("nothing").hidden = Boolean(own);
-  if (!own) {
+  const query = head.queries.find((one) => one.name === chosen);
+  $("detail").hidden = !query;
+  $("nothing").hidden = Boolean(query);
+  if (!query) {
     set("shown-title", "Answer");
-    set("nothing", !head.stream ? "Choose a stream, ask a question, and its answer shows here." : "Ask a question, and its answer shows here.");
+    set("nothing", !head.stream ? "Choose a stream and add a query: its answer is shown here." : "Add a query: its answer is shown here.");
     return;
   }
-  set("shown-title", own.name);
-  set("shown-sql", own.sql);
+  set("shown-title", query.name);
+  set("shown-sql", query.sql);
   const fixed = head.stream && head.stream.fixed;
   $("change").hidden = $("drop").hidden = Boolean(fixed);
-  set("kept", own.kept === null ? "–" : said(own.kept) + " of " + said(own.window));
-  $("kept-bar").style.width = own.kept === null || !own.window ? "0" : Math.min(100, (100 * own.kept) / own.window) + "%";
-  set("changes", said(own.changes));
-  set("own-arrivals", said(own.arrivals));
-  set("own-late", said(own.late));
-  set("own-rejected", said(own.rejected));
-  set("algorithm", own.algorithm || "–");
+  set("kept", query.kept === null ? "–" : shown(query.kept) + " of " + shown(query.window));
+  $("kept-bar").style.width = query.kept === null || !query.window ? "0" : Math.min(100, (100 * query.kept) / query.window) + "%";
+  set("changes", shown(query.changes));
+  set("query-arrivals", shown(query.arrivals));
+  set("query-late", shown(query.late));
+  set("query-rejected", shown(query.rejected));
+  set("algorithm", query.algorithm || "–");
   if (!detail || detail.name !== chosen) { set("total", "loading …"); return; }
   if (group === null && detail.group !== null && detail.group !== undefined) { group = detail.group; connect(); }
   if (detail.error || detail.gone) { set("total", detail.error || "It has been dropped."); return; }
@@ -233,8 +239,8 @@ function drawGroups() {
 // Movements are shown for three seconds: a row that has entered, risen or fallen.
 function drawAnswer(answer) {
   const now = performance.now(), columns = answer.columns, of = chosen + " " + detail.group + " " + columns.join();
-  if (of !== shownOf) {
-    shownOf = of;
+  if (of !== drawnTable) {
+    drawnTable = of;
     ranks = new Map();
     gone = [];
     $("head").replaceChildren(...["", ...columns].map((name) => {
@@ -246,19 +252,19 @@ function drawAnswer(answer) {
     }));
     $("rows").replaceChildren();
   }
-  set("total", answer.total > answer.rows.length ? "(the first " + answer.rows.length + " of " + said(answer.total) + ")" : "");
-  $("nobody").hidden = answer.rows.length > 0;
+  set("total", answer.total > answer.rows.length ? "(the first " + answer.rows.length + " of " + shown(answer.total) + ")" : "");
+  $("empty").hidden = answer.rows.length > 0;
   const label = columns.map((name, place) => (/^id(_[ab])?$/.test(name) || (detail.per || []).includes(name) ? place : -1)).filter((place) => place >= 0);
   const times = columns.indexOf("time"), next = new Map(), fresh = ranks.size > 0;
   answer.rows.forEach((row, place) => {
-    const who = label.map((at) => row[at]).join("\u0000") + (times >= 0 ? "\u0000" + row[times] : "");
-    const before = ranks.get(who);
+    const identity = label.map((at) => row[at]).join("\u0000") + (times >= 0 ? "\u0000" + row[times] : "");
+    const before = ranks.get(identity);
     const moved = before === undefined ? (fresh ? "new" : "") : before.place === place ? before.moved : place < before.place ? "up" : "down";
     const at = before !== undefined && before.place === place ? before.at : now;
     const by = before === undefined || before.place === place ? (before ? before.by : 0) : Math.abs(place - before.place);
-    next.set(who, { place, moved, at, by, text: row });
+    next.set(identity, { place, moved, at, by, text: row });
   });
-  for (const [who, before] of ranks) if (!next.has(who)) gone.unshift(label.map((at) => before.text[at]).join(", "));
+  for (const [identity, before] of ranks) if (!next.has(identity)) gone.unshift(label.map((at) => before.text[at]).join(", "));
   gone = gone.slice(0, 8);
   ranks = next;
   const body = $("rows");
@@ -280,10 +286,10 @@ function drawAnswer(answer) {
       if (cells[n + 1].className !== side) cells[n + 1].className = side;
     });
   });
-  set("left", gone.length ? "Left lately: " + gone.join("; ") : "");
+  set("left", gone.length ? "Left recently: " + gone.join("; ") : "");
 }
 
-// --- what one can do
+// --- actions
 
 function show(id, error) { $(id).hidden = !error; $(id).textContent = error ? error.message : ""; }
 
@@ -312,47 +318,48 @@ $("choose").addEventListener("submit", async (event) => {
     await api("PUT", "/api/stream", body);
     show("choose-error", null);
     $("choosing").open = false;
-    delete $("asking").dataset.opened;
+    delete $("adding").dataset.opened;
     choose(null);
   } catch (error) { show("choose-error", error); }
 });
 
 function edit(name) {
   editing = name;
-  $("asking").open = true;
-  $("ask-name").readOnly = name !== null;
-  $("ask").querySelector("[type=submit]").textContent = name === null ? "Ask" : "Change " + name;
-  if (name !== null) { $("ask-name").value = name; $("ask-sql").value = head.queries.find((one) => one.name === name).sql; }
-  show("ask-error", null);
-  $("ask-told").hidden = true;
-  $("ask-sql").focus();
+  $("adding").open = true;
+  $("query-name").readOnly = name !== null;
+  $("query-form").querySelector("[type=submit]").textContent = name === null ? "Add" : "Change " + name;
+  if (name !== null) { $("query-name").value = name; $("query-sql").value = head.queries.find((one) => one.name === name).sql; }
+  show("query-error", null);
+  $("query-explanation").hidden = true;
+  $("query-sql").focus();
 }
 
-$("ask").addEventListener("submit", async (event) => {
+$("query-form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const name = $("ask-name").value.trim(), sql = $("ask-sql").value;
+  const name = $("query-name").value.trim(), sql = $("query-sql").value;
   try {
     if (editing === null) await api("POST", "/api/queries", { name, sql });
     else await api("PUT", "/api/queries/" + encodeURIComponent(editing), { sql });
-    show("ask-error", null);
-    $("ask-told").hidden = true;
+    show("query-error", null);
+    $("query-explanation").hidden = true;
     editing = null;
-    $("ask-name").readOnly = false;
-    $("ask").querySelector("[type=submit]").textContent = "Ask";
-    $("ask").reset();
-    $("asking").open = false;
+    $("query-name").readOnly = false;
+    $("query-form").querySelector("[type=submit]").textContent = "Add";
+    $("query-form").reset();
+    $("adding").open = false;
+    awaited = { name, until: performance.now() + 5000 };  // the next frame has it
     choose(name);
     $("shown").focus();
-  } catch (error) { show("ask-error", error); }
+  } catch (error) { show("query-error", error); }
 });
 
 $("check").addEventListener("click", async () => {
   try {
-    const told = await api("POST", "/api/check", { sql: $("ask-sql").value });
-    $("ask-told").textContent = told.explain;
-    $("ask-told").hidden = false;
-    show("ask-error", null);
-  } catch (error) { show("ask-error", error); $("ask-told").hidden = true; }
+    const checked = await api("POST", "/api/check", { sql: $("query-sql").value });
+    $("query-explanation").textContent = checked.explain;
+    $("query-explanation").hidden = false;
+    show("query-error", null);
+  } catch (error) { show("query-error", error); $("query-explanation").hidden = true; }
 });
 
 $("change").addEventListener("click", () => edit(chosen));

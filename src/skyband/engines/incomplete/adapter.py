@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, shared_key, spec_of
+from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Engine
 from skyband.engines.registry import row_of
+from skyband.engines.specs import shared_key, spec_of
 from skyband.errors import BatchError
 from skyband.query.kinds import Query, TopKIncomplete
 from skyband.tables.columns import name_bits
@@ -188,9 +189,7 @@ class IncompleteAdapter(Adapter):
 
 def part_codes(batch: Batch, column: str, names: tuple[str, ...]) -> Ints:
     """The place of each row's part among these names; -1: it is none of them."""
-    batch.array(column) if column not in batch.table.column_names else None  # raises
-    given = batch.table.column(column)
-    chunks = given.chunks if isinstance(given, pa.ChunkedArray) else [given]
+    chunks = batch.column(column).chunks
     return np.concatenate([_codes(chunk, column, names) for chunk in chunks] or [np.empty(0, np.int64)])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
-from skyband.engines.grouped import ordered_changes, visits_of
+from skyband.engines.grouped import ordered_changes, rebuild, visits_of
 from skyband.engines.incomplete.kernels.batches import (
     ARRIVAL,
     CHANGES,
@@ -81,6 +81,7 @@ class IncompleteEngine:
         self.register: Any = register
         self.d = len(combination.lows)
         self.held = np.empty(0, CHANGE)  # nothing waits: a net batch is compared when it ends
+        self.objects = np.empty(0)  # none yet
         self._set_queries(specs)
         self._empty()
 
@@ -88,11 +89,17 @@ class IncompleteEngine:
         lengths = sorted({spec.length for spec in specs})
         self.views, self.queries = np.zeros(len(lengths), VIEW), np.zeros(len(specs), QUERY)
         self.views["length"] = lengths
-        self.queries["k"] = self.queries["before"] = [spec.k for spec in specs]
+        ks = [spec.k if self.timed else min(spec.k, spec.length) for spec in specs]
+        self.queries["k"] = self.queries["before"] = ks
         self.queries["view"] = [lengths.index(spec.length) for spec in specs]
         np.maximum.at(self.views["k"], self.queries["view"], self.queries["k"])
-        self.views["most"] = self.views["k"] + np.maximum(self.views["k"], 16)
-        self.margin = int((2 * self.queries["k"] + 2).sum())
+        self._fit(len(self.objects))
+
+    def _fit(self, objects: int) -> None:
+        """Fit the arrays that grow with k to capacity for so many objects, since no answer has more."""
+        k = np.minimum(self.views["k"], objects)
+        self.views["most"] = k + np.maximum(k, 16)
+        self.margin = int((2 * np.minimum(self.queries["k"], objects) + 2).sum())
 
     @property
     def kernel_queries(self) -> Queries:
@@ -206,6 +213,15 @@ class IncompleteEngine:
         raise NotImplementedError
 
     # --- what is kept
+
+    keep_groups = rebuild
+
+    def reset_groups(self, groups: Ints) -> None:
+        total = max(len(self.groups), 1 + int(groups.max(initial=-1)))
+        self._add_groups(total + 1)
+        kept = np.arange(total)
+        kept[groups] = total  # an empty one
+        rebuild(self, kept)
 
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
         raise NotImplementedError

@@ -49,7 +49,8 @@ class BUDGET(Approximate):
     name = "BUDGET"
 
     def __init__(self, specs: tuple[Spec, ...], tuning: Tuning, **more: Any) -> None:
-        self.budget = tuning.budget or USUAL * max(spec.k for spec in specs)
+        most = [spec.k if more["timed"] else min(spec.k, spec.length) for spec in specs]
+        self.budget = tuning.budget or USUAL * max(most)
         super().__init__(specs, tuning, **more)
         self.met: dict[int, dict[int, tuple[int, int, int]]] = {}  # by group and id: parts, last seen, waited until
 

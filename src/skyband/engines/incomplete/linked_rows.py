@@ -134,6 +134,7 @@ class LinkedRows(IncompleteEngine):
         self.scores = np.concatenate([self.scores, np.zeros(V * objects, SCORE)])
         self.reported = np.concatenate([self.reported, np.zeros(V * objects, REPORTED)])
         self.values = np.concatenate([self.values, np.zeros(V * objects * self.d)])
+        self._fit(len(self.objects))
         self.touched = np.zeros(len(self.objects), np.int32)
         self.waiting = np.concatenate([self.waiting, np.zeros(objects, np.int32)])
         size = len(self.table)

@@ -68,13 +68,20 @@ class SWEEP(IncompleteEngine):
     """The rows that interval dominance did not drop at the last sweep, and those since."""
 
     name = "SWEEP"
+    touched = np.empty(0, np.int32)
 
     def _set_queries(self, specs: tuple[Spec, ...]) -> None:
         assert self.repeat == ONCE, "a part comes at most once while it is valid"
         super()._set_queries(specs)
         assert len(self.views) == 1, "which rows are rejected depends on the window"
-        self.length, self.k, self.most = (int(self.views[name][0]) for name in ("length", "k", "most"))
-        self.touched, self.top = np.zeros(2 * self.most + 2, np.int32), np.zeros(self.k)
+        self.length, self.k = int(self.views["length"][0]), int(self.views["k"][0])
+
+    def _fit(self, objects: int) -> None:
+        super()._fit(objects)
+        self.most, touched = int(self.views["most"][0]), self.touched
+        self.touched = np.zeros(2 * self.most + 2, np.int32)
+        self.touched[: len(touched)] = touched[: len(self.touched)]
+        self.top = np.zeros(min(int(self.views["k"][0]), objects + 1))
 
     def _empty(self) -> None:
         self.facts = np.zeros(FACTS, np.int64)
@@ -126,6 +133,7 @@ class SWEEP(IncompleteEngine):
         self.stamps = np.concatenate([self.stamps, np.full(more * self.d, NOWHERE)])
         self.counted = np.zeros(len(self.objects), COUNTED)
         self.dropped, self.free = (np.zeros(len(self.objects), np.int32) for _ in range(2))
+        self._fit(len(self.objects))
         self._free_expired()
 
     def _free_expired(self) -> None:

@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, shared_key
+from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes
+from skyband.engines.specs import shared_key
 from skyband.errors import BatchError
 from skyband.query.expressions import Expression, Operand, parse
 from skyband.query.kinds import Query, TopKPairs
@@ -43,6 +44,7 @@ class PairsAdapter(Adapter):
 
     most = 1 << 30
     scored = False  # pairs are, not rows
+    reads_change = True  # pending pairs are sorted in
 
     def __init__(self, query: TopKPairs, *args: Any, **more: Any) -> None:
         super().__init__(query, *args, **more)

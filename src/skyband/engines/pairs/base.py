@@ -13,6 +13,7 @@ from copy import deepcopy
 import numpy as np
 
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
+from skyband.engines.group_states import GroupStates
 from skyband.engines.pairs.changes import changes_of, difference, in_order
 from skyband.engines.pairs.given_scores import run_given
 from skyband.engines.pairs.group import Columns, Group, Records, empty_scratch, with_rows
@@ -72,7 +73,8 @@ class Pairs:
     ) -> None:
         self.timed, self.net, self.scoring, self.scores = timed, net, scoring, scores
         self.clock = -NEVER
-        self.groups: list[Group] = []
+        self.groups = GroupStates(self.empty_group)
+        self._scored = 0  # in groups that are gone
         self.scoreless: Ints = np.zeros(len(specs), np.int64)  # pairs without a score, of the last batch
         self.out = np.empty(256, CHANGE)
         self._set_queries(specs)
@@ -106,20 +108,27 @@ class Pairs:
         twin.scores = scores
         return twin
 
-    def _group(self, g: int) -> Group:
-        while len(self.groups) <= g:
-            distances = self.scoring.form == SUM and not self.scoring.local.any()
-            lists, near = self.algorithm == TA, distances and self.scoring.sign < 0
-            rough = distances and self.algorithm in (SCASE, TA)
-            width = len(self.scoring.local)
-            self.groups.append(Group(width, self.rules.K, self.k, self.length, lists=lists, near=near, rough=rough))
-        return self.groups[g]
+    def empty_group(self) -> Group:
+        distances = self.scoring.form == SUM and not self.scoring.local.any()
+        lists, near = self.algorithm == TA, distances and self.scoring.sign < 0
+        rough = distances and self.algorithm in (SCASE, TA)
+        width = len(self.scoring.local)
+        return Group(width, self.rules.K, self.k, self.length, lists=lists, near=near, rough=rough)
+
+    def note(self, g: int, group: Group) -> None:
+        """Note how many objects a group has and when it must be visited: also when the last of them expires."""
+        live, due = group.live, NEVER
+        size = live.stop - live.start
+        if self.timed and size:
+            due = min(group.due, int(group.window.stamps[live.stop - 1] + self.length[-1]))
+        if self.groups.note(g, size, due, is_open=group.open, leaves=self.timed):
+            self._scored += int(group.facts[SCORED])
+            self.listed = None if self.listed is group else self.listed
 
     # --- the stream
 
     def take(self, arrivals: Arrivals) -> Changes:
-        if arrivals.total:
-            self._group(arrivals.total - 1)
+        self.groups.grow(arrivals.total)
         self.clock = max(self.clock, arrivals.clock)
         self.scoreless = np.zeros(len(self.specs), np.int64)
         data = np.zeros((0, len(arrivals.rows)))
@@ -129,21 +138,18 @@ class Pairs:
         one = arrivals.total == 1
         order = np.arange(len(arrivals.rows)) if one else stable_order(arrivals.groups, arrivals.total)
         codes = arrivals.groups[order]
-        starts = np.searchsorted(codes, np.arange(arrivals.total + 1))
-        visited = set((codes[:1] if one else np.unique(codes)).tolist())
-        for g, group in enumerate(self.groups):
-            if (self.timed and group.due <= arrivals.clock) or (group.open and not arrivals.more):
-                visited.add(g)
+        visits = self.groups.visits(codes, arrivals.clock, timed=self.timed, closing=not arrivals.more)
         pieces: list[Records] = []
-        for g in sorted(visited):
-            changes = self._visit(self.groups[g], arrivals, data, order[starts[g] : starts[g + 1]])
-            pieces.append(changes if len(visited) == 1 else changes.copy())
         alive = np.zeros(arrivals.size, np.bool_)
-        if arrivals.wants_alive:
-            for g in visited:
-                serials = self.groups[g].window.serials[self.groups[g].live]
+        for g, begin, end in visits:
+            group = self.groups[g]
+            changes = self._visit(group, arrivals, data, order[begin:end])
+            pieces.append(changes if len(visits) == 1 else changes.copy())
+            if arrivals.wants_alive:
+                serials = group.window.serials[group.live]
                 alive[serials[serials >= arrivals.serial] - arrivals.serial] = True
-        return in_order(self, pieces, sorted(visited), arrivals, alive)
+            self.note(g, group)
+        return in_order(self, pieces, [g for g, _, _ in visits], arrivals, alive)
 
     def _visit(self, group: Group, arrivals: Arrivals, data: Floats, mine: Ints) -> Records:
         """Take one group's arrivals of a batch; return its changes by step and query, valid until the next visit."""
@@ -244,13 +250,14 @@ class Pairs:
     # --- answers
 
     def answer(self, query: int, spec: Spec, now: Ints, groups: Ints | None) -> Answer:
-        chosen = range(len(self.groups)) if groups is None else [g for g in groups.tolist() if g < len(self.groups)]
-        found = [self._read(self.groups[g], spec, int(now[g])) for g in chosen]
+        chosen = np.arange(len(self.groups)) if groups is None else groups[groups < len(self.groups)]
+        chosen = chosen[self.groups.live[chosen] > 0]
+        found = [self._read(self.groups[g], spec, int(now[g])) for g in chosen.tolist()]
         sizes = np.array([len(best) for best in found], np.int64)
         ranked = np.concatenate([np.empty(0, PAIR), *found])
         ends = np.cumsum(sizes)
         return Answer(
-            group=np.repeat(np.array(list(chosen), np.int64), sizes),
+            group=np.repeat(chosen, sizes),
             rank=np.arange(1, len(ranked) + 1) - np.repeat(ends - sizes, sizes),
             stamp=ranked["new"],
             serial=ranked["newer"],
@@ -275,17 +282,14 @@ class Pairs:
         return best
 
     def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
-        if len(now):
-            self._group(len(now) - 1)
-        before = [
-            [self._read(group, self.specs[query], int(now[g])) for query in predecessors]
-            for g, group in enumerate(self.groups)
-        ]
+        self.groups.grow(len(now))
+        there = self.groups.there()
+        before = [[self._read(group, self.specs[query], int(now[g])) for query in predecessors] for g, group in there]
         old = np.argsort(self.order)[predecessors]  # views
         self._set_queries(specs)
-        self._grow_out(0, min(self.rules.K, max((int(group.facts[SIZE]) for group in self.groups), default=0)))
+        self._grow_out(0, min(self.rules.K, max((int(group.facts[SIZE]) for _, group in there), default=0)))
         pieces: list[Records] = []
-        for g, group in enumerate(self.groups):
+        for (g, group), answers in zip(there, before, strict=True):
             bits = group.band.bits
             group.set_queries(self.rules.K, self.k, self.length)
             for view, query in enumerate(self.order.tolist()):
@@ -295,8 +299,9 @@ class Pairs:
             self._drop_expired(group, int(now[g]))
             self._prune(group, int(now[g]))
             find_answers(group.facts, group.band, group.views, self.scratch.after, int(now[g]))
-            for query, (view, was) in enumerate(zip(np.argsort(self.order), before[g], strict=True)):
+            for query, (view, was) in enumerate(zip(np.argsort(self.order), answers, strict=True)):
                 pieces.append(difference(self, group, was, query, int(view), g, int(now[g])))
+            self.note(g, group)
         out = np.concatenate([np.empty(0, CHANGE), *pieces])
         out = out[np.argsort(out["query"], kind="stable")]
         return changes_of(out, out["query"].astype(np.int64), out["instant"], np.empty(0, np.bool_))
@@ -304,23 +309,23 @@ class Pairs:
     # --- state
 
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
-        chosen = self.groups if groups is None else [self._group(g) for g in groups.tolist()]
+        chosen = self.groups.read(np.arange(len(self.groups)) if groups is None else groups)
         kept = [group.window.serials[group.live] for group in chosen]
         return np.concatenate([np.empty(0, np.int64), *kept]), np.array([len(one) for one in kept], np.int64)
 
     @property
     def kept(self) -> Ints:
-        return np.array([group.facts[END] - group.facts[HEAD] for group in self.groups], np.int64)
+        return self.groups.live
 
     @property
     def pairs(self) -> int:
         """The number of kept pairs, of all groups."""
-        return sum(int(group.facts[SIZE]) for group in self.groups)
+        return sum(int(group.facts[SIZE]) for _, group in self.groups.there())
 
     @property
     def work(self) -> dict[str, int]:
         """Counters of work: scores computed."""
-        return {"scored": sum(int(group.facts[SCORED]) for group in self.groups)}
+        return {"scored": sum((int(group.facts[SCORED]) for _, group in self.groups.there()), self._scored)}
 
     @property
     def buffer(self) -> int:
@@ -329,7 +334,8 @@ class Pairs:
     @property
     def held(self) -> Records:
         """Members of pairs that may still be reported at the end of a batch of net changes."""
-        saved = [group.saved[: int(group.facts[SAVED])] for group in self.groups if group.open]
+        waiting = [self.groups[g] for g in sorted(self.groups.open)]
+        saved = [group.saved[: int(group.facts[SAVED])] for group in waiting]
         members = [one[name] for one in saved for name in ("older", "newer")]
         held = np.empty(sum(map(len, members)), [("serial", "i8")])
         held["serial"] = np.concatenate([np.empty(0, np.int64), *members])
@@ -340,15 +346,15 @@ class Pairs:
 
     @property
     def due(self) -> Ints:
-        return np.array([group.due if self.timed else NEVER for group in self.groups], np.int64)
+        return self.groups.due
 
     @property
     def nbytes(self) -> int:
-        return sum(group.nbytes for group in self.groups)
+        return sum((group.nbytes for _, group in self.groups.there()), self.groups.nbytes)
 
     def set_columns(self, serials: Ints, columns: Columns) -> None:
         """Set what the scoring reads of these objects, by rising serials."""
-        for group in self.groups:
+        for _, group in self.groups.there():
             group.grow_window(1)
             mine = group.window.serials[group.live]
             places, size, head = np.searchsorted(serials, mine), len(group.window.stamps), int(group.facts[HEAD])
@@ -361,6 +367,13 @@ class Pairs:
 
     def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
         restore(self, state, trusted=trusted)
+
+    def keep_groups(self, groups: Ints) -> None:
+        self.groups.keep(groups)
+
+    def reset_groups(self, groups: Ints) -> None:
+        self.groups.reset(groups)
+        self.listed = None
 
     def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
         check_pairs(self, deep=deep, now=now)

@@ -57,12 +57,15 @@ def _places(groups: Ints, serials: Ints, of: Ints, wanted: Ints) -> Ints:
 
 
 def check_pairs(engine: Pairs, *, deep: bool, now: Ints | None) -> None:
-    kept = [group.window.stamps[group.live] for group in engine.groups]
+    there = engine.groups.there()
+    kept = [np.empty(0, np.int64)] * len(engine.groups)
+    for g, group in there:
+        kept[g] = group.window.stamps[group.live]
     sizes = np.array([len(some) for some in kept], np.int64)
     check_ages(np.concatenate([np.empty(0, np.int64), *kept]), sizes, now, int(engine.length[-1]))
-    for group in engine.groups:
+    for _, group in there:
         require(not np.isnan(group.views.kth).any(), "the last key of an answer is a number")
-    for group in engine.groups if deep else ():
+    for _, group in there if deep else ():
         engine._flush(group)
         pairs = group.pairs
         rank = np.lexsort((-pairs["newer"], -pairs["new"], -pairs["older"], -pairs["old"], -pairs["key"]))

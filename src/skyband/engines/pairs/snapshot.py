@@ -9,6 +9,7 @@ import numpy as np
 
 from skyband.engines.arena import recast
 from skyband.engines.contract import Ints
+from skyband.engines.group_states import GroupStates
 from skyband.engines.invariants import are_counts, require
 from skyband.engines.pairs.group import Group, Records
 from skyband.engines.pairs.invariants import check_stored
@@ -24,7 +25,7 @@ VIEW = np.dtype([("kth", "f8"), ("due", "i8")])
 
 def stored(engine: Pairs, groups: Ints) -> dict[str, tuple[Records, Ints]]:
     """The state of these groups; pairs that are dominated or expired are dropped first."""
-    chosen = [engine._group(g) for g in groups.tolist()]
+    chosen = engine.groups.read(groups)
     assert not any(group.open for group in chosen), "no batch is open"
     parts: dict[str, list[Records]] = {name: [] for name in ("sizes", "objects", "data", "pairs", "shown", "views")}
     for group in chosen:
@@ -64,9 +65,10 @@ def restore(engine: Pairs, state: Mapping[str, Records], *, trusted: bool) -> No
     )
     if not trusted:
         check_stored(engine, objects, pairs, sizes)
-    engine.groups, ends = [], np.cumsum(sizes, axis=0)
+    engine.groups, ends = GroupStates(engine.empty_group), np.cumsum(sizes, axis=0)
+    engine.groups.grow(len(sizes))
     for g, (n, p) in enumerate(sizes.tolist()):
-        group = engine._group(g)
+        group = engine.groups[g]
         here, there = slice(ends[g, 0] - n, ends[g, 0]), slice(ends[g, 1] - p, ends[g, 1])
         data = state["data"].reshape(-1, width)[here] if width else np.empty((n, 0))
         group.fill(objects["stamp"][here], objects["serial"][here], data.T, engine.scoring.limit)
@@ -76,6 +78,7 @@ def restore(engine: Pairs, state: Mapping[str, Records], *, trusted: bool) -> No
         prune_pairs(group.facts, group.band, engine.rules.K, -NEVER, engine.algorithm)
         if engine.algorithm == TA and n:
             _build_blocks(engine, group)
+        engine.note(g, group)
 
 
 def _build_blocks(engine: Pairs, group: Group) -> None:

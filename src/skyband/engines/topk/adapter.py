@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Scorings
+from skyband.engines.numbering import Start
 from skyband.engines.registry import load
 from skyband.engines.topk.scorings import scorings_of, validate_family
 from skyband.query.kinds import Query
@@ -29,8 +30,8 @@ Floats = NDArray[np.float64]
 class TopKAdapter(Adapter):
     """One engine of TopK: the queries have one scoring, or they are a family."""
 
-    def __init__(self, query: Query, groups: Groups, options: Options, counts: Ints, *, family: bool = False) -> None:
-        super().__init__(query, groups, options, counts)
+    def __init__(self, query: Query, groups: Groups, options: Options, start: Start, *, family: bool = False) -> None:
+        super().__init__(query, groups, options, start)
         self.family = family
         self.scored = not family
 
@@ -95,7 +96,7 @@ class TopKAdapter(Adapter):
     def split(self, unit: int | None, clock: int) -> dict[str, Adapter]:
         adapters: dict[str, Adapter] = {}
         for name, query in self.queries.items():
-            adapters[name] = TopKAdapter(query, self.groups, self.options, self.numbering.counts[0])
+            adapters[name] = TopKAdapter(query, self.groups, self.options, self.numbering.start())
             adapters[name].queries = {name: query}
         if self.engine is not None:
             for adapter in adapters.values():

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.arena import place, recast, runs, unplaced
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Ints, Spec
-from skyband.engines.grouped import changes_of, ordered_changes, slices_of, visits_of
+from skyband.engines.grouped import changes_of, ordered_changes, rebuild, slices_of, visits_of
 from skyband.engines.invariants import FAR, are_counts, require
 from skyband.engines.topk.invariants import check_counters, check_runs
 from skyband.engines.topk.kernels.answers import read_answers, refit_skybands
@@ -38,6 +38,7 @@ from skyband.kernels.routing import lay_out, stable_order
 from skyband.query.tuning import Tuning
 
 Records = NDArray[Any]
+_EMPTY = {"newest": -NEVER, "oldest": NEVER, "due": NEVER}  # of a group without objects
 
 
 class SkybandEngine:
@@ -148,8 +149,8 @@ class SkybandEngine:
         if more <= 0:
             return
         groups = np.zeros(more, GROUP)
-        groups["newest"] = -NEVER
-        groups["oldest"] = groups["due"] = NEVER
+        for name, value in _EMPTY.items():
+            groups[name] = value
         self.groups = np.concatenate([self.groups, groups])
         self.views = np.concatenate([self.views, _views(more * len(self.queries))])
         self.caps = np.concatenate([self.caps, self._new_caps(more)])
@@ -238,6 +239,17 @@ class SkybandEngine:
             require(len(self.caps) == len(groups), "every skyband has its caps")
         place(self.groups)
         self.tally[:] = len(objects), 0
+
+    keep_groups = rebuild
+
+    def reset_groups(self, groups: Ints) -> None:
+        self._grow(1 + int(groups.max(initial=-1)))
+        for name, value in (*_EMPTY.items(), ("head", self.groups["start"][groups]), ("size", 0), ("open", 0)):
+            self.groups[name][groups] = value
+        Q = len(self.queries)
+        self.views.reshape(-1, Q)[groups] = _views(1)
+        if len(self.caps):
+            self.caps[groups] = self._new_caps(1)
 
     def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
         check_runs(self, now)

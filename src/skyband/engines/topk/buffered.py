@@ -208,6 +208,12 @@ class Buffered(SkybandEngine):
         require(len(self.filters.groups) == len(self.queues) == len(self.groups), "every group has a buffer")
         self.waiting_tally[0] = len(self.waiting)
 
+    def reset_groups(self, groups: Ints) -> None:
+        super().reset_groups(groups)
+        for runs_of in (self.queues, self.filters.groups):
+            runs_of["head"][groups], runs_of["size"][groups] = runs_of["start"][groups], 0
+        self.filters.caps[groups] = first_limits(1, len(self.filters.stamps))
+
     def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
         super().check(deep=deep, now=now)
         check_buffers(self, now)

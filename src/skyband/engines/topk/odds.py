@@ -194,7 +194,8 @@ def _log_chance(a: int, r: int, A: int, B: int) -> float:
     ):
         expected = row * column / (A + B)
         if cell:
-            log -= cell * math.log1p(way / expected) - way
+            part = way / expected  # -1, rounded, where a few are found of more than 2^53
+            log -= cell * (math.log1p(part) if part > -1 else math.log(cell / expected)) - way
         else:
             log -= expected
         log -= _beyond_powers(cell)

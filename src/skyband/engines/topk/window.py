@@ -56,7 +56,6 @@ class Store:
         self.data = np.empty((0, d))
         self.order = np.empty(0, np.int32)
         self.planned = 0  # how many objects the grid was built for
-        self.places = np.empty(0, np.int32)  # by code of an id: its object's place
         self._set_grid(0, np.full((d, 2), np.nan))
         self.sorted = np.empty((d, 0), np.int32)
         self.recent = np.empty(SMALLEST if self.in_lists else 0, np.int32)
@@ -312,7 +311,7 @@ class Store:
     def nbytes(self) -> int:
         runs_of = (self.records, self.reported, self.heads, self.reported_heads, self.before)
         grid = (self.cells, self.lists, self.edges, self.sorted, self.recent, self.marks)
-        objects = (self.slots, self.data, self.order, self.places)
+        objects = (self.slots, self.data, self.order)
         return sum(array.nbytes for array in (*objects, *grid, *runs_of, self.state, self.unlisted))
 
     def check(self) -> None:

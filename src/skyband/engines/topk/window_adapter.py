@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, length_of, spec_of
+from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes, Scorings
+from skyband.engines.numbering import Start
 from skyband.engines.registry import choose, row_of
+from skyband.engines.specs import length_of, spec_of
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.scorings import box_of, own_score, plain_scoring, scorings_of, window_key, with_boxes
 from skyband.query.kinds import Above, Query, TopK
 from skyband.query.options import Options
 from skyband.query.windows import UntilDeleted
+from skyband.tables.columns import as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
@@ -38,20 +41,28 @@ class WindowAdapter(TopKAdapter):
         query: TopK | Above,
         groups: Groups,
         options: Options,
-        counts: Ints,
+        start: Start,
         *,
         algorithm: str | None = None,
         scored: bool = False,
         born: int = 0,
     ) -> None:
-        super().__init__(query, groups, options, counts, family=True)
+        super().__init__(query, groups, options, start, family=True)
         self.algorithm = algorithm or choose(query)
         self.born = born  # the first row that it saw
         plain = plain_scoring(query.by)
         self.scored = scored or plain is None  # objects are kept by their score, not by their attributes
         if plain is not None and not self.scored:
             self.by, self.where = plain, box_of(query, plain)[1]
-        self.ids = Groups(("id",)) if isinstance(query.window, UntilDeleted) else None
+        self.ids = self._no_ids() if isinstance(query.window, UntilDeleted) else None
+
+    def _no_ids(self) -> Groups:
+        """Codes of ids, none yet: an id is a key within its group."""
+        return Groups(("group", "id") if self.groups.names else ("id",))
+
+    def _codes_of_ids(self, groups: Ints, ids: Any) -> Ints:
+        assert self.ids is not None
+        return self.ids.codes([as_arrow(groups), ids] if self.groups.names else [ids], len(ids))
 
     @property
     def machine(self) -> Windowed:
@@ -90,7 +101,7 @@ class WindowAdapter(TopKAdapter):
         if self.ids is not None and len(arrivals.rows):
             column = push.columns["id"]
             whole = len(arrivals.rows) == len(column)
-            names = self.ids.codes([column if whole else column.take(arrivals.rows)], len(arrivals.rows))
+            names = self._codes_of_ids(arrivals.groups, column if whole else column.take(arrivals.rows))
         attributes = (arrivals.keys,) if self.scored else arrivals.attributes
         deletes = None if push.deletes is None else push.deletes[arrivals.rows]
         changes = self.machine.take(replace(arrivals, attributes=attributes, names=names, deletes=deletes))
@@ -113,8 +124,10 @@ class WindowAdapter(TopKAdapter):
         if self.engine is None:
             return {}, known
         if self.ids.columns:
-            codes = self.ids.codes([ids.cast(self.ids.columns[0].type)], len(ids))
-            changes, known = self.machine.delete(codes)
+            codes, steps = self.ids.holding(ids.cast(self.ids.columns[-1].type))
+            owners = self.ids.columns[0].bits[codes] if self.groups.names else np.zeros(len(codes), np.int64)
+            changes, deleted = self.machine.delete(codes, owners, steps)
+            known[deleted] = True
             piece = self.output.changes_at_rest(changes, push.clock, deleted=True)
             self.tidy()
             return piece, known
@@ -129,14 +142,22 @@ class WindowAdapter(TopKAdapter):
     def after_restore(self) -> None:
         self.rebuild_ids()
 
+    def keep_groups(self, codes: Ints) -> None:
+        super().keep_groups(codes)
+        self.rebuild_ids()
+
+    def forget_groups(self, codes: Ints) -> None:
+        super().forget_groups(codes)
+        self.rebuild_ids()
+
     def rebuild_ids(self) -> None:
         """Give codes to the ids of the valid objects only."""
         if self.ids is None or self.engine is None:
             return
-        self.ids = Groups(("id",))
+        self.ids = self._no_ids()
         serials, sizes = self.machine.serials()
-        column = self.kept_columns.read("id", serials)
-        codes = self.ids.codes([column], len(serials)) if len(serials) else serials
+        owners, column = np.repeat(np.arange(len(sizes)), sizes), self.kept_columns.read("id", serials)
+        codes = self._codes_of_ids(owners, column) if len(serials) else serials
         self.machine.set_ids(codes, sizes, self.ids.total)
 
     # --- queries join and leave
@@ -178,9 +199,9 @@ class WindowAdapter(TopKAdapter):
         return adapter
 
     def _sibling(self, name: str, query: TopK | Above, algorithm: str, scored: bool) -> WindowAdapter:
-        counts = self.numbering.counts[0]
+        start = self.numbering.start()
         adapter = WindowAdapter(
-            query, self.groups, self.options, counts, algorithm=algorithm, scored=scored, born=self.born
+            query, self.groups, self.options, start, algorithm=algorithm, scored=scored, born=self.born
         )
         adapter.queries = {name: query}
         return adapter

@@ -13,7 +13,8 @@ import numpy as np
 
 from skyband.engines import grouped
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Scorings, Spec
-from skyband.engines.invariants import check_ages
+from skyband.engines.group_states import GroupStates
+from skyband.engines.invariants import check_ages, require
 from skyband.engines.topk import window_snapshot
 from skyband.engines.topk.base import Records, SkybandEngine
 from skyband.engines.topk.invariants import check_store
@@ -38,8 +39,10 @@ class Windowed:
         self.timed, self.net, self.length = timed, net, specs[0].length
         self.queries = WindowQueries(specs, scorings, tuning, self.algorithm, self.view_sizes, timed=timed, net=net)
         self.unknown: list[int] = []  # rows that were to delete an unknown id
-        self.stores: list[Store] = []
+        self.places = np.empty(0, np.int32)  # by code of an id: its object's place in the window of its group
+        self.stores = GroupStates(self._empty_store)
         self.memory = Memory()
+        self._worked = np.zeros(COUNTERS, np.int64)  # in windows that are gone
 
     needed = staticmethod(SkybandEngine.needed)
 
@@ -49,36 +52,37 @@ class Windowed:
         views: Ints = np.maximum(k, 1)
         return views
 
-    def _store(self, g: int) -> Store:
-        while len(self.stores) <= g:
-            self.stores.append(Store(self.queries))
-        return self.stores[g]
+    def _empty_store(self) -> Store:
+        return Store(self.queries)
+
+    def _note(self, g: int, store: Store) -> None:
+        """Note how many objects a group has and when the next one expires."""
+        due = self._oldest(store) + self.length if store.live and self.timed else NEVER
+        leaves = self.timed or self.length == NEVER
+        if self.stores.note(g, store.live, due, is_open=store.opened > NOWHERE, leaves=leaves):
+            self._worked += store.counters
 
     # --- the stream
 
     def take(self, arrivals: Arrivals) -> Changes:
         assert arrivals.attributes is not None
-        if arrivals.total:
-            self._store(arrivals.total - 1)
+        self.stores.grow(arrivals.total)
         data = np.stack(arrivals.attributes, axis=1)
         kinds = self._kinds(arrivals)
         single = arrivals.total == 1
         order = np.arange(len(arrivals.rows)) if single else stable_order(arrivals.groups, arrivals.total)
         groups = arrivals.groups[order]
-        starts = np.searchsorted(groups, np.arange(arrivals.total + 1))
-        visited = set((groups[:1] if single else np.unique(groups)).tolist())
-        for g, store in enumerate(self.stores):
-            due = self.timed and store.live and self._oldest(store) + self.length
-            if (due and due <= arrivals.clock) or (self.net and not arrivals.more and store.opened > NOWHERE):
-                visited.add(g)
+        visits = self.stores.visits(groups, arrivals.clock, timed=self.timed, closing=not arrivals.more)
         self.unknown = []
-        pieces = [self._visit(g, arrivals, data, kinds, order[starts[g] : starts[g + 1]]) for g in sorted(visited)]
-        alive = np.zeros(arrivals.size, np.bool_)
-        if arrivals.wants_alive:
-            for g in visited:
-                serials = self.stores[g].slots["serial"]
+        pieces, alive = [], np.zeros(arrivals.size, np.bool_)
+        for g, begin, end in visits:
+            store = self.stores[g]
+            pieces.append(self._visit(store, arrivals, data, kinds, order[begin:end]))
+            if arrivals.wants_alive:
+                serials = store.slots["serial"]
                 alive[serials[serials >= arrivals.serial] - arrivals.serial] = True
-        changes = self._in_order(pieces, sorted(visited), arrivals, alive)
+            self._note(g, store)
+        changes = self._in_order(pieces, [g for g, _, _ in visits], arrivals, alive)
         if self.memory.length > self.length:
             self._remember(changes)
             self.memory.prune(arrivals.clock if self.timed else None)
@@ -94,9 +98,8 @@ class Windowed:
             kinds[arrivals.deletes] = DELETE
         return kinds
 
-    def _visit(self, g: int, arrivals: Arrivals, data: Floats, kinds: Any, mine: Ints) -> Records:
+    def _visit(self, store: Store, arrivals: Arrivals, data: Floats, kinds: Any, mine: Ints) -> Records:
         """Take one group's slice of a batch; its changes, with rows."""
-        store = self.stores[g]
         if self.net and store.opened == NOWHERE:
             store.open_batch(arrivals.serial, len(self.stores) > 1)
         now, rows = arrivals.now[mine], arrivals.rows[mine]
@@ -107,9 +110,9 @@ class Windowed:
         if keyed:
             assert arrivals.names is not None
             ids = arrivals.names[mine]
-            more = 1 + int(arrivals.names.max(initial=-1)) - len(store.places)
+            more = 1 + int(ids.max(initial=-1)) - len(self.places)
             if more > 0:
-                store.places = np.concatenate([store.places, np.full(more + len(store.places) // 2, -1, np.int32)])
+                self.places = np.concatenate([self.places, np.full(more + len(self.places) // 2, -1, np.int32)])
         stream = Stream(
             data=np.ascontiguousarray(data[chosen]),
             stamps=arrivals.stamps[chosen],
@@ -117,7 +120,7 @@ class Windowed:
             rows=arrivals.rows[chosen],
             kinds=kinds[mine].astype(np.int8) if keyed else np.empty(0, np.int8),
             ids=ids,
-            places=store.places,
+            places=self.places,
         )
         changes = store.take(stream, last, arrivals.serial, not arrivals.more)
         self.unknown += stream.rows[stream.kinds == UNKNOWN].tolist() if keyed else []
@@ -166,42 +169,43 @@ class Windowed:
         order = order[stable_order(out["visit"][order].astype(np.int64), len(self.queries))]
         return _changes(out[order], codes[order], alive)
 
-    def delete(self, codes: Ints) -> tuple[Changes, Bools]:
-        """Delete objects by the codes of their ids, one step each; the changes, and which codes were known."""
-        known, pieces, groups = np.zeros(len(codes), np.bool_), [], []
-        for g, store in enumerate(self.stores):
-            here = codes < len(store.places)
-            here[here] = store.places[codes[here]] >= 0
-            mine = np.flatnonzero(here)
-            if not len(mine):
-                continue
-            kinds, data = np.full(len(mine), DELETE, np.int8), np.empty((len(mine), store.data.shape[1]))
+    def delete(self, codes: Ints, owners: Ints, steps: Ints) -> tuple[Changes, Ints]:
+        """Delete objects by the codes of their ids, with their groups and the numbers of their steps.
+
+        Returns the changes, and the steps in which something was deleted.
+        """
+        there = np.flatnonzero(codes < len(self.places))
+        there = there[self.places[codes[there]] >= 0]
+        there = there[np.lexsort((steps[there], owners[there]))]
+        codes, owners, steps = codes[there], owners[there], steps[there]
+        pieces, groups = [], np.unique(owners)
+        for g in groups.tolist():
+            store, mine = self.stores[g], slice(*np.searchsorted(owners, [g, g + 1]))
+            rows = steps[mine]
+            kinds, data = np.full(len(rows), DELETE, np.int8), np.empty((len(rows), store.data.shape[1]))
             if self.net:
                 store.open_batch(NEVER, shared=False)
-            pieces.append(
-                store.take(Stream(data, mine, mine, mine, kinds, codes[mine], store.places), NOWHERE, 0, True)
-            )
+            stream = Stream(data, rows, rows, rows, kinds, codes[mine], self.places)
+            pieces.append(store.take(stream, NOWHERE, 0, True))
             store.opened = NOWHERE
-            known[mine[kinds != UNKNOWN]] = True  # an id that is given twice is unknown the second time
-            groups.append(g)
+            self._note(g, store)
         out = np.concatenate([np.empty(0, CHANGE), *pieces])
-        which = np.repeat(np.array(groups, np.int64), [len(piece) for piece in pieces])
+        which = np.repeat(groups, [len(piece) for piece in pieces])
         order = np.lexsort((np.zeros(len(out)) if self.net else out["instant"], out["visit"]))
-        return _changes(out[order], which[order]), known
+        return _changes(out[order], which[order]), steps
 
     def set_ids(self, codes: Ints, sizes: Ints, total: int) -> None:
         """Set the codes of the objects' ids, group by group."""
-        ends = np.cumsum(sizes)
-        for g, store in enumerate(self.stores):
-            store.places = np.full(total, -1, np.int32)
-            store.places[codes[ends[g] - sizes[g] : ends[g]]] = store.by_age()
+        ends, self.places = np.cumsum(sizes), np.full(total, -1, np.int32)
+        for g, store in self.stores.there():
+            self.places[codes[ends[g] - sizes[g] : ends[g]]] = store.by_age()
 
     # --- queries are added, dropped and replaced
 
     def add_query(self, spec: Spec, scoring: Scorings) -> None:
         """Serve one query more, which has seen nothing until it searches."""
         self.queries.add(spec, scoring)
-        for store in self.stores:
+        for _, store in self.stores.there():
             store.add_query()
 
     def drop_query(self, query: int) -> None:
@@ -209,18 +213,16 @@ class Windowed:
         kept = np.delete(np.arange(len(self.queries)), query)
         self.queries.keep(kept)
         self.memory.keep_queries(kept)
-        for store in self.stores:
+        for _, store in self.stores.there():
             store.keep_queries(kept)
 
     def search(self, query: int, reported: Mapping[int, Records], now: Ints) -> Changes:
         """The first answer of a new query; reported: by group, the objects that were reported under its name."""
-        pieces = []
-        for g, store in enumerate(self.stores):
-            known = reported.get(g, np.empty(0, STAMPED))
-            pieces.append(store.search(query, known["serial"], int(now[g])))
-            if self.memory.length > self.length:
-                self.memory.add(query, g, known["stamp"], known["serial"])
-        codes = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
+        there, none = self.stores.there(), np.empty(0, STAMPED)
+        pieces = [store.search(query, reported.get(g, none)["serial"], int(now[g])) for g, store in there]
+        for g, known in reported.items() if self.memory.length > self.length else ():
+            self.memory.add(query, g, known["stamp"], known["serial"])
+        codes = np.repeat(np.array([g for g, _ in there], np.int64), [len(piece) for piece in pieces])
         changes = _changes(np.concatenate([np.empty(0, CHANGE), *pieces]), codes)
         if self.memory.length > self.length:
             self._remember(changes)
@@ -240,16 +242,17 @@ class Windowed:
             self.memory.clear()
 
     def _remember_valid(self) -> None:
-        for g, store in enumerate(self.stores):
+        for g, store in self.stores.there():
             for s in range(len(self.queries)):
                 objects = store.reported_of(s)
                 self.memory.add(s, g, objects["stamp"], objects["serial"])
 
     def reported_of(self, query: int) -> dict[int, Records]:
         """By group, the objects that this query has reported: the valid ones, and those that are remembered."""
-        found = {}
-        for g, store in enumerate(self.stores):
-            valid, earlier = store.reported_of(query), self.memory.of(query, g)
+        found, none = {}, np.empty(0, STAMPED)
+        valid_of = {g: store.reported_of(query) for g, store in self.stores.there()}
+        for g in {*valid_of, *self.memory.groups(query)}:
+            valid, earlier = valid_of.get(g, none), self.memory.of(query, g)
             objects = np.zeros(len(valid) + len(earlier), STAMPED)
             for name in ("stamp", "serial"):
                 objects[name] = np.concatenate([valid[name], earlier[name]])
@@ -258,20 +261,25 @@ class Windowed:
 
     def copy_objects(self, other: Windowed, now: Ints, columns: list[int]) -> None:
         """Copy the objects of another engine's windows, as far as they are valid in this one's."""
-        self.stores = []
-        for g, store in enumerate(other.stores):
+        self.stores.grow(len(other.stores))
+        for g, store in other.stores.there():
             taken = store.by_age()
             if self.length < NEVER:
                 taken = taken[store.slots["stamp"][taken] > now[g] - self.length]
-            mine = self._store(g)
+            mine = self.stores[g]
             mine.fill(store.data[taken][:, columns], store.slots["stamp"][taken], store.slots["serial"][taken])
             mine.build_grid()
+            self._note(g, mine)
 
     def copy_query(self, other: Windowed, query: int) -> None:
         """Copy one query of another engine, and its windows with the query's keys as the only attribute."""
-        self.stores, self.memory.length = [], other.memory.length
-        for g, store in enumerate(other.stores):
-            taken, mine = store.by_age(), self._store(g)
+        self.memory.length = other.memory.length
+        for g in other.memory.groups(query):
+            earlier = other.memory.of(query, g)
+            self.memory.add(0, g, earlier["stamp"], earlier["serial"])
+        self.stores.grow(len(other.stores))
+        for g, store in other.stores.there():
+            taken, mine = store.by_age(), self.stores[g]
             data = store.data[taken]
             inside = other.queries.inside(query, data)
             keys = np.full(len(taken), np.nan)
@@ -288,15 +296,15 @@ class Windowed:
             run["was"], others["was"] = places[run["was"]], places[others["was"]]
             mine.set_runs([run], [others])
             mine.build_grid()
-            earlier = other.memory.of(query, g)
-            self.memory.add(0, g, earlier["stamp"], earlier["serial"])
+            self._note(g, mine)
 
     # --- answers
 
     def answer(self, query: int, spec: Spec, now: Ints, groups: Ints | None) -> Answer:
-        chosen = range(len(self.stores)) if groups is None else [g for g in groups.tolist() if g < len(self.stores)]
+        chosen = np.arange(len(self.stores)) if groups is None else groups[groups < len(self.stores)]
+        chosen = chosen[self.stores.live[chosen] > 0]
         found = []
-        for g in chosen:
+        for g in chosen.tolist():
             if spec.threshold is None and spec.length == self.length:
                 found.append(self.stores[g].run(query)[: spec.k])
             else:
@@ -305,7 +313,7 @@ class Windowed:
         ranked = np.concatenate([np.empty(0, OBJECT), *found])
         ends = np.cumsum(sizes)
         return Answer(
-            group=np.repeat(np.array(list(chosen), np.int64), sizes),
+            group=np.repeat(chosen, sizes),
             rank=np.arange(1, len(ranked) + 1) - np.repeat(ends - sizes, sizes),
             stamp=ranked["stamp"],
             serial=ranked["serial"],
@@ -317,17 +325,17 @@ class Windowed:
     @property
     def work(self) -> dict[str, int]:
         """Counted: keys computed, cells visited, searches."""
-        total = sum((store.counters for store in self.stores), np.zeros(COUNTERS, np.int64))
+        total = sum((store.counters for _, store in self.stores.there()), self._worked)
         return {"scored": int(total[SCORED]), "visited": int(total[VISITED]), "searches": int(total[SEARCHES])}
 
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
-        chosen = self.stores if groups is None else [self._store(g) for g in groups.tolist()]
+        chosen = self.stores.read(np.arange(len(self.stores)) if groups is None else groups)
         kept = [store.slots["serial"][store.by_age()] for store in chosen]
         return np.concatenate([np.empty(0, np.int64), *kept]), np.array([len(one) for one in kept], np.int64)
 
     @property
     def kept(self) -> Ints:
-        return np.array([store.live for store in self.stores], np.int64)
+        return self.stores.live
 
     @property
     def buffer(self) -> int:
@@ -335,39 +343,53 @@ class Windowed:
 
     @property
     def held(self) -> Records:
-        return np.concatenate([np.empty(0, CHANGE), *(store.pending for store in self.stores)])
+        waiting = [self.stores[g].pending for g in sorted(self.stores.open)]
+        return np.concatenate([np.empty(0, CHANGE), *waiting])
 
     def size_of(self, query: int) -> int:
-        return sum(int(store.heads["size"][query]) for store in self.stores)
+        return sum(int(store.heads["size"][query]) for _, store in self.stores.there())
 
     def _oldest(self, store: Store) -> int:
         return int(store.slots["stamp"][store.order[store.counters[HEAD]]])
 
     @property
     def due(self) -> Ints:
-        dues = [self._oldest(store) + self.length if store.live and self.timed else NEVER for store in self.stores]
-        return np.array(dues, np.int64)
+        return self.stores.due
 
     @property
     def nbytes(self) -> int:
-        return sum(store.nbytes for store in self.stores) + self.memory.entries.nbytes
+        own = self.stores.nbytes + int(self.places.nbytes + self.memory.entries.nbytes)
+        return sum((store.nbytes for _, store in self.stores.there()), own)
 
     def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
         assert not len(self.held), "no batch is open"
-        return window_snapshot.save([self._store(g) for g in groups.tolist()], groups.tolist(), self.memory)
+        return window_snapshot.save(self.stores.read(groups), groups.tolist(), self.memory)
 
     def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
-        self.stores = window_snapshot.load(state, self.queries, self.memory, trusted=trusted)
+        restored = window_snapshot.load(state, self.queries, self.memory, trusted=trusted)
+        self.stores = GroupStates(self._empty_store, restored)
+        for g, store in enumerate(restored):
+            self._note(g, store)
         if self.memory.length > self.length:
             self._remember_valid()
         else:
             self.memory.clear()
 
+    def keep_groups(self, groups: Ints) -> None:
+        self.stores.keep(groups)
+        self.memory.keep_groups(groups)
+
+    def reset_groups(self, groups: Ints) -> None:
+        self.stores.reset(groups)
+        self.memory.keep_groups(np.arange(len(self.stores)), but=groups)
+
     def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
-        for g, store in enumerate(self.stores):
+        require(now is None or len(now) == len(self.stores), "every group is in its engine")
+        for g, store in self.stores.there():
             check_store(store)
             taken = store.slots["stamp"][store.slots["serial"] >= 0]
             check_ages(taken, np.array([len(taken)]), None if now is None else now[g : g + 1], self.length)
+            require(store.live == self.stores.live[g], "the objects of a group are counted")
             if deep:
                 store.check()
 

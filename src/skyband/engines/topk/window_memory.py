@@ -56,9 +56,26 @@ class Memory:
         found: Records = entries[mine[np.argsort(entries["serial"][mine])]]
         return found
 
+    def groups(self, query: int) -> list[int]:
+        """The groups of which a query has reported objects."""
+        found: list[int] = np.unique(self.entries["group"][self.entries["query"] == query]).tolist()
+        return found
+
     def clear(self) -> None:
         """Forget all."""
         self._entries, self._pieces = np.empty(0, ENTRY), []
+
+    def keep_groups(self, kept: Ints, but: Ints | None = None) -> None:
+        """Keep only what was reported of these groups, which get the codes 0, 1, ..., and nothing of others."""
+        entries = self.entries
+        if not len(entries):
+            return
+        codes = np.full(1 + max(int(entries["group"].max()), int(kept.max(initial=0))), -1)
+        codes[kept] = np.arange(len(kept))
+        if but is not None:
+            codes[but[but < len(codes)]] = -1
+        entries["group"] = codes[entries["group"]]
+        self._entries = entries[entries["group"] >= 0]
 
     def keep_queries(self, kept: Ints) -> None:
         """Keep only what these queries have reported."""

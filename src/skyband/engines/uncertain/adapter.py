@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter, shared_key
+from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Engine
 from skyband.engines.registry import choose
+from skyband.engines.specs import shared_key
 from skyband.query.kinds import Query, TopKUncertain
 from skyband.tables.columns import name_bits
 from skyband.tables.input import Batch
+from skyband.tables.kept_types import check_kept
 from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated
 
@@ -59,6 +61,8 @@ class UncertainAdapter(Adapter):
         if batch.rows:
             given = batch.numbers(self.example.probability)
             scored.reject(IMPROBABLE, ~((given.values > 0) & (given.values <= 1)))
+            if self.example.group is not None:
+                self._names(batch)  # may fail
         return scored
 
     def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
@@ -76,8 +80,13 @@ class UncertainAdapter(Adapter):
 
     def _names(self, batch: Batch) -> tuple[Ints, Bools]:
         """The alternatives' names as 64-bit keys, and which rows have one."""
-        column = batch.array(self.example.group)
-        return name_bits(column), ~np.asarray(column.is_null(), np.bool_)
+        group = self.example.group
+        if ("alternatives", group) not in batch.memo:
+            column = batch.array(group)
+            check_kept(group, column)
+            batch.memo["alternatives", group] = name_bits(column), ~np.asarray(column.is_null(), np.bool_)
+        names: tuple[Ints, Bools] = batch.memo["alternatives", group]
+        return names
 
     def revalidate(self, push: Push, validated: Validated, codes: Ints, unit: int | None) -> Validated:
         """Reject rows that would bring the valid alternatives of one name above 1; rows that fail `where` count too."""
@@ -87,13 +96,15 @@ class UncertainAdapter(Adapter):
         names, named = self._names(push.batch)
         p = push.batch.numbers(self.example.probability).values
         numbers: dict[int, int] = {}
+        following = self.numbering.next()[0]
         known: dict[tuple[int, int], list[tuple[int, float]]] = {}  # stamps and probabilities
         bad = np.zeros(push.batch.rows, np.bool_)
         for row in np.flatnonzero(validated.accepted).tolist():
             code, name = int(codes[row]), int(names[row])
-            stamp = low = numbers.get(code, self._next_number(code))
-            low -= length
-            if self.timed:
+            if not self.timed:
+                stamp = numbers.get(code, int(following[code]))
+                low = stamp - length
+            else:
                 assert push.clocks is not None and push.times is not None
                 stamp, now = int(push.times[row]), max(int(push.clocks[row]), int(push.times[row]))
                 if now - stamp >= (length if self.options.late == "accept" else 1):
@@ -111,9 +122,6 @@ class UncertainAdapter(Adapter):
         scored = Scored(validated.scored.key, dict(validated.scored.rejected))
         scored.reject(PASSES, bad)
         return scored.validated(validated.eligible)
-
-    def _next_number(self, code: int) -> int:
-        return int(self.numbering.counts[0, code]) if code < self.numbering.counts.shape[1] else 0
 
     def _alternatives(self, code: int, name: int) -> list[tuple[int, float]]:
         if self.engine is None:

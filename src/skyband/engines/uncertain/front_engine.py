@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.arena import place, recast, runs, unplaced
 from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Ints, Spec
+from skyband.engines.grouped import rebuild
 from skyband.engines.invariants import are_counts, require
 from skyband.engines.uncertain.changes import at_rest, differences, ordered, ranked, taken
 from skyband.engines.uncertain.invariants import check_tuples
@@ -110,17 +111,34 @@ class FrontEngine:
         more, Q, old = total - len(self.state.groups), len(self.specs), self.state
         if more <= 0:
             return
-        groups = np.zeros(more, GROUP)
-        groups["level"], groups["target"] = -np.inf, self.least
-        groups["newest"] = groups["now"] = -NEVER
-        groups["due"] = NEVER
         self.state = Kept(
             _with_runs(old.window, more),
             _with_runs(old.front, more),
-            np.concatenate([old.groups, groups]),
+            np.concatenate([old.groups, self._groups(more)]),
             np.concatenate([old.views, _views(more * Q)]),
         )
         self.reported = self.reported._replace(answers=_with_runs(self.reported.answers, more * Q))
+
+    def _groups(self, size: int) -> Records:
+        """So many groups without tuples."""
+        groups = np.zeros(size, GROUP)
+        groups["level"], groups["target"] = -np.inf, self.least
+        groups["newest"] = groups["now"] = -NEVER
+        groups["due"] = NEVER
+        return groups
+
+    keep_groups = rebuild
+
+    def reset_groups(self, groups: Ints) -> None:
+        self._grow(1 + int(groups.max(initial=-1)))
+        marks = _runs(self.state.window, groups)["mark"]
+        marks, free = marks[marks >= 0], self.reported.slots[1]
+        self.reported.free[free : free + len(marks)] = marks
+        self.reported.slots[1] += len(marks)
+        views = (groups[:, None] * len(self.specs) + np.arange(len(self.specs))).reshape(-1)
+        for arena, chosen in ((self.state.window, groups), (self.state.front, groups), (self.reported.answers, views)):
+            arena.runs["head"][chosen], arena.runs["size"][chosen] = arena.runs["start"][chosen], 0
+        self.state.groups[groups], self.state.views[views] = self._groups(1), _views(1)
 
     # --- answers
 

@@ -39,6 +39,7 @@ class View:
 
     shown: Records = field(default_factory=lambda: np.empty(0, TUPLE))  # as reported, in order of rank
     entered: set[tuple[int, int]] = field(default_factory=set)  # serials and ranks (from 0) that have entered
+    most: int = 64  # of these before those that are gone are removed
     low: int = -NEVER  # valid stamps are larger
     floor: float = -np.inf  # worse keys do not touch the answer
     due: int = NEVER  # no tuple that the answer was read from expires before this instant
@@ -93,7 +94,10 @@ class SynopsisEngine:
 
     def _grow(self, total: int) -> None:
         while len(self.groups) < total:
-            self.groups.append(Group(self._filled(), [View() for _ in self.specs]))
+            self.groups.append(self._empty())
+
+    def _empty(self) -> Group:
+        return Group(self._filled(), [View() for _ in self.specs])
 
     # --- steps
 
@@ -155,6 +159,10 @@ class SynopsisEngine:
         changes["instant"], changes["row"] = instant, row
         group.changes.append(changes)
         view.shown = found
+        if len(view.entered) > view.most:  # those that are not kept never enter again
+            kept = {t.serial for t in group.synopsis.needed()}
+            view.entered = {one for one in view.entered if one[0] in kept}
+            view.most = 64 + 2 * len(view.entered)
 
     def _update(self, group: Group, q: int) -> Records:
         """The answer; its view knows what touches it."""
@@ -300,6 +308,15 @@ class SynopsisEngine:
         require(within(said["query"], 0, Q - 1) and within(said["rank"], 0, NEVER), "reports are of queries")
         of = np.arange(len(state["shown"])) // Q
         check_answers(recast(state["answers"], TUPLE), state["shown"], of, tuples, owners(sizes), self.by_rank)
+
+    def keep_groups(self, groups: Ints) -> None:
+        self._grow(1 + int(groups.max(initial=-1)))
+        self.groups = [self.groups[g] for g in groups.tolist()]
+
+    def reset_groups(self, groups: Ints) -> None:
+        self._grow(1 + int(groups.max(initial=-1)))
+        for g in groups.tolist():
+            self.groups[g] = self._empty()
 
     def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
         """Check the synopses; what kernels rely on follows from how they are built."""

@@ -169,7 +169,7 @@ class Query:
             raise QueryError(f"a query is stored as a mapping with a 'kind'; got {data!r}.")
         values = dict(data)
         kind = values.pop("kind", cls.kind)
-        made = KINDS.get(kind)
+        made = KINDS.get(kind) if isinstance(kind, str) else None
         if made is None or not issubclass(made, cls):
             allowed = [name for name, known in KINDS.items() if issubclass(known, cls)]
             raise QueryError(f"kind {kind!r} is not a query kind here. Use one of {', '.join(allowed)}.")

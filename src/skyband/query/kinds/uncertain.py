@@ -80,11 +80,10 @@ class TopKUncertain(Query):
         check_scoring(self.kind, self.by)
         direction(self.kind, self.largest)
         condition(self.kind, self.where)
-        for what, column in (("probability", self.probability), ("group", self.group)):
-            if what == "probability" or column is not None:
-                if not isinstance(column, str):
-                    raise QueryError(f"TopKUncertain: {what} names one column; got {column!r}.")
-                column_names(f"TopKUncertain: {what}", column)
+        for what, column in (("probability", self.probability), ("group", "p" if self.group is None else self.group)):
+            column_names(f"TopKUncertain: {what}", column)
+            if not isinstance(column, str):
+                raise QueryError(f"TopKUncertain: {what} is one column, by its name; got {column!r}.")
         if self.semantics not in get_args(Semantics):
             raise QueryError(
                 f"TopKUncertain: semantics {self.semantics!r} is unknown. Use one of {', '.join(get_args(Semantics))}."

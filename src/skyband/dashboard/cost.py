@@ -1,0 +1,55 @@
+"""The work that a query may cause on a server: checked before it is added, by its numbers and by `explain`'s models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from skyband.dashboard import limits
+from skyband.errors import QueryError
+from skyband.explain import explain
+from skyband.query.kinds import Query
+from skyband.query.windows import Last
+
+
+def affordable(query: Query) -> None:
+    """Refuse a query that would take too much of the server, with what to change."""
+    many = query.kind in ("TopKPairs", "TopKUncertain")  # an arrival costs work that grows with k
+    _limit("k", getattr(query, "k", 0), limits.K_PAIRS if many else limits.K, "Ask for fewer.")
+    window = query.window
+    if isinstance(window, Last):
+        most = limits.WINDOW_PAIRS if query.kind == "TopKPairs" else limits.WINDOW
+        _limit("the window", window.count or 0, most, "Use fewer ROWS.")
+        days = limits.SPAN // 86_400 // 10**9
+        if (window.nanoseconds or 0) > limits.SPAN:
+            raise QueryError(f"a window of this server is at most {days:,} days long. Use a shorter one.")
+    for name, value in _numbers(query.to_dict()):
+        _limit(name, value, limits.NUMBER, "Use a smaller one.")
+    for name, size in _sizes(query):
+        _limit(f"the number of {name}", size, limits.COLUMNS, "Use fewer.")
+    expected = explain(query)
+    if (expected.bytes or 0) > limits.BYTES:
+        raise QueryError(
+            f"{expected.algorithm} would keep about {expected.bytes:,} bytes in each group; this server takes queries "
+            f"up to {limits.BYTES:,}. Use a smaller k or window, or another algorithm."
+        )
+
+
+def _limit(what: str, value: int, most: int, instead: str) -> None:
+    if value > most:
+        raise QueryError(f"{what}={value:,}: this server takes {what} up to {most:,}. {instead}")
+
+
+def _numbers(given: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Whole numbers that tune an algorithm."""
+    return [
+        (name, value)
+        for name, value in given.items()
+        if isinstance(value, int) and not isinstance(value, bool) and name not in ("k", "seed", "threshold")
+    ]
+
+
+def _sizes(query: Query) -> list[tuple[str, int]]:
+    found = [("columns of per", len(query.per_columns)), ("parts", len(getattr(query, "parts", ())))]
+    by = getattr(query, "by", None)
+    return [*found, ("columns of the scoring", len(getattr(by, "columns", ()) or ()))]

@@ -1,0 +1,134 @@
+"""Rows into a Monitor that stays right: bad rows are found and rejected, a broken Monitor is restored.
+
+A push is whole or not at all. Where one is refused because of single rows, they are found by halving the batch: a bad
+row costs some 2·log2(20,000) = 29 pushes, and the others arrive as if it had not been there. Where a push fails in
+another way, the Monitor may be broken: it is restored from the last snapshot, and gets again what came since then.
+Snapshots are taken every five seconds, or less often where they would cost more than 3 % of the time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from skyband.dashboard import limits
+from skyband.dashboard.health import Health, text_of
+from skyband.errors import BatchError, QueryError, RunError
+from skyband.monitor.monitor import Monitor
+
+_SHARE = 30  # a snapshot is due after so many times the seconds that the last one took
+_RESTORES = 40  # of one batch; what is left of it then is rejected
+_REFUSED = (BatchError, QueryError)  # raised before anything is changed
+
+
+class Intake:
+    """Push tables and change queries; after each call `monitor` is right.
+
+    rejected: rows that were left out, by reason; lost: rows that a restored Monitor has not seen.
+    """
+
+    def __init__(self, monitor: Monitor, health: Health) -> None:
+        self.monitor, self.health = monitor, health
+        self._options = dataclasses.asdict(monitor._loop.state.options)
+        self.rejected: Counter[str] = Counter()
+        self.lost = 0
+        self._snapshot: bytes | None = None
+        self._since: list[Any] = []  # tables, and changes of the queries, since the snapshot
+        self._size = self._dropped = 0  # bytes of these tables; rows of tables that are no longer there
+        self._due = 0.0
+
+    def push(self, table: Any) -> list[Any]:
+        """Push a table; return tables of changes.
+
+        Raises a BatchError or a QueryError where no rows at all can be pushed: then a query has to change.
+        """
+        self._save()
+        found: list[Any] = []
+        singles, restores, waiting = limits.BAD_ROWS, _RESTORES, [table]
+        while waiting:
+            part = waiting.pop()
+            try:
+                found.append(self._pushed(part))
+                continue
+            except _REFUSED as error:
+                reason: Exception = error
+                if part is table:
+                    self.monitor.push(
+                        table.slice(0, 0)
+                    )  # refused without rows, too: the queries do not fit the columns
+            except Exception as error:
+                reason, restores = error, restores - 1
+                self._restore(error)
+            single = part.num_rows <= 1
+            singles -= single
+            if single or singles <= 0 or restores <= 0:
+                self._reject(part.num_rows, reason)
+            else:
+                waiting += [part.slice(part.num_rows // 2), part.slice(0, part.num_rows // 2)]
+        return found
+
+    def change(self, action: Callable[[Monitor], Any]) -> Any:
+        """Add, replace or drop a query."""
+        self._save()
+        try:
+            result = action(self.monitor)
+        except _REFUSED:
+            raise
+        except Exception as error:
+            self._restore(error)
+            raise RunError(f"the query could not be changed ({text_of(error)}). Everything is as before.") from error
+        self._since.append(action)
+        return result
+
+    def _pushed(self, table: Any) -> Any:
+        changes = self.monitor.push(table)
+        self._since.append(table)
+        self._size += table.nbytes
+        if self._size > limits.JOURNAL:
+            self._drop_tables()
+        return changes
+
+    def _drop_tables(self) -> None:
+        self._dropped += sum(one.num_rows for one in self._since if not callable(one))
+        self._since, self._size = [one for one in self._since if callable(one)], 0
+
+    def _reject(self, rows: int, reason: Exception) -> None:
+        self.rejected[text_of(reason)[:200]] += rows
+        self.health.failed("rows", reason, count=rows)
+        if len(self.rejected) > limits.BAD_ROWS:  # reasons with values in them must not pile up
+            for name, count in self.rejected.most_common()[limits.BAD_ROWS // 2 :]:
+                del self.rejected[name]
+                self.rejected["other reasons"] += count
+
+    def _save(self) -> None:
+        """Take a snapshot if it is due."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        try:
+            self._snapshot = self.monitor.snapshot()
+            self._since, self._size, self._dropped = [], 0, 0
+        except Exception as error:  # the one before stays
+            self.health.failed("snapshot", error)
+        self._due = now + max(limits.SNAPSHOT, _SHARE * (time.monotonic() - now))
+
+    def _restore(self, reason: Exception) -> None:
+        """Go on from the last snapshot and what came since then; without one, with the same queries and no rows."""
+        self.health.restarted("monitor", reason)
+        queries = dict(self.monitor._loop.state.queries)
+        try:
+            if self._snapshot is None:
+                raise RunError("there is no snapshot yet.")
+            monitor = Monitor.restore(self._snapshot)
+            for one in self._since:
+                one(monitor) if callable(one) else monitor.push(one)
+        except Exception as error:
+            self.health.failed("snapshot", error)
+            self._drop_tables()
+            self._snapshot, monitor = None, Monitor(queries, **self._options)
+        self.monitor, self.lost = monitor, self.lost + self._dropped
+        self._due = 0.0
+        self._save()

@@ -1,0 +1,36 @@
+"""Queries as engines see them: specs, and which queries can share an engine."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from skyband.engines.contract import NEVER, Spec
+from skyband.query.kinds import Query
+from skyband.query.tuning import Tuning
+from skyband.query.windows import Last
+
+_OWN = ("k", "window", "largest", "algorithm", *(field.name for field in fields(Tuning)))
+
+
+def length_of(query: Query, unit: int | None) -> int:
+    """The length of a query's window, in arrivals or units of time."""
+    return query.window.length(unit) if isinstance(query.window, Last) else NEVER
+
+
+def spec_of(query: Query, unit: int | None) -> Spec:
+    """The query as engines see it."""
+    threshold, semantics = getattr(query, "threshold", None), getattr(query, "semantics", None)
+    return Spec(getattr(query, "k", 0), length_of(query, unit), threshold, semantics)
+
+
+def fits(spec: Spec, specs: tuple[Spec, ...]) -> bool:
+    """Whether a state for these queries is enough for another."""
+    return spec.k <= max(one.k for one in specs) and spec.length <= max(one.length for one in specs)
+
+
+def shared_key(query: Query) -> tuple[Any, ...]:
+    """Equal for queries that differ only in k, in their window and in how they are answered."""
+    values = {field.name: getattr(query, field.name) for field in fields(query) if field.name not in _OWN}  # type: ignore[arg-type]
+    by = values.pop("by", None)
+    return (query.kind, id(by) if callable(by) else by, query.descending, *values.values())

@@ -1,0 +1,309 @@
+"""Faults injected into calls: after any of them a Monitor is as if the call had not been made, or says it is broken.
+
+Every Python line of a call fails once (an interrupt or a want of memory), every allocation of Python's, and the address
+space ends at many places of a larger push. `make test` tries a sample, SKYBAND_FUZZ=20 (`make faults`) all of them.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import skyband as sb
+from faults.ledger import note
+from kinds import KINDS, Kind, stream
+from skyband.errors import StateError
+
+HOUSE = str(Path(sb.__file__).parent)
+ALL = int(os.environ.get("SKYBAND_FUZZ", "1")) > 1
+PLACES = 12  # of each call in `make test`
+_DELETED = {"deleted": sb.TopK(3, by="x", window=sb.UntilDeleted(), per="g"), "best": sb.TopK(2, "y", sb.Last(30))}
+SUBJECTS = {**KINDS, "until deleted": Kind(_DELETED, {"id": "i", "time": "t", "op": "op", "keep": "y"})}
+Call = Callable[[sb.Monitor], Any]
+
+
+def rows(start: int, size: int, *, groups: str = "abc") -> Any:
+    """Rows of the common stream, with groups that have not been seen before and some deletions."""
+    table = stream(size, start=start)
+    names = pa.array([groups[i % len(groups)] for i in range(size)])
+    table = table.set_column(table.schema.get_field_index("g"), "g", names)
+    return table.append_column("op", pa.array(["delete" if i % 7 == 3 else "insert" for i in range(size)]))
+
+
+def calls(kind: str) -> dict[str, Call]:
+    """The calls of a Monitor that can change its state."""
+    query = next(iter(SUBJECTS[kind].queries))
+    return {
+        "push": lambda m: m.push(rows(40, 60, groups="abcde")),
+        "advance": lambda m: m.advance(10**6),
+        "answer": lambda m: m.answer(query),
+        "snapshot": lambda m: m.snapshot(),
+        "add": lambda m: m.add("another", sb.TopK(1, "x", sb.Last(5))),
+        "drop": lambda m: m.drop(query),
+        "replace": lambda m: m.replace(query, sb.TopK(1, "x", sb.Last(5))),
+        **({"delete": lambda m: m.delete([5, 6, 7])} if kind == "until deleted" else {}),
+    }
+
+
+@dataclass
+class Fault:
+    """Raise an error at one line of skyband's, counted from the begin; at 0 none, which counts the lines."""
+
+    at: int
+    error: type[BaseException]
+    lines: int = field(default=0, init=False)
+
+    def __enter__(self) -> Fault:
+        self.before = sys.gettrace()
+        sys.settrace(self._enter)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self.before)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # the fault may have come while it waited
+
+    def _enter(self, frame: FrameType, event: str, arg: Any) -> Any:
+        return self._line if frame.f_code.co_filename.startswith(HOUSE) else None
+
+    def _line(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if event == "line":
+            self.lines += 1
+            if self.lines == self.at:
+                raise self.error(f"injected at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}")
+        return self._line
+
+
+def outcome(monitor: sb.Monitor, before: bytes, after: bytes) -> str:
+    """How a Monitor is after a call that failed: untouched, done or broken. Anything else fails."""
+    if monitor._loop.state.commit.broken is not None:
+        for call in (
+            monitor.snapshot,
+            monitor.answer,
+            monitor.stats,
+            lambda: monitor.push({}),
+            lambda: monitor.advance(1),
+        ):
+            with pytest.raises(StateError, match=r"cannot be trusted.*restore\("):
+                call()
+        return "broken"
+    found = monitor.snapshot()
+    assert found in (before, after), "neither as before nor as after, and it does not say so"
+    return "untouched" if found == before else "done"
+
+
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_every_line_of_a_call_fails_once(kind: str) -> None:
+    start = SUBJECTS[kind].monitor()
+    start.push(rows(0, 40))
+    before, counted = start.snapshot(), Counter[str]()
+    for name, call in calls(kind).items():
+        whole = sb.Monitor.restore(before)
+        with Fault(0, MemoryError) as fault:
+            call(whole)
+        after, lines = whole.snapshot(), fault.lines
+        assert lines > 10, name
+        step = 1 if ALL else max(1, lines // PLACES)
+        for at in range(1, lines + 1, step):
+            monitor = sb.Monitor.restore(before)
+            error = (MemoryError, KeyboardInterrupt)[at % 2]
+            try:
+                with Fault(at, error):
+                    call(monitor)
+                counted["unharmed"] += 1  # whoever called suppresses it, or a line less was run
+            except error:
+                counted[outcome(monitor, before, after)] += 1
+    note({"what": f"lines of calls fail: {kind}", **counted})
+    print(kind, dict(counted))
+    assert counted["untouched"] and counted["broken"]
+    assert counted["unharmed"] <= counted.total() / 20
+
+
+CHILD = """
+import sys
+sys.path[:0] = [{tests!r}]
+from faults.test_injection import {function}
+{function}({kind!r})
+"""
+
+#: Every array of 64 kB or more is asked of the system, and given back at once: no reserve hides a want of memory.
+STRICT_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": "65536",
+    "MALLOC_TRIM_THRESHOLD_": "0",
+    "MALLOC_TOP_PAD_": "0",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
+
+
+def in_child(function: str, kind: str) -> Counter[str]:
+    """The counts that a function of this file prints in a process of its own: it must not crash."""
+    code = CHILD.format(tests=str(Path(__file__).parents[1]), function=function, kind=kind)
+    command = [sys.executable, "-X", "faulthandler", "-c", code]
+    env = {**os.environ, **STRICT_MEMORY}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=env)
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr[-4000:]}"
+    counted = Counter[str](json.loads(done.stdout.splitlines()[-1]))
+    note({"what": f"{function}: {kind}", **counted})
+    return counted
+
+
+def allocations(kind: str) -> None:
+    """Every allocation of Python's during a push fails once, each in a process that is forked for it."""
+    import _testcapi  # type: ignore[import-not-found]
+
+    monitor = SUBJECTS[kind].monitor()
+    monitor.push(rows(0, 40))
+    monitor.push(rows(40, 60))
+    before, batch = monitor.snapshot(), rows(100, 60, groups="abcde")
+    whole = sb.Monitor.restore(before)
+    whole.push(batch)
+    after = whole.snapshot()
+
+    def end(at: int) -> str:
+        """How a push ends in which one allocation fails."""
+        if not (child := os.fork()):
+            faulthandler.disable()
+            signal.alarm(30)  # it would be counted as crashed
+            failed, found = False, "wrong"
+            _testcapi.set_nomemory(at, at + 1)
+            try:
+                monitor.push(batch)
+            except BaseException:
+                failed = True
+            _testcapi.remove_mem_hooks()
+            with suppress(BaseException):
+                found = outcome(monitor, before, after)
+                if not failed:
+                    found = "unharmed" if found == "done" else "wrong"
+            os._exit(ENDS.index(found))
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return ENDS[code] if code >= 0 else "crashed"
+
+    ends, step, at, unharmed = Counter[str](), 1 if ALL else 499, 1, 0
+    while unharmed * step < 3000:  # then it had fewer allocations
+        found = end(at)
+        ends[found] += 1
+        at, unharmed = at + step, unharmed + 1 if found == "unharmed" else 0
+    print(json.dumps(ends))
+
+
+ENDS = ["unharmed", "untouched", "done", "broken", "wrong"]
+
+
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_every_allocation_of_a_push_fails_once(kind: str) -> None:
+    """Numba's wrapper does not check the tuple that it makes for what a kernel returns: that crashes."""
+    pytest.importorskip("_testcapi", reason="this Python was built without its module of tests")
+    ends = in_child("allocations", kind)
+    print(kind, dict(ends))
+    assert ends["broken"] and ends["untouched"] and not ends["wrong"]
+    assert ends["crashed"] <= ends.total() / 20
+
+
+def all_there_is() -> list[Any]:
+    """The memory that the process has been given and does not use."""
+    taken: list[Any] = []
+    for size in (1 << 20, 1 << 16, 1 << 12):
+        with suppress(MemoryError):
+            while True:
+                taken.append(np.empty(size, np.uint8))
+    return taken
+
+
+def address_space(kind: str) -> None:
+    """The address space ends at many places of a push of many rows."""
+    import resource
+
+    start = SUBJECTS[kind].monitor()
+    start.push(rows(0, 40))
+    start.push(rows(40, 60))
+    before, size = start.snapshot(), 20_000 if kind in ("pairs", "until deleted") else 100_000
+    batch, tried = rows(100, size, groups="abcdefgh"), []
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    for extra in range(0, 64 if ALL else 32, 1 if ALL else 4):
+        monitor = sb.Monitor.restore(before)
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used, hard))
+        reserve = all_there_is()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (extra << 18), hard))
+        try:
+            monitor.push(batch)
+            failed = False
+        except MemoryError:
+            failed = True
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+            del reserve
+        tried.append((monitor, failed))
+    whole = sb.Monitor.restore(before)
+    whole.push(batch)
+    counted = Counter(outcome(monitor, before, whole.snapshot()) for monitor, _ in tried)
+    print(json.dumps({**counted, "failed": sum(failed for _, failed in tried)}))
+
+
+@pytest.mark.parametrize("kind", SUBJECTS)
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+def test_the_address_space_ends(kind: str) -> None:
+    assert in_child("address_space", kind)["failed"]
+
+
+def test_an_interrupt_waits_for_the_end_of_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while state changes: the push is taken whole, then the interrupt comes."""
+    monitor = KINDS["topk"].monitor()
+    monitor.push(rows(0, 40))
+    whole = sb.Monitor.restore(monitor.snapshot())
+    whole.push(rows(40, 20))
+    commit = monitor._loop.state.commit
+    taken = monitor._loop._take
+
+    def interrupted(*args: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return taken(*args)
+
+    monkeypatch.setattr(monitor._loop, "_take", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        monitor.push(rows(40, 20))
+    assert commit.broken is None
+    assert monitor.snapshot() == whole.snapshot()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_interrupt_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monitor = KINDS["topk"].monitor()
+    monitor.push(rows(0, 40))
+
+    def interrupted(*args: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("the second should have ended it")
+
+    monkeypatch.setattr(monitor._loop, "_take", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        monitor.push(rows(40, 20))
+    with pytest.raises(StateError, match=r"KeyboardInterrupt.*restore\("):
+        monitor.answer()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_commit_in_another_thread_leaves_signals_alone() -> None:
+    monitor = KINDS["topk"].monitor()
+    thread = threading.Thread(target=lambda: monitor.push(rows(0, 40)))
+    thread.start()
+    thread.join()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert monitor.stats()["arrivals"] == 40
