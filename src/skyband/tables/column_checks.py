@@ -34,7 +34,7 @@ def validate(column: Any) -> None:
 
 
 def _is_ascii(texts: Any, offsets: str) -> bool:
-    """Whether an array of strings, whose buffers are large enough, is sound and ASCII: faster than Arrow's full look."""
+    """Whether an array of strings, with large enough buffers, is sound and ASCII: faster than a full validation."""
     _, ends, data = texts.buffers()
     if not len(texts) or ends is None or data is None:
         return False
