@@ -53,9 +53,10 @@ class GroupStates(Generic[T]):
 
     def visits(self, groups: Ints, clock: int, *, timed: bool, closing: bool) -> list[tuple[int, int, int]]:
         """The groups to visit, each with its slice of these sorted codes; closing: net batches end."""
-        begins = np.flatnonzero(groups[1:] != groups[:-1]) + 1
-        starts = [0, *begins.tolist()] if len(groups) else []
-        visits = list(zip(groups[starts].tolist(), starts, [*starts[1:], len(groups)], strict=True))
+        visits: list[tuple[int, int, int]] = []
+        if len(groups):
+            starts = [0, *(1 + np.flatnonzero(groups[1:] != groups[:-1])).tolist()]
+            visits = list(zip(groups[starts].tolist(), starts, [*starts[1:], len(groups)], strict=True))
         others = set(np.flatnonzero(self.due <= clock).tolist()) if timed else set[int]()
         if closing:
             others |= self.open
