@@ -6,7 +6,7 @@ SHELL := bash
 unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
 .PHONY: help demo test kafka cluster-test faults soak mutants environments browser axe check tables licences docs bench \
-	bench-peers lock clean
+	bench-peers pack wheel lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -24,11 +24,21 @@ demo: .venv/ready ## replay a year of New York flights through Spark, watch the 
 	@$(BIN)/skyband demo --spark
 
 test: .venv/ready ## all tests and doctests
-	@($(MAKE) --silent kafka || echo "Without its jars the tests of Kafka skip.") & $(BIN)/python -m tests.warm; wait
-	@$(BIN)/python -m pytest -n 2 -q
+	@($(MAKE) --silent kafka || echo "Without its jars the tests of Kafka skip.") & \
+		$(MAKE) --silent pack; made=$$?; wait; exit $$made
+	@SKYBAND_KERNELS=$${SKYBAND_KERNELS:-only} $(BIN)/python -m pytest -n 2 -q
 	@{ command -v chromium && command -v chromedriver; } > /dev/null || \
 		echo "NOT TESTED: the page in a browser (tests/dashboard/test_page.py). make browser installs Chromium."
 	@test -f build/axe.min.js || echo "NOT TESTED: the accessibility of the page. make axe fetches axe-core (npm)."
+
+pack: .venv/ready ## compile all kernels ahead (minutes), those that have changed (seconds)
+	@$(BIN)/skyband compile
+
+wheel: pack ## dist: a wheel with compiled kernels for this kind of machine, and one for any
+	@rm -rf dist
+	@$(BIN)/uv build --quiet --wheel --build-constraint constraints.txt
+	@SKYBAND_WHEEL=plain $(BIN)/uv build --quiet --wheel --build-constraint constraints.txt
+	@ls -l dist
 
 kafka: .kafka/ready ## fetch a Kafka broker and Spark's connector (pinned, 54 MB) for the tests
 
@@ -39,7 +49,7 @@ kafka: .kafka/ready ## fetch a Kafka broker and Spark's connector (pinned, 54 MB
 cluster-test: .venv/ready ## a Spark cluster of processes, and one of them killed in mid-run (minutes)
 	@SKYBAND_CLUSTER=1 $(BIN)/python -m pytest -q -n 0 tests/spark/test_cluster.py
 
-faults: .venv/ready ## break what can break, 50 rounds of each (an hour), and count what was lost
+faults: .venv/ready ## break what can break, 50 rounds of each (three hours), and count what was lost
 	@mkdir -p out && rm -f out/faults.jsonl
 	@SKYBAND_LEDGER=$(CURDIR)/out/faults.jsonl SKYBAND_ROUNDS=$${SKYBAND_ROUNDS:-50} SKYBAND_FUZZ=20 \
 		$(BIN)/python -m pytest -q -n 0 tests/faults tests/dashboard/test_fuzz.py tests/spark/test_rounds.py \
@@ -53,7 +63,7 @@ mutants: .venv/ready ## break the engines in every known way: the tests must not
 	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/*/test_mutants.py
 
 environments: .venv/ready ## install the wheel with Python 3.11 to 3.13, pandas 2 and 3, and use it there
-	@$(BIN)/python tests/environments.py
+	@$(BIN)/python tests/environments.py $(ENVIRONMENTS)
 
 tables: .venv/ready ## the tables of algorithms in README.md and docs, from their rows
 	@$(BIN)/python docs/algorithm_tables.py

@@ -15,6 +15,7 @@ _FILES = (
     "run",
     "faults",
     "session",
+    "shipping",
     "kafka",
     "kill",
     "metrics",

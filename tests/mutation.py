@@ -82,7 +82,7 @@ def nursery() -> Iterator[Suite]:
 
 def copy_of_the_package(to: Path) -> Path:
     """With the bytecode of what is not changed, and without compiled kernels."""
-    shutil.copytree(REPOSITORY / "src" / "skyband", to / "skyband", ignore=shutil.ignore_patterns("*.nb?"))
+    shutil.copytree(REPOSITORY / "src" / "skyband", to / "skyband", ignore=shutil.ignore_patterns("*.nb?", "*.pack"))
     return to
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from skyband.cli.compile import compile
 from skyband.cli.datasets import datasets
 from skyband.cli.explain import explain
 from skyband.errors import BatchError, QueryError, SkybandError
@@ -238,6 +239,6 @@ def bench(
     raise typer.Exit(subprocess.call(command))  # noqa: S603 (our own program; the user's own arguments)
 
 
-for command in (demo, run, explain, sql, serve, datasets):
+for command in (demo, run, explain, sql, serve, datasets, compile):
     app.command()(command)
 app.command(context_settings={"ignore_unknown_options": True})(bench)

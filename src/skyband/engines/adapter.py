@@ -354,10 +354,10 @@ class Adapter:
     def after_restore(self) -> None:
         """The engine and the kept columns have come back from a snapshot."""
 
-    def check(self) -> None:
-        """Assert every invariant."""
+    def check(self, *, deep: bool = True) -> None:
+        """Check every invariant, as `Engine.check` does."""
         if self.engine is not None:
-            self.engine.check()
+            self.engine.check(deep=deep)
             missing = np.setdiff1d(self.engine.serials()[0], self.kept_columns.serials)
             assert not self.kept_columns.columns or not len(missing), "columns of kept objects are there"
             assert all(len(column) == len(self.kept_columns) for column in self.kept_columns.columns.values())

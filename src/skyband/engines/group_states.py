@@ -6,6 +6,7 @@ A group without objects has no state: it costs 24 bytes until its code is given 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -53,10 +54,9 @@ class GroupStates(Generic[T]):
 
     def visits(self, groups: Ints, clock: int, *, timed: bool, closing: bool) -> list[tuple[int, int, int]]:
         """The groups to visit, each with its slice of these sorted codes; closing: net batches end."""
-        visits: list[tuple[int, int, int]] = []
-        if len(groups):
-            starts = [0, *(1 + np.flatnonzero(groups[1:] != groups[:-1])).tolist()]
-            visits = list(zip(groups[starts].tolist(), starts, [*starts[1:], len(groups)], strict=True))
+        begins = np.flatnonzero(groups[1:] != groups[:-1]) + 1
+        starts = [0, *begins.tolist(), len(groups)] if len(groups) else []
+        visits = [(int(groups[begin]), begin, end) for begin, end in pairwise(starts)]
         others = set(np.flatnonzero(self.due <= clock).tolist()) if timed else set[int]()
         if closing:
             others |= self.open

@@ -1,10 +1,10 @@
-"""Compile flags, in one place, and a notice on stderr when a cold compile keeps a person waiting.
+"""Compile flags, in one place. Kernels are compiled ahead (`shipped`) or at their first call, and kept (`cache`).
 
-No fastmath: a score must equal itself. Compiled code is cached on disk, so only the first process pays.
+No fastmath: a score must equal itself.
 
-Three things here are not in Numba's documentation: the option `_nrt`, a dispatcher's `get_call_template`, and the
-`refresh` of its contexts. Each makes something faster and changes no result. Where a version of Numba does not have
-one, or with SKYBAND_PLAIN_NUMBA=1, the documented way is used instead: slower, and tested
+Four things here are not in Numba's documentation: the option `_nrt`, a dispatcher's `get_call_template`, its `_cache`,
+and the `refresh` of its contexts. Each makes something faster and changes no result. Where a version of Numba does not
+have one, or with SKYBAND_PLAIN_NUMBA=1, the documented way is used instead: slower, and tested
 (tests/kernels/test_compile.py).
 """
 
@@ -12,33 +12,19 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+import warnings
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
-
-from skyband.errors import StateError
 
 PLAIN = os.environ.get("SKYBAND_PLAIN_NUMBA", "") not in ("", "0")  # only what Numba documents
 
 
 def _load_numba() -> Any:
-    """Numba with its tables of types loaded, without the garbage collector, which takes 40 % of that time.
-
-    Every Spark worker pays this in its first trigger.
-    """
+    """Numba without the garbage collector, which takes 40 % of that time; every Spark worker pays it."""
     collects = gc.isenabled()
     gc.disable()
     try:
         import numba
-
-        if not PLAIN:
-            with suppress(ImportError, AttributeError):
-                from numba.core.registry import cpu_target
-
-                cpu_target.typing_context.refresh()
-                cpu_target.target_context.refresh()
     finally:
         if collects:
             gc.enable()
@@ -71,18 +57,30 @@ def _has_nrt_option() -> bool:
 _UNCOUNTED: dict[str, Any] = {"_nrt": False} if _has_nrt_option() else {}
 
 
+#: Every entry point that has been loaded.
+ENTRY_POINTS: list[Any] = []
+
+
 def kernel(function: F, **options: Any) -> F:
-    """An entry point: compiled at the first call, kept on disk."""
+    """An entry point: taken from the pack, from disk or from the compiler at its first call."""
+    if PLAIN or numba.config.DISABLE_JIT:
+        return cast(F, _documented(function, **options))
     try:
-        return cast(F, _njit(function, cache=True, **options))
+        from skyband.kernels.cache import attach
+    except (ImportError, AttributeError):
+        return cast(F, _documented(function, **options))
+    ENTRY_POINTS.append(attach(_njit(function, **options)))
+    return cast(F, ENTRY_POINTS[-1])
+
+
+def _documented(function: Callable[..., Any], **options: Any) -> Any:
+    try:
+        return _njit(function, cache=True, **options)
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
-        raise StateError(
-            f"skyband is imported from {__file__}, where compiled kernels cannot be kept: every process would compile "
-            "them anew. Install it where it can write (or name a folder with NUMBA_CACHE_DIR); on Spark ship it "
-            "unpacked, as skyband.spark.shipping does."
-        ) from error
+        warnings.warn(f"{error}: every process compiles it. Name a folder with NUMBA_CACHE_DIR.", stacklevel=3)
+        return _njit(function, **options)
 
 
 def uncounted_kernel(function: F) -> F:
@@ -121,16 +119,3 @@ def close(function: F) -> F:
 def inlined(function: F) -> F:
     """A small part whose source is put into its callers, since passing many arrays costs more than its work."""
     return cast(F, _njit(function, inline="always"))
-
-
-@contextmanager
-def announced() -> Iterator[None]:
-    """Say on stderr that kernels are being compiled, if the block takes long enough to be noticed."""
-    line = "skyband: compiling kernels, once for this version and machine (10 to 30 s) ...\n"
-    timer = threading.Timer(1.5, sys.stderr.write, [line])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()

@@ -6,7 +6,6 @@ A `Monitor` is its public face; Spark runs it over the state of a shard.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -72,7 +71,7 @@ class Loop:
         goal = clock if to is None else max(clock, self._instant(to, examined.types))
         with self.state.new_groups():
             push = self._push(batch, examined, clock, goal, more)
-            examined = replace(examined, codes=self._codes(push, examined, clock))
+            examined.codes = self._codes(push, examined, clock)
             if batch.rows and any(adapter.revalidates for adapter in examined.standing):
                 examined = self._revalidate(batch, examined, clock, goal, more)
                 push = self._push(batch, examined, clock, goal, more)
@@ -94,13 +93,12 @@ class Loop:
 
     def _commit(self, push: Push, examined: Examined) -> pa.Table:
         """Let the engines take a validated batch."""
-        with self._announced(examined.standing):
-            starting = any(adapter.engine is None for adapter in examined.standing)
-            for adapter in examined.standing:
-                adapter.start(self.state.unit)
-            if starting:
-                remember_reported(examined.standing)
-            pieces = self._take(push, examined)
+        starting = any(adapter.engine is None for adapter in examined.standing)
+        for adapter in examined.standing:
+            adapter.start(self.state.unit)
+        if starting:
+            remember_reported(examined.standing)
+        pieces = self._take(push, examined)
         self.state.clock, self.state.ahead = push.clock, None
         self.state.serial += push.batch.rows
         changes = self.state.changes(pieces, examined.standing)
@@ -140,14 +138,6 @@ class Loop:
             examined = replace(examined, validated=validated, accepted=accepted)
             if settled:
                 return examined
-
-    def _announced(self, standing: list[Adapter]) -> AbstractContextManager[None]:
-        """Engines start with their first arrivals; kernels may be compiled then."""
-        if all(adapter.engine is not None for adapter in standing):
-            return nullcontext()
-        from skyband.kernels.compile import announced
-
-        return announced()
 
     def _count_rejected(self, examined: Examined) -> None:
         """Per query, and once per row and reason for the whole."""

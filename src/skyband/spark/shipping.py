@@ -3,11 +3,10 @@
     archive = pack("skyband.zip")
     spark = sbs.session("spark://host:7077", **ship(archive))
 
-Executors unpack the archive, so that Numba finds compiled code beside the kernels and writes what is missing there,
-once for an executor. (Inside a wheel, as `--py-files` leaves it, Numba can keep nothing, and every Python worker would
-compile for itself; skyband refuses that.) Compiled code is for one kind of processor and one version of Numba: where
-executors have others it is compiled again, once each. The executors' Python (PYSPARK_PYTHON) needs what skyband needs,
-`pip install numpy numba pyarrow sqlglot pandas protobuf`, in the same versions as the driver.
+The archive also goes with `--py-files` or `SparkContext.addPyFile`: it need not be unpacked. Executors compile nothing
+if it holds kernels that were compiled ahead (`skyband compile`, or a wheel with kernels) and their Numba is the one
+that these are for. The executors' Python (PYSPARK_PYTHON) needs what skyband needs, `pip install numpy numba pyarrow
+sqlglot pandas protobuf`, in the same versions as the driver.
 """
 
 from __future__ import annotations
@@ -17,15 +16,27 @@ import zipfile
 from pathlib import Path
 
 import skyband
+from skyband.kernels import shipped
 
 _CODE = (".py", ".typed", ".json", ".html", ".js", ".css")
-_COMPILED = (".nbi", ".nbc")
+_KEPT = (".nbi", ".nbc")
 _HOME = Path(skyband.__file__).parent
 
 
 def pack(path: str | Path, *, kernels: bool = True) -> Path:
-    """Write the archive. `kernels`: with the compiled code that this machine has, so run a query like yours before."""
-    wanted = (*_CODE, *_COMPILED) if kernels else _CODE
+    """Write the archive.
+
+    Parameters
+    ----------
+    path
+        The archive to write, such as "skyband.zip".
+    kernels
+        With compiled kernels: those that were compiled ahead; if there are none, those that this machine has compiled
+        and kept beside the package, so run a query like yours before.
+
+    """
+    ahead = shipped.place().is_file()
+    wanted = (*_CODE, *((shipped.place().suffix,) if ahead else _KEPT)) if kernels else _CODE
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(_HOME.rglob("*")):
             if file.suffix in wanted and file.is_file():

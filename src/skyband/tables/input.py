@@ -237,7 +237,7 @@ def call(function: Callable[..., Any], batch: Batch) -> Floats:
     """The scores that a user's function gives."""
     name = getattr(function, "__qualname__", repr(function))
     try:
-        scores = np.asarray(function(Columns(batch)), dtype=np.float64)
+        scores = np.array(function(Columns(batch)), dtype=np.float64)  # a copy: kernels are for plain arrays
     except Exception as error:
         raise BatchError(
             f"the scoring function {name} failed: {type(error).__name__}: {error}. Nothing was pushed."

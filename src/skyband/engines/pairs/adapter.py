@@ -217,7 +217,7 @@ class PairsAdapter(Adapter):
 
     def _call(self, one: Columns, other: Columns, rows: int) -> Floats:
         try:
-            scores = np.asarray(self.function(dict(one), dict(other)), dtype=np.float64)  # type: ignore[misc]
+            scores = np.array(self.function(dict(one), dict(other)), dtype=np.float64)  # type: ignore[misc]
         except Exception as error:
             raise BatchError(
                 f"the scoring function {self._name} failed: {type(error).__name__}: {error}. Nothing was pushed."

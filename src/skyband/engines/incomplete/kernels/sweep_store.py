@@ -154,7 +154,7 @@ def refill(store: Store, combination: Combination, queries: Queries, g: int, bou
                 put(store, queries, d, g, o)
 
 
-@uncounted_kernel
+@uncounted
 def free_expired(store: Store, length: int) -> Any:
     """Free the places of objects without valid rows; returns how many are not free."""
     objects, begun, n = store.objects, len(store.groups) > 0, 0
@@ -168,3 +168,9 @@ def free_expired(store: Store, length: int) -> Any:
         n += gone
     store.facts[FREE_COUNT] = n
     return len(objects) - n
+
+
+@uncounted_kernel
+def free_objects(store: Store, length: int) -> Any:
+    """As `free_expired`, an entry point: code that was compiled ahead cannot be called by kernels."""
+    return free_expired(store, length)

@@ -1,0 +1,170 @@
+"""Small streams and queries that between them call every kernel with every type of arguments: what is compiled ahead.
+
+A kernel or a type that nothing here meets is compiled where it is met. `skyband compile` fails if a kernel is not
+called, and the suite with SKYBAND_KERNELS=only fails if a type is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Literal
+
+import numpy as np
+
+import skyband as sb
+
+ROWS = 3000
+EACH = "each"  # four groups, in turn
+PARTS = ["n", "s", "w"]
+DATA: dict[str, Any] = {
+    "t": np.arange(ROWS),
+    "x": np.linspace(0, 1, ROWS) ** 2 % 0.1,
+    "y": np.linspace(0, 1, ROWS) ** 3 % 0.1,
+    "p": 0.05 + np.linspace(0, 1, ROWS) ** 2 % 0.9,
+    "id": np.arange(ROWS) % 700,
+    "often": np.arange(ROWS) % 6,  # always in the same part
+    "part": PARTS * (ROWS // 3),
+    "value": np.linspace(0, 1, ROWS) ** 3 % 1,
+    EACH: np.arange(ROWS) % 4,
+}
+EMITS: tuple[Literal["arrival", "batch"], ...] = ("arrival", "batch")
+COUNTED, TIMED = STREAMS = (sb.Last(50), sb.Last(span=50))
+
+
+def piece(begin: int, end: int) -> dict[str, Any]:
+    return {name: column[begin:end] for name, column in DATA.items()}
+
+
+def distance(a: Any, b: Any) -> Any:
+    return abs(a["x"] - b["x"])
+
+
+def play(queries: Any, **options: Any) -> None:
+    """Call the methods of a Monitor that run kernels; the last push is late."""
+    monitor = sb.Monitor(queries, time="t", **options)
+    for begin, end in ((0, 2000), (2000, ROWS), (ROWS - 12, ROWS - 6)):
+        monitor.push(piece(begin, end))
+    monitor = sb.Monitor.restore(monitor.snapshot(), {"distance": distance})
+    monitor._loop.check()
+    for name, query in monitor.queries.items():
+        monitor.answer(name)
+        if not isinstance(query, sb.Above) and isinstance(query.window, sb.Last):
+            smaller = sb.Last(span=40) if query.window.timed else sb.Last(40)
+            with suppress(sb.QueryError):  # some algorithms answer for their own window only
+                monitor.answer(name, k=2, window=smaller)
+        monitor.replace(name, query)
+    monitor.advance(ROWS + 10)
+
+
+def both(*algorithms: str, windows: tuple[Any, ...] = STREAMS, by: Any = "x") -> None:
+    for algorithm in algorithms:
+        for window in windows:
+            query = sb.TopK(3, by=by, window=window, algorithm=algorithm)
+            play(query)
+            play([query, sb.TopK(3, by=by, window=window, algorithm=algorithm, where="y > 0.01")], emit="batch")
+            if algorithm != "ADAPTIVE":
+                play(sb.TopK(3, by=by, window=window, algorithm=algorithm, per=EACH))
+
+
+def families(algorithm: str) -> None:
+    for by in (sb.Nearest, sb.Linear):
+        for window in STREAMS[: 1 if algorithm == "PA" else 2]:
+            for emit in EMITS:
+                some = [
+                    sb.TopK(2, by=by({"x": i / 50, "y": 0.5}), window=window, algorithm=algorithm) for i in range(50)
+                ]
+                monitor = sb.Monitor(some, time="t", emit=emit)
+                monitor.push(piece(0, ROWS))
+                monitor = sb.Monitor.restore(monitor.snapshot())
+                monitor.push(piece(ROWS - 12, ROWS - 6))
+                monitor.answer("q0")
+
+
+def lengths() -> None:
+    """Windows of several lengths: a late row may be too late for some of them."""
+    for per in (None, EACH):
+        play([sb.TopK(k, by="x", window=sb.Last(span=span), per=per) for k, span in ((3, 50), (2, 8))])
+
+
+def grids(algorithm: str) -> None:
+    for by in (sb.Linear({"x": 1, "y": 2}), sb.Nearest({"x": 0.2, "y": 0.1})):
+        both(algorithm, by=by)
+
+
+def kept() -> None:
+    query = sb.TopK(2, by=sb.Linear({"x": 1, "y": 2}), window=sb.UntilDeleted())
+    monitor = sb.Monitor([query, sb.Above(0.1, by="x + y", window=sb.UntilDeleted())], id="t")
+    monitor.push(DATA)
+    monitor.delete([1, 2, 3])
+
+
+def above() -> None:
+    for window in STREAMS:
+        for per in (None, EACH):
+            play(sb.Above(0.05, by="x", window=window, per=per, where="y > 0.01"))
+
+
+def refused() -> None:
+    """A batch that is refused after its groups were found."""
+    for per in (EACH, "part"):
+        monitor = sb.Monitor(sb.TopK(2, by="x", window=TIMED, per=per), time="t", invalid="raise")
+        monitor.push(piece(0, 1))
+        with suppress(sb.BatchError):
+            monitor.push({**piece(1, 5), "x": [1.0, 2.0, 3.0, None]})
+
+
+def pairs() -> None:
+    for algorithm in ("SCASE", "TA", "BASIC", "NAIVE"):
+        for window in STREAMS:
+            play(sb.TopKPairs(3, by=sb.Global({"x": "absdiff"}), window=window, algorithm=algorithm))
+    for emit in EMITS:
+        some = [sb.TopKPairs(k, by="abs(a.x - b.x) * abs(a.y + b.y)", window=TIMED, per=EACH) for k in (3, 2)]
+        play(some, emit=emit)
+        play(sb.TopKPairs(3, by=distance, window=COUNTED), emit=emit)
+
+
+def parts() -> None:
+    for algorithm in ("SWEEP", "EAA", "SLA", "APPROX", "BUDGET"):
+        for window in (*STREAMS, sb.Last(1000)):
+            play(sb.TopKIncomplete(3, parts=PARTS, window=window, algorithm=algorithm), id="id")
+    for algorithm in ("SWEEP", "EAA"):
+        for window in STREAMS:
+            play(sb.TopKIncomplete(3, parts=PARTS, window=window, algorithm=algorithm), id="often")
+    for emit in EMITS:
+        play(sb.TopKIncomplete(3, parts=PARTS, window=COUNTED, repeat="last"), id="id", emit=emit)
+        play([sb.TopKIncomplete(k, parts=PARTS, window=TIMED, per=EACH) for k in (3, 2)], id="id", emit=emit)
+
+
+def doubts() -> None:
+    for algorithm in ("DOM", "BS", "CSQ"):
+        for window in STREAMS:
+            play(sb.TopKUncertain(3, by="x", window=window, algorithm=algorithm, semantics="u-topk"))
+    play(sb.TopKUncertain(3, by="x", window=COUNTED, group=EACH, semantics="u-kranks"))
+    for emit in EMITS:
+        play([sb.TopKUncertain(k, by="x", window=TIMED, per=EACH) for k in (3, 2)], emit=emit)
+
+
+#: Two lists of tasks of about the same length; tasks that share kernels are in one list.
+TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
+    [
+        lambda: both("BLOCK", "SA"),
+        above,
+        lengths,
+        refused,
+        lambda: families("BLOCK"),
+        lambda: both("PA", "ADAPTIVE", windows=STREAMS[:1]),
+        lambda: families("PA"),
+        pairs,
+        doubts,
+    ],
+    [
+        lambda: both("RA", "SASF", "SARF", "SAPF", "RASF", "RARF", "RAPF"),
+        lambda: families("RAPF"),
+        lambda: grids("TMA"),
+        lambda: grids("SMA"),
+        lambda: grids("TSL"),
+        kept,
+        parts,
+    ],
+)
