@@ -49,7 +49,7 @@ kafka: .kafka/ready ## fetch a Kafka broker and Spark's connector (pinned, 54 MB
 cluster-test: .venv/ready ## a Spark cluster of processes, and one of them killed in mid-run (minutes)
 	@SKYBAND_CLUSTER=1 $(BIN)/python -m pytest -q -n 0 tests/spark/test_cluster.py
 
-faults: .venv/ready ## break what can break, 50 rounds of each (an hour), and count what was lost
+faults: .venv/ready ## break what can break, 50 rounds of each (three hours), and count what was lost
 	@mkdir -p out && rm -f out/faults.jsonl
 	@SKYBAND_LEDGER=$(CURDIR)/out/faults.jsonl SKYBAND_ROUNDS=$${SKYBAND_ROUNDS:-50} SKYBAND_FUZZ=20 \
 		$(BIN)/python -m pytest -q -n 0 tests/faults tests/dashboard/test_fuzz.py tests/spark/test_rounds.py \
@@ -63,7 +63,7 @@ mutants: .venv/ready ## break the engines in every known way: the tests must not
 	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/*/test_mutants.py
 
 environments: .venv/ready ## install the wheel with Python 3.11 to 3.13, pandas 2 and 3, and use it there
-	@$(BIN)/python tests/environments.py
+	@$(BIN)/python tests/environments.py $(ENVIRONMENTS)
 
 tables: .venv/ready ## the tables of algorithms in README.md and docs, from their rows
 	@$(BIN)/python docs/algorithm_tables.py

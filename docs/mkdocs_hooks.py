@@ -1,27 +1,30 @@
-"""Hooks of `mkdocs.yml`: add figures of benchmarks to the site, its pages as markdown, and llms.txt.
+"""Hooks of `mkdocs.yml`: add figures of benchmarks and SECURITY.md to the site, its pages as markdown, and llms.txt.
 
 `llms.txt` (llmstxt.org) lists the pages for programs that read: each link goes to the page's markdown, which stands
 beside its HTML under the same name, so that relative links between pages hold there too.
 """
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File
 
-FIGURES = Path(__file__).parents[1] / "benchmarks" / "figures"
+ROOT = Path(__file__).parents[1]
+FIGURES = ROOT / "benchmarks" / "figures"
+POLICY = "security-policy.md"  # SECURITY.md of the root; docs has a security.md, and some disks know one case only
 
 
 def on_files(files: Any, config: Any) -> Any:
     for path in sorted(FIGURES.iterdir()):
         files.append(File.generated(config, f"figures/{path.name}", abs_src_path=str(path)))
+    text = (ROOT / "SECURITY.md").read_text().replace("](docs/", "](")
+    files.append(File.generated(config, POLICY, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    return markdown.replace("](../benchmarks/figures/", "](figures/")
+    return markdown.replace("](../benchmarks/figures/", "](figures/").replace("](../SECURITY.md)", f"]({POLICY})")
 
 
 def on_env(env: Any, config: Any, files: Any) -> Any:
@@ -37,7 +40,7 @@ def on_env(env: Any, config: Any, files: Any) -> Any:
     for file in files.documentation_pages():
         target = site / file.src_uri
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(file.page.markdown) if file.page.markdown else shutil.copy(file.abs_src_path, target)
+        target.write_text(file.page.markdown)
     return env
 
 

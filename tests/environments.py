@@ -1,8 +1,9 @@
 """Install the wheel in each Python and with each pandas that skyband supports, and use it there: `make environments`.
 
 In each environment: README's and the cookbook's examples, a few test files, `skyband demo`, and what the extras would
-remove. A Python that is neither here nor can be fetched is named and left out. Environments are made anew each time, by
-uv from its cache; what takes time is the compilation of kernels where no compiled ones are shipped.
+replace. `python tests/environments.py 3.12 oldest` checks only these. A Python that is neither here nor can be fetched
+is named and left out. Environments are made anew each time, by uv from its cache; what takes time is the compilation of
+kernels, where the wheel has none for the Numba that is installed.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from packaging.version import Version
+
 REPOSITORY = Path(__file__).parents[1]
 FOLDER = REPOSITORY / "build" / "environments"
 UV = str(Path(sys.executable).with_name("uv"))
 
 #: name -> Python, what is installed beside the wheel, further arguments of uv
 ENVIRONMENTS: dict[str, tuple[str, list[str], list[str]]] = {
-    "3.11, pandas 2": ("3.11", ["pandas>=2.2,<3"], []),
-    "3.12, pandas 3": ("3.12", ["pandas>=3,<4"], []),
-    "3.13, pandas 3": ("3.13", ["pandas>=3,<4"], []),
-    "3.11, oldest": ("3.11", ["pandas>=2.2,<3"], ["--resolution", "lowest-direct"]),
+    "3.11": ("3.11", ["pandas>=2.2,<3"], []),
+    "3.12": ("3.12", ["pandas>=3,<4"], []),
+    "3.13": ("3.13", ["pandas>=3,<4"], []),
+    "oldest": ("3.11", ["pandas>=2.2,<3"], ["--resolution", "lowest-direct", "-r", "pyproject.toml"]),
 }
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "polars>=1", "duckdb>=1"]
 EXTRAS = "dashboard,kafka,plot,bench,demo,spark"
@@ -91,34 +94,41 @@ def check(name: str, interpreter: str, built: Path, beside: Sequence[str], optio
     run(*install, *options, built, *beside)
     run(*install, built, *beside, *TOOLS)
     place = run(own, "-P", "-c", "import skyband; print(skyband.__file__)").strip()
+    version = run(own, "-c", "import platform; print(platform.python_version())").strip()
     assert Path(place).is_relative_to(folder), f"{name} imports {place}, not what was installed"
     run(own, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CHECKS)
+    assert "--seconds" in run(folder / "bin" / "skyband", "demo", "--help")
     demo = run(folder / "bin" / "skyband", "demo", "--fast", "--rows", "3000", SKYBAND_DATA="")
     assert demo.count("\n") > 30 and "flights is generated" in demo, demo
     plan = run(UV, "pip", "install", "--dry-run", "--python", own, f"skyband[{EXTRAS}] @ {built.as_uri()}")
-    removed = re.findall(r"^ - (\S+)", plan, re.MULTILINE)
-    assert not [one for one in removed if not one.startswith("skyband==")], f"{name}: the extras remove {removed}"
+    before, after = (dict(re.findall(rf"^ \{sign} (\S+)==(\S+)", plan, re.MULTILINE)) for sign in "-+")
+    lower = [one for one in before.keys() & after.keys() if Version(after[one]) < Version(before[one])]
+    assert not lower, f"{name}: the extras would downgrade {', '.join(lower)}:\n{plan}"
     listed = run(UV, "pip", "list", "--python", own)
-    return ", ".join(map(" ".join, re.findall(r"^(numba|numpy|pandas|pyarrow) +(\S+)", listed, re.MULTILINE)))
+    found = re.findall(r"^(numba|numpy|pandas|pyarrow) +(\S+)", listed, re.MULTILINE)
+    return f"Python {version}, {', '.join(map(' '.join, found))}"
 
 
-def main() -> None:
+def main(names: Sequence[str]) -> None:
+    if unknown := set(names) - ENVIRONMENTS.keys():
+        sys.exit(f"no such environment: {', '.join(unknown)}. There are: {'; '.join(ENVIRONMENTS)}.")
     built = wheel()
     print(f"{built.name}, {built.stat().st_size / 1e6:.1f} MB", flush=True)
     missing = []
-    for name, (version, beside, options) in ENVIRONMENTS.items():
+    for name in names or ENVIRONMENTS:
+        version, beside, options = ENVIRONMENTS[name]
         interpreter = python(version)
         if interpreter is None:
             missing.append(name)
             continue
         began = time.monotonic()
-        print(f"Python {name}: {check(name, interpreter, built, beside, options)}; "
+        print(f"{name}: {check(name, interpreter, built, beside, options)}; "
               f"{time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
     if missing:
         print(f"NOT checked, the machine has no such Python and cannot fetch one: {'; '.join(missing)}")
-    if len(missing) == len(ENVIRONMENTS):
+    if len(missing) == len(names or ENVIRONMENTS):
         sys.exit("no environment could be made")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

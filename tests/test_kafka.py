@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -71,6 +71,31 @@ def test_rows_of_either_kind() -> None:
     assert change_of(leaves) == {**row, "score": float("-inf"), "diff": -1}
     assert current([enters]) == [row]
     assert current([enters, leaves]) == []
+
+
+def test_other_messages_are_counted_and_the_others_read() -> None:
+    good = [message("k", 1, "r 0 0"), message("k", -1, "r 0 1"), message("k", 1, "r 1 0")]
+    enters, leaves = good[0], good[1]
+    bad = [
+        replace(enters, headers=[]),
+        replace(enters, headers=[("trigger", b"r 0 0")]),
+        *(replace(enters, headers=[("trigger", b"r 0 0"), ("change", text)]) for text in JUNK),
+        *(replace(enters, headers=[("trigger", text), *enters.headers[1:]]) for text in (*JUNK, b"r 0 x", b"r 0")),
+        *(replace(enters, value=text) for text in JUNK),
+        *(replace(leaves, key=text) for text in (*JUNK, b"{}", b'{"query": 1, "group": 2, "rank": 3}')),
+        replace(enters, value=b'{"score": "high"}'),
+    ]
+    reader, alone = Reader(), Reader()
+    mixed = [one for place, each in enumerate(good) for one in (*bad[place::3], each)]
+    assert list(reader.changes(mixed)) == list(alone.changes(good)) != []
+    assert (reader.malformed, len(reader.first_malformed)) == (len(bad), 5)
+    assert (reader.state, alone.malformed) == (alone.state, 0)
+    for one in bad:
+        with pytest.raises(BatchError, match="skyband run did not write it"):
+            _ = Reader().new(one), change_of(one)
+
+
+JUNK = [b"", b"\xff", b"null", b"[1]", b"{", b"[" * 100_000]
 
 
 def test_other_messages_are_refused() -> None:

@@ -49,12 +49,21 @@ class Reader:
     state : dict, optional
         The `state` of an earlier reader, to resume where it stopped.
 
+    Attributes
+    ----------
+    malformed : int
+        Messages that `changes` passed over, since `skyband run` did not write them.
+    first_malformed : list of str
+        What is wrong with the first few of these, with topic, partition and offset.
+
     """
 
     def __init__(self, state: Mapping[str, Any] | None = None) -> None:
         self._at: dict[str, tuple[str, int, dict[str, int]]] = {
             place: (run, batch, dict(rows)) for place, (run, batch, rows) in (state or {}).items()
         }
+        self.malformed = 0
+        self.first_malformed: list[str] = []
 
     @property
     def state(self) -> dict[str, Any]:
@@ -62,16 +71,27 @@ class Reader:
         return {place: [run, batch, dict(rows)] for place, (run, batch, rows) in self._at.items()}
 
     def changes(self, messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
-        """The changes of these messages, without repeated ones; those of a partition must be in its order."""
+        """The changes of these messages, without repeated ones; those of a partition must be in its order.
+
+        A message that `skyband run` did not write is counted in `malformed` and passed over.
+        """
         for message in messages:
-            if self.new(message):
-                yield change_of(message)
+            try:
+                change = change_of(message)
+                new = self.new(message)
+            except BatchError as error:
+                self.malformed += 1
+                if len(self.first_malformed) < _NAMED:
+                    self.first_malformed.append(str(error))
+                continue
+            if new:
+                yield change
 
     def new(self, message: Message) -> bool:
         """Whether this message is read for the first time; it is marked as read."""
         run, batch, row = _trigger(message)
         place = f"{message.topic} {message.partition}"
-        key = _text(message.key)
+        key = _text(message, message.key)
         current = self._at.get(place)
         if current is None or current[0] != run or batch > current[1]:
             self._at[place] = (run, batch, {key: row})
@@ -85,17 +105,22 @@ class Reader:
 
 def change_of(message: Message) -> dict[str, Any]:
     """A message as a row: the columns of a change; the `keep` columns are missing when the object leaves."""
-    step = json.loads(_header(message, "change"))
+    step = _object(message, _header(message, "change"))
     if message.value is not None:
-        found: dict[str, Any] = json.loads(_text(message.value))
+        found = _object(message, _text(message, message.value))
     else:
-        key = json.loads(_text(message.key))
+        key = _object(message, _text(message, message.key))
+        if not {"query", "group", "rank"} <= key.keys() or not isinstance(key["group"] or {}, dict):
+            raise _foreign(message, "its key is no key of a change")
         group = key.pop("group") or {}
         rank = key.pop("rank")
         found = {"query": key.pop("query"), **group, **key, **({} if rank is None else {"rank": rank}), **step}
     for name in ("score", "probability"):
         if isinstance(found.get(name), str):  # JSON has no infinity
-            found[name] = float(found[name])
+            try:
+                found[name] = float(found[name])
+            except ValueError:
+                raise _foreign(message, f"its {name} is {found[name]!r}") from None
     return found
 
 
@@ -103,27 +128,56 @@ def current(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """The answer after the messages of a topic, compacted or not: one row for each object in it."""
     last: dict[str, Message] = {}
     for message in messages:
+        key = _text(message, message.key)
         if message.value is None:
-            last.pop(_text(message.key), None)
+            last.pop(key, None)
         else:
-            last[_text(message.key)] = message
+            last[key] = message
     return [change_of(message) for message in last.values()]
 
 
 def _trigger(message: Message) -> tuple[str, int, int]:
-    run, batch, row = _header(message, "trigger").split(" ")
-    return run, int(batch), int(row)
+    try:
+        run, batch, row = _header(message, "trigger").split(" ")
+        return run, int(batch), int(row)
+    except ValueError as error:
+        if isinstance(error, BatchError):
+            raise
+        raise _foreign(message, "its header 'trigger' names no row of a trigger") from None
 
 
 def _header(message: Message, name: str) -> str:
     for key, value in message.headers or ():
         if key == name:
-            return _text(value)
-    raise BatchError(
-        f"a message of {message.topic!r} has no header {name!r}, so skyband run did not write it. "
+            return _text(message, value)
+    raise _foreign(message, f"has no header {name!r}", "")
+
+
+def _object(message: Message, text: str) -> dict[str, Any]:
+    """A JSON object."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _foreign(message, f"it is no JSON: {type(error).__name__}") from None
+    if not isinstance(found, dict):
+        raise _foreign(message, "it is no JSON object")
+    return found
+
+
+def _text(message: Message, data: Any) -> str:
+    try:
+        return data.decode("utf-8") if isinstance(data, bytes) else str(data)
+    except UnicodeDecodeError:
+        raise _foreign(message, "it is not UTF-8") from None
+
+
+def _foreign(message: Message, what: str, says: str = "cannot be read: ") -> BatchError:
+    offset = getattr(message, "offset", None)
+    place = "" if offset is None else f" (partition {message.partition}, offset {offset})"
+    return BatchError(
+        f"a message of {message.topic!r}{place} {says}{what}, so skyband run did not write it. "
         "Read only topics that a [sink] of format kafka writes."
     )
 
 
-def _text(data: Any) -> str:
-    return data.decode("utf-8") if isinstance(data, bytes) else str(data)
+_NAMED = 5

@@ -22,6 +22,7 @@ from pyarrow import parquet
 
 from dashboard.asgi import send
 from dashboard.served import table
+from faults.ledger import note
 from skyband.dashboard.app import make_app
 from skyband.dashboard.watch import Watch
 
@@ -209,4 +210,8 @@ def test_no_request_ends_in_a_500(tmp_path: Path, part: int) -> None:
     finally:
         watch.stop()
     assert statuses.total() == REQUESTS // 4 and {200, 201, 400, 403, 404, 405, 415} <= statuses.keys(), statuses
+    wrong = statuses[500]
+    note(
+        {"what": "requests to serve", "rounds": statuses.total(), "changes": 0, "lost": 0, "doubled": 0, "wrong": wrong}
+    )
     print(f"{statuses.total():,} requests: {dict(sorted(statuses.items()))}")

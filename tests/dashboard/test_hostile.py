@@ -215,7 +215,7 @@ QUERY = sb.TopK(3, by="x", window=sb.Last(50))
 
 
 class Poisoned(Monitor):
-    """Breaks at x = 13, for ever, as a Monitor whose commit has failed."""
+    """Breaks at x = 13, for ever, as a Monitor after a commit that failed."""
 
     broken = False
 
@@ -327,8 +327,21 @@ def test_without_a_snapshot_it_starts_empty(monkeypatch: pytest.MonkeyPatch) -> 
     intake.push(pa.table({"x": [1.0, 2.0]}))
     intake.push(pa.table({"x": [13.0]}))
     intake.push(pa.table({"x": [3.0]}))
-    assert intake.monitor.answer("q")["score"].to_pylist() == [3.0]
+    assert intake.monitor.answer("q")["score"].to_pylist() == [3.0] and intake.lost == 2
     assert health.report()["parts"]["snapshot"]["failures"] >= 2
+
+
+def test_a_large_state_has_no_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SNAPSHOT_BYTES", 100)
+    board = MonitorBoard(sb.Monitor({"q": QUERY}))
+    for start in range(0, 60, 20):
+        board.intake._due = 0.0
+        board.push(pa.table({"x": np.arange(start, start + 20.0)}), set())
+    assert board.intake._snapshot is None
+    monkeypatch.setattr(board.monitor, "push", lambda rows: 1 / 0)
+    board.push(pa.table({"x": [1.0, 2.0]}), set())
+    assert board.answer("q", None, 9)["rows"] == [[1, 1, 2.0], [2, 0, 1.0]]
+    assert board.head()["rejected"] == {"lost when the Monitor was restored": 60}
 
 
 # --- the supervisor

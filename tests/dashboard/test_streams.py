@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from pyarrow import parquet
 import skyband as sb
 from dashboard.browser import wait
 from dashboard.served import LAST, Client, ask, ended, served, table
-from skyband.dashboard.readers import Piece, Queued, Topic
+from skyband.dashboard.readers import Lines, Piece, Queued, Topic
 from skyband.dashboard.spark_output import ChangesBoard, follow
 from skyband.dashboard.values import plain
 from skyband.errors import BatchError, QueryError
@@ -105,6 +106,45 @@ def test_lines_that_do_not_fit_are_counted(rows: int) -> None:
     ]
     assert stream.rejected == {"not a line of JSON with the columns of the first": 5}
     assert stream.columns.names == ["i", "x", "t", "s"]
+
+
+PIPES = {
+    "JSON": (b'{"i": 1, "x": 2}\noops\n{"i": 2, "x": "a"}\n[1]\n\xff\n{"i": 3, "x": 4.5}\n{"i": 4}', [1, 3, 4], 4),
+    "JSON after words": (b'starting up\n{"i": 1, "x": 2}\n\n{"i": 2, "x": 3}\n', [1, 2], 1),
+    "CSV": (b'\n\ni,x,t\n1,2,2024-01-01T00:00:00\n2\nx,3,\n3,4.5,2024-01-01T00:00:00.5\n4,"\n5,,', [1, 3, 5], 3),
+    "CSV as Windows writes it": (b"\xef\xbb\xbfi,x\r\n1,2\r\n1,2,3\r\n2,3\r\n", [1, 2], 1),
+    "only a header": (b"i,x\n", [], 0),
+    "words": (b"Oops, that\nis no data\n", [], 1),
+    "nothing": (b"", [], 0),
+    "blank": (b"\n \n\n", [], 0),
+    "zeros": (bytes(10_000), [], 0),
+    "a line without end": (b'{"i": 1}\n' + b"x" * 3_000_000 + b'\n{"i": 2}\n', [1, 2], 1),
+}
+
+
+@pytest.mark.parametrize("rows", [1, 2, 20_000])
+@pytest.mark.parametrize("kind", PIPES)
+def test_malformed_lines_of_a_pipe_are_counted_and_the_others_read(
+    kind: str, rows: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, ids, malformed = PIPES[kind]
+    out, into = os.pipe()
+
+    def send() -> None:
+        writer.write(data)
+        writer.close()
+
+    with os.fdopen(out, "rb") as pipe, os.fdopen(into, "wb") as writer:
+        sender = threading.Thread(target=send)
+        sender.start()
+        lines, got = Lines(pipe), []  # type: tuple[Lines, list[Any]]
+        while not lines.ended:
+            table = lines.read(rows)
+            got += table.to_pylist() if table is not None else []
+        sender.join()
+    assert [row["i"] for row in got if "i" in row] == ids
+    assert lines.malformed.count == sum(lines.rejected.values()) == malformed
+    assert capsys.readouterr().err.count("(rejected)") == min(malformed, 5) == len(lines.malformed.first)
 
 
 def test_stdin_that_is_no_data(root: Path) -> None:

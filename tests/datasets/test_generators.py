@@ -208,7 +208,7 @@ def test_flights_like_is_zipf_with_ties_and_equal_times() -> None:
         assert abs(counts[f"K{r:03d}"] - expected) < 5 * expected**0.5
 
     time = table["time"].to_numpy()
-    assert (np.diff(time) >= np.timedelta64(0)).all()
+    assert (np.diff(time) >= np.timedelta64(0, "us")).all()
     assert (time.astype("datetime64[m]") == time).all()
     assert len(np.unique(time)) < rows / 5
     days = Counter(time.astype("datetime64[D]").tolist())

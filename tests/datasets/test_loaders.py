@@ -291,7 +291,7 @@ def test_real_stream_has_its_rows_in_order_of_time(name: str) -> None:
     assert table.column_names == EXPECTED[name][0].split()
     if "time" in table.column_names:
         time = table["time"].to_numpy()
-        assert (np.diff(time) >= np.timedelta64(0)).all()
+        assert (np.diff(time) >= np.timedelta64(0, "us")).all()
 
 
 def test_real_gaps_ties_and_probabilities() -> None:

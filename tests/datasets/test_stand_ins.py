@@ -33,7 +33,7 @@ def test_a_seed_gives_one_table_and_time_never_falls(name: str) -> None:
     assert made.equals(datasets.stand_in(name, seed=3))
     assert not made.equals(datasets.stand_in(name, seed=4))
     if "time" in made.column_names:
-        assert (np.diff(made["time"].to_numpy()) >= np.timedelta64(0)).all()
+        assert (np.diff(made["time"].to_numpy()) >= np.timedelta64(0, "us")).all()
 
 
 def test_an_unknown_name_says_which_there_are() -> None:

@@ -33,7 +33,7 @@ def play(scene: Scene, *, strict: bool = False) -> Monitor:
                 told, expected = monitor.delete(ids), oracle.delete(ids)
                 same_changes(cells(told), expected, where, net_changes=scene.net_changes)
             case Restore():
-                monitor = Monitor.restore(monitor.snapshot())
+                monitor = Monitor.restore(monitor.snapshot(), trusted=False)
             case Add(name, query, None):
                 monitor.add(name, query)
                 oracle.add(name, query)

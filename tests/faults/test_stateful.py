@@ -100,7 +100,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def restore(self) -> None:
-        self.monitor = sb.Monitor.restore(self.monitor.snapshot())
+        self.monitor = sb.Monitor.restore(self.monitor.snapshot(), trusted=False)
 
     @rule(cut=st.integers(0, 10))
     def refused(self, cut: int) -> None:

@@ -166,7 +166,7 @@ def play(scene: Scene) -> Monitor:
                 changes, expected = monitor.advance(to), oracle.advance(to)
                 same_changes(cells(changes), expected, where, net_changes=scene.net_changes)
             case Restore():
-                monitor = Monitor.restore(monitor.snapshot(), CALLABLES)
+                monitor = Monitor.restore(monitor.snapshot(), CALLABLES, trusted=False)
             case Add(name, query, _):
                 monitor.add(name, query)
                 oracle.add(name, query)

@@ -146,7 +146,7 @@ def test_answers_and_snapshots(query: Query) -> None:
         push = [{**row, "one": 0.9} for row in ROWS[begin : begin + 5]]
         changes = monitor.push(push)
         same_rows(changes.to_pylist(), oracle.push(push), f"row {begin}")
-        monitor = sb.Monitor.restore(monitor.snapshot())
+        monitor = sb.Monitor.restore(monitor.snapshot(), trusted=False)
         for name in queries:
             assert monitor.answer(name).column("score").to_pylist() == [row["score"] for row in oracle.answer(name)]
     assert monitor.queries == queries
@@ -198,7 +198,7 @@ def test_one_of_pairs() -> None:
     rows = [row for row in ROWS if row["x"] is not None]
     for begin in range(0, len(rows), 4):
         same_rows(monitor.push(rows[begin : begin + 4]).to_pylist(), oracle.push(rows[begin : begin + 4]), f"{begin}")
-        monitor = sb.Monitor.restore(monitor.snapshot())
+        monitor = sb.Monitor.restore(monitor.snapshot(), trusted=False)
     with pytest.raises(QueryError, match="Largest scores pairs of objects"):
         sb.TopK(3, Largest(("x",)), sb.Last(6))
     with pytest.raises(QueryError, match=r"does not score a pair.*sb\.Largest"):

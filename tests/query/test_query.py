@@ -213,6 +213,29 @@ def test_durations(text: str, other: timedelta) -> None:
     assert sb.Last(text) == sb.Last(other)
 
 
+@pytest.mark.parametrize("unit", ["W", "D", "h", "m", "s", "ms", "us", "ns"])
+def test_durations_of_numpy(unit: Any) -> None:
+    names = {"W": "weeks", "D": "days", "h": "hours", "m": "minutes"}
+    assert sb.Last(np.timedelta64(90, unit)) == sb.Last(f"90 {names.get(unit, unit)}")
+    assert sb.Last(np.timedelta64(9, (unit, 10))) == sb.Last(f"90 {names.get(unit, unit)}")  # tens of units
+    for wrong in (np.timedelta64(0, unit), np.timedelta64(-1, unit), np.timedelta64("NaT", unit)):
+        with pytest.raises(QueryError):
+            sb.Last(wrong)
+    with pytest.raises(QueryError, match="too large"):
+        sb.Last(np.timedelta64(2**62, unit))
+
+
+WITHOUT_UNIT = np.array(5).view("m8")[()]  # np.timedelta64(5), which NumPy 2.5 warns of
+
+
+@pytest.mark.parametrize("wrong", [WITHOUT_UNIT, np.timedelta64(5, "M"), np.timedelta64(5, "Y")])
+def test_durations_of_numpy_without_a_length(wrong: Any) -> None:
+    with pytest.raises(QueryError, match=r"np\.timedelta64"):
+        sb.Last(wrong)
+    with pytest.raises(QueryError, match="units of an integer time column"):
+        sb.Last(span=wrong)
+
+
 def test_windows_of_different_kinds_differ() -> None:
     assert len({sb.Last(300), sb.Last(span=300), sb.Last("300 ns"), sb.Last(300)}) == 3
     assert repr(sb.Last(300)) == "Last(300)"

@@ -128,6 +128,35 @@ def test_files_in_and_out_and_a_changed_file(
         run(pipeline_of(made), spark=spark)
 
 
+@pytest.mark.parametrize("format_", ["csv", "json"])
+def test_malformed_lines_of_files_are_counted_and_the_others_read(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], format_: str
+) -> None:
+    (tmp_path / "in").mkdir()
+    table, path = flights(60), tmp_path / "in" / f"a.{format_}"
+    if format_ == "csv":
+        pyarrow.csv.write_csv(table, path)
+        bad = ["1,EWR", "one,EWR,2013-01-01T00:00:00,5", "1,EWR,2013-01-01T00:00:00,late", "1,EWR,soon,5"]
+    else:
+        rows = [{**row, "time": row["time"].isoformat()} for row in table.to_pylist()]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        bad = ["{", "null [", "[1", '{"flight": "one", "delay": 5}', '{"flight": 1, "time": "soon"}', "x" * 5]
+    first, *good = path.read_text().splitlines()
+    for place, line in enumerate(bad):
+        good.insert(9 * place, line)
+    path.write_text("\n".join([first, *good, ""]))
+    made = data(tmp_path, {"format": "json", "path": str(tmp_path / "out")}, 0)
+    schema = {"flight": "bigint", "origin": "string", "time": "timestamp_ntz", "delay": "bigint"}
+    made["source"] = {"format": format_, "path": str(tmp_path / "in"), "schema": schema}
+    assert run(pipeline_of(made), spark=spark) == 0
+    (told,) = lines(capsys)
+    assert (told["malformed"], told["arrivals"]) == (len(bad), 60)
+    expected = pushed(sb.Monitor(QUERIES, **OPTIONS), [table], ("time", "flight"))
+    types = "query string, origin string, at bigint, time timestamp_ntz, id bigint, score double, diff byte"
+    out = spark.read.schema(f"{types}, first boolean").json(str(tmp_path / "out"))
+    same_rows(read(out), expected, f"{format_} with malformed lines")
+
+
 def test_console_answers_and_memory(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = data(tmp_path, {"format": "console"}, 700)
     made["output"] = "answers"

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from skyband.dashboard import limits
 from skyband.dashboard.cost import affordable
 from skyband.dashboard.health import Health
-from skyband.dashboard.intake import Intake
+from skyband.dashboard.intake import Intake, kept_bytes
 from skyband.dashboard.values import listed, plain, rows_of
 from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
@@ -94,7 +94,7 @@ class MonitorBoard:
     # --- the stream
 
     def push(self, table: Any, watched: set[tuple[str, int | None]]) -> list[Any]:
-        """Push rows; return tables of changes. `watched`: the (query, group) whose planes are on some page."""
+        """Push rows; return tables of changes. `watched`: the planes that some page shows, as (query, group)."""
         pushed = self.intake.push(table)
         for changes in pushed:
             if changes.num_rows:
@@ -152,6 +152,8 @@ class MonitorBoard:
     def head(self) -> dict[str, Any]:
         counted = self.monitor._loop.state.counters
         rejected = {**counted["rejected"], **self.intake.rejected}
+        if self.intake.lost:
+            rejected["lost when the Monitor was restored"] = self.intake.lost
         return {name: counted[name] for name in ("arrivals", "late")} | {"rejected": rejected, "clock": self._clock()}
 
     def _clock(self) -> str | None:
@@ -170,8 +172,7 @@ class MonitorBoard:
 
     def oversized(self) -> str | None:
         """Why no more rows are read: the queries keep too much. None: they do not."""
-        adapters = {adapter: name for name, adapter in self.monitor._loop.state.adapters.items()}
-        sizes = [(adapter.stats(name)["bytes"], name) for adapter, name in adapters.items()]
+        sizes = kept_bytes(self.monitor)
         total = sum(size for size, _ in sizes)
         if total <= limits.STATE:
             return None

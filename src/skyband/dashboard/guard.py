@@ -45,7 +45,7 @@ class Json(JSONResponse):
 
 
 class Guard:
-    """Middleware: refuse who may not ask, add headers to every response, and answer for what fails inside."""
+    """Middleware: refuse requests without access, add headers to every response, and answer for what fails inside."""
 
     def __init__(self, app: Any, token: str | None, health: Health) -> None:
         self.app, self.token, self.health = app, token, health

@@ -3,7 +3,8 @@
 A push is whole or not at all. Where one is refused because of single rows, they are found by halving the batch: a bad
 row costs some 2·log2(20,000) = 29 pushes, and the others arrive as if it had not been there. Where a push fails in
 another way, the Monitor may be broken: it is restored from the last snapshot, and gets again what came since then.
-Snapshots are taken every five seconds, or less often where they would cost more than 3 % of the time.
+Snapshots are taken every five seconds, or less often where they would cost more than 3 % of the time; none of a state
+beyond `limits.SNAPSHOT_BYTES`, which starts empty again, and aloud.
 """
 
 from __future__ import annotations
@@ -109,7 +110,8 @@ class Intake:
         if now < self._due:
             return
         try:
-            self._snapshot = self.monitor.snapshot()
+            small = sum(size for size, _ in kept_bytes(self.monitor)) <= limits.SNAPSHOT_BYTES
+            self._snapshot = self.monitor.snapshot() if small else None
             self._since, self._size, self._dropped = [], 0, 0
         except Exception as error:  # the one before stays
             self.health.failed("snapshot", error)
@@ -121,14 +123,20 @@ class Intake:
         queries = dict(self.monitor._loop.state.queries)
         try:
             if self._snapshot is None:
-                raise RunError("there is no snapshot yet.")
+                raise RunError("there is no snapshot: the state is too large, or none could be taken.")
             monitor = Monitor.restore(self._snapshot)
             for one in self._since:
                 one(monitor) if callable(one) else monitor.push(one)
         except Exception as error:
             self.health.failed("snapshot", error)
-            self._drop_tables()
-            self._snapshot, monitor = None, Monitor(queries, **self._options)
+            self._dropped = self.monitor._loop.state.counters["arrivals"]
+            self._since, self._snapshot, monitor = [], None, Monitor(queries, **self._options)
         self.monitor, self.lost = monitor, self.lost + self._dropped
         self._due = 0.0
         self._save()
+
+
+def kept_bytes(monitor: Monitor) -> list[tuple[int, str]]:
+    """The bytes that each engine keeps, with the name of a query of it."""
+    engines = {adapter: name for name, adapter in monitor._loop.state.adapters.items()}
+    return [(adapter.stats(name)["bytes"], name) for adapter, name in engines.items()]

@@ -41,3 +41,4 @@ BAD_ROWS = 100  # that are searched for one by one in a batch; beyond, the stret
 RATE = 20  # frames per second
 JOURNAL = 32 * 2**20  # bytes of rows since the last snapshot
 SNAPSHOT = 5.0  # seconds between snapshots, at least
+SNAPSHOT_BYTES = 256 * 2**20  # of the state; a larger one has no snapshot, and is not restored

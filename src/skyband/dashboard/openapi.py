@@ -59,7 +59,7 @@ def described() -> dict[str, Any]:
     keep = _parameter("queries", "string", '"keep": the queries stay, and start empty.')
     key = _parameter("key", "string", 'The group as JSON, such as "EWR" or ["EWR", 3]; left out: all groups.')
     rows = _parameter("rows", "integer", f"At most so many rows, up to {limits.API_ROWS:,}.")
-    watch = _parameter("watch", "string", "A query whose answer and plane are part of each frame.")
+    watch = _parameter("watch", "string", "A query: its answer and its plane are part of each frame.")
     group = _parameter("group", "integer", "One of its groups, by its place in the list of groups.")
     return {
         "openapi": "3.1.0",

@@ -136,9 +136,9 @@ class Adapter:
         taken = scored.validated(validated.eligible)
         return taken if self.deletable else replace(taken, accepted=taken.accepted & ~deletes)
 
-    def timely(self, accepted: Bools, ages: Ints | None, unit: int | None) -> Bools:
+    def timely(self, accepted: Bools, ages: Ints, unit: int | None) -> Bools:
         """The accepted rows that are not too late to arrive; ages: how much older than the clock they are, at least."""
-        if not self.timed or ages is None or not len(ages):
+        if not self.timed:
             return accepted
         limit = max(spec.length for spec in self.specs(unit)) if self.options.late == "accept" else 1
         return accepted & (ages < limit) if ages.max() >= limit else accepted
@@ -354,10 +354,10 @@ class Adapter:
     def after_restore(self) -> None:
         """The engine and the kept columns have come back from a snapshot."""
 
-    def check(self) -> None:
-        """Assert every invariant."""
+    def check(self, *, deep: bool = True) -> None:
+        """Check every invariant, as `Engine.check` does."""
         if self.engine is not None:
-            self.engine.check()
+            self.engine.check(deep=deep)
             missing = np.setdiff1d(self.engine.serials()[0], self.kept_columns.serials)
             assert not self.kept_columns.columns or not len(missing), "columns of kept objects are there"
             assert all(len(column) == len(self.kept_columns) for column in self.kept_columns.columns.values())

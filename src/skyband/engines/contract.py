@@ -142,8 +142,11 @@ class Engine(Protocol):
     def snapshot(self, groups: Ints) -> dict[str, tuple[NDArray[Any], Ints]]:
         """The state of these groups: flat arrays in their order, each with its number of entries per group."""
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take the arrays of one or several snapshots, joined; the first group is 0. The engine is new."""
+    def restore(self, state: Mapping[str, NDArray[Any]], *, trusted: bool = True) -> None:
+        """Take the arrays of one or several snapshots, joined; the first group is 0. The engine is new.
+
+        Arrays that are not trusted are checked before kernels see them, with a StateError; then `check` is called.
+        """
 
     def keep_groups(self, groups: Ints) -> None:
         """Keep only these groups, under the codes 0, 1, ...; no batch is open, and in the others nothing is valid."""
@@ -151,8 +154,12 @@ class Engine(Protocol):
     def reset_groups(self, groups: Ints) -> None:
         """Drop everything that is known of these groups. Nothing is reported."""
 
-    def check(self) -> None:
-        """Assert every invariant (tests call it)."""
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
+        """Check every invariant that kernels rely on, in O(n log n); deep: every other one too, however long it takes.
+
+        The first are a StateError where they fail (snapshots of strangers), the others an AssertionError (tests).
+        now: per group the number of the last arrival, or the clock, if that is to be checked too.
+        """
 
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
         """Which objects are kept for these groups (None: all), each once and group by group; and how many for each."""

@@ -6,6 +6,7 @@ A group without objects has no state: it costs 24 bytes until its code is given 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -53,13 +54,14 @@ class GroupStates(Generic[T]):
 
     def visits(self, groups: Ints, clock: int, *, timed: bool, closing: bool) -> list[tuple[int, int, int]]:
         """The groups to visit, each with its slice of these sorted codes; closing: net batches end."""
-        touched = groups[np.flatnonzero(np.diff(groups, prepend=-1))] if len(groups) else groups
-        if timed:
-            touched = np.union1d(touched, np.flatnonzero(self.due <= clock))
-        if closing and self.open:
-            touched = np.union1d(touched, np.array(list(self.open)))
-        begins, ends = (np.searchsorted(groups, touched, side) for side in ("left", "right"))
-        return list(zip(touched.tolist(), begins.tolist(), ends.tolist(), strict=True))
+        begins = np.flatnonzero(groups[1:] != groups[:-1]) + 1
+        starts = [0, *begins.tolist(), len(groups)] if len(groups) else []
+        visits = [(int(groups[begin]), begin, end) for begin, end in pairwise(starts)]
+        others = set(np.flatnonzero(self.due <= clock).tolist()) if timed else set[int]()
+        if closing:
+            others |= self.open
+        others.difference_update([g for g, _, _ in visits])
+        return sorted([*visits, *((g, 0, 0) for g in others)]) if others else visits
 
     def note(self, g: int, live: int, due: int, *, is_open: bool, leaves: bool) -> bool:
         """Note how a visit has left a group; whether it is dropped, as it has no objects and `leaves` allows it."""

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.errors import StateError
+from skyband.monitor.cells import check_uncompressed
 
 MAGIC = b"SKYBAND\n"
 VERSION = 2
@@ -73,13 +74,16 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
             place += part["bytes"]
             parts[part["name"]] = _read(part, blob)
         return header["facts"], parts
-    except (KeyError, ValueError, TypeError, pa.ArrowException) as error:
+    except Exception as error:  # whatever a forged header leads to
         raise StateError(f"the snapshot's contents do not fit together ({error}). Use an intact copy.") from error
 
 
 def _read(part: Mapping[str, Any], blob: memoryview) -> Any:
     if part.get("arrow"):
-        return pa.ipc.open_stream(pa.py_buffer(blob)).read_all()
+        check_uncompressed([blob])
+        table = pa.ipc.open_stream(pa.py_buffer(blob)).read_all()
+        table.validate(full=True)
+        return table
     descr = part["dtype"]
     fields: Any = descr if isinstance(descr, str) else [tuple(field) for field in descr]
     dtype = np.lib.format.descr_to_dtype(fields)

@@ -38,8 +38,9 @@ def read(cells: Sequence[bytes], count: int) -> list[Stream]:
     for cell in cells:
         if len(cell) < begin or _COUNT.unpack_from(cell)[0] != count:
             raise StateError("a part of the stored state has another layout than the rest. Use an intact copy.")
-        ends = [begin, *(begin + np.cumsum(np.frombuffer(cell, "<i8", count, _COUNT.size))).tolist()]
-        if ends[-1] != len(cell):
+        sizes = np.frombuffer(cell, "<i8", count, _COUNT.size)
+        ends = [begin, *(begin + np.cumsum(sizes)).tolist()]
+        if ends[-1] != len(cell) or (sizes < 0).any() or (sizes > len(cell)).any():
             raise StateError("a part of the stored state is cut short. Use an intact copy.")
         view = memoryview(cell)
         for stream, left, right in zip(streams, ends, ends[1:], strict=False):
@@ -85,26 +86,67 @@ def column_width(type_: Any) -> int:
     return 2 if is_fixed(type_) else 3 if _is_text(type_) else 1
 
 
-def join_column(streams: Sequence[Stream], type_: Any) -> Any:
+def join_column(streams: Sequence[Stream], type_: Any, *, trusted: bool = True) -> Any:
     if len(streams) == 1:
+        if not trusted:
+            check_uncompressed(streams[0])
         pieces = [pa.ipc.open_stream(pa.py_buffer(piece)).read_all().column(0) for piece in streams[0]]
         chunks = [chunk for piece in pieces for chunk in piece.chunks]
-        return pa.concat_arrays(chunks) if chunks else pa.nulls(0, type_)
+        column = pa.concat_arrays(chunks) if chunks else pa.nulls(0, type_)
+        if not trusted:
+            if column.type != type_:
+                raise StateError("a stored column has another type than its stream. Use an intact copy.")
+            column.validate(full=True)
+        return column
     mask = join_array(streams[0], np.bool_)
     nulls = None if mask.all() else pa.py_buffer(np.packbits(mask, bitorder="little"))
     if is_fixed(type_):
         boolean = pa.types.is_boolean(type_)
         bits = join_array(streams[1], np.uint8)
         data = np.packbits(bits.astype(np.bool_), bitorder="little") if boolean else bits
+        if len(bits) != len(mask) * (1 if boolean else type_.bit_width // 8):
+            raise StateError("a stored column is cut short. Use an intact copy.")
         return pa.Array.from_buffers(type_, len(mask), [nulls, pa.py_buffer(data)])
-    ends = np.concatenate([[0], np.cumsum(join_array(streams[1], np.int64))])
-    buffers = [nulls, pa.py_buffer(ends), pa.py_buffer(b"".join(streams[2]))]
-    return pa.Array.from_buffers(pa.large_binary(), len(mask), buffers).cast(type_)
+    lengths, text = join_array(streams[1], np.int64), b"".join(streams[2])
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    if len(lengths) != len(mask) or ends[-1] != len(text) or (lengths < 0).any() or (lengths > len(text)).any():
+        raise StateError("a stored column is cut short. Use an intact copy.")
+    return pa.Array.from_buffers(pa.large_binary(), len(mask), [nulls, pa.py_buffer(ends), pa.py_buffer(text)]).cast(
+        type_
+    )
 
 
 def _is_text(type_: Any) -> bool:
     kinds = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
     return any(kind(type_) for kind in kinds)
+
+
+def check_uncompressed(pieces: Sequence[Any]) -> None:
+    """Refuse Arrow streams whose buffers grow when they are read; ours are not compressed."""
+    for piece in pieces:
+        for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(piece)):
+            if message.type != "schema" and _is_compressed(message.metadata.to_pybytes(), message.type):
+                raise StateError("a stored column is compressed. Use what Monitor.snapshot() returned.")
+
+
+def _is_compressed(metadata: bytes, kind: str) -> bool:
+    """Whether the field `compression` (the fourth) of a RecordBatch is set, in the flatbuffer of its message."""
+
+    def number(form: str, place: int) -> int:
+        value: int = struct.unpack_from(form, metadata, place)[0]
+        return value
+
+    def field(table: int, which: int) -> int:
+        vtable = table - number("<i", table)
+        offset = number("<H", vtable + 4 + 2 * which) if 4 + 2 * which < number("<H", vtable) else 0
+        return table + offset if offset else 0
+
+    batch = field(number("<I", 0), 2)
+    batch += number("<I", batch)
+    if kind == "dictionary":  # its second field is the RecordBatch
+        batch = field(batch, 1)
+        batch += number("<I", batch)
+    return field(batch, 3) > 0
 
 
 def _ipc(array: Any) -> bytes:

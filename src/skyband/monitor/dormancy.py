@@ -42,9 +42,11 @@ class Dormancy:
     def settle(self, rows: int | None) -> None:
         """After a push of so many rows (None: time moved on alone), or deletions: rest groups if there are many."""
         for names, groups in self.state.groups.items():
+            if not names or groups.total <= FEWEST:
+                continue
             watch = self._watches.setdefault(names, Watch())
             watch.credit = max(watch.credit, groups.total) if rows is None else watch.credit + 4 * rows + 64
-            if names and groups.total > FEWEST and groups.total <= watch.credit and watch.due <= self.state.clock:
+            if groups.total <= watch.credit and watch.due <= self.state.clock:
                 watch.credit = min(watch.credit, 4 * groups.total) - groups.total
                 self._look(groups, watch)
 

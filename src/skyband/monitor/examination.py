@@ -21,7 +21,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Examined:
     """A batch as the standing queries see it."""
 

@@ -70,10 +70,11 @@ class Loop:
         clock = self._clock(examined.types)
         goal = clock if to is None else max(clock, self._instant(to, examined.types))
         with self.state.new_groups():
-            codes = self._codes(self._push(batch, examined, clock, goal, more), examined, clock)
-            examined = replace(examined, codes=codes)
+            push = self._push(batch, examined, clock, goal, more)
+            examined.codes = self._codes(push, examined, clock)
             if batch.rows and any(adapter.revalidates for adapter in examined.standing):
                 examined = self._revalidate(batch, examined, clock, goal, more)
+                push = self._push(batch, examined, clock, goal, more)
             if self.state.options.invalid == "raise":
                 examined.raise_invalid("row {}".format)
             if number != self.state.commit.number:
@@ -88,7 +89,7 @@ class Loop:
                 self._count_rejected(examined)
                 if not examined.accepted.any():
                     return self._move(goal, more)
-                return self._commit(self._push(batch, examined, clock, goal, more), examined)
+                return self._commit(push, examined)
 
     def _commit(self, push: Push, examined: Examined) -> pa.Table:
         """Let the engines take a validated batch."""
@@ -150,14 +151,14 @@ class Loop:
     def _codes(self, push: Push, examined: Examined, clock: int) -> dict[int, Ints]:
         """The groups of the rows that may arrive, by their `per`: those that are too late for all make no group."""
         codes: dict[int, Ints] = {}
-        unit, ages = examined.unit, None
-        if push.times is not None and push.clocks is not None:
-            final = not any(adapter.revalidates for adapter in examined.standing)  # else clocks may yet be earlier ones
-            ages = (push.clocks if final else clock) - push.times
         both = list(zip(examined.standing, examined.validated, strict=True))
         for groups in {id(adapter.groups): adapter.groups for adapter in examined.standing}.values():
-            mine = [(adapter, one.accepted) for adapter, one in both if adapter.groups is groups]
-            arriving = [adapter.timely(rows, ages, unit) if groups.names else rows for adapter, rows in mine]
+            arriving = [one.accepted for adapter, one in both if adapter.groups is groups]
+            if groups.names and push.times is not None and push.clocks is not None and push.batch.rows:
+                final = not any(adapter.revalidates for adapter in examined.standing)  # else clocks may be earlier ones
+                ages, unit = (push.clocks if final else clock) - push.times, examined.unit
+                mine = [(adapter, one.accepted) for adapter, one in both if adapter.groups is groups]
+                arriving = [adapter.timely(rows, ages, unit) for adapter, rows in mine] if ages.max() > 0 else arriving
             wanted = any_of(arriving, push.batch.rows)
             codes[id(groups)] = groups.codes_where(wanted, [examined.per[name] for name in groups.names])
         return codes

@@ -281,7 +281,9 @@ class Monitor:
             return save(state)
 
     @classmethod
-    def restore(cls, data: bytes, callables: Mapping[str, Callable[..., Any]] | None = None) -> Self:
+    def restore(
+        cls, data: bytes, callables: Mapping[str, Callable[..., Any]] | None = None, *, trusted: bool = True
+    ) -> Self:
         """A Monitor that goes on where the snapshot was taken.
 
         Parameters
@@ -290,9 +292,21 @@ class Monitor:
             What `snapshot` returned.
         callables
             Scoring functions by the query's name, or by their own name: functions are never stored.
+        trusted
+            False for bytes that anyone may have made: every array is checked before it is used, so that a forged
+            snapshot is a StateError or a Monitor that works, whatever it answers. The checksum alone finds accidents,
+            not forgeries. True, the default, is for snapshots of your own: the checks take up to 2.6 times as long as
+            the restore.
+
+        Raises
+        ------
+        StateError
+            The bytes are cut short, changed, of a newer version, or (not trusted) do not fit together.
+        QueryError
+            A scoring function is missing, or (not trusted) a stored query cannot be.
 
         """
-        return cls._of(Loop(load(data, callables or {}), settles=True))
+        return cls._of(Loop(load(data, callables or {}, trusted=trusted), settles=True))
 
     @classmethod
     def _of(cls, loop: Loop) -> Self:

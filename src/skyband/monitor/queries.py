@@ -46,14 +46,14 @@ class StandingQueries:
     def add(self, name: str, query: Query, fresh: Fresh | None = None) -> None:
         """Add a query, which sees only later arrivals and goes on with the numbers."""
         self._check_name_is_free(name)
-        checked = self._checked(name, query)
+        checked = self.checked(name, query)
         with self.state.commit:
             self._place(name, checked, self._numbers(checked), self._fresh() if fresh is None else fresh)
 
     def add_from_window(self, name: str, query: Query) -> pa.Table:
         """Add a query that is answered at once from the window that another query keeps; returns its answer."""
         self._check_name_is_free(name)
-        checked = self._checked(name, query)
+        checked = self.checked(name, query)
         if not isinstance(checked, TopK | Above):
             raise QueryError(f"{name}: from_window is for TopK and Above. Add {checked.kind} without it.")
         able = [
@@ -89,7 +89,7 @@ class StandingQueries:
     def replace(self, name: str, query: Query) -> pa.Table:
         """Ask another question under the same name; returns the changes from the old answer to the new one."""
         self.state.adapter(name)
-        checked = self._checked(name, query)
+        checked = self.checked(name, query)
         with self.state.commit:
             return self._replace(name, checked)
 
@@ -124,7 +124,7 @@ class StandingQueries:
         target = self._adapter_over(donor, name, query, algorithm)
         adapter.leave(name, unit, clock)
         piece = target.join(name, query, unit, clock, reported, was)
-        self.state.adapters[name] = target
+        self.state.adapters[name], self.state.query_names = target, None
         remember_reported(self.state.standing())
         return self.state.changes([piece], [target])
 
@@ -197,6 +197,7 @@ class StandingQueries:
 
     def _place(self, name: str, query: Query, numbers: Start, fresh: Fresh) -> None:
         """Give the query an adapter: one that has not started yet, or a new one."""
+        self.state.query_names = None
         groups, kind = self.state.groups[query.per_columns], adapter_class(query, choose(query))
         if issubclass(kind, WindowAdapter):
             window = WindowAdapter(
@@ -233,7 +234,8 @@ class StandingQueries:
                 f"a query called {name!r} is standing already. Use replace({name!r}, ...) or another name."
             )
 
-    def _checked(self, name: str, query: Query) -> Query:
+    def checked(self, name: str, query: Query) -> Query:
+        """The query, if this Monitor can take it under this name."""
         options = self.state.options
         if not isinstance(name, str) or not name:
             raise QueryError(f"a query is named by a non-empty string; got {name!r}.")

@@ -21,7 +21,7 @@ from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.errors import QueryError, StateError
-from skyband.monitor import cells
+from skyband.monitor import cells, strangers
 from skyband.monitor.archive import pack, unpack
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
@@ -45,23 +45,31 @@ def save(state: State) -> bytes:
     return pack(facts, parts)
 
 
-def load(data: bytes, callables: Mapping[str, Callable[..., Any]]) -> State:
+def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: bool) -> State:
+    """The inverse of `save`; what is not trusted is checked, so that no array can harm a kernel."""
+
     def lookup(name: str, stored: dict[str, Any]) -> Query:
         by = stored.get("by")
         call = callables.get(name, callables.get(by.get("callable", ""))) if isinstance(by, dict) else None
-        return Query.from_dict(stored, call)
+        query = Query.from_dict(stored, call)
+        if not trusted:
+            strangers.check_size(name, query, max(strangers.MOST, len(data)))
+        return query
 
     facts, parts = unpack(data)
     try:
-        state = restore(facts, parts, lookup)
-        for i, groups in enumerate(state.groups.values()):
-            join(state, groups, [parts[f"cell{i}"].tobytes()])
-            for j, adapter in enumerate(_over(state, groups)):
-                _read_at_rest(adapter, parts, f"rest{i}.{j}")
+        with np.errstate(all="ignore"):
+            state = restore(facts, parts, lookup)
+            if not trusted:
+                strangers.check_queries(state)
+            for i, groups in enumerate(state.groups.values()):
+                join(state, groups, [parts[f"cell{i}"].tobytes()], trusted=trusted)
+                for j, adapter in enumerate(_over(state, groups)):
+                    _read_at_rest(adapter, parts, f"rest{i}.{j}")
         return state
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, pa.ArrowException) as error:
-        if isinstance(error, QueryError | StateError):
-            raise
+    except (QueryError, StateError):
+        raise
+    except Exception as error:  # whatever a forged fact or array leads to
         raise StateError(f"the snapshot's contents do not fit together ({error!r}). Use an intact copy.") from error
 
 
@@ -75,7 +83,7 @@ def _read_at_rest(adapter: Adapter, parts: dict[str, Any], name: str) -> None:
     while f"{name}.{piece}.keys" in parts:
         keys, checks, numbers = (parts[f"{name}.{piece}.{array}"] for array in AT_REST)
         if not (
-            (keys.dtype, checks.dtype, numbers.dtype.kind) == (np.int64, np.uint32, "u")
+            (keys.dtype, checks.dtype, numbers.dtype.kind) == (np.int64, np.uint16, "u")
             and keys.ndim == 1
             and checks.shape == keys.shape
             and numbers.shape == (at_rest.sequences, len(keys))
@@ -144,8 +152,12 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Sta
     adapters: dict[str, Adapter] = {}
     for saved in facts["homes"]:
         adapter = _restore_adapter(saved, state, lookup)
+        if not adapters.keys().isdisjoint(adapter.queries):
+            raise StateError("a stored query is there twice. Use an intact copy.")
         adapters |= dict.fromkeys(adapter.queries, adapter)
     state.adapters = {name: adapters[name] for name in facts["order"]}
+    if len(state.adapters) != len(adapters):
+        raise StateError("the stored queries and their order do not fit together. Use an intact copy.")
     remember_reported(state.standing())
     return state
 
@@ -233,8 +245,11 @@ def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
     return cells.write(streams, len(bounds) - 1)
 
 
-def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
-    """The inverse of `cut`, into a state that knows no group yet; groups come in the order of the cells."""
+def join(state: State, groups: Groups, stored: Sequence[bytes], *, trusted: bool = True) -> None:
+    """The inverse of `cut`, into a state that knows no group yet; groups come in the order of the cells.
+
+    Cells on Spark are trusted: they are as safe as the checkpoint that holds them.
+    """
     adapters = _over(state, groups)
     types = _types(state, groups.names)
     count = sum(map(cells.column_width, types))
@@ -246,32 +261,44 @@ def join(state: State, groups: Groups, stored: Sequence[bytes]) -> None:
     streams = iter(cells.read(stored, count))
 
     def column(type_: Any) -> Any:
-        return cells.join_column([next(streams) for _ in range(cells.column_width(type_))], type_)
+        return cells.join_column([next(streams) for _ in range(cells.column_width(type_))], type_, trusted=trusted)
 
     columns = [column(type_) for type_ in types]
+    if not trusted and any(len(one) > sum(map(len, stored)) for one in columns):  # nulls take no bytes
+        raise StateError("there are more stored groups than bytes. Use an intact copy.")
     if columns and len(columns[0]):
         groups.codes(columns, len(columns[0]))
+    if any(len(one) != groups.total for one in columns):
+        raise StateError("a stored group is there twice. Use an intact copy.")
     for adapter in adapters:
         lanes = len(adapter.numbering.counts)
         adapter.numbering.counts = np.ascontiguousarray(cells.join_array(next(streams), np.int64).reshape(-1, lanes).T)
         if adapter.numbering.dated:
             adapter.numbering.last_times = cells.join_array(next(streams), np.int64).copy()
+        if not trusted:
+            strangers.check_numbers(state, adapter)
         if adapter.engine is None:
             continue
         layout = adapter.engine.snapshot(np.empty(0, np.int64))
-        adapter.engine.restore(
-            {name: cells.join_array(next(streams), array.dtype) for name, (array, _) in layout.items()}
-        )
+        arrays = {name: cells.join_array(next(streams), array.dtype) for name, (array, _) in layout.items()}
+        if not trusted:
+            strangers.check_stamps(state, adapter, arrays)
+        adapter.engine.restore(arrays, trusted=trusted)
         serials, _ = adapter.engine.serials()
         if len(serials) and not 0 <= serials.min() <= serials.max() < state.serial:
             raise StateError("the stored state has objects that have not arrived yet. Use an intact copy.")
         if len(serials) and adapter.timed and state.clock is None:
             raise StateError("the stored state has objects and no clock. Use an intact copy.")
         rising = np.argsort(serials)
-        kept = {name: column(type_).take(as_arrow(rising)) for name, type_ in adapter.kept_types(state.types).items()}
+        kept = {name: column(type_) for name, type_ in adapter.kept_types(state.types).items()}
+        if any(len(one) != len(serials) for one in kept.values()):
+            raise StateError("the stored columns and objects do not fit together. Use an intact copy.")
+        kept = {name: one.take(as_arrow(rising)) for name, one in kept.items()}
         adapter.output.kept_columns = KeptColumns()
         if kept:
             adapter.kept_columns.add(serials[rising], kept)
+        if not trusted:
+            strangers.check_adapter(state, adapter)
         adapter.after_restore()
 
 

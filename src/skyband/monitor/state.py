@@ -37,7 +37,8 @@ class State:
     ahead: Any = None  # `advance` before the type of time was known
     serial: int = 0  # of the next row
     counters: dict[str, Any] = field(default_factory=lambda: {"arrivals": 0, "late": 0, "rejected": {}})
-    query_names: QueryNames | None = None  # as changes name the queries
+    query_names: QueryNames | None = None  # as changes name the queries; None: they have changed
+    output_types: tuple[Any, Any, Any] = (None, None, None)  # of changes, with what they were derived from
     commit: Commit = field(default_factory=Commit)  # what changes any of this runs in it
 
     def standing(self) -> list[Adapter]:
@@ -77,7 +78,7 @@ class State:
         """Keep the columns of the first batch, where keep="*" stood for them."""
         options = self.settled(columns)
         if options is not self.options:
-            self.options = options
+            self.options, self.query_names = options, None
             for adapter in self.standing():
                 adapter.options = adapter.output.options = options
 
@@ -91,9 +92,12 @@ class State:
         """The context to read what these adapters keep: a commit where that tidies it up."""
         return self.commit if any(adapter.reads_change for adapter in adapters) else nullcontext()
 
-    @contextmanager
-    def new_groups(self) -> Iterator[None]:
+    def new_groups(self) -> AbstractContextManager[None]:
         """Groups that are new in a batch; they are forgotten if it is refused."""
+        return self._reverting() if any(self.groups) else nullcontext()
+
+    @contextmanager
+    def _reverting(self) -> Iterator[None]:
         number, marks = self.commit.number, [(groups, groups.mark()) for groups in self.groups.values()]
         try:
             yield
@@ -108,8 +112,16 @@ class State:
 
     def change_types(self) -> dict[str, pa.DataType]:
         """The columns of changes with their types."""
-        names = change_names(self.queries.values(), self.options.kept, self.options.time is not None)
-        return column_types(names, self._reported_types())
+        names = self._query_names()
+        if self.output_types[0] is not names or self.output_types[1] != self.types:
+            columns = change_names(self.queries.values(), self.options.kept, self.options.time is not None)
+            self.output_types = (names, self.types, column_types(columns, self._reported_types()))
+        return self.output_types[2]  # type: ignore[no-any-return]
+
+    def _query_names(self) -> QueryNames:
+        if self.query_names is None or self.query_names.names != list(self.adapters):
+            self.query_names = QueryNames(list(self.adapters))
+        return self.query_names
 
     def answer_types(self, query: Query) -> dict[str, pa.DataType]:
         """The columns of an answer with their types."""
@@ -118,10 +130,8 @@ class State:
 
     def changes(self, pieces: list[Columns], adapters: Sequence[Adapter]) -> pa.Table:
         """One table from the changes of several adapters."""
-        if self.query_names is None or self.query_names.names != list(self.adapters):
-            self.query_names = QueryNames(list(self.adapters))
         names = [list(adapter.queries) for adapter in adapters]
-        return change_table(pieces, self.query_names, names, self.change_types())
+        return change_table(pieces, self._query_names(), names, self.change_types())
 
     def _reported_types(self) -> dict[str, pa.DataType]:
         options, per = self.options, [name for adapter in self.standing() for name in adapter.groups.names]

@@ -73,12 +73,19 @@ class QueryNames:
         self.words = pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(words)))
         self._place = {name: i for i, name in enumerate(names)}
         self._known: dict[tuple[str, ...], Any] = {}
+        self._none: tuple[Any, Any] = (None, None)  # types, and no changes with these columns
 
     def places(self, names: Sequence[str]) -> Any:
         engine = tuple(names)
         if engine not in self._known:
             self._known[engine] = np.array([self._place[name] for name in engine], np.int32)
         return self._known[engine]
+
+    def no_changes(self, types: Mapping[str, Any]) -> Any:
+        """A table of changes without a row."""
+        if self._none[0] is not types:
+            self._none = (types, _table({}, types, 0))
+        return self._none[1]
 
 
 def change_table(
@@ -91,17 +98,21 @@ def change_table(
 
     `engines`: for each piece, the names of its engine's queries. `types`: columns in order.
     """
-    tables, places, in_order = [_table({}, types, 0)], [np.empty(0, np.int32)], True
+    tables: list[Any] = []
+    places, in_order = [np.empty(0, np.int32)], True
     for piece, names in zip(pieces, engines, strict=True):
         if piece and len(piece["query"]):
             label = query_names.places(names)
             place = np.take(label, piece["query"])
             named = pa.DictionaryArray.from_arrays(as_arrow(place), query_names.words)
             tables.append(_table({**piece, "query": named}, types, len(place)))
-            in_order &= bool((np.diff(label) > 0).all() and (not len(places[-1]) or places[-1][-1] <= place[0]))
+            in_order &= len(label) == 1 or bool((np.diff(label) > 0).all())
+            in_order &= not len(places[-1]) or bool(places[-1][-1] <= place[0])
             places.append(place)
+    if not tables:
+        return query_names.no_changes(types)
     if in_order:  # each piece is by query
-        return pa.concat_tables(tables).combine_chunks() if len(tables) != 2 else tables[1]
+        return pa.concat_tables(tables).combine_chunks() if len(tables) > 1 else tables[0]
     place = np.concatenate(places)
     return pa.concat_tables(tables).take(as_arrow(np.argsort(place, kind="stable"))).combine_chunks()
 

@@ -48,28 +48,28 @@ class CsvLines(LineParser):
         return self._line_by_line(block, labels)
 
     def _attempt(self, block: bytes, labels: Labels, *, careful: bool = False) -> Any:
-        types = {} if self.columns is None else {one.name: one.type for one in self.columns}
-        types = {name: type_ for name, type_ in types.items() if not pa.types.is_null(type_)}
-        table = self._parsed(block, types)
-        if self.live and self.columns is None:
-            times = {
-                one.name: pa.timestamp("us", one.type.tz) for one in table.schema if pa.types.is_timestamp(one.type)
-            }
-            table = self._parsed(block, times) if times else table
+        table = self._parsed(block, self._types(block))
         if table.num_rows != len(labels):
             raise pa.ArrowInvalid("not one row on each line")
         self.columns = table.schema
         return table
 
-    def _parsed(self, block: bytes, types: dict[str, Any]) -> Any:
-        from pyarrow import csv as arrow
+    def _types(self, block: bytes) -> dict[str, Any]:
+        """The types that are known; of a pipe, also those of the first values here, however its lines are cut."""
+        found = {one.name: one.type for one in self.columns or () if not pa.types.is_null(one.type)}
+        if not self.live or len(found) == len(self.names):
+            return found
+        texts = self._parsed(block, dict.fromkeys(self.names, pa.string()))
+        for name in [name for name in self.names if name not in found]:
+            filled = texts[name].filter(pc.invert(_is_null(texts[name])))
+            if len(filled):
+                line = b'"%b"\n' % filled[0].as_py().encode().replace(b'"', b'""')
+                type_ = _read(line, ["c"], ",", {}).schema.field(0).type
+                found[name] = pa.timestamp("us", type_.tz) if pa.types.is_timestamp(type_) else type_
+        return found
 
-        return arrow.read_csv(
-            pa.BufferReader(block),
-            read_options=arrow.ReadOptions(column_names=self.names, block_size=len(block) + 1, use_threads=False),
-            parse_options=arrow.ParseOptions(delimiter=self.delimiter),
-            convert_options=arrow.ConvertOptions(column_types=types),
-        )
+    def _parsed(self, block: bytes, types: dict[str, Any]) -> Any:
+        return _read(block, self.names, self.delimiter, types)
 
     def _line_by_line(self, block: bytes, labels: Labels) -> Any:
         lines, known = self._split(block, labels)
@@ -81,7 +81,7 @@ class CsvLines(LineParser):
             else:
                 good.append(line)
                 named.append(label)
-        if good and self.columns is not None:
+        if good and (self.live or self.columns is not None):
             good, named = self._of_the_types(good, named)
         return joined(self._fitting(good, named))
 
@@ -89,34 +89,53 @@ class CsvLines(LineParser):
         """Why a line is no row of these columns (empty: it is one)."""
         try:
             rows = list(csv.reader([line], delimiter=self.delimiter, strict=True))
-        except csv.Error as error:
-            return f"not CSV: {error}"
+        except csv.Error as error:  # Arrow has no limit on the size of a value
+            return "" if "field limit" in str(error) else f"not CSV: {error}"
         count = len(rows[0]) if rows else 0
         return "" if count == len(self.names) else f"{count} values, not {len(self.names)}"
 
     def _of_the_types(self, lines: list[bytes], labels: list[int | str]) -> tuple[list[bytes], list[int | str]]:
         """The lines whose values can have the types of the columns; integers become floats where a float comes."""
+        block = b"\n".join(lines) + b"\n"
         try:
-            texts = self._parsed(b"\n".join(lines) + b"\n", dict.fromkeys(self.names, pa.string()))
+            texts, types = self._parsed(block, dict.fromkeys(self.names, pa.string())), self._types(block)
         except BROKEN:
             return lines, labels
         if texts.num_rows != len(lines):
             return lines, labels
         fields, fits = [], np.ones(len(lines), np.bool_)
-        for one in self.columns:
-            type_, column = one.type, texts[one.name].combine_chunks()
+        for name in self.names:
+            type_, column = types.get(name, pa.null()), texts[name].combine_chunks()
             right = _can_be(column, type_)
             if pa.types.is_integer(type_) and not right.all():
                 numbers = _can_be(column, pa.float64())
                 if (numbers & ~right).any():
                     type_, right = pa.float64(), numbers
             for place in np.flatnonzero(fits & ~right).tolist():
-                self.malformed.add(labels[place], f"{one.name} is no {type_}: {column[place].as_py()[:50]!r}")
+                self.malformed.add(labels[place], f"{name} is no {type_}: {column[place].as_py()[:50]!r}")
             fits &= right
-            fields.append(one.with_type(type_))
+            fields.append(pa.field(name, type_))
         self.columns = pa.schema(fields)
         kept = np.flatnonzero(fits).tolist()
         return [lines[place] for place in kept], [labels[place] for place in kept]
+
+
+def _read(block: bytes, names: list[str], delimiter: str, types: dict[str, Any]) -> Any:
+    from pyarrow import csv as arrow
+
+    return arrow.read_csv(
+        pa.BufferReader(block),
+        read_options=arrow.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False),
+        parse_options=arrow.ParseOptions(delimiter=delimiter),
+        convert_options=arrow.ConvertOptions(column_types=types),
+    )
+
+
+def _is_null(texts: Any) -> Any:
+    """Which texts stand for null."""
+    from pyarrow import csv as arrow
+
+    return pc.is_in(texts, pa.array(arrow.ConvertOptions().null_values))
 
 
 def _can_be(texts: Any, type_: Any) -> Bools:
@@ -124,7 +143,6 @@ def _can_be(texts: Any, type_: Any) -> Bools:
     from pyarrow import csv as arrow
 
     usual = arrow.ConvertOptions()
-    nulls = pc.is_in(texts, pa.array(usual.null_values))
     if pa.types.is_integer(type_):
         right = pc.match_substring_regex(texts, _INTEGER)
     elif pa.types.is_floating(type_):
@@ -135,5 +153,5 @@ def _can_be(texts: Any, type_: Any) -> Bools:
         right = pc.match_substring_regex(texts, _TIME)
     else:
         return np.ones(len(texts), np.bool_)
-    found: Bools = np.asarray(pc.or_(nulls, right), np.bool_)
+    found: Bools = np.asarray(pc.or_(_is_null(texts), right), np.bool_)
     return found

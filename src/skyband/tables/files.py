@@ -45,7 +45,7 @@ def tables(
                     yield pa.Table.from_batches([batch])
             return
         for table in _of_lines(path, format_, Malformed() if malformed is None else malformed, open):
-            for start in range(0, table.num_rows, rows):
+            for start in range(0, max(table.num_rows, 1), rows):
                 yield table.slice(start, rows)
     except FileNotFoundError:
         raise QueryError(f"{path}: there is no such file.") from None

@@ -22,16 +22,18 @@ import numpy as np
 
 from skyband.engines.contract import Arrivals, Bools, Changes, Ints, Spec
 from skyband.engines.incomplete.base import NO_BATCH, Records
+from skyband.engines.incomplete.invariants import check_sample
 from skyband.engines.incomplete.kernels.batches import ARRIVAL, CHANGES, WRITTEN, Batch, Output
 from skyband.engines.incomplete.kernels.estimates import Estimates, estimate, fold, relink
 from skyband.engines.incomplete.kernels.linked_batches import compact_group
 from skyband.engines.incomplete.linked_rows import LinkedRows
 from skyband.engines.incomplete.sketches import choose
+from skyband.engines.invariants import require
 from skyband.kernels.records import CHANGE, VISIT
 from skyband.query.tuning import Tuning
 
 OFTEN = 64  # arrivals of a group, at least, from one comparison with the shadows to the next
-COARSEST = 3  # the sample begins with one id in 2^3
+COARSEST, FINEST = 3, 62  # the sample begins with one id in 2^3, and has one in 2^62 at least
 BY_GROUP = ("level", "hits", "misses", "looks")  # numbers that each group has; looks: when the next comparison is due
 
 
@@ -198,7 +200,7 @@ class Approximate(LinkedRows):
                 hit = int(one["serial"]) in members
                 self.hits[group] += hit
                 self.misses[group] += not hit
-        while self.shadow.kept[group] > self._most_shadows(group):
+        while self.shadow.kept[group] > self._most_shadows(group) and self.level[group] < FINEST:
             self._halve(group)
 
     def _most_shadows(self, group: int) -> int:
@@ -258,19 +260,27 @@ class Approximate(LinkedRows):
             state[f"lore {name}"] = (flat, known * like.size)
         return state
 
-    def restore(self, state: Mapping[str, Records]) -> None:
-        super().restore(state)
-        self.shadow.restore({name: state[f"shadow {name}"] for name in self.shadow.snapshot(np.empty(0, np.int64))})
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
+        super().restore(state, trusted=trusted)
+        names = self.shadow.snapshot(np.empty(0, np.int64))
+        self.shadow.restore({name: state[f"shadow {name}"] for name in names}, trusted=trusted)
         self.level, self.hits, self.misses, self.looks = (state[name].astype(np.int64) for name in BY_GROUP)
+        sizes = [len(array) for array in (self.level, self.hits, self.misses, self.looks, state["known"])]
+        require({*sizes, len(self.shadow.groups)} == {len(self.groups)}, "every group has its sample")
         self.learned = {int(group): {} for group in np.flatnonzero(state["known"])}
         for name, like in self._nothing_learned().items():
             flat = state[f"lore {name}"].reshape(len(self.learned), *like.shape)
             for known, array in zip(self.learned.values(), flat, strict=True):
                 known[name] = array.copy()
 
-    def check(self) -> None:
-        super().check()
-        self.shadow.check()
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
+        super().check(deep=deep, now=now)
+        self.shadow.check(deep=deep, now=now if self.timed else None)  # it sees only the arrivals of its sample
+        require(now is None or (self.shadow.groups["now"] <= now).all(), "a sample's clock has not passed")
+        check_sample(self)
+
+    def check_learned(self, group: int, known: dict[str, Records]) -> None:
+        """Check what is known of a group's stream."""
 
 
 def keep_instances(engine: LinkedRows, group: int, stays: Bools, batch: Batch, output: Output) -> None:

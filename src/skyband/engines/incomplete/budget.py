@@ -31,6 +31,7 @@ from skyband.engines.incomplete.base import Records
 from skyband.engines.incomplete.kernels.batches import NOWHERE, ONCE, Batch, Output
 from skyband.engines.incomplete.kernels.estimates import Estimates, Outlook, weigh
 from skyband.engines.incomplete.linked_rows import LinkedRows
+from skyband.engines.invariants import FAR, near, require, within
 from skyband.kernels.records import NEVER
 from skyband.query.tuning import Tuning
 
@@ -199,12 +200,22 @@ class BUDGET(Approximate):
             stored[: len(met)] = [(name, *one) for name, one in met.items()]
         return super().snapshot(groups)
 
-    def restore(self, state: Mapping[str, Records]) -> None:
-        super().restore(state)
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
+        super().restore(state, trusted=trusted)
         self.met = {
             group: {name: (seen, last, since) for name, seen, last, since in known["met"].tolist() if seen}
             for group, known in self.learned.items()
         }
+
+    def check_learned(self, group: int, known: dict[str, Records]) -> None:
+        met, lows, highs = self.met[group], self.combination.lows[:, None], self.combination.highs[:, None]
+        require((known["comes"] >= 0).all() and (known["waits"] >= 0).all(), "what has come is counted")
+        require(((known["recent"] >= lows) & (known["recent"] <= highs)).all(), "recent values are in range")
+        require(within(known["filled"], 0, FAR) and len(met) <= self.budget + 2, "values are counted")
+        require(all(0 < seen < 1 << self.d for seen, _, _ in met.values()), "objects were seen with parts")
+        times = np.array([(last, since) for _, last, since in met.values()], np.int64)
+        require(near(times.reshape(-1)), "objects were seen at times")
+        require(_names(self, group) <= met.keys(), "the objects that are kept were seen")
 
 
 def _names(engine: LinkedRows, group: int) -> set[int]:

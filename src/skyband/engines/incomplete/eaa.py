@@ -94,10 +94,10 @@ class EAA(LinkedRows):
             self.listed = np.zeros(len(self.groups), np.int64)
             update_all(self.store, self.combination, self.kernel_queries, self.instances, NO_BATCH)
 
-    def check(self) -> None:
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
         """Besides: nothing is kept that may be dropped, but the newest rows of reported objects."""
         from skyband.engines.incomplete.invariants import check_dominance
 
-        super().check()
-        if self.counts:
+        super().check(deep=deep, now=now)
+        if deep and self.counts:
             check_dominance(self)

@@ -1,13 +1,16 @@
-"""The invariants of engines of incomplete streams, from the rows up (tests call them)."""
+"""The invariants of engines of incomplete streams: of stored arrays, and from the rows up (tests call these)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from skyband.engines.contract import Ints
 from skyband.engines.incomplete.kernels.batches import (
     FREE_COUNT,
+    LAST,
     MOST,
     NOWHERE,
     OBJECT_COUNT,
@@ -16,14 +19,103 @@ from skyband.engines.incomplete.kernels.batches import (
     TOUCHED,
 )
 from skyband.engines.incomplete.kernels.combine import score_of
+from skyband.engines.invariants import (
+    FAR,
+    are_counts,
+    by_run,
+    check_ages,
+    distinct,
+    near,
+    owners,
+    require,
+    rising,
+    within,
+)
+from skyband.kernels.records import BITS, NEVER
 
 if TYPE_CHECKING:
+    from skyband.engines.incomplete.approximation import Approximate
+    from skyband.engines.incomplete.base import IncompleteEngine
     from skyband.engines.incomplete.eaa import EAA
     from skyband.engines.incomplete.linked_rows import LinkedRows
     from skyband.engines.incomplete.sla import SLA
     from skyband.engines.incomplete.sweep import SWEEP
 
+Records = NDArray[Any]
 Ranked = list[tuple[float, int, int, int]]  # score, stamp, serial, object
+
+
+# ------------------------------------------------------------------------------ stored arrays
+
+
+def check_stored(engine: IncompleteEngine, rows: Records, sizes: Ints, names: Ints, counts: Ints, now: Ints) -> None:
+    """Rows and objects as they are stored, so many of each group; references have been checked."""
+    require(near(rows["stamp"]) and within(rows["serial"], 0, NEVER - 1), "rows have stamps and serials")
+    require(rising(sizes, rows["stamp"], rows["serial"]), "the oldest row is first")
+    require(distinct(rows["serial"], owners(sizes)), "a row is kept once")
+    lows, highs = engine.combination.lows[rows["part"]], engine.combination.highs[rows["part"]]
+    fits = (rows["value"] >= lows) & (rows["value"] <= highs)
+    if engine.prunes and engine.repeat == TOTAL:  # a row that stays has the sum of those that it stands for
+        fits = np.isfinite(rows["value"])
+    require(fits.all(), "values are in the range of their part")
+    require(distinct(names, owners(counts)), "an id is one object")
+    objects = rows["object"] + np.repeat(np.cumsum(counts) - counts, sizes)
+    require((np.bincount(objects, minlength=len(names)) > 0).all(), "every object has rows")
+    require(engine.repeat > LAST or distinct(objects, rows["part"]), "a part comes once")
+    require(near(now[now > -FAR]) and (now >= by_run(np.maximum, rows["stamp"], sizes, -FAR)).all(), "no row is newer")
+
+
+def check_register(entries: Records, lots: Ints, rows: Records, sizes: Ints, names: Ints, counts: Ints, d: int) -> None:
+    """Every row is in the register: a second row of its part is rejected as long as it is valid."""
+    require(len(lots) == len(sizes) and are_counts(lots, len(entries)), "every group has its part of the register")
+    require(near(entries["stamp"]) and within(entries["part"], 0, d - 1), "the register has rows of parts")
+    groups = owners(lots)
+    require(distinct(entries["part"], entries["name"], groups), "a part is registered once")
+    known = _keys(groups, entries["name"], entries["part"])
+    objects = rows["object"] + np.repeat(np.cumsum(counts) - counts, sizes)
+    wanted = _keys(owners(sizes), names[objects], rows["part"])
+    order = np.argsort(known)
+    place = np.searchsorted(known, wanted, sorter=order)
+    require((place < len(known)).all(), "every row is in the register")
+    place = order[place]
+    require((known[place] == wanted).all(), "every row is in the register")
+    require((entries["stamp"][place] >= rows["stamp"]).all(), "a row is valid no longer than the register says")
+
+
+def _keys(groups: Ints, names: Ints, parts: Records) -> Records:
+    keys = np.zeros(len(groups), [("group", "i8"), ("name", "i8"), ("part", "i8")])
+    keys["group"], keys["name"], keys["part"] = groups, names, parts
+    return keys
+
+
+def check_packs(packs: Records) -> None:
+    """Groups of linked rows as they are stored."""
+    require(not packs["open"].any() and not packs["dead"].any() and within(packs["dirty"], 0, 1), "no batch is open")
+    fits = within(packs["seen"], 0, FAR) and within(packs["limit"], 0, NEVER) and within(packs["tick"], 0, NEVER)
+    require(fits, "groups have counts")
+
+
+def check_answers(engine: LinkedRows, now: Ints | None) -> None:
+    """The answers as reported are the first of the fronts: a step then makes no more changes than it may."""
+    G, V = len(engine.groups), len(engine.views)
+    rows, kept = engine._live(np.arange(G))
+    check_ages(rows["stamp"], kept, now, int(engine.views["length"].max()))
+    require(now is None or (engine.groups["now"] <= now).all(), "a group's clock has not passed")
+    live = engine.objects["group"] >= 0
+    inside, shown = (engine.scores[name].reshape(-1, V) for name in ("inside", "shown"))
+    require(not (inside & ~shown)[live].any(), "what is in an answer has been shown")
+    for v in range(V):
+        mine = np.flatnonzero(engine.queries["view"] == v)
+        require(not (shown[live, v] & ~np.bitwise_or.reduce(BITS[mine])).any(), "what is shown is so to a query")
+    for q, (k, v) in enumerate(zip(engine.queries["k"].tolist(), engine.queries["view"].tolist(), strict=True)):
+        fronts = engine.fronts[np.arange(G) * V + v]
+        sizes = np.minimum(fronts["size"], k)
+        places = np.arange(sizes.sum()) + np.repeat(fronts["start"] - (np.cumsum(sizes) - sizes), sizes)
+        member = live & ((inside[:, v] & BITS[q]) != 0)
+        require(member.sum() == len(places) and member[engine.members[places]].all(), "the first k are the answer")
+    known = engine.reported[np.repeat(live, V) & (engine.scores["inside"] != 0)]
+    require(near(known["stamp"]) and within(known["serial"], 0, NEVER - 1), "reported objects have serials")
+    require(not np.isnan(known["score"]).any(), "reported objects have scores")
 
 
 def _check_run(group: Any, run: Any) -> None:
@@ -178,7 +270,42 @@ def check_sorted_lists(engine: SLA) -> None:
     assert engine.listed.sum() == engine.sizes.sum(), "what is marked as listed is in a list"
 
 
+def check_sample(engine: Approximate) -> None:
+    """The sample that is kept whole, and what an approximate engine has learned of each group's stream."""
+    fits = within(engine.level, 0, 62) and within(engine.looks, 0, FAR)
+    require(fits and within(engine.hits, 0, FAR) and within(engine.misses, 0, FAR), "samples have counts")
+    require(all(group in engine.learned for group in np.flatnonzero(engine.kept)), "a stream with rows is known")
+    for group, known in engine.learned.items():
+        for name, array in known.items():
+            fits = not np.isnan(array).any() and not np.isinf(array).any() if array.dtype.kind == "f" else True
+            require(fits, f"{name} of a stream are numbers")
+        engine.check_learned(group, known)
+
+
 # ------------------------------------------------------------------------------------ SWEEP
+
+
+def check_reported(engine: SWEEP, reported: Records, packs: Records, shown: Records) -> None:
+    """Answers of SWEEP as they are stored."""
+    sizes, counts = packs["told"], packs["objects"]
+    objects = reported["object"] + np.repeat(np.cumsum(counts) - counts, sizes)
+    require(distinct(objects), "an object is in an answer once")
+    require(near(reported["stamp"]) and within(reported["serial"], 0, NEVER - 1), "answers have stamps and serials")
+    require(not np.isnan(reported["score"]).any(), "answers have scores")
+    require(within(packs["limit"], 0, NEVER), "groups have counts")
+    require(not (shown.astype(np.uint64) >> np.uint64(len(engine.queries))).any(), "what is shown is so to a query")
+
+
+def check_sweep_answers(engine: SWEEP, now: Ints | None) -> None:
+    """Where no batch is open, answers as reported are the first of the fronts."""
+    rows, kept = engine._run_of(np.arange(len(engine.groups)))
+    check_ages(rows["stamp"], kept, now, engine.length)
+    require(now is None or (engine.groups["now"] <= now).all(), "a group's clock has not passed")
+    fronts, closed = engine.fronts, engine.groups["open"] == 0
+    sizes = np.where(closed, fronts["reported"], 0)
+    require((sizes == np.where(closed, np.minimum(fronts["size"], engine.k), 0)).all(), "answers are whole")
+    places = np.arange(sizes.sum()) + np.repeat(fronts["start"] - (np.cumsum(sizes) - sizes), sizes)
+    require((engine.members[places] == engine.reported["object"][places]).all(), "the first k are the answer")
 
 
 def check_sweep(engine: SWEEP) -> None:

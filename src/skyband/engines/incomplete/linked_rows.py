@@ -28,6 +28,13 @@ from skyband.engines.incomplete.base import (
     ranked,
     within,
 )
+from skyband.engines.incomplete.invariants import (
+    check_answers,
+    check_linked_rows,
+    check_packs,
+    check_register,
+    check_stored,
+)
 from skyband.engines.incomplete.kernels.batches import (
     CHANGES,
     DONE,
@@ -60,7 +67,7 @@ from skyband.engines.incomplete.kernels.linked_store import (
     Store,
 )
 from skyband.engines.incomplete.register import ENTRY
-from skyband.errors import StateError
+from skyband.engines.invariants import are_counts, require
 from skyband.kernels.records import BITS, CHANGE, NEVER
 
 SMALLEST = 64  # capacity for rows and for objects at first
@@ -320,22 +327,17 @@ class LinkedRows(IncompleteEngine):
             state |= {"register": (entries, lots), "lots": (lots, np.ones(len(groups), np.int64))}
         return state
 
-    def restore(self, state: Mapping[str, Records]) -> None:
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
         dtypes = {"rows": STORED_ROW, "packs": STORED_GROUP, "sights": SCORE, "told": REPORTED}
         rows, packs, scores, reported = (recast(state[name], dtype) for name, dtype in dtypes.items())
         names, counts, sizes = state["names"], packs["room"].copy(), packs["size"].copy()
-        if not (
-            (sizes >= 0).all()
-            and (counts >= 0).all()
-            and sizes.sum() == len(rows)
-            and counts.sum() == len(names)
-            and len(scores) == len(reported) == len(self.views) * len(names)
-            and (rows["object"] >= 0).all()
-            and (rows["object"] < np.repeat(counts, sizes)).all()
-            and (rows["part"] >= 0).all()
-            and (rows["part"] < self.d).all()
-        ):
-            raise StateError("the snapshot's objects do not fit together. Take a new snapshot from a running Monitor.")
+        require(are_counts(sizes, len(rows)) and are_counts(counts, len(names)), "groups have their rows and objects")
+        require(len(scores) == len(reported) == len(self.views) * len(names), "objects have their scores")
+        fits = (rows["object"] >= 0) & (rows["object"] < np.repeat(counts, sizes))
+        require((fits & (rows["part"] >= 0) & (rows["part"] < self.d)).all(), "rows are parts of objects")
+        if not trusted:
+            check_stored(self, rows, sizes, names, counts, packs["now"])
+            check_packs(packs)
         self._empty()
         self._add_capacity(len(rows), len(names))
         self.facts[FREE_ROW] = _chain(self.rows["older"], len(rows))
@@ -353,15 +355,21 @@ class LinkedRows(IncompleteEngine):
         self.groups["capacity"] = sizes
         self.order = np.arange(len(rows), dtype=np.int32)
         if self.register is not None:
-            self.register.restore(recast(state["register"], ENTRY), state["lots"])
+            entries, lots = recast(state["register"], ENTRY), state["lots"]
+            require(
+                len(lots) == len(packs) and are_counts(lots, len(entries)), "groups have their part of the register"
+            )
+            if not trusted:
+                check_register(entries, lots, rows, sizes, names, counts, self.d)
+            self.register.restore(entries, lots)
         if len(packs):
             self._rebuild(self.groups["now"])
 
-    def check(self) -> None:
-        """Assert every invariant, from the rows up."""
-        from skyband.engines.incomplete.invariants import check_linked_rows
-
-        check_linked_rows(self)
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
+        """Check the answers; deep: everything, from the rows up."""
+        check_answers(self, now)
+        if deep:
+            check_linked_rows(self)
 
 
 def _empty_fronts(size: int) -> Records:

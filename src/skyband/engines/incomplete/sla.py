@@ -66,8 +66,9 @@ class SLA(LinkedRows):
         if len(self.groups):
             sort_all(self.store, self.kernel_queries, self.lists)
 
-    def check(self) -> None:
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
         from skyband.engines.incomplete.invariants import check_sorted_lists
 
-        super().check()
-        check_sorted_lists(self)
+        super().check(deep=deep, now=now)
+        if deep:
+            check_sorted_lists(self)

@@ -25,6 +25,13 @@ from skyband.engines.arena import recast
 from skyband.engines.contract import Answer, Changes, Ints, Spec
 from skyband.engines.grouped import changes_of
 from skyband.engines.incomplete.base import BEGINNING, IncompleteEngine, Records, laid_out, numbered, ranked, within
+from skyband.engines.incomplete.invariants import (
+    check_register,
+    check_reported,
+    check_stored,
+    check_sweep,
+    check_sweep_answers,
+)
 from skyband.engines.incomplete.kernels.batches import (
     FACTS,
     MEMBERS_USED,
@@ -50,7 +57,7 @@ from skyband.engines.incomplete.kernels.sweep_store import (
     free_objects,
 )
 from skyband.engines.incomplete.register import ENTRY
-from skyband.errors import StateError
+from skyband.engines.invariants import are_counts, require
 from skyband.kernels.records import BITS, CHANGE, NEVER, VISIT
 
 SMALLEST = 64  # capacity for objects at first
@@ -285,23 +292,22 @@ class SWEEP(IncompleteEngine):
             "lots": (lots, one),
         }
 
-    def restore(self, state: Mapping[str, Records]) -> None:
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
         dtypes = {"rows": ROW, "told": REPORTED, "packs": STORED_GROUP}
         rows, reported, packs = (recast(state[name], dtype).copy() for name, dtype in dtypes.items())
         names, shown, counts, every = state["names"], state["shown"], packs["objects"], np.arange(len(packs))
-        if not (
-            all((packs[name] >= 0).all() for name in ("rows", "objects", "told"))
-            and [packs[name].sum() for name in ("rows", "objects", "told")] == [len(rows), len(names), len(reported)]
-            and len(shown) == len(names)
-            and (rows["object"] >= 0).all()
-            and (rows["object"] < np.repeat(counts, packs["rows"])).all()
-            and (rows["part"] >= 0).all()
-            and (rows["part"] < self.d).all()
-            and (reported["object"] >= 0).all()
-            and (reported["object"] < np.repeat(counts, packs["told"])).all()
-            and (packs["told"] <= self.k).all()
-        ):
-            raise StateError("the snapshot's objects do not fit together. Take a new snapshot from a running Monitor.")
+        parts = (("rows", rows), ("objects", names), ("objects", shown), ("told", reported))
+        require(all(are_counts(packs[name], len(some)) for name, some in parts), "groups have their rows and objects")
+        fits = (rows["object"] >= 0) & (rows["object"] < np.repeat(counts, packs["rows"]))
+        require((fits & (rows["part"] >= 0) & (rows["part"] < self.d)).all(), "rows are parts of objects")
+        fits = (reported["object"] >= 0) & (reported["object"] < np.repeat(counts, packs["told"]))
+        require(fits.all() and (packs["told"] <= self.k).all(), "answers are objects")
+        entries, lots = recast(state["register"], ENTRY), state["lots"]
+        require(len(lots) == len(packs) and are_counts(lots, len(entries)), "groups have their part of the register")
+        if not trusted:
+            check_stored(self, rows, packs["rows"], names, counts, packs["now"])
+            check_register(entries, lots, rows, packs["rows"], names, counts, self.d)
+            check_reported(self, reported, packs, shown)
         self._empty()
         self._add_groups(len(packs))
         offsets = np.cumsum(counts) - counts
@@ -316,13 +322,13 @@ class SWEEP(IncompleteEngine):
         self.groups["head"] = np.cumsum(packs["rows"]) - packs["rows"]
         self.fronts["start"] = np.cumsum(packs["told"]) - packs["told"]
         self.groups["limit"], self.groups["now"] = packs["limit"], packs["now"]
-        self.register.restore(recast(state["register"], ENTRY), state["lots"], names, np.repeat(every, counts))
+        self.register.restore(entries, lots, names, np.repeat(every, counts))
         self._rebuild(packs["now"])
         self._free_expired()
         self.fronts["changed"] = NEVER  # what was reported is the answer
 
-    def check(self) -> None:
-        """Assert every invariant, from the rows up."""
-        from skyband.engines.incomplete.invariants import check_sweep
-
-        check_sweep(self)
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
+        """Check the answers; deep: everything, from the rows up."""
+        check_sweep_answers(self, now)
+        if deep:
+            check_sweep(self)

@@ -365,8 +365,8 @@ class Pairs:
     def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
         return stored(self, groups)
 
-    def restore(self, state: Mapping[str, Records]) -> None:
-        restore(self, state)
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
+        restore(self, state, trusted=trusted)
 
     def keep_groups(self, groups: Ints) -> None:
         self.groups.keep(groups)
@@ -375,8 +375,8 @@ class Pairs:
         self.groups.reset(groups)
         self.listed = None
 
-    def check(self) -> None:
-        check_pairs(self)
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
+        check_pairs(self, deep=deep, now=now)
 
     def _check_all(self, group: Group, pairs: Records) -> None:
         check_skyband(self, group, pairs)

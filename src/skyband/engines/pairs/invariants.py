@@ -1,4 +1,4 @@
-"""The invariants of engines of pairs, which tests check."""
+"""The invariants of engines of pairs: what kernels rely on in stored arrays, and what tests check."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skyband.engines.contract import Ints
+from skyband.engines.invariants import check_ages, distinct, near, owners, require, rising, within
 from skyband.engines.pairs.group import Group, Records, gathered, ids_of
-from skyband.engines.pairs.kernels.records import BASE
+from skyband.engines.pairs.kernels.records import BASE, BASIC, NEVER
 
 if TYPE_CHECKING:
     from skyband.engines.pairs.base import Pairs
@@ -16,8 +18,54 @@ if TYPE_CHECKING:
 CHECKED = 40  # objects: windows up to here are checked pair by pair
 
 
-def check_pairs(engine: Pairs) -> None:
-    for _, group in engine.groups.there():
+def check_stored(engine: Pairs, objects: Records, pairs: Records, sizes: Ints) -> None:
+    """Objects and pairs as they are stored, so many of each group: the members of a pair are valid objects."""
+    counts, kept = sizes[:, 0], sizes[:, 1]
+    stamps, serials = objects["stamp"], objects["serial"]
+    require(near(stamps) and within(serials, 0, NEVER - 1), "objects have stamps and serials")
+    require(rising(counts, stamps, serials), "objects are in order of age")
+    require(distinct(serials, owners(counts)), "an object is kept once")
+    require(not np.isnan(pairs["key"]).any(), "pairs have keys")
+    fits = near(pairs["old"]) and near(pairs["new"]) and within(pairs["older"], 0, NEVER - 1)
+    require(fits and within(pairs["newer"], 0, NEVER - 1), "pairs have members")
+    order = (-pairs["key"], -pairs["old"], -pairs["older"], -pairs["new"], -pairs["newer"])
+    require(rising(kept, *order), "pairs are best first, the one with the newer older member above")
+    require(
+        (pairs["place"] >= 0).all() and (pairs["place"] < np.repeat(counts, kept)).all(), "members are in the window"
+    )
+    begins = np.repeat(np.cumsum(counts) - counts, kept)
+    older = begins + pairs["place"]
+    same = (stamps[older] == pairs["old"]) & (serials[older] == pairs["older"])
+    require(same.all(), "a pair knows its older member's place")
+    newer = _places(owners(counts), serials, owners(kept), pairs["newer"])
+    require((newer > older).all(), "the newer member of a pair is a newer object")
+    require((stamps[newer] == pairs["new"]).all(), "a pair knows its newer member's stamp")
+    require(engine.algorithm != BASIC or (pairs["dom"] >= 0).all(), "dominators are counted")
+
+
+def _places(groups: Ints, serials: Ints, of: Ints, wanted: Ints) -> Ints:
+    """Where each wanted serial is among those of its group; -1: nowhere."""
+    if not len(serials):
+        return np.full(len(wanted), -1)
+    keys = np.zeros(len(serials), [("group", "i8"), ("serial", "i8")])
+    keys["group"], keys["serial"] = groups, serials
+    looked = np.zeros(len(wanted), keys.dtype)
+    looked["group"], looked["serial"] = of, wanted
+    order = np.argsort(keys)
+    place = order[np.minimum(np.searchsorted(keys, looked, sorter=order), len(keys) - 1)]
+    return np.where(keys[place] == looked, place, -1)
+
+
+def check_pairs(engine: Pairs, *, deep: bool, now: Ints | None) -> None:
+    there = engine.groups.there()
+    kept = [np.empty(0, np.int64)] * len(engine.groups)
+    for g, group in there:
+        kept[g] = group.window.stamps[group.live]
+    sizes = np.array([len(some) for some in kept], np.int64)
+    check_ages(np.concatenate([np.empty(0, np.int64), *kept]), sizes, now, int(engine.length[-1]))
+    for _, group in there:
+        require(not np.isnan(group.views.kth).any(), "the last key of an answer is a number")
+    for _, group in there if deep else ():
         engine._flush(group)
         pairs = group.pairs
         rank = np.lexsort((-pairs["newer"], -pairs["new"], -pairs["older"], -pairs["old"], -pairs["key"]))

@@ -60,10 +60,10 @@ class NAIVE(Pairs):
             self._complete(group, now)
         return super()._read(group, spec, now)
 
-    def restore(self, state: Mapping[str, Records]) -> None:
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
         if "sizes" not in state:
             raise StateError("NAIVE's snapshots of version 0.1 cannot be read. Push the window's rows again.")
-        super().restore(state)
+        super().restore(state, trusted=trusted)
 
     def _check_all(self, group: Group, pairs: Records) -> None:
         if self.algorithm == records.WHOLE:

@@ -10,10 +10,11 @@ import numpy as np
 from skyband.engines.arena import recast
 from skyband.engines.contract import Ints
 from skyband.engines.group_states import GroupStates
+from skyband.engines.invariants import are_counts, require
 from skyband.engines.pairs.group import Group, Records
+from skyband.engines.pairs.invariants import check_stored
 from skyband.engines.pairs.kernels.records import BASE, BLOCKS, END, NEVER, PAIR, SIZE, TA
 from skyband.engines.pairs.kernels.steps import prune_pairs
-from skyband.errors import StateError
 
 if TYPE_CHECKING:
     from skyband.engines.pairs.base import Pairs
@@ -50,20 +51,20 @@ def stored(engine: Pairs, groups: Ints) -> dict[str, tuple[Records, Ints]]:
     }
 
 
-def restore(engine: Pairs, state: Mapping[str, Records]) -> None:
+def restore(engine: Pairs, state: Mapping[str, Records], *, trusted: bool) -> None:
     objects, pairs, views = (
         recast(state[name], dtype) for name, dtype in (("objects", OBJECT), ("pairs", PAIR), ("views", VIEW))
     )
     width, words, queries = len(engine.scoring.local), (len(engine.k) + 63) // 64, len(engine.k)
-    sizes = state["sizes"].reshape(-1, 2) if len(state["sizes"]) % 2 == 0 else np.full((1, 2), -1)
-    if not (
-        (sizes >= 0).all()
-        and tuple(sizes.sum(axis=0)) == (len(objects), len(pairs))
-        and len(state["data"]) == width * len(objects)
-        and len(state["shown"]) == words * len(pairs)
-        and len(views) == queries * len(sizes)
-    ):
-        raise StateError("the snapshot's pairs do not fit together. Take a new snapshot from a running Monitor.")
+    require(len(state["sizes"]) % 2 == 0, "groups have objects and pairs")
+    sizes = state["sizes"].reshape(-1, 2)
+    fits = are_counts(sizes[:, 0], len(objects)) and are_counts(sizes[:, 1], len(pairs))
+    require(fits and len(state["data"]) == width * len(objects), "groups have their objects")
+    require(
+        len(state["shown"]) == words * len(pairs) and len(views) == queries * len(sizes), "groups have their answers"
+    )
+    if not trusted:
+        check_stored(engine, objects, pairs, sizes)
     engine.groups, ends = GroupStates(engine.empty_group), np.cumsum(sizes, axis=0)
     engine.groups.grow(len(sizes))
     for g, (n, p) in enumerate(sizes.tolist()):

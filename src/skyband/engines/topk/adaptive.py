@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
+from skyband.engines.invariants import FAR, require, within
 from skyband.engines.topk.base import Records, SkybandEngine
 from skyband.engines.topk.block import BLOCK
 from skyband.engines.topk.pa import PA
@@ -155,18 +156,26 @@ class ADAPTIVE:
             name: (array if there else array[:0], np.full(there, len(array))) for name, array in own.items()
         }
 
-    def restore(self, state: Mapping[str, Records]) -> None:
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
         for engine in self.engines:
             engine.restore(
-                {name[len(engine.name) + 1 :]: array for name, array in state.items() if name.startswith(engine.name)}
+                {name[len(engine.name) + 1 :]: array for name, array in state.items() if name.startswith(engine.name)},
+                trusted=trusted,
             )
+        require(len(state["state"]) in (0, len(self.state)), "the test has its state")
         if len(state["state"]):
             self.state, self.samples = state["state"].copy(), state["samples"].reshape(-1, 2).copy()
             self.shown = state["shown"].reshape(-1, 2).copy()
 
-    def check(self) -> None:
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
         for engine in self.engines:
-            engine.check()
+            engine.check(deep=deep, now=now)
+        which, passed, last = self.state.tolist()
+        require(which in (0, 1) and 0 <= passed < FAR and -1 <= last < FAR, "the test has its state")
+        require(now is None or not len(now) or last == now[0], "the test knows the last arrival")
+        require(len(self.engines[0].groups) == len(self.engines[1].groups) <= 1, "both engines have one group")
+        require(within(self.samples[:, 0], -1, FAR) and not np.isnan(self.samples).any(), "samples are of blocks")
+        require(within(self.shown[:, 0], 0, self.queries - 1), "reported objects are those of queries")
 
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
         both = np.unique(np.concatenate([engine.serials(groups)[0] for engine in self.engines]))

@@ -7,7 +7,6 @@ kernels/strict.py, with its cost.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,14 @@ from numpy.typing import NDArray
 from skyband.engines.arena import place, recast, runs, unplaced
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Ints, Spec
 from skyband.engines.grouped import changes_of, ordered_changes, rebuild, slices_of, visits_of
+from skyband.engines.invariants import FAR, are_counts, require
+from skyband.engines.topk.invariants import check_counters, check_runs
 from skyband.engines.topk.kernels.answers import read_answers, refit_skybands
 from skyband.engines.topk.kernels.lookahead import mark_hopeless
 from skyband.engines.topk.kernels.state import Report, Skybands
 from skyband.engines.topk.kernels.strict import take_skybands
-from skyband.errors import StateError
 from skyband.kernels.records import (
     ARRIVAL,
-    BITS,
     CAP,
     CHANGE,
     GROUP,
@@ -31,7 +30,6 @@ from skyband.kernels.records import (
     OBJECT,
     QUERY,
     RULE,
-    SILENT,
     STRICT,
     VIEW,
     VISIT,
@@ -136,8 +134,8 @@ class SkybandEngine:
         slices = np.zeros(len(sizes), VISIT)
         slices["group"], slices["end"], slices["last"] = np.arange(len(sizes)), np.cumsum(sizes), -NEVER
         slices["begin"] = slices["end"] - sizes
-        alive = np.zeros(1 + int((silent["row"] + SILENT).max(initial=0)), np.bool_)
-        self._take(silent, slices, alive, 0, False, net=False)  # they are no answers: nothing is reported
+        silent["row"] -= FAR  # they are no rows of a batch that begins there, and no answers: nothing is reported
+        self._take(silent, slices, np.zeros(0, np.bool_), FAR, False, net=False)
 
     @property
     def buffer(self) -> int:
@@ -225,24 +223,20 @@ class SkybandEngine:
         }
         return arrays | ({"caps": (self.caps[groups], ones)} if self.rule[0]["kind"] != STRICT else {})
 
-    def restore(self, state: Mapping[str, Records]) -> None:
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
         objects, groups, views = (
             recast(state[name], dtype) for name, dtype in (("objects", OBJECT), ("groups", GROUP), ("views", VIEW))
         )
+        require(are_counts(groups["size"], len(objects)), "the skybands have their objects")
+        require((groups["size"] == groups["room"]).all(), "stored skybands have no free places")
+        require(len(views) == len(groups) * len(self.queries), "every query has a view of every skyband")
         sizes = np.repeat(groups["size"], len(self.queries))
-        if not (
-            len(views) == len(groups) * len(self.queries)
-            and groups["size"].sum() == len(objects)
-            and (groups["size"] >= 0).all()
-            and (groups["size"] == groups["room"]).all()
-            and (views["held"] >= 0).all()
-            and (views["held"] <= views["edge"]).all()
-            and (views["edge"] <= sizes).all()
-        ):
-            raise StateError("the snapshot's skybands do not fit together. Take a new snapshot from a running Monitor.")
+        fits = (views["held"] >= 0) & (views["held"] <= views["edge"]) & (views["edge"] <= sizes)
+        require(fits.all(), "views hold objects of their skybands")
         self.objects, self.groups, self.views = objects.copy(), groups.copy(), views.copy()
         if self.rule[0]["kind"] != STRICT:
             self.caps = recast(state["caps"], CAP).copy()
+            require(len(self.caps) == len(groups), "every skyband has its caps")
         place(self.groups)
         self.tally[:] = len(objects), 0
 
@@ -257,42 +251,10 @@ class SkybandEngine:
         if len(self.caps):
             self.caps[groups] = self._new_caps(1)
 
-    def check(self) -> None:
-        K, strict = int(self.queries["k"].max()), self.rule[0]["kind"] == STRICT
-        used: list[tuple[int, int]] = []
-        for g, group in enumerate(self.groups):
-            start, room, head, size = (int(group[name]) for name in ("start", "room", "head", "size"))
-            assert start <= head and head + size <= start + room, "a run lies in its group's place"
-            used.append((start, start + room))
-            run = self.objects[head : head + size]
-            rank = np.lexsort((-run["serial"], -run["stamp"], -run["key"]))
-            assert (rank == np.arange(size)).all(), "best first, the newer above"
-            for i, one in enumerate(run):
-                dominators = int((run["stamp"][:i] >= one["stamp"]).sum())
-                assert not strict or one["dom"] == dominators < K, "the counter counts the dominators, fewer than K"
-                assert one["was"] == 0, "no batch is open"
-                assert one["inside"] & ~one["shown"] == 0, "a member has been shown"
-            if size:
-                assert group["newest"] >= run["stamp"].max()
-                assert not strict or group["oldest"] <= run["stamp"].min()
-                assert group["due"] <= group["oldest"] + self.queries["length"].max()
-            for q, query in enumerate(self.queries):
-                view = self.views[g * len(self.queries) + q]
-                member = (run["inside"] & BITS[q]) != 0
-                edge = int(view["edge"])
-                assert member.sum() == view["held"] <= query["k"], "a query holds at most k"
-                assert not member[edge:].any(), "no member past the edge"
-                if view["held"] < query["k"]:
-                    assert edge == size, "the edge of a query that is not full is at the end"
-                else:
-                    assert edge and member[edge - 1], "the edge is one past the last member"
-                if member.any():
-                    assert view["oldest"] <= run["stamp"][member].min()
-                    assert group["due"] <= run["stamp"][member].min() + query["length"]
-                    passed = run["stamp"][:edge][~member[:edge]]
-                    assert (passed < run["stamp"][member].min()).all(), "only the expired are passed over"
-        used.sort()
-        assert all(end <= begin for (_, end), (begin, _) in pairwise(used)), "places do not overlap"
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
+        check_runs(self, now)
+        if deep:
+            check_counters(self)
 
 
 def _hopeful(arrivals: Arrivals, K: int, reach: int) -> Ints:

@@ -20,12 +20,13 @@ import numpy as np
 
 from skyband.engines.arena import best_of, place, recast, runs, unplaced
 from skyband.engines.contract import Answer, Bools, Changes, Ints, Spec
+from skyband.engines.invariants import are_counts, require
 from skyband.engines.topk.base import Records, SkybandEngine
+from skyband.engines.topk.invariants import check_buffers
 from skyband.engines.topk.kernels.filters import Buffers, sift
 from skyband.engines.topk.kernels.state import Skybands
 from skyband.engines.topk.odds import candidates
 from skyband.engines.topk.ra import first_limits, relaxed
-from skyband.errors import StateError
 from skyband.kernels.records import (
     ARRIVAL,
     CAP,
@@ -84,22 +85,17 @@ class Filters:
     def restore(self, state: Mapping[str, Records]) -> None:
         self.objects, self.groups = placed(state, "sieve", "sieves", OBJECT)
         self.caps = recast(state["mesh"], CAP).copy()
+        require(len(self.caps) == len(self.groups), "every filter has its caps")
         self.tally[0] = len(self.objects)
-
-    def check(self, g: int, K: int, waiting: Ints) -> None:
-        """Assert the invariants of one group's filter, given the serials in its buffer."""
-        kept = runs(self.objects, self.groups, np.array([g]))
-        assert (kept["key"][:-1] >= kept["key"][1:]).all(), "a filter is best first"
-        assert np.isin(kept["serial"], waiting).all(), "a filter holds objects of the buffer"
-        if self.rule[0]["kind"] == CAPPED:
-            assert len(kept) <= K + self.rule[0]["limit"], "a probabilistic filter is small"
 
 
 def placed(state: Mapping[str, Records], objects: str, groups: str, dtype: Any) -> tuple[Records, Records]:
     """An arena and its groups, as they are stored under these names."""
     found, places = recast(state[objects], dtype).copy(), recast(state[groups], GROUP).copy()
-    if places["size"].sum() != len(found) or (places["size"] < 0).any():
-        raise StateError("the snapshot's buffers do not fit together. Take a new one from a running Monitor.")
+    require(
+        are_counts(places["size"], len(found)) and (places["size"] == places["room"]).all(),
+        "buffers have their objects",
+    )
     place(places)
     return found, places
 
@@ -205,12 +201,11 @@ class Buffered(SkybandEngine):
             "queues": (unplaced(self.queues[groups]), ones),
         }
 
-    def restore(self, state: Mapping[str, Records]) -> None:
-        super().restore(state)
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
+        super().restore(state, trusted=trusted)
         self.filters.restore(state)
         self.waiting, self.queues = placed(state, "waiting", "queues", WAITING)
-        if not len(self.filters.groups) == len(self.queues) == len(self.groups):
-            raise StateError("the snapshot's buffers do not fit together. Take a new one from a running Monitor.")
+        require(len(self.filters.groups) == len(self.queues) == len(self.groups), "every group has a buffer")
         self.waiting_tally[0] = len(self.waiting)
 
     def reset_groups(self, groups: Ints) -> None:
@@ -219,13 +214,9 @@ class Buffered(SkybandEngine):
             runs_of["head"][groups], runs_of["size"][groups] = runs_of["start"][groups], 0
         self.filters.caps[groups] = first_limits(1, len(self.filters.stamps))
 
-    def check(self) -> None:
-        super().check()
-        for g in range(len(self.groups)):
-            waiting = runs(self.waiting, self.queues, np.array([g]))
-            assert len(waiting) <= self.most, "the buffer is not too long"
-            assert (np.diff(waiting["serial"]) > 0).all() and (np.diff(waiting["stamp"]) >= 0).all(), "in order"
-            self.filters.check(g, int(self.queries["k"].max()), waiting["serial"])
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
+        super().check(deep=deep, now=now)
+        check_buffers(self, now)
 
 
 class SASF(Buffered):

@@ -17,8 +17,10 @@ import numpy as np
 
 from skyband.engines.arena import best_of, recast, runs, unplaced
 from skyband.engines.contract import Answer, Arrivals, Changes, Floats, Ints, Scorings, Spec
+from skyband.engines.invariants import require
 from skyband.engines.topk.base import Records, SkybandEngine
 from skyband.engines.topk.buffered import BUFFER, RAPF, RARF, RASF, SAPF, SARF, SASF, Buffered, Filters, buffer_limits
+from skyband.engines.topk.invariants import check_filters, check_lanes
 from skyband.engines.topk.kernels.block_grid import STALE, Grid, new_scratch
 from skyband.engines.topk.kernels.filtered_lanes import LARGEST, take_capped, take_filtered
 from skyband.engines.topk.kernels.ring import Ring, take_ring
@@ -26,7 +28,6 @@ from skyband.engines.topk.kernels.scores import LaneScorings
 from skyband.engines.topk.kernels.state import Report, Stream
 from skyband.engines.topk.pa import PA
 from skyband.engines.topk.ra import first_limits
-from skyband.errors import StateError
 from skyband.kernels.records import ARRIVAL, CAP, CHANGE, NEVER, OBJECT, SILENT, VISIT
 from skyband.kernels.routing import empty_columns, find_rows, unzip
 
@@ -210,21 +211,19 @@ class Family(SkybandEngine):
         arrays = {name: array for name, (array, _) in super().snapshot(lanes).items()} | self._stored(lanes)
         return {name: (array, np.full(len(groups), len(array))) for name, array in arrays.items()}
 
-    def restore(self, state: Mapping[str, Records]) -> None:
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
         if not len(state["groups"]):
             return
-        super().restore(state)
-        self.caps, self.begun = recast(state["caps"], CAP).copy(), state["begun"].copy()
-        size = len(state["stamps"])
-        if len(self.groups) != len(self.scorings.points) or len(state["ring"]) != size * self.scorings.points.shape[1]:
-            raise StateError("the snapshot's lanes do not fit together. Take a new snapshot from a running Monitor.")
+        super().restore(state, trusted=trusted)
+        self.caps, self.begun, size = recast(state["caps"], CAP).copy(), state["begun"].copy(), len(state["stamps"])
+        require(len(self.groups) == len(self.scorings.points) == len(self.caps), "every query has a lane")
+        fits = len(state["ring"]) == size * self.scorings.points.shape[1] and len(state["serials"]) == size
+        require(fits and size <= self.most and len(self.begun) == 2, "the ring has its objects")
         self._set_ring(state["ring"].reshape(self.scorings.points.shape[1], size), state["stamps"], state["serials"])
 
-    def check(self) -> None:
-        super().check()
-        here = self._in_ring()
-        assert (np.diff(self.ring_serials[here]) > 0).all() and (np.diff(self.ring_stamps[here]) >= 0).all(), "in order"
-        assert self.span[1] <= self.most, "the ring is not too long"
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
+        super().check(deep=deep, now=None if now is None else np.repeat(now, len(self.groups)))
+        check_lanes(self, now)
 
 
 class BLOCKFamily(Family):
@@ -235,10 +234,10 @@ class BLOCKFamily(Family):
     def _run(self, report: Report, scorings: LaneScorings, stream: Stream, ring: Ring) -> None:
         self.objects, self.changes = take_ring(self._skybands, report, scorings, self.grid, stream, ring, self.scratch)
 
-    def check(self) -> None:
-        super().check()
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
+        super().check(deep=deep, now=now)
         here = self._in_ring()
-        for s in range(len(self.groups)):
+        for s in range(len(self.groups) if deep else 0):
             run = runs(self.objects, self.groups, np.array([s]))
             keys, stamps = self.scorings.keys(s, self.ring[:, here]), self.ring_stamps[here]
             for i in np.flatnonzero(keys >= self.caps["threshold"][s]):
@@ -292,10 +291,16 @@ class BufferedFamily(Family):
     def _stored(self, lanes: Ints) -> dict[str, Records]:
         return super()._stored(lanes) | self.filters.snapshot(lanes)
 
-    def restore(self, state: Mapping[str, Records]) -> None:
-        super().restore(state)
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
+        super().restore(state, trusted=trusted)
         if len(state["groups"]):
             self.filters.restore(state)
+            require(len(self.filters.groups) == len(self.groups), "every lane has a filter")
+
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
+        super().check(deep=deep, now=now)
+        waiting = self.ring_serials[self._in_ring()]
+        check_filters(self.filters, len(self.filters.stamps), waiting, np.array([len(waiting)]))
 
 
 class SASFFamily(BufferedFamily):

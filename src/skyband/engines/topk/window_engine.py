@@ -14,8 +14,10 @@ import numpy as np
 from skyband.engines import grouped
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Scorings, Spec
 from skyband.engines.group_states import GroupStates
+from skyband.engines.invariants import check_ages, require
 from skyband.engines.topk import window_snapshot
 from skyband.engines.topk.base import Records, SkybandEngine
+from skyband.engines.topk.invariants import check_store
 from skyband.engines.topk.kernels.maintenance import DELETE, IDLE, INSERT, UNKNOWN
 from skyband.engines.topk.kernels.window_state import COUNTERS, HEAD, NOWHERE, SCORED, SEARCHES, TMA, VISITED, Stream
 from skyband.engines.topk.window import Store
@@ -363,8 +365,8 @@ class Windowed:
         assert not len(self.held), "no batch is open"
         return window_snapshot.save(self.stores.read(groups), groups.tolist(), self.memory)
 
-    def restore(self, state: Mapping[str, Records]) -> None:
-        restored = window_snapshot.load(state, self.queries, self.memory)
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
+        restored = window_snapshot.load(state, self.queries, self.memory, trusted=trusted)
         self.stores = GroupStates(self._empty_store, restored)
         for g, store in enumerate(restored):
             self._note(g, store)
@@ -381,10 +383,15 @@ class Windowed:
         self.stores.reset(groups)
         self.memory.keep_groups(np.arange(len(self.stores)), but=groups)
 
-    def check(self) -> None:
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
+        require(now is None or len(now) == len(self.stores), "every group is in its engine")
         for g, store in self.stores.there():
-            store.check()
-            assert store.live == self.stores.live[g], "the objects of a group are counted"
+            check_store(store)
+            taken = store.slots["stamp"][store.slots["serial"] >= 0]
+            check_ages(taken, np.array([len(taken)]), None if now is None else now[g : g + 1], self.length)
+            require(store.live == self.stores.live[g], "the objects of a group are counted")
+            if deep:
+                store.check()
 
 
 def _changes(out: Records, groups: Ints, alive: Bools | None = None) -> Changes:

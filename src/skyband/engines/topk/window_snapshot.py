@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from skyband.engines.arena import recast
 from skyband.engines.contract import Ints
+from skyband.engines.invariants import are_counts, near, require, within
+from skyband.engines.topk.invariants import check_store, check_windows
 from skyband.engines.topk.kernels.window_state import REPORTED
 from skyband.engines.topk.window import Store
 from skyband.engines.topk.window_memory import Memory
 from skyband.engines.topk.window_queries import WindowQueries
-from skyband.errors import StateError
-from skyband.kernels.records import OBJECT
+from skyband.kernels.records import NEVER, OBJECT
 
 Records = NDArray[Any]
 STAMPED = np.dtype([("stamp", "i8"), ("serial", "i8")])  # an object as it is stored
@@ -58,21 +59,22 @@ def save(stores: list[Store], groups: list[int], memory: Memory) -> dict[str, tu
     }
 
 
-def load(state: Mapping[str, Records], queries: WindowQueries, memory: Memory) -> list[Store]:
+def load(state: Mapping[str, Records], queries: WindowQueries, memory: Memory, *, trusted: bool = True) -> list[Store]:
     """The inverse of `save`; objects that have left their window go into the memory."""
     count, d = queries.arrays.points.shape
     width = 1 + 2 * count
     held, floors = recast(state["held"], STAMPED), recast(state["floors"], FLOOR)
     entries, reported = recast(state["runs"], OBJECT), recast(state["ghosts"], REPORTED)
-    wrong = "the snapshot's windows do not fit together. "
-    if len(state["sizes"]) % width or len(floors) * width != len(state["sizes"]) * count:
-        raise StateError(wrong + "Take a new snapshot from a running Monitor.")
+    shaped = len(state["sizes"]) % width == 0 and len(floors) * width == len(state["sizes"]) * count
+    require(shaped, "every window has its queries")
     sizes = state["sizes"].reshape(-1, width)
-    totals = (sizes[:, 0].sum(), sizes[:, 1 : 1 + count].sum(), sizes[:, 1 + count :].sum())
-    fits = totals == (len(held), len(entries), len(reported)) and len(state["data"]) == d * len(held)
-    if (sizes < 0).any() or not fits:
-        raise StateError(wrong + "Take a new snapshot from a running Monitor.")
+    parts = (sizes[:, :1], held), (sizes[:, 1 : 1 + count], entries), (sizes[:, 1 + count :], reported)
+    require(all(are_counts(some.reshape(-1), len(records)) for some, records in parts), "windows have their objects")
+    require(len(state["data"]) == d * len(held), "every object has its numbers")
     data, stores, taken = state["data"].reshape(-1, d), list[Store](), [0, 0, 0]
+    if not trusted:
+        check_windows(held, data, sizes[:, 0], queries)
+        require(near(reported["was"]) and within(reported["serial"], 0, NEVER - 1), "reported objects have serials")
 
     def next_of(which: int, records: Records, counts: list[int]) -> list[Records]:
         begin, taken[which] = taken[which], taken[which] + sum(counts)
@@ -91,11 +93,12 @@ def load(state: Mapping[str, Records], queries: WindowQueries, memory: Memory) -
             valid = np.isin(others[s]["serial"], mine["serial"])
             memory.add(s, g, others[s]["was"][~valid], others[s]["serial"][~valid])
             others[s] = others[s][valid]
-            if not np.isin(found[s]["serial"], mine["serial"]).all():
-                raise StateError(wrong + "Use an intact copy.")
+            require(np.isin(found[s]["serial"], mine["serial"]).all(), "a run has valid objects")
             for run in (found[s], others[s]):
                 run["was"] = order[np.searchsorted(mine["serial"], run["serial"], sorter=order)]
         store.set_runs(found, others)
+        if not trusted:
+            check_store(store)  # lists of the grid follow from it
         store.build_grid()
         stores.append(store)
     return stores

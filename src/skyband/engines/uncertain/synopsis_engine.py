@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from skyband.engines.arena import recast
 from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Ints, Spec
+from skyband.engines.invariants import FAR, are_counts, by_run, check_ages, near, owners, require, within
 from skyband.engines.uncertain.changes import Taken, at_rest, differences, ordered, ranked, taken
+from skyband.engines.uncertain.invariants import check_answers, check_window
 from skyband.engines.uncertain.kernels.records import CHANGE, TUPLE
 from skyband.engines.uncertain.semantics import Semantics, semantics_of
 from skyband.engines.uncertain.synopsis import Synopsis, Tuple
@@ -268,8 +270,14 @@ class SynopsisEngine:
             "told": (_sizes(entered), ones),
         }
 
-    def restore(self, state: Mapping[str, Records]) -> None:
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
         Q = len(self.specs)
+        require(len(state["state"]) == len(state["many"]) == len(state["told"]), "groups have their state")
+        parts = (("many", "tuples"), ("shown", "answers"), ("told", "said"))
+        require(all(are_counts(state[sizes], len(state[of])) for sizes, of in parts), "groups have their tuples")
+        require(len(state["shown"]) == Q * len(state["many"]), "groups have their answers")
+        if not trusted:
+            self._check_stored(state)
         self.groups = []
         self._grow(len(state["many"]))
         tuples, clocks, entered = (state[name].tolist() for name in ("tuples", "state", "said"))
@@ -288,6 +296,19 @@ class SynopsisEngine:
             for serial, rank, q in entered[pairs[g] : pairs[g + 1]]:
                 group.views[q].entered.add((serial, rank))
 
+    def _check_stored(self, state: Mapping[str, Records]) -> None:
+        """Check the arrays of a snapshot; synopses follow from them."""
+        Q, tuples, sizes, clocks, said = len(self.specs), *(state[n] for n in ("tuples", "many", "state", "said"))
+        check_window(tuples, sizes)
+        require(within(tuples["flags"], 0, NAMED | ELIGIBLE), "tuples have flags")
+        require(self.whole or (tuples["flags"] == ELIGIBLE).all(), "only whole windows have tuples that are no answers")
+        known = near(clocks["now"][clocks["now"] > -NEVER]) and near(clocks["newest"][clocks["newest"] > -NEVER])
+        newest = by_run(np.maximum, tuples["stamp"], sizes, -NEVER)
+        require(known and (clocks["newest"] >= newest).all(), "no tuple is newer")
+        require(within(said["query"], 0, Q - 1) and within(said["rank"], 0, NEVER), "reports are of queries")
+        of = np.arange(len(state["shown"])) // Q
+        check_answers(recast(state["answers"], TUPLE), state["shown"], of, tuples, owners(sizes), self.by_rank)
+
     def keep_groups(self, groups: Ints) -> None:
         self._grow(1 + int(groups.max(initial=-1)))
         self.groups = [self.groups[g] for g in groups.tolist()]
@@ -297,8 +318,13 @@ class SynopsisEngine:
         for g in groups.tolist():
             self.groups[g] = self._empty()
 
-    def check(self) -> None:
-        for group in self.groups:
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
+        """Check the synopses; what kernels rely on follows from how they are built."""
+        kept = [[t.stamp for t in group.synopsis.needed()] for group in self.groups] if now is not None else []
+        stamps = np.array([stamp for some in kept for stamp in some], np.int64)
+        check_ages(stamps, _sizes(kept), now, FAR)  # after `refit` some have left the longest window
+        require(now is None or (self.due > now).all(), "what is due has left")
+        for group in self.groups if deep else ():
             group.synopsis.check()
             for semantics, view in zip(self.semantics, group.views, strict=True):
                 if not group.open:

@@ -24,7 +24,6 @@ from pyspark.sql.functions import (
     coalesce,
     col,
     concat_ws,
-    count_if,
     from_json,
     get_json_object,
     lit,
@@ -39,9 +38,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from skyband.errors import RunError
 from skyband.pipeline.formats import BROKERS
 from skyband.spark.run.sinks import Sink, with_trigger
-from skyband.spark.run.sources import MALFORMED, Source
+from skyband.spark.run.sources import CORRUPT, Source, good_rows
 
-_CORRUPT = "skyband corrupt"
 _JSON = {
     "ignoreNullFields": "false",
     "timeZone": "UTC",
@@ -55,8 +53,7 @@ class KafkaSource(Source):
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The rows of the messages that can be read; how many cannot is observed."""
-        malformed = count_if(col("reason").isNotNull()).alias("malformed")
-        good = self._parsed(spark).observe(MALFORMED, malformed).where(col("reason").isNull())
+        good = good_rows(self._parsed(spark), col("reason").isNotNull())
         own = {
             "kafka_timestamp": col("timestamp"),
             "kafka_topic": col("topic"),
@@ -74,8 +71,8 @@ class KafkaSource(Source):
         options = {"startingOffsets": "earliest", **self.settings["options"]}
         messages = spark.readStream.format("kafka").options(**options).load()
         text = col("value").cast("string")
-        schema = f"{self.pipeline.source.schema}, {_quoted(_CORRUPT)} string"
-        row = from_json(text, schema, {"columnNameOfCorruptRecord": _CORRUPT})
+        schema = f"{self.pipeline.source.schema}, {_quoted(CORRUPT)} string"
+        row = from_json(text, schema, {"columnNameOfCorruptRecord": CORRUPT})
         wrong = [
             when(
                 col(f"row.{_quoted(name)}").isNull() & get_json_object(text, f"$['{name}']").isNotNull(),
@@ -89,7 +86,7 @@ class KafkaSource(Source):
             when(col("value").isNull(), lit("no value"))
             .when(~call_function("is_valid_utf8", col("value")), lit("not UTF-8"))
             .when(col("row").isNull(), lit("an empty value"))
-            .when(col(f"row.{_quoted(_CORRUPT)}").isNull(), lit(None))
+            .when(col(f"row.{_quoted(CORRUPT)}").isNull(), lit(None))
             .when(mistyped != "", mistyped)
             .otherwise(lit("not a JSON object"))
         )

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.functions import col, count_if
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -22,7 +23,9 @@ from skyband.errors import RunError
 from skyband.pipeline import Pipeline
 from skyband.pipeline.sources import SOURCES
 
-MALFORMED = "skyband malformed"  # the name under which a source observes how many messages could not be read
+MALFORMED = "skyband malformed"  # the name under which a source observes how many rows could not be read
+CORRUPT = "skyband corrupt"  # the column for what Spark could not read
+_NAME = "columnNameOfCorruptRecord"
 _CHUNK = 1 << 14  # rows of an Arrow batch
 _MOST = 100_000  # rows of a trigger where nothing else limits it: the stream never ends
 
@@ -68,7 +71,11 @@ class Files(Source):
         if self.settings["files_per_trigger"] is not None:
             options["maxFilesPerTrigger"] = str(self.settings["files_per_trigger"])
         schema = self.pipeline.source.schema or self._schema_of_files(spark)
-        return spark.readStream.format(format_).schema(schema).options(**options).load(self.settings["path"])
+        counted = format_ != "parquet" and not {"mode", _NAME} & options.keys()  # else by the file's own choice
+        if counted:
+            schema, options[_NAME] = f"{schema}, `{CORRUPT}` string", CORRUPT
+        rows = spark.readStream.format(format_).schema(schema).options(**options).load(self.settings["path"])
+        return good_rows(rows, col(f"`{CORRUPT}`").isNotNull()).drop(CORRUPT) if counted else rows
 
     def _schema_of_files(self, spark: SparkSession) -> Any:
         path = self.settings["path"]
@@ -79,6 +86,11 @@ class Files(Source):
                 f"source.path: {path} holds no parquet file yet to take the columns from. Write source.schema. "
                 f"({str(error).splitlines()[0]})"
             ) from None
+
+
+def good_rows(rows: DataFrame, malformed: Column) -> DataFrame:
+    """The rows that could be read; how many could not is observed."""
+    return rows.observe(MALFORMED, count_if(malformed).alias("malformed")).where(~malformed)
 
 
 class Synthetic(Source):

@@ -1,0 +1,71 @@
+"""Snapshots of strangers: forged arrays and facts under right digests never crash, hang or take all memory.
+
+`make test` tries a sample; SKYBAND_FUZZ=20, as in `make faults`, 10^5 forgeries of each kind of query (two hours).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import skyband as sb
+from engines.streams import FUZZ
+from faults.forge import USED, forge, right, run, scenes, use
+from faults.ledger import note
+from kinds import KINDS
+from skyband.monitor.archive import unpack
+
+OF_KIND = {"topk": "TopK ", "above": "Above ", "pairs": "TopKPairs ", "incomplete": "TopKIncomplete "}
+OF_KIND |= {"uncertain": "TopKUncertain ", "several": "mixed"}
+SAMPLE = (
+    "TopK BLOCK count grouped",
+    "TopK SAPF time family",
+    "TopK TMA until deleted grouped",
+    "TopK timed bag",
+    "Above TSL count",
+    "TopKPairs TA time grouped",
+    "TopKPairs NAIVE count shared",
+    "TopKIncomplete SWEEP count",
+    "TopKIncomplete EAA time",
+    "TopKUncertain DOM time grouped",
+    "TopKUncertain CSQ count pk-topk",
+    "mixed",
+)
+ROUNDS = 25  # forgeries of each scene of the sample
+MANY = 5000  # forgeries of a kind, for each unit of SKYBAND_FUZZ
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OF_KIND if kind in KINDS or kind == "several"])
+def test_no_forgery_breaks_a_monitor(kind: str) -> None:
+    names = [name for name in scenes() if name.startswith(OF_KIND[kind])]
+    chosen = [name for name in names if FUZZ > 1 or name in SAMPLE]
+    count = ROUNDS if FUZZ == 1 else -(-MANY * FUZZ // len(names))
+    tally = run(chosen, seed=FUZZ, count=count)
+    note({"forged": kind, "tried": tally.tried, "refused": tally.refused, "broken": len(tally.broken)})
+    assert not tally.broken, "\n\n".join(tally.broken)
+    assert tally.tried == count * len(chosen)
+    assert tally.refused and tally.used, "some are found out, and some are harmless"
+
+
+def test_every_algorithm_and_window_is_forged() -> None:
+    from skyband.query.algorithms import algorithms
+
+    wanted = {f"{kind} {row.name} {window}" for row in algorithms() for kind in row.kinds for window in row.windows}
+    assert all(any(name.startswith(one) for name in scenes()) for one in wanted)
+    assert scenes().keys() >= set(SAMPLE)
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_right_snapshots_pass(name: str) -> None:
+    data = scenes()[name].monitor().snapshot()
+    assert sb.Monitor.restore(data, trusted=False).snapshot() == sb.Monitor.restore(data).snapshot()
+    assert use(name, data) == USED
+
+
+def test_a_forgery_can_be_made_again() -> None:
+    """From its scene, seed and number alone; and it differs from the right snapshot, under a right digest."""
+    name = SAMPLE[0]
+    one, other = forge(name, 0, 3), forge(name, 0, 4)
+    assert one == forge(name, 0, 3) and one != other
+    assert one[1] != scenes()[name].monitor().snapshot()
+    unpack(one[1])
+    assert right(name).arrays["cell0"][0][0] == "per g mask"
