@@ -194,7 +194,8 @@ def passing(begin: int, groups: int, each: int = 3) -> pa.Table:
 
 def footprint(monitor: sb.Monitor) -> int:
     """Bytes of everything that is reachable from the state of a Monitor."""
-    left, seen, total = [monitor._loop.state, monitor._loop.dormancy, monitor._loop.forget], set[int](), 0
+    left: list[Any] = [monitor._loop.state, monitor._loop.dormancy, monitor._loop.forget]
+    seen, total = set[int](), 0
     while left:
         one = left.pop()
         if id(one) in seen or isinstance(one, type | ModuleType | FunctionType):
@@ -339,16 +340,16 @@ def test_numbers_at_rest_are_those_that_were_put_there() -> None:
             first, second = known.get(name, [0, 0])
             known[name] = [first + int(rng.integers(1, 900)), second + int(rng.integers(1, 900))]
         keys, checks = (np.array(part) for part in zip(*names, strict=True))
-        numbers.put(keys, checks.astype(np.uint32), np.array([known[name] for name in names]).T)
+        numbers.put(keys, checks.astype(np.uint16), np.array([known[name] for name in names]).T)
     every = [(key, check) for key in range(-60, 60) for check in range(4)]
     keys, checks = (np.array(part) for part in zip(*every, strict=True))
     expected = np.array([known.get(name, [0, 0]) for name in every]).T
-    assert (numbers.get(keys, checks.astype(np.uint32)) == expected).all()
-    assert (numbers.of([1]).get(keys, checks.astype(np.uint32)) == expected[1:]).all()
+    assert (numbers.get(keys, checks.astype(np.uint16)) == expected).all()
+    assert (numbers.of([1]).get(keys, checks.astype(np.uint16)) == expected[1:]).all()
     largest = NumbersAtRest(1)
     largest.add(numbers)
-    assert (largest.get(keys, checks.astype(np.uint32))[0] == expected.max(axis=0)).all()
+    assert (largest.get(keys, checks.astype(np.uint16))[0] == expected.max(axis=0)).all()
     copy = NumbersAtRest(2)
     for piece in numbers.arrays():
         copy.put(*piece)
-    assert (copy.get(keys, checks.astype(np.uint32)) == expected).all()
+    assert (copy.get(keys, checks.astype(np.uint16)) == expected).all()

@@ -1,8 +1,8 @@
-"""The next numbers of groups that have no objects and no code: 14 bytes a group, for numbers below 2^16.
+"""The next numbers of groups that have no objects and no code: 11 bytes a group, for numbers below 2^8.
 
-A group is known by 64 bits of its values (sorted, in runs of falling sizes) and 32 more that tell apart those with the
+A group is known by 64 bits of its values (sorted, in runs of falling sizes) and 16 more that tell apart those with the
 same. They are exact for one column of up to 64 bits, else BLAKE2b: of 10^6 groups two are the same with a chance of
-6e-18. Numbers only rise, so where a group is in two runs the larger one holds. O(log n) amortised for a group that is
+4e-13. Numbers only rise, so where a group is in two runs the larger one holds. O(log n) amortised for a group that is
 put here, as runs are merged; O(log² n) to look one up.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-Checks = NDArray[np.uint32]
+Checks = NDArray[np.uint16]
 
 
 class Run(NamedTuple):
@@ -109,9 +109,9 @@ class NumbersAtRest:
         """All that is here, in pieces that `put` takes."""
         pieces = [_whole(run) for run in self._runs]
         for (key, check), numbers in self._others.items():
-            pieces.append((np.array([key]), np.array([check], np.uint32), numbers[:, None].astype(np.uint64)))
+            pieces.append((np.array([key]), np.array([check], np.uint16), numbers[:, None].astype(np.uint64)))
         return pieces
 
 
 def _whole(run: Run) -> tuple[Ints, Checks, NDArray[Any]]:
-    return run.keys, run.checks if len(run.checks) else np.zeros(len(run.keys), np.uint32), run.numbers
+    return run.keys, run.checks if len(run.checks) else np.zeros(len(run.keys), np.uint16), run.numbers

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,28 +43,36 @@ class Forget:
 
     def push(self, batch: Batch, to: Any, more: bool) -> pa.Table:
         """Take a batch; more: it goes on with the next one."""
-        cuts = [0, batch.rows]
-        if batch.rows:
-            examined = examine(self.state, batch)
-            if self.state.options.invalid == "raise":
-                examined.raise_invalid("row {}".format)
-            with self.state.new_groups():
-                cuts = self._cuts(examined)
-            if self.state.options.invalid == "raise" and any(adapter.revalidates for adapter in examined.standing):
-                twin = type(self.loop)(deepcopy(self.state))  # a later part may be refused because of an earlier one
-                assert twin.forget is not None
-                twin.forget._take(batch, cuts, to, more)
+        with self.state.new_groups():
+            ahead = self._ahead(batch)  # whatever is wrong with the batch is found before anything changes
+            if ahead is not None and self.state.options.invalid == "raise":
+                ahead[0].raise_invalid("row {}".format)
+                if any(adapter.revalidates for adapter in ahead[0].standing):
+                    twin = type(self.loop)(deepcopy(self.state))  # a part may be refused because of an earlier one
+                    assert twin.forget is not None
+                    twin.forget._take(batch, ahead, to, more)
         with self.state.commit:
-            return self._take(batch, cuts, to, more)
+            return self._take(batch, ahead, to, more)
 
-    def _take(self, batch: Batch, cuts: list[int], to: Any, more: bool) -> pa.Table:
+    def _ahead(self, batch: Batch) -> tuple[Examined, int] | None:
+        """The batch as the queries see it, and how many of its rows to take at once; None: it has none."""
+        if not batch.rows:
+            return None
+        examined = examine(self.state, batch)
+        return examined, self._end(examined)
+
+    def _take(self, left: Batch, ahead: tuple[Examined, int] | None, to: Any, more: bool) -> pa.Table:
         tables: list[pa.Table] = []
-        for begin, end in pairwise(cuts):
-            last = end == batch.rows
-            part = batch if end - begin == batch.rows else Batch(batch.table.slice(begin, end - begin))
-            if part.rows:
-                tables += self._returning(examine(self.state, part))
-            tables.append(self.loop.push_whole(part, to if last else None, more and last))
+        while ahead is not None:
+            examined, end = ahead
+            if end == left.rows:
+                tables += self._returning(examined)
+                break
+            part, left = Batch(left.table.slice(0, end)), Batch(left.table.slice(end))
+            tables += self._returning(examine(self.state, part))
+            tables.append(self.loop.push_whole(part, None, False))
+            ahead = self._ahead(left)
+        tables.append(self.loop.push_whole(left, to, more))
         return self.joined(tables if more else [*tables, *self.silent()])
 
     def joined(self, tables: list[pa.Table]) -> pa.Table:
@@ -139,13 +146,18 @@ class Forget:
         rows, codes = rows[order], codes[order]
         begins = np.diff(codes, prepend=-1) != 0
         before = np.where(begins, -1, np.append(-1, rows[:-1]))
-        if examined.deletes is not None:  # of the rows before it, the last that is no deletion, or none
-            holds = begins | np.append(True, ~examined.deletes[rows[:-1]])
-            before = before[np.maximum.accumulate(np.where(holds, np.arange(len(rows)), 0))]
-        last = examined.times[before]
-        first = before < 0
-        last[first] = np.append(known, BEGINNING)[np.minimum(codes[first], len(known))]
-        gap = (last > BEGINNING) & (examined.times[rows] - last >= length)
+        known = np.append(known, BEGINNING)[np.minimum(codes, len(known))]
+        times = examined.times[rows]
+        if any(adapter.revalidates for adapter in adapters):  # any row but the first of a group may yet be rejected
+            first = np.maximum.accumulate(np.where(begins, np.arange(len(rows)), 0))
+            returns = (known > BEGINNING) & (times[first] - known >= length)
+            last = np.where((known > BEGINNING) & (~returns | begins), known, np.where(begins, BEGINNING, times[first]))
+        else:
+            if examined.deletes is not None:  # of the rows before it, the last that is no deletion, or none
+                holds = begins | np.append(True, ~examined.deletes[rows[:-1]])
+                before = before[np.maximum.accumulate(np.where(holds, np.arange(len(rows)), 0))]
+            last = np.where(before < 0, known, examined.times[before])
+        gap = (last > BEGINNING) & (times - last >= length)
         self._note(groups, examined.times[rows], length)
         return rows[gap], before[gap], codes[gap]
 
@@ -154,17 +166,13 @@ class Forget:
         if groups.names in self._due and len(times):
             self._due[groups.names] = min(self._due[groups.names], int(times.min()) + length)
 
-    def _cuts(self, examined: Examined) -> list[int]:
-        """Where to cut a batch, so that no group is silent for too long between two of its rows in one part."""
-        found: list[tuple[int, int]] = []
+    def _end(self, examined: Examined) -> int:
+        """How many rows to take at once, so that no group is silent for too long between two of them."""
+        end = len(examined.accepted)
         for groups, adapters in self._groups():
             rows, before, _ = self._gaps(examined, groups, adapters)
-            found += [(row, early) for row, early in zip(rows.tolist(), before.tolist(), strict=True) if early >= 0]
-        cuts = [0]
-        for row, early in sorted(found):
-            if cuts[-1] <= early:
-                cuts.append(row)
-        return [*cuts, len(examined.accepted)]
+            end = min(end, int(rows[before >= 0].min(initial=end)))
+        return end
 
     def _returning(self, examined: Examined) -> list[pa.Table]:
         """Forget the groups of a part that return after they have been silent for too long."""

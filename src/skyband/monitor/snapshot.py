@@ -83,7 +83,7 @@ def _read_at_rest(adapter: Adapter, parts: dict[str, Any], name: str) -> None:
     while f"{name}.{piece}.keys" in parts:
         keys, checks, numbers = (parts[f"{name}.{piece}.{array}"] for array in AT_REST)
         if not (
-            (keys.dtype, checks.dtype, numbers.dtype.kind) == (np.int64, np.uint32, "u")
+            (keys.dtype, checks.dtype, numbers.dtype.kind) == (np.int64, np.uint16, "u")
             and keys.ndim == 1
             and checks.shape == keys.shape
             and numbers.shape == (at_rest.sequences, len(keys))

@@ -87,19 +87,19 @@ def name_bits(column: Any) -> NDArray[np.int64]:
     return np.append(np.frombuffer(b"".join(hashed), np.int64), 0)[slots]
 
 
-def name_digests(columns: list[Any]) -> tuple[Ints, NDArray[np.uint32]]:
-    """Keys of one or several columns as 64 bits and 32 more each, the same in every process.
+def name_digests(columns: list[Any]) -> tuple[Ints, NDArray[np.uint16]]:
+    """Keys of one or several columns as 64 bits and 16 more each, the same in every process.
 
     Exact for one column of up to 64 bits, else BLAKE2b.
     """
     if len(columns) == 1 and (keys := key_bits(columns[0])) is not None:
         valid = valid_of(columns[0])
         if valid is None:
-            return keys, np.zeros(len(keys), np.uint32)
-        return np.where(valid, keys, _NULL), (~valid).astype(np.uint32)
+            return keys, np.zeros(len(keys), np.uint16)
+        return np.where(valid, keys, _NULL), (~valid).astype(np.uint16)
     words = [[None if value is None else _bytes(value) for value in column.to_pylist()] for column in columns]
-    digests = [hashlib.blake2b(_framed(one), digest_size=12).digest() for one in zip(*words, strict=True)]
-    halves = np.frombuffer(b"".join(digests), np.dtype([("key", "<i8"), ("check", "<u4")]))
+    digests = [hashlib.blake2b(_framed(one), digest_size=10).digest() for one in zip(*words, strict=True)]
+    halves = np.frombuffer(b"".join(digests), np.dtype([("key", "<i8"), ("check", "<u2")]))
     return halves["key"].copy(), halves["check"].copy()
 
 

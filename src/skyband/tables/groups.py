@@ -1,6 +1,6 @@
 """Groups: values of the `per` columns to dense codes, and back. No loop per row; null is a group too.
 
-A group whose objects are gone can lose its code. Its numbers stay, under 96 bits of its values, for its return
+A group whose objects are gone can lose its code. Its numbers stay, under 80 bits of its values, for its return
 (engines/numbers_at_rest.py).
 """
 
@@ -127,11 +127,11 @@ class Groups:
         if len(codes):
             self.codes(columns, len(codes))
 
-    def digests(self, codes: Ints) -> tuple[Ints, NDArray[np.uint32]]:
-        """These groups as 64 bits and 32 more each, the same whenever they return."""
+    def digests(self, codes: Ints) -> tuple[Ints, NDArray[np.uint16]]:
+        """These groups as 64 bits and 16 more each, the same whenever they return."""
         return name_digests([column.take(codes) for column in self.columns])
 
-    def new_digests(self, known: int) -> tuple[Ints, NDArray[np.uint32]]:
+    def new_digests(self, known: int) -> tuple[Ints, NDArray[np.uint16]]:
         """The same of the groups from this code on, computed once."""
         if self._new is None or self._new[:2] != (known, self.total):
             self._new = (known, self.total, self.digests(np.arange(known, self.total)))
