@@ -262,6 +262,13 @@ def within(sizes: Ints) -> Ints:
     return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
+def enough(capacities: Ints, sizes: Ints, visits: Records) -> Ints:
+    """Capacities with places for the arrivals of these visits, up to 1024 of each: runs then move once a push."""
+    groups, more = visits["group"], np.minimum(visits["end"] - visits["begin"], 1024)
+    capacities[groups] = np.maximum(capacities[groups], sizes[groups] + more)
+    return capacities
+
+
 def laid_out(arena: Records, starts: Ints, sizes: Ints, capacities: Ints, spare: int = 0) -> tuple[Records, Ints]:
     """The runs of an arena in places of these capacities, one after another, and their new starts."""
     moved_to, run = np.cumsum(capacities) - capacities, within(sizes)

@@ -23,6 +23,7 @@ from skyband.engines.incomplete.base import (
     NO_BATCH,
     IncompleteEngine,
     Records,
+    enough,
     laid_out,
     numbered,
     ranked,
@@ -116,7 +117,8 @@ class LinkedRows(IncompleteEngine):
         if reason == RUNS:
             sizes, capacities = self.groups["size"], self.groups["capacity"]
             full = self.groups["head"] + sizes == self.groups["start"] + capacities
-            self._lay_out_order(np.where(full, np.maximum(8, 2 * sizes), np.maximum(capacities, sizes)))
+            grown = np.where(full, np.maximum(8, 2 * sizes), np.maximum(capacities, sizes))
+            self._lay_out_order(enough(grown, sizes, visits))
         elif reason == OBJECTS:
             rows = 0 if self.facts[FREE_ROW] >= 0 else max(SMALLEST, len(self.rows) // 2)
             objects = 0 if self.facts[FREE_OBJECT] >= 0 else max(SMALLEST, len(self.objects) // 2)

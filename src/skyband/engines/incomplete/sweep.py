@@ -24,7 +24,16 @@ import numpy as np
 from skyband.engines.arena import recast
 from skyband.engines.contract import Answer, Changes, Ints, Spec
 from skyband.engines.grouped import changes_of
-from skyband.engines.incomplete.base import BEGINNING, IncompleteEngine, Records, laid_out, numbered, ranked, within
+from skyband.engines.incomplete.base import (
+    BEGINNING,
+    IncompleteEngine,
+    Records,
+    enough,
+    laid_out,
+    numbered,
+    ranked,
+    within,
+)
 from skyband.engines.incomplete.invariants import (
     check_register,
     check_reported,
@@ -118,7 +127,7 @@ class SWEEP(IncompleteEngine):
         if reason == RUNS:
             sizes, capacities = self.groups["size"], self.groups["capacity"]
             full = 4 * sizes >= 3 * capacities
-            self._lay_out_rows(np.where(full, np.maximum(8, 2 * sizes), capacities))
+            self._lay_out_rows(enough(np.where(full, np.maximum(8, 2 * sizes), capacities), sizes, visits))
         elif reason == OBJECTS:
             self._free_expired()
         return super()._grow(reason, batch, visits, output)
