@@ -19,9 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from numba.core import event
 
 import skyband
+from kinds import KINDS, stream
 from skyband.cli.compile import entry_points
 from skyband.errors import SkybandWarning, StateError
 from skyband.kernels import cache, shipped
@@ -301,3 +304,21 @@ def test_no_kernel_calls_an_entry_point() -> None:
                 called = getattr(sys.modules[one.__module__], name, None)
                 known = f"{getattr(called, '__module__', '')}.{getattr(called, '__qualname__', '')}"
                 assert known not in entries, f"{one.__qualname__} calls {known}"
+
+
+@needs_pack
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_from_elsewhere_compile_nothing(kind: str) -> None:
+    """Memory of a table that was read from a file or a socket is read-only, and may be cut anywhere."""
+    for cut in (0, 3):
+        sink = pa.BufferOutputStream()
+        rows = stream(200)
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        table = pa.ipc.open_stream(sink.getvalue()).read_all().slice(cut)
+        with event.install_recorder("numba:compile") as compiled:
+            monitor = KINDS[kind].monitor()
+            monitor.push(table)
+            for name in monitor.queries:
+                monitor.answer(name)
+        assert not compiled.buffer

@@ -49,7 +49,21 @@ def bits_of(column: Any) -> NDArray[Any]:
     data = column.buffers()[1]
     if data is None:
         return np.zeros(len(column), f"i{width}")
-    return np.frombuffer(data, f"i{width}", len(column), column.offset * width)
+    found = np.frombuffer(data, f"i{width}", len(column), column.offset * width)
+    if not found.flags.writeable:
+        found = np.asarray(_Memory(found))
+    return found if found.flags.aligned else found.copy()
+
+
+class _Memory:
+    """The memory of a read-only array, not marked as such.
+
+    Kernels only read it; they are compiled ahead for plain arrays, and a read-only array is another type to Numba.
+    """
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array  # lives as long as this
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.__array_interface__["data"][0], False)}
 
 
 def valid_of(column: Any) -> NDArray[np.bool_] | None:
