@@ -194,7 +194,8 @@ def passing(begin: int, groups: int, each: int = 3) -> pa.Table:
 
 def footprint(monitor: sb.Monitor) -> int:
     """Bytes of everything that is reachable from the state of a Monitor."""
-    left, seen, total = [monitor._loop.state, monitor._loop.dormancy, monitor._loop.forget], set[int](), 0
+    left: list[Any] = [monitor._loop.state, monitor._loop.dormancy, monitor._loop.forget]
+    seen, total = set[int](), 0
     while left:
         one = left.pop()
         if id(one) in seen or isinstance(one, type | ModuleType | FunctionType):
