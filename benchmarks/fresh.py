@@ -30,7 +30,7 @@ def start(stream: Mapping[str, Any], p: Mapping[str, Any]) -> dict[str, Any]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         environment = dict(os.environ)
         if p.get("cold"):
-            environment["NUMBA_CACHE_DIR"] = str(folder / "compiled")
+            environment |= {"NUMBA_CACHE_DIR": str(folder / "compiled"), "SKYBAND_KERNELS": "native"}
         for name, column in stream.items():
             np.save(folder / f"{name}.npy", column)
         if "queries" in p:

@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 import skyband as sb
+from skyband.query.kinds import Query
 
 TURNS = 7
-CASES: dict[str, tuple[sb.Query, int, int]] = {  # a query, rows, groups
+CASES: dict[str, tuple[Query, int, int]] = {  # a query, rows, groups
     "topk, 1 group": (sb.TopK(100, "x", sb.Last(100_000)), 200_000, 1),
     "topk, 20,000 groups": (sb.TopK(5, "x", sb.Last(1000), per="g"), 400_000, 20_000),
     "topk SASF, 2,000 groups": (sb.TopK(10, "x", sb.Last(1000), per="g", algorithm="SASF"), 200_000, 2000),

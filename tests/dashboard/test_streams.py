@@ -129,8 +129,13 @@ def test_malformed_lines_of_a_pipe_are_counted_and_the_others_read(
 ) -> None:
     data, ids, malformed = PIPES[kind]
     out, into = os.pipe()
+
+    def send() -> None:
+        writer.write(data)
+        writer.close()
+
     with os.fdopen(out, "rb") as pipe, os.fdopen(into, "wb") as writer:
-        sender = threading.Thread(target=lambda: (writer.write(data), writer.close()))
+        sender = threading.Thread(target=send)
         sender.start()
         lines, got = Lines(pipe), []  # type: tuple[Lines, list[Any]]
         while not lines.ended:

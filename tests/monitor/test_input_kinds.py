@@ -72,9 +72,9 @@ KINDS: dict[str, Callable[[], Any]] = {
     "iterator of readers": lambda: iter([TABLE.slice(0, 3).to_reader(), TABLE.slice(3).to_reader()]),
     "dict of masked arrays": lambda: {
         **COLUMNS,
-        "x": np.ma.MaskedArray([1.0, 3.0, 3.0, 999.0, 2.0], [0, 0, 0, 1, 0]),
+        "x": np.ma.MaskedArray([1.0, 3.0, 3.0, 999.0, 2.0], [False, False, False, True, False]),
         "g": np.ma.MaskedArray(COLUMNS["g"], dtype=np.int32),
-        "z": np.ma.MaskedArray(["u", "?", "v", "w", "u"], [0, 1, 0, 0, 0]),
+        "z": np.ma.MaskedArray(["u", "?", "v", "w", "u"], [False, True, False, False, False]),
     },
     "dict of coarse times": lambda: {**COLUMNS, "t": np.array(TIMES, "M8[s]").astype("M8[us]")},
     "run ends": lambda: TABLE.set_column(3, "g", pc.run_end_encode(TABLE["g"].combine_chunks())),

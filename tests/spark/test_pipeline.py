@@ -29,6 +29,15 @@ def test_batch_equals_a_monitor(spark: SparkSession) -> None:
     same_rows(read(changes), expected, "batch")
 
 
+def test_all_columns_can_be_kept(spark: SparkSession) -> None:
+    table = flights(60)
+    options: dict[str, Any] = {"id": "flight", "time": "time", "keep": "*"}
+    changes = sbs.monitor(spark.createDataFrame(table), QUERIES, shards=2, **options)
+    expected = pushed(sb.Monitor(QUERIES, **options), [table], ("time", "flight"))
+    assert changes.columns == list(expected[0])
+    same_rows(read(changes), expected, "all columns")
+
+
 def test_stream_with_late_rows_and_net_changes(spark: SparkSession, tmp_path: Path) -> None:
     table = flights(300)
     shaken = table.take(pa.array(np.argsort(np.arange(300) + np.random.default_rng(1).integers(0, 60, 300))))

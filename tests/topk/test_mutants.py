@@ -317,7 +317,7 @@ MUTANTS: dict[str, Listed] = {
     "numbers do not go on": (NUMBERING, "np.int64), before.copy()", "np.int64), 0 * before"),
     "numbers of a new query do not go on": (
         "monitor/queries.py",
-        "numbers[: len(most)] = np.maximum(numbers[: len(most)], most)",
+        "np.maximum(numbers.counts, adapter.numbering.next().max(axis=0), out=numbers.counts)",
         "pass",
     ),
     "expiries after the arrivals of their instant": (GROUPED, 'out["instant"], "left")', 'out["instant"], "right")'),

@@ -85,7 +85,7 @@ class Loop:
             warn_of_rejected(examined.validated, examined.accepted, self.warned)
             with self.state.commit:
                 self.state.types = examined.types
-                self.state.settle(batch.table.column_names)
+                self.state.settle(batch.names)
                 self._count_rejected(examined)
                 if not examined.accepted.any():
                     return self._move(goal, more)

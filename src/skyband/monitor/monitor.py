@@ -49,11 +49,11 @@ class Monitor:
     id
         The column that labels objects. Default: the number of the arrival.
     time
-        The column of times: timestamps, dates or integers. Needed for time windows.
+        The column of times: timestamps, dates, integers or ISO strings. Needed for time windows.
     part, value
         The columns of `TopKIncomplete`: which part of its object a row brings, and its value.
     keep
-        Columns to report with each object.
+        Columns to report with each object. "*": all columns of the first batch that have no role and no reserved name.
     emit
         "arrival" reports each step, "batch" the net changes of each push.
     late
@@ -130,8 +130,8 @@ class Monitor:
         Parameters
         ----------
         batch
-            Anything with the Arrow C interface (pandas, polars, pyarrow, duckdb), a dict of arrays or lists, or a list
-            of dicts.
+            Anything with the Arrow C interface (pandas, polars, pyarrow, duckdb), a LazyFrame, a dataset or reader, a
+            dict of arrays, lists or scalars (scalars alone: one row), a list of dicts, or an iterator of batches.
         to
             The clock then moves on to this instant, if it has not passed it: one batch, one net change.
         more
@@ -147,7 +147,7 @@ class Monitor:
         Parameters
         ----------
         to
-            An instant of the time column's type: a datetime, a date, an integer, or an ISO string.
+            An instant of the time column's type: a datetime (NumPy's too), a date, an integer, or an ISO string.
 
         """
         return self._loop.advance(to)

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from skyband.errors import BatchError
 from skyband.query.expressions import Operand
-from skyband.tables.columns import as_arrow, bits_of, is_fixed, plain, valid_of
+from skyband.tables.column_checks import check_kept, decoded, validate
+from skyband.tables.columns import as_arrow, bits_of, plain, valid_of
 from skyband.tables.iso import instants
-from skyband.tables.kept_types import check_kept, decoded
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -122,8 +122,9 @@ class Batch:
     def __init__(self, table: Any) -> None:
         self.table = table
         self.rows: int = table.num_rows
-        if len(set(table.column_names)) < len(table.column_names):
-            twice = next(name for name in table.column_names if table.column_names.count(name) > 1)
+        self.names: list[str] = table.column_names
+        if len(set(self.names)) < len(self.names):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
             raise BatchError(f"the batch has two columns called {twice!r}. Rename one.")
         self._arrays: dict[str, Any] = {}
         self._operands: dict[str, Operand] = {}
@@ -133,12 +134,12 @@ class Batch:
 
     def column(self, name: str) -> Any:
         """The column as it was given, validated."""
-        if name not in self.table.column_names:
-            names = ", ".join(map(repr, self.table.column_names)) or "none"
+        if name not in self.names:
+            names = ", ".join(map(repr, self.names)) or "none"
             raise BatchError(f"the batch has no column {name!r}. It has: {names}.")
         column = self.table.column(name)
         try:
-            column.validate(full=not is_fixed(column.type))
+            validate(column)
         except pa.ArrowException as error:
             raise BatchError(
                 f"column {name!r} is damaged: {error}. Nothing was pushed; make the column anew."
@@ -221,16 +222,16 @@ class Columns(Mapping[str, NDArray[Any]]):
         self._batch = batch
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._batch.table.column_names:
+        if name not in self._batch.names:
             raise KeyError(name)
         array: NDArray[Any] = self._batch.array(name).to_numpy(zero_copy_only=False)
         return array
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._batch.table.column_names)
+        return iter(self._batch.names)
 
     def __len__(self) -> int:
-        return len(self._batch.table.column_names)
+        return len(self._batch.names)
 
 
 def call(function: Callable[..., Any], batch: Batch) -> Floats:

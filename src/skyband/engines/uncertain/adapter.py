@@ -13,9 +13,9 @@ from skyband.engines.contract import Engine
 from skyband.engines.registry import choose
 from skyband.engines.specs import shared_key
 from skyband.query.kinds import Query, TopKUncertain
+from skyband.tables.column_checks import check_kept
 from skyband.tables.columns import name_bits
 from skyband.tables.input import Batch
-from skyband.tables.kept_types import check_kept
 from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated
 
