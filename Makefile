@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
-.PHONY: help demo test kafka cluster-test faults soak mutants environments browser axe check tables licences docs bench \
+.PHONY: help demo test kafka cluster-test faults soak mutants environments browser axe check tables licences docs bench bench-shipped \
 	bench-peers pack wheel lock clean
 
 help: ## this list
@@ -111,6 +111,9 @@ bench-peers: .venv/ready .peers/flink/ready .peers/duckdb/ready ## the same work
 	@test -x .peers/$*/bin/python || $(PYTHON) -m venv .peers/$*
 	@$(BIN)/uv pip install --quiet --python .peers/$*/bin/python -r $<
 	@touch $@
+
+bench-shipped: .venv/ready pack ## first answers of processes, and shipped against native kernels (minutes)
+	@$(BIN)/python -m benchmarks.shipped 3 > out/shipped.jsonl && mv out/shipped.jsonl benchmarks/shipped.jsonl
 
 lock: .venv/ready ## pin the newest versions that fit, with the hashes of their files
 	@printf 'uv\nhatchling\n' | $(BIN)/uv pip compile pyproject.toml - --all-extras --python-version 3.11 --upgrade --quiet \

@@ -1,13 +1,15 @@
 """python -m benchmarks.shipped [ROUNDS]: kernels compiled ahead against native ones, and first answers of processes.
 
-Prints, stores nothing. Speeds: core-seconds of the pushes of some cells of topk-goals and pairs-goals, the two turn by
-turn in processes of their own; the ratio is native / shipped (medians), so below 1 shipped kernels are slower. First
-answers: core-seconds of a whole Python process, the second slowest of 5. Of an installed wheel:
-`cd benchmarks && PYTHON -m shipped first`, where PYTHON is the environment's.
+Prints one row of JSON for each; `make bench-shipped` keeps them in benchmarks/shipped.jsonl. Speeds: core-seconds of the
+pushes of some cells of topk-goals and pairs-goals, the two turn by turn in processes of their own; the ratio is
+native / shipped (medians), so below 1 shipped kernels are slower. First answers: core-seconds of a whole Python process,
+the second slowest of 5. Of an installed wheel: `cd benchmarks && PYTHON -m shipped first`, where PYTHON is the
+environment's.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -83,7 +85,6 @@ def process(name: str, *arguments: int, kernels: str = "shipped") -> tuple[float
 
 
 def speeds(rounds: int) -> None:
-    print(f"{'':20} native / shipped")
     for name in SPEED:
         size = (40_000, 2_500, 20) if "pairs" in name else (1_000_000, 40_000, 10)
         process(name, *size, kernels="native")  # compiles
@@ -91,14 +92,26 @@ def speeds(rounds: int) -> None:
         for _ in range(rounds):
             for kernels, seconds in found.items():
                 seconds.append(process(name, *size, kernels=kernels)[0])
-        print(f"{name:20} {median(found['native']) / median(found['shipped']):.2f}", flush=True)
+        ratio = median(found["native"]) / median(found["shipped"])
+        say({"what": "native / shipped", "cell": name, "ratio": round(ratio, 3), "seconds": found})
 
 
 def first_answers() -> None:
-    print(f"{'':20} core-seconds of the whole process, second slowest of 5")
     for name in FIRST:
         process(name, 2_000, 500, 1)
-        print(f"{name:20} {sorted(process(name, 2_000, 500, 1)[1] for _ in range(5))[-2]:.2f}", flush=True)
+        seconds = sorted(round(process(name, 2_000, 500, 1)[1], 3) for _ in range(5))
+        say({"what": "first answer", "cell": name, "second slowest of 5": seconds[-2], "seconds": seconds})
+
+
+def say(row: dict[str, Any]) -> None:
+    import platform
+    from importlib.metadata import version
+
+    versions = {name: version(name) for name in ("skyband", "numba", "numpy", "pyarrow")}
+    print(
+        json.dumps(row | {"python": platform.python_version(), "versions": versions, "load": os.getloadavg()[0]}),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
