@@ -1,8 +1,8 @@
 """python -m benchmarks.shipped [ROUNDS]: kernels compiled ahead against native ones, and first answers of processes.
 
-Prints one row of JSON for each; `make bench-shipped` keeps them in benchmarks/shipped.jsonl. Speeds: core-seconds of the
-pushes of some cells of topk-goals and pairs-goals, the two turn by turn in processes of their own; the ratio is
-native / shipped (medians), so below 1 shipped kernels are slower. First answers: core-seconds of a whole Python process,
+Prints one row of JSON for each; `make bench-shipped` keeps them in benchmarks/shipped.jsonl. Speeds: core-seconds of
+the pushes of some cells of topk-goals and pairs-goals, the two turn by turn in processes of their own; the ratio is
+native / shipped (medians), so below 1 shipped kernels are slower. First answers: core-seconds of a whole process,
 the second slowest of 5. Of an installed wheel: `cd benchmarks && PYTHON -m shipped first`, where PYTHON is the
 environment's.
 """
