@@ -1,4 +1,4 @@
-"""One server for a file of tests."""
+"""Servers: one for a file of tests, or one for each test."""
 
 from __future__ import annotations
 
@@ -31,3 +31,9 @@ def server(root: Path) -> Iterator[tuple[Client, Watch]]:
 @pytest.fixture
 def client(server: tuple[Client, Watch]) -> Client:
     return server[0]
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[tuple[Client, Watch]]:
+    with served(tmp_path) as both:
+        yield both

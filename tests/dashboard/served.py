@@ -129,3 +129,11 @@ def ask(client: Client, name: str, sentence: str) -> Any:
 
 def ended(client: Client) -> Any:
     return wait(lambda: (s := client.get("/api/state"))["stream"]["ended"] and s, 60)
+
+
+def parts(client: Client) -> dict[str, Any]:
+    """The failures of the server, by part; it answers, so it is up."""
+    report = client.get("/api/health")
+    assert report["status"] in ("ok", "stopped") and report["thread"]["alive"]
+    found: dict[str, Any] = report["parts"]
+    return found

@@ -391,11 +391,3 @@ def test_the_page_needs_nothing_from_elsewhere(client: Client) -> None:
     assert "innerHTML" not in page and "eval(" not in page and " style=" not in page and "<script>" not in page
     status, _ = client.send("GET", "/static/../app.py")
     assert status == 404
-
-
-@pytest.mark.parametrize(
-    ("value", "result"),
-    [(float("inf"), "inf"), (2**60, str(2**60)), (b"\x01", "01"), ([1, None], [1, None]), (True, True), (2.5, 2.5)],
-)
-def test_values_as_json(value: Any, result: Any) -> None:
-    assert plain(value) == result

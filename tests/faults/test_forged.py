@@ -9,8 +9,10 @@ import pytest
 
 import skyband as sb
 from engines.streams import FUZZ
-from faults.forge import USED, forge, right, run, scenes, use
+from faults.forge import run
+from faults.forgeries import USED, forge, use
 from faults.ledger import note
+from faults.right_snapshots import right, scenes
 from kinds import KINDS
 from skyband.monitor.archive import unpack
 

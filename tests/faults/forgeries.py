@@ -1,0 +1,282 @@
+"""Forgeries of right snapshots, each made from (scene, seed, number) alone, and the use of a forged one."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import skyband as sb
+from faults.right_snapshots import Right, right, rows, scenes
+from skyband.errors import QueryError, SkybandError, SkybandWarning, StateError
+from skyband.monitor import cells
+from skyband.monitor.archive import pack
+
+ODD: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2,
+    2**31,
+    2**40,
+    2**62,
+    2**63,
+    2**70,
+    -(2**63),
+    1.5,
+    float("nan"),
+    float("inf"),
+]
+ODD += ["", "x", "TopK", "g", "t", [], {}, [1], [-1], ["x"], {"a": 1}, [[]], [None]]
+INTS = [-1, 0, 1, 2, 3, 7, 31, 32, 255, 256, 2**31 - 1, 2**31, 2**32, 2**40, 2**61, 2**62, 2**63 - 1]
+INTS += [-2, -(2**31), -(2**62), -(2**63)]
+FLOATS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e308, -1e308, 5e-324, 0.5, 1.0, 2.0, -1.0, 1e-300]
+
+
+def paths(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where there is anything inside."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inside:
+        yield (*before, key)
+        yield from paths(one, (*before, key))
+
+
+def forge(scene: str, seed: int, number: int) -> tuple[str, bytes]:
+    """Forgery `number` of a scene: what was done, and the bytes."""
+    rng = np.random.default_rng([zlib.crc32(scene.encode()), seed, number])
+    good = right(scene)
+    facts, parts = good.facts, dict(good.parts)
+    arrays = {cell: list(streams) for cell, streams in good.arrays.items()}
+    done = []
+    for _ in range(1 + int(rng.integers(3)) * int(rng.integers(2))):
+        what = rng.random()
+        if what < 0.15 or not arrays:
+            facts, said = _forge_facts(rng, facts)
+        elif what < (0.3 if any(part.startswith("rest") for part in parts) else 0.18):
+            parts, said = _forge_parts(rng, parts)
+        elif what < 0.4:
+            said = _forge_sizes(rng, arrays)
+        elif what < 0.5:
+            said = _splice(rng, arrays, right(scene, 7))
+        else:
+            said = _forge_array(rng, arrays)
+        done.append(said)
+    for cell, streams in arrays.items():
+        if cell in parts and streams is not good.arrays[cell]:
+            (whole,) = cells.write([[array.tobytes()] for _, array in streams], 1)
+            parts[cell] = np.frombuffer(whole, np.uint8)
+    if rng.random() < 0.03:
+        cell = str(rng.choice([name for name in parts if name.startswith("cell")] or ["types"]))
+        if isinstance(parts.get(cell), np.ndarray) and len(parts[cell]):
+            parts[cell] = _bytes_changed(rng, parts[cell])
+            done.append(f"{cell}: raw bytes")
+    return "; ".join(done), pack(facts, parts)
+
+
+def _forge_facts(rng: np.random.Generator, facts: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    every = list(paths(facts))
+    path = every[int(rng.integers(len(every)))]
+    made = copy.deepcopy(facts)
+    place: Any = made
+    for key in path[:-1]:
+        place = place[key]
+    key, old = path[-1], place[path[-1]]
+    how, to = rng.random(), copy.deepcopy(ODD[int(rng.integers(len(ODD)))])
+    if how < 0.1:
+        del place[key]
+        return made, f"facts {path} gone"
+    if how < 0.2 and isinstance(place, dict):
+        place[str(ODD[int(rng.integers(len(ODD)))])] = place.pop(key)
+        return made, f"facts {path} renamed"
+    if how < 0.3 and isinstance(place, list):
+        place.append(copy.deepcopy(old))
+        return made, f"facts {path} doubled"
+    if how < 0.4 and isinstance(old, int):
+        to = old + int(rng.integers(-2, 3))
+    elif how < 0.5:  # a value from elsewhere in the facts
+        other: Any = facts
+        for step in every[int(rng.integers(len(every)))]:
+            other = other[step]
+        to = copy.deepcopy(other)
+    place[key] = to
+    return made, f"facts {path} = {to!r:.60}"
+
+
+def _forge_parts(rng: np.random.Generator, parts: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    name, how = str(rng.choice(list(parts))), rng.random()
+    made = dict(parts)
+    arrays = [one for one in parts if one.startswith("rest") and len(parts[one])]
+    if arrays and how < 0.7:  # numbers of groups without objects
+        name = str(rng.choice(arrays))
+        made[name] = parts[name].copy()
+        column = made[name].reshape(-1)
+        return made, f"part {name}: {_forge_column(rng, column)}"
+    if how < 0.25:
+        del made[name]
+        return made, f"part {name} gone"
+    types = [pa.null(), pa.string(), pa.date32(), pa.bool_(), pa.list_(pa.int8()), pa.timestamp("ns"), pa.int8()]
+    types += [pa.dictionary(pa.int8(), pa.string()), pa.decimal128(9, 2), pa.uint64(), pa.float32(), pa.binary(3)]
+    types += [pa.list_(pa.null(), 2**30), pa.month_day_nano_interval(), pa.large_string(), pa.string_view()]
+    if how < 0.75 and isinstance(parts.get("types"), pa.Table) and parts["types"].num_columns:
+        table = parts["types"]
+        place = int(rng.integers(table.num_columns))
+        type_ = types[int(rng.integers(len(types)))]
+        made["types"] = table.set_column(place, table.column_names[place], pa.nulls(0, type_))
+        return made, f"part types {table.column_names[place]} is {type_}"
+    if how < 0.85:
+        made["ahead"] = pa.table({"to": pa.nulls(1, types[int(rng.integers(len(types)))])})
+        return made, "part ahead added"
+    made[name] = np.arange(int(rng.integers(9)))
+    return made, f"part {name} is numbers"
+
+
+def _forge_sizes(rng: np.random.Generator, arrays: dict[str, list[tuple[str, Any]]]) -> str:
+    """A record more or less, and a number somewhere else that counts one more or less: they may fit together."""
+    cell = str(rng.choice(list(arrays)))
+    streams = arrays[cell] = list(arrays[cell])
+    at = int(rng.integers(len(streams)))
+    name, array = streams[at]
+    if not len(array):
+        return _forge_array(rng, arrays)
+    more = bool(rng.integers(2))
+    place = int(rng.integers(len(array)))
+    streams[at] = (name, np.insert(array, place, array[place]) if more else np.delete(array, place))
+    said = f"{cell} {name}: one {'more' if more else 'less'}"
+    for _ in range(int(rng.integers(1, 4))):
+        other = int(rng.integers(len(streams)))
+        title, numbers = streams[other][0], streams[other][1].copy()
+        column = _ints(rng, numbers)
+        if column is not None and len(column):
+            entry = int(rng.integers(len(column)))
+            with np.errstate(over="ignore"):
+                column[entry] += np.array(1).astype(column.dtype) if more else np.array(-1).astype(column.dtype)
+            streams[other] = (title, numbers)
+            said += f", {title}[{entry}] too"
+    return said
+
+
+def _splice(rng: np.random.Generator, arrays: dict[str, list[tuple[str, Any]]], other: Right) -> str:
+    """Arrays of a later moment of the same stream."""
+    cell = str(rng.choice(list(arrays)))
+    streams = arrays[cell] = list(arrays[cell])
+    chosen = {int(at) for at in rng.integers(len(streams), size=1 + int(rng.integers(1 + len(streams))))}
+    for at in chosen:
+        streams[at] = other.arrays[cell][at]
+    return f"{cell}: {', '.join(streams[at][0] for at in sorted(chosen))} of a later moment"
+
+
+def _ints(rng: np.random.Generator, array: Any) -> Any:
+    """A column of whole numbers of an array, or None."""
+    if array.dtype.names is None:
+        return array if array.dtype.kind in "iu" else None
+    names = [name for name in array.dtype.names if array.dtype[name].kind in "iu"]
+    return array[names[int(rng.integers(len(names)))]] if names else None
+
+
+def _forge_array(rng: np.random.Generator, arrays: dict[str, list[tuple[str, Any]]]) -> str:
+    cell = str(rng.choice(list(arrays)))
+    streams = arrays[cell] = list(arrays[cell])
+    filled = [i for i, (_, array) in enumerate(streams) if len(array)]
+    at = filled[int(rng.integers(len(filled)))] if filled and rng.random() < 0.95 else int(rng.integers(len(streams)))
+    name, array = streams[at]
+    array, how, size = array.copy(), int(rng.integers(12)), len(array)
+    if not size or how == 0:  # of another length
+        longer = int(rng.integers(1, 5))
+        array = np.concatenate([array, np.zeros(longer, array.dtype)]) if rng.integers(2) else array[:-longer]
+        said = f"length {len(array)}"
+    elif how == 1:
+        array, said = array[rng.permutation(size)], "shuffled"
+    elif how == 2:
+        one, other = rng.integers(size, size=2)
+        array[[one, other]] = array[[other, one]]
+        said = f"{one} and {other} swapped"
+    elif how == 3:
+        one, other = rng.integers(size, size=2)
+        array[one] = array[other]
+        said = f"{one} is {other}"
+    elif how == 4:
+        array = _bytes_changed(rng, array.view(np.uint8).reshape(-1)).view(array.dtype)
+        said = "bytes"
+    elif how == 5:
+        array = array[::-1].copy()
+        said = "turned round"
+    else:
+        names = array.dtype.names
+        column = array if names is None else array[names[int(rng.integers(len(names)))]]
+        said = _forge_column(rng, column)
+        said = said if names is None else f"{[n for n in names if np.shares_memory(array[n], column)][:1]} {said}"
+    streams[at] = (name, array)
+    return f"{cell} {name}: {said}"
+
+
+def _forge_column(rng: np.random.Generator, column: Any) -> str:
+    size, how = len(column), int(rng.integers(6))
+    which = slice(None) if how == 0 else rng.integers(size, size=1 + int(rng.integers(3) == 0) * int(rng.integers(5)))
+    if column.dtype.kind == "f":
+        to: Any = FLOATS[int(rng.integers(len(FLOATS)))]
+    elif how == 1:
+        to = column[which] + np.array(int(rng.integers(-2, 3))).astype(column.dtype)
+    elif how == 2:
+        to = int(rng.integers(0, 2 * size + 3))
+    elif how == 3:
+        to = column[int(rng.integers(size))]
+    else:
+        to = INTS[int(rng.integers(len(INTS)))]
+    with np.errstate(over="ignore", invalid="ignore"):
+        column[which] = np.array(to).astype(column.dtype) if column.dtype.kind == "f" else _wrapped(to, column.dtype)
+    return f"{which!r:.30} = {to!r:.40}"
+
+
+def _wrapped(to: Any, dtype: Any) -> Any:
+    """Whole numbers, cut to the bits of a type."""
+    if isinstance(to, int):
+        return np.array([to & (2**64 - 1)], np.uint64).astype(f"u{dtype.itemsize}").view(dtype)[0]
+    return to
+
+
+def _bytes_changed(rng: np.random.Generator, raw: Any) -> Any:
+    raw = raw.copy()
+    for _ in range(int(rng.integers(1, 4))):
+        place = int(rng.integers(len(raw)))
+        raw[place] = int(rng.choice([0, 1, 0x7F, 0x80, 0xFF, int(rng.integers(256))]))
+    return raw
+
+
+REFUSED, USED = "refused", "used"
+
+
+def use(scene: str, data: bytes, *, trusted: bool = False) -> str:
+    """Restore a forged snapshot and use the Monitor; any answer is right, and so is a StateError or QueryError."""
+    try:
+        monitor = sb.Monitor.restore(data, trusted=trusted)
+    except (StateError, QueryError):
+        return REFUSED
+    start = scenes()[scene].rows
+    for step in (
+        lambda: [monitor.answer(name) for name in monitor.queries],
+        lambda: monitor.push(rows(1, start)),
+        lambda: monitor.push(rows(40, start + 1)),
+        lambda: [monitor.answer(name, k=1) for name in monitor.queries],
+        lambda: monitor.stats(),
+        lambda: monitor.snapshot(),
+        lambda: monitor.push(rows(7, start + 41), to=start + 60),
+        lambda: monitor.advance(start + 100),
+        lambda: monitor.delete([0, 1, start, start + 5]),
+        lambda: monitor.push(rows(60, start + 48)),
+        lambda: [monitor.replace(name, query.smaller(1)) for name, query in monitor.queries.items()],
+        lambda: [monitor.answer(name) for name in monitor.queries],
+        lambda: sb.Monitor.restore(monitor.snapshot()),
+    ):
+        with suppress(SkybandError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", SkybandWarning)
+            step()
+    return USED

@@ -1,0 +1,245 @@
+"""Right snapshots to be forged: scenes of every kind, algorithm and window, and what their bytes mean."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import skyband as sb
+from skyband.errors import SkybandWarning
+from skyband.monitor import cells, snapshot
+from skyband.monitor.archive import unpack
+from skyband.query.algorithms import algorithms
+from skyband.query.kinds import Query
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Queries and options of a Monitor, and how many rows it has seen."""
+
+    queries: Mapping[str, Query]
+    options: dict[str, Any] = field(default_factory=dict)
+    rows: int = 60
+
+    def monitor(self, later: int = 0) -> sb.Monitor:
+        """A Monitor that has seen these rows, and so many later ones."""
+        monitor = sb.Monitor(self.queries, **self.options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SkybandWarning)  # of rows that are rejected
+            for size, start in ((self.rows * 2 // 3, 0), (self.rows - self.rows * 2 // 3 + later, self.rows * 2 // 3)):
+                if self.rows:
+                    monitor.push(rows(size, start))
+        return monitor
+
+
+def rows(size: int, start: int = 0) -> pa.Table:
+    """Rows that suit every scene; groups come and go, times rise with some equal ones, and some are late."""
+    rng = np.random.default_rng(start)
+    i = np.arange(start, start + size)
+    return pa.table(
+        {
+            "i": i,
+            "word": pa.array([f"w{n % 23}" for n in i]),
+            "t": i // 2 - rng.integers(0, 3, size),
+            "x": rng.integers(0, 40, size).astype(float),
+            "y": rng.integers(0, 40, size).astype(float),
+            "g": pa.array(np.array(["a", "b", None, "c", "d"])[rng.integers(0, 4 + (start > 100), size)]),
+            "b": i // 2,
+            "h": pa.array(rng.integers(0, 2, size)),
+            "p": rng.integers(1, 9, size) / 8,
+            "e": rng.integers(0, 6, size),
+            "who": rng.integers(0, 12, size),
+            "part": pa.array(np.array(["a", "b"])[rng.integers(0, 2, size)]),
+            "value": rng.integers(0, 9, size) / 8,
+            "bag": pa.array([[1, None], [], None, [3]] * size)[:size],
+            "op": pa.array([["insert", "delete", "update"][n % 3] if n % 5 == 0 else "insert" for n in i]),
+        }
+    )
+
+
+def _windows(row: Any) -> dict[str, Any]:
+    every = {"count": sb.Last(25), "time": sb.Last(span=9), "until deleted": sb.UntilDeleted()}
+    return {name: every[name] for name in row.windows}
+
+
+@cache
+def scenes() -> dict[str, Scene]:
+    """Every kind, algorithm and window, with options that change what is stored."""
+    found: dict[str, Scene] = {}
+    for row in algorithms():
+        for name, window in _windows(row).items():
+            for kind in row.kinds:
+                found |= _OF_KIND[kind](f"{kind} {row.name} {name}", row, window)
+    for name, scene in list(found.items()):
+        timed = [query for query in scene.queries.values() if query.window.timed and query.per]
+        if timed:  # groups whose objects are gone: their numbers are stored apart
+            found[f"{name} passing"] = replace(scene, queries={"q": replace(timed[0], per="b")})  # type: ignore[type-var]
+    for name, more in (("text id", {"id": "word"}), ("bag", {"keep": ("bag", "word")}), ("net", {"emit": "batch"})):
+        found[f"TopK {name}"] = Scene({"q": sb.TopK(3, "x", sb.Last(20), per=("g", "h"))}, more)
+        found[f"TopK timed {name}"] = Scene({"q": sb.TopK(3, "x", sb.Last(span=9), per="g")}, {"time": "t"} | more)
+    found["TopK empty"] = Scene({"q": sb.TopK(3, "x", sb.Last(20), per="g")}, {"id": "i"}, 0)
+    found["mixed"] = Scene(
+        {
+            "a": sb.TopK(2, "x", sb.Last(span=9), per="g"),
+            "b": sb.Above(20, "y", sb.Last(15)),
+            "c": sb.TopKPairs(2, "abs(a.x - b.x)", sb.Last(9), per="h"),
+            "d": sb.TopKUncertain(2, "x", sb.Last(9)),
+        },
+        {"time": "t", "id": "i"},
+    )
+    return found
+
+
+def _options(window: Any, **more: Any) -> dict[str, Any]:
+    return ({"time": "t"} if isinstance(window, sb.Last) and window.timed else {}) | more
+
+
+def _topk(name: str, row: Any, window: Any) -> dict[str, Scene]:
+    by: Any = sb.Nearest({"x": 20, "y": 20}) if row.scorings == "nearest" else "x + 0.5*y"
+    id_ = {"id": "i"} if isinstance(window, sb.UntilDeleted) else {}
+    more: dict[str, Any] = {"buffer": 6} if row.name[:2] in ("SA", "RA") and len(row.name) == 4 else {}
+    long = sb.Last(1024) if row.name == "ADAPTIVE" else window
+    one = sb.TopK(3, by, long, algorithm=row.name, **more)
+    found = {name: Scene({"q": one}, _options(window, **id_), 400 if row.name == "ADAPTIVE" else 60)}
+    if row.grouped:
+        per = sb.TopK(2, by, window, algorithm=row.name, per="g", where="y < 30", **more)
+        options = _options(window, emit="batch", id="who" if id_ else "i")
+        found[f"{name} grouped"] = Scene({"q": per}, options | ({"op": "op"} if id_ else {}))
+    if row.shares and not row.keeps_window and not id_:
+        less = sb.Last(12) if not window.timed else sb.Last(span=5)
+        two = {"q": one, "r": sb.TopK(5, by, less, algorithm=row.name, **more)}
+        found[f"{name} shared"] = Scene(two, _options(window, keep=("word",)))
+    if row.family or row.keeps_window:
+        points = (
+            ((0, 0), (20, 30), (40, 10), (5, 5)) if row.scorings == "nearest" else ((1, 2), (3, 1), (-1, 1), (2, 2))
+        )
+        ways = [
+            sb.Nearest({"x": a, "y": b}) if row.scorings == "nearest" else sb.Linear({"x": a, "y": b})
+            for a, b in points
+        ]
+        queries = {f"q{i}": sb.TopK(2, by, window, algorithm=row.name, index=True, **more) for i, by in enumerate(ways)}
+        found[f"{name} family"] = Scene(queries, _options(window, **id_))
+    if row.keeps_window and not id_:
+        less = sb.Last(12) if not window.timed else sb.Last(span=5)
+        two = {"q": one, "r": sb.TopK(2, by, less, algorithm=row.name)}
+        found[f"{name} related"] = Scene(two, _options(window))
+    return found
+
+
+def _above(name: str, row: Any, window: Any) -> dict[str, Scene]:
+    id_ = {"id": "i"} if isinstance(window, sb.UntilDeleted) else {}
+    queries = {f"q{i}": sb.Above(20 + i, "x + y", window, algorithm=row.name, per="g") for i in range(2)}
+    return {name: Scene(queries, _options(window, **id_))}
+
+
+def _pairs(name: str, row: Any, window: Any) -> dict[str, Scene]:
+    ways: tuple[Any, ...] = sb.Global({"x": "absdiff", "y": "absdiff"}), "abs(a.x - b.x)", "a.x*b.x - a.y*b.y"
+    one, two, three = (
+        sb.TopKPairs(3, by, window, algorithm=row.name, per=per, symmetric=by != ways[2])
+        for by, per in zip(
+            ways if row.scorings == "any" else (ways[0], ways[1], ways[1]), (None, "g", None), strict=True
+        )
+    )
+    less = sb.Last(12) if not window.timed else sb.Last(span=5)
+    shared = {"q": one, "r": sb.TopKPairs(2, ways[0], less, algorithm=row.name)}
+    return {
+        name: Scene({"q": one}, _options(window)),
+        f"{name} grouped": Scene({"q": two}, _options(window, emit="batch", id="i")),
+        f"{name} given": Scene({"q": three}, _options(window)),
+        f"{name} shared": Scene(shared, _options(window)),
+    }
+
+
+def _incomplete(name: str, row: Any, window: Any) -> dict[str, Scene]:
+    more: dict[str, Any] = {"budget": 30} if row.name == "BUDGET" else {}
+    one = sb.TopKIncomplete(2, ["a", "b"], window, algorithm=row.name, per="h", **more)
+    two = sb.TopKIncomplete(2, ["a", "b"], window, algorithm=row.name, repeat="sum", combine="max", **more)
+    found = {
+        name: Scene({"q": one}, _options(window, id="who")),
+        f"{name} repeat": Scene({"q": two}, _options(window, id="who", emit="batch")),
+    }
+    if row.exact:
+        less = sb.Last(12) if not window.timed else sb.Last(span=5)
+        other = sb.TopKIncomplete(3, ["a", "b"], less, algorithm=row.name, repeat="last")
+        pair = {"q": sb.TopKIncomplete(2, ["a", "b"], window, algorithm=row.name, repeat="last"), "r": other}
+        found[f"{name} shared"] = Scene(pair, _options(window, id="word"))
+    return found
+
+
+def _uncertain(name: str, row: Any, window: Any) -> dict[str, Scene]:
+    found = {}
+    for means in ("pk-topk", "pt-k", "u-kranks", "u-topk"):
+        ask = partial(
+            sb.TopKUncertain, by="x", semantics=means, threshold=0.3 if means == "pt-k" else None, algorithm=row.name
+        )
+        less = sb.Last(12) if not window.timed else sb.Last(span=5)
+        found[f"{name} {means}"] = Scene({"q": ask(3, window=window), "r": ask(2, window=less)}, _options(window))
+        if row.alternatives:
+            found[f"{name} {means} groups"] = Scene({"q": ask(2, window=window, group="e")}, _options(window, id="i"))
+    grouped = sb.TopKUncertain(2, "x", window, per="g", where="y < 30", algorithm=row.name)
+    found[f"{name} grouped"] = Scene({"q": grouped}, _options(window, emit="batch", id="i"))
+    return found
+
+
+_OF_KIND: dict[str, Callable[[str, Any, Any], dict[str, Scene]]] = {
+    "TopK": _topk,
+    "Above": _above,
+    "TopKPairs": _pairs,
+    "TopKIncomplete": _incomplete,
+    "TopKUncertain": _uncertain,
+}
+
+
+@dataclass(frozen=True)
+class Right:
+    """A right snapshot, taken apart: facts, parts, and each cell as named arrays."""
+
+    facts: dict[str, Any]
+    parts: dict[str, Any]
+    arrays: dict[str, list[tuple[str, Any]]]  # by cell: (name, array)
+
+
+@cache
+def right(scene: str, later: int = 0) -> Right:
+    data = scenes()[scene].monitor(later).snapshot()
+    facts, parts = unpack(data)
+    state = snapshot.restore(facts, parts, lambda name, stored: Query.from_dict(stored))
+    arrays = {}
+    for c, groups in enumerate(state.groups.values()):
+        types: list[tuple[str, Any]] = []
+        for name in groups.names:
+            types += _column(f"per {name}", state.types.get(name))
+        for a, adapter in enumerate(one for one in state.standing() if one.groups is groups):
+            types.append((f"{a} counts", np.int64))
+            if adapter.numbering.dated:
+                types.append((f"{a} last_times", np.int64))
+            if adapter.engine is not None:
+                layout = adapter.engine.snapshot(np.empty(0, np.int64))
+                types += [(f"{a} {name}", array.dtype) for name, (array, _) in layout.items()]
+                for name, type_ in adapter.kept_types(state.types).items():
+                    types += _column(f"{a} kept {name}", type_)
+        streams = cells.read([parts[f"cell{c}"].tobytes()], len(types))
+        arrays[f"cell{c}"] = [
+            (name, np.frombuffer(bytes(stream[0]), dtype)) for (name, dtype), stream in zip(types, streams, strict=True)
+        ]
+    return Right(facts, parts, arrays)
+
+
+def _column(name: str, type_: Any) -> list[tuple[str, Any]]:
+    if type_ is None:
+        return []
+    width = cells.column_width(type_)
+    inner: Any = np.uint8
+    if width == 2 and not pa.types.is_boolean(type_):
+        inner = np.dtype(f"i{type_.bit_width // 8}")
+    return [
+        [(name, np.uint8)],
+        [(f"{name} mask", np.uint8), (name, inner)],
+        [(f"{name} mask", np.uint8), (f"{name} lengths", np.int64), (name, np.uint8)],
+    ][width - 1]
