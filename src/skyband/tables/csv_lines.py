@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from skyband.errors import BatchError
-from skyband.tables.lines import BROKEN, Labels, LineParser, Malformed, is_utf8, joined
+from skyband.tables.lines import BROKEN, Labels, LineParser, Malformed, joined
 
 Bools = NDArray[np.bool_]
 # Every value that Arrow reads as such a number; what else matches it finds itself, at the price of a try.
@@ -38,14 +38,6 @@ class CsvLines(LineParser):
         twice = [name for name in self.names if self.names.count(name) > 1]
         if twice:
             raise BatchError(f"the header names {twice[0]!r} twice. Rename a column.")
-
-    def table(self, block: bytes, labels: Labels) -> Any:
-        if is_utf8(block):
-            try:
-                return self._attempt(block, labels)
-            except BROKEN:
-                pass
-        return self._line_by_line(block, labels)
 
     def _attempt(self, block: bytes, labels: Labels, *, careful: bool = False) -> Any:
         table = self._parsed(block, self._types(block))

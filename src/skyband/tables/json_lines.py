@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from skyband.tables.columns import as_arrow
 from skyband.tables.iso import instants
-from skyband.tables.lines import BROKEN, NEWLINE, Labels, LineParser, Malformed, bytes_of, is_utf8, joined
+from skyband.tables.lines import NEWLINE, Labels, LineParser, Malformed, bytes_of, is_utf8, joined
 
 DEPTH = 64
 Bools = NDArray[np.bool_]
@@ -38,13 +38,21 @@ class JsonLines(LineParser):
         super().__init__(malformed)
         self.live = live
 
-    def table(self, block: bytes, labels: Labels) -> Any:
-        if _is_safe(block, len(labels)):
-            try:
-                return self._attempt(block, labels)
-            except BROKEN:
-                pass
-        return self._line_by_line(block, labels)
+    def _is_safe(self, block: bytes, lines: int) -> bool:
+        """Whether Arrow can be given the block: every line begins with a brace, none nests too deeply, all is UTF-8."""
+        data = bytes_of(block)
+        ends = np.flatnonzero(data == NEWLINE)
+        begins = np.append(0, ends[:-1] + 1)
+        if len(ends) != lines or (data[begins] != _BRACE).any() or not is_utf8(block):
+            return False
+        opening = data == _BRACE
+        if _BRACKET in block:
+            opening |= data == _BRACKET
+        if np.count_nonzero(opening) - lines < DEPTH:
+            return True
+        some = np.searchsorted(ends, np.flatnonzero(opening)[:: DEPTH // 2])  # their lines: a deep one has two in a row
+        suspects = np.unique(some[1:][np.diff(some) == 0]).tolist()
+        return not any(_too_deep(block[begins[line] : ends[line]]) for line in suspects)
 
     def _attempt(self, block: bytes, labels: Labels, *, careful: bool = False) -> Any:
         rows = len(labels)
@@ -140,23 +148,6 @@ _KINDS = (
     (pa.types.is_list, list),
     (pa.types.is_struct, dict),
 )
-
-
-def _is_safe(block: bytes, lines: int) -> bool:
-    """Whether Arrow can be given the block: every line begins with a brace, none nests too deeply, all is UTF-8."""
-    data = bytes_of(block)
-    ends = np.flatnonzero(data == NEWLINE)
-    begins = np.append(0, ends[:-1] + 1)
-    if len(ends) != lines or (data[begins] != _BRACE).any() or not is_utf8(block):
-        return False
-    opening = data == _BRACE
-    if _BRACKET in block:
-        opening |= data == _BRACKET
-    if np.count_nonzero(opening) - lines < DEPTH:
-        return True
-    some = np.searchsorted(ends, np.flatnonzero(opening)[:: DEPTH // 2])  # their lines: a deep one has two in a row
-    suspects = np.unique(some[1:][np.diff(some) == 0]).tolist()
-    return not any(_too_deep(block[begins[line] : ends[line]]) for line in suspects)
 
 
 _BRACE, _BRACKET = ord("{"), ord("[")

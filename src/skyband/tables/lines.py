@@ -95,6 +95,19 @@ class LineParser:
 
     def table(self, block: bytes, labels: Labels) -> Any:
         """The rows of whole lines, one label each; None: there are none."""
+        if self._is_safe(block, len(labels)):
+            try:
+                return self._attempt(block, labels)
+            except BROKEN:
+                pass
+        return self._line_by_line(block, labels)
+
+    def _is_safe(self, block: bytes, lines: int) -> bool:
+        """Whether Arrow may see all lines at once."""
+        return is_utf8(block)
+
+    def _line_by_line(self, block: bytes, labels: Labels) -> Any:
+        """As `table`, where some lines are malformed."""
         raise NotImplementedError
 
     def _split(self, block: bytes, labels: Labels) -> tuple[list[bytes], list[int | str]]:
