@@ -248,7 +248,7 @@ def test_large_integers_are_rejected_but_where_they_are_only_told_apart() -> Non
         o = Oracle(top(by, Last(9)))
         o.push(big)
         assert o.arrivals == arrivals, by
-    assert scores(o := Oracle(top("count(distinct x)", Last(9)))) == []
+    o = Oracle(top("count(distinct x)", Last(9)))
     o.push(big)
     assert scores(o) == [("A", 2.0)]
 

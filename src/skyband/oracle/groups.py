@@ -165,9 +165,9 @@ def arguments(query: TopKGroups) -> list[tuple[Any, Any]]:
 def faded_total(query: TopKGroups, rows: list[Arrival], now: Any) -> Decimal:
     """The sum of what rows contribute, each halved once per half-life of its age."""
     calls = _calls(query.by)
-    factors = []  # `by` is a sum of multiples: the factor of a call is its value where that one is 1 and the others are 0
-    for place in range(len(calls)):
-        factors.append(number(_value(query.by, [float(place == other) for other in range(len(calls))])))
+    # `by` is a sum of multiples: the factor of a call is the value where that call is 1 and the others are 0
+    units = [[float(place == other) for other in range(len(calls))] for place in range(len(calls))]
+    factors = [number(_value(query.by, unit)) for unit in units]
     with localcontext(_PRECISE):
         total = Decimal(0)
         for row in rows:
