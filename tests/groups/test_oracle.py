@@ -11,7 +11,7 @@ from oracle.rows import brief, ids
 from skyband.errors import BatchError, QueryError
 from skyband.oracle import Oracle
 from skyband.query.kinds import TopKGroups
-from skyband.query.windows import Last, UntilDeleted
+from skyband.query.windows import Ever, Last, UntilDeleted
 
 Row = dict[str, Any]
 
@@ -275,3 +275,52 @@ def test_a_smaller_k_and_window_are_answered_and_replaced_from_the_same_rows() -
     assert brief(o.replace("q0", top("sum(x)", Last(3), 1, having="count(*) > 1"))) == ["3 -B"]  # starts empty
     with pytest.raises(QueryError):
         o.answer(window=Last(9))
+
+
+# ----------------------------------------------------------------------- Ever and decay
+
+
+def test_ever_has_ties_and_late_rows_by_time_where_there_is_one() -> None:
+    o = Oracle(top("last(x)", Ever(), 2), time="t")
+    o.push(rows("A1@50 A2@3 B1@2"))
+    assert scores(o) == [("A", 1.0), ("B", 1.0)]
+    assert o.late == 0  # never too late
+    o = Oracle(top("last(x)", Ever(), 2))
+    o.push(rows("A1@50 A2@3 B1@2"))
+    assert scores(o) == [("A", 2.0), ("B", 1.0)]
+    with pytest.raises(QueryError):
+        o.answer(window=Last(1))
+
+
+def test_a_row_fades_by_half_in_a_half_life() -> None:
+    o = Oracle(top("sum(x)", Ever(), 2, decay=10), time="t")
+    changes = o.push(rows("A8@0 B3@10 A1@20 B0@30"))
+    #  t=10: A 4, B 3;  t=20: A 3, B 1.5;  t=30: A 1.5, B 0.75
+    assert [(c["id"], c["score"]) for c in changes] == [("A", 8.0), ("B", 3.0)]
+    assert scores(o) == [("A", 1.5), ("B", 0.75)]
+    assert o.advance(50) == []
+    assert scores(o) == [("A", 0.375), ("B", 0.1875)]
+    o.push(rows("B2@30"))  # late: 20 old, half a row
+    assert scores(o) == [("B", 0.6875), ("A", 0.375)]
+
+
+def test_a_leaving_score_has_faded_until_its_step() -> None:
+    o = Oracle(top("sum(x)", Ever(), decay=10), time="t")
+    changes = o.push(rows("A8@0 B5@10 A4@20"))
+    #  t=10: A 4 < B 5;  t=20: A 2 + 4 > B 2.5
+    assert brief(changes) == ["0@0 +A*", "1@10 -A", "1@10 +B*", "2@20 -B", "2@20 +A"]
+    assert [c["score"] for c in changes] == [8.0, 4.0, 5.0, 2.5, 6.0]
+    changes = o.push(rows("A-9@20"))  # A itself sinks: what it had was 6
+    assert [(c["id"], c["score"]) for c in changes] == [("A", 6.0), ("B", 2.5)]
+
+
+def test_multiples_of_sums_and_counts_fade() -> None:
+    o = Oracle(top("(2 * sum(x) - count(*)) / 2", Ever(), decay=1), time="t")
+    o.push(rows("A3@0 A5@1"))
+    assert scores(o) == [("A", (2 * (1.5 + 5) - 1.5) / 2)]
+
+
+def test_order_outlasts_float64() -> None:
+    o = Oracle(top("sum(x)", Ever(), 2, decay=1), time="t")
+    o.push(rows("A3@0 B2@0 B0@5000"))
+    assert scores(o) == [("A", 0.0), ("B", 0.0)]  # 3 / 2^5000 and 2 / 2^5000, though B's row is the newest

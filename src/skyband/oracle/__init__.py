@@ -40,7 +40,7 @@ from skyband.oracle.stream import Change, Group, Stream, members, remove
 from skyband.oracle.topk import skyband
 from skyband.query.kinds import Query, TopK, TopKGroups, TopKIncomplete
 from skyband.query.validation import RESERVED
-from skyband.query.windows import UntilDeleted, Window
+from skyband.query.windows import Last, UntilDeleted, Window
 
 __all__ = ["Oracle"]
 
@@ -213,8 +213,10 @@ class Oracle:
         del self._streams[self._named(name).name]
 
     def _start(self, name: str, query: Query) -> Stream:
-        if query.window.timed and self._roles.time is None:
+        if isinstance(query.window, Last) and query.window.timed and self._roles.time is None:
             raise QueryError(f'{name}: {query.window!r} is a time window. Name its column with time="...".')
+        if isinstance(query, TopKGroups) and query.decay is not None and self._roles.time is None:
+            raise QueryError(f'{name}: decay goes by time. Name its column with time="...".')
         keyed = isinstance(query, TopKIncomplete) or isinstance(query.window, UntilDeleted)
         keyed |= isinstance(query, TopKGroups) and not query.of_columns
         if keyed and self._roles.id is None:

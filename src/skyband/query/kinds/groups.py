@@ -16,7 +16,7 @@ from skyband.query.aggregates import ALLOWED, Aggregate, Expressions, mentioned,
 from skyband.query.expressions import Expression, parse
 from skyband.query.kinds.query import Query
 from skyband.query.validation import RESERVED, column_names, condition, direction, whole_number
-from skyband.query.windows import Last, UntilDeleted, Window
+from skyband.query.windows import Ever, Last, UntilDeleted, Window
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,7 +110,7 @@ class TopKGroups(Query):
 
     def _check_decay(self) -> None:
         self._set("decay", _half_life(self.decay))
-        if not _without_end(self.window):
+        if not isinstance(self.window, Ever):
             raise QueryError(
                 f"{self.kind}: decay fades rows out instead of a window's end, so it goes with window=Ever(), not with "
                 f"{self.window!r}. Use one of the two."
@@ -270,7 +270,3 @@ def _half_life(decay: Any) -> str | float:
         )
     value = float(decay)
     return int(value) if value.is_integer() and value < 2**53 else value
-
-
-def _without_end(window: Any) -> bool:
-    return type(window).__name__ == "Ever"
