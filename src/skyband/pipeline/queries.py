@@ -10,7 +10,8 @@ from skyband.errors import QueryError
 from skyband.pipeline.table import Table, near
 from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.query.scoring import by_from_dict
-from skyband.query.sql.parser import culprit, sql
+from skyband.query.sql.clauses import culprit
+from skyband.query.sql.parser import sql
 from skyband.query.windows import Ever, Last, UntilDeleted, Window
 
 _KINDS: dict[str, type[Query]] = {

@@ -15,6 +15,8 @@ from skyband.errors import QueryError
 from skyband.query.aggregates import ALLOWED, Aggregate, Expressions, mentioned, read, weights
 from skyband.query.expressions import Expression, parse
 from skyband.query.kinds.query import Query
+from skyband.query.sql.grouped import list_text
+from skyband.query.sql.text import expression, name
 from skyband.query.validation import RESERVED, column_names, condition, direction, whole_number
 from skyband.query.windows import Ever, Last, UntilDeleted, Window
 
@@ -215,6 +217,17 @@ class TopKGroups(Query):
             data["select"] = dict(self.select)
         return data
 
+    def listed_sql(self, values: dict[str, Any]) -> str:
+        return list_text(self.of_columns, self.by, dict(values.pop("select")))
+
+    def ranking_sql(self, values: dict[str, Any]) -> list[str]:
+        of, having, by = values.pop("of"), values.pop("having"), values.pop("by")
+        clauses = [] if of is None else [f"GROUP BY {', '.join(map(name, self.of_columns))}"]
+        clauses += [] if having is None else [f"HAVING {expression(having)}"]
+        if values["largest"] == self.usual_direction(by, self.descending):
+            values.pop("largest")
+        return [*clauses, f"ORDER BY {expression(by)} {'DESC' if self.descending else 'ASC'}"]
+
     @staticmethod
     def usual_direction(by: Any, descending: bool) -> bool | None:
         return None if descending else False
@@ -225,9 +238,7 @@ def _columns(of: Any) -> str | tuple[str, ...] | None:
     if of is None:
         return None
     names = (of,) if isinstance(of, str) else tuple(of) if isinstance(of, Iterable) else (of,)
-    for name in names:
-        if name not in RESERVED:
-            column_names("TopKGroups: of", (name,))
+    column_names("TopKGroups: of", [one for one in names if one not in RESERVED])
     if len(set(names)) < len(names) or not names:
         raise QueryError(f"TopKGroups: of={of!r} must name at least one column, and each once.")
     return names if len(names) > 1 else names[0]

@@ -130,6 +130,10 @@ class Query:
         """The argument `largest` of a query with this direction: None where it is the scoring's own."""
         return None if descending != scoring_of(by).smallest_first else descending
 
+    def listed_sql(self, values: dict[str, Any]) -> str:
+        """What stands after SELECT, for `to_sql`; takes what it says out of the values."""
+        return "*"
+
     def ranking_sql(self, values: dict[str, Any]) -> list[str]:
         """The clauses that say what ranks, for `to_sql`; takes what they say out of the values."""
         return [order_by(self, values)]
