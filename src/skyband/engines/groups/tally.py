@@ -66,7 +66,7 @@ class TALLY:
             self.rankings.append(ranking)
 
     def _new_view(self, length: int) -> View:
-        view = View(self.mode, length, self.net, self.measures)
+        view = View(self.mode, length, self.net, self.measures, self.timed)
         view.grow(self.total, self.groups)
         return view
 
@@ -256,7 +256,7 @@ class TALLY:
         records["decider"] = np.concatenate([left[1], entered[1]])
         records["diff"] = np.repeat([-1, 1], [len(gone), len(new)])
         records["first"][len(gone) :] = 1 - ranking.ranks["shown"][new]
-        records["row"] = -1
+        records["row"], records["instant"] = -1, self.clock
         records["group"] = groups[records["slot"]]
         ranking.ranks["shown"][ranking.inside] = 1
         shown = tuple(whole(list(both)) for both in zip(left[2], entered[2], strict=True))
