@@ -72,13 +72,15 @@ def _time(query: Query, columns: Any) -> str:
 
 def show(answers: Iterable[Any], *, as_json: bool = False) -> None:
     """Print tables at a terminal, CSV in a pipe; or lines of JSON."""
-    for number, table in enumerate(answers):
+    for number, answer in enumerate(answers):
         if as_json:
             import json
 
-            for row in table.to_pylist():
+            for row in answer.to_pylist():
                 print(json.dumps(row, default=str, ensure_ascii=False))
-        elif not sys.stdout.isatty():
+            continue
+        table = answer.flatten()  # of a struct each field is a column
+        if not sys.stdout.isatty():
             from pyarrow import csv
 
             out = pa.BufferOutputStream()
