@@ -403,3 +403,19 @@ def test_what_a_file_cannot_answer(flights: Path, question: str, file: str, said
     code, out, err = run("sql", question, flights / file)
     assert (code, out) == (2, "")
     assert said in err
+
+
+def test_groups_over_files(tmp_path: Path) -> None:
+    file = tmp_path / "trades.csv"
+    file.write_text(
+        "symbol,side,qty,t\na,buy,5,2026-01-01 00:00\nb,buy,7,2026-01-01 00:01\na,sell,4,2026-01-01 00:02\n"
+    )
+    question = "SELECT symbol, sum(qty), count(*) AS trades FROM f GROUP BY symbol ORDER BY 2 DESC LIMIT 2 "
+    code, out, err = run("sql", question + "WINDOW 9 ROWS", file)
+    assert code == 0
+    assert out.replace('"', "").splitlines() == ["rank,id,score,trades", "1,a,9,2", "2,b,7,1"]
+    code, out, err = run("sql", question.replace("BY symbol", "BY symbol, side") + "WINDOW '1 hour'", file)
+    assert (code, "time: t" in err) == (0, True)
+    assert out.replace('"', "").splitlines()[0] == "rank,id.symbol,id.side,time,score,trades"
+    code, out, err = run("sql", question + "WINDOW 9 ROWS", file, "--json", "--keep", "side")
+    assert json.loads(out.splitlines()[0]) == {"rank": 1, "id": "a", "score": 9.0, "side": "sell", "trades": 2.0}

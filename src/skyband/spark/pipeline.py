@@ -23,6 +23,7 @@ from pyspark.sql.types import (
     DoubleType,
     IntegralType,
     LongType,
+    NumericType,
     StringType,
     StructField,
     StructType,
@@ -32,7 +33,8 @@ from pyspark.sql.types import (
 
 from skyband.errors import QueryError
 from skyband.monitor.loop import Loop
-from skyband.query.kinds import Query, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.query.expressions.tree import Kind
+from skyband.query.kinds import Query, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.query.options import Options, check_op, named
 from skyband.query.windows import Last
 from skyband.spark.mappers import PACKED, pack, reject, unpack
@@ -271,6 +273,8 @@ def _check_types(df: DataFrame, plan: Plan, watermark: str | None) -> None:
         for query in plan.queries.values():
             if isinstance(query.window, Last):
                 query.window.length(unit)
+            if isinstance(query, TopKGroups):
+                query.half_life(unit)
     if forget is not None:
         if time is None:
             raise QueryError('forget= says how long a group may be silent: name the time column, time="...".')
@@ -330,4 +334,41 @@ def _types(df: DataFrame, plan: Plan) -> dict[str, DataType]:
     sources = {name: name for query in queries for name in query.per_columns} | roles
     if any(isinstance(query, TopKPairs) for query in queries):
         sources |= {end: source for role, source in roles.items() for end in of_pair(role)}
-    return {name: df.schema[source].dataType for name, source in sources.items()} | _OURS
+    types = {name: df.schema[source].dataType for name, source in sources.items()} | _OURS
+    grouped = [query for query in queries if isinstance(query, TopKGroups)]
+    for query in grouped:
+        types |= _shown_types(df, query)
+    if grouped:
+        types["id"] = _id_type(df, plan)
+    return types
+
+
+def _shown_types(df: DataFrame, query: TopKGroups) -> dict[str, DataType]:
+    """The types of the columns of `select`."""
+    kinds: dict[str, Kind] = {
+        field.name: "number" if isinstance(field.dataType, NumericType) else "boolean"
+        for field in df.schema.fields
+        if isinstance(field.dataType, NumericType | BooleanType)
+    }
+    kinds |= {field.name: "string" for field in df.schema.fields if isinstance(field.dataType, StringType)}
+    types = {"boolean": BooleanType(), "string": StringType()}
+    return {name: types.get(kind or "", DoubleType()) for name, kind in query.expressions.kinds(kinds).items()}
+
+
+def _id_type(df: DataFrame, plan: Plan) -> DataType:
+    """The type of the ids of all queries' objects: of groups, that of their columns."""
+    found: dict[str, DataType] = {}
+    for name, query in plan.queries.items():
+        columns = (query.of_columns if isinstance(query, TopKGroups) else ()) or (plan.options.id or "",)
+        fields = [StructField(column, df.schema[column].dataType) for column in columns]
+        if not query.of_pairs:
+            found[name] = fields[0].dataType if len(fields) == 1 else StructType(fields)
+    first, *others = found
+    for other in others:
+        if found[other] != found[first]:
+            one, two = found[first].simpleString(), found[other].simpleString()
+            raise QueryError(
+                f"the ids of {first!r} are {one} and those of {other!r} are {two}, but `id` is one column. "
+                "Ask them apart, or convert a column."
+            )
+    return found[first]
