@@ -13,7 +13,7 @@ from skyband.query.kinds import Query
 
 ADAPTERS: dict[str, type[Adapter]] = {
     "TopK": TopKAdapter,
-    "Above": WindowAdapter,
+    "Above": TopKAdapter,
     "TopKPairs": PairsAdapter,
     "TopKIncomplete": IncompleteAdapter,
     "TopKUncertain": UncertainAdapter,

@@ -26,6 +26,8 @@ def spec_of(query: Query, unit: int | None) -> Spec:
 
 def fits(spec: Spec, specs: tuple[Spec, ...]) -> bool:
     """Whether a state for these queries is enough for another."""
+    if spec.threshold is not None and spec.semantics is None:  # of Above
+        return spec.threshold >= min(one.threshold for one in specs if one.threshold is not None)
     return spec.k <= max(one.k for one in specs) and spec.length <= max(one.length for one in specs)
 
 

@@ -184,6 +184,8 @@ for _name in ("SASF", "SARF", "SAPF", "RASF", "RARF", "RAPF"):
     _topk(_name, f"buffered:{_name}", "a buffer and a filter before SA or RA", "buffered_size",
           family=f"family:{_name}Family")  # fmt: skip
 
+_topk("BEST", "best:BEST", "the k best of all that arrived, for windows without end", "best_size", windows=("ever",),
+      auto="nothing expires, so no other object can become an answer")  # fmt: skip
 _any_window, _moving = ("count", "time", "until deleted"), ("count", "time")
 _whole: dict[str, Any] = {"size": "window_size", "keeps_window": True}
 _row("TMA", "topk", "TopK Above", "tma:TMA", "the whole window in a grid, searched again when an answer expires",
@@ -193,6 +195,8 @@ _row("SMA", "topk", "TopK Above", "sma:SMA", "the whole window in a grid, and a 
      windows=_moving, scorings="bounded", **_whole)  # fmt: skip
 _row("TSL", "topk", "TopK Above", "tsl:TSL", "the whole window in sorted lists",
      windows=_any_window, scorings="bounded", **_whole)  # fmt: skip
+_row("LIST", "topk", "Above", "list:LIST", "all that arrived above the threshold, for windows without end", "list_size",
+     page="best", windows=("ever",), auto="nothing leaves the answer, so no other object is needed")  # fmt: skip
 _topk("CPM/W", "tma:TMA", "TMA for nearest neighbours", windows=_any_window, scorings="nearest", **_whole)
 _topk("SNN", "sma:SMA", "SMA for nearest neighbours", windows=_moving, scorings="nearest", **_whole)
 

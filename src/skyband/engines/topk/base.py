@@ -98,7 +98,7 @@ class SkybandEngine:
         if arrivals.total == 1:
             places = _hopeful(arrivals, K, reach)
             arrivals = arrivals.only(places)
-        order, taken = _grouped(arrivals)
+        order, taken = grouped(arrivals)
         visits = slices_of(arrivals.groups[order] if len(order) else arrivals.groups)
         hopeless = np.zeros(len(taken), np.bool_)
         mark_hopeless(taken, visits, K, reach, net, hopeless)
@@ -107,7 +107,7 @@ class SkybandEngine:
 
     def take(self, arrivals: Arrivals) -> Changes:
         self._grow(arrivals.total)
-        order, taken = _grouped(arrivals)
+        order, taken = grouped(arrivals)
         one = not len(order)
         visits = visits_of(self, arrivals.groups if one else arrivals.groups[order], taken["now"], arrivals)
 
@@ -269,7 +269,7 @@ def _hopeful(arrivals: Arrivals, K: int, reach: int) -> Ints:
     hopeful = np.ones(size, np.bool_)
     low = 0
     while low < size:
-        high = int(np.searchsorted(arrivals.now, arrivals.now[low] + reach))
+        high = int(np.searchsorted(arrivals.now, arrivals.now[low] + min(reach, FAR)))
         if high - low > 4 * margin:
             keys = arrivals.keys[low:high]
             ends = (keys[:margin], keys[-margin:])
@@ -279,7 +279,7 @@ def _hopeful(arrivals: Arrivals, K: int, reach: int) -> Ints:
     return np.flatnonzero(hopeful)
 
 
-def _grouped(arrivals: Arrivals) -> tuple[Ints, Records]:
+def grouped(arrivals: Arrivals) -> tuple[Ints, Records]:
     """The arrivals as records sorted by group, and the order that sorts them (empty for one group)."""
     one = arrivals.total == 1
     order = np.empty(0, np.int64) if one else stable_order(arrivals.groups, arrivals.total)
