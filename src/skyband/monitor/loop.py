@@ -113,8 +113,11 @@ class Loop:
     def _push(self, batch: Batch, examined: Examined, clock: int, goal: int, more: bool) -> Push:
         clocks = None
         if examined.times is not None and batch.rows:
-            known = np.where(examined.accepted, examined.times, BEGINNING)
-            clocks = np.maximum(np.maximum.accumulate(known), clock)
+            known = examined.times if examined.accepted.all() else np.where(examined.accepted, examined.times, BEGINNING)
+            in_order = (known[1:] >= known[:-1]).all()  # four times as fast as to accumulate
+            clocks = known if in_order else np.maximum.accumulate(known)
+            if clocks[0] < clock:
+                clocks = np.maximum(clocks, clock)
             goal = max(goal, int(clocks[-1]))
         serial, reported = self.state.serial, examined.reported
         return Push(batch, serial, reported, examined.times, clocks, goal, more, examined.deletes, examined.inputs)

@@ -284,6 +284,8 @@ def times(column: Any, reach: int) -> tuple[Ints, Bools | None, Bools | None]:
     if pa.types.is_unsigned_integer(column.type):
         bits = bits.view(f"u{bits.itemsize}")
     latest = min(FAR - 1, int(np.iinfo(bits.dtype).max) - reach)
+    if valid is None and len(bits) and bits.max() <= latest and bits.min() > -FAR:
+        return bits.astype(np.int64, copy=False), None, None
     far = bits > latest
     if bits.dtype == np.int64:
         far |= bits <= -FAR
