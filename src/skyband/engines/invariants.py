@@ -88,9 +88,8 @@ def check_ages(stamps: Ints, sizes: Ints, now: Ints | None, length: int) -> None
     if now is not None:
         require(len(now) == len(sizes), "every group is in its engine")
         require((by_run(np.maximum, stamps, sizes, -NEVER) <= now).all(), "objects have arrived")
-        if length < NEVER:  # else nothing leaves
-            left = now - min(length, FAR)
-            require((by_run(np.minimum, stamps, sizes, NEVER) > left).all(), "objects have not expired")
+        left = now - min(length, FAR)  # UntilDeleted(): nothing leaves
+        require((by_run(np.minimum, stamps, sizes, NEVER) > left).all(), "objects have not expired")
 
 
 def are_counts(sizes: Numbers, total: int) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import NEVER, Spec
+from skyband.engines.contract import EVER, Spec
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.tables.groups import Groups
 from skyband.tables.push import BEGINNING, Push
@@ -124,7 +124,7 @@ class Numbering:
         counted: list[Bools | None] = [None] * len(self.lengths)  # None: all rows
         limits = self.lengths if accept_late else [1] * len(self.lengths)
         here: Any = slice(None) if len(rows) == push.batch.rows else rows
-        if self.timed and min(limits) < NEVER:
+        if self.timed and min(limits) < EVER:
             assert push.times is not None and push.clocks is not None
             ages = push.clocks[here] - push.times[here]
             if ages.max(initial=0) >= min(limits):

@@ -34,9 +34,7 @@ def choose_with_reason(query: Query) -> tuple[str, str]:
         return row.name, why
     if isinstance(query.window, Ever):
         able = [row for row in algorithms(query.kind) if "ever" in row.windows]
-        if not able:
-            raise QueryError(f"{query.kind} takes no Ever() yet. Use Last(...).")
-        row = next((row for row in able if row.alternatives or getattr(query, "group", None) is None), able[0])
+        row = next(row for row in able if row.alternatives or getattr(query, "group", None) is None)
         return row.name, f"what auto takes for Ever(): {row.auto}"
     if getattr(query, "group", None) is not None:
         row = next(row for row in algorithms(query.kind) if row.alternatives)
@@ -90,6 +88,11 @@ def _check(row: Algorithm, query: Query) -> None:
         raise QueryError(
             f"{kind}: {name} tests the order of one stream, and per={list(query.per_columns)} makes many. "
             f"Use BLOCK, which is exact for any order, or another of {', '.join(names(kind))}."
+        )
+    if sort == "ever" and row.alternatives and getattr(query, "group", None) is None:
+        raise QueryError(
+            f"{kind}: {name} keeps the whole window, and Ever() is all that ever arrived: only alternatives by group= "
+            f"need that. Use auto or {', '.join(names(kind, lambda other: other.windows == ('ever',)))}."
         )
     if getattr(query, "group", None) is not None and not row.alternatives:
         able = names(kind, lambda other: other.alternatives)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from skyband.engines.contract import NEVER, Spec
+from skyband.engines.contract import EVER, NEVER, Spec
 from skyband.query.kinds import Query
 from skyband.query.tuning import Tuning
-from skyband.query.windows import Last
+from skyband.query.windows import Ever, Last
 
 _OWN = ("k", "window", "largest", "algorithm", *(field.name for field in fields(Tuning)))
 
 
 def length_of(query: Query, unit: int | None) -> int:
     """The length of a query's window, in arrivals or units of time."""
-    return query.window.length(unit) if isinstance(query.window, Last) else NEVER
+    if isinstance(query.window, Last):
+        return query.window.length(unit)
+    return EVER if isinstance(query.window, Ever) else NEVER
 
 
 def spec_of(query: Query, unit: int | None) -> Spec:

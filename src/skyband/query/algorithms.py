@@ -214,7 +214,7 @@ for _name, _what in (
     ("SLA", "every valid row, in sorted lists"),
 ):
     _row(_name, "incomplete", "TopKIncomplete", f"{_name.lower()}:{_name}", _what, "rows_size",
-         auto="exact, and the fastest of them")  # fmt: skip
+         windows=("count", "time", "ever"), auto="exact, and the fastest of them")  # fmt: skip
 for _name, _what in (
     ("APPROX", "best scores by how likely parts are to come"),
     ("BUDGET", "a fixed number of rows, the most likely to matter"),
@@ -224,8 +224,12 @@ for _name, _what in (
 
 _row("DOM", "uncertain", "TopKUncertain", "dom:DOM", "drops what newer, better ones replace",
      "synopsis_size", auto="exact on any stream; it drops tuples that newer, better ones make superfluous")  # fmt: skip
+_row("COMPACT", "uncertain", "TopKUncertain", "compact:COMPACT", "the compact set, for windows without end",
+     "compact_size", windows=("ever",),
+     auto="nothing expires, so no tuple below the compact set can matter again")  # fmt: skip
 _row("BS", "uncertain", "TopKUncertain", "bs:BS", "the window itself, and a list of its best",
-     "synopsis_size", alternatives=True, small=1024)  # fmt: skip
+     "synopsis_size", windows=("count", "time", "ever"), alternatives=True, small=1024,
+     auto="no tuple may be dropped where tuples exclude each other")  # fmt: skip
 for _name, _module, _what in (
     ("CSQ", "csq:CSQ", "the compact sets of all suffixes of the window"),
     ("CCSQ", "ccsq:CCSQ", "CSQ, compressed"),

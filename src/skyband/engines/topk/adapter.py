@@ -115,5 +115,5 @@ class TopKAdapter(Adapter):
                 adapter.start(unit)
                 adapter.go_on_from(self)
             engines = [adapter.engine for adapter in adapters.values()]
-            self.engine.split(engines, self.numbering.now(clock))  # type: ignore[attr-defined]
+            self.engine.split(engines, self.now(clock))  # type: ignore[attr-defined]
         return adapters

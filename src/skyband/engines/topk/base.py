@@ -269,7 +269,7 @@ def _hopeful(arrivals: Arrivals, K: int, reach: int) -> Ints:
     hopeful = np.ones(size, np.bool_)
     low = 0
     while low < size:
-        high = int(np.searchsorted(arrivals.now, arrivals.now[low] + min(reach, FAR)))
+        high = int(np.searchsorted(arrivals.now, arrivals.now[low] + reach))
         if high - low > 4 * margin:
             keys = arrivals.keys[low:high]
             ends = (keys[:margin], keys[-margin:])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skyband.engines.arena import place, recast, runs
 from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
 from skyband.engines.grouped import changes_of, rebuild
-from skyband.engines.invariants import are_counts, by_run, check_ages, near, require, within
+from skyband.engines.invariants import are_counts, by_run, near, require, within
 from skyband.engines.topk.invariants import check_places
 from skyband.engines.topk.kernels.ever import Arriving, Runs
 from skyband.engines.topk.kernels.state import Report
@@ -69,7 +69,7 @@ class EverEngine:
         self._grow(arrivals.total)
         here: Any = slice(None) if arrivals.eligible is None else np.flatnonzero(arrivals.eligible)
         groups = np.empty(0, np.int64) if arrivals.total == 1 else arrivals.groups[here]
-        arriving = Arriving(arrivals.keys[here], arrivals.stamps[here], arrivals.now[here], groups, arrivals.rows[here])
+        arriving = Arriving(arrivals.keys[here], arrivals.stamps[here], groups, arrivals.rows[here])
         alive = np.zeros(arrivals.size, np.bool_)
         out = self._feed(arriving, self._report(alive, arrivals.serial, more=arrivals.more))
         if self.net:
@@ -86,14 +86,9 @@ class EverEngine:
 
     def _end_batch(self, out: Records, arrivals: Arrivals) -> None:
         """Net changes are of the last arrival of their group in this batch, or of none."""
-        last = np.full((2, len(self.groups)), -1)
-        last[0, arrivals.groups] = arrivals.rows
-        last[1, arrivals.groups] = np.arange(len(arrivals.rows))
-        out["row"] = last[0, out["visit"]]
-        if self.timed or not len(arrivals.now):
-            out["instant"] = arrivals.clock
-        else:
-            out["instant"] = arrivals.now[last[1, out["visit"]]]
+        last = np.full(len(self.groups), -1)
+        last[arrivals.groups] = arrivals.rows
+        out["row"] = last[out["visit"]]
 
     def _report(self, alive: Bools, serial: int, *, more: bool) -> Report:
         self.tally[1] = 0
@@ -146,7 +141,6 @@ class EverEngine:
         run["shown"], run["inside"] = shown, self._inside(run, sizes)
         self._put_back(run[kept], by_run(np.add, kept.astype(np.int64), sizes, 0))
         out = np.concatenate(pieces)
-        out["instant"] = now[out["visit"]]
         return changes_of(out, out["query"], out["visit"].astype(np.int64), np.empty(0, np.bool_))
 
     def _inside(self, run: Records, sizes: Ints) -> NDArray[np.uint32]:
@@ -223,7 +217,6 @@ class EverEngine:
         require(not (run["shown"].astype(np.uint64) >> np.uint64(Q)).any(), "members are those of the queries")
         require((run["inside"] == self._inside(run, sizes)).all() and run["inside"].all(), "objects are in answers")
         require(not (run["inside"] & ~run["shown"]).any(), "a member has been shown")
-        check_ages(run["stamp"], sizes, now, NEVER)
         self._check_runs(run, sizes)
 
     def _check_runs(self, run: Records, sizes: Ints) -> None:

@@ -42,7 +42,6 @@ class Arriving(NamedTuple):
 
     keys: Floats
     stamps: Ints
-    now: Ints
     groups: Ints  # empty: all are of group 0
     rows: Ints
 
@@ -168,7 +167,6 @@ def mark_change(report: Report, key: float, stamp: int, row: int, q: int) -> Non
 def set_step(report: Report, arriving: Arriving, i: int, g: int) -> None:
     report.step[0]["visit"] = g
     report.step[0]["row"] = arriving.rows[i]
-    report.step[0]["instant"] = arriving.now[i]
 
 
 @close
