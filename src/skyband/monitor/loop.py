@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns
 from skyband.engines.specs import spec_of
-from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
+from skyband.engines.topk.window_adapter import remember_reported
 from skyband.errors import BatchError, QueryError, StateError
 from skyband.monitor.dormancy import Dormancy
 from skyband.monitor.examination import Examined, any_of, examine
@@ -247,8 +247,8 @@ class Loop:
 
     # --- deletions
 
-    def _deletable(self, standing: list[Adapter]) -> list[WindowAdapter]:
-        return [adapter for adapter in standing if isinstance(adapter, WindowAdapter) and adapter.ids is not None]
+    def _deletable(self, standing: list[Adapter]) -> list[Any]:
+        return [adapter for adapter in standing if adapter.ids is not None]
 
     def delete(self, ids: Iterable[Any]) -> pa.Table:
         """Delete objects by id, one step each; unknown ids are counted."""
