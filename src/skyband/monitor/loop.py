@@ -34,6 +34,9 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 
+_NO_CLOCK = 'push(to=...) moves the clock, but no time column is named. Use Monitor(..., time="...").'
+
+
 class Loop:
     """Batches in, changes out, over one `State`."""
 
@@ -197,7 +200,8 @@ class Loop:
             raise BatchError('advance moves the clock, but no time column is named. Use Monitor(..., time="...").')
         type_ = self.state.types.get(self.state.options.time)
         if type_ is None:
-            announce(to, self.state.ahead)
+            if not announce(to, self.state.ahead):
+                raise BatchError(f"advance({to!r}) would move time backwards from {self.state.ahead!r}.")
             self.state.ahead = to
             return self.state.changes([], [])
         clock = instant(to, type_)
@@ -212,11 +216,14 @@ class Loop:
         state = self.state
         if to is None:
             return self._move(self._clock(state.types), more)
-        if isinstance(to, pa.Scalar) and state.options.time is not None:
-            state.types.setdefault(state.options.time, to.type)
+        if state.options.time is None:
+            raise BatchError(_NO_CLOCK)
         if state.options.time not in state.types:
-            state.ahead = to if state.ahead is None else max(to, state.ahead)
-            return state.changes([], [])
+            later = announce(to, None if isinstance(to, pa.Scalar) else state.ahead)
+            if not isinstance(to, pa.Scalar):
+                state.ahead = to if later else state.ahead
+                return state.changes([], [])
+            state.types[state.options.time] = to.type
         return self._move(max(state.clock, self._instant(to, state.types)), more)
 
     def _move(self, clock: int, more: bool = False) -> pa.Table:
@@ -241,7 +248,7 @@ class Loop:
 
     def _instant(self, to: Any, types: dict[str, Any]) -> int:
         if self.state.options.time is None:
-            raise BatchError('push(to=...) moves the clock, but no time column is named. Use Monitor(..., time="...").')
+            raise BatchError(_NO_CLOCK)
         type_ = types.get(self.state.options.time)
         return BEGINNING if type_ is None else instant(to, type_)
 
