@@ -309,6 +309,8 @@ class Adapter:
             older_stamp=answer.older_stamp,
             rank=answer.rank if spec.semantics == "u-kranks" else None,  # there the rank is part of the answer
             probability=answer.probability,
+            object=answer.object,
+            shown=answer.shown,
         )
         return self.output.changes_at_rest(changes, clock, times)
 
