@@ -45,6 +45,7 @@ class Adapter:
     scored = True  # whether rows have a score before the engine sees them
     family = False  # whether every query has a scoring of its own, of one form
     reads_change = False  # whether the engine puts what it keeps in order when that is read
+    sees_time = False  # whether its engine is told the clock over Ever(), where nothing expires
     revalidates: Any = False  # whether rows are rejected because of earlier rows
     ids: Groups | None = None  # codes of the ids by which rows are deleted, over UntilDeleted()
     block: tuple[int, int] | None = None  # of pairs on Spark: which share of them is scored, of how many
@@ -55,7 +56,8 @@ class Adapter:
         self.where: str | None = getattr(query, "where", None)
         self.descending = query.descending
         self.timed = options.timed(query.window)
-        self.endless = isinstance(query.window, Ever)  # nothing expires: the engine's clock stands still
+        self.endless = isinstance(query.window, Ever)  # nothing expires
+        self.still = self.endless and not self.sees_time  # the engine's clock stands still
         self.deletable = isinstance(query.window, UntilDeleted)
         self.groups = groups
         self.options = options
@@ -205,7 +207,7 @@ class Adapter:
     def arrivals(self, push: Push, validated: Validated, numbered: Numbered) -> Arrivals:
         """The numbered rows as the engine reads them."""
         here, numbers = numbered.here, numbered.numbers
-        if self.endless:
+        if self.still:
             now, clock = np.zeros(len(numbered.rows), np.int64), 0
         else:
             clocks = push.clocks if self.timed else None
@@ -220,7 +222,7 @@ class Adapter:
             serial=push.serial,
             size=push.batch.rows,
             clock=clock,
-            clocks=None if self.endless else push.clocks,
+            clocks=None if self.still else push.clocks,
             total=self.groups.total,
             wants_alive=bool(push.columns) or self.output.reports_numbers or bool(self.reads(None)),
             more=push.more,
@@ -235,7 +237,7 @@ class Adapter:
         """Let the engine take the arrivals."""
         assert self.engine is not None
         changes = self.engine.take(arrivals)
-        return self._dated(changes, arrivals, push) if self.endless else changes
+        return self._dated(changes, arrivals, push) if self.still else changes
 
     def _dated(self, changes: Changes, arrivals: Arrivals, push: Push) -> Changes:
         """The changes of an engine whose clock stands still, each at the instant of its row, or at the clock."""
@@ -246,7 +248,7 @@ class Adapter:
 
     def now(self, clock: int) -> Ints:
         """Per group, where the engine's windows are: at the clock, or at the number of the last arrival."""
-        return np.zeros(self.groups.total, np.int64) if self.endless else self.numbering.now(clock)
+        return np.zeros(self.groups.total, np.int64) if self.still else self.numbering.now(clock)
 
     def expire(self, push: Push) -> Columns:
         """The changes when time moves on with no arrival."""
