@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.contract import NEVER, Arrivals, Changes, Engine, Spec
+from skyband.engines.contract import Arrivals, Changes, Engine, Spec
 from skyband.engines.numbering import Numbered, Numbering, Start, column_of
 from skyband.engines.output import Output
 from skyband.engines.registry import choose, load, row_of
@@ -21,7 +21,7 @@ from skyband.engines.specs import fits, shared_key, spec_of
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.query.scoring import scoring_of
-from skyband.query.windows import UntilDeleted
+from skyband.query.windows import Ever, UntilDeleted
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
@@ -45,6 +45,7 @@ class Adapter:
     scored = True  # whether rows have a score before the engine sees them
     family = False  # whether every query has a scoring of its own, of one form
     reads_change = False  # whether the engine puts what it keeps in order when that is read
+    sees_time = False  # whether its engine is told the clock over Ever(), where nothing expires
     revalidates: Any = False  # whether rows are rejected because of earlier rows
     ids: Groups | None = None  # codes of the ids by which rows are deleted, over UntilDeleted()
     block: tuple[int, int] | None = None  # of pairs on Spark: which share of them is scored, of how many
@@ -55,6 +56,8 @@ class Adapter:
         self.where: str | None = getattr(query, "where", None)
         self.descending = query.descending
         self.timed = options.timed(query.window)
+        self.endless = isinstance(query.window, Ever)  # nothing expires
+        self.still = self.endless and not self.sees_time  # the engine's clock stands still
         self.deletable = isinstance(query.window, UntilDeleted)
         self.groups = groups
         self.options = options
@@ -76,7 +79,7 @@ class Adapter:
 
     def reach(self, unit: int | None) -> int:
         """The length of its longest time window that ends: a time and this must fit into 64 bits together."""
-        return max((spec.length for spec in self.specs(unit) if self.timed and spec.length < NEVER), default=0)
+        return max(spec.length for spec in self.specs(unit)) if self.timed and not self.endless else 0
 
     def specs(self, unit: int | None) -> tuple[Spec, ...]:
         """The queries as the engine sees them."""
@@ -151,7 +154,7 @@ class Adapter:
 
     def timely(self, accepted: Bools, ages: Ints, unit: int | None) -> Bools:
         """The accepted rows that are not too late to arrive; ages: how much older than the clock they are, at least."""
-        if not self.timed:
+        if not self.timed or (self.endless and self.options.late == "accept"):
             return accepted
         limit = max(spec.length for spec in self.specs(unit)) if self.options.late == "accept" else 1
         return accepted & (ages < limit) if ages.max() >= limit else accepted
@@ -204,17 +207,22 @@ class Adapter:
     def arrivals(self, push: Push, validated: Validated, numbered: Numbered) -> Arrivals:
         """The numbered rows as the engine reads them."""
         here, numbers = numbered.here, numbered.numbers
+        if self.still:
+            now, clock = np.zeros(len(numbered.rows), np.int64), 0
+        else:
+            clocks = push.clocks if self.timed else None
+            now, clock = numbers[0, here] if clocks is None else clocks[here], push.clock
         return Arrivals(
             rows=numbered.rows,
             groups=numbered.groups,
             keys=self.keys(validated.scored.key[here]) if self.scored else np.empty(0),
             stamps=push.times[here] if push.times is not None and self.timed else numbers[0, here],
-            now=push.clocks[here] if push.clocks is not None and self.timed else numbers[0, here],
+            now=now,
             eligible=None if validated.eligible is None else validated.eligible[here],
             serial=push.serial,
             size=push.batch.rows,
-            clock=push.clock,
-            clocks=push.clocks,
+            clock=clock,
+            clocks=None if self.still else push.clocks,
             total=self.groups.total,
             wants_alive=bool(push.columns) or self.output.reports_numbers or bool(self.reads(None)),
             more=push.more,
@@ -228,7 +236,19 @@ class Adapter:
     def run(self, arrivals: Arrivals, push: Push) -> Changes:
         """Let the engine take the arrivals."""
         assert self.engine is not None
-        return self.engine.take(arrivals)
+        changes = self.engine.take(arrivals)
+        return self._dated(changes, arrivals, push) if self.still else changes
+
+    def _dated(self, changes: Changes, arrivals: Arrivals, push: Push) -> Changes:
+        """The changes of an engine whose clock stands still, each at the instant of its row, or at the clock."""
+        if not self.timed or push.clocks is None:
+            return replace(changes, instant=np.append(arrivals.stamps, -1)[_places(arrivals.rows, changes.row)])
+        instant = np.where(changes.row < 0, push.clock, push.clocks[changes.row])
+        return replace(changes, instant=np.full(len(instant), push.clock) if self.options.emit == "batch" else instant)
+
+    def now(self, clock: int) -> Ints:
+        """Per group, where the engine's windows are: at the clock, or at the number of the last arrival."""
+        return np.zeros(self.groups.total, np.int64) if self.still else self.numbering.now(clock)
 
     def expire(self, push: Push) -> Columns:
         """The changes when time moves on with no arrival."""
@@ -264,7 +284,7 @@ class Adapter:
         if self.engine is None:
             return {}
         query = self.place(name)
-        return self.output.answer(self.engine.answer(query, spec, self.numbering.now(clock), groups), query)
+        return self.output.answer(self.engine.answer(query, spec, self.now(clock), groups), query)
 
     def retract(
         self, name: str, unit: int | None, clock: int, groups: Ints | None = None, times: Ints | None = None
@@ -274,7 +294,7 @@ class Adapter:
             return {}
         query = self.place(name)
         spec = self.specs(unit)[query]
-        answer = self.engine.answer(query, spec, self.numbering.now(clock), groups)
+        answer = self.engine.answer(query, spec, self.now(clock), groups)
         size = len(answer.serial)
         changes = Changes(
             query=np.full(size, query),
@@ -318,7 +338,7 @@ class Adapter:
         predecessors = np.array([names.index(name) for name in queries])
         self.queries = queries
         specs = self.specs(unit)
-        changes = self.engine.refit(specs, predecessors, self.numbering.now(clock))
+        changes = self.engine.refit(specs, predecessors, self.now(clock))
         columns = self.numbering.set_queries(specs, predecessors)
         if self.output.reports_numbers:
             self.kept_columns.relabel("number", columns)
@@ -389,6 +409,11 @@ class Adapter:
             "late": int(numbering.late[sequence]),
             "rejected": dict(self.rejected),
         }
+
+
+def _places(rows: Ints, wanted: Ints) -> Ints:
+    """Where these rows are among rising ones; -1: no row."""
+    return np.where(wanted < 0, -1, np.searchsorted(rows, wanted))
 
 
 def _input(name: str) -> str:

@@ -19,6 +19,9 @@ Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 NEVER = np.iinfo(np.int64).max  # objects stay until they are deleted
+#: The length of a window without end. Its clock stands still at 0: any time and this length fit into 64 bits together,
+#: and nothing is ever due.
+EVER = 2**62
 
 
 @dataclass(frozen=True)

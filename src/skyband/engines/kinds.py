@@ -14,7 +14,7 @@ from skyband.query.kinds import Query
 
 ADAPTERS: dict[str, type[Adapter]] = {
     "TopK": TopKAdapter,
-    "Above": WindowAdapter,
+    "Above": TopKAdapter,
     "TopKGroups": GroupsAdapter,
     "TopKPairs": PairsAdapter,
     "TopKIncomplete": IncompleteAdapter,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Spec
+from skyband.engines.contract import EVER, Spec
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.tables.groups import Groups
 from skyband.tables.push import BEGINNING, Push
@@ -121,24 +121,30 @@ class Numbering:
         late = np.zeros(len(self.lengths), np.int64)
         rows = np.flatnonzero(accepted)
         too_late = np.zeros(push.batch.rows, np.bool_)
-        counted = [np.ones(len(rows), np.bool_) for _ in self.lengths]
-        if self.timed:
+        counted: list[Bools | None] = [None] * len(self.lengths)  # None: all rows
+        limits = self.lengths if accept_late else [1] * len(self.lengths)
+        here: Any = slice(None) if len(rows) == push.batch.rows else rows
+        if self.timed and min(limits) < EVER:
             assert push.times is not None and push.clocks is not None
-            ages = push.clocks[rows] - push.times[rows]
-            limits = self.lengths if accept_late else [1] * len(self.lengths)
-            timely = ages < max(limits)
-            counted = [(ages < limit)[timely] for limit in limits]
-            too_late[rows[ages >= min(limits)]] = True
-            late += [int((ages >= limit).sum()) for limit in limits]
-            rows = rows[timely]
-        here = slice(None) if len(rows) == push.batch.rows else rows
+            ages = push.clocks[here] - push.times[here]
+            if ages.max(initial=0) >= min(limits):
+                timely = ages < max(limits)
+                counted = [(ages < limit)[timely] for limit in limits]
+                too_late[rows[ages >= min(limits)]] = True
+                late += [int((ages >= limit).sum()) for limit in limits]
+                rows = rows[timely]
+                here = slice(None) if len(rows) == push.batch.rows else rows
         if push.deletes is not None:
             counted = [~push.deletes[here]]
         groups, before = codes[here], self.next()
-        numbers, after = np.empty((len(self.lengths), push.batch.rows), np.int64), before.copy()
-        for sequence, which in enumerate(counted):
-            numbers[sequence, here] = _number(groups, after[sequence], which)
-        arrived = np.array([np.count_nonzero(which) for which in counted], np.int64)
+        after = before.copy()
+        each = [_number(groups, after[sequence], which) for sequence, which in enumerate(counted)]
+        if len(each) == 1 and len(rows) == push.batch.rows:
+            numbers = each[0][None, :]
+        else:
+            numbers = np.empty((len(self.lengths), push.batch.rows), np.int64)
+            numbers[:, here] = each
+        arrived = np.array([len(rows) if which is None else np.count_nonzero(which) for which in counted], np.int64)
         return Numbered(rows, here, groups, numbers, before, after, arrived, late, too_late)
 
     def take(self, push: Push, numbered: Numbered, *, deletable: bool) -> Bools:
@@ -183,14 +189,14 @@ def wider(counts: Ints, total: int, fill: int = 0) -> Ints:
     return counts if more <= 0 else np.concatenate([counts, np.full((*counts.shape[:-1], more), fill)], axis=-1)
 
 
-def _number(groups: Ints, counts: Ints, counted: Bools) -> Ints:
+def _number(groups: Ints, counts: Ints, counted: Bools | None) -> Ints:
     from skyband.kernels.routing import number, number_some
 
-    numbers = np.empty(len(groups), np.int64)
-    if len(counts) == 1 and counted.all():
+    if len(counts) == 1 and (counted is None or counted.all()):
         counts[0] += len(groups)
         return np.arange(counts[0] - len(groups), counts[0])
-    if counted.all():
+    numbers = np.empty(len(groups), np.int64)
+    if counted is None or counted.all():
         number(groups, counts, numbers)
     else:
         number_some(groups, counted, counts, numbers)

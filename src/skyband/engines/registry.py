@@ -34,10 +34,8 @@ def choose_with_reason(query: Query) -> tuple[str, str]:
         return row.name, why
     if isinstance(query.window, Ever):
         able = [row for row in algorithms(query.kind) if "ever" in row.windows]
-        if not able:
-            raise QueryError(f"{query.kind} takes no Ever() yet. Use Last(...).")
-        row = next((row for row in able if row.alternatives or getattr(query, "group", None) is None), able[0])
-        return row.name, "what auto takes for Ever(): nothing expires, so it keeps only what can still be an answer"
+        row = next(row for row in able if row.alternatives or getattr(query, "group", None) is None)
+        return row.name, f"what auto takes for Ever(): {row.auto}"
     if getattr(query, "group", None) is not None:
         row = next(row for row in algorithms(query.kind) if row.alternatives)
         return row.name, "what auto takes for alternatives: no tuple may be dropped where tuples exclude each other"
@@ -67,29 +65,34 @@ def load(kind: str, name: str, *, family: bool = False) -> type[Engine]:
 def _check(row: Algorithm, query: Query) -> None:
     """A QueryError that names those that can, where an algorithm cannot answer a query."""
     kind, name = query.kind, row.name
-    if isinstance(query.window, UntilDeleted):
-        if "until deleted" not in row.windows:
-            able = names(kind, lambda other: "until deleted" in other.windows)
+    if (sort := query.window.sort) not in row.windows:
+        listed = ", ".join(names(kind, lambda other: sort in other.windows))
+        if sort == "until deleted":
             raise QueryError(
                 f"{kind}: {name} forgets objects that newer ones outlive, and a deletion could bring them back. "
-                f"For UntilDeleted() use auto or one of {', '.join(able)}, which keep every object."
+                f"For UntilDeleted() use auto or one of {listed}, which keep every object."
             )
-    elif isinstance(query.window, Ever):
-        if "ever" not in row.windows:
-            able = names(kind, lambda other: "ever" in other.windows)
+        if sort == "ever":
             raise QueryError(
-                f"{kind}: {name} is for windows that end. For Ever(), where nothing expires, use auto or "
-                f"{', '.join(able)}."
+                f"{kind}: {name} is for windows that end. For Ever(), where nothing expires, use auto or {listed}."
             )
-    elif query.window.sort == "time" and "time" not in row.windows:
+        if "ever" in row.windows:
+            raise QueryError(
+                f"{kind}: {name} is for Ever() only: nothing expires from it. Use auto or one of {listed}."
+            )
         raise QueryError(
             f"{kind}: {name} promises its error for a fixed number of objects in the window, and {query.window!r} "
-            f"holds any number. Use Last(n), or one of {', '.join(names(kind, lambda other: 'time' in other.windows))}."
+            f"holds any number. Use Last(n), or one of {listed}."
         )
     if query.per_columns and not row.grouped:
         raise QueryError(
             f"{kind}: {name} tests the order of one stream, and per={list(query.per_columns)} makes many. "
             f"Use BLOCK, which is exact for any order, or another of {', '.join(names(kind))}."
+        )
+    if sort == "ever" and row.alternatives and getattr(query, "group", None) is None:
+        raise QueryError(
+            f"{kind}: {name} keeps the whole window, and Ever() is all that ever arrived: only alternatives by group= "
+            f"need that. Use auto or {', '.join(names(kind, lambda other: other.windows == ('ever',)))}."
         )
     if getattr(query, "group", None) is not None and not row.alternatives:
         able = names(kind, lambda other: other.alternatives)

@@ -34,6 +34,9 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 
+_NO_CLOCK = 'push(to=...) moves the clock, but no time column is named. Use Monitor(..., time="...").'
+
+
 class Loop:
     """Batches in, changes out, over one `State`."""
 
@@ -113,8 +116,12 @@ class Loop:
     def _push(self, batch: Batch, examined: Examined, clock: int, goal: int, more: bool) -> Push:
         clocks = None
         if examined.times is not None and batch.rows:
-            known = np.where(examined.accepted, examined.times, BEGINNING)
-            clocks = np.maximum(np.maximum.accumulate(known), clock)
+            known, accepted = examined.times, examined.accepted
+            known = known if accepted.all() else np.where(accepted, known, BEGINNING)
+            in_order = (known[1:] >= known[:-1]).all()  # four times as fast as to accumulate
+            clocks = known if in_order else np.maximum.accumulate(known)
+            if clocks[0] < clock:
+                clocks = np.maximum(clocks, clock)
             goal = max(goal, int(clocks[-1]))
         serial, reported = self.state.serial, examined.reported
         return Push(batch, serial, reported, examined.times, clocks, goal, more, examined.deletes, examined.inputs)
@@ -193,7 +200,8 @@ class Loop:
             raise BatchError('advance moves the clock, but no time column is named. Use Monitor(..., time="...").')
         type_ = self.state.types.get(self.state.options.time)
         if type_ is None:
-            announce(to, self.state.ahead)
+            if not announce(to, self.state.ahead):
+                raise BatchError(f"advance({to!r}) would move time backwards from {self.state.ahead!r}.")
             self.state.ahead = to
             return self.state.changes([], [])
         clock = instant(to, type_)
@@ -208,11 +216,14 @@ class Loop:
         state = self.state
         if to is None:
             return self._move(self._clock(state.types), more)
-        if isinstance(to, pa.Scalar) and state.options.time is not None:
-            state.types.setdefault(state.options.time, to.type)
+        if state.options.time is None:
+            raise BatchError(_NO_CLOCK)
         if state.options.time not in state.types:
-            state.ahead = to if state.ahead is None else max(to, state.ahead)
-            return state.changes([], [])
+            later = announce(to, None if isinstance(to, pa.Scalar) else state.ahead)
+            if not isinstance(to, pa.Scalar):
+                state.ahead = to if later else state.ahead
+                return state.changes([], [])
+            state.types[state.options.time] = to.type
         return self._move(max(state.clock, self._instant(to, state.types)), more)
 
     def _move(self, clock: int, more: bool = False) -> pa.Table:
@@ -237,7 +248,7 @@ class Loop:
 
     def _instant(self, to: Any, types: dict[str, Any]) -> int:
         if self.state.options.time is None:
-            raise BatchError('push(to=...) moves the clock, but no time column is named. Use Monitor(..., time="...").')
+            raise BatchError(_NO_CLOCK)
         type_ = types.get(self.state.options.time)
         return BEGINNING if type_ is None else instant(to, type_)
 

@@ -229,6 +229,8 @@ class StandingQueries:
     # --- checks
 
     def _check_name_is_free(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise QueryError(f"a query's name is a string; got {name!r}.")
         if name in self.state.adapters:
             raise QueryError(
                 f"a query called {name!r} is standing already. Use replace({name!r}, ...) or another name."

@@ -47,7 +47,7 @@ class State:
 
     def adapter(self, name: str) -> Adapter:
         """The adapter of a query."""
-        if name not in self.adapters:
+        if not isinstance(name, str) or name not in self.adapters:
             standing = ", ".join(self.adapters) or "none"
             raise QueryError(f"no query called {name!r} is standing. Standing: {standing}.")
         return self.adapters[name]

@@ -259,7 +259,9 @@ class TALLY:
         records["row"], records["instant"] = -1, self.clock
         records["group"] = groups[records["slot"]]
         ranking.ranks["shown"][ranking.inside] = 1
-        shown = tuple(whole(list(both)) for both in zip(left[2], entered[2], strict=True))
+        shown = entered[2]
+        if left[2]:  # else nothing was ever ranked there, so nothing is gone
+            shown = tuple(whole(list(both)) for both in zip(left[2], entered[2], strict=True))
         return Moves(records, shown)
 
     # --- what is kept

@@ -10,7 +10,7 @@ from skyband.engines.size import Size
 from skyband.engines.topk import odds
 from skyband.engines.topk.scorings import family_key, plain_scoring
 from skyband.query.algorithms import algorithm
-from skyband.query.kinds import TopK
+from skyband.query.kinds import Above, TopK
 
 _SIFTED = 40  # bytes of an object in a filter
 _WAITING = 24 + 8  # of an object in a buffer, and of its id
@@ -49,6 +49,16 @@ def block_size(name: str, query: TopK, n: int | None, expected: Expected) -> Siz
             f"the last max({BUFFER:,}, 100 per query) arrivals for all of them: it comes on top.",
         )
     return replace(kept, why=(*kept.why, left_out), notes=notes)
+
+
+def best_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
+    why = f"It keeps the {query.k:,} best of each group. Nothing expires, so no other object can become an answer."
+    return Size(float(query.k if n is None else min(query.k, n)), (why,))
+
+
+def list_size(name: str, query: Above, n: int | None, expected: Expected) -> Size:
+    why = "It keeps every object above the threshold, since none ever leaves, and no other."
+    return Size(None if n is None else float(n), (why,), notes=("At most: if every object is above the threshold.",))
 
 
 def relaxed_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
