@@ -59,7 +59,7 @@ class Adapter:
         self.groups = groups
         self.options = options
         self.queries: dict[str, Any] = {}  # of one kind
-        dated = not self.timed and options.time is not None
+        dated = (not self.timed or self.endless) and options.time is not None
         self.numbering = Numbering(start, groups, timed=self.timed, dated=dated)
         self.output = Output(groups, options, self.numbering, self.score_of, self.deletable)
         self.engine: Engine | None = None

@@ -50,7 +50,7 @@ class Numbering:
     def __init__(self, start: Start, groups: Groups, *, timed: bool, dated: bool) -> None:
         self.groups = groups
         self.timed = timed
-        self.dated = dated  # count windows with a time column: the time of each group's last arrival is kept
+        self.dated = dated  # windows that do not go by time, with a time column: each group's last time is kept
         self.counts: Ints = start.counts[None, :]  # the next number, by sequence and group
         self.at_rest = start.at_rest  # the same of groups without a code
         self.lengths: list[int] = []  # of each sequence
@@ -158,10 +158,10 @@ class Numbering:
             arrived[:] = True
         else:
             arrived[numbered.rows[arriving]] = True
-        if self.timed and push.clocks is not None and self.groups.names:
+        if self.timed and not self.dated and push.clocks is not None and self.groups.names:
             self.last_times = wider(self.last_times, self.groups.total, push.clock)  # or unknown, after a restore
             self.last_times[numbered.groups] = push.clocks[here]
-        elif push.times is not None and not self.timed:
+        elif push.times is not None and self.dated:
             self.last_times = wider(self.last_times, self.groups.total, BEGINNING)
             self.last_times[numbered.groups[arriving]] = push.times[here][arriving]
             if deletable and (push.deletes is not None or len(self.step_times)):

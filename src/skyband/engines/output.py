@@ -86,7 +86,8 @@ class Output:
         sequences = numbering.of_query[changes.query]
         at = numbering.next()[sequences, changes.group] - 1
         known = numbering.last_times if times is None else times
-        when = np.full(len(at), clock) if numbering.timed or deleted or not len(known) else known[changes.group]
+        by_clock = deleted or not len(known) or (numbering.timed and times is None)
+        when = np.full(len(at), clock) if by_clock else known[changes.group]
         return self._change_columns(changes, at, when, sequences, None)
 
     def answer(self, answer: Answer, query: int) -> dict[str, Any]:
