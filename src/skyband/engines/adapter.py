@@ -46,6 +46,7 @@ class Adapter:
     family = False  # whether every query has a scoring of its own, of one form
     reads_change = False  # whether the engine puts what it keeps in order when that is read
     revalidates: Any = False  # whether rows are rejected because of earlier rows
+    ids: Groups | None = None  # codes of the ids by which rows are deleted, over UntilDeleted()
     block: tuple[int, int] | None = None  # of pairs on Spark: which share of them is scored, of how many
 
     def __init__(self, query: Query, groups: Groups, options: Options, start: Start) -> None:
@@ -95,6 +96,14 @@ class Adapter:
 
     def engine_options(self) -> dict[str, Any]:
         """Arguments of the engine beyond those that all take."""
+        return {}
+
+    def id_type(self, types: dict[str, Any]) -> Any:
+        """The Arrow type of the ids of its objects, by the types of the input's columns; null: not known yet."""
+        return pa.int64() if self.options.id is None else types.get(self.options.id, pa.null())
+
+    def shown_types(self) -> dict[str, Any]:
+        """The Arrow types of the columns of `select`; null: not known yet."""
         return {}
 
     @property

@@ -200,6 +200,10 @@ _row("LIST", "topk", "Above", "list:LIST", "all that arrived above the threshold
 _topk("CPM/W", "tma:TMA", "TMA for nearest neighbours", windows=_any_window, scorings="nearest", **_whole)
 _topk("SNN", "sma:SMA", "SMA for nearest neighbours", windows=_moving, scorings="nearest", **_whole)
 
+_row("TALLY", "groups", "TopKGroups", "tally:TALLY", "exact aggregates of every object, kept up row by row",
+     "tally_size", windows=("count", "time", "ever", "until deleted"),
+     auto="exact over every window, at a cost that does not depend on how many rows an object has")  # fmt: skip
+
 _row("SCASE", "pairs", "TopKPairs", "scase:SCASE", "one K-skyband behind a K-staircase, for every k and window",
      "pairs_size", auto="any scoring, and one pass over the window an arrival")  # fmt: skip
 _row("TA", "pairs", "TopKPairs", "ta:TA", "the same, fed by sorted lists of attributes", "pairs_size",

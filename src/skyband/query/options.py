@@ -107,6 +107,8 @@ def _column(what: str, name: Any) -> Any:
 
 
 def _kept(keep: str | Iterable[str]) -> tuple[str, ...]:
+    if not isinstance(keep, Iterable):
+        raise QueryError(f"Monitor: keep={keep!r}: give a list of column names.")
     names = (keep,) if isinstance(keep, str) else tuple(keep)
     for name in names:
         if _column("keep", name) in RESERVED:

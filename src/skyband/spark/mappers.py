@@ -254,7 +254,7 @@ def moment_of(clock: Any) -> int:
 
 def in_order(table: pa.Table, order: tuple[str, ...]) -> pa.Table:
     """Rows in order of arrival; rows that are equal in `order`, by all their other columns."""
-    ties = [name for name in table.column_names if name not in order and _sortable(table.schema.field(name).type)]
+    ties = [name for name in table.column_names if name not in order and sortable(table.schema.field(name).type)]
     keys = [*order, *ties]
     if _is_sorted(table, keys):
         return table
@@ -279,8 +279,9 @@ def _is_sorted(table: Any, keys: list[str]) -> bool:
     return True
 
 
-def _sortable(type_: Any) -> bool:
-    return not (pa.types.is_nested(type_) or pa.types.is_null(type_))
+def sortable(type_: Any) -> bool:
+    """Whether rows can be sorted by a column of this type."""
+    return not (pa.types.is_nested(type_) or pa.types.is_null(type_) or pa.types.is_interval(type_))
 
 
 def unpack(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:

@@ -62,7 +62,6 @@ class TopKIncomplete(Query):
 
     kind: ClassVar[str] = "TopKIncomplete"
     scores_move: ClassVar[bool] = True
-    needs_id: ClassVar[str | None] = "puts objects together by their ids"
     k: int
     parts: Any
     window: Window
@@ -78,6 +77,10 @@ class TopKIncomplete(Query):
     @property
     def descending(self) -> bool:
         return True
+
+    @property
+    def needs_id(self) -> str:
+        return "puts objects together by their ids"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,0 +1,224 @@
+"""Rows come to objects and leave them: counts, sums, picked rows and distinct values are right after each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skyband.engines.groups.kernels.chains import (
+    add_by_age,
+    add_monotone,
+    add_to_heap,
+    leave_by_age,
+    leave_heap,
+    leave_monotone,
+    note,
+    pick,
+)
+from skyband.engines.groups.kernels.state import (
+    ALL,
+    CHAIN,
+    DIRTY,
+    DISTINCT,
+    EVENTS,
+    FIRST,
+    FREE,
+    KEYED,
+    LAST,
+    LIVE,
+    MOST,
+    NEWEST,
+    OBJECTS,
+    STEP,
+    SUM,
+    Batch,
+    Events,
+    State,
+    Window,
+)
+from skyband.engines.groups.kernels.sums import add, rounded
+from skyband.engines.groups.kernels.values import add_value, leave_value
+from skyband.kernels.compile import close
+
+
+@close
+def begin_row(state: State, batch: Batch, i: Any) -> Any:
+    """A place for an arrival, filled with what it brings."""
+    r = state.facts[FREE]
+    row = state.rows[r]
+    state.facts[FREE] = row["next"]
+    row["stamp"], row["serial"] = batch.stamps[i], batch.serial + batch.rows[i]
+    row["slot"], row["next"] = batch.slots[i], -1
+    for c in range(batch.values.shape[1]):
+        state.values[r, c] = batch.values[i, c]
+    state.facts[LIVE] += 1
+    state.groups[batch.groups[i]]["rows"] += 1
+    return r
+
+
+@close
+def free_row(state: State, r: Any, g: Any) -> None:
+    state.rows[r]["slot"] = -1
+    state.rows[r]["next"] = state.facts[FREE]
+    state.facts[FREE] = r
+    state.facts[LIVE] -= 1
+    state.groups[g]["rows"] -= 1
+
+
+@close
+def enter(state: State, window: Window, batch: Batch, s: Any, r: Any) -> None:
+    """A row comes to an object."""
+    slot, row = state.slots[s], state.rows[r]
+    stamp, serial = row["stamp"], row["serial"]
+    newest = slot["count"] == 0 or stamp > slot["stamp"] or (stamp == slot["stamp"] and serial > slot["serial"])
+    if window.keeps == ALL:
+        note(window, batch, serial, True)
+    elif newest and window.keeps == NEWEST:
+        if slot["count"] > 0:
+            note(window, batch, slot["serial"], False)
+        note(window, batch, serial, True)
+    if slot["count"] == 0:
+        state.facts[OBJECTS] += 1
+    slot["count"] += 1
+    if newest:
+        slot["stamp"], slot["serial"] = stamp, serial
+    if window.ages >= 0:
+        add_by_age(state, window.ages, s, r)
+    for m in range(len(state.measures)):
+        one = state.measures[m]
+        function = one["function"]
+        if function == SUM:
+            add(state.words, s, one["first"], one["end"], one["lowest"], state.values[r, one["column"]])
+        elif function == MOST:
+            if window.mode == KEYED:
+                add_to_heap(state, m, s, r)
+            else:
+                add_monotone(state, window, batch, m, s, r)
+        elif function == FIRST:
+            if state.ends[s, 2 * window.ages] == r:
+                pick(state, m, s, r)
+        elif function == LAST:
+            if newest:
+                pick(state, m, s, r)
+        elif function == DISTINCT:
+            add_value(state, m, s, state.values[r, one["column"]])
+
+
+@close
+def leave(state: State, window: Window, batch: Batch, s: Any, r: Any) -> None:
+    """A row leaves an object: its oldest one, or over UntilDeleted() any."""
+    slot = state.slots[s]
+    slot["count"] -= 1
+    if window.keeps == ALL or (window.keeps == NEWEST and slot["count"] == 0):
+        note(window, batch, state.rows[r]["serial"], False)
+    if window.ages >= 0:
+        leave_by_age(state, window.ages, s, r)
+    newest = -1
+    if window.mode == KEYED and slot["count"] > 0:
+        newest = state.ends[s, 2 * window.ages + 1]
+        slot["stamp"], slot["serial"] = state.rows[newest]["stamp"], state.rows[newest]["serial"]
+    if slot["count"] == 0:
+        slot["gone"] = 1
+        state.facts[OBJECTS] -= 1
+    for m in range(len(state.measures)):
+        one = state.measures[m]
+        function = one["function"]
+        if function == SUM:
+            add(state.words, s, one["first"], one["end"], one["lowest"], -state.values[r, one["column"]])
+        elif function == MOST:
+            if window.mode == KEYED:
+                leave_heap(state, m, s, r)
+            else:
+                leave_monotone(state, window, batch, m, s, r)
+        elif function == FIRST:
+            if slot["count"] > 0:
+                pick(state, m, s, state.ends[s, 2 * window.ages])
+        elif function == LAST:
+            if newest >= 0:
+                pick(state, m, s, newest)
+        elif function == DISTINCT:
+            leave_value(state, m, s, state.values[r, one["column"]])
+
+
+@close
+def absorb(state: State, window: Window, batch: Batch, s: Any, i: Any) -> None:
+    """A row comes to an object that keeps no rows, since none ever leaves."""
+    slot = state.slots[s]
+    stamp, serial = batch.stamps[i], batch.serial + batch.rows[i]
+    newest = slot["count"] == 0 or stamp > slot["stamp"] or (stamp == slot["stamp"] and serial > slot["serial"])
+    if newest and window.keeps == NEWEST:
+        if slot["count"] > 0:
+            note(window, batch, slot["serial"], False)
+        note(window, batch, serial, True)
+    if slot["count"] == 0:
+        state.facts[OBJECTS] += 1
+        state.facts[LIVE] += 1
+        state.groups[batch.groups[i]]["rows"] += 1
+    for m in range(len(state.measures)):
+        one = state.measures[m]
+        function = one["function"]
+        if function == SUM:
+            add(state.words, s, one["first"], one["end"], one["lowest"], batch.values[i, one["column"]])
+        elif function == DISTINCT:
+            add_value(state, m, s, batch.values[i, one["column"]])
+        elif function >= MOST:
+            picked = state.picks[s, one["first"]]
+            value = batch.values[i, one["column"]]
+            newer = stamp > picked["stamp"] or (stamp == picked["stamp"] and serial > picked["serial"])
+            takes = slot["count"] == 0
+            if function == MOST:
+                takes = takes or value > picked["value"] or (value == picked["value"] and newer)
+            else:
+                takes = takes or newer == (function == LAST)
+            if takes:
+                if window.keeps == CHAIN and window.decides == one["first"]:
+                    if slot["count"] > 0:
+                        note(window, batch, picked["serial"], False)
+                    note(window, batch, serial, True)
+                picked["value"], picked["stamp"], picked["serial"] = value, stamp, serial
+    slot["count"] += 1
+    if newest:
+        slot["stamp"], slot["serial"] = stamp, serial
+
+
+@close
+def write_event(
+    state: State, window: Window, events: Events, e: Any, s: Any, row: Any, instant: Any
+) -> None:
+    """Write down an object as it is now."""
+    slot = state.slots[s]
+    events.slot[e], events.step[e] = s, state.facts[STEP]
+    events.row[e], events.instant[e] = row, instant
+    events.stamp[e], events.serial[e] = slot["stamp"], slot["serial"]
+    decider = slot["serial"]
+    if slot["count"] == 0:
+        decider = -1
+    elif window.decides >= 0:
+        decider = state.picks[s, window.decides]["serial"]
+    events.decider[e] = decider
+    events.gone[e] = slot["gone"] != 0
+    for m in range(len(state.measures)):
+        one = state.measures[m]
+        function = one["function"]
+        if function == SUM:
+            events.values[m, e] = rounded(state.words, s, one["first"], one["end"], one["lowest"])
+        elif function == DISTINCT:
+            events.values[m, e] = state.distinct[s, one["first"]]
+        elif function >= MOST:
+            events.values[m, e] = state.picks[s, one["first"]]["value"]
+        else:
+            events.values[m, e] = slot["count"]
+
+
+@close
+def changed(state: State, window: Window, events: Events, s: Any, row: Any, instant: Any) -> None:
+    """An object has changed in the present step: an event, or a note for the end of an open batch."""
+    if not window.net:
+        e = state.facts[EVENTS]
+        state.facts[EVENTS] = e + 1
+        write_event(state, window, events, e, s, row, instant)
+        state.slots[s]["gone"] = 0
+    elif state.slots[s]["dirty"] == 0:
+        state.slots[s]["dirty"] = 1
+        state.dirty[state.facts[DIRTY]] = s
+        state.facts[DIRTY] += 1
+
