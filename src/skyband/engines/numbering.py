@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import EVER, Spec
+from skyband.engines.contract import EVER, Arrivals, Spec
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.tables.groups import Groups
 from skyband.tables.push import BEGINNING, Push
@@ -181,6 +181,16 @@ def step_times(push: Push) -> Ints:
     if push.deletes is None or push.clocks is None:
         return push.times
     return np.where(push.deletes, push.clocks, push.times)
+
+
+def instants(rows: Ints, arrivals: Arrivals, clocks: Ints | None, clock: int, emit: str) -> Ints:
+    """The instants of steps at these rows (-1: none), of an engine whose clock stands still.
+
+    clocks: of time windows, after each row of the batch; net changes are at the clock after it.
+    """
+    if clocks is None:  # the number of the row
+        return np.append(arrivals.stamps, -1)[np.where(rows < 0, -1, np.searchsorted(arrivals.rows, rows))]
+    return np.where((rows < 0) | (emit == "batch"), clock, clocks[rows])
 
 
 def wider(counts: Ints, total: int, fill: int = 0) -> Ints:
