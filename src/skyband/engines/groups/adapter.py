@@ -40,6 +40,7 @@ class GroupsAdapter(Adapter):
     """One engine for queries that rank the same objects by the same aggregates."""
 
     scored = False
+    stands_still = False  # decay goes by the clock
 
     def __init__(self, query: Query, *args: Any, **options: Any) -> None:
         super().__init__(query, *args, **options)
