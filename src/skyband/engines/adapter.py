@@ -14,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Arrivals, Changes, Engine, Spec
-from skyband.engines.numbering import Numbered, Numbering, Start, column_of
-from skyband.engines.output import Output
+from skyband.engines.numbering import Numbered, Numbering, Start, column_of, instants
+from skyband.engines.output import Output, leaving
 from skyband.engines.registry import choose, load, row_of
 from skyband.engines.specs import fits, shared_key, spec_of
 from skyband.query.kinds import Query
@@ -45,9 +45,9 @@ class Adapter:
     scored = True  # whether rows have a score before the engine sees them
     family = False  # whether every query has a scoring of its own, of one form
     reads_change = False  # whether the engine puts what it keeps in order when that is read
-    sees_time = False  # whether its engine is told the clock over Ever(), where nothing expires
     revalidates: Any = False  # whether rows are rejected because of earlier rows
     ids: Groups | None = None  # codes of the ids by which rows are deleted, over UntilDeleted()
+    stands_still: ClassVar[bool] = True  # whether the engine's clock does, over a window without end: nothing is due
     block: tuple[int, int] | None = None  # of pairs on Spark: which share of them is scored, of how many
 
     def __init__(self, query: Query, groups: Groups, options: Options, start: Start) -> None:
@@ -57,12 +57,12 @@ class Adapter:
         self.descending = query.descending
         self.timed = options.timed(query.window)
         self.endless = isinstance(query.window, Ever)  # nothing expires
-        self.still = self.endless and not self.sees_time  # the engine's clock stands still
+        self.still = self.endless and self.stands_still
         self.deletable = isinstance(query.window, UntilDeleted)
         self.groups = groups
         self.options = options
         self.queries: dict[str, Any] = {}  # of one kind
-        dated = not self.timed and options.time is not None
+        dated = (not self.timed or self.endless) and options.time is not None
         self.numbering = Numbering(start, groups, timed=self.timed, dated=dated)
         self.output = Output(groups, options, self.numbering, self.score_of, self.deletable)
         self.engine: Engine | None = None
@@ -237,14 +237,10 @@ class Adapter:
         """Let the engine take the arrivals."""
         assert self.engine is not None
         changes = self.engine.take(arrivals)
-        return self._dated(changes, arrivals, push) if self.still else changes
-
-    def _dated(self, changes: Changes, arrivals: Arrivals, push: Push) -> Changes:
-        """The changes of an engine whose clock stands still, each at the instant of its row, or at the clock."""
-        if not self.timed or push.clocks is None:
-            return replace(changes, instant=np.append(arrivals.stamps, -1)[_places(arrivals.rows, changes.row)])
-        instant = np.where(changes.row < 0, push.clock, push.clocks[changes.row])
-        return replace(changes, instant=np.full(len(instant), push.clock) if self.options.emit == "batch" else instant)
+        if not self.still:
+            return changes
+        clocks = push.clocks if self.timed else None
+        return replace(changes, instant=instants(changes.row, arrivals, clocks, push.clock, self.options.emit))
 
     def now(self, clock: int) -> Ints:
         """Per group, where the engine's windows are: at the clock, or at the number of the last arrival."""
@@ -295,25 +291,7 @@ class Adapter:
         query = self.place(name)
         spec = self.specs(unit)[query]
         answer = self.engine.answer(query, spec, self.now(clock), groups)
-        size = len(answer.serial)
-        changes = Changes(
-            query=np.full(size, query),
-            group=answer.group,
-            row=np.full(size, -1),
-            instant=np.full(size, clock),
-            stamp=answer.stamp,
-            serial=answer.serial,
-            key=answer.key,
-            diff=np.full(size, -1, np.int8),
-            first=np.zeros(size, np.bool_),
-            alive=np.empty(0, np.bool_),
-            older=answer.older,
-            older_stamp=answer.older_stamp,
-            rank=answer.rank if spec.semantics == "u-kranks" else None,  # there the rank is part of the answer
-            probability=answer.probability,
-            object=answer.object,
-            shown=answer.shown,
-        )
+        changes = leaving(answer, query, spec, clock)
         return self.output.changes_at_rest(changes, clock, times)
 
     # --- queries come and go
@@ -409,11 +387,6 @@ class Adapter:
             "late": int(numbering.late[sequence]),
             "rejected": dict(self.rejected),
         }
-
-
-def _places(rows: Ints, wanted: Ints) -> Ints:
-    """Where these rows are among rising ones; -1: no row."""
-    return np.where(wanted < 0, -1, np.searchsorted(rows, wanted))
 
 
 def _input(name: str) -> str:

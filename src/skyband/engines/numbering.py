@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import EVER, Spec
+from skyband.engines.contract import EVER, Arrivals, Spec
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.tables.groups import Groups
 from skyband.tables.push import BEGINNING, Push
@@ -50,7 +50,7 @@ class Numbering:
     def __init__(self, start: Start, groups: Groups, *, timed: bool, dated: bool) -> None:
         self.groups = groups
         self.timed = timed
-        self.dated = dated  # count windows with a time column: the time of each group's last arrival is kept
+        self.dated = dated  # windows that do not go by time, with a time column: each group's last time is kept
         self.counts: Ints = start.counts[None, :]  # the next number, by sequence and group
         self.at_rest = start.at_rest  # the same of groups without a code
         self.lengths: list[int] = []  # of each sequence
@@ -158,10 +158,10 @@ class Numbering:
             arrived[:] = True
         else:
             arrived[numbered.rows[arriving]] = True
-        if self.timed and push.clocks is not None and self.groups.names:
+        if self.timed and not self.dated and push.clocks is not None and self.groups.names:
             self.last_times = wider(self.last_times, self.groups.total, push.clock)  # or unknown, after a restore
             self.last_times[numbered.groups] = push.clocks[here]
-        elif push.times is not None and not self.timed:
+        elif push.times is not None and self.dated:
             self.last_times = wider(self.last_times, self.groups.total, BEGINNING)
             self.last_times[numbered.groups[arriving]] = push.times[here][arriving]
             if deletable and (push.deletes is not None or len(self.step_times)):
@@ -181,6 +181,16 @@ def step_times(push: Push) -> Ints:
     if push.deletes is None or push.clocks is None:
         return push.times
     return np.where(push.deletes, push.clocks, push.times)
+
+
+def instants(rows: Ints, arrivals: Arrivals, clocks: Ints | None, clock: int, emit: str) -> Ints:
+    """The instants of steps at these rows (-1: none), of an engine whose clock stands still.
+
+    clocks: of time windows, after each row of the batch; net changes are at the clock after it.
+    """
+    if clocks is None:  # the number of the row
+        return np.append(arrivals.stamps, -1)[np.where(rows < 0, -1, np.searchsorted(arrivals.rows, rows))]
+    return np.where((rows < 0) | (emit == "batch"), clock, clocks[rows])
 
 
 def wider(counts: Ints, total: int, fill: int = 0) -> Ints:

@@ -5,6 +5,8 @@ Engines are loaded when they are first needed: Numba takes its time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from skyband.engines.contract import Engine
 from skyband.errors import QueryError
 from skyband.query.algorithms import Algorithm, algorithm, algorithms, names
@@ -34,7 +36,8 @@ def choose_with_reason(query: Query) -> tuple[str, str]:
         return row.name, why
     if isinstance(query.window, Ever):
         able = [row for row in algorithms(query.kind) if "ever" in row.windows]
-        row = next(row for row in able if row.alternatives or getattr(query, "group", None) is None)
+        alone = getattr(query, "group", None) is None
+        row = next(row for row in able if row.alternatives or alone)
         return row.name, f"what auto takes for Ever(): {row.auto}"
     if getattr(query, "group", None) is not None:
         row = next(row for row in algorithms(query.kind) if row.alternatives)
@@ -87,7 +90,7 @@ def _check(row: Algorithm, query: Query) -> None:
     if query.per_columns and not row.grouped:
         raise QueryError(
             f"{kind}: {name} tests the order of one stream, and per={list(query.per_columns)} makes many. "
-            f"Use BLOCK, which is exact for any order, or another of {', '.join(names(kind))}."
+            f"Use BLOCK, which is exact for any order, or another of {', '.join(_others(query, lambda _: True))}."
         )
     if sort == "ever" and row.alternatives and getattr(query, "group", None) is None:
         raise QueryError(
@@ -95,7 +98,7 @@ def _check(row: Algorithm, query: Query) -> None:
             f"need that. Use auto or {', '.join(names(kind, lambda other: other.windows == ('ever',)))}."
         )
     if getattr(query, "group", None) is not None and not row.alternatives:
-        able = names(kind, lambda other: other.alternatives)
+        able = _others(query, lambda other: other.alternatives)
         raise QueryError(
             f"{kind}: {name} forgets tuples that newer ones make superfluous, and that is proved only for tuples that "
             f"exist independently, not for alternatives by group={query.group!r}. "  # type: ignore[attr-defined]
@@ -105,10 +108,15 @@ def _check(row: Algorithm, query: Query) -> None:
         _SCORING_CHECKS[row.scorings](row, query)
 
 
+def _others(query: Query, which: Callable[[Algorithm], bool]) -> list[str]:
+    """The names that take the window of a query, of the rows that satisfy a condition."""
+    return names(query.kind, lambda other: query.window.sort in other.windows and which(other))
+
+
 def _check_bounded(row: Algorithm, query: Query) -> None:
     """Grids and sorted lists need a scoring that they can bound."""
     scoring = scoring_of(query.by)  # type: ignore[attr-defined]
-    others = names(query.kind, lambda other: not other.keeps_window) or ["auto"]
+    others = _others(query, lambda other: not other.keeps_window) or ["auto"]
     if scoring.bound({}) is None:
         raise QueryError(
             f"{query.kind}: {scoring.unbounded}, so {row.name} cannot bound it. Use a sum, a distance or a monotone "
@@ -122,7 +130,7 @@ def _check_nearest(row: Algorithm, query: Query) -> None:
         (same,) = (
             other.name for other in algorithms(query.kind) if other.engine == row.engine and other.name != row.name
         )
-        others = names(query.kind, lambda other: not other.keeps_window)
+        others = _others(query, lambda other: not other.keeps_window)
         raise QueryError(
             f"{query.kind}: {row.name} is {same} for nearest neighbours, and {scoring!r} is no Nearest. "
             f"Use {same}, or one of {', '.join(others)}."

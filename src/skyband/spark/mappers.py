@@ -190,7 +190,9 @@ class Packer:
                 continue
             rows = one.accepted
             others = [other for name in adapter.queries for other in represented.get(name, ())]
-            if adapter.timed and others:
+            if query_set.can_forget and self.plan.forget is not None:
+                pass  # a row that can never be an answer still ends a group's silence
+            elif adapter.timed and others:
                 rows = rows if one.eligible is None else rows & one.eligible
             elif adapter.timed and rows.any() and isinstance(adapter, TopKAdapter):
                 assert examined.times is not None

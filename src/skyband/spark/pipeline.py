@@ -86,7 +86,7 @@ def monitor(
     shards : int, optional
         The number of pieces of state that work side by side (default: Spark's parallelism). Part of a checkpoint.
     forget : str or int, optional
-        How long a group of a count window may be silent before it is dropped.
+        How long a group of a count window, of UntilDeleted() or of Ever() may be silent before it is dropped.
     blocks : bool, optional
         Whether all shards score pairs together where there is no `per` (default: over 50,000 arrivals and more).
     metrics : str, optional

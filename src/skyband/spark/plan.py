@@ -34,6 +34,12 @@ class QuerySet:
     per: tuple[str, ...]
     timed: bool
     blocks: bool = False  # all rows go to all shards
+    ever: bool = False  # over a window without end: silent groups can be forgotten
+
+    @property
+    def can_forget(self) -> bool:
+        """Whether `forget` drops its silent groups."""
+        return bool(self.per) and (self.ever or not self.timed)
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,9 @@ class Plan:
     def query_sets(self) -> dict[QuerySet, dict[str, Query]]:
         found: dict[QuerySet, dict[str, Query]] = {}
         for name, query in self.queries.items():
-            query_set = QuerySet(query.per_columns, self.options.timed(query.window), name in self.blocked)
+            window = query.window
+            timed = self.options.timed(window)
+            query_set = QuerySet(query.per_columns, timed, name in self.blocked, window.sort == "ever")
             found.setdefault(query_set, {})[name] = query
         return found
 

@@ -40,7 +40,7 @@ class GroupsAdapter(Adapter):
     """One engine for queries that rank the same objects by the same aggregates."""
 
     scored = False
-    sees_time = True  # rows may fade
+    stands_still = False  # decay goes by the clock
 
     def __init__(self, query: Query, *args: Any, **options: Any) -> None:
         super().__init__(query, *args, **options)
@@ -161,9 +161,7 @@ class GroupsAdapter(Adapter):
             if self.ids is not None:
                 column = push.columns["id"] if here is None else push.columns["id"].take(here)
                 deletes = None if push.deletes is None else push.deletes[rows]
-                arrivals = replace(
-                    arrivals, names=self._codes(self.ids, arrivals.groups, [column]), deletes=deletes
-                )
+                arrivals = replace(arrivals, names=self._codes(self.ids, arrivals.groups, [column]), deletes=deletes)
         changes = self.machine.take(arrivals)
         if self.machine.unknown:
             self.rejected["unknown id"] = self.rejected.get("unknown id", 0) + len(self.machine.unknown)

@@ -64,7 +64,9 @@ class Arguments:
     def _check(self, query: TopKGroups, kinds: dict[str, str]) -> None:
         """Evaluate expressions of no objects: a BatchError says where kinds do not fit."""
         columns = {
-            f"#{i}": Operand(np.empty(0, _DTYPES[kinds.get(str(one.argument), "number") if _has_kind(one) else "number"]))
+            f"#{i}": Operand(
+                np.empty(0, _DTYPES[kinds.get(str(one.argument), "number") if _has_kind(one) else "number"])
+            )
             for i, one in enumerate(self.aggregates)
         }
         score = query.score.evaluate(columns, 0)
@@ -104,7 +106,9 @@ class Arguments:
         operand = expression.evaluate({name: batch.operand(name) for name in expression.columns}, batch.rows)
         kind = _KINDS[operand.values.dtype.kind]
         if one.function in ("sum", "min", "max") and kind != "number":
-            raise BatchError(f"{one}: {text} holds {kind}s, and {one.function} takes numbers. Use count(distinct {text}).")
+            raise BatchError(
+                f"{one}: {text} holds {kind}s, and {one.function} takes numbers. Use count(distinct {text})."
+            )
         reject_beyond(scored, batch, expression.columns)
         bad = np.zeros(batch.rows, np.bool_) if operand.valid is None else ~operand.valid
         if operand.values.dtype == np.float64:
