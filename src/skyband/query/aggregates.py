@@ -12,6 +12,7 @@ like any other, which is evaluated over the values of the aggregates. avg(x) is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -52,9 +53,13 @@ class Aggregate:
     @property
     def kind(self) -> Kind | None:
         """The kind of its values; None where only a batch can tell."""
-        if self.function in ("count", "count distinct", "sum"):
+        return self.kind_in({})
+
+    def kind_in(self, columns: Mapping[str, Kind]) -> Kind | None:
+        """The kind of its values where columns of rows have these kinds."""
+        if self.function not in ("first", "last"):
             return "number"
-        return parse(self.argument or "").kind
+        return kind_of(parse(self.argument or "").tree, columns, QueryError)
 
     def __str__(self) -> str:
         """As it is written."""
@@ -71,6 +76,13 @@ class Expressions:
     score: Expression
     condition: Expression | None
     shown: dict[str, Expression]
+
+    def kinds(self, columns: Mapping[str, Kind]) -> dict[str, Kind | None]:
+        """The kinds of what is shown, where the columns of rows have these kinds."""
+        values = {
+            f"#{place}": kind for place, one in enumerate(self.aggregates) if (kind := one.kind_in(columns)) is not None
+        }
+        return {name: kind_of(one.tree, values, QueryError) for name, one in self.shown.items()}
 
     def of(self, *expressions: Expression | None) -> tuple[Aggregate, ...]:
         """The aggregates that expressions read."""

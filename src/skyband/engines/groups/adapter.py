@@ -17,6 +17,7 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.groups.arguments import Arguments
 from skyband.engines.groups.output import GroupsOutput
+from skyband.errors import QueryError
 from skyband.query.kinds import Query, TopKGroups
 from skyband.tables.columns import as_arrow
 from skyband.tables.groups import Groups
@@ -25,11 +26,13 @@ from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated, matches, reject_beyond
 
 if TYPE_CHECKING:
+    from skyband.engines.groups.decay import Fading
     from skyband.engines.groups.tally import TALLY
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+SHORTEST = 2**9  # nanoseconds: the shortest half-life for times in nanoseconds
 FEWEST = 1024  # objects that are gone before it is worth the while to look for them
 
 
@@ -48,6 +51,8 @@ class GroupsAdapter(Adapter):
         self.output.of, self.output.select = self.of, tuple(query.shown)
         self._set_objects(self._no_objects())
         self.ids = self._no_ids() if self.deletable else None
+        self.fading: Fading | None = None
+        self.output.clock = lambda: self.machine.clock
 
     def _no_objects(self) -> Groups:
         """Codes of objects, none yet."""
@@ -65,6 +70,21 @@ class GroupsAdapter(Adapter):
         first = [as_arrow(groups)] if self.groups.names else []
         return of.codes([*first, *columns], len(groups))
 
+    def start(self, unit: int | None) -> None:
+        if (half_life := self.example.half_life(unit)) is not None:
+            from skyband.engines.groups.decay import Fading
+
+            self.fading = cast(GroupsOutput, self.output).fading = Fading(half_life)
+        super().start(unit)
+
+    def reach(self, unit: int | None) -> int:
+        if (half_life := self.example.half_life(unit)) is not None and unit == 1 and half_life < SHORTEST:
+            raise QueryError(
+                f"TopKGroups: decay={self.example.decay!r} is shorter than {SHORTEST} nanoseconds, and times are in "
+                "nanoseconds. Use a longer half-life, or a coarser time column."
+            )
+        return super().reach(unit)
+
     @property
     def machine(self) -> TALLY:
         return cast("TALLY", self.engine)
@@ -72,6 +92,10 @@ class GroupsAdapter(Adapter):
     def engine_options(self) -> dict[str, Any]:
         from skyband.engines.groups.scores import measures_of
 
+        if self.fading is not None:
+            from skyband.engines.groups.decay import fading_measures
+
+            return {"sort": "ever", "measures": fading_measures(self.descending)}
         return {"sort": self.example.window.sort, "measures": measures_of(self.example, self.arguments)}
 
     def id_type(self, types: dict[str, Any]) -> Any:
@@ -115,8 +139,13 @@ class GroupsAdapter(Adapter):
     def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
         if not len(rows):
             none: Any = np.empty(0, np.int64)
-            return {"attributes": self.arguments.none, "objects": none, "names": none if self.deletable else None}
+            none_of = self.arguments.none if self.fading is None else (np.empty(0), np.empty(0))
+            return {"attributes": none_of, "objects": none, "names": none if self.deletable else None}
         attributes = self.arguments.values(push.batch)
+        if self.fading is not None:
+            assert push.times is not None
+            terms = [(weight, self.arguments.of(at, attributes)) for at, weight in self.example.weights]
+            attributes = self.fading.contributions(terms, push.times)
         if push.deletes is not None:
             attributes = tuple(np.where(push.deletes, 0.0, one) for one in attributes)
         return {"attributes": tuple(one[rows] if len(rows) < len(one) else one for one in attributes)}

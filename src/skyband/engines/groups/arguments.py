@@ -143,6 +143,11 @@ class Arguments:
             scored.reject(f"{name} is NaN", nan)
         return np.ascontiguousarray(name_bits(column)).view(np.float64)
 
+    def of(self, at: int, values: tuple[Floats, ...]) -> Floats | None:
+        """The values of one aggregate's argument, among those of all; None: it has none."""
+        one = self.aggregates[at]
+        return None if one.argument is None else values[self.each.index(one)]
+
     # --- inside the commit
 
     def values(self, batch: Batch) -> tuple[Floats, ...]:

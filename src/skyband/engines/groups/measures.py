@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Bools, Floats, Ints
-from skyband.engines.groups.kernels.state import COUNT, DISTINCT, FIRST, LAST, MEASURE, MOST, SUM
+from skyband.engines.groups.kernels.state import COUNT, DISTINCT, FADED, FIRST, LAST, LEVEL, MEASURE, MOST, SUM
 from skyband.query.expressions import Operand
 
 FUNCTIONS = {
@@ -20,6 +20,8 @@ FUNCTIONS = {
     "max": MOST,
     "first": FIRST,
     "last": LAST,
+    "faded": FADED,  # with decay: the mantissa of an object's number, and its exponent
+    "level": LEVEL,
 }
 
 
@@ -28,7 +30,8 @@ class Scores:
     """Objects as `by`, `having` and `select` see them."""
 
     keys: Floats  # larger is better; NaN: no answer
-    shown: tuple[Operand, ...]  # the values of `select`
+    shown: tuple[Operand, ...]  # the values of `select`; with decay: the parts of the score
+    ties: Ints | None = None  # what ranks equal keys before the tie rule does
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,6 @@ class Measures:
     names: tuple[str, ...]  # of functions
     decides: int | None  # the aggregate whose row decides kept columns; None: the newest row does
     scores: Callable[[Sequence[Floats]], Scores]  # from the values of each aggregate
-    fades: float | None = None  # half-life
     keeps_all: bool = False  # whether the columns of all valid rows are kept
 
     @property
@@ -63,6 +65,9 @@ class Measures:
             if function in (MOST, FIRST, LAST):
                 one["first"] = picks
                 picks += 1
+            if function == FADED:
+                one["first"] = picks  # and the error of its roundings in the next
+                picks += 2
             if function == MOST:
                 one["chain"] = chain
                 chain += 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,9 @@ from skyband.query.expressions import Operand
 from skyband.tables.columns import as_arrow
 from skyband.tables.groups import Groups
 
+if TYPE_CHECKING:
+    from skyband.engines.groups.decay import Fading
+
 Ints = NDArray[np.int64]
 
 
@@ -23,6 +27,29 @@ class GroupsOutput(Output):
     objects: Groups  # the values of `of` by object, after the group's code where there is one
     of: tuple[str, ...]
     select: tuple[str, ...] = ()
+    fading: Fading | None = None  # with decay
+    clock: Callable[[], int]  # of the engine
+
+    def answer(self, answer: Answer, query: int) -> dict[str, Any]:
+        columns = super().answer(answer, query)
+        if self.fading is not None:
+            columns["score"] = self._faded(answer.shown, np.full(len(answer.serial), self.clock()))
+        return columns
+
+    def _change_columns(
+        self, changes: Changes, at: Ints, when: Ints, sequences: Ints, fresh: Fresh | None
+    ) -> dict[str, Any]:
+        columns = super()._change_columns(changes, at, when, sequences, fresh)
+        if self.fading is not None:
+            columns["score"] = self._faded(changes.shown, changes.instant)
+        return columns
+
+    def _faded(self, parts: tuple[Operand, ...], clocks: Ints) -> Any:
+        """Scores that have faded until these instants."""
+        assert self.fading is not None
+        if not parts:
+            return as_arrow(np.empty(0))
+        return as_arrow(self.fading.scores(parts[0].values, parts[1].values, clocks))
 
     @property
     def reports_numbers(self) -> bool:

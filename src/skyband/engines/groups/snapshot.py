@@ -51,7 +51,7 @@ def serials(store: Store, groups: Ints) -> tuple[Ints, Ints]:
     places[groups[groups < len(store.groups)]] = np.flatnonzero(groups < len(store.groups))
     chosen = places[owners] >= 0
     found, owners = found[chosen], places[owners[chosen]]
-    order = np.argsort(owners, kind="stable")
+    order = np.lexsort((found, owners))  # slots are others after a restore
     return found[order], np.bincount(owners, minlength=len(groups))
 
 

@@ -16,6 +16,7 @@ from skyband.engines.groups.kernels.state import (
     ENTRIES,
     ENTRY,
     FACTS,
+    FADED,
     FIRST,
     FREE,
     GROUP,
@@ -60,7 +61,7 @@ class Store:
         self.window = Window(mode, length, net, decides, ages if mode != ENDLESS else -1, keeps)
         chains = int((functions == MOST).sum()) + (ages >= 0)
         self.links_each = 3 * chains - 1 if mode == KEYED else 2 * chains
-        self.picks_each = int(np.isin(functions, (MOST, FIRST, LAST)).sum())
+        self.picks_each = int(np.isin(functions, (MOST, FIRST, LAST)).sum() + 2 * (functions == FADED).sum())
         self.distinct_each = int((functions == DISTINCT).sum())
         self.facts = np.zeros(FACTS, np.int64)
         self.facts[[FREE, OLDEST, TAIL]] = -1
@@ -75,7 +76,7 @@ class Store:
         self.places = np.zeros(0, np.int32)
         self.high = np.full(len(self.measures), LOWEST)  # the highest bit of any number that a sum has seen
         self.volume = 0  # at most so many numbers are in a sum
-        self._lay_out_sums(np.where(functions == SUM, 1, 0), np.zeros(len(functions), np.int64))
+        self.lay_out_sums(np.where(functions == SUM, 1, 0), np.zeros(len(functions), np.int64))
 
     @property
     def state(self) -> State:
@@ -170,9 +171,9 @@ class Store:
                     words[m] += 1
                 changed = True
         if changed:
-            self._lay_out_sums(words, lowest)
+            self.lay_out_sums(words, lowest)
 
-    def _lay_out_sums(self, words: Ints, lowest: Ints) -> None:
+    def lay_out_sums(self, words: Ints, lowest: Ints) -> None:
         """Give sums so many words, the lowest bit of each standing for this power of 2."""
         old, was = self.words, self.measures.copy()
         ends = np.cumsum(words)

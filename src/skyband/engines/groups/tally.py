@@ -66,7 +66,7 @@ class TALLY:
             self.rankings.append(ranking)
 
     def _new_view(self, length: int) -> View:
-        view = View(self.mode, length, self.net, self.measures)
+        view = View(self.mode, length, self.net, self.measures, self.timed)
         view.grow(self.total, self.groups)
         return view
 
@@ -242,10 +242,10 @@ class TALLY:
             events, scores = view.scores(slots)
             ranking.set_keys(slots, events, scores)
             ranking.rebuild(view.store.slots)
-            moves.append(self._difference(was, ranking, view))
+            moves.append(self._difference(was, ranking, longest.store.slots["group"]))
         return self._changes(moves, np.empty(0, np.bool_))
 
-    def _difference(self, was: Ranking, ranking: Ranking, view: View) -> Moves:
+    def _difference(self, was: Ranking, ranking: Ranking, groups: Any) -> Moves:
         """The changes from one ranking's answers to those of another."""
         gone = np.flatnonzero(was.inside & ~ranking.inside)
         new = np.flatnonzero(ranking.inside & ~was.inside)
@@ -256,8 +256,8 @@ class TALLY:
         records["decider"] = np.concatenate([left[1], entered[1]])
         records["diff"] = np.repeat([-1, 1], [len(gone), len(new)])
         records["first"][len(gone) :] = 1 - ranking.ranks["shown"][new]
-        records["row"] = -1
-        records["group"] = self.longest.store.slots["group"][records["slot"]]
+        records["row"], records["instant"] = -1, self.clock
+        records["group"] = groups[records["slot"]]
         ranking.ranks["shown"][ranking.inside] = 1
         shown = tuple(whole(list(both)) for both in zip(left[2], entered[2], strict=True))
         return Moves(records, shown)

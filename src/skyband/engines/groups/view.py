@@ -8,6 +8,7 @@ import numpy as np
 
 from skyband.engines.contract import Arrivals, Ints
 from skyband.engines.groups.kernels.state import (
+    BEFORE,
     COUNTED,
     DIRTY,
     DONE,
@@ -38,7 +39,8 @@ _NONE, _NO = np.empty(0, np.int64), np.empty(0, np.bool_)
 class View:
     """The objects of one window, ranked."""
 
-    def __init__(self, mode: int, length: int, net: bool, measures: Measures) -> None:
+    def __init__(self, mode: int, length: int, net: bool, measures: Measures, timed: bool) -> None:
+        self.timed = timed  # whether steps have instants: of Ever() too, where rows have times
         self.store = Store(mode, length, net, measures)
         self.measures, self.net = measures, net
         self.rankings: list[Ranking] = []
@@ -85,6 +87,8 @@ class View:
 
     def _rank(self, events: Events, size: int) -> list[Moves]:
         scores = self.measures.evaluated(events.values[:, :size])
+        if scores.ties is not None:
+            events.stamp[:size] = scores.ties
         slots = self.store.slots
         return [ranking.take(slots, events, size, scores, self.pieces) for ranking in self.rankings]
 
@@ -92,7 +96,7 @@ class View:
         """End a net batch: rank what has changed in it, in one step."""
         store = self.store
         slots = store.dirty[: store.facts[DIRTY]].astype(np.int64)
-        events = store.read(slots, batch.serial, batch.clock)
+        events = store.read(slots, batch.serial, batch.clock if self.timed else BEFORE)
         close_batch(store.state)
         if len(self.pieces) < 2 * len(slots):
             self.pieces = no_changes(len(slots))
@@ -121,6 +125,8 @@ class View:
         events = self.store.read(slots)
         scores = self.measures.evaluated(events.values)
         scores.keys[events.decider < 0] = np.nan
+        if scores.ties is not None:
+            events.stamp[:] = scores.ties
         return events, scores
 
     def rank_all(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from skyband.engines.groups.kernels.chains import (
     add_by_age,
     add_monotone,
@@ -17,13 +19,16 @@ from skyband.engines.groups.kernels.chains import (
 from skyband.engines.groups.kernels.state import (
     ALL,
     CHAIN,
+    COUNT,
     DIRTY,
     DISTINCT,
     EVENTS,
+    FADED,
     FIRST,
     FREE,
     KEYED,
     LAST,
+    LEVEL,
     LIVE,
     MOST,
     NEWEST,
@@ -35,9 +40,9 @@ from skyband.engines.groups.kernels.state import (
     State,
     Window,
 )
-from skyband.engines.groups.kernels.sums import add, rounded
+from skyband.engines.groups.kernels.sums import add, power_of_two, rounded
 from skyband.engines.groups.kernels.values import add_value, leave_value
-from skyband.kernels.compile import close
+from skyband.kernels.compile import close, uncounted
 
 
 @close
@@ -139,6 +144,39 @@ def leave(state: State, window: Window, batch: Batch, s: Any, r: Any) -> None:
             leave_value(state, m, s, state.values[r, one["column"]])
 
 
+@uncounted
+def fade(state: State, place: int, s: int, mantissa: float, exponent: int) -> None:
+    """Add a contribution to an object's fading number: m * 2^e, and the error of its roundings in the next pick."""
+    number, rest = state.picks[s, place], state.picks[s, place + 1]
+    if mantissa == 0.0:
+        return
+    mine, error = number["value"], rest["value"]
+    if mine == 0.0:
+        number["stamp"] = exponent
+    gap = exponent - number["stamp"]
+    if gap > 0:
+        shrink = power_of_two(-gap) if gap < 1000 else 0.0
+        mine, error = mine * shrink, error * shrink
+        number["stamp"] = exponent
+    elif gap < 0:
+        mantissa = mantissa * power_of_two(gap) if gap > -1000 else 0.0
+    total = mine + mantissa
+    back = total - mine
+    error += (mine - (total - back)) + (mantissa - back)  # what the addition lost
+    mine = total + error
+    error = error - (mine - total)
+    if mine == 0.0:
+        number["value"], rest["value"] = 0.0, 0.0
+        return
+    if abs(mine) < 2.0**-900:  # nearly all has cancelled
+        mine, error = mine * 2.0**600, error * 2.0**600
+        number["stamp"] -= 600
+    level = np.int64((np.float64(abs(mine)).view(np.uint64) >> np.uint64(52))) - 1022  # it is in [0.5, 1) then
+    scale = power_of_two(-level)
+    number["value"], rest["value"] = mine * scale, error * scale
+    number["stamp"] += level
+
+
 @close
 def absorb(state: State, window: Window, batch: Batch, s: Any, i: Any) -> None:
     """A row comes to an object that keeps no rows, since none ever leaves."""
@@ -160,7 +198,9 @@ def absorb(state: State, window: Window, batch: Batch, s: Any, i: Any) -> None:
             add(state.words, s, one["first"], one["end"], one["lowest"], batch.values[i, one["column"]])
         elif function == DISTINCT:
             add_value(state, m, s, batch.values[i, one["column"]])
-        elif function >= MOST:
+        elif function == FADED:
+            fade(state, one["first"], s, batch.values[i, one["column"]], np.int64(batch.values[i, one["column"] + 1]))
+        elif function != COUNT and function != LEVEL:
             picked = state.picks[s, one["first"]]
             value = batch.values[i, one["column"]]
             newer = stamp > picked["stamp"] or (stamp == picked["stamp"] and serial > picked["serial"])
@@ -203,6 +243,8 @@ def write_event(
             events.values[m, e] = rounded(state.words, s, one["first"], one["end"], one["lowest"])
         elif function == DISTINCT:
             events.values[m, e] = state.distinct[s, one["first"]]
+        elif function == LEVEL:
+            events.values[m, e] = state.picks[s, one["first"]]["stamp"]
         elif function >= MOST:
             events.values[m, e] = state.picks[s, one["first"]]["value"]
         else:

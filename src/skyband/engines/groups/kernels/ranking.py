@@ -42,7 +42,9 @@ RANK = np.dtype(
     ],
     align=True,
 )
-HEAD = np.dtype([("size", "i8"), ("row", "i8"), ("inside", "i4"), ("outside", "i4")], align=True)  # of a group
+HEAD = np.dtype(  # of a group; row, instant: of its last event
+    [("size", "i8"), ("row", "i8"), ("instant", "i8"), ("inside", "i4"), ("outside", "i4")], align=True
+)
 CHANGE = np.dtype(
     [
         ("key", "f8"),
@@ -244,7 +246,7 @@ def _move_outside(ranks: Records, head: Any, s: int, k: int, step: int, log: Int
 
 
 @uncounted
-def _end_step(ranks: Records, heads: Records, slots: Records, instant: int, log: Ints, out: Records, n: int) -> int:
+def _end_step(ranks: Records, heads: Records, slots: Records, log: Ints, out: Records, n: int) -> int:
     """Write down how a step has changed the answers, leaving before entering; returns how many changes there are."""
     step = ranks[log[1]]["noted"]
     for i in range(1, log[0] + 1):
@@ -255,7 +257,7 @@ def _end_step(ranks: Records, heads: Records, slots: Records, instant: int, log:
             out[n]["decider"] = ranks[s]["old_decider"] if old else ranks[s]["decider"]
             out[n]["event"] = ranks[s]["old_event"] if old else ranks[s]["event"]
             out[n]["diff"], out[n]["first"] = -1, 0
-            n = _write(heads, slots, s, step, instant, out, n)
+            n = _write(heads, slots, s, step, out, n)
     for i in range(1, log[0] + 1):
         s = log[i]
         if ranks[s]["place"] != INSIDE:
@@ -264,17 +266,17 @@ def _end_step(ranks: Records, heads: Records, slots: Records, instant: int, log:
             out[n]["key"], out[n]["decider"] = ranks[s]["key"], ranks[s]["decider"]
             out[n]["event"] = ranks[s]["event"]
             out[n]["diff"], out[n]["first"] = 1, 1 - ranks[s]["shown"]
-            n = _write(heads, slots, s, step, instant, out, n)
+            n = _write(heads, slots, s, step, out, n)
         ranks[s]["shown"] = 1
     log[0] = 0
     return n
 
 
 @close
-def _write(heads: Records, slots: Records, s: Any, step: Any, instant: Any, out: Records, n: Any) -> Any:
+def _write(heads: Records, slots: Records, s: Any, step: Any, out: Records, n: Any) -> Any:
     g = slots[s]["group"]
     out[n]["slot"], out[n]["group"], out[n]["step"] = s, g, step
-    out[n]["instant"], out[n]["row"] = instant, heads[g]["row"]
+    out[n]["instant"], out[n]["row"] = heads[g]["instant"], heads[g]["row"]
     return n + 1
 
 
@@ -283,17 +285,16 @@ def take_events(
     ranks: Records, heads: Records, slots: Records, events: Events, keys: Floats, k: int, log: Ints, out: Records
 ) -> int:
     """Rank objects anew, event by event; returns how many changes there are. Steps are whole."""
-    step, n, instant = np.int64(-1), 0, np.int64(0)
+    step, n = np.int64(-1), 0
     for e in range(len(keys)):
         if events.step[e] != step:
             if log[0] > 0:
-                n = _end_step(ranks, heads, slots, instant, log, out, n)
+                n = _end_step(ranks, heads, slots, log, out, n)
             step = events.step[e]
-        instant = events.instant[e]
         s = events.slot[e]
         head, one = heads[slots[s]["group"]], ranks[s]
-        head["row"] = events.row[e]
-        if one["place"] == INSIDE and one["saved"] != step:
+        head["row"], head["instant"] = events.row[e], events.instant[e]
+        if (one["place"] == INSIDE or one["noted"] == step) and one["saved"] != step:
             one["saved"], one["old_key"] = step, one["key"]
             one["old_decider"], one["old_event"] = one["decider"], one["event"]
         if events.gone[e]:
@@ -308,7 +309,7 @@ def take_events(
         elif not np.isnan(one["key"]):
             _move_outside(ranks, head, s, k, step, log)
     if log[0] > 0:
-        n = _end_step(ranks, heads, slots, instant, log, out, n)
+        n = _end_step(ranks, heads, slots, log, out, n)
     return n
 
 

@@ -30,7 +30,7 @@ MEASURE = np.dtype(  # an aggregate. column: of `values`; first, end: of `words`
     align=True,
 )
 ENTRY = np.dtype([("bits", "i8"), ("owner", "i8"), ("count", "i8")], align=True)  # a distinct value of an object
-COUNT, SUM, MOST, FIRST, LAST, DISTINCT = range(6)  # the smallest is the largest of the negated
+COUNT, SUM, MOST, FIRST, LAST, DISTINCT, FADED, LEVEL = range(8)  # the smallest is the largest of the negated
 COUNTED, TIMED, KEYED, ENDLESS = range(4)  # windows: Last(n), Last(t), UntilDeleted(), Ever()
 DONE, FULL, MIDDLE = range(3)  # why a kernel stops: it is done, events are full, and that in the middle of a step
 NEWEST, CHAIN, ALL = range(3)  # whose columns are kept: of each object's newest row, of rows that may decide, of all

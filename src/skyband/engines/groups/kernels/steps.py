@@ -14,6 +14,7 @@ import numpy as np
 from skyband.engines.groups.kernels.chains import note
 from skyband.engines.groups.kernels.objects import absorb, begin_row, changed, enter, free_row, leave, write_event
 from skyband.engines.groups.kernels.state import (
+    BEFORE,
     COUNTED,
     DIRTY,
     DONE,
@@ -251,11 +252,14 @@ def take_endless(state: State, window: Window, batch: Batch, events: Events) -> 
 
 @uncounted_kernel
 def read_slots(state: State, window: Window, slots: Any, events: Events, serial: int, clock: int) -> None:
-    """Write down these objects as they are now, for a batch whose first row has this serial. Changes nothing."""
+    """Write down these objects as they are now, for a batch whose first row has this serial. Changes nothing.
+
+    clock: after the batch; BEFORE: steps go by the numbers of groups.
+    """
     for e in range(len(slots)):
         g = state.slots[slots[e]]["group"]
         last = max(state.groups[g]["last"] - serial, -1)
-        instant = clock if window.mode == TIMED else state.groups[g]["now"]
+        instant = state.groups[g]["now"] if clock == BEFORE else clock
         write_event(state, window, events, e, slots[e], last, instant)
 
 
