@@ -2,9 +2,9 @@
 
 Argument: JSON with rows and warm (folders of CSV: id, key, ms, score), answers (a file to write), checkpoints (a
 folder), port (of Flink's REST), parallelism, k, and size and slide (minutes) or n and check_n (count windows, of rows
-and of warm), items (whether the k keys with the most rows are wanted). It answers the query over `warm`, which compiles what Flink compiles, and writes those answers down;
-prints "ready"; at a line on stdin it runs the query over `rows` into Flink's blackhole and prints what it knows as
-JSON. It has no clock: its caller measures the time.
+and of warm), items (whether the k keys with the most rows are wanted). It answers the query over `warm`, which
+compiles what Flink compiles, and writes those answers down; prints "ready"; at a line on stdin it runs the query over
+`rows` into Flink's blackhole and prints what it knows as JSON. It has no clock: its caller measures the time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SELECT window_end, '' AS `key`, CAST(`key` AS BIGINT) AS id FROM (
     FROM TABLE(HOP(TABLE {table}, DESCRIPTOR(ts), INTERVAL '{slide}' MINUTES(5), INTERVAL '{size}' MINUTES(5)))
     GROUP BY window_start, window_end, `key`
   )
-) WHERE place <= {k}"""  # noqa: S608
+) WHERE place <= {k}"""
 SETTINGS = {
     "table.local-time-zone": "UTC",
     "pipeline.object-reuse": "true",
