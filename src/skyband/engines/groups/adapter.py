@@ -17,6 +17,7 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.groups.arguments import Arguments
 from skyband.engines.groups.output import GroupsOutput
+from skyband.engines.invariants import require
 from skyband.errors import QueryError
 from skyband.query.kinds import Query, TopKGroups
 from skyband.tables.columns import as_arrow
@@ -226,10 +227,11 @@ class GroupsAdapter(Adapter):
         if self.engine is None:
             return
         slots, groups, serials = self.machine.object_serials()
-        assert (slots == np.arange(len(slots))).all()
         if len(slots):
             names = ["id" if name == self.options.id else f"={name}" for name in self.of]
-            self._codes(self.objects, groups, [self.kept_columns.read(name, serials) for name in names])
+            columns = [self.kept_columns.read(name, serials) for name in names]
+            codes = self._codes(self.objects, groups, columns)
+            require((codes == slots).all(), "every object is there once")
         self._rebuild_ids()
 
     def _rebuild_ids(self) -> None:
