@@ -17,6 +17,7 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.groups.arguments import Arguments
 from skyband.engines.groups.output import GroupsOutput
+from skyband.engines.registry import row_of
 from skyband.errors import QueryError
 from skyband.query.kinds import Query, TopKGroups
 from skyband.tables.columns import as_arrow
@@ -53,6 +54,12 @@ class GroupsAdapter(Adapter):
         self.ids = self._no_ids() if self.deletable else None
         self.fading: Fading | None = None
         self.output.clock = lambda: self.machine.clock
+
+    @staticmethod
+    def key(query: Query) -> tuple[Any, ...]:
+        """An approximate engine keeps what its own k needs."""
+        assert isinstance(query, TopKGroups)
+        return Adapter.key(query) if row_of(query).exact else (*Adapter.key(query), query.k)
 
     def _no_objects(self) -> Groups:
         """Codes of objects, none yet."""
@@ -123,6 +130,8 @@ class GroupsAdapter(Adapter):
             if rows is not None:
                 scored.reject(reason, rows)
         self.arguments.read(batch, scored, self.example)
+        if self.algorithm == "SKETCH":  # whose counters only rise
+            self.arguments.reject_negative(batch, scored)
         eligible = None
         if self.where is not None:
             eligible, columns = matches(batch, self.where)
@@ -161,9 +170,7 @@ class GroupsAdapter(Adapter):
             if self.ids is not None:
                 column = push.columns["id"] if here is None else push.columns["id"].take(here)
                 deletes = None if push.deletes is None else push.deletes[rows]
-                arrivals = replace(
-                    arrivals, names=self._codes(self.ids, arrivals.groups, [column]), deletes=deletes
-                )
+                arrivals = replace(arrivals, names=self._codes(self.ids, arrivals.groups, [column]), deletes=deletes)
         changes = self.machine.take(arrivals)
         if self.machine.unknown:
             self.rejected["unknown id"] = self.rejected.get("unknown id", 0) + len(self.machine.unknown)
@@ -252,4 +259,7 @@ class GroupsAdapter(Adapter):
         self.arguments.restore(facts)
 
     def stats(self, name: str) -> dict[str, Any]:
-        return super().stats(name) | ({} if self.engine is None else {"rows": self.machine.rows})
+        if self.engine is None:
+            return super().stats(name)
+        more = getattr(self.engine, "more_stats", dict)()  # of approximate engines
+        return super().stats(name) | {"rows": self.machine.rows} | more
