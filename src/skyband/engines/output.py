@@ -170,6 +170,8 @@ def leaving(answer: Answer, query: int, spec: Spec, clock: int) -> Changes:
         older_stamp=answer.older_stamp,
         rank=answer.rank if spec.semantics == "u-kranks" else None,  # there the rank is part of the answer
         probability=answer.probability,
+        object=answer.object,
+        shown=answer.shown,
     )
 
 

@@ -23,9 +23,9 @@ from skyband.query.options import Options, check_op, named
 from skyband.spark.mappers import PACKED, pack, reject, unpack
 from skyband.spark.merge import MERGED, Merger
 from skyband.spark.operator import OUTPUT, OUTPUT_TO_MERGE, Operator
-from skyband.spark.plan import Plan
+from skyband.spark.plan import MOST_SHARDS, Plan
 from skyband.spark.schema import check_rows, check_schema, output_types, sample
-from skyband.spark.session import check
+from skyband.spark.session import check, partitions_of
 from skyband.tables.changes import answer_names, change_names
 
 P = ParamSpec("P")
@@ -84,7 +84,8 @@ def monitor(
         A delay, such as "10 minutes", by which Spark's watermark follows the largest time of any row; it moves the
         clock on when only rejected rows come.
     shards : int, optional
-        The number of pieces of state that work side by side (default: Spark's parallelism). Part of a checkpoint.
+        The number of pieces of state that work side by side. By default as many as Spark has shuffle partitions,
+        `spark.sql.shuffle.partitions`, or as a checkpoint has; a number that is given is part of the checkpoint.
     forget : str or int, optional
         How long a group of a count window, of UntilDeleted() or of Ever() may be silent before it is dropped.
     blocks : bool, optional
@@ -221,14 +222,14 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
     ordered = (options.time, options.id) if order is None else (order,) if isinstance(order, str) else tuple(order)
     if options.time is not None and ordered[:1] != (options.time,):
         _check_order(options, queries)
-    count = df.sparkSession.sparkContext.defaultParallelism if shards is None else shards
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 10_000:
+    count = min(partitions_of(df.sparkSession), MOST_SHARDS) if shards is None else shards
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_SHARDS:
         raise QueryError(f"shards={shards!r} must be a whole number from 1 to 10,000.")
     if blocks is not None and not isinstance(blocks, bool):
         raise QueryError(f"blocks={blocks!r} must be True, False or None (where it pays).")
     watermarked = given["watermark"] is not None and df.isStreaming
     used = tuple(name for name in ordered if name is not None)
-    plan = Plan(queries, options, used, count, tuple(df.columns), given["forget"], watermarked, blocks)
+    plan = Plan(queries, options, used, count, tuple(df.columns), given["forget"], watermarked, blocks, shards is None)
     check_schema(df.schema, plan, given["watermark"])
     return plan
 

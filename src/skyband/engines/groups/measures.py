@@ -41,6 +41,7 @@ class Measures:
     names: tuple[str, ...]  # of functions
     decides: int | None  # the aggregate whose row decides kept columns; None: the newest row does
     scores: Callable[[Sequence[Floats]], Scores]  # from the values of each aggregate
+    plain: tuple[int, float] | None = None  # the aggregate that is the score, where one is, and the sign of its key
     keeps_all: bool = False  # whether the columns of all valid rows are kept
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 
 from skyband.engines.contract import Bools, Floats, Ints
 from skyband.engines.groups.kernels.ranking import CHANGE, HEAD, INSIDE, NOWHERE, RANK, members, rebuild, take_events
-from skyband.engines.groups.kernels.state import Events, Records
+from skyband.engines.groups.kernels.state import Events, Live, Records
 from skyband.engines.groups.measures import Scores
 from skyband.query.expressions import Operand
 
@@ -44,9 +44,13 @@ class Ranking:
             heads["inside"] = heads["outside"] = -1
             self.heads = np.concatenate([self.heads, heads])
 
+    def live(self, slots: Records, room: Records, measure: int = -1, sign: float = 1.0) -> Live:
+        """The ranking as kernels keep it up, with room for changes."""
+        return Live(self.ranks, self.heads, slots, self.log, room, self.k, measure, sign)
+
     def take(self, slots: Records, events: Events, size: int, scores: Scores, room: Records) -> Moves:
         """Rank objects anew, event by event; returns the changes, which are written into `room` first."""
-        count = take_events(self.ranks, self.heads, slots, events, scores.keys, self.k, self.log, room)
+        count = take_events(self.live(slots, room), events, scores.keys)
         records = room[:count].copy()
         return Moves(records, self._shown(records, events.slot[:size], scores.shown))
 
@@ -138,7 +142,10 @@ def no_changes(size: int) -> Records:
 
 def joined(moves: list[Moves]) -> Moves:
     """Moves one after another."""
-    records = np.concatenate([np.empty(0, CHANGE), *(one.records for one in moves)])
+    moves = [one for one in moves if len(one.records)] or moves[:1]
+    if len(moves) == 1:
+        return moves[0]
+    records = np.concatenate([one.records for one in moves]) if moves else np.empty(0, CHANGE)
     filled = [one.shown for one in moves if one.shown]
     return Moves(records, tuple(_joined(list(columns)) for columns in zip(*filled, strict=True)))
 

@@ -15,20 +15,29 @@ from skyband.query.kinds import TopKGroups
 def measures_of(query: TopKGroups, arguments: Arguments) -> Measures:
     """The aggregates of a query as its engine sees them."""
 
+    aggregates, score_of, condition_of = query.aggregates, query.score, query.condition
+    others, descending = tuple(query.shown.values()), query.descending
+
     def scores(values: Sequence[Floats]) -> Scores:
         size = len(values[0])
-        columns = {f"#{i}": arguments.operand(one, values[i]) for i, one in enumerate(query.aggregates)}
-        score = query.score.evaluate(columns, size)
+        columns = {f"#{i}": arguments.operand(one, values[i]) for i, one in enumerate(aggregates)}
+        score = score_of.evaluate(columns, size)
         keys = np.asarray(score.values, np.float64)
-        keys = keys if query.descending else -keys
+        keys = keys if descending else -keys
         holds = score.valid
-        if query.condition is not None:
-            condition = query.condition.evaluate(columns, size)
+        if condition_of is not None:
+            condition = condition_of.evaluate(columns, size)
             true = condition.values if condition.valid is None else condition.values & condition.valid
             holds = true if holds is None else holds & true
         if holds is not None:
             keys = np.where(holds, keys, np.nan)
-        shown = tuple(one.evaluate(columns, size) for one in query.shown.values())
+        shown = tuple(one.evaluate(columns, size) for one in others)
         return Scores(np.ascontiguousarray(keys), shown)
 
-    return Measures(tuple(one.function for one in query.aggregates), query.decides, scores)
+    plain = None
+    if score_of.tree.op == "column" and condition_of is None and not others:
+        at = int(score_of.columns[0][1:])
+        if aggregates[at].function not in ("first", "last"):  # which may be strings
+            turned = aggregates[at].function == "min"  # whose arguments are negated
+            plain = (at, 1.0 if descending != turned else -1.0)
+    return Measures(tuple(one.function for one in aggregates), query.decides, scores, plain)

@@ -13,7 +13,7 @@ import numpy as np
 
 from skyband.engines.arena import recast
 from skyband.engines.contract import Ints
-from skyband.engines.groups.kernels.state import CHAIN, ENDLESS, KEYED, NEWEST, Records
+from skyband.engines.groups.kernels.state import CHAIN, ENDLESS, KEYED, NEWEST, USED, Records
 from skyband.engines.invariants import are_counts, require
 from skyband.kernels.records import BITS
 
@@ -28,7 +28,7 @@ STORED_GROUP = np.dtype([("rows", "i8"), ("objects", "i8"), ("now", "i8")], alig
 
 def rows_by_age(store: Store) -> tuple[Ints, Ints, Ints]:
     """The live rows, the oldest first; their slots (-1: they have no object) and groups."""
-    rows = np.flatnonzero(store.rows["slot"] != -1)
+    rows = np.flatnonzero(store.rows["slot"][: store.facts[USED]] != -1)
     rows = rows[np.lexsort((store.rows["serial"][rows], store.rows["stamp"][rows]))]
     slots = store.rows["slot"][rows].astype(np.int64)
     groups = np.where(slots >= 0, store.slots["group"][np.maximum(slots, 0)] if len(store.slots) else 0, -2 - slots)

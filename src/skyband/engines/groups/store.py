@@ -33,6 +33,7 @@ from skyband.engines.groups.kernels.state import (
     SLOT,
     SUM,
     TAIL,
+    USED,
     Events,
     Records,
     State,
@@ -129,14 +130,13 @@ class Store:
     def _add_rows(self, most: int) -> None:
         more = most - len(self.rows)
         if more > 0:
-            first = len(self.rows)
-            more = max(more, first // 2, SMALLEST)
-            self.rows, self.values = _longer(self.rows, more), _longer(self.values, more)
-            self.links = _longer(self.links, more)
-            self.rows["next"][first:] = np.arange(first + 1, first + more + 1)
-            self.rows["next"][-1] = self.facts[FREE]
-            self.rows["slot"][first:] = -1
-            self.facts[FREE] = first
+            size, used = len(self.rows) + max(more, len(self.rows), SMALLEST), int(self.facts[USED])
+            for name in ("rows", "values", "links"):
+                old = getattr(self, name)
+                new = np.empty((size, *old.shape[1:]), old.dtype)
+                if new.nbytes:
+                    _bytes(new)[: used * (new.nbytes // size)] = _bytes(old)[: used * (new.nbytes // size)]
+                setattr(self, name, new)
 
     def _widen_table(self, most: int) -> None:
         if 2 * most > len(self.table):
@@ -203,10 +203,10 @@ class Store:
         """Know only these slots, under the numbers 0, 1, ...; codes: by group its new code. No batch is open."""
         numbers = np.full(len(self.slots), -1)
         numbers[kept] = np.arange(len(kept))
-        idle = self.rows["slot"] < -1
-        live = np.flatnonzero(self.rows["slot"] >= 0)
-        self.rows["slot"][live] = numbers[self.rows["slot"][live]]
-        self.rows["slot"][idle] = -2 - codes[-2 - self.rows["slot"][idle]]
+        of = self.rows["slot"][: self.facts[USED]]
+        live, idle = np.flatnonzero(of >= 0), np.flatnonzero(of < -1)
+        of[live] = numbers[of[live]]
+        of[idle] = -2 - codes[-2 - of[idle]]
         for name in ("slots", "ends", "picks", "words", "distinct"):
             setattr(self, name, np.ascontiguousarray(getattr(self, name)[kept]))
         self.slots["group"] = codes[self.slots["group"]]
@@ -227,6 +227,11 @@ class Store:
     def open(self) -> bool:
         """Whether a batch goes on."""
         return bool(self.facts[DIRTY])
+
+
+def _bytes(array: Any) -> Any:
+    """The bytes of an array: NumPy copies records field by field."""
+    return array.reshape(-1).view(np.uint8)
 
 
 def _longer(array: Any, more: int, fill: int = 0) -> Any:

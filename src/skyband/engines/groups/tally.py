@@ -20,7 +20,7 @@ from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Fl
 from skyband.engines.groups import snapshot
 from skyband.engines.groups.invariants import check_view
 from skyband.engines.groups.kernels.ranking import CHANGE
-from skyband.engines.groups.kernels.state import COUNTED, ENDLESS, KEYED, LIVE, OBJECTS, TIMED, UNKNOWN
+from skyband.engines.groups.kernels.state import COUNTED, ENDLESS, KEYED, LIVE, OBJECTS, TIMED, UNKNOWN, USED
 from skyband.engines.groups.measures import Measures
 from skyband.engines.groups.ranking import Moves, Ranking
 from skyband.engines.groups.view import View, batch_of
@@ -177,7 +177,7 @@ class TALLY:
     def set_ids(self, codes: Ints, serials: Ints, total: int) -> None:
         """Set the codes of the rows' ids; the rows are known by their serials."""
         store = self.longest.store
-        live = np.flatnonzero(store.rows["slot"] != -1)
+        live = np.flatnonzero(store.rows["slot"][: store.facts[USED]] != -1)
         order = live[np.argsort(store.rows["serial"][live])]
         store.places = np.full(total, -1, np.int32)
         store.places[codes] = order[np.searchsorted(store.rows["serial"][order], serials)]
@@ -259,7 +259,9 @@ class TALLY:
         records["row"], records["instant"] = -1, self.clock
         records["group"] = groups[records["slot"]]
         ranking.ranks["shown"][ranking.inside] = 1
-        shown = tuple(whole(list(both)) for both in zip(left[2], entered[2], strict=True))
+        shown = entered[2]
+        if left[2]:  # else nothing was ever ranked there, so nothing is gone
+            shown = tuple(whole(list(both)) for both in zip(left[2], entered[2], strict=True))
         return Moves(records, shown)
 
     # --- what is kept

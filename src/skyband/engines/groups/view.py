@@ -18,11 +18,14 @@ from skyband.engines.groups.kernels.state import (
     LIVE,
     MIDDLE,
     NEXT,
+    SLOT,
     TIMED,
     UNKNOWN,
+    WRITTEN,
     Batch,
     Events,
     Floats,
+    Live,
     empty_events,
 )
 from skyband.engines.groups.kernels.steps import close_batch, take_endless, take_keyed, take_windowed
@@ -30,9 +33,10 @@ from skyband.engines.groups.measures import Measures, Scores, best
 from skyband.engines.groups.ranking import Moves, Ranking, joined, no_changes
 from skyband.engines.groups.store import Store
 
-PIECE = 8192  # events between two evaluations: what they write stays in the cache
+PIECE = 16384  # events between two evaluations: what they write stays in the cache
 SILENT = 2**62  # the serial of a batch none of whose rows is noted
 _KERNELS = {COUNTED: take_windowed, TIMED: take_windowed, KEYED: take_keyed, ENDLESS: take_endless}
+_NO_RANKING = Ranking(0).live(np.zeros(0, SLOT), no_changes(0))
 _NONE, _NO = np.empty(0, np.int64), np.empty(0, np.bool_)
 
 
@@ -64,14 +68,18 @@ class View:
         store, facts = self.store, self.store.facts
         late = bool((batch.stamps[1:] < batch.stamps[:-1]).any()) or self._is_late(batch)
         store.prepare(batch.values, late)
-        facts[[NEXT, EVENTS, UNKNOWN]] = 0
+        facts[[NEXT, EVENTS, UNKNOWN, WRITTEN]] = 0
         kernel, moves = _KERNELS[store.mode], list[list[Moves]]()
         self._make_room(min(PIECE, 2 * len(batch.rows) + 64))
         while True:
-            reason = kernel(store.state, store.window, batch, self.events)
+            live = self._live()
+            reason = kernel(store.state, store.window, batch, self.events, live)
             if reason == MIDDLE:
                 self._widen_events()
                 continue
+            if facts[WRITTEN]:
+                moves.append([Moves(live.out[: facts[WRITTEN]].copy(), ())])
+                facts[WRITTEN] = 0
             if facts[EVENTS]:
                 moves.append(self._rank(self.events, int(facts[EVENTS])))
                 facts[EVENTS] = 0
@@ -80,6 +88,15 @@ class View:
         if self.net and not more:
             moves.append(self._close(batch))
         return [joined([piece[q] for piece in moves]) for q in range(len(self.rankings))]
+
+    def _live(self) -> Live:
+        """The ranking that kernels keep up as rows come and go, where the score is an aggregate itself."""
+        plain = self.measures.plain
+        if plain is None or self.net or len(self.rankings) != 1:
+            return _NO_RANKING
+        if len(self.pieces) <= len(self.store.slots):  # one step may change as many objects
+            self.pieces = no_changes(len(self.store.slots))
+        return self.rankings[0].live(self.store.slots, self.pieces, *plain)
 
     def _is_late(self, batch: Batch) -> bool:
         """Whether the first row of a batch may come out of order."""
@@ -171,7 +188,7 @@ class View:
             store.places = np.full(len(serials), -1, np.int32)
         store.facts[[NEXT, EVENTS]] = 0
         quiet = store.window._replace(net=True, length=SILENT)  # and nothing expires
-        _KERNELS[store.mode](store.state, quiet, batch, empty_events(2, len(self.measures.names)))
+        _KERNELS[store.mode](store.state, quiet, batch, empty_events(2, len(self.measures.names)), _NO_RANKING)
         close_batch(store.state)
         store.groups["last"], store.groups["now"] = -1, 0
 

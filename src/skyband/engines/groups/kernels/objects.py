@@ -16,6 +16,7 @@ from skyband.engines.groups.kernels.chains import (
     note,
     pick,
 )
+from skyband.engines.groups.kernels.ranking import apply, end_step
 from skyband.engines.groups.kernels.state import (
     ALL,
     CHAIN,
@@ -35,8 +36,11 @@ from skyband.engines.groups.kernels.state import (
     OBJECTS,
     STEP,
     SUM,
+    USED,
+    WRITTEN,
     Batch,
     Events,
+    Live,
     State,
     Window,
 )
@@ -49,8 +53,12 @@ from skyband.kernels.compile import close, uncounted
 def begin_row(state: State, batch: Batch, i: Any) -> Any:
     """A place for an arrival, filled with what it brings."""
     r = state.facts[FREE]
+    if r < 0:
+        r = state.facts[USED]
+        state.facts[USED] = r + 1
+    else:
+        state.facts[FREE] = state.rows[r]["next"]
     row = state.rows[r]
-    state.facts[FREE] = row["next"]
     row["stamp"], row["serial"] = batch.stamps[i], batch.serial + batch.rows[i]
     row["slot"], row["next"] = batch.slots[i], -1
     for c in range(batch.values.shape[1]):
@@ -221,46 +229,70 @@ def absorb(state: State, window: Window, batch: Batch, s: Any, i: Any) -> None:
 
 
 @close
-def write_event(
-    state: State, window: Window, events: Events, e: Any, s: Any, row: Any, instant: Any
-) -> None:
+def decider_of(state: State, window: Window, s: Any) -> Any:
+    """The row that decides the kept columns of an object; -1: it has none."""
+    if state.slots[s]["count"] == 0:
+        return np.int64(-1)
+    if window.decides >= 0:
+        return state.picks[s, window.decides]["serial"]
+    return state.slots[s]["serial"]
+
+
+@close
+def value_of(state: State, m: Any, s: Any) -> Any:
+    """The value of an aggregate of an object."""
+    one = state.measures[m]
+    function = one["function"]
+    if function == SUM:
+        return rounded(state.words, s, one["first"], one["end"], one["lowest"])
+    if function == DISTINCT:
+        return np.float64(state.distinct[s, one["first"]])
+    if function == LEVEL:
+        return np.float64(state.picks[s, one["first"]]["stamp"])
+    if function >= MOST:
+        return state.picks[s, one["first"]]["value"]
+    return np.float64(state.slots[s]["count"])
+
+
+@close
+def write_event(state: State, window: Window, events: Events, e: Any, s: Any, row: Any, instant: Any) -> None:
     """Write down an object as it is now."""
     slot = state.slots[s]
     events.slot[e], events.step[e] = s, state.facts[STEP]
     events.row[e], events.instant[e] = row, instant
     events.stamp[e], events.serial[e] = slot["stamp"], slot["serial"]
-    decider = slot["serial"]
-    if slot["count"] == 0:
-        decider = -1
-    elif window.decides >= 0:
-        decider = state.picks[s, window.decides]["serial"]
-    events.decider[e] = decider
+    events.decider[e] = decider_of(state, window, s)
     events.gone[e] = slot["gone"] != 0
     for m in range(len(state.measures)):
-        one = state.measures[m]
-        function = one["function"]
-        if function == SUM:
-            events.values[m, e] = rounded(state.words, s, one["first"], one["end"], one["lowest"])
-        elif function == DISTINCT:
-            events.values[m, e] = state.distinct[s, one["first"]]
-        elif function == LEVEL:
-            events.values[m, e] = state.picks[s, one["first"]]["stamp"]
-        elif function >= MOST:
-            events.values[m, e] = state.picks[s, one["first"]]["value"]
-        else:
-            events.values[m, e] = slot["count"]
+        events.values[m, e] = value_of(state, m, s)
 
 
 @close
-def changed(state: State, window: Window, events: Events, s: Any, row: Any, instant: Any) -> None:
-    """An object has changed in the present step: an event, or a note for the end of an open batch."""
-    if not window.net:
+def changed(state: State, window: Window, events: Events, live: Live, s: Any, row: Any, instant: Any) -> None:
+    """An object has changed in the present step: rank it, write an event, or note it for the end of an open batch."""
+    slot = state.slots[s]
+    if live.measure >= 0:
+        key = live.sign * value_of(state, live.measure, s)
+        decider, gone = decider_of(state, window, s), slot["gone"] != 0
+        slot["gone"] = 0
+        apply(live, s, key, slot["stamp"], slot["serial"], decider, gone, row, instant, 0, state.facts[STEP])
+    elif not window.net:
         e = state.facts[EVENTS]
         state.facts[EVENTS] = e + 1
         write_event(state, window, events, e, s, row, instant)
-        state.slots[s]["gone"] = 0
-    elif state.slots[s]["dirty"] == 0:
-        state.slots[s]["dirty"] = 1
+        slot["gone"] = 0
+    elif slot["dirty"] == 0:
+        slot["dirty"] = 1
         state.dirty[state.facts[DIRTY]] = s
         state.facts[DIRTY] += 1
 
+
+@close
+def begin_step(state: State, live: Live) -> Any:
+    """End the step before, and begin the next; returns whether there was room for the changes."""
+    if live.measure >= 0:
+        if state.facts[WRITTEN] + live.log[0] > len(live.out):
+            return False
+        state.facts[WRITTEN] = end_step(live, state.facts[WRITTEN])
+    state.facts[STEP] += 1
+    return True

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from skyband.engines.groups.kernels.state import BEFORE, Events, Floats, Ints, Records
+from skyband.engines.groups.kernels.state import BEFORE, Events, Floats, Ints, Live, Records
 from skyband.kernels.compile import close, uncounted, uncounted_kernel
 
 RANK = np.dtype(
@@ -280,37 +280,65 @@ def _write(heads: Records, slots: Records, s: Any, step: Any, out: Records, n: A
     return n + 1
 
 
+@close
+def apply(
+    live: Live, s: Any, key: Any, stamp: Any, serial: Any, decider: Any, gone: Any, row: Any, instant: Any, e: Any, step: Any
+) -> None:
+    """Rank an object anew; decider: -1 if it has no row, gone: whether it was without rows since it was ranked last."""
+    ranks = live.ranks
+    head, one = live.heads[live.slots[s]["group"]], ranks[s]
+    head["row"], head["instant"] = row, instant
+    if (one["place"] == INSIDE or one["noted"] == step) and one["saved"] != step:
+        one["saved"], one["old_key"] = step, one["key"]
+        one["old_decider"], one["old_event"] = one["decider"], one["event"]
+    if gone:
+        one["shown"] = 0
+        if one["place"] == INSIDE:
+            _note(ranks, s, step, live.log)
+    if decider < 0:
+        key = np.nan
+    one["key"], one["stamp"], one["serial"] = key, stamp, serial
+    one["decider"], one["event"] = decider, e
+    top, own = head["outside"], ranks_above(key, stamp, serial, one)
+    if one["place"] == INSIDE:
+        if not own or (top >= 0 and not ranks_above(key, stamp, serial, ranks[top])):
+            _move_inside(ranks, head, s, live.k, step, live.log)
+    elif not np.isnan(key):
+        fits = one["place"] == OUTSIDE and not own
+        if not fits or head["size"] < live.k or ranks_above(key, stamp, serial, ranks[head["inside"]]):
+            _move_outside(ranks, head, s, live.k, step, live.log)
+
+
+@close
+def end_step(live: Live, written: Any) -> Any:
+    """Write down the changes of a step that is over; returns how many there are in all."""
+    if live.log[0] > 0:
+        return _end_step(live.ranks, live.heads, live.slots, live.log, live.out, written)
+    return written
+
+
 @uncounted_kernel
-def take_events(
-    ranks: Records, heads: Records, slots: Records, events: Events, keys: Floats, k: int, log: Ints, out: Records
-) -> int:
+def take_events(live: Live, events: Events, keys: Floats) -> int:
     """Rank objects anew, event by event; returns how many changes there are. Steps are whole."""
     step, n = np.int64(-1), 0
     for e in range(len(keys)):
         if events.step[e] != step:
-            if log[0] > 0:
-                n = _end_step(ranks, heads, slots, log, out, n)
+            n = end_step(live, n)
             step = events.step[e]
-        s = events.slot[e]
-        head, one = heads[slots[s]["group"]], ranks[s]
-        head["row"], head["instant"] = events.row[e], events.instant[e]
-        if (one["place"] == INSIDE or one["noted"] == step) and one["saved"] != step:
-            one["saved"], one["old_key"] = step, one["key"]
-            one["old_decider"], one["old_event"] = one["decider"], one["event"]
-        if events.gone[e]:
-            one["shown"] = 0
-            if one["place"] == INSIDE:
-                _note(ranks, s, step, log)
-        one["key"] = np.nan if events.decider[e] < 0 else keys[e]
-        one["stamp"], one["serial"] = events.stamp[e], events.serial[e]
-        one["decider"], one["event"] = events.decider[e], e
-        if one["place"] == INSIDE:
-            _move_inside(ranks, head, s, k, step, log)
-        elif not np.isnan(one["key"]):
-            _move_outside(ranks, head, s, k, step, log)
-    if log[0] > 0:
-        n = _end_step(ranks, heads, slots, log, out, n)
-    return n
+        apply(
+            live,
+            events.slot[e],
+            keys[e],
+            events.stamp[e],
+            events.serial[e],
+            events.decider[e],
+            events.gone[e],
+            events.row[e],
+            events.instant[e],
+            e,
+            step,
+        )
+    return end_step(live, n)
 
 
 @uncounted_kernel

@@ -35,7 +35,7 @@ COUNTED, TIMED, KEYED, ENDLESS = range(4)  # windows: Last(n), Last(t), UntilDel
 DONE, FULL, MIDDLE = range(3)  # why a kernel stops: it is done, events are full, and that in the middle of a step
 NEWEST, CHAIN, ALL = range(3)  # whose columns are kept: of each object's newest row, of rows that may decide, of all
 #: single numbers that outlive a call
-NEXT, STEP, EVENTS, FREE, OLDEST, TAIL, LATE, DIRTY, ENTRIES, LIVE, OPEN, UNKNOWN, OBJECTS = range(13)
+NEXT, STEP, EVENTS, FREE, OLDEST, TAIL, LATE, DIRTY, ENTRIES, LIVE, OPEN, UNKNOWN, OBJECTS, USED, WRITTEN = range(15)
 FACTS = 16
 BEFORE = -NEVER  # a stamp before all others
 
@@ -43,7 +43,7 @@ BEFORE = -NEVER  # a stamp before all others
 class State(NamedTuple):
     """What is kept."""
 
-    rows: Records
+    rows: Records  # from USED on they have never been used
     values: Floats  # by row and column: arguments of aggregates
     links: Records  # by row: two for each chain, three over UntilDeleted()
     slots: Records
@@ -100,6 +100,19 @@ class Events(NamedTuple):
     decider: Ints  # the row that decides kept columns; -1: no row is valid
     gone: Records  # whether it was without rows since it was ranked last
     values: Floats  # by aggregate
+
+
+class Live(NamedTuple):
+    """A ranking, as one is kept up."""
+
+    ranks: Records
+    heads: Records  # by group
+    slots: Records
+    log: Ints  # how many objects were noted in a step, then which
+    out: Records  # changes
+    k: int
+    measure: int  # the aggregate that is the score itself; -1: objects are ranked by events, after their evaluation
+    sign: float  # of the key
 
 
 def empty_events(size: int, measures: int) -> Events:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.groups.kernels.chains import note
-from skyband.engines.groups.kernels.objects import absorb, begin_row, changed, enter, free_row, leave, write_event
+from skyband.engines.groups.kernels.objects import absorb, begin_row, begin_step, changed, enter, free_row, leave, write_event
 from skyband.engines.groups.kernels.state import (
     BEFORE,
     COUNTED,
@@ -31,6 +31,7 @@ from skyband.engines.groups.kernels.state import (
     UNKNOWN,
     Batch,
     Events,
+    Live,
     State,
     Window,
 )
@@ -111,8 +112,8 @@ def put_in_order(state: State, r: Any, g: Any, mode: Any) -> None:
         push_late(state, r)
 
 
-@uncounted
-def expire(state: State, window: Window, batch: Batch, events: Events, now: int) -> int:
+@close
+def expire(state: State, window: Window, batch: Batch, events: Events, live: Live, now: Any) -> Any:
     """Let rows go by time, one step for each instant up to now; returns whether all are gone, or why not."""
     facts, slots, rows = state.facts, state.slots, state.rows
     while True:
@@ -121,11 +122,9 @@ def expire(state: State, window: Window, batch: Batch, events: Events, now: int)
             facts[OPEN] = NEVER
             return DONE
         if facts[OPEN] != stamp:
-            facts[OPEN] = stamp
-            facts[STEP] += 1
-            if facts[EVENTS] == len(events.slot):
-                facts[OPEN] = NEVER
+            if facts[EVENTS] == len(events.slot) or not begin_step(state, live):
                 return FULL
+            facts[OPEN] = stamp
         elif facts[EVENTS] == len(events.slot):
             return MIDDLE
         r = take_oldest(state, stamp)
@@ -134,32 +133,32 @@ def expire(state: State, window: Window, batch: Batch, events: Events, now: int)
         leave(state, window, batch, s, r)
         free_row(state, r, g)
         last = state.groups[g]["last"] - batch.serial
-        changed(state, window, events, s, max(last, -1), stamp + window.length)
+        changed(state, window, events, live, s, max(last, -1), stamp + window.length)
 
 
 @uncounted_kernel
-def take_windowed(state: State, window: Window, batch: Batch, events: Events) -> Any:
+def take_windowed(state: State, window: Window, batch: Batch, events: Events, live: Live) -> Any:
     """Take arrivals of Last(n) or Last(t) from where the last call stopped; returns why it stops."""
     facts, groups, rows, slots = state.facts, state.groups, state.rows, state.slots
     timed, i = window.mode == TIMED, facts[NEXT]
     while True:
         if timed:
             now = batch.now[i] if i < len(batch.rows) else batch.clock
-            reason = expire(state, window, batch, events, now)
+            reason = expire(state, window, batch, events, live, now)
             if reason != DONE:
                 facts[NEXT] = i
                 return reason
+        facts[NEXT] = i
         if i == len(batch.rows):
-            facts[NEXT] = i
-            return DONE
+            return DONE if begin_step(state, live) else FULL
         if facts[EVENTS] + 2 > len(events.slot):
-            facts[NEXT] = i
             return FULL
         now, g, s = batch.now[i], batch.groups[i], batch.slots[i]
         if timed and batch.stamps[i] <= now - window.length:  # too late for this window
             i += 1
             continue
-        facts[STEP] += 1
+        if not begin_step(state, live):
+            return FULL
         groups[g]["last"] = batch.serial + batch.rows[i]
         groups[g]["now"] = now
         counts = len(batch.eligible) == 0 or batch.eligible[i]
@@ -177,25 +176,24 @@ def take_windowed(state: State, window: Window, batch: Batch, events: Events) ->
                 free_row(state, oldest, g)
                 oldest = groups[g]["oldest"]
                 if not counts or other != s:
-                    changed(state, window, events, other, batch.rows[i], now)
+                    changed(state, window, events, live, other, batch.rows[i], now)
         if counts:
-            changed(state, window, events, s, batch.rows[i], now)
+            changed(state, window, events, live, s, batch.rows[i], now)
         i += 1
 
 
 @uncounted_kernel
-def take_keyed(state: State, window: Window, batch: Batch, events: Events) -> Any:
+def take_keyed(state: State, window: Window, batch: Batch, events: Events, live: Live) -> Any:
     """Take arrivals and deletions of UntilDeleted(): a row goes when its id comes again or is deleted."""
     facts, groups, rows, slots, i = state.facts, state.groups, state.rows, state.slots, state.facts[NEXT]
     while i < len(batch.rows):
-        if facts[EVENTS] + 2 > len(events.slot):
-            facts[NEXT] = i
+        facts[NEXT] = i
+        if facts[EVENTS] + 2 > len(events.slot) or not begin_step(state, live):
             return FULL
         g, s, name, deletes = batch.groups[i], batch.slots[i], batch.ids[i], False
         if len(batch.deletes) > 0:
             deletes = batch.deletes[i]
         counts = not deletes and (len(batch.eligible) == 0 or batch.eligible[i])
-        facts[STEP] += 1
         groups[g]["last"] = batch.serial + batch.rows[i]
         groups[g]["now"] = batch.now[i]
         old = state.places[name]
@@ -220,33 +218,32 @@ def take_keyed(state: State, window: Window, batch: Batch, events: Events) -> An
                 note(window, batch, rows[old]["serial"], False)
             free_row(state, old, g)
             if other >= 0 and not (counts and other == s):
-                changed(state, window, events, other, batch.rows[i], batch.now[i])
+                changed(state, window, events, live, other, batch.rows[i], batch.now[i])
         if counts:
-            changed(state, window, events, s, batch.rows[i], batch.now[i])
+            changed(state, window, events, live, s, batch.rows[i], batch.now[i])
         i += 1
     facts[NEXT] = i
-    return DONE
+    return DONE if begin_step(state, live) else FULL
 
 
 @uncounted_kernel
-def take_endless(state: State, window: Window, batch: Batch, events: Events) -> Any:
+def take_endless(state: State, window: Window, batch: Batch, events: Events, live: Live) -> Any:
     """Take arrivals of Ever(): nothing leaves, so no row is kept."""
     facts, groups, i = state.facts, state.groups, state.facts[NEXT]
     while i < len(batch.rows):
-        if facts[EVENTS] + 1 > len(events.slot):
-            facts[NEXT] = i
+        facts[NEXT] = i
+        if facts[EVENTS] + 1 > len(events.slot) or not begin_step(state, live):
             return FULL
         g, s = batch.groups[i], batch.slots[i]
-        facts[STEP] += 1
         groups[g]["last"] = batch.serial + batch.rows[i]
         groups[g]["now"] = batch.now[i]
         if len(batch.eligible) == 0 or batch.eligible[i]:
             state.slots[s]["group"] = g
             absorb(state, window, batch, s, i)
-            changed(state, window, events, s, batch.rows[i], batch.now[i])
+            changed(state, window, events, live, s, batch.rows[i], batch.now[i])
         i += 1
     facts[NEXT] = i
-    return DONE
+    return DONE if begin_step(state, live) else FULL
 
 
 
