@@ -17,6 +17,7 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.groups.arguments import Arguments
 from skyband.engines.groups.output import GroupsOutput
+from skyband.engines.invariants import require
 from skyband.engines.registry import row_of
 from skyband.errors import QueryError
 from skyband.query.kinds import Query, TopKGroups
@@ -235,10 +236,11 @@ class GroupsAdapter(Adapter):
         if self.engine is None:
             return
         slots, groups, serials = self.machine.object_serials()
-        assert (slots == np.arange(len(slots))).all()
+        require((slots == np.arange(len(slots))).all(), "objects are numbered")
         if len(slots):
             names = ["id" if name == self.options.id else f"={name}" for name in self.of]
-            self._codes(self.objects, groups, [self.kept_columns.read(name, serials) for name in names])
+            codes = self._codes(self.objects, groups, [self.kept_columns.read(name, serials) for name in names])
+            require((codes == slots).all(), "an id is one object")
         self._rebuild_ids()
 
     def _rebuild_ids(self) -> None:
