@@ -18,7 +18,7 @@ from typing import Any, Literal
 from skyband.errors import QueryError
 from skyband.query.windows import Sort
 
-Scorings = Literal["any", "bounded", "nearest", "local"]
+Scorings = Literal["any", "bounded", "nearest", "local", "additive"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Algorithm:
         The kinds of window that it takes.
     scorings
         "any"; "bounded": those that can be bounded over a box; "nearest": `Nearest` only; "local": sums and products
-        of |a.x - b.x| and a.x + b.x.
+        of |a.x - b.x| and a.x + b.x; "additive": of groups, count(*) or sum(x) alone.
     exact
         Whether every answer is right.
     shares
@@ -203,6 +203,9 @@ _topk("SNN", "sma:SMA", "SMA for nearest neighbours", windows=_moving, scorings=
 _row("TALLY", "groups", "TopKGroups", "tally:TALLY", "exact aggregates of every object, kept up row by row",
      "tally_size", windows=("count", "time", "ever", "until deleted"),
      auto="exact over every window, at a cost that does not depend on how many rows an object has")  # fmt: skip
+_row("SKETCH", "groups", "TopKGroups", "sketch:SKETCH", "counts and sums of more objects than memory holds", "sketch_size",
+     windows=("time",), scorings="additive", answers="`stats()` has the precision", exact=False, shares=False,
+     grouped=False)  # fmt: skip
 
 _row("SCASE", "pairs", "TopKPairs", "scase:SCASE", "one K-skyband behind a K-staircase, for every k and window",
      "pairs_size", auto="any scoring, and one pass over the window an arrival")  # fmt: skip
