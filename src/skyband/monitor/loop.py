@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns
 from skyband.engines.specs import spec_of
-from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
+from skyband.engines.topk.window_adapter import remember_reported
 from skyband.errors import BatchError, QueryError, StateError
 from skyband.monitor.dormancy import Dormancy
 from skyband.monitor.examination import Examined, any_of, examine
@@ -116,8 +116,12 @@ class Loop:
     def _push(self, batch: Batch, examined: Examined, clock: int, goal: int, more: bool) -> Push:
         clocks = None
         if examined.times is not None and batch.rows:
-            known = np.where(examined.accepted, examined.times, BEGINNING)
-            clocks = np.maximum(np.maximum.accumulate(known), clock)
+            known, accepted = examined.times, examined.accepted
+            known = known if accepted.all() else np.where(accepted, known, BEGINNING)
+            in_order = (known[1:] >= known[:-1]).all()  # four times as fast as to accumulate
+            clocks = known if in_order else np.maximum.accumulate(known)
+            if clocks[0] < clock:
+                clocks = np.maximum(clocks, clock)
             goal = max(goal, int(clocks[-1]))
         serial, reported = self.state.serial, examined.reported
         return Push(batch, serial, reported, examined.times, clocks, goal, more, examined.deletes, examined.inputs)
@@ -250,8 +254,8 @@ class Loop:
 
     # --- deletions
 
-    def _deletable(self, standing: list[Adapter]) -> list[WindowAdapter]:
-        return [adapter for adapter in standing if isinstance(adapter, WindowAdapter) and adapter.ids is not None]
+    def _deletable(self, standing: list[Adapter]) -> list[Any]:
+        return [adapter for adapter in standing if adapter.ids is not None]
 
     def delete(self, ids: Iterable[Any]) -> pa.Table:
         """Delete objects by id, one step each; unknown ids are counted."""

@@ -67,8 +67,8 @@ class Monitor:
         The column that says what a row does to the objects of `UntilDeleted()` queries: "insert" or "update" (the
         default for all rows), or "delete", by id and `per`.
     forget
-        How long a group of a count window or of `UntilDeleted()` may be silent, written as in `Last`: "30 days", or a
-        number of units of an integer time column. Then its answer leaves, its objects are dropped, and later rows
+        How long a group of a count window, `UntilDeleted()` or `Ever()` may be silent, written as in `Last`: "30 days",
+        or a number of units of an integer time column. Then its answer leaves, its objects are dropped, and later rows
         begin a new group, from number 0. Default: groups stay for ever. Needs `time`.
     threads
         What a call does while another thread's is at work: "wait" for its end, or "raise" a StateError at once.

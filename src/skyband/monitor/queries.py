@@ -269,6 +269,8 @@ class StandingQueries:
         names = change_names([*self.state.queries.values(), query], kept, timed=False)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
+            if any(twice == name for name, _ in getattr(query, "select", ())):
+                raise QueryError(f"{twice!r} is in `select` and in `keep`. Give it another name in `select`.")
             raise QueryError(
                 f"{twice!r} would be two columns: of pairs each column of `keep` comes as name_a and name_b. Rename it."
             )

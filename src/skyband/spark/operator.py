@@ -19,6 +19,7 @@ from skyband.spark.mappers import REPORT, from_bytes, moment_of, to_bytes
 from skyband.spark.merge import BEGIN, merge_key
 from skyband.spark.plan import Plan, labels
 from skyband.spark.shard import Shard
+from skyband.spark.task import running, spare_collector
 from skyband.spark.trigger_rows import TriggerRows
 from skyband.tables.input import time_unit
 
@@ -42,7 +43,9 @@ class Operator(StatefulProcessor):
         self.whole = whole  # report answers, not changes
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_collector()
         self.handle = handle
+        self.plan = running(self.plan)
         self.head = handle.getValueState("head", "data binary")
         self.cells = handle.getMapState("cells", "family int, cell int", "data binary")
         self.numbers = {label: number for number, label in enumerate(labels(self.plan.shards))}
@@ -107,7 +110,8 @@ class Operator(StatefulProcessor):
 
     def _without_numbers(self, changes: pa.Table) -> pa.Table:
         """Changes with `at` null for time windows: on Spark not every row reaches its shard."""
-        timed = pa.array([name for name, query in self.plan.queries.items() if query.window.timed], pa.string())
+        queries, options = self.plan.queries, self.plan.options
+        timed = pa.array([name for name, query in queries.items() if options.timed(query.window)], pa.string())
         place = changes.column_names.index("at")
         shown = pc.if_else(pc.is_in(changes.column("query").cast(pa.string()), timed), None, changes.column("at"))
         return changes.set_column(place, pa.field("at", pa.int64()), shown.cast(pa.int64()))

@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 EXACT = 2**53  # integers up to here are float64 numbers
+_NEAR = 16  # around it a decimal is compared exactly
 FAR = 2**62  # times stay below this in size, so that time + span cannot overflow
 _UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _DAY = 86400 * 10**9
@@ -201,7 +202,7 @@ class Batch:
         return operand
 
     def beyond(self, name: str) -> Bools | None:
-        """Which integers of the column are beyond 2^53, where float64 cannot tell neighbours apart; None: no row."""
+        """Which integers and decimals of the column are beyond 2^53, where float64 is not exact; None: no row."""
         return self._beyond.get(name)
 
     def _numbers(self, name: str, column: Any) -> Operand:
@@ -220,9 +221,24 @@ class Batch:
         else:
             filled = column.cast(pa.float64()) if column.type != pa.float64() else column
             values = bits_of(filled).view(np.float64)
+            if pa.types.is_decimal(column.type) and column.type.precision - column.type.scale >= len(str(EXACT)):
+                beyond = _decimals_beyond(column, values)
+                if beyond.any():
+                    self._beyond[name] = beyond
         if valid is not None:
             values = np.where(valid, values, np.nan)
         return Operand(values, valid)
+
+
+def _decimals_beyond(column: Any, values: Floats) -> Bools:
+    """Which decimals are beyond 2^53; `values`: their float64, which hides it next to 2^53."""
+    size = np.abs(values)
+    beyond = size > EXACT
+    for row in np.flatnonzero(np.abs(size - EXACT) <= _NEAR).tolist():
+        exact = column[row].as_py()
+        beyond[row] = exact is not None and exact.copy_abs() > EXACT  # abs() would round to the context's precision
+    valid = valid_of(column)
+    return beyond if valid is None else beyond & valid
 
 
 class Columns(Mapping[str, NDArray[Any]]):
@@ -294,6 +310,8 @@ def times(column: Any, reach: int) -> tuple[Ints, Bools | None, Bools | None]:
     if pa.types.is_unsigned_integer(column.type):
         bits = bits.view(f"u{bits.itemsize}")
     latest = min(FAR - 1, int(np.iinfo(bits.dtype).max) - reach)
+    if valid is None and len(bits) and bits.max() <= latest and bits.min() > -FAR:
+        return bits.astype(np.int64, copy=False), None, None
     far = bits > latest
     if bits.dtype == np.int64:
         far |= bits <= -FAR
