@@ -106,7 +106,7 @@ bench: .venv/ready ## run the experiments, draw the figures
 	@$(BIN)/python -m benchmarks.plot
 
 bench-peers: .venv/ready .peers/flink/ready .peers/duckdb/ready ## the same work by Flink, Spark and DuckDB (half an hour)
-	@$(BIN)/python -m benchmarks.run peers
+	@$(BIN)/python -m benchmarks.run peers peers-items
 	@$(BIN)/python -m benchmarks.plot peers
 	@$(BIN)/python -m benchmarks.peers.table
 

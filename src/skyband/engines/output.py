@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Answer, Changes
+from skyband.engines.contract import Answer, Changes, Spec
 from skyband.engines.numbering import Numbered, Numbering, column_of, step_times
 from skyband.query.options import Options
 from skyband.tables.changes import of_pair
@@ -86,7 +86,8 @@ class Output:
         sequences = numbering.of_query[changes.query]
         at = numbering.next()[sequences, changes.group] - 1
         known = numbering.last_times if times is None else times
-        when = np.full(len(at), clock) if numbering.timed or deleted or not len(known) else known[changes.group]
+        by_clock = deleted or not len(known) or (numbering.timed and times is None)
+        when = np.full(len(at), clock) if by_clock else known[changes.group]
         return self._change_columns(changes, at, when, sequences, None)
 
     def answer(self, answer: Answer, query: int) -> dict[str, Any]:
@@ -149,6 +150,29 @@ class Output:
             for column in columns
         ]
         return as_arrow(np.stack(numbers)[sequences, np.arange(len(serials))])
+
+
+def leaving(answer: Answer, query: int, spec: Spec, clock: int) -> Changes:
+    """The changes by which a whole answer leaves."""
+    size = len(answer.serial)
+    return Changes(
+        query=np.full(size, query),
+        group=answer.group,
+        row=np.full(size, -1),
+        instant=np.full(size, clock),
+        stamp=answer.stamp,
+        serial=answer.serial,
+        key=answer.key,
+        diff=np.full(size, -1, np.int8),
+        first=np.zeros(size, np.bool_),
+        alive=np.empty(0, np.bool_),
+        older=answer.older,
+        older_stamp=answer.older_stamp,
+        rank=answer.rank if spec.semantics == "u-kranks" else None,  # there the rank is part of the answer
+        probability=answer.probability,
+        object=answer.object,
+        shown=answer.shown,
+    )
 
 
 def _probability(of: Changes | Answer) -> dict[str, Any]:

@@ -229,6 +229,8 @@ class StandingQueries:
     # --- checks
 
     def _check_name_is_free(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise QueryError(f"a query's name is a string; got {name!r}.")
         if name in self.state.adapters:
             raise QueryError(
                 f"a query called {name!r} is standing already. Use replace({name!r}, ...) or another name."
@@ -267,6 +269,8 @@ class StandingQueries:
         names = change_names([*self.state.queries.values(), query], kept, timed=False)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
+            if any(twice == name for name, _ in getattr(query, "select", ())):
+                raise QueryError(f"{twice!r} is in `select` and in `keep`. Give it another name in `select`.")
             raise QueryError(
                 f"{twice!r} would be two columns: of pairs each column of `keep` comes as name_a and name_b. Rename it."
             )

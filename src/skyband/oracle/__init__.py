@@ -6,7 +6,7 @@ datetimes. It keeps every arrival of a window in a list and computes each answer
     objects.py     an arrival (an object), a member (a row of an answer)
     scalar.py scores.py     expressions and scorings of one row
     rows.py        a row as an arrival, or the reason to reject it
-    topk.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
+    topk.py groups.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
     shared.py      queries that are the same but for k and the window's length
     stream.py      one query: its groups, windows, steps and differences
     output.py      the rows of changes and answers, column by column
@@ -38,9 +38,9 @@ from skyband.oracle.rows import Rejected
 from skyband.oracle.shared import fits, narrowed, related, size
 from skyband.oracle.stream import Change, Group, Stream, members, remove
 from skyband.oracle.topk import skyband
-from skyband.query.kinds import Query, TopK, TopKIncomplete
+from skyband.query.kinds import Query, TopK, TopKGroups, TopKIncomplete
 from skyband.query.validation import RESERVED
-from skyband.query.windows import UntilDeleted, Window
+from skyband.query.windows import Last, UntilDeleted, Window
 
 __all__ = ["Oracle"]
 
@@ -213,9 +213,12 @@ class Oracle:
         del self._streams[self._named(name).name]
 
     def _start(self, name: str, query: Query) -> Stream:
-        if query.window.timed and self._roles.time is None:
+        if isinstance(query.window, Last) and query.window.timed and self._roles.time is None:
             raise QueryError(f'{name}: {query.window!r} is a time window. Name its column with time="...".')
+        if isinstance(query, TopKGroups) and query.decay is not None and self._roles.time is None:
+            raise QueryError(f'{name}: decay goes by time. Name its column with time="...".')
         keyed = isinstance(query, TopKIncomplete) or isinstance(query.window, UntilDeleted)
+        keyed |= isinstance(query, TopKGroups) and not query.of_columns
         if keyed and self._roles.id is None:
             raise QueryError(f'{name}: ids are keys here. Name the id column with id="...".')
         numbers: dict[Hashable, int] = {}
@@ -247,7 +250,7 @@ class Oracle:
         rows: list[Row] = []
         for group in self._groups(stream, key):
             valid = stream.valid(group.arrivals, self.clock, query.window)
-            rows += answer_rows(query, group, members(query, valid), self._roles)
+            rows += answer_rows(query, group, members(query, valid, self.clock), self._roles)
         return rows
 
     def skyband(self, name: str | None = None, key: Any = ()) -> list[Any]:

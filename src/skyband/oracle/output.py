@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from skyband.oracle.objects import Member, Roles, Row
 from skyband.oracle.stream import Change, Group
-from skyband.query.kinds import Query, TopKPairs, TopKUncertain
+from skyband.query.kinds import Query, TopKGroups, TopKPairs, TopKUncertain
 
 
 def change_rows(
@@ -18,7 +18,7 @@ def change_rows(
     for change in changes:
         values: Row = {"query": name, "at": change.at, "time": change.time}
         values |= dict(zip(query.per_columns, change.group.values, strict=True))
-        values |= _ids(change.member) | _kept(change.member, roles)
+        values |= _ids(change.member) | _kept(change.member, roles) | change.member.shown
         values |= {"score": change.member.score, "diff": change.diff, "first": change.first}
         values |= {"rank": change.member.rank, "probability": change.member.probability}
         rows.append({column: values.get(column) for column in columns})
@@ -35,6 +35,7 @@ def change_columns(queries: list[Query], roles: Roles) -> list[str]:
     columns += ["rank", "probability"] * any(isinstance(query, TopKUncertain) for query in queries)
     columns += ["diff", "first"] + list(roles.keep) * single
     columns += [column + end for column in roles.keep for end in ("_a", "_b")] * pairs
+    columns += [name for query in queries if isinstance(query, TopKGroups) for name, _ in query.select]
     return list(dict.fromkeys(columns))
 
 
@@ -49,7 +50,7 @@ def answer_rows(query: Query, group: Group, answer: list[Member], roles: Roles) 
         row["score"] = member.score
         if isinstance(query, TopKUncertain):
             row["probability"] = member.probability
-        rows.append(row | _kept(member, roles))
+        rows.append(row | _kept(member, roles) | member.shown)
     return rows
 
 

@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
+from skyband.oracle.groups import faded, top_k_groups
 from skyband.oracle.incomplete import top_k_incomplete
 from skyband.oracle.objects import Arrival, Member, Roles, Row, same
 from skyband.oracle.pairs import scoreless, top_k_pairs
 from skyband.oracle.rows import Rejected, read
 from skyband.oracle.topk import above, top_k
 from skyband.oracle.uncertain import top_k_uncertain
-from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.query.windows import UntilDeleted, Window
+from skyband.query.kinds import Above, Query, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.query.windows import Ever, Last, UntilDeleted, Window
 
 _SLACK = 1e-12  # by how much the probabilities of alternatives may pass 1
 
@@ -53,8 +54,8 @@ class Change:
     first: bool
 
 
-def members(query: Query, valid: list[Arrival]) -> list[Member]:
-    """The answer, best first."""
+def members(query: Query, valid: list[Arrival], now: Any) -> list[Member]:
+    """The answer at an instant, best first."""
     match query:
         case TopK():
             return top_k(query, valid)
@@ -66,6 +67,8 @@ def members(query: Query, valid: list[Arrival]) -> list[Member]:
             return top_k_incomplete(query, valid)
         case TopKUncertain():
             return top_k_uncertain(query, valid)
+        case TopKGroups():
+            return top_k_groups(query, valid, now)
     raise AssertionError(query)
 
 
@@ -87,12 +90,14 @@ class Stream:
 
     @property
     def timed(self) -> bool:
-        return self.query.window.timed
+        """Whether objects have a time: of a window without end, where rows have one."""
+        window = self.query.window
+        return self.roles.time is not None if isinstance(window, Ever) else window.timed
 
     def valid(self, arrivals: list[Arrival], now: Any, window: Window | None = None) -> list[Arrival]:
         """The arrivals that count at an instant: the n most recent, or those with now in [t, t + span)."""
         window = window or self.query.window
-        if isinstance(window, UntilDeleted):
+        if isinstance(window, UntilDeleted | Ever):
             return list(arrivals)
         if window.count is not None:
             return arrivals[-window.count :]
@@ -132,10 +137,10 @@ class Stream:
             group = self.groups[key] = Group(values, self._numbers.get(key, 0))
         arrival.number = group.next_number
         arrival.age = (arrival.time, arrival.number) if self.timed else (arrival.number,)
-        if self.roles.id is None:
+        if self.roles.id is None and not isinstance(self.query, TopKGroups):
             arrival.id = arrival.number
         if isinstance(self.query.window, UntilDeleted):
-            remove(group, arrival.id)
+            remove(group, arrival.row_id)
         group.arrivals.append(arrival)
         group.next_number += 1
         group.last_time = arrival.time
@@ -176,11 +181,13 @@ class Stream:
         valid = self.valid(group.arrivals, now)
         if isinstance(self.query, TopKIncomplete):  # gone and come back is `first` again
             group.ever_reported &= {same(o.id) for o in valid}
+        if isinstance(self.query, TopKGroups):
+            group.ever_reported &= {o.owner for o in valid if o.eligible}
         if not report:
             return []
-        answer = {member.identity: member for member in members(self.query, valid)}
+        answer = {member.identity: member for member in members(self.query, valid, now)}
         changes = [
-            Change(group, member, at, time, -1, False)
+            Change(group, self._leaving(member, now), at, time, -1, False)
             for identity, member in group.reported.items()
             if identity not in answer
         ]
@@ -193,10 +200,14 @@ class Stream:
         group.ever_reported |= answer.keys()
         return changes
 
+    def _leaving(self, member: Member, now: Any) -> Member:
+        """A member as it was in the answer last; what fades has faded until now."""
+        return faded(self.query, member, now) if isinstance(self.query, TopKGroups) else member
+
     def leave(self, clock: Any) -> list[Change]:
         """Retract all that was reported: the query is removed."""
         return [
-            Change(group, member, group.last_number, self.instant(group, clock), -1, False)
+            Change(group, self._leaving(member, clock), group.last_number, self.instant(group, clock), -1, False)
             for group in self.groups.values()
             for member in group.reported.values()
         ]
@@ -218,13 +229,13 @@ class Stream:
 def remove(group: Group, id: Any) -> bool:
     """Delete the object of an id; whether there was one."""
     before = len(group.arrivals)
-    group.arrivals = [o for o in group.arrivals if same(o.id) != same(id)]
+    group.arrivals = [o for o in group.arrivals if same(o.row_id) != same(id)]
     return len(group.arrivals) < before
 
 
 def span_of(window: Window, time: Any) -> Any:
     """The length of a time window as what can be added to a time of this type."""
-    assert not isinstance(window, UntilDeleted)
+    assert isinstance(window, Last)
     if isinstance(time, datetime):
         return timedelta(microseconds=window.length(10**3))
     if isinstance(time, date):

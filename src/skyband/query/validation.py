@@ -9,7 +9,7 @@ from typing import Any
 
 from skyband.errors import QueryError
 from skyband.query.expressions import parse, ranges
-from skyband.query.windows import UntilDeleted, Window
+from skyband.query.windows import Ever, UntilDeleted, Window
 
 #: Columns that skyband writes itself; no `per` or `keep` column may take one of these names.
 RESERVED = ("query", "at", "time", "id", "id_a", "id_b", "rank", "score", "probability", "diff", "first")
@@ -38,9 +38,12 @@ def number_between(what: str, number: object, low: float, high: float, example: 
 
 
 def any_number(kind: str, number: object) -> float:
-    if isinstance(number, bool) or not isinstance(number, int | float) or math.isnan(number):
-        raise QueryError(f"{kind}: threshold must be a number; got {number!r}.")
-    return float(number)
+    try:
+        if not isinstance(number, bool) and isinstance(number, int | float) and not math.isnan(number):
+            return float(number)
+    except OverflowError:
+        raise QueryError(f"{kind}: threshold must be within the range of float64; got a larger integer.") from None
+    raise QueryError(f"{kind}: threshold must be a number; got {number!r}.")
 
 
 def column_names(what: str, names: object) -> tuple[str, ...]:
@@ -81,6 +84,14 @@ def moving_window(kind: str, window: Window) -> None:
     if isinstance(window, UntilDeleted):
         raise QueryError(
             f"{kind} needs a window that moves on, such as Last(1000). UntilDeleted is for TopK and Above."
+        )
+
+
+def ending_window(kind: str, window: Window) -> None:
+    if isinstance(window, Ever):
+        raise QueryError(
+            f"{kind} compares each object with all that are valid, and over Ever() that is all that ever arrived. "
+            "Use a window that ends, such as Last(1000)."
         )
 
 

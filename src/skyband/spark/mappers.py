@@ -193,7 +193,9 @@ class Packer:
                 continue
             rows = one.accepted
             others = [other for name in adapter.queries for other in represented.get(name, ())]
-            if adapter.timed and others:
+            if query_set.can_forget and self.plan.forget is not None:
+                pass  # a row that can never be an answer still ends a group's silence
+            elif adapter.timed and others:
                 rows = rows if one.eligible is None else rows & one.eligible
             elif adapter.timed and rows.any() and isinstance(adapter, TopKAdapter):
                 assert examined.times is not None
@@ -234,8 +236,8 @@ def _represented(plan: Plan) -> Represented:
     return {
         first: others
         for first, *others in found.values()
-        if others and (len(others) >= few or not plan.queries[first].window.timed)  # count windows: nothing to prune
-    }
+        if others and (len(others) >= few or not plan.options.timed(plan.queries[first].window))
+    }  # count windows: nothing to prune
 
 
 def _messages(shards: list[int], numbers: list[int], blobs: list[bytes], moments: list[Any] | None = None) -> Any:

@@ -89,7 +89,7 @@ def monitor(
         The number of pieces of state that work side by side. By default as many as Spark has shuffle partitions,
         `spark.sql.shuffle.partitions`, or as a checkpoint has; a number that is given is part of the checkpoint.
     forget : str or int, optional
-        How long a group of a count window may be silent before it is dropped.
+        How long a group of a count window, of UntilDeleted() or of Ever() may be silent before it is dropped.
     blocks : bool, optional
         Whether all shards score pairs together where there is no `per` (default: over 50,000 arrivals and more).
     metrics : str, optional
@@ -256,7 +256,7 @@ def _check_order(options: Options, queries: Mapping[str, Query]) -> None:
     for name, query in queries.items():
         once = isinstance(query, TopKIncomplete) and query.repeat is None
         grouped = isinstance(query, TopKUncertain) and query.group is not None
-        if query.window.timed and (once or grouped):
+        if options.timed(query.window) and (once or grouped):
             raise QueryError(
                 f"{name}: {'repeat=None' if once else 'group='} needs {wanted}: without it a shard cannot know "
                 "which rows have left the window when the next one comes."

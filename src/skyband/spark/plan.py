@@ -35,6 +35,12 @@ class QuerySet:
     per: tuple[str, ...]
     timed: bool
     blocks: bool = False  # all rows go to all shards
+    ever: bool = False  # over a window without end: silent groups can be forgotten
+
+    @property
+    def can_forget(self) -> bool:
+        """Whether `forget` drops its silent groups."""
+        return bool(self.per) and (self.ever or not self.timed)
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,9 @@ class Plan:
     def query_sets(self) -> dict[QuerySet, dict[str, Query]]:
         found: dict[QuerySet, dict[str, Query]] = {}
         for name, query in self.queries.items():
-            query_set = QuerySet(query.per_columns, query.window.timed, name in self.blocked)
+            window = query.window
+            timed = self.options.timed(window)
+            query_set = QuerySet(query.per_columns, timed, name in self.blocked, window.sort == "ever")
             found.setdefault(query_set, {})[name] = query
         return found
 
@@ -131,7 +139,8 @@ def _is_long(window: Window) -> bool:
 
 def shard_of_query(query: Query, shards: int) -> int:
     """The shard of a query without `per`: one for all queries that can share a skyband."""
-    shared = dict(query.to_dict(), k=0, window=query.window.timed)
+    window = query.window
+    shared = dict(query.to_dict(), k=0, window="ever" if window.sort == "ever" else window.sort == "time")
     shared.pop("threshold", None)
     return zlib.crc32(json.dumps(shared, sort_keys=True).encode()) % shards
 

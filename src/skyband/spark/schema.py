@@ -15,14 +15,17 @@ from pyspark.sql.types import (
     DoubleType,
     IntegralType,
     LongType,
+    NumericType,
     StringType,
+    StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
 )
 
 from skyband.errors import BatchError, QueryError
-from skyband.query.kinds import Query, TopKPairs
+from skyband.query.expressions.tree import Kind
+from skyband.query.kinds import Query, TopKGroups, TopKPairs
 from skyband.query.windows import Last
 from skyband.spark.mappers import Validator, sortable
 from skyband.spark.plan import Plan
@@ -39,6 +42,9 @@ _OURS: dict[str, DataType] = {
     "diff": ByteType(),
     "first": BooleanType(),
 }
+
+
+_KINDS: dict[type[DataType], Kind] = {NumericType: "number", BooleanType: "boolean", StringType: "string"}
 
 
 def check_schema(schema: StructType, plan: Plan, watermark: str | None) -> None:
@@ -107,6 +113,8 @@ def _check_spans(plan: Plan, unit: int | None) -> None:
         for query in plan.queries.values():
             if isinstance(query.window, Last):
                 query.window.length(unit)
+            if isinstance(query, TopKGroups):
+                query.half_life(unit)
     if plan.forget is None:
         return
     if plan.options.time is None:
@@ -144,4 +152,27 @@ def output_types(schema: StructType, plan: Plan) -> dict[str, DataType]:
     sources = {name: name for query in queries for name in query.per_columns} | roles
     if any(isinstance(query, TopKPairs) for query in queries):
         sources |= {end: source for role, source in roles.items() for end in of_pair(role)}
-    return {name: schema[source].dataType for name, source in sources.items()} | _OURS
+    types = {name: schema[source].dataType for name, source in sources.items()} | _OURS
+    for query in queries:
+        if isinstance(query, TopKGroups):
+            types |= _shown_types(schema, query)
+            if query.of_columns:  # `check_schema` has found ids of one type
+                types["id"] = _id_type(schema, query.of_columns)
+    return types
+
+
+def _id_type(schema: StructType, columns: tuple[str, ...]) -> DataType:
+    """The type of the ids of groups: that of their column, or a struct of several."""
+    fields = [StructField(column, schema[column].dataType) for column in columns]
+    return fields[0].dataType if len(fields) == 1 else StructType(fields)
+
+
+def _shown_types(schema: StructType, query: TopKGroups) -> dict[str, DataType]:
+    """The types of the columns of `select`."""
+    kinds: dict[str, Kind] = {}
+    for field in schema:
+        for types, kind in _KINDS.items():
+            if isinstance(field.dataType, types):
+                kinds[field.name] = kind
+    shown = {"boolean": BooleanType(), "string": StringType()}
+    return {name: shown.get(kind or "", DoubleType()) for name, kind in query.expressions.kinds(kinds).items()}

@@ -43,7 +43,7 @@ def answer_names(queries: Iterable[Query], keep: Iterable[str], timed: bool) -> 
 
 
 def _parts(queries: Iterable[Query], keep: Iterable[str]) -> tuple[list[str], list[str], list[str], list[str]]:
-    """The columns of groups, of ids and of probabilities, and those that are kept."""
+    """The columns of groups, of ids and of probabilities, and those that are kept, with those of `select`."""
     asked = list(queries)
     pairs = any(query.of_pairs for query in asked)
     single = not pairs or not all(query.of_pairs for query in asked)
@@ -55,7 +55,8 @@ def _parts(queries: Iterable[Query], keep: Iterable[str]) -> tuple[list[str], li
 
     probability = ["probability"] if any(query.has_probability for query in asked) else []
     per = dict.fromkeys(name for query in asked for name in query.per_columns)
-    return list(per), of_members(["id"]), probability, of_members(keep)
+    shown = dict.fromkeys(name for query in asked for name, _ in getattr(query, "select", ()))
+    return list(per), of_members(["id"]), probability, [*of_members(keep), *shown]
 
 
 def of_pair(name: str) -> tuple[str, str]:

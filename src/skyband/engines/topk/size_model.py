@@ -10,7 +10,7 @@ from skyband.engines.size import Size
 from skyband.engines.topk import odds
 from skyband.engines.topk.scorings import family_key, plain_scoring
 from skyband.query.algorithms import algorithm
-from skyband.query.kinds import TopK
+from skyband.query.kinds import Above, TopK
 
 _SIFTED = 40  # bytes of an object in a filter
 _WAITING = 24 + 8  # of an object in a buffer, and of its id
@@ -49,6 +49,16 @@ def block_size(name: str, query: TopK, n: int | None, expected: Expected) -> Siz
             f"the last max({BUFFER:,}, 100 per query) arrivals for all of them: it comes on top.",
         )
     return replace(kept, why=(*kept.why, left_out), notes=notes)
+
+
+def best_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
+    why = f"It keeps the {query.k:,} best of each group. Nothing expires, so no other object can become an answer."
+    return Size(float(query.k if n is None else min(query.k, n)), (why,))
+
+
+def list_size(name: str, query: Above, n: int | None, expected: Expected) -> Size:
+    why = "It keeps every object above the threshold, since none ever leaves, and no other."
+    return Size(None if n is None else float(n), (why,), notes=("At most: if every object is above the threshold.",))
 
 
 def relaxed_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
@@ -101,7 +111,7 @@ def adaptive_size(name: str, query: TopK, n: int | None, expected: Expected) -> 
 def buffered_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
     run, filter_ = name[:2], name[2:]
     k, most = query.k, query.buffer or BUFFER
-    half = "spans less than half the window" if query.window.timed else "at most (n + 1) // 2 of the window"
+    half = "spans less than half the window" if (query.window.sort == "time") else "at most (n + 1) // 2 of the window"
     why = (
         f"A buffer of recent arrivals and a {_FILTERS[filter_]} filter of these stand before a {_RUNS[run]} k-skyband. "
         f"An object reaches it if it is among the filter's {k:,} best when it arrives, or not dominated by {k:,} of "
@@ -116,7 +126,7 @@ def buffered_size(name: str, query: TopK, n: int | None, expected: Expected) -> 
     elif filter_ == "RF" and b >= 5 * k:  # a smaller one never reaches its first limit of 4·k candidates
         sifted = odds.relaxed_size(b, k, query.gamma)
     elif filter_ == "PF":
-        sifted = min(sifted, k + odds.candidates(most if query.window.timed else b, k, query.sigma))
+        sifted = min(sifted, k + odds.candidates(most if (query.window.sort == "time") else b, k, query.sigma))
     besides = sifted * _SIFTED + b * _WAITING
     if n <= k:
         return replace(_few(query, n, why), besides=besides)

@@ -17,17 +17,16 @@ from skyband.query.scoring import by_from_dict, by_to_dict, scoring_of
 from skyband.query.sql.writer import order_by, sentence
 from skyband.query.tuning import Tuning
 from skyband.query.validation import column_names
-from skyband.query.windows import Last, Window, window_from_dict
+from skyband.query.windows import Ever, Last, Window, window_from_dict
 
 
 class Query:
-    """The base of all kinds of query. Use one of the kinds: TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain."""
+    """The base of all kinds of query. Use one of the kinds: TopK, Above, TopKGroups, TopKPairs, TopKIncomplete, ..."""
 
     kind: ClassVar[str] = "Query"
     of_pairs: ClassVar[bool] = False  # whether a row of its answer is a pair of objects
     has_probability: ClassVar[bool] = False  # whether a row of its answer has a probability
     scores_move: ClassVar[bool] = False  # whether an object's score can change while it stays in the answer
-    needs_id: ClassVar[str | None] = None  # what it does with ids, if it needs the id column for that
     window: Window
     per: str | Iterable[str] | None
     algorithm: str
@@ -41,6 +40,11 @@ class Query:
     def tuning(self) -> Tuning:
         """The options of single algorithms."""
         return Tuning()
+
+    @property
+    def needs_id(self) -> str | None:
+        """What it does with the Monitor's id column, if it needs one for that."""
+        return None
 
     def smaller(self, k: int | None = None, window: Any = None) -> Self:
         """Return the same query with a smaller k or window, which the same state can answer.
@@ -58,7 +62,8 @@ class Query:
         most = getattr(self, "k", 0)
         if k is not None and k > most:
             raise QueryError(f"k={k}: the query keeps only what its own k={most} needs. Ask for at most that.")
-        _fits(self.window, query.window)
+        if window is not None:
+            _fits(self.window, query.window)
         return query
 
     def __post_init__(self) -> None:
@@ -124,6 +129,10 @@ class Query:
     def usual_direction(by: Any, descending: bool) -> bool | None:
         """The argument `largest` of a query with this direction: None where it is the scoring's own."""
         return None if descending != scoring_of(by).smallest_first else descending
+
+    def listed_sql(self, values: dict[str, Any]) -> str:
+        """What stands after SELECT, for `to_sql`; takes what it says out of the values."""
+        return "*"
 
     def ranking_sql(self, values: dict[str, Any]) -> list[str]:
         """The clauses that say what ranks, for `to_sql`; takes what they say out of the values."""
@@ -201,6 +210,8 @@ def _fits(mine: Window, theirs: Window) -> None:
         sizes = [(mine.count, theirs.count), (mine.nanoseconds, theirs.nanoseconds), (mine.span, theirs.span)]
         if any(own is not None and other is not None and other <= own for own, other in sizes):
             return
+    elif isinstance(mine, Ever):
+        raise QueryError(f"window={theirs!r}: over Ever() nothing is kept of shorter windows. Ask without window=.")
     elif mine == theirs:
         return
     raise QueryError(f"window={theirs!r}: the query's own window is {mine!r}. Ask for at most that, of its kind.")

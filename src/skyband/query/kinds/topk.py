@@ -28,8 +28,9 @@ class TopK(Query):
     by : str, scoring or callable
         The score of an object: a column, an expression such as "0.7*x + 0.3*y", `Linear`, `Product`, `Quadratic`,
         `Nearest`, or a function from a batch (a mapping of column to NumPy array) to one float per row.
-    window : Last or UntilDeleted
-        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`, `UntilDeleted()`.
+    window : Last, Ever or UntilDeleted
+        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`, `Ever()`,
+        `UntilDeleted()`.
     largest : bool, optional
         Whether the largest score is best. None: it is, except for `Nearest`.
     where : str, optional
