@@ -43,6 +43,12 @@ class Output:
         self.score = score  # from an engine's keys to scores
         self.deletable = deletable
         self.kept_columns = KeptColumns()
+        self.keyed: Callable[[Callable[[str], Any]], dict[str, Any]] | None = None  # score and keys of an order
+
+    @property
+    def keeps_more(self) -> bool:
+        """Whether columns are kept that the user has not named."""
+        return self.reports_numbers or self.keyed is not None
 
     def kept_types(self, types: dict[str, Any]) -> dict[str, Any]:
         """The columns that are kept of objects to be reported later, with their Arrow types."""
@@ -100,7 +106,7 @@ class Output:
         }
         if self.options.time is not None:
             columns["time"] = self._reported("time", answer.serial, answer.stamp, sequences, None)
-        return columns | self._members(answer, sequences, None)
+        return columns | self._keys(answer, None) | self._members(answer, sequences, None)
 
     def _change_columns(
         self, changes: Changes, at: Ints, when: Ints, sequences: Ints, fresh: Fresh | None
@@ -118,7 +124,15 @@ class Output:
             columns["rank"] = _with_nulls(changes.rank, changes.rank == 0)
         if self.options.time is not None:
             columns["time"] = from_times(when, (fresh or self.kept_columns).columns["time"].type)
-        return columns | self._members(changes, sequences, fresh)
+        return columns | self._keys(changes, fresh) | self._members(changes, sequences, fresh)
+
+    def _keys(self, of: Changes | Answer, fresh: Fresh | None) -> dict[str, Any]:
+        """The score and the keys of objects that are ranked by an order."""
+        if self.keyed is None:
+            return {}
+        rows, first = ({}, 0) if fresh is None else (fresh.columns, fresh.serial)
+        columns = self.keyed(lambda name: self.kept_columns.read(name, of.serial, rows.get(name), first))
+        return {"score": pa.nulls(len(of.serial), pa.float64())} | columns
 
     def _per(self, groups: Ints) -> dict[str, Any]:
         """The `per` columns of these groups."""

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns
 from skyband.engines.specs import spec_of
-from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
+from skyband.engines.topk.id_codes import IdCodes
+from skyband.engines.topk.window_adapter import remember_reported
 from skyband.errors import BatchError, QueryError, StateError
 from skyband.monitor.dormancy import Dormancy
 from skyband.monitor.examination import Examined, any_of, examine
@@ -243,8 +244,8 @@ class Loop:
 
     # --- deletions
 
-    def _deletable(self, standing: list[Adapter]) -> list[WindowAdapter]:
-        return [adapter for adapter in standing if isinstance(adapter, WindowAdapter) and adapter.ids is not None]
+    def _deletable(self, standing: list[Adapter]) -> list[IdCodes]:
+        return [adapter for adapter in standing if isinstance(adapter, IdCodes) and adapter.deletable]
 
     def delete(self, ids: Iterable[Any]) -> pa.Table:
         """Delete objects by id, one step each; unknown ids are counted."""
@@ -324,7 +325,8 @@ class Loop:
         return self._answer(name, adapter.queries[name], chosen)
 
     def _answer(self, name: str, query: Query, groups: Ints | None) -> pa.Table:
-        adapter, types = self.state.adapter(name), self.state.answer_types(query)
+        adapter = self.state.adapter(name)
+        types = self.state.answer_types(query, adapter.shown_keys)
         if adapter.engine is None:
             return answer_table({}, types)
         spec = spec_of(query, self.state.unit)

@@ -13,17 +13,19 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.kinds import adapter_class
 from skyband.engines.numbering import Start
 from skyband.engines.numbers_at_rest import NumbersAtRest
-from skyband.engines.registry import MANY, choose
+from skyband.engines.registry import MANY, choose, choose_for_keys
 from skyband.engines.topk.adapter import TopKAdapter
+from skyband.engines.topk.ordered_adapter import OrderedAdapter
 from skyband.engines.topk.scorings import auto_key, family_key, window_key
 from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remember_reported
 from skyband.errors import QueryError
 from skyband.monitor.state import State
 from skyband.query.kinds import Above, Query, TopK
-from skyband.query.windows import Last, UntilDeleted
+from skyband.query.windows import Last, Session, UntilDeleted
 from skyband.tables.changes import QueryNames, change_names, change_table
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
+from skyband.tables.orders import ranks_by_key
 
 Ints = NDArray[np.int64]
 Fresh = dict[Any, Adapter]  # adapters where nothing has arrived yet, by what their queries share
@@ -138,6 +140,9 @@ class StandingQueries:
 
     def prepare(self, batches: Iterable[Batch]) -> None:
         """Before a batch, which may come in several pieces, is examined: let the right queries share engines."""
+        batches = list(batches)
+        for batch in batches:
+            self._find_keys(batch)
         if any(adapter.engine is None for adapter in self.state.standing()):
             with self.state.commit:
                 self._gather()
@@ -145,6 +150,28 @@ class StandingQueries:
             if splits := [adapter for adapter in self.state.standing() if adapter.must_split(batch)]:
                 with self.state.commit:
                     self.split(splits.__contains__)
+
+    def _find_keys(self, batch: Batch) -> None:
+        """Before their first arrival: queries whose only key is no number, in this batch, rank by it as an order."""
+        found: Fresh = {}
+        for name, adapter in list(self.state.adapters.items()):
+            query = adapter.queries[name]
+            if adapter.engine is not None or not isinstance(query, TopK):
+                continue
+            if isinstance(adapter, OrderedAdapter) and adapter.labels:
+                continue
+            if not ranks_by_key(batch, query.by) or (algorithm := choose_for_keys(query)) is None:
+                continue
+            key = name if algorithm == "SORTED" else (*OrderedAdapter.key(query), adapter.groups.names)
+            with self.state.commit:
+                del adapter.queries[name]
+                if key not in found:
+                    start = adapter.numbering.start()
+                    found[key] = OrderedAdapter(
+                        query, adapter.groups, adapter.options, start, algorithm=algorithm, keyed=True
+                    )
+                found[key].queries[name] = query
+                self.state.adapters[name] = found[key]
 
     def _gather(self) -> None:
         """Bring queries together, before their first arrival, that one engine can serve.
@@ -249,7 +276,7 @@ class StandingQueries:
         if query.needs_id is not None and options.id is None:
             raise QueryError(f'{query.kind} {query.needs_id}: name the id column, Monitor(..., id="...").')
         self._check_columns(query)
-        if isinstance(query.window, Last) and query.window.timed:
+        if isinstance(query.window, Last | Session) and query.window.timed:
             if options.time is None:
                 raise QueryError(f'{query.window!r} is a time window: name the time column, Monitor(..., time="...").')
             if options.time in self.state.types:

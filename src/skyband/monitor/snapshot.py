@@ -19,6 +19,7 @@ from skyband.engines.kinds import adapter_class
 from skyband.engines.numbering import Start
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.topk.adapter import TopKAdapter
+from skyband.engines.topk.ordered_adapter import OrderedAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.errors import QueryError, StateError
 from skyband.monitor import cells, strangers
@@ -50,7 +51,9 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: b
 
     def lookup(name: str, stored: dict[str, Any]) -> Query:
         by = stored.get("by")
-        call = callables.get(name, callables.get(by.get("callable", ""))) if isinstance(by, dict) else None
+        call: Any = callables if isinstance(by, list) else None
+        if isinstance(by, dict):
+            call = callables.get(name, callables.get(by.get("callable", "")))
         query = Query.from_dict(stored, call)
         if not trusted:
             strangers.check_size(name, query, max(strangers.MOST, len(data)))
@@ -199,10 +202,13 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
     if any(query.per_columns != groups.names for query in queries.values()):
         raise StateError("a stored query and its groups do not fit together. Use an intact copy.")
     none, algorithm = np.empty(0, np.int64), saved["algorithm"]
-    kind: Any = adapter_class(example, algorithm)
+    own = saved.get("own") or {}
+    kind: Any = adapter_class(example, algorithm, keyed="keys" in own)
     more = {}
     if issubclass(kind, WindowAdapter):
         more = {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
+    elif issubclass(kind, OrderedAdapter):
+        more = {"algorithm": algorithm, "keyed": "keys" in own}
     elif issubclass(kind, TopKAdapter):
         more = {"family": saved["family"]}
     adapter: Adapter = kind(example, groups, state.options, Start(none, NumbersAtRest(1)), **more)

@@ -16,7 +16,15 @@ from skyband.errors import BatchError, QueryError
 from skyband.monitor.commit import Commit
 from skyband.query.kinds import Query
 from skyband.query.options import ALL, Options
-from skyband.tables.changes import QueryNames, answer_names, change_names, change_table, column_types, of_pair
+from skyband.tables.changes import (
+    QueryNames,
+    answer_names,
+    change_names,
+    change_table,
+    column_types,
+    key_names,
+    of_pair,
+)
 from skyband.tables.groups import Groups
 from skyband.tables.input import time_unit
 from skyband.tables.push import BEGINNING
@@ -112,10 +120,11 @@ class State:
 
     def change_types(self) -> dict[str, pa.DataType]:
         """The columns of changes with their types."""
-        names = self._query_names()
-        if self.output_types[0] is not names or self.output_types[1] != self.types:
-            columns = change_names(self.queries.values(), self.options.kept, self.options.time is not None)
-            self.output_types = (names, self.types, column_types(columns, self._reported_types()))
+        names, keys = self._query_names(), self.key_types()
+        if self.output_types[0] is not names or self.output_types[1] != (self.types, keys):
+            timed = self.options.time is not None
+            columns = change_names(self.queries.values(), self.options.kept, timed, len(keys))
+            self.output_types = (names, (self.types, keys), column_types(columns, self._reported_types()))
         return self.output_types[2]  # type: ignore[no-any-return]
 
     def _query_names(self) -> QueryNames:
@@ -123,10 +132,11 @@ class State:
             self.query_names = QueryNames(list(self.adapters))
         return self.query_names
 
-    def answer_types(self, query: Query) -> dict[str, pa.DataType]:
-        """The columns of an answer with their types."""
-        names = answer_names([query], self.options.kept, self.options.time is not None)
-        return column_types(names, self._reported_types())
+    def answer_types(self, query: Query, keys: Sequence[Any] = ()) -> dict[str, pa.DataType]:
+        """The columns of an answer with their types; keys: those of the keys that are reported."""
+        names = answer_names([query], self.options.kept, self.options.time is not None, len(keys))
+        own = dict(zip(key_names(len(keys)), keys, strict=True))
+        return column_types(names, self._reported_types() | own)
 
     def changes(self, pieces: list[Columns], adapters: Sequence[Adapter]) -> pa.Table:
         """One table from the changes of several adapters."""
@@ -140,4 +150,13 @@ class State:
         for name in ("id", *options.kept):
             types |= dict.fromkeys(of_pair(name), types[name])
         types["time"] = pa.null() if options.time is None else self.types.get(options.time, pa.null())
+        return types | self.key_types()
+
+    def key_types(self) -> dict[str, pa.DataType]:
+        """The types of the keys that are reported, the same for all queries."""
+        types: dict[str, pa.DataType] = {}
+        for adapter in self.standing():
+            for name, type_ in zip(key_names(len(adapter.shown_keys)), adapter.shown_keys, strict=True):
+                if pa.types.is_null(types.setdefault(name, type_)):
+                    types[name] = type_
         return types

@@ -60,12 +60,13 @@ class Oracle:
         emit: str = "arrival",
         late: str = "accept",
         invalid: str = "reject",
+        keyed: Iterable[str] = (),
     ) -> None:
         self.arrivals = 0  # rows that at least one query took in
         self.late = 0  # rows that at least one query dropped as late
         self.rejected: Counter[str] = Counter()  # rows by reason; also pairs without a score, unknown ids
         self.clock: Any = None
-        self._roles = Roles(id, time, part, value, (keep,) if isinstance(keep, str) else tuple(keep))
+        self._roles = Roles(id, time, part, value, (keep,) if isinstance(keep, str) else tuple(keep), frozenset(keyed))
         self._emit = _one_of("emit", emit, ("arrival", "batch"))
         self._drop_late = _one_of("late", late, ("accept", "drop")) == "drop"
         self._raise = _one_of("invalid", invalid, ("reject", "raise")) == "raise"
@@ -247,7 +248,7 @@ class Oracle:
         rows: list[Row] = []
         for group in self._groups(stream, key):
             valid = stream.valid(group.arrivals, self.clock, query.window)
-            rows += answer_rows(query, group, members(query, valid), self._roles)
+            rows += answer_rows(query, group, members(query, valid, group.limit), self._roles)
         return rows
 
     def skyband(self, name: str | None = None, key: Any = ()) -> list[Any]:

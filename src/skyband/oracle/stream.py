@@ -19,7 +19,7 @@ from skyband.oracle.rows import Rejected, read
 from skyband.oracle.topk import above, top_k
 from skyband.oracle.uncertain import top_k_uncertain
 from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.query.windows import UntilDeleted, Window
+from skyband.query.windows import Session, UntilDeleted, Window
 
 _SLACK = 1e-12  # by how much the probabilities of alternatives may pass 1
 
@@ -35,6 +35,10 @@ class Group:
     ever_reported: set[Hashable] = field(default_factory=set)
 
     last_time: Any = None  # of the last arrival
+    limit: int | None = None  # the k of its newest row, where k is a column
+    newest: tuple[Any, ...] | None = None  # the age of that row
+    session: tuple[Any, Any] | None = None  # the first and the last time of the session that is open
+    ended: Any = None  # when the session before it ended
 
     @property
     def last_number(self) -> int:
@@ -53,11 +57,11 @@ class Change:
     first: bool
 
 
-def members(query: Query, valid: list[Arrival]) -> list[Member]:
-    """The answer, best first."""
+def members(query: Query, valid: list[Arrival], limit: int | None = None) -> list[Member]:
+    """The answer, best first; limit: the k of the group, where k is a column."""
     match query:
         case TopK():
-            return top_k(query, valid)
+            return top_k(query, valid, query.most if limit is None else min(limit, query.most))
         case Above():
             return above(query, valid)
         case TopKPairs():
@@ -92,7 +96,7 @@ class Stream:
     def valid(self, arrivals: list[Arrival], now: Any, window: Window | None = None) -> list[Arrival]:
         """The arrivals that count at an instant: the n most recent, or those with now in [t, t + span)."""
         window = window or self.query.window
-        if isinstance(window, UntilDeleted):
+        if isinstance(window, UntilDeleted | Session):  # a session's arrivals go all at once
             return list(arrivals)
         if window.count is not None:
             return arrivals[-window.count :]
@@ -103,7 +107,20 @@ class Stream:
         return self.timed and clock is not None and arrival.time < clock
 
     def expired(self, arrival: Arrival, clock: Any) -> bool:
+        if isinstance(self.query.window, Session):
+            return self._of_an_ended_session(arrival, clock)
         return self.timed and not self.valid([arrival], clock)
+
+    def _of_an_ended_session(self, arrival: Arrival, clock: Any) -> bool:
+        """Whether a row belongs to a session that has ended: an earlier one of its group, or one of its own."""
+        gap = span_of(self.query.window, arrival.time)
+        group = self.groups.get(self._key(arrival), Group((), 0))
+        session, ended = group.session, group.ended
+        if session is not None and session[1] + gap <= clock:
+            ended, session = session[1] + gap, None
+        if ended is not None and arrival.time < ended:
+            return True
+        return bool(arrival.time + gap <= (clock if session is None else session[0]))
 
     # ----------------------------------------------------------------------- rows
 
@@ -139,6 +156,11 @@ class Stream:
         group.arrivals.append(arrival)
         group.next_number += 1
         group.last_time = arrival.time
+        if isinstance(self.query.window, Session):
+            first, last = group.session or (arrival.time, arrival.time)
+            group.session = (min(first, arrival.time), max(last, arrival.time))
+        if group.newest is None or arrival.age > group.newest:
+            group.newest, group.limit = arrival.age, arrival.limit
         return group
 
     def take_over(self, donor: Stream, clock: Any) -> None:
@@ -163,6 +185,8 @@ class Stream:
 
     def expiries(self, clock: Any) -> list[tuple[Any, Group]]:
         """The instants up to the clock at which objects leave a time window; from now on they are done."""
+        if isinstance(self.query.window, Session):
+            return self._session_ends(clock)
         found: dict[tuple[Any, int], Group] = {}
         for place, group in enumerate(self.groups.values()) if self.timed else ():
             for o in self.valid(group.arrivals, self._clock):
@@ -171,6 +195,19 @@ class Stream:
         self._clock = clock
         return [(instant, group) for (instant, _), group in sorted(found.items(), key=lambda item: item[0])]
 
+    def _session_ends(self, clock: Any) -> list[tuple[Any, Group]]:
+        """The sessions that end up to the clock; their arrivals are gone."""
+        ends = []
+        for place, group in enumerate(self.groups.values()):
+            if group.session is None:
+                continue
+            end = group.session[1] + span_of(self.query.window, group.session[1])
+            if end <= clock:
+                group.arrivals, group.session, group.ended = [], None, end
+                ends.append((end, place, group))
+        self._clock = clock
+        return [(end, group) for end, _, group in sorted(ends, key=lambda item: item[:2])]
+
     def step(self, group: Group, now: Any, at: int, time: Any, *, report: bool) -> list[Change]:
         """Compare the answer of a group with the one reported last, and report the difference."""
         valid = self.valid(group.arrivals, now)
@@ -178,7 +215,7 @@ class Stream:
             group.ever_reported &= {same(o.id) for o in valid}
         if not report:
             return []
-        answer = {member.identity: member for member in members(self.query, valid)}
+        answer = {member.identity: member for member in members(self.query, valid, group.limit)}
         changes = [
             Change(group, member, at, time, -1, False)
             for identity, member in group.reported.items()
@@ -224,6 +261,8 @@ def remove(group: Group, id: Any) -> bool:
 
 def span_of(window: Window, time: Any) -> Any:
     """The length of a time window as what can be added to a time of this type."""
+    if isinstance(window, Session):
+        window = window.silence
     assert not isinstance(window, UntilDeleted)
     if isinstance(time, datetime):
         return timedelta(microseconds=window.length(10**3))

@@ -64,6 +64,25 @@ def direction(kind: str, largest: object) -> None:
         raise QueryError(f"{kind}: largest is True, False or None (largest is best, but for Nearest); got {largest!r}.")
 
 
+def directions(kind: str, largest: object, by: object) -> Any:
+    """One direction for all keys, or a tuple with one for each."""
+    if not isinstance(largest, tuple | list):
+        direction(kind, largest)
+        return largest
+    keys = len(by) if isinstance(by, tuple) else 1
+    if len(largest) != keys or not all(isinstance(one, bool) for one in largest):
+        raise QueryError(
+            f"{kind}: largest is one bool, or one for each key of `by`; got {largest!r} for {keys} "
+            f"key{'s' if keys != 1 else ''}."
+        )
+    return (tuple(largest) or None) if isinstance(by, tuple) else largest[0]
+
+
+def one_of(kind: str, name: str, value: object, allowed: tuple[Any, ...]) -> None:
+    if not any(value is one or (isinstance(one, str) and value == one) for one in allowed):
+        raise QueryError(f"{kind}: {name} is {' or '.join(map(repr, allowed))}; got {value!r}.")
+
+
 def condition(kind: str, where: object) -> None:
     if where is None:
         return

@@ -28,18 +28,23 @@ def column_types(names: Iterable[str], inputs: Mapping[str, Any]) -> dict[str, A
     return {name: _QUERY if name == "query" else _FIXED[name] if name in _FIXED else inputs[name] for name in names}
 
 
-def change_names(queries: Iterable[Query], keep: Iterable[str], timed: bool) -> list[str]:
-    """The union of the queries' columns of changes, in the contract's order."""
+def change_names(queries: Iterable[Query], keep: Iterable[str], timed: bool, keys: int = 0) -> list[str]:
+    """The union of the queries' columns of changes, in the contract's order; keys: how many are reported."""
     per, ids, probability, kept = _parts(queries, keep)
     when = ["time"] if timed else []
     rank = ["rank"] if probability else []
-    return ["query", *per, "at", *when, *ids, "score", *rank, *probability, "diff", "first", *kept]
+    return ["query", *per, "at", *when, *ids, "score", *rank, *probability, *key_names(keys), "diff", "first", *kept]
 
 
-def answer_names(queries: Iterable[Query], keep: Iterable[str], timed: bool) -> list[str]:
+def answer_names(queries: Iterable[Query], keep: Iterable[str], timed: bool, keys: int = 0) -> list[str]:
     """The union of the columns of the queries' answers, in the contract's order."""
     per, ids, probability, kept = _parts(queries, keep)
-    return [*per, "rank", *ids, *(["time"] if timed else []), "score", *probability, *kept]
+    return [*per, "rank", *ids, *(["time"] if timed else []), "score", *probability, *key_names(keys), *kept]
+
+
+def key_names(count: int) -> list[str]:
+    """The columns of so many keys of an order."""
+    return [f"key_{i + 1}" for i in range(count)]
 
 
 def _parts(queries: Iterable[Query], keep: Iterable[str]) -> tuple[list[str], list[str], list[str], list[str]]:

@@ -13,7 +13,7 @@ from skyband.query.scoring import By, check_scoring, scoring_of
 from skyband.query.sql.text import number
 from skyband.query.tuning import Tuning
 from skyband.query.validation import any_number, condition, whole_number
-from skyband.query.windows import Window
+from skyband.query.windows import Session, Window
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,6 +77,10 @@ class Above(Query):
     @property
     def descending(self) -> bool:
         return True
+
+    @property
+    def demands(self) -> frozenset[str]:
+        return frozenset(["ranks"] * isinstance(self.window, Session))
 
     @property
     def tuning(self) -> Tuning:

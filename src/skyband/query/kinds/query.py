@@ -17,7 +17,9 @@ from skyband.query.scoring import by_from_dict, by_to_dict, scoring_of
 from skyband.query.sql.writer import order_by, sentence
 from skyband.query.tuning import Tuning
 from skyband.query.validation import column_names
-from skyband.query.windows import Last, Window, window_from_dict
+from skyband.query.windows import Last, Session, Window, window_from_dict
+
+SESSIONS = ("TopK", "Above", "TopKGroups")  # kinds over sessions
 
 
 class Query:
@@ -38,6 +40,16 @@ class Query:
         raise NotImplementedError
 
     @property
+    def directions(self) -> tuple[bool, ...]:
+        """For each key whether the largest is best."""
+        return (self.descending,)
+
+    @property
+    def demands(self) -> frozenset[str]:
+        """What an algorithm must be able to do for it (`Algorithm.takes`)."""
+        return frozenset()
+
+    @property
     def tuning(self) -> Tuning:
         """The options of single algorithms."""
         return Tuning()
@@ -55,7 +67,7 @@ class Query:
         """
         less = {} if k is None else {"k": k}
         query = dataclasses.replace(self, **less, window=self.window if window is None else _window(window))  # type: ignore[type-var]
-        most = getattr(self, "k", 0)
+        most: Any = getattr(self, "k", 0)
         if k is not None and k > most:
             raise QueryError(f"k={k}: the query keeps only what its own k={most} needs. Ask for at most that.")
         _fits(self.window, query.window)
@@ -67,6 +79,8 @@ class Query:
                 f'{self.kind}: window must say how long objects count, such as Last(1000) or Last("10 minutes"); '
                 f"got {self.window!r}."
             )
+        if isinstance(self.window, Session) and self.kind not in SESSIONS:
+            raise QueryError(f"{self.kind}: {self.window!r} is for {', '.join(SESSIONS)}. Use Last(...) here.")
         self._set("per", column_names(f"{self.kind}: per", self.per))
         self._set("algorithm", algorithm_name(self.kind, self.algorithm))
 
@@ -114,9 +128,11 @@ class Query:
                 value = {part: list(bounds) for part, bounds in value}
             elif field.name == "per":
                 value = list(self.per_columns)
+            elif isinstance(value, tuple):
+                value = list(value)
             elif hasattr(value, "to_dict"):  # a window, a combination
                 value = value.to_dict()
-            if value not in (None, []):
+            if value not in (None, []) or field.name == "by":
                 data[field.name] = value
         return data
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from skyband.query.scoring import scoring_of
 from skyband.query.sql.text import expression, name, quoted, value
-from skyband.query.windows import UntilDeleted, Window
+from skyband.query.windows import Session, UntilDeleted, Window
 
 
 def sentence(query: Any, stream: str = "stream") -> str:
@@ -48,6 +48,8 @@ def order_by(query: Any, values: dict[str, Any]) -> str:
 def _window(window: Window) -> str:
     if isinstance(window, UntilDeleted):
         return "UNTIL DELETED"
+    if isinstance(window, Session):
+        return _window(window.silence).replace("WINDOW", "WINDOW SESSION", 1)
     if window.span is not None:
         return f"WINDOW SPAN {window.span}"
     if window.count is not None:
