@@ -134,9 +134,13 @@ def as_score(column: Any) -> Any:
     return column.cast(pa.float64(), safe=False)
 
 
-def labels(keys: Sequence[Any], ways: Sequence[Way], ages: Sequence[Ints] = ()) -> Ints:
+def labels(keys: Sequence[Any], ways: Sequence[Way], ages: Sequence[Ints] = ()) -> Floats:
     """The label of every row: larger is better. ages: further keys, of which the smallest is best."""
     count = len(keys[0]) if keys else len(ages[0]) if ages else 0
+    if len(keys) == 1 and not ages:
+        values, null = _comparable(keys[0], ways[0])
+        if null is None and (values.dtype.kind == "f" or values.itemsize < 8 or not is_fixed(keys[0].type)):
+            return values.astype(np.float64)  # they are labels themselves
     label, rows = np.zeros(count, np.int64), np.arange(count)
     further: list[Any] = [*zip(keys, ways, strict=True), *((age, None) for age in ages)]
     for key, way in further:
@@ -144,7 +148,7 @@ def labels(keys: Sequence[Any], ways: Sequence[Way], ages: Sequence[Ints] = ()) 
             break
         values, null = (~key, None) if way is None else _comparable(key, way)
         rows = _refine(label, rows, values, null)
-    return label
+    return label.astype(np.float64)
 
 
 def _refine(label: Ints, rows: Ints, values: NDArray[Any], null: Any) -> Ints:
@@ -202,8 +206,9 @@ def _numbers(column: Any) -> NDArray[Any]:
         column = column.cast(pa.decimal128(type_.precision, type_.scale))
     if pa.types.is_fixed_size_binary(type_) and not pa.types.is_decimal(type_):
         column = column.cast(pa.binary())
-    ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense")
-    found: Ints = ranks.to_numpy().astype(np.int64)
+    encoded = column.dictionary_encode()
+    ranks = pc.rank(encoded.dictionary, sort_keys="ascending").to_numpy().astype(np.int64)
+    found: Ints = np.append(ranks, 0)[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
     return found
 
 

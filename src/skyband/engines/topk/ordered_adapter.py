@@ -193,7 +193,8 @@ class OrderedAdapter(IdCodes, TopKAdapter):
         chosen = np.arange(len(arrivals.rows)) if arrivals.eligible is None else np.flatnonzero(arrivals.eligible)
         if self.deletable and arrivals.deletes is not None:
             chosen = chosen[~arrivals.deletes[chosen]]
-        rows, touched = arrivals.rows[chosen], np.unique(arrivals.groups)
+        rows = arrivals.rows[chosen]
+        touched = np.unique(arrivals.groups) if arrivals.total > 1 else np.zeros(1, np.int64)
         touched = touched[touched < len(engine.kept)]
         stamps, serials = engine.ages(touched)
         both = [self._both(i, serials, key, rows) for i, key in enumerate(keys)]
@@ -204,8 +205,8 @@ class OrderedAdapter(IdCodes, TopKAdapter):
                 np.concatenate([serials, arrivals.serial + rows]),
             ]
         size = len(serials) + len(rows)
-        label = labels(both, self.ways, ages) if both or ages else np.zeros(size, np.int64)
-        engine.relabel(touched, label[: len(serials)].astype(np.float64))
+        label = labels(both, self.ways, ages) if both or ages else np.zeros(size)
+        engine.relabel(touched, label[: len(serials)])
         found = np.zeros(len(arrivals.rows))
         found[chosen] = label[len(serials) :]
         return replace(arrivals, keys=found)

@@ -145,8 +145,8 @@ class TopK(Query):
             return
         if not self.k or self.k_max is None:
             raise QueryError(
-                f"{self.kind}(k={self.k!r}): a k from a column needs its largest value, such as k_max=100: more is "
-                "never kept."
+                f"{self.kind}(k={self.k!r}): k must be a whole number, or a column with the largest k that it may ask "
+                'for, such as k="limit", k_max=100. Did you mean k=10?'
             )
         self._set("k_max", whole_number(self.kind, "k_max", self.k_max, 1, "100"))
 
