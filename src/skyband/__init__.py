@@ -21,13 +21,14 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ load
     from skyband.query.kinds import Above, TopK, TopKIncomplete, TopKPairs, TopKUncertain
     from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic
     from skyband.query.sql.parser import sql
-    from skyband.query.windows import Last, Session, UntilDeleted
+    from skyband.query.windows import Ever, Last, Session, UntilDeleted
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Above",
     "BatchError",
+    "Ever",
     "Explanation",
     "Global",
     "Last",
@@ -56,7 +57,7 @@ _LAZY = {
     "skyband.query.kinds": ("Above", "TopK", "TopKIncomplete", "TopKPairs", "TopKUncertain"),
     "skyband.query.scoring": ("Global", "Linear", "Nearest", "Product", "Quadratic"),
     "skyband.query.sql.parser": ("sql",),
-    "skyband.query.windows": ("Last", "Session", "UntilDeleted"),
+    "skyband.query.windows": ("Ever", "Last", "Session", "UntilDeleted"),
 }
 _FOLDERS = ("datasets", "engines", "monitor", "plot", "query", "tables")
 

@@ -40,7 +40,7 @@ from skyband.oracle.stream import Change, Group, Stream, members, remove
 from skyband.oracle.topk import skyband
 from skyband.query.kinds import Query, TopK, TopKIncomplete
 from skyband.query.validation import RESERVED
-from skyband.query.windows import UntilDeleted, Window
+from skyband.query.windows import Last, UntilDeleted, Window
 
 __all__ = ["Oracle"]
 
@@ -214,7 +214,7 @@ class Oracle:
         del self._streams[self._named(name).name]
 
     def _start(self, name: str, query: Query) -> Stream:
-        if query.window.timed and self._roles.time is None:
+        if isinstance(query.window, Last) and query.window.timed and self._roles.time is None:
             raise QueryError(f'{name}: {query.window!r} is a time window. Name its column with time="...".')
         keyed = isinstance(query, TopKIncomplete) or isinstance(query.window, UntilDeleted)
         if keyed and self._roles.id is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from skyband.errors import QueryError
 from skyband.query.kinds import Above, Query
-from skyband.query.windows import Session, UntilDeleted, Window
+from skyband.query.windows import Ever, Last, Session, UntilDeleted, Window
 
 #: The arguments that may differ between relatives: the size of the answer, and how it is computed.
 _FREE = ("k", "k_max", "window", "largest", "symmetric", "algorithm", "gamma", "sigma", "additional", "buffer")
@@ -42,7 +42,7 @@ def narrowed(query: Query, k: int | None, window: Window | None) -> Query:
         name = "k_max" if isinstance(query.k, str) else "k"
         query = replace(query, **{name: k})  # type: ignore[type-var]
     if window is not None:
-        if _type(window) != _type(query.window) or size(window) > size(query.window):
+        if isinstance(query.window, Ever) or _type(window) != _type(query.window) or size(window) > size(query.window):
             raise QueryError(f"answer(window={window!r}): not inside {query.window!r}.")
         query = replace(query, window=window)  # type: ignore[type-var]
     return query
@@ -52,7 +52,7 @@ def size(window: Window) -> int:
     """The length of a window, for comparing windows of one type."""
     if isinstance(window, Session):
         return size(window.silence)
-    return 0 if isinstance(window, UntilDeleted) else window.count or window.nanoseconds or window.span or 0
+    return (window.count or window.nanoseconds or window.span or 0) if isinstance(window, Last) else 0
 
 
 def _type(window: Window) -> str:
@@ -60,6 +60,8 @@ def _type(window: Window) -> str:
         return "until deleted"
     if isinstance(window, Session):
         return repr(window)
+    if isinstance(window, Ever):
+        return "ever"
     return "count" if window.count is not None else "duration" if window.nanoseconds is not None else "span"
 
 

@@ -19,7 +19,7 @@ from skyband.oracle.rows import Rejected, read
 from skyband.oracle.topk import above, top_k
 from skyband.oracle.uncertain import top_k_uncertain
 from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.query.windows import Session, UntilDeleted, Window
+from skyband.query.windows import Ever, Last, Session, UntilDeleted, Window
 
 _SLACK = 1e-12  # by how much the probabilities of alternatives may pass 1
 
@@ -91,12 +91,14 @@ class Stream:
 
     @property
     def timed(self) -> bool:
-        return self.query.window.timed
+        """Whether objects have a time: of a window without end, where rows have one."""
+        window = self.query.window
+        return self.roles.time is not None if isinstance(window, Ever) else window.timed
 
     def valid(self, arrivals: list[Arrival], now: Any, window: Window | None = None) -> list[Arrival]:
         """The arrivals that count at an instant: the n most recent, or those with now in [t, t + span)."""
         window = window or self.query.window
-        if isinstance(window, UntilDeleted | Session):  # a session's arrivals go all at once
+        if isinstance(window, UntilDeleted | Ever | Session):  # a session's arrivals go all at once
             return list(arrivals)
         if window.count is not None:
             return arrivals[-window.count :]
@@ -263,7 +265,7 @@ def span_of(window: Window, time: Any) -> Any:
     """The length of a time window as what can be added to a time of this type."""
     if isinstance(window, Session):
         window = window.silence
-    assert not isinstance(window, UntilDeleted)
+    assert isinstance(window, Last)
     if isinstance(time, datetime):
         return timedelta(microseconds=window.length(10**3))
     if isinstance(time, date):

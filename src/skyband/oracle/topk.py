@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from skyband.oracle.objects import Arrival, Member, same
 from skyband.oracle.orders import compare_keys, ranking, score_of_keys
 from skyband.query.kinds import Above, TopK
-from skyband.query.windows import UntilDeleted
+from skyband.query.windows import Ever, UntilDeleted
 
 
 def best_first(objects: Iterable[Arrival], descending: bool) -> list[Arrival]:
@@ -53,6 +53,8 @@ def skyband(query: TopK, valid: list[Arrival]) -> list[Arrival]:
     """
     if isinstance(query.window, UntilDeleted):
         return ranking(query, valid)
+    if isinstance(query.window, Ever):  # nothing expires, so every object that ranks above dominates
+        return ranking(query, valid)[: query.most]
     timed = query.window.timed
 
     def expires_before(a: Arrival, b: Arrival) -> bool:

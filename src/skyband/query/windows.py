@@ -5,6 +5,7 @@ Last("10 minutes")    times in the last 10 minutes; also a timedelta (NumPy's to
 Last(span=300)        the last 300 units of an integer time column
 Session("30 minutes") until its group has been silent for that long; Session(span=300) for an integer time column
 UntilDeleted()        until an explicit deletion
+Ever()                without end: what has arrived stays valid
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from skyband.errors import QueryError
+
+#: The sorts of window. "ever" is one of time where rows have a time, else it counts arrivals (`Options.timed`).
+Sort = Literal["count", "time", "ever", "until deleted"]
 
 _UNITS = {
     "ns": 1,
@@ -100,6 +104,11 @@ class Last:
         """Whether it is a time window; else it counts arrivals."""
         return self.count is None
 
+    @property
+    def sort(self) -> Sort:
+        """The sort of window it is."""
+        return "time" if self.timed else "count"
+
     def length(self, unit: int | None) -> int:
         """Return its length in arrivals, or in units of a time column of `unit` nanoseconds (None: integers)."""
         if self.count is not None:
@@ -177,6 +186,11 @@ class Session:
         return True
 
     @property
+    def sort(self) -> Sort:
+        """The sort of window it is."""
+        return "time"
+
+    @property
     def count(self) -> None:
         """It counts no arrivals."""
 
@@ -223,12 +237,41 @@ class UntilDeleted:
         """Whether it is a time window: never."""
         return False
 
+    @property
+    def sort(self) -> Sort:
+        """The sort of window it is."""
+        return "until deleted"
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
         return {"until": "deleted"}
 
 
-Window = Last | Session | UntilDeleted
+@dataclass(frozen=True)
+class Ever:
+    """The window without end (landmark): what has arrived stays valid.
+
+    Where the Monitor names a `time` column it is a time window that never ends: ties go to the later time, a late row
+    is never too late, and `late="drop"` drops it. Elsewhere it is a count window that never ends.
+
+    Examples
+    --------
+    >>> Ever().to_dict()
+    {'ever': True}
+
+    """
+
+    @property
+    def sort(self) -> Sort:
+        """The sort of window it is."""
+        return "ever"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        return {"ever": True}
+
+
+Window = Last | Session | UntilDeleted | Ever
 
 
 def window_from_dict(data: Mapping[str, Any]) -> Window:
@@ -244,9 +287,11 @@ def window_from_dict(data: Mapping[str, Any]) -> Window:
             return Session(span=span)
         case {"until": "deleted", **rest} if not rest:
             return UntilDeleted()
+        case {"ever": True, **rest} if not rest:
+            return Ever()
     raise QueryError(
         f"{dict(data)!r} is not a window. Use {{'last': 1000}}, {{'last': '10 minutes'}}, "
-        "{'span': 300} or {'until': 'deleted'}."
+        "{'span': 300}, {'until': 'deleted'} or {'ever': True}."
     )
 
 

@@ -17,7 +17,7 @@ from skyband.query.scoring import by_from_dict, by_to_dict, scoring_of
 from skyband.query.sql.writer import order_by, sentence
 from skyband.query.tuning import Tuning
 from skyband.query.validation import column_names
-from skyband.query.windows import Last, Session, Window, window_from_dict
+from skyband.query.windows import Ever, Last, Session, Window, window_from_dict
 
 SESSIONS = ("TopK", "Above", "TopKGroups")  # kinds over sessions
 
@@ -70,7 +70,8 @@ class Query:
         most: Any = getattr(self, "k", 0)
         if k is not None and k > most:
             raise QueryError(f"k={k}: the query keeps only what its own k={most} needs. Ask for at most that.")
-        _fits(self.window, query.window)
+        if window is not None:
+            _fits(self.window, query.window)
         return query
 
     def __post_init__(self) -> None:
@@ -217,6 +218,8 @@ def _fits(mine: Window, theirs: Window) -> None:
         sizes = [(mine.count, theirs.count), (mine.nanoseconds, theirs.nanoseconds), (mine.span, theirs.span)]
         if any(own is not None and other is not None and other <= own for own, other in sizes):
             return
+    elif isinstance(mine, Ever):
+        raise QueryError(f"window={theirs!r}: over Ever() nothing is kept of shorter windows. Ask without window=.")
     elif mine == theirs:
         return
     raise QueryError(f"window={theirs!r}: the query's own window is {mine!r}. Ask for at most that, of its kind.")

@@ -10,7 +10,7 @@ from typing import Any
 
 from skyband.query.scoring import scoring_of
 from skyband.query.sql.text import expression, name, quoted, value
-from skyband.query.windows import Session, UntilDeleted, Window
+from skyband.query.windows import Ever, Session, UntilDeleted, Window
 
 
 def sentence(query: Any, stream: str = "stream") -> str:
@@ -50,6 +50,8 @@ def _window(window: Window) -> str:
         return "UNTIL DELETED"
     if isinstance(window, Session):
         return _window(window.silence).replace("WINDOW", "WINDOW SESSION", 1)
+    if isinstance(window, Ever):
+        return "WINDOW EVER"
     if window.span is not None:
         return f"WINDOW SPAN {window.span}"
     if window.count is not None:
