@@ -161,7 +161,7 @@ class Loop:
                 mine = [(adapter, one.accepted) for adapter, one in both if adapter.groups is groups]
                 arriving = [adapter.timely(rows, ages, unit) for adapter, rows in mine] if ages.max() > 0 else arriving
             wanted = any_of(arriving, push.batch.rows)
-            codes[id(groups)] = groups.codes_where(wanted, [examined.per[name] for name in groups.names])
+            codes[id(groups)] = groups.codes_where(wanted, [examined.per[name] for name in groups.inputs])
         return codes
 
     def _take(self, push: Push, examined: Examined) -> list[Columns]:

@@ -225,7 +225,7 @@ class StandingQueries:
     def _place(self, name: str, query: Query, numbers: Start, fresh: Fresh) -> None:
         """Give the query an adapter: one that has not started yet, or a new one."""
         self.state.query_names = None
-        groups, kind = self.state.groups[query.per_columns], adapter_class(query, choose(query))
+        groups, kind = self.state.groups[query.grouping], adapter_class(query, choose(query))
         if issubclass(kind, WindowAdapter):
             window = WindowAdapter(
                 cast(TopK, query), groups, self.state.options, numbers, born=self.state.serial
@@ -243,7 +243,7 @@ class StandingQueries:
 
     def _numbers(self, query: Query) -> Start:
         """The next numbers of a new query: per group the largest that any query with the same `per` has reached."""
-        groups = self.state.groups.setdefault(query.per_columns, Groups(query.per_columns))
+        groups = self.state.groups.setdefault(query.grouping, Groups(query.per_columns, query.per_inputs))
         numbers = Start(np.zeros(groups.total, np.int64), NumbersAtRest(1))
         if not self.state.serial:  # nothing has arrived
             return numbers
@@ -291,6 +291,14 @@ class StandingQueries:
             raise QueryError(
                 f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway."
             )
+        sources = dict(zip(query.per_columns, query.per_inputs, strict=True))
+        for other in self.state.queries.values():
+            for name, column in zip(other.per_columns, other.per_inputs, strict=True):
+                if sources.get(name, column) != column:
+                    raise QueryError(
+                        f"per: {name!r} would be {column!r} for one query and {sources[name]!r} for another. Give one "
+                        "of them another name."
+                    )
         names = change_names([*self.state.queries.values(), query], kept, timed=False)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)

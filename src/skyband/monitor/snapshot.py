@@ -27,6 +27,7 @@ from skyband.monitor.archive import pack, unpack
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
 from skyband.query.options import Options
+from skyband.query.validation import as_stored, column_names, input_name, output_name
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
 
@@ -104,7 +105,7 @@ def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
     facts = {
         "options": asdict(state.options),
         "order": list(state.adapters),
-        "groups": [list(names) for names in state.groups],
+        "groups": [as_stored(names) for names in state.groups],
         "homes": [_describe_adapter(adapter, families.index(adapter.groups)) for adapter in state.standing()],
         "clock": state.clock,
         "serial": state.serial,
@@ -151,7 +152,11 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Sta
     state.clock, state.serial, state.counters = facts["clock"], facts["serial"], facts["counters"]
     if "ahead" in parts:
         state.ahead = parts["ahead"].column("to")[0].as_py()
-    state.groups = {tuple(names): Groups(tuple(names)) for names in facts["groups"]}
+    state.groups = {}
+    for stored in facts["groups"]:
+        names = column_names("per", stored)
+        groups = Groups(tuple(map(output_name, names)), tuple(map(input_name, names)))
+        state.groups[names] = groups
     adapters: dict[str, Adapter] = {}
     for saved in facts["homes"]:
         adapter = _restore_adapter(saved, state, lookup)
@@ -199,7 +204,7 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
     queries = {name: lookup(name, stored) for name, stored in saved["queries"].items()}
     groups = list(state.groups.values())[saved["groups"]]
     example = next(iter(queries.values()))
-    if any(query.per_columns != groups.names for query in queries.values()):
+    if any((query.per_columns, query.per_inputs) != (groups.names, groups.inputs) for query in queries.values()):
         raise StateError("a stored query and its groups do not fit together. Use an intact copy.")
     none, algorithm = np.empty(0, np.int64), saved["algorithm"]
     own = saved.get("own") or {}
@@ -230,7 +235,7 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
 def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
     """What is known of these groups, as cells: the groups order[bounds[i]:bounds[i + 1]] are in cell i."""
     streams: list[cells.Stream] = []
-    for i, type_ in enumerate(_types(state, groups.names)):
+    for i, type_ in enumerate(_types(state, groups.inputs)):
         column = _cast(groups.columns[i].take(order), type_) if groups.columns else pa.nulls(0, type_)
         streams += cells.column_streams(column, bounds)
     for adapter in _over(state, groups):
@@ -257,7 +262,7 @@ def join(state: State, groups: Groups, stored: Sequence[bytes], *, trusted: bool
     Cells on Spark are trusted: they are as safe as the checkpoint that holds them.
     """
     adapters = _over(state, groups)
-    types = _types(state, groups.names)
+    types = _types(state, groups.inputs)
     count = sum(map(cells.column_width, types))
     for adapter in adapters:
         count += 1 + adapter.numbering.dated

@@ -38,7 +38,7 @@ class State:
     """Everything a Monitor knows."""
 
     options: Options
-    groups: dict[tuple[str, ...], Groups] = field(default_factory=dict)
+    groups: dict[tuple[Any, ...], Groups] = field(default_factory=dict)
     adapters: dict[str, Adapter] = field(default_factory=dict)  # by query, in order of registration
     types: dict[str, pa.DataType] = field(default_factory=dict)  # of the input's columns, once seen
     clock: int = BEGINNING
@@ -144,8 +144,11 @@ class State:
         return change_table(pieces, self._query_names(), names, self.change_types())
 
     def _reported_types(self) -> dict[str, pa.DataType]:
-        options, per = self.options, [name for adapter in self.standing() for name in adapter.groups.names]
-        types = {name: self.types.get(name, pa.null()) for name in (*options.kept, *per)}
+        options = self.options
+        sources = {name: options.roles[name] for name in options.kept}
+        for adapter in self.standing():
+            sources |= dict(zip(adapter.groups.names, adapter.groups.inputs, strict=True))
+        types = {name: self.types.get(source, pa.null()) for name, source in sources.items()}
         types["id"] = pa.int64() if options.id is None else self.types.get(options.id, pa.null())
         for name in ("id", *options.kept):
             types |= dict.fromkeys(of_pair(name), types[name])

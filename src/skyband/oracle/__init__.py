@@ -66,7 +66,7 @@ class Oracle:
         self.late = 0  # rows that at least one query dropped as late
         self.rejected: Counter[str] = Counter()  # rows by reason; also pairs without a score, unknown ids
         self.clock: Any = None
-        self._roles = Roles(id, time, part, value, (keep,) if isinstance(keep, str) else tuple(keep), frozenset(keyed))
+        self._roles = Roles(id, time, part, value, kept(keep), frozenset(keyed))
         self._emit = _one_of("emit", emit, ("arrival", "batch"))
         self._drop_late = _one_of("late", late, ("accept", "drop")) == "drop"
         self._raise = _one_of("invalid", invalid, ("reject", "raise")) == "raise"
@@ -221,7 +221,7 @@ class Oracle:
             raise QueryError(f'{name}: ids are keys here. Name the id column with id="...".')
         numbers: dict[Hashable, int] = {}
         for stream in self._streams.values():
-            if stream.query.per_columns == query.per_columns:
+            if stream.query.per == query.per:
                 for key, number in stream.next_numbers().items():
                     numbers[key] = max(number, numbers.get(key, 0))
         return Stream(name, query, self._roles, self.clock, numbers, born=self.arrivals)
@@ -277,6 +277,12 @@ class Oracle:
             for name, stream in self._streams.items()
             for row in change_rows(name, stream.query, changes.get(name, []), self.queries, self._roles)
         ]
+
+
+def kept(keep: Any) -> dict[str, str]:
+    """Kept columns: the output's name -> the input's."""
+    names = [keep] if isinstance(keep, str) else keep
+    return dict(names) if isinstance(names, Mapping) else {name: name for name in names}
 
 
 def _one_of(what: str, choice: str, choices: tuple[str, ...]) -> str:

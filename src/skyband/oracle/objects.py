@@ -18,7 +18,7 @@ class Roles:
     time: str | None
     part: str
     value: str
-    keep: tuple[str, ...]
+    keep: dict[str, str]  # the output's name -> the input's
     keyed: frozenset[str] = frozenset()  # columns that hold no numbers: alone they are keys, not scores
 
 

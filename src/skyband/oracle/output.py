@@ -85,5 +85,7 @@ def _ids(member: Member) -> Row:
 def _kept(member: Member, roles: Roles) -> Row:
     ends = ("",) if len(member.objects) == 1 else ("_a", "_b")
     return {
-        column + end: o.row.get(column) for column in roles.keep for end, o in zip(ends, member.objects, strict=True)
+        name + end: o.row.get(column)
+        for name, column in roles.keep.items()
+        for end, o in zip(ends, member.objects, strict=True)
     }

@@ -147,7 +147,7 @@ class Stream:
         """Take the arrival in: number it, put it at the end of its group."""
         group = self.groups.get(key := self._key(arrival))
         if group is None:
-            values = tuple(arrival.row.get(column) for column in self.query.per_columns)
+            values = tuple(arrival.row.get(column) for column in self.query.per_inputs)
             group = self.groups[key] = Group(values, self._numbers.get(key, 0))
         arrival.number = group.next_number
         arrival.age = (arrival.time, arrival.number) if self.timed else (arrival.number,)
@@ -181,7 +181,7 @@ class Stream:
         return scoreless(self.query, self.valid(group.arrivals, clock), arrival)
 
     def _key(self, arrival: Arrival) -> Hashable:
-        return tuple(same(arrival.row.get(column)) for column in self.query.per_columns)
+        return tuple(same(arrival.row.get(column)) for column in self.query.per_inputs)
 
     # ---------------------------------------------------------------------- steps
 

@@ -201,7 +201,8 @@ _topk("CPM/W", "tma:TMA", "TMA for nearest neighbours", windows=_any_window, sco
 _topk("SNN", "sma:SMA", "SMA for nearest neighbours", windows=_moving, scorings="nearest", **_whole)
 
 _row("SORTED", "topk", "TopK Above", "sorted:SORTED", "what can still become an answer, ranked anew at each step",
-     "sorted_size", windows=("count", "time", "ever", "until deleted"), shares=False, takes=("keys", "ranks"))  # fmt: skip
+     "sorted_size", windows=("count", "time", "ever", "until deleted"), shares=False,
+     takes=("keys", "ranks"))  # fmt: skip
 
 _row("SCASE", "pairs", "TopKPairs", "scase:SCASE", "one K-skyband behind a K-staircase, for every k and window",
      "pairs_size", auto="any scoring, and one pass over the window an arrival")  # fmt: skip

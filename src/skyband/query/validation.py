@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,7 +13,15 @@ from skyband.query.expressions import parse, ranges
 from skyband.query.windows import Ever, UntilDeleted, Window
 
 #: Columns that skyband writes itself; no `per` or `keep` column may take one of these names.
-RESERVED = ("query", "at", "time", "id", "id_a", "id_b", "rank", "score", "probability", "diff", "first")
+RESERVED = (
+    *("query", "subscriber", "at", "time", "id", "id_a", "id_b", "rank", "score", "probability", "diff", "first"),
+    *("key_1", "key_2", "..."),
+)
+
+
+def is_reserved(name: object) -> bool:
+    """Whether skyband writes a column of this name itself."""
+    return isinstance(name, str) and (name in RESERVED[:-1] or re.fullmatch(r"key_[1-9][0-9]*", name) is not None)
 
 
 def whole_number(kind: str, name: str, number: object, least: int, example: str) -> int:
@@ -43,20 +52,54 @@ def any_number(kind: str, number: object) -> float:
     return float(number)
 
 
-def column_names(what: str, names: object) -> tuple[str, ...]:
+def column_names(what: str, names: object) -> tuple[Named, ...]:
+    """Columns, each under its own name (a string) or another one: a pair of the output's name and the column."""
     given = () if names is None else (names,) if isinstance(names, str) else names
-    listed = tuple(given) if isinstance(given, Iterable) else (given,)
-    for name in listed:
-        if not isinstance(name, str) or not name:
-            raise QueryError(f"{what} names columns by non-empty strings; got {name!r}.")
-        if name in RESERVED:
+    if isinstance(given, Mapping):
+        given = given.items()
+    listed = tuple(map(_named, given)) if isinstance(given, Iterable) else (given,)
+    for named in listed:
+        for each in named if isinstance(named, tuple) else (named,):
+            if not isinstance(each, str) or not each:
+                raise QueryError(f"{what} names columns by non-empty strings; got {each!r}.")
+    shown = [output_name(name) for name in listed]
+    for name, named in zip(shown, listed, strict=True):
+        if is_reserved(name):
             raise QueryError(
                 f"{what}: {name!r} is a column that skyband writes itself ({', '.join(RESERVED)}). "
-                "Rename the input's column."
+                f'Give it another name, {{"my_{name}": {input_name(named)!r}}}.'
             )
-        if listed.count(name) > 1:
+        if shown.count(name) > 1:
             raise QueryError(f"{what} names {name!r} twice. Name each column once.")
     return listed
+
+
+Named = str | tuple[str, str]  # a column, or the output's name and the column
+
+
+def _named(name: object) -> Any:
+    """A pair of equal names is one name."""
+    if isinstance(name, tuple | list) and len(name) == 2:
+        return name[0] if name[0] == name[1] else tuple(name)
+    return name
+
+
+def output_name(name: Any) -> str:
+    """The name of a column in changes and answers."""
+    return str(name[0]) if isinstance(name, tuple) else str(name)
+
+
+def input_name(name: Any) -> str:
+    """The name of a column in batches."""
+    return str(name[1]) if isinstance(name, tuple) else str(name)
+
+
+def as_stored(names: Iterable[Named]) -> Any:
+    """Columns as plain data: a list of names, or a mapping of the output's names."""
+    listed = list(names)
+    if all(isinstance(name, str) for name in listed):
+        return listed
+    return {output_name(name): input_name(name) for name in listed}
 
 
 def direction(kind: str, largest: object) -> None:

@@ -16,7 +16,7 @@ from skyband.query.html import query_html
 from skyband.query.scoring import by_from_dict, by_to_dict, scoring_of
 from skyband.query.sql.writer import order_by, sentence
 from skyband.query.tuning import Tuning
-from skyband.query.validation import column_names
+from skyband.query.validation import as_stored, column_names, input_name, output_name
 from skyband.query.windows import Ever, Last, Session, Window, window_from_dict
 
 SESSIONS = ("TopK", "Above", "TopKGroups")  # kinds over sessions
@@ -90,8 +90,18 @@ class Query:
 
     @property
     def per_columns(self) -> tuple[str, ...]:
-        """`per` as a tuple of column names, empty for one group."""
+        """The columns of `per` in changes and answers, empty for one group."""
+        return tuple(map(output_name, self.per or ()))
+
+    @property
+    def grouping(self) -> tuple[Any, ...]:
+        """`per` as it is kept: names, and pairs of the output's name and the column."""
         return tuple(self.per or ())
+
+    @property
+    def per_inputs(self) -> tuple[str, ...]:
+        """The columns of `per` in batches."""
+        return tuple(map(input_name, self.per or ()))
 
     @property
     def reads(self) -> dict[str, tuple[str, ...]]:
@@ -102,7 +112,7 @@ class Query:
             found["by"] = scoring.pair_columns if self.kind == "TopKPairs" else scoring.columns
         found |= {} if where is None else {"where": parse(where).columns}
         named = {key: getattr(self, key, None) for key in ("probability", "group")}
-        return found | {key: (name,) for key, name in named.items() if name is not None} | {"per": self.per_columns}
+        return found | {key: (name,) for key, name in named.items() if name is not None} | {"per": self.per_inputs}
 
     def __repr__(self) -> str:
         """The call that makes it, without arguments that are at their default."""
@@ -128,12 +138,12 @@ class Query:
             elif field.name == "parts":
                 value = {part: list(bounds) for part, bounds in value}
             elif field.name == "per":
-                value = list(self.per_columns)
+                value = as_stored(self.per or ())
             elif isinstance(value, tuple):
                 value = list(value)
             elif hasattr(value, "to_dict"):  # a window, a combination
                 value = value.to_dict()
-            if value not in (None, []) or field.name == "by":
+            if value not in (None, [], {}) or field.name == "by":
                 data[field.name] = value
         return data
 
