@@ -86,14 +86,14 @@ def scenes(draw: Draw, *, ranks: bool, window: str) -> OrderScene:
     k: dict[str, Any] = {"k": draw(st.integers(1, 4))}
     if ranks and draw(st.integers(0, 3)) == 0:
         k = {"k": "l", "k_max": draw(st.integers(1, 3))}
-    where, per = draw(st.sampled_from([None, None, "y > 0"])), draw(st.sampled_from([None, "g"]))
+    where, per = draw(st.sampled_from([None, None, "y > 0"])), draw(st.sampled_from([None, "g", {"h": "g"}]))
     query: Any = TopK(**k, **order_of(draw, ranks), window=some_window(), where=where, per=per)
     if window == "session" and draw(st.integers(0, 4)) == 0:
         query = Above(0.5, by="x", window=query.window, where=where, per=per)
     options = {
         "id": "i",
         "time": "t" if query.window.timed or draw(st.booleans()) else None,
-        "keep": draw(st.sampled_from([(), ("s", "m")])),
+        "keep": draw(st.sampled_from([(), ("s", "m"), {"text": "s", "score_of": "x"}])),
         "emit": draw(st.sampled_from(["arrival", "arrival", "batch"])),
         "late": draw(st.sampled_from(["accept", "accept", "drop"])),
     }
@@ -144,3 +144,56 @@ def rows_of(draw: Draw, size: int, clock: int, lateness: int, clockwork: Any) ->
 
 
 TICK = timedelta(seconds=1)
+
+
+@st.composite
+def scenes_over_answers(draw: Draw) -> OrderScene:
+    """Scenes of queries over the answers of others, two deep."""
+    clockwork = CLOCKWORKS["int64"]
+    timed, per = draw(st.booleans()), draw(st.sampled_from([None, "g", "g"]))
+    window = draw(st.integers(1, 6))
+    windows = clockwork.window(window) if timed else Last(window)
+    first: Any = TopK(
+        draw(st.integers(1, 3)), by=draw(st.sampled_from(["x", ("s",), ("b", "x")])), window=windows, per=per
+    )
+    if isinstance(first.by, str) and draw(st.booleans()):
+        first = Above(0.5, by="x", window=windows, per=per)
+    if isinstance(first, TopK) and draw(st.booleans()):
+        first = dataclasses.replace(first, nulls="last", offset=draw(st.integers(0, 1)))
+    over: dict[str, Any] = {}
+    for name, source in (("b", "a"), ("c", "b"), ("d", "a")):
+        by = draw(st.sampled_from(["score", ("score", "s"), ("m", "id"), ("s",), ()]))
+        more = draw(st.sampled_from([{}, {}, {"with_ties": True}, {"offset": 1}, {"ties": "oldest"}]))
+        group = draw(st.sampled_from([None, None, {"h": "y"}]))
+        over[name] = TopK(
+            draw(st.integers(1, 3)),
+            by=by,
+            source=source,
+            nulls=draw(st.sampled_from(["reject", "last"])),
+            per=group,
+            **more,
+        )
+    if draw(st.booleans()):
+        over["d"] = Above(0.25, by="score", source="a")
+    queries: dict[str, Any] = {"a": first, **over}
+    if draw(st.booleans()):
+        queries = {"c": over["c"], "b": over["b"], "d": over["d"], "a": first}
+    options = {
+        "id": draw(st.sampled_from(["i", None])),
+        "time": "t" if timed or draw(st.booleans()) else None,
+        "keep": ("s", "m", "y"),
+        "emit": draw(st.sampled_from(["arrival", "arrival", "batch"])),
+    }
+    lateness, clock, events = draw(st.sampled_from([0, 0, 3])), 0, list[Any]()
+    for number in range(draw(st.integers(1, 6))):
+        kind = draw(st.sampled_from(["push", "push", "push", "restore", "advance"])) if number else "push"
+        if kind == "push":
+            rows, clock = rows_of(draw, draw(st.integers(0, 10)), clock, lateness, clockwork)
+            events.append(Push(rows))
+        elif kind == "restore":
+            events.append(Restore())
+        elif options["time"] is not None:
+            by_ticks = draw(st.integers(0, 5))
+            clock += by_ticks
+            events.append(Advance(by_ticks))
+    return OrderScene(queries, events, options, clockwork, keyed=("s", "d", "b", "w"))

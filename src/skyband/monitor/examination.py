@@ -14,7 +14,6 @@ from skyband.engines.adapter import Adapter
 from skyband.errors import BatchError
 from skyband.monitor.state import State
 from skyband.tables.input import Batch, conform, is_time, time_unit, times
-from skyband.tables.orders import check_types
 from skyband.tables.push import what_rows_do
 from skyband.tables.scores import Scored, Validated
 
@@ -87,7 +86,6 @@ def examine(state: State, batch: Batch) -> Examined:
             }
     cache: dict[Any, Scored] = {}
     validated = [adapter.validate(batch, cache, bad_times) for adapter in standing]
-    check_types([adapter.new_keys(one) for adapter, one in zip(standing, validated, strict=True)])
     deletes = None
     if options.op is not None:
         deletes, other = what_rows_do(read(options.op))

@@ -19,6 +19,7 @@ from skyband.engines.topk.ordered_adapter import OrderedAdapter
 from skyband.engines.topk.scorings import auto_key, family_key, window_key
 from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remember_reported
 from skyband.errors import QueryError
+from skyband.monitor.sources import forget_unused, in_one, in_order, names_of, over_for, owner_of, with_over
 from skyband.monitor.state import State
 from skyband.query.kinds import Above, Query, TopK
 from skyband.query.windows import Last, Session, UntilDeleted
@@ -42,14 +43,20 @@ class StandingQueries:
     def start(self, queries: Mapping[str, Query]) -> None:
         """The queries of a new Monitor."""
         fresh: Fresh = {}
-        for name, query in queries.items():
-            self.add(name, query, fresh)
+        for name in in_order(queries):
+            self.add(name, queries[name], fresh)
+        self.state.order[:] = queries
 
     def add(self, name: str, query: Query, fresh: Fresh | None = None) -> None:
         """Add a query, which sees only later arrivals and goes on with the numbers."""
         self._check_name_is_free(name)
+        if getattr(query, "source", None) not in (None, self.state.source):
+            over = over_for(self.state, name, query)
+            over.loop.queries.add(name, query)
+            return
         checked = self.checked(name, query)
         with self.state.commit:
+            self.state.order.append(name)
             self._place(name, checked, self._numbers(checked), self._fresh() if fresh is None else fresh)
 
     def add_from_window(self, name: str, query: Query) -> pa.Table:
@@ -81,8 +88,13 @@ class StandingQueries:
 
     def drop(self, name: str) -> None:
         """Stop a query. Nothing is reported."""
+        if (owner := owner_of(self.state, name)) is not self.state:
+            StandingQueries(owner).drop(name)
+            return forget_unused(self.state)
+        self._check_no_source(name, "drop")
         self.state.adapter(name)
         with self.state.commit:
+            self.state.order.remove(name)
             adapter = self._alone(name)
             del self.state.adapters[name]
             adapter.leave(name, self.state.unit, self.state.clock)
@@ -90,10 +102,41 @@ class StandingQueries:
 
     def replace(self, name: str, query: Query) -> pa.Table:
         """Ask another question under the same name; returns the changes from the old answer to the new one."""
-        self.state.adapter(name)
+        owner = owner_of(self.state, name)
+        old = owner.adapter(name).queries[name]
+        if getattr(query, "source", None) != owner.source:
+            return self._move(name, query, owner)
+        if owner is not self.state:
+            return in_one(self.state, [StandingQueries(owner).replace(name, query)])
+        if name in self.state.over and query.per != old.per:
+            self._check_no_source(name, "change the `per` of")
         checked = self.checked(name, query)
+        self.state.mark_sources()
         with self.state.commit:
             return self._replace(name, checked)
+
+    def _move(self, name: str, query: Query, owner: State) -> pa.Table:
+        """Ask over rows or other answers from now on: the old answer leaves."""
+        self._check_no_source(name, "ask elsewhere under the name of")
+        source, place = getattr(query, "source", None), self.state.order.index(name)
+        target = self if source is None else over_for(self.state, name, query).loop.queries
+        target.checked(name, query)
+        adapter = owner.adapter(name)
+        piece = adapter.retract(name, owner.unit, owner.clock)
+        left = owner.changes([piece] if piece else [], [adapter] if piece else [])
+        StandingQueries(owner).drop(name)
+        target.add(name, query)
+        self.state.order.remove(name)
+        self.state.order.insert(place, name)
+        forget_unused(self.state)
+        return in_one(self.state, [left])
+
+    def _check_no_source(self, name: str, what: str) -> None:
+        """Refuse to change a query over whose answers others ask."""
+        over = owner_of(self.state, name).over.get(name)
+        if over is not None:
+            others = ", ".join(names_of(over.loop.state))
+            raise QueryError(f"{others} ask over the answers of {name}: to {what} it, drop these first.")
 
     def _replace(self, name: str, checked: Query) -> pa.Table:
         unit, clock, adapter = self.state.unit, self.state.clock, self._alone(name)
@@ -110,7 +153,11 @@ class StandingQueries:
             adapter.leave(name, unit, clock)
             self._place(name, checked, numbers, self._fresh())
             remember_reported(self.state.standing())
-        return change_table([piece] if piece else [], query_names, [before] if piece else [], types)
+        pieces, engines = ([piece], [before]) if piece else ([], [])
+        table = change_table(pieces, query_names, engines, types)
+        if self.state.over or self.state.source is not None:
+            return with_over(self.state, table, pieces, engines)
+        return table
 
     def _alone(self, name: str) -> Adapter:
         """The adapter of a query, which is no longer part of a family."""
@@ -256,7 +303,7 @@ class StandingQueries:
     # --- checks
 
     def _check_name_is_free(self, name: str) -> None:
-        if name in self.state.adapters:
+        if name in names_of(self.state):
             raise QueryError(
                 f"a query called {name!r} is standing already. Use replace({name!r}, ...) or another name."
             )
@@ -287,7 +334,7 @@ class StandingQueries:
         """No two columns of changes have one name."""
         kept = self.state.options.kept
         clash = set(query.per_columns) & set(kept)
-        if clash:
+        if clash and self.state.source is None:  # a query over answers keeps the source's `per`, if it has not its own
             raise QueryError(
                 f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway."
             )

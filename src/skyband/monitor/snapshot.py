@@ -24,6 +24,8 @@ from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.errors import QueryError, StateError
 from skyband.monitor import cells, strangers
 from skyband.monitor.archive import pack, unpack
+from skyband.monitor.over import Over, is_inner
+from skyband.monitor.sources import names_of, states_of
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
 from skyband.query.options import Options
@@ -44,6 +46,13 @@ def save(state: State) -> bytes:
         for j, adapter in enumerate(_over(state, groups)):
             for k, arrays in enumerate(adapter.numbering.at_rest.arrays()):
                 parts |= {f"rest{i}.{j}.{k}.{name}": array for name, array in zip(AT_REST, arrays, strict=True)}
+    if state.over:
+        facts["standing"] = state.order
+        facts["over"] = {
+            source: {"next": over.next, "numbers": list(over.numbers.items())} for source, over in state.over.items()
+        }
+        for i, over in enumerate(state.over.values()):
+            parts[f"over{i}"] = np.frombuffer(save(over.loop.state), np.uint8)
     return pack(facts, parts)
 
 
@@ -70,11 +79,39 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: b
                 join(state, groups, [parts[f"cell{i}"].tobytes()], trusted=trusted)
                 for j, adapter in enumerate(_over(state, groups)):
                     _read_at_rest(adapter, parts, f"rest{i}.{j}")
+            _read_over(state, facts, parts, callables, trusted=trusted)
         return state
     except (QueryError, StateError):
         raise
     except Exception as error:  # whatever a forged fact or array leads to
         raise StateError(f"the snapshot's contents do not fit together ({error!r}). Use an intact copy.") from error
+
+
+def _read_over(
+    state: State,
+    facts: dict[str, Any],
+    parts: dict[str, Any],
+    callables: Mapping[str, Callable[..., Any]],
+    *,
+    trusted: bool,
+) -> None:
+    """The loops over answers, from a snapshot."""
+    from skyband.monitor.loop import Loop
+
+    for i, (source, stored) in enumerate(facts.get("over", {}).items()):
+        inner = load(parts[f"over{i}"].tobytes(), callables, trusted=trusted)
+        numbers = dict(stored["numbers"])
+        known = [stored["next"], *numbers, *numbers.values()]
+        if not all(map(_whole, known)) or source not in state.adapters or not is_inner(inner.options):
+            raise StateError("the stored questions over answers do not fit together. Use an intact copy.")
+        inner.source, inner.commit = source, state.commit
+        over = state.over[source] = Over(source, Loop(inner, settles=True))
+        over.next, over.numbers = stored["next"], numbers
+    state.order = list(facts.get("standing", state.adapters))
+    if sorted(state.order) != sorted(names_of(state)) and state.over and not is_inner(state.options):
+        raise StateError("the stored queries and their order do not fit together. Use an intact copy.")
+    for inner in states_of(state):
+        inner.order, inner.commit = state.order, state.commit
 
 
 def _over(state: State, groups: Groups) -> list[Adapter]:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter, Columns
 from skyband.errors import BatchError, QueryError
 from skyband.monitor.commit import Commit
+from skyband.monitor.over import Over, is_inner
+from skyband.monitor.sources import with_over
 from skyband.query.kinds import Query
 from skyband.query.options import ALL, Options
 from skyband.tables.changes import (
@@ -22,6 +24,7 @@ from skyband.tables.changes import (
     change_names,
     change_table,
     column_types,
+    common_type,
     key_names,
     of_pair,
 )
@@ -48,6 +51,9 @@ class State:
     query_names: QueryNames | None = None  # as changes name the queries; None: they have changed
     output_types: tuple[Any, Any, Any] = (None, None, None)  # of changes, with what they were derived from
     commit: Commit = field(default_factory=Commit)  # what changes any of this runs in it
+    over: dict[str, Over] = field(default_factory=dict)  # loops over the answers of these queries
+    source: str | None = None  # the query over whose answers this is
+    order: list[str] = field(default_factory=list)  # all queries, those over answers too, as they were registered
 
     def standing(self) -> list[Adapter]:
         """The adapters, each once, in order of registration."""
@@ -141,7 +147,13 @@ class State:
     def changes(self, pieces: list[Columns], adapters: Sequence[Adapter]) -> pa.Table:
         """One table from the changes of several adapters."""
         names = [list(adapter.queries) for adapter in adapters]
-        return change_table(pieces, self._query_names(), names, self.change_types())
+        table = change_table(pieces, self._query_names(), names, self.change_types())
+        return with_over(self, table, pieces, names) if self.over or is_inner(self.options) else table
+
+    def mark_sources(self) -> None:
+        """Let the adapters of queries over whose answers others ask report what these need."""
+        for source in self.over:
+            self.adapters[source].output.sourced = True
 
     def _reported_types(self) -> dict[str, pa.DataType]:
         options = self.options
@@ -156,10 +168,9 @@ class State:
         return types | self.key_types()
 
     def key_types(self) -> dict[str, pa.DataType]:
-        """The types of the keys that are reported, the same for all queries."""
-        types: dict[str, pa.DataType] = {}
+        """The types of the keys that are reported: a union of types where those of queries differ."""
+        types: dict[str, list[pa.DataType]] = {}
         for adapter in self.standing():
             for name, type_ in zip(key_names(len(adapter.shown_keys)), adapter.shown_keys, strict=True):
-                if pa.types.is_null(types.setdefault(name, type_)):
-                    types[name] = type_
-        return types
+                types.setdefault(name, []).append(type_)
+        return {name: common_type(found) for name, found in types.items()}

@@ -7,20 +7,21 @@ from collections.abc import Mapping
 from skyband.oracle.objects import Member, Roles, Row
 from skyband.oracle.orders import is_number, is_plain, keys_of
 from skyband.oracle.scores import score_of
-from skyband.oracle.stream import Change, Group
+from skyband.oracle.stream import Change, Group, Stream
 from skyband.query.kinds import Query, TopK, TopKPairs, TopKUncertain
 
 
 def change_rows(
-    name: str, query: Query, changes: list[Change], queries: Mapping[str, Query], roles: Roles
+    name: str, stream: Stream, changes: list[Change], queries: Mapping[str, Query], roles: Roles
 ) -> list[Row]:
     """The changes of one query in the columns of all queries, null where it has none."""
+    query = stream.query
     columns = change_columns(list(queries.values()), roles)
     rows = []
     for change in changes:
         values: Row = {"query": name, "at": change.at, "time": change.time}
-        values |= dict(zip(query.per_columns, change.group.values, strict=True))
-        values |= _ids(change.member) | _kept(change.member, roles)
+        values |= _kept(change.member, stream.roles) | dict(zip(query.per_columns, change.group.values, strict=True))
+        values |= _ids(change.member)
         values |= {"score": change.member.score, "diff": change.diff, "first": change.first}
         values |= {"rank": change.member.rank, "probability": change.member.probability}
         values |= _keys(query, change.member, roles)
@@ -73,7 +74,8 @@ def answer_rows(query: Query, group: Group, answer: list[Member], roles: Roles) 
         row["score"] = member.score
         if isinstance(query, TopKUncertain):
             row["probability"] = member.probability
-        rows.append(row | _keys(query, member, roles) | _kept(member, roles))
+        kept = {name: value for name, value in _kept(member, roles).items() if name not in row}
+        rows.append(row | _keys(query, member, roles) | kept)
     return rows
 
 

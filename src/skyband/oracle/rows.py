@@ -32,6 +32,7 @@ def read(query: Query, row: Row, roles: Roles) -> Arrival:
         raise Rejected("time is null", roles.time)
     arrival = Arrival(row, None if roles.id is None else row.get(roles.id), time)
     keyed = isinstance(query, TopKIncomplete) or isinstance(query.window, UntilDeleted)
+    keyed = keyed and getattr(query, "source", None) is None
     if keyed and arrival.id is None:
         raise Rejected("id is null", roles.id)
     match query:

@@ -39,6 +39,8 @@ class Group:
     newest: tuple[Any, ...] | None = None  # the age of that row
     session: tuple[Any, Any] | None = None  # the first and the last time of the session that is open
     ended: Any = None  # when the session before it ended
+    touched: int = 0  # when something last arrived or was deleted in it, among all groups
+    told: tuple[int, Any] = (-1, None)  # over answers: `at` and `time` of the source's last change in it
 
     @property
     def last_number(self) -> int:
@@ -84,8 +86,15 @@ class Stream:
         self.roles = roles
         self.born = born  # how many rows the oracle had taken when the query was added
         self.groups: dict[Hashable, Group] = {}
+        self.followed: dict[Hashable, Arrival] = {}  # over answers: by the source's object
+        self._touches = 0
         self._clock = clock  # every expiry up to here is done
         self._numbers = numbers  # where the arrivals' numbers of a group go on
+
+    @property
+    def source(self) -> str | None:
+        """The query over whose answers it is asked."""
+        return getattr(self.query, "source", None)
 
     # ------------------------------------------------------------------ validity
 
@@ -153,10 +162,11 @@ class Stream:
         arrival.age = (arrival.time, arrival.number) if self.timed else (arrival.number,)
         if self.roles.id is None:
             arrival.id = arrival.number
-        if isinstance(self.query.window, UntilDeleted):
+        if isinstance(self.query.window, UntilDeleted) and getattr(self.query, "source", None) is None:
             remove(group, arrival.id)
         group.arrivals.append(arrival)
         group.next_number += 1
+        self.touch(group)
         group.last_time = arrival.time
         if isinstance(self.query.window, Session):
             first, last = group.session or (arrival.time, arrival.time)
@@ -164,6 +174,30 @@ class Stream:
         if group.newest is None or arrival.age > group.newest:
             group.newest, group.limit = arrival.age, arrival.limit
         return group
+
+    def follow(self, change: Change, row: Row) -> Group | None:
+        """Take a change of the source's answer: its object arrives or is gone; returns its group (None: unknown)."""
+        object = change.member.identity
+        if change.diff < 0:
+            arrival = self.followed.pop(object, None)
+            if arrival is None:
+                return None
+            group = self.groups[self._key(arrival)]
+            group.arrivals.remove(arrival)
+            self.touch(group)
+        else:
+            try:
+                arrival = self.read(row)
+            except Rejected:
+                return None
+            group = self.arrive(arrival, None)
+            self.followed[object] = arrival
+        group.told = (change.at, change.time)
+        return group
+
+    def touch(self, group: Group) -> None:
+        self._touches += 1
+        group.touched = self._touches
 
     def take_over(self, donor: Stream, clock: Any) -> None:
         """Begin with the valid arrivals of another query, under the same numbers."""

@@ -126,6 +126,25 @@ def one_of(kind: str, name: str, value: object, allowed: tuple[Any, ...]) -> Non
         raise QueryError(f"{kind}: {name} is {' or '.join(map(repr, allowed))}; got {value!r}.")
 
 
+def source_window(kind: str, source: object, window: Any, by: object) -> Any:
+    """The window of a query, which a query over answers need not name."""
+    if source is None:
+        return window
+    if not isinstance(source, str) or not source:
+        raise QueryError(f"{kind}: source names another query; got {source!r}.")
+    if window is not None and not isinstance(window, UntilDeleted):
+        raise QueryError(
+            f"{kind}(source={source!r}): its objects are valid as long as they are in the answers of {source!r}, not "
+            f"by {window!r}. Leave the window out; the source has one."
+        )
+    if any(map(callable, by if isinstance(by, tuple) else (by,))):
+        raise QueryError(
+            f"{kind}(source={source!r}): a function could fail after the source has moved on. Rank by columns or an "
+            "expression."
+        )
+    return UntilDeleted()
+
+
 def condition(kind: str, where: object) -> None:
     if where is None:
         return

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -73,17 +72,6 @@ def ranks_by_key(batch: Batch, by: Any) -> bool:
     if name is not None:
         return not is_number(type_ := batch.array(name).type) and is_key(type_)
     return parse(by).kind not in ("number", None)
-
-
-def check_types(keys: Sequence[Sequence[Any]]) -> None:
-    """Refuse queries whose keys, reported in one column, have different types."""
-    for place, types in enumerate(zip_longest(*keys, fillvalue=pa.null()), 1):
-        distinct = list(dict.fromkeys(type_ for type_ in types if not pa.types.is_null(type_)))
-        if len(distinct) > 1:
-            raise BatchError(
-                f"key_{place} would be {' and '.join(map(str, distinct))}: queries of one Monitor report their keys in "
-                "one column. Use a Monitor for each order, or cast the keys to one type."
-            )
 
 
 def is_key(type_: Any) -> bool:

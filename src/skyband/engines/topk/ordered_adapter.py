@@ -29,7 +29,7 @@ from skyband.tables.columns import as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch, is_number
 from skyband.tables.orders import Way, as_score, coarse, conform_key, key_array, labels, plain_column
-from skyband.tables.push import Push
+from skyband.tables.push import STEP, Push
 from skyband.tables.scores import Scored, Validated, reject_beyond
 
 Bools = NDArray[np.bool_]
@@ -156,10 +156,12 @@ class OrderedAdapter(IdCodes, TopKAdapter):
         return self.labelled(arrivals, validated.scored.keys or []) if self.labels else arrivals
 
     def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
-        limit = getattr(self.example, "k", None)
+        limit, more = getattr(self.example, "k", None), {}
+        if STEP in push.batch.names:
+            more = {"steps": np.asarray(push.batch.array(STEP))[rows]}
         if not isinstance(limit, str):
-            return {}
-        return {"limits": push.batch.numbers(limit).values[rows].astype(np.int64) if len(rows) else rows}
+            return more
+        return more | {"limits": push.batch.numbers(limit).values[rows].astype(np.int64) if len(rows) else rows}
 
     def run(self, arrivals: Arrivals, push: Push) -> Changes:
         changes = super().run(arrivals, push)

@@ -93,6 +93,9 @@ class SORTED:
             steps[name] = column[order]
         steps["row"] = arrivals.rows[order]
         steps["name"] = -1 if arrivals.names is None else arrivals.names[order]
+        if arrivals.steps is not None and len(order):
+            groups, numbers = arrivals.groups[order], arrivals.steps[order]
+            steps["joined"][:-1] = (groups[1:] == groups[:-1]) & (numbers[1:] == numbers[:-1])
         if arrivals.limits is not None:
             steps["limit"] = arrivals.limits[order]
         if arrivals.eligible is not None:

@@ -30,6 +30,7 @@ class Query:
     has_probability: ClassVar[bool] = False  # whether a row of its answer has a probability
     scores_move: ClassVar[bool] = False  # whether an object's score can change while it stays in the answer
     needs_id: ClassVar[str | None] = None  # what it does with ids, if it needs the id column for that
+    source: str | None = None  # the query over whose answers it asks
     window: Window
     per: str | Iterable[str] | None
     algorithm: str

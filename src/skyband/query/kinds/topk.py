@@ -13,7 +13,14 @@ from skyband.query.kinds.query import Query
 from skyband.query.scoring import Keys, check_keys, scoring_of
 from skyband.query.sql.text import number
 from skyband.query.tuning import Tuning
-from skyband.query.validation import condition, directions, number_between, one_of, whole_number
+from skyband.query.validation import (
+    condition,
+    directions,
+    number_between,
+    one_of,
+    source_window,
+    whole_number,
+)
 from skyband.query.windows import Session, Window
 
 
@@ -54,6 +61,9 @@ class TopK(Query):
         Of the valid objects with one id only the best ranked, or only the newest, counts.
     k_max : int, optional
         The largest k that a column `k` may ask for.
+    source : str, optional
+        The name of another query: the objects are the members of its answers, and columns are those of its answer.
+        The window is then `UntilDeleted()`.
 
     Other Parameters
     ----------------
@@ -85,7 +95,7 @@ class TopK(Query):
     kind: ClassVar[str] = "TopK"
     k: int | str
     by: Keys
-    window: Window
+    window: Window = None  # type: ignore[assignment]  # UntilDeleted() with `source`
     _: dataclasses.KW_ONLY
     largest: bool | tuple[bool, ...] | None = None
     where: str | None = None
@@ -97,6 +107,7 @@ class TopK(Query):
     offset: int = 0
     distinct: str | None = None
     k_max: int | None = None
+    source: str | None = None
     gamma: float = 0.2
     sigma: float = 1e-3
     additional: int = 10
@@ -106,6 +117,7 @@ class TopK(Query):
     view: int | Literal["dynamic"] | None = None
 
     def __post_init__(self) -> None:
+        self._set("window", source_window(self.kind, self.source, self.window, self.by))
         super().__post_init__()
         self._check_k()
         self._set("by", check_keys(self.kind, self.by))
@@ -115,6 +127,11 @@ class TopK(Query):
         one_of(self.kind, "ties", self.ties, ("newest", "oldest"))
         one_of(self.kind, "with_ties", self.with_ties, (True, False))
         one_of(self.kind, "distinct", self.distinct, (None, "best", "last"))
+        if self.source is not None and self.distinct is not None:
+            raise QueryError(
+                f"{self.kind}(source={self.source!r}, distinct={self.distinct!r}): an id is an object in each group "
+                "of the source. Let the source be distinct, or ask over the rows themselves."
+            )
         self._set("offset", whole_number(self.kind, "offset", self.offset, 0, "10"))
         if self.offset and self.with_ties:
             raise QueryError(
@@ -176,7 +193,7 @@ class TopK(Query):
     def demands(self) -> frozenset[str]:
         keys = isinstance(self.by, tuple) or self.nulls != "reject" or self.ties != "newest"
         ranks = self.with_ties or self.offset or self.distinct is not None or isinstance(self.k, str)
-        ranks = ranks or isinstance(self.window, Session)
+        ranks = ranks or isinstance(self.window, Session) or self.source is not None
         return frozenset(["keys"] * keys + ["ranks"] * bool(ranks))
 
     @property

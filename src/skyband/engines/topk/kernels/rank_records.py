@@ -70,6 +70,7 @@ STEP = np.dtype(
         ("name", "i8"),
         ("limit", "i8"),
         ("kind", "i8"),
+        ("joined", "i8"),  # 1: the step goes on with the next arrival of the group
     ],
     align=True,
 )

@@ -88,7 +88,8 @@ def take_one(ranks: Ranks, report: Report, g: int, arrivals: Records, a: int) ->
     if kind == INSERT or (kind == IDLE and rule["keyed"]):
         insert(ranks, report, g, arrivals, a)
     set_due(groups, rule, g)
-    settle(ranks, report, g)
+    if not arrivals[a]["joined"]:
+        settle(ranks, report, g)
 
 
 # --- what leaves
