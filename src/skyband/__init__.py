@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ load
     from skyband import plot
     from skyband.explain.explanation import Explanation
     from skyband.monitor.monitor import Monitor
-    from skyband.query.kinds import Above, TopK, TopKIncomplete, TopKPairs, TopKUncertain
+    from skyband.query.kinds import Above, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
     from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic
     from skyband.query.sql.parser import sql
     from skyband.query.windows import Ever, Last, Session, UntilDeleted
@@ -42,6 +42,7 @@ __all__ = [
     "SkybandError",
     "StateError",
     "TopK",
+    "TopKGroups",
     "TopKIncomplete",
     "TopKPairs",
     "TopKUncertain",
@@ -54,7 +55,7 @@ __all__ = [
 _LAZY = {
     "skyband.explain.explanation": ("Explanation",),
     "skyband.monitor.monitor": ("Monitor",),
-    "skyband.query.kinds": ("Above", "TopK", "TopKIncomplete", "TopKPairs", "TopKUncertain"),
+    "skyband.query.kinds": ("Above", "TopK", "TopKGroups", "TopKIncomplete", "TopKPairs", "TopKUncertain"),
     "skyband.query.scoring": ("Global", "Linear", "Nearest", "Product", "Quadratic"),
     "skyband.query.sql.parser": ("sql",),
     "skyband.query.windows": ("Ever", "Last", "Session", "UntilDeleted"),

@@ -22,9 +22,9 @@ from skyband.datasets.streams import STREAMS
 from skyband.errors import QueryError, RunError
 from skyband.pipeline import Pipeline, pipeline_of
 from skyband.query.kinds import Query
+from skyband.spark.failure import reason
 from skyband.spark.java import require_java
 from skyband.spark.run.answer_file import FILE, AnswerFile, answer_after, in_utc
-from skyband.spark.run.command import reason
 from skyband.spark.run.sinks import Sink
 from skyband.spark.run.view import Lines, Screen, Trigger
 

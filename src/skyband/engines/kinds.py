@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skyband.engines.adapter import Adapter
+from skyband.engines.groups.adapter import GroupsAdapter
 from skyband.engines.incomplete.adapter import IncompleteAdapter
 from skyband.engines.pairs.adapter import PairsAdapter
 from skyband.engines.topk.adapter import TopKAdapter
@@ -14,7 +15,8 @@ from skyband.query.kinds import Query
 
 ADAPTERS: dict[str, type[Adapter]] = {
     "TopK": TopKAdapter,
-    "Above": WindowAdapter,
+    "Above": TopKAdapter,
+    "TopKGroups": GroupsAdapter,
     "TopKPairs": PairsAdapter,
     "TopKIncomplete": IncompleteAdapter,
     "TopKUncertain": UncertainAdapter,

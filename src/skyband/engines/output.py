@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Answer, Changes
+from skyband.engines.contract import Answer, Changes, Spec
 from skyband.engines.numbering import Numbered, Numbering, column_of, step_times
 from skyband.query.options import Options
 from skyband.tables.changes import of_pair
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import from_times
-from skyband.tables.push import AT, BEGINNING, Push
+from skyband.tables.push import AT, BEGINNING, STEP, Push
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -83,11 +83,13 @@ class Output:
                 known = numbering.step_times > BEGINNING
                 when = np.where(known, numbering.step_times, numbering.last_times)[changes.group]
             when[~no_arrival] = step_times(push)[changes.row[~no_arrival]]
+        clocks: Any = push.clocks if numbering.timed else None
         if AT in push.batch.names and len(changes.row):  # of a question over answers, the source's
             at = np.asarray(push.batch.array(AT))[changes.row]
             when = when if push.times is None else push.times[changes.row]
+            clocks = (np.asarray(push.batch.array(STEP))[changes.row],)
         columns = self._change_columns(changes, at, when, sequences, Fresh(fresh, push.serial))
-        return columns | {CHANGES: changes, CLOCKS: push.clocks if numbering.timed else None}
+        return columns | {CHANGES: changes, CLOCKS: clocks}
 
     def changes_at_rest(
         self, changes: Changes, clock: int, times: Ints | None = None, *, deleted: bool = False
@@ -99,7 +101,8 @@ class Output:
         sequences = numbering.of_query[changes.query]
         at = numbering.next()[sequences, changes.group] - 1
         known = numbering.last_times if times is None else times
-        when = np.full(len(at), clock) if numbering.timed or deleted or not len(known) else known[changes.group]
+        by_clock = deleted or not len(known) or (numbering.timed and times is None)
+        when = np.full(len(at), clock) if by_clock else known[changes.group]
         columns = self._change_columns(changes, at, when, sequences, None)
         return columns | {CHANGES: changes, CLOCKS: AT_REST}
 
@@ -173,6 +176,29 @@ class Output:
             for column in columns
         ]
         return as_arrow(np.stack(numbers)[sequences, np.arange(len(serials))])
+
+
+def leaving(answer: Answer, query: int, spec: Spec, clock: int) -> Changes:
+    """The changes by which a whole answer leaves."""
+    size = len(answer.serial)
+    return Changes(
+        query=np.full(size, query),
+        group=answer.group,
+        row=np.full(size, -1),
+        instant=np.full(size, clock),
+        stamp=answer.stamp,
+        serial=answer.serial,
+        key=answer.key,
+        diff=np.full(size, -1, np.int8),
+        first=np.zeros(size, np.bool_),
+        alive=np.empty(0, np.bool_),
+        older=answer.older,
+        older_stamp=answer.older_stamp,
+        rank=answer.rank if spec.semantics == "u-kranks" else None,  # there the rank is part of the answer
+        probability=answer.probability,
+        object=answer.object,
+        shown=answer.shown,
+    )
 
 
 def _probability(of: Changes | Answer) -> dict[str, Any]:

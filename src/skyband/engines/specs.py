@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from skyband.engines.contract import NEVER, Spec
+from skyband.engines.contract import EVER, NEVER, Spec
 from skyband.query.kinds import Query
 from skyband.query.tuning import Tuning
-from skyband.query.windows import Last, Session
+from skyband.query.windows import Ever, Last, Session
 
 _OWN = ("k", "k_max", "window", "largest", "algorithm", *(field.name for field in fields(Tuning)))
 
 
 def length_of(query: Query, unit: int | None) -> int:
     """The length of a query's window, in arrivals or units of time."""
-    return query.window.length(unit) if isinstance(query.window, Last | Session) else NEVER
+    if isinstance(query.window, Last | Session):
+        return query.window.length(unit)
+    return EVER if isinstance(query.window, Ever) else NEVER
 
 
 def spec_of(query: Query, unit: int | None) -> Spec:
@@ -27,6 +29,8 @@ def spec_of(query: Query, unit: int | None) -> Spec:
 
 def fits(spec: Spec, specs: tuple[Spec, ...]) -> bool:
     """Whether a state for these queries is enough for another."""
+    if spec.threshold is not None and spec.semantics is None:  # of Above
+        return spec.threshold >= min(one.threshold for one in specs if one.threshold is not None)
     return spec.k <= max(one.k for one in specs) and spec.length <= max(one.length for one in specs)
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns
 from skyband.engines.specs import spec_of
-from skyband.engines.topk.id_codes import IdCodes
 from skyband.engines.topk.window_adapter import remember_reported
 from skyband.errors import BatchError, QueryError, StateError
 from skyband.monitor.dormancy import Dormancy
@@ -35,6 +34,9 @@ from skyband.tables.scores import warn_of_rejected
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+
+
+_NO_CLOCK = 'push(to=...) moves the clock, but no time column is named. Use Monitor(..., time="...").'
 
 
 class Loop:
@@ -137,8 +139,12 @@ class Loop:
     def _push(self, batch: Batch, examined: Examined, clock: int, goal: int, more: bool) -> Push:
         clocks = None
         if examined.times is not None and batch.rows:
-            known = np.where(examined.accepted, examined.times, BEGINNING)
-            clocks = np.maximum(np.maximum.accumulate(known), clock)
+            known, accepted = examined.times, examined.accepted
+            known = known if accepted.all() else np.where(accepted, known, BEGINNING)
+            in_order = (known[1:] >= known[:-1]).all()  # four times as fast as to accumulate
+            clocks = known if in_order else np.maximum.accumulate(known)
+            if clocks[0] < clock:
+                clocks = np.maximum(clocks, clock)
             goal = max(goal, int(clocks[-1]))
         serial, reported = self.state.serial, examined.reported
         return Push(batch, serial, reported, examined.times, clocks, goal, more, examined.deletes, examined.inputs)
@@ -217,7 +223,8 @@ class Loop:
             raise BatchError('advance moves the clock, but no time column is named. Use Monitor(..., time="...").')
         type_ = self.state.types.get(self.state.options.time)
         if type_ is None:
-            announce(to, self.state.ahead)
+            if not announce(to, self.state.ahead):
+                raise BatchError(f"advance({to!r}) would move time backwards from {self.state.ahead!r}.")
             self.state.ahead = to
             return self.state.changes([], [])
         clock = instant(to, type_)
@@ -232,11 +239,14 @@ class Loop:
         state = self.state
         if to is None:
             return self._move(self._clock(state.types), more)
-        if isinstance(to, pa.Scalar) and state.options.time is not None:
-            state.types.setdefault(state.options.time, to.type)
+        if state.options.time is None:
+            raise BatchError(_NO_CLOCK)
         if state.options.time not in state.types:
-            state.ahead = to if state.ahead is None else max(to, state.ahead)
-            return state.changes([], [])
+            later = announce(to, None if isinstance(to, pa.Scalar) else state.ahead)
+            if not isinstance(to, pa.Scalar):
+                state.ahead = to if later else state.ahead
+                return state.changes([], [])
+            state.types[state.options.time] = to.type
         return self._move(max(state.clock, self._instant(to, state.types)), more)
 
     def _move(self, clock: int, more: bool = False) -> pa.Table:
@@ -262,14 +272,14 @@ class Loop:
 
     def _instant(self, to: Any, types: dict[str, Any]) -> int:
         if self.state.options.time is None:
-            raise BatchError('push(to=...) moves the clock, but no time column is named. Use Monitor(..., time="...").')
+            raise BatchError(_NO_CLOCK)
         type_ = types.get(self.state.options.time)
         return BEGINNING if type_ is None else instant(to, type_)
 
     # --- deletions
 
-    def _deletable(self, standing: list[Adapter]) -> list[IdCodes]:
-        return [adapter for adapter in standing if isinstance(adapter, IdCodes) and adapter.deletable]
+    def _deletable(self, standing: list[Adapter]) -> list[Any]:
+        return [adapter for adapter in standing if adapter.deletable and adapter.ids is not None]
 
     def delete(self, ids: Iterable[Any]) -> pa.Table:
         """Delete objects by id, one step each; unknown ids are counted."""

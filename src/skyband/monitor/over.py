@@ -48,14 +48,18 @@ class Over:
         mine = np.flatnonzero(np.asarray(changes.query) == place)
         objects = self._objects(changes, mine)
         mine, objects = mine[objects >= 0], objects[objects >= 0]
-        here = as_arrow(mine)
+        here, net = as_arrow(mine), self.loop.state.options.emit == "batch"
+        steps = np.ones(len(mine), np.int64) if net else _steps(changes, mine, piece[CLOCKS])
+        last = as_arrow(mine[np.searchsorted(steps, steps, "right") - 1])  # a step is told by its last change
         found = {name: piece[name] for name in types if name in piece}
-        found |= {"id": piece[ID if inner else "id"], OBJECT: as_arrow(objects), AT: piece["at"]}
+        found |= {"id": piece[ID if inner else "id"], OBJECT: as_arrow(objects)}
         if "time" in types:
-            found |= {"time": piece[OWN], TIME: piece["time"]}
+            found["time"] = piece[OWN]
         columns = {name: column if name == OBJECT else column.take(here) for name, column in found.items()}
         columns[OP] = pa.array(["insert" if diff > 0 else "delete" for diff in changes.diff[mine]], pa.string())
-        columns[STEP] = as_arrow(_steps(changes, mine, piece[CLOCKS]))
+        columns |= {STEP: as_arrow(steps), AT: piece["at"].take(last)}
+        if "time" in types:
+            columns[TIME] = piece["time"].take(last)
         whole = {
             field.name: columns[field.name].cast(field.type)
             if field.name in columns
@@ -121,6 +125,8 @@ def _time(types: dict[str, Any]) -> dict[str, Any]:
 
 def _steps(changes: Changes, mine: Ints, clocks: Any) -> Ints:
     """The number of the source's step, for each of these changes: an arrival, or all that expires at one instant."""
+    if isinstance(clocks, tuple):  # of a question over answers: the steps of its own source
+        return np.cumsum(np.diff(clocks[0][mine], prepend=-1) != 0)
     row, instant = changes.row[mine], changes.instant[mine]
     arrival = np.full(len(mine), clocks is None)  # count windows: every step has one
     if clocks is not None and not isinstance(clocks, str) and len(clocks):

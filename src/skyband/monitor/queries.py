@@ -19,6 +19,7 @@ from skyband.engines.topk.ordered_adapter import OrderedAdapter
 from skyband.engines.topk.scorings import auto_key, family_key, window_key
 from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remember_reported
 from skyband.errors import QueryError
+from skyband.monitor.over import is_inner
 from skyband.monitor.sources import forget_unused, in_one, in_order, names_of, over_for, owner_of, with_over
 from skyband.monitor.state import State
 from skyband.query.kinds import Above, Query, TopK
@@ -90,7 +91,8 @@ class StandingQueries:
         """Stop a query. Nothing is reported."""
         if (owner := owner_of(self.state, name)) is not self.state:
             StandingQueries(owner).drop(name)
-            return forget_unused(self.state)
+            forget_unused(self.state)
+            return
         self._check_no_source(name, "drop")
         self.state.adapter(name)
         with self.state.commit:
@@ -303,6 +305,8 @@ class StandingQueries:
     # --- checks
 
     def _check_name_is_free(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise QueryError(f"a query's name is a string; got {name!r}.")
         if name in names_of(self.state):
             raise QueryError(
                 f"a query called {name!r} is standing already. Use replace({name!r}, ...) or another name."
@@ -334,7 +338,9 @@ class StandingQueries:
         """No two columns of changes have one name."""
         kept = self.state.options.kept
         clash = set(query.per_columns) & set(kept)
-        if clash and self.state.source is None:  # a query over answers keeps the source's `per`, if it has not its own
+        if clash and not is_inner(
+            self.state.options
+        ):  # a query over answers keeps the source's `per`, if it has not its own
             raise QueryError(
                 f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway."
             )
@@ -349,6 +355,8 @@ class StandingQueries:
         names = change_names([*self.state.queries.values(), query], kept, timed=False)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
+            if any(twice == name for name, _ in getattr(query, "select", ())):
+                raise QueryError(f"{twice!r} is in `select` and in `keep`. Give it another name in `select`.")
             raise QueryError(
                 f"{twice!r} would be two columns: of pairs each column of `keep` comes as name_a and name_b. Rename it."
             )

@@ -61,7 +61,7 @@ class State:
 
     def adapter(self, name: str) -> Adapter:
         """The adapter of a query."""
-        if name not in self.adapters:
+        if not isinstance(name, str) or name not in self.adapters:
             standing = ", ".join(self.adapters) or "none"
             raise QueryError(f"no query called {name!r} is standing. Standing: {standing}.")
         return self.adapters[name]
@@ -126,11 +126,12 @@ class State:
 
     def change_types(self) -> dict[str, pa.DataType]:
         """The columns of changes with their types."""
-        names, keys = self._query_names(), self.key_types()
-        if self.output_types[0] is not names or self.output_types[1] != (self.types, keys):
+        names = self._query_names()
+        inputs = (self.types, self.shown_types(), self.key_types())
+        if self.output_types[0] is not names or self.output_types[1] != inputs:
             timed = self.options.time is not None
-            columns = change_names(self.queries.values(), self.options.kept, timed, len(keys))
-            self.output_types = (names, (self.types, keys), column_types(columns, self._reported_types()))
+            columns = change_names(self.queries.values(), self.options.kept, timed, len(inputs[2]))
+            self.output_types = (names, inputs, column_types(columns, self._reported_types()))
         return self.output_types[2]  # type: ignore[no-any-return]
 
     def _query_names(self) -> QueryNames:
@@ -155,15 +156,45 @@ class State:
         for source in self.over:
             self.adapters[source].output.sourced = True
 
+    def shown_types(self) -> dict[str, Any]:
+        """The types of the columns of `select`; a QueryError where two of one name differ."""
+        found: dict[str, Any] = {}
+        for adapter in self.standing():
+            for name, type_ in adapter.shown_types().items():
+                known = found.setdefault(name, type_)
+                if pa.types.is_null(known):
+                    found[name] = type_
+                elif known != type_ and not pa.types.is_null(type_):
+                    raise QueryError(f"select: {name!r} is {known} in one query and {type_} in another. Rename one.")
+        return found
+
+    def id_type(self, types: Mapping[str, Any]) -> Any:
+        """The type of the ids of all queries' objects; a QueryError where they differ."""
+        found: dict[Any, str] = {}
+        for name, adapter in self.adapters.items():
+            type_ = adapter.id_type(dict(types))
+            if not pa.types.is_null(type_):
+                found.setdefault(type_, name)
+        if len(found) > 1:
+            (one, first), (other, second) = list(found.items())[:2]
+            raise QueryError(
+                f"the ids of {first!r} are {one} and those of {second!r} are {other}, but `id` is one column. "
+                "Give them Monitors of their own, or convert a column."
+            )
+        if not found and self.options.id is None and not self.adapters:
+            return pa.int64()
+        return next(iter(found), pa.null())
+
     def _reported_types(self) -> dict[str, pa.DataType]:
         options = self.options
         sources = {name: options.roles[name] for name in options.kept}
         for adapter in self.standing():
             sources |= dict(zip(adapter.groups.names, adapter.groups.inputs, strict=True))
         types = {name: self.types.get(source, pa.null()) for name, source in sources.items()}
-        types["id"] = pa.int64() if options.id is None else self.types.get(options.id, pa.null())
+        types["id"] = self.id_type(self.types)
         for name in ("id", *options.kept):
             types |= dict.fromkeys(of_pair(name), types[name])
+        types |= self.shown_types()
         types["time"] = pa.null() if options.time is None else self.types.get(options.time, pa.null())
         return types | self.key_types()
 

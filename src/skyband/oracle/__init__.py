@@ -6,7 +6,7 @@ datetimes. It keeps every arrival of a window in a list and computes each answer
     objects.py     an arrival (an object), a member (a row of an answer)
     scalar.py scores.py     expressions and scorings of one row
     rows.py        a row as an arrival, or the reason to reject it
-    topk.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
+    topk.py groups.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
     shared.py      queries that are the same but for k and the window's length
     stream.py      one query: its groups, windows, steps and differences
     output.py      the rows of changes and answers, column by column
@@ -39,7 +39,7 @@ from skyband.oracle.rows import Rejected
 from skyband.oracle.shared import fits, narrowed, related, size
 from skyband.oracle.stream import Change, Group, Stream, members, remove
 from skyband.oracle.topk import skyband
-from skyband.query.kinds import Query, TopK, TopKIncomplete
+from skyband.query.kinds import Query, TopK, TopKGroups, TopKIncomplete
 from skyband.query.validation import RESERVED
 from skyband.query.windows import Last, UntilDeleted, Window
 
@@ -188,7 +188,7 @@ class Oracle:
                 (row,) = answer_rows(
                     self._streams[source].query, change.group, [change.member], self._streams[source].roles
                 )
-                group = stream.follow(change, row)
+                group = stream.follow(change, row, (step[-1].at, step[-1].time))
                 touched += [] if group is None or any(group is one for one in touched) else [group]
             report = self._emit == "arrival"
             mine = [one for group in touched for one in stream.step(group, None, *group.told, report=report)]
@@ -261,7 +261,10 @@ class Oracle:
             time = None if above.roles.time is None else "time"
             roles = Roles("id", time, "", "", columns, self._roles.keyed)
             return Stream(name, query, roles, self.clock, {}, born=self.arrivals)
+        if isinstance(query, TopKGroups) and query.decay is not None and self._roles.time is None:
+            raise QueryError(f'{name}: decay goes by time. Name its column with time="...".')
         keyed = isinstance(query, TopKIncomplete) or isinstance(query.window, UntilDeleted)
+        keyed |= isinstance(query, TopKGroups) and not query.of_columns
         if keyed and self._roles.id is None:
             raise QueryError(f'{name}: ids are keys here. Name the id column with id="...".')
         numbers: dict[Hashable, int] = {}
@@ -297,7 +300,7 @@ class Oracle:
         rows: list[Row] = []
         for group in self._groups(stream, key):
             valid = stream.valid(group.arrivals, self.clock, query.window)
-            rows += answer_rows(query, group, members(query, valid, group.limit), stream.roles)
+            rows += answer_rows(query, group, members(query, valid, self.clock, group.limit), stream.roles)
         return rows
 
     def skyband(self, name: str | None = None, key: Any = ()) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 Row: TypeAlias = dict[str, Any]
@@ -27,8 +27,10 @@ class Arrival:
     """One row that a query took in. Two arrivals are two objects, whatever their ids."""
 
     row: Row
-    id: Any  # the value of the named column, or the arrival's own number
+    id: Any  # the value of the named column, or the arrival's own number; groups: the object's
     time: Any
+    row_id: Any = None  # the value by which it is deleted
+    owner: Hashable = None  # groups: the object that it is a row of
     number: int = -1  # `at`: its place in the group's stream, from 0
     age: tuple[Any, ...] = ()  # larger is newer: (number,), in time windows (time, number)
     eligible: bool = True  # satisfies `where`, so that it can be an answer
@@ -46,11 +48,14 @@ class Arrival:
 class Member:
     """One row of an answer. Changes are differences between answers as sets of identities."""
 
-    identity: Hashable  # the arrival; two of them; (arrival, rank held); the id of an incomplete object
+    identity: Hashable  # the arrival; two of them; (arrival, rank held); the id of an incomplete object or a group
     objects: tuple[Arrival, ...]  # one; of a pair the older, then the newer
     score: Any  # a float; None where the first key of an order is no number
     rank: int | None = None  # the rank held, u-kranks only
     probability: float | None = None
+    key: Any = None  # groups: what ranks it, which is finer than the score with `decay`
+    shown: Row = field(default_factory=dict)  # groups: the values of `select`
+    rows: tuple[Arrival, ...] = ()  # groups with `decay`: what the score is made of
     place: int | None = None  # the rank in an answer, where it is not the place in it
 
 

@@ -8,7 +8,7 @@ from skyband.oracle.objects import Member, Roles, Row
 from skyband.oracle.orders import is_number, is_plain, keys_of
 from skyband.oracle.scores import score_of
 from skyband.oracle.stream import Change, Group, Stream
-from skyband.query.kinds import Query, TopK, TopKPairs, TopKUncertain
+from skyband.query.kinds import Query, TopK, TopKGroups, TopKPairs, TopKUncertain
 
 
 def change_rows(
@@ -21,7 +21,7 @@ def change_rows(
     for change in changes:
         values: Row = {"query": name, "at": change.at, "time": change.time}
         values |= _kept(change.member, stream.roles) | dict(zip(query.per_columns, change.group.values, strict=True))
-        values |= _ids(change.member)
+        values |= _ids(change.member) | change.member.shown
         values |= {"score": change.member.score, "diff": change.diff, "first": change.first}
         values |= {"rank": change.member.rank, "probability": change.member.probability}
         values |= _keys(query, change.member, roles)
@@ -40,6 +40,7 @@ def change_columns(queries: list[Query], roles: Roles) -> list[str]:
     columns += [f"key_{i + 1}" for i in range(max(shown_keys(query, roles) for query in queries))]
     columns += ["diff", "first"] + list(roles.keep) * single
     columns += [column + end for column in roles.keep for end in ("_a", "_b")] * pairs
+    columns += [name for query in queries if isinstance(query, TopKGroups) for name, _ in query.select]
     return list(dict.fromkeys(columns))
 
 
@@ -75,7 +76,7 @@ def answer_rows(query: Query, group: Group, answer: list[Member], roles: Roles) 
         if isinstance(query, TopKUncertain):
             row["probability"] = member.probability
         kept = {name: value for name, value in _kept(member, roles).items() if name not in row}
-        rows.append(row | _keys(query, member, roles) | kept)
+        rows.append(row | _keys(query, member, roles) | kept | member.shown)
     return rows
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from sqlglot import exp
+
+from skyband.oracle.groups import argument, arguments
 from skyband.oracle.objects import Arrival, Roles, Row, same
 from skyband.oracle.orders import is_plain, key_value, keys_of
 from skyband.oracle.scalar import holds, number, plain, too_large
 from skyband.oracle.scores import columns_of, key_of, score_of
-from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.query.kinds import Above, Query, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.query.windows import UntilDeleted
 
 
@@ -30,7 +33,8 @@ def read(query: Query, row: Row, roles: Roles) -> Arrival:
     time = None if roles.time is None else row.get(roles.time)
     if roles.time is not None and time is None:
         raise Rejected("time is null", roles.time)
-    arrival = Arrival(row, None if roles.id is None else row.get(roles.id), time)
+    id = None if roles.id is None else row.get(roles.id)
+    arrival = Arrival(row, id, time, row_id=id)
     keyed = isinstance(query, TopKIncomplete) or isinstance(query.window, UntilDeleted)
     keyed = keyed and getattr(query, "source", None) is None
     if keyed and arrival.id is None:
@@ -46,6 +50,10 @@ def read(query: Query, row: Row, roles: Roles) -> Arrival:
             _read_condition(query, arrival)
         case TopKIncomplete():
             _read_part(query, arrival, roles)
+        case TopKGroups():
+            _read_owner(query, arrival, roles)
+            _read_arguments(query, arrival)
+            arrival.eligible = holds(query.where, arrival.row)
     if isinstance(query, TopKUncertain):
         _read_probability(query, arrival)
     return arrival
@@ -102,6 +110,37 @@ def _read_part(query: TopKIncomplete, arrival: Arrival, roles: Roles) -> None:
     if value is None:
         raise Rejected("value out of range", roles.value)
     arrival.part, arrival.value = part, value
+
+
+def _read_owner(query: TopKGroups, arrival: Arrival, roles: Roles) -> None:
+    """The object that the row belongs to: the value of one column, or a struct of several."""
+    columns = query.of_columns or (roles.id or "",)
+    values = [arrival.row.get(column) for column in columns]
+    for column, value in zip(columns, values, strict=True):
+        if value is None:
+            raise Rejected("id is null", column)
+    arrival.owner = tuple(same(value) for value in values)
+    arrival.id = values[0] if len(columns) == 1 else dict(zip(columns, values, strict=True))
+
+
+def _read_arguments(query: TopKGroups, arrival: Arrival) -> None:
+    """Every argument of an aggregate has a value, and what is summed is finite."""
+    trees = arguments(query)
+    used = {} if query.where is None else dict.fromkeys(columns_of(query.where))
+    for call, tree in trees:
+        if not (isinstance(call, exp.Count) and isinstance(tree, exp.Column)):  # a lone column is only compared
+            used |= {column.name: None for column in tree.find_all(exp.Column)}
+    for column in sorted(used):
+        if too_large(arrival.row.get(column)):
+            raise Rejected("integer beyond 2^53", column)
+    for call, tree in trees:
+        value = argument(tree, arrival.row)
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            raise Rejected("value is null or NaN", None)
+        if isinstance(call, exp.Sum | exp.Avg) and math.isinf(number(value) or 0.0):
+            raise Rejected("value to sum is infinite", None)
+        if isinstance(call, exp.Min | exp.Max):
+            number(value)
 
 
 def _number_in(value: Any, low: float, high: float) -> float | None:

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
+from skyband.oracle.groups import faded, top_k_groups
 from skyband.oracle.incomplete import top_k_incomplete
 from skyband.oracle.objects import Arrival, Member, Roles, Row, same
 from skyband.oracle.pairs import scoreless, top_k_pairs
 from skyband.oracle.rows import Rejected, read
 from skyband.oracle.topk import above, top_k
 from skyband.oracle.uncertain import top_k_uncertain
-from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.query.kinds import Above, Query, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.query.windows import Ever, Last, Session, UntilDeleted, Window
 
 _SLACK = 1e-12  # by how much the probabilities of alternatives may pass 1
@@ -59,8 +60,8 @@ class Change:
     first: bool
 
 
-def members(query: Query, valid: list[Arrival], limit: int | None = None) -> list[Member]:
-    """The answer, best first; limit: the k of the group, where k is a column."""
+def members(query: Query, valid: list[Arrival], now: Any, limit: int | None = None) -> list[Member]:
+    """The answer at an instant, best first; limit: the k of the group, where k is a column."""
     match query:
         case TopK():
             return top_k(query, valid, query.most if limit is None else min(limit, query.most))
@@ -72,6 +73,8 @@ def members(query: Query, valid: list[Arrival], limit: int | None = None) -> lis
             return top_k_incomplete(query, valid)
         case TopKUncertain():
             return top_k_uncertain(query, valid)
+        case TopKGroups():
+            return top_k_groups(query, valid, now)
     raise AssertionError(query)
 
 
@@ -160,10 +163,10 @@ class Stream:
             group = self.groups[key] = Group(values, self._numbers.get(key, 0))
         arrival.number = group.next_number
         arrival.age = (arrival.time, arrival.number) if self.timed else (arrival.number,)
-        if self.roles.id is None:
+        if self.roles.id is None and not isinstance(self.query, TopKGroups):
             arrival.id = arrival.number
         if isinstance(self.query.window, UntilDeleted) and getattr(self.query, "source", None) is None:
-            remove(group, arrival.id)
+            remove(group, arrival.row_id)
         group.arrivals.append(arrival)
         group.next_number += 1
         self.touch(group)
@@ -175,7 +178,7 @@ class Stream:
             group.newest, group.limit = arrival.age, arrival.limit
         return group
 
-    def follow(self, change: Change, row: Row) -> Group | None:
+    def follow(self, change: Change, row: Row, told: tuple[int, Any]) -> Group | None:
         """Take a change of the source's answer: its object arrives or is gone; returns its group (None: unknown)."""
         object = change.member.identity
         if change.diff < 0:
@@ -192,7 +195,7 @@ class Stream:
                 return None
             group = self.arrive(arrival, None)
             self.followed[object] = arrival
-        group.told = (change.at, change.time)
+        group.told = told
         return group
 
     def touch(self, group: Group) -> None:
@@ -249,11 +252,13 @@ class Stream:
         valid = self.valid(group.arrivals, now)
         if isinstance(self.query, TopKIncomplete):  # gone and come back is `first` again
             group.ever_reported &= {same(o.id) for o in valid}
+        if isinstance(self.query, TopKGroups):
+            group.ever_reported &= {o.owner for o in valid if o.eligible}
         if not report:
             return []
-        answer = {member.identity: member for member in members(self.query, valid, group.limit)}
+        answer = {member.identity: member for member in members(self.query, valid, now, group.limit)}
         changes = [
-            Change(group, member, at, time, -1, False)
+            Change(group, self._leaving(member, now), at, time, -1, False)
             for identity, member in group.reported.items()
             if identity not in answer
         ]
@@ -266,10 +271,14 @@ class Stream:
         group.ever_reported |= answer.keys()
         return changes
 
+    def _leaving(self, member: Member, now: Any) -> Member:
+        """A member as it was in the answer last; what fades has faded until now."""
+        return faded(self.query, member, now) if isinstance(self.query, TopKGroups) else member
+
     def leave(self, clock: Any) -> list[Change]:
         """Retract all that was reported: the query is removed."""
         return [
-            Change(group, member, group.last_number, self.instant(group, clock), -1, False)
+            Change(group, self._leaving(member, clock), group.last_number, self.instant(group, clock), -1, False)
             for group in self.groups.values()
             for member in group.reported.values()
         ]
@@ -291,7 +300,7 @@ class Stream:
 def remove(group: Group, id: Any) -> bool:
     """Delete the object of an id; whether there was one."""
     before = len(group.arrivals)
-    group.arrivals = [o for o in group.arrivals if same(o.id) != same(id)]
+    group.arrivals = [o for o in group.arrivals if same(o.row_id) != same(id)]
     return len(group.arrivals) < before
 
 

@@ -188,6 +188,8 @@ for _name in ("SASF", "SARF", "SAPF", "RASF", "RARF", "RAPF"):
     _topk(_name, f"buffered:{_name}", "a buffer and a filter before SA or RA", "buffered_size",
           family=f"family:{_name}Family")  # fmt: skip
 
+_topk("BEST", "best:BEST", "the k best of all that arrived, for windows without end", "best_size", windows=("ever",),
+      auto="nothing expires, so no other object can become an answer")  # fmt: skip
 _any_window, _moving = ("count", "time", "until deleted"), ("count", "time")
 _whole: dict[str, Any] = {"size": "window_size", "keeps_window": True}
 _row("TMA", "topk", "TopK Above", "tma:TMA", "the whole window in a grid, searched again when an answer expires",
@@ -197,12 +199,17 @@ _row("SMA", "topk", "TopK Above", "sma:SMA", "the whole window in a grid, and a 
      windows=_moving, scorings="bounded", **_whole)  # fmt: skip
 _row("TSL", "topk", "TopK Above", "tsl:TSL", "the whole window in sorted lists",
      windows=_any_window, scorings="bounded", **_whole)  # fmt: skip
+_row("LIST", "topk", "Above", "list:LIST", "all that arrived above the threshold, for windows without end", "list_size",
+     page="best", windows=("ever",), auto="nothing leaves the answer, so no other object is needed")  # fmt: skip
 _topk("CPM/W", "tma:TMA", "TMA for nearest neighbours", windows=_any_window, scorings="nearest", **_whole)
 _topk("SNN", "sma:SMA", "SMA for nearest neighbours", windows=_moving, scorings="nearest", **_whole)
 
 _row("SORTED", "topk", "TopK Above", "sorted:SORTED", "what can still become an answer, ranked anew at each step",
      "sorted_size", windows=("count", "time", "ever", "until deleted"), shares=False,
      takes=("keys", "ranks"))  # fmt: skip
+_row("TALLY", "groups", "TopKGroups", "tally:TALLY", "exact aggregates of every object, kept up row by row",
+     "tally_size", windows=("count", "time", "ever", "until deleted"),
+     auto="exact over every window, at a cost that does not depend on how many rows an object has")  # fmt: skip
 
 _row("SCASE", "pairs", "TopKPairs", "scase:SCASE", "one K-skyband behind a K-staircase, for every k and window",
      "pairs_size", auto="any scoring, and one pass over the window an arrival")  # fmt: skip
@@ -218,7 +225,7 @@ for _name, _what in (
     ("SLA", "every valid row, in sorted lists"),
 ):
     _row(_name, "incomplete", "TopKIncomplete", f"{_name.lower()}:{_name}", _what, "rows_size",
-         auto="exact, and the fastest of them")  # fmt: skip
+         windows=("count", "time", "ever"), auto="exact, and the fastest of them")  # fmt: skip
 for _name, _what in (
     ("APPROX", "best scores by how likely parts are to come"),
     ("BUDGET", "a fixed number of rows, the most likely to matter"),
@@ -228,8 +235,12 @@ for _name, _what in (
 
 _row("DOM", "uncertain", "TopKUncertain", "dom:DOM", "drops what newer, better ones replace",
      "synopsis_size", auto="exact on any stream; it drops tuples that newer, better ones make superfluous")  # fmt: skip
+_row("COMPACT", "uncertain", "TopKUncertain", "compact:COMPACT", "the compact set, for windows without end",
+     "compact_size", windows=("ever",),
+     auto="nothing expires, so no tuple below the compact set can matter again")  # fmt: skip
 _row("BS", "uncertain", "TopKUncertain", "bs:BS", "the window itself, and a list of its best",
-     "synopsis_size", alternatives=True, small=1024)  # fmt: skip
+     "synopsis_size", windows=("count", "time", "ever"), alternatives=True, small=1024,
+     auto="no tuple may be dropped where tuples exclude each other")  # fmt: skip
 for _name, _module, _what in (
     ("CSQ", "csq:CSQ", "the compact sets of all suffixes of the window"),
     ("CCSQ", "ccsq:CCSQ", "CSQ, compressed"),

@@ -109,6 +109,8 @@ def _column(what: str, name: Any) -> Any:
 
 
 def _kept(keep: str | Iterable[Any] | Mapping[str, str]) -> tuple[Named, ...]:
+    if not isinstance(keep, Iterable):
+        raise QueryError(f"Monitor: keep={keep!r}: give a list of column names.")
     names = column_names("Monitor: keep", keep)
     if ALL in names and len(names) > 1:
         raise QueryError(f'Monitor: keep={list(names)!r}: keep="*" stands for all columns, so it stands alone.')

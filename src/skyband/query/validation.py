@@ -47,9 +47,12 @@ def number_between(what: str, number: object, low: float, high: float, example: 
 
 
 def any_number(kind: str, number: object) -> float:
-    if isinstance(number, bool) or not isinstance(number, int | float) or math.isnan(number):
-        raise QueryError(f"{kind}: threshold must be a number; got {number!r}.")
-    return float(number)
+    try:
+        if not isinstance(number, bool) and isinstance(number, int | float) and not math.isnan(number):
+            return float(number)
+    except OverflowError:
+        raise QueryError(f"{kind}: threshold must be within the range of float64; got a larger integer.") from None
+    raise QueryError(f"{kind}: threshold must be a number; got {number!r}.")
 
 
 def column_names(what: str, names: object) -> tuple[Named, ...]:

@@ -19,6 +19,7 @@ from skyband.spark.mappers import REPORT, from_bytes, moment_of, to_bytes
 from skyband.spark.merge import BEGIN, merge_key
 from skyband.spark.plan import Plan, labels
 from skyband.spark.shard import Shard
+from skyband.spark.task import running, spare_collector
 from skyband.spark.trigger_rows import TriggerRows
 from skyband.tables.input import time_unit
 
@@ -42,7 +43,9 @@ class Operator(StatefulProcessor):
         self.whole = whole  # report answers, not changes
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_collector()
         self.handle = handle
+        self.plan = running(self.plan)
         self.head = handle.getValueState("head", "data binary")
         self.cells = handle.getMapState("cells", "family int, cell int", "data binary")
         self.numbers = {label: number for number, label in enumerate(labels(self.plan.shards))}

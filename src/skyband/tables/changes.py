@@ -48,7 +48,7 @@ def key_names(count: int) -> list[str]:
 
 
 def _parts(queries: Iterable[Query], keep: Iterable[str]) -> tuple[list[str], list[str], list[str], list[str]]:
-    """The columns of groups, of ids and of probabilities, and those that are kept."""
+    """The columns of groups, of ids and of probabilities, and those that are kept, with those of `select`."""
     asked = list(queries)
     pairs = any(query.of_pairs for query in asked)
     single = not pairs or not all(query.of_pairs for query in asked)
@@ -60,7 +60,8 @@ def _parts(queries: Iterable[Query], keep: Iterable[str]) -> tuple[list[str], li
 
     probability = ["probability"] if any(query.has_probability for query in asked) else []
     per = dict.fromkeys(name for query in asked for name in query.per_columns)
-    return list(per), of_members(["id"]), probability, of_members(name for name in keep if name not in per)
+    shown = dict.fromkeys(name for query in asked for name, _ in getattr(query, "select", ()))
+    return list(per), of_members(["id"]), probability, [*of_members(name for name in keep if name not in per), *shown]
 
 
 def common_type(types: Iterable[Any]) -> Any:

@@ -98,7 +98,7 @@ class SkybandEngine:
         if arrivals.total == 1:
             places = hopeful(arrivals, K, reach)
             arrivals = arrivals.only(places)
-        order, taken = _grouped(arrivals)
+        order, taken = grouped(arrivals)
         visits = slices_of(arrivals.groups[order] if len(order) else arrivals.groups)
         hopeless = np.zeros(len(taken), np.bool_)
         mark_hopeless(taken, visits, K, reach, net, hopeless)
@@ -107,7 +107,7 @@ class SkybandEngine:
 
     def take(self, arrivals: Arrivals) -> Changes:
         self._grow(arrivals.total)
-        order, taken = _grouped(arrivals)
+        order, taken = grouped(arrivals)
         one = not len(order)
         visits = visits_of(self, arrivals.groups if one else arrivals.groups[order], taken["now"], arrivals)
 
@@ -288,7 +288,7 @@ def hopeful(arrivals: Arrivals, K: int, reach: int) -> Ints:
     return np.flatnonzero(hopeful)
 
 
-def _grouped(arrivals: Arrivals) -> tuple[Ints, Records]:
+def grouped(arrivals: Arrivals) -> tuple[Ints, Records]:
     """The arrivals as records sorted by group, and the order that sorts them (empty for one group)."""
     one = arrivals.total == 1
     order = np.empty(0, np.int64) if one else stable_order(arrivals.groups, arrivals.total)

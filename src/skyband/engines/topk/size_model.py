@@ -62,6 +62,16 @@ def block_size(name: str, query: TopK, n: int | None, expected: Expected) -> Siz
     return replace(kept, why=(*kept.why, left_out), notes=notes)
 
 
+def best_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
+    why = f"It keeps the {query.k:,} best of each group. Nothing expires, so no other object can become an answer."
+    return Size(float(query.k if n is None else min(query.k, n)), (why,))
+
+
+def list_size(name: str, query: Above, n: int | None, expected: Expected) -> Size:
+    why = "It keeps every object above the threshold, since none ever leaves, and no other."
+    return Size(None if n is None else float(n), (why,), notes=("At most: if every object is above the threshold.",))
+
+
 def relaxed_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
     why = (
         "It keeps the k-skyband and some dominated objects: it prunes when those below the top k are "

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.arena import place, recast, run_places, runs, unplaced
-from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
+from skyband.engines.contract import EVER, Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
 from skyband.engines.grouped import changes_of, ordered_changes, rebuild, visits_of
 from skyband.engines.invariants import are_counts, near, require, rising, within
 from skyband.engines.topk.base import SkybandEngine
@@ -59,7 +59,8 @@ class SORTED:
 
     def _sizes(self, spec: Spec) -> dict[str, Any]:
         above = spec.threshold is not None
-        return {"k": spec.k, "length": spec.length, "above": above, "threshold": spec.threshold if above else 0.0}
+        length = spec.length if spec.length < EVER else NEVER
+        return {"k": spec.k, "length": length, "above": above, "threshold": spec.threshold if above else 0.0}
 
     @property
     def _ranks(self) -> Ranks:

@@ -28,8 +28,9 @@ class Above(Query):
         The score of an object: a column, an expression such as "0.7*x + 0.3*y", `Linear`, `Product`, `Quadratic`,
         or a function from a batch (a mapping of column to NumPy array) to one float per row. Not `Nearest`,
         whose smallest scores are best.
-    window : Last or UntilDeleted
-        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`, `UntilDeleted()`.
+    window : Last, Ever or UntilDeleted
+        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`, `Ever()`,
+        `UntilDeleted()`.
     where : str, optional
         A condition in SQL. An object that fails it still moves the window, but is never an answer.
     per : str or iterable of str, optional

@@ -23,13 +23,12 @@ SESSIONS = ("TopK", "Above", "TopKGroups")  # kinds over sessions
 
 
 class Query:
-    """The base of all kinds of query. Use one of the kinds: TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain."""
+    """The base of all kinds of query. Use one of the kinds: TopK, Above, TopKGroups, TopKPairs, TopKIncomplete, ..."""
 
     kind: ClassVar[str] = "Query"
     of_pairs: ClassVar[bool] = False  # whether a row of its answer is a pair of objects
     has_probability: ClassVar[bool] = False  # whether a row of its answer has a probability
     scores_move: ClassVar[bool] = False  # whether an object's score can change while it stays in the answer
-    needs_id: ClassVar[str | None] = None  # what it does with ids, if it needs the id column for that
     source: str | None = None  # the query over whose answers it asks
     window: Window
     per: str | Iterable[str] | None
@@ -54,6 +53,11 @@ class Query:
     def tuning(self) -> Tuning:
         """The options of single algorithms."""
         return Tuning()
+
+    @property
+    def needs_id(self) -> str | None:
+        """What it does with the Monitor's id column, if it needs one for that."""
+        return None
 
     def smaller(self, k: int | None = None, window: Any = None) -> Self:
         """Return the same query with a smaller k or window, which the same state can answer.
@@ -152,6 +156,10 @@ class Query:
     def usual_direction(by: Any, descending: bool) -> bool | None:
         """The argument `largest` of a query with this direction: None where it is the scoring's own."""
         return None if descending != scoring_of(by).smallest_first else descending
+
+    def listed_sql(self, values: dict[str, Any]) -> str:
+        """What stands after SELECT, for `to_sql`; takes what it says out of the values."""
+        return "*"
 
     def ranking_sql(self, values: dict[str, Any]) -> list[str]:
         """The clauses that say what ranks, for `to_sql`; takes what they say out of the values."""

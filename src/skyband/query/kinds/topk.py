@@ -38,8 +38,8 @@ class TopK(Query):
         `Nearest`, or a function from a batch (a mapping of column to NumPy array) to one float per row. A column of
         strings, times, dates or booleans is a key in its own order. A tuple of these: the first decides first; `()`
         ranks by the tie rule alone.
-    window : Last, Session or UntilDeleted
-        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`,
+    window : Last, Ever, Session or UntilDeleted
+        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`, `Ever()`,
         `Session("30 minutes")`, `UntilDeleted()`.
     largest : bool or tuple of bool, optional
         Whether the largest score is best, for all keys or for each of them. None: it is, except for `Nearest`.
@@ -186,7 +186,7 @@ class TopK(Query):
         return isinstance(self.by, tuple) or self.directions[0]
 
     @property
-    def needs_id(self) -> str | None:  # type: ignore[override]
+    def needs_id(self) -> str | None:
         return None if self.distinct is None else f"with distinct={self.distinct!r} counts each id once"
 
     @property
