@@ -196,12 +196,23 @@ def _uncertain(name: str, row: Any, window: Any) -> dict[str, Scene]:
 
 
 def _groups(name: str, row: Any, window: Any) -> dict[str, Scene]:
+    by = "sum(x)" if row.exact is False else "sum(x) + max(y)"
+    one = sb.TopKGroups(3, by, window, of="word", algorithm=row.name)
+    found = {name: Scene({"q": one}, _options(window, id="i"))}
+    if row.grouped:
+        per = sb.TopKGroups(2, by, window, of="word", algorithm=row.name, per="g", where="y < 30")
+        found[f"{name} grouped"] = Scene({"q": per}, _options(window, emit="batch", id="i"))
+    if row.exact:
+        found |= _exact_groups(name, row, window)
+    return found
+
+
+def _exact_groups(name: str, row: Any, window: Any) -> dict[str, Scene]:
     ask = partial(sb.TopKGroups, window=window, algorithm=row.name, of="e")
     keyed = {"id": "i"} if isinstance(window, sb.UntilDeleted) else {}
     less = _less(window)
     found = {
-        name: Scene({"q": ask(2, by="sum(x)")}, _options(window, **keyed)),
-        f"{name} grouped": Scene(
+        f"{name} means": Scene(
             {"q": ask(2, by="avg(x / 3)", per="g", where="y < 30")}, _options(window, emit="batch", id="i")
         ),
         f"{name} picks": Scene(

@@ -20,7 +20,7 @@ LISTS = [[1], [1, 2], [], [3], [None]]
 STRUCTS = [{"a": n, "b": str(n)} for n in range(5)]
 
 
-class Unregistered(pa.ExtensionType):
+class Unregistered(pa.ExtensionType):  # type: ignore[misc]
     """A type of a program's own, which Arrow forgets when it writes the column down."""
 
     def __init__(self) -> None:

@@ -120,7 +120,7 @@ def test_more_is_true_or_false(more: Any) -> None:
     with pytest.raises(QueryError, match=r"more=.*True or False"):
         monitor.push(good(1, t=1), more=more)
     assert monitor.snapshot() == before
-    assert monitor.push(good(1, t=1), more=np.False_).num_rows == 0
+    assert monitor.push(good(1, t=1), more=bool(np.False_)).num_rows == 0
 
 
 @pytest.mark.parametrize("to", [np.datetime64("NaT"), np.datetime64(1, "ps"), within_itself()])

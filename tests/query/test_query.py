@@ -134,7 +134,7 @@ def test_a_class_reads_only_its_own_kind() -> None:
         (lambda: sb.Above(True, "x", sb.Last(1)), "threshold"),
         (lambda: sb.Above(10**400, "x", sb.Last(1)), "threshold.*range"),
         (lambda: sb.Nearest({"x": 10**400}), "finite"),
-        (lambda: sb.Nearest({"x": np.timedelta64(1, "s")}), "number"),
+        (lambda: wrong.Nearest({"x": np.timedelta64(1, "s")}), "number"),
         (lambda: sb.Above(1, sb.Nearest({"x": 1}), sb.Last(1)), "Nearest.*abs"),
         (lambda: sb.TopKPairs(1, "a.x - b.x", sb.Last(1)), "symmetric=False"),
         (lambda: sb.TopKPairs(1, "x", sb.Last(1)), "a"),

@@ -99,7 +99,9 @@ def test_a_watermark_beside_another_is_refused(spark: SparkSession, tmp_path: Pa
     query = sb.TopK(1, by="delay", window=sb.Last("1 hour"))
     marked = df.withWatermark("time", "1 day")
     sbs.monitor(marked, query, id="flight", time="time")
-    with pytest.raises(QueryError, match=r"watermark= beside withWatermark\('time', ...\).*refuses a second.*Leave one"):
+    with pytest.raises(
+        QueryError, match=r"watermark= beside withWatermark\('time', ...\).*refuses a second one.*Leave one"
+    ):
         sbs.monitor(marked, query, id="flight", time="time", watermark="1 hour")
 
 

@@ -101,7 +101,7 @@ PA_LANES = family("PA-", "waves-4-150-no")
 ENDLESS = ("tests/topk/test_ever.py", "-k", "topk_equals")
 ABOVE_EVER = ("tests/topk/test_ever.py", "-k", "above_equals")
 EXTREME = ("tests/topk/test_ever.py", "-k", "extreme")
-MAPPED = ("tests/spark/test_ever.py", "-k", "streams or late")
+MAPPED = ("tests/spark/test_ever.py", "-k", "streams or late or mappers")
 ODDS = ("tests/topk/test_odds.py", "-k", "limit")
 
 #: name: (file, what it says, what the mutant says, the tests that it must die of: those of SA if none are given)

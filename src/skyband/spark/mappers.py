@@ -23,6 +23,7 @@ from skyband.monitor.examination import Examined, examine
 from skyband.monitor.loop import Loop
 from skyband.query.kinds import Above, Query, TopK
 from skyband.spark.plan import Plan, QuerySet, hash_groups, labels, shard_of
+from skyband.spark.task import running, spare_collector
 from skyband.tables.columns import as_arrow, plain
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch, time_unit, times
@@ -53,6 +54,8 @@ def from_bytes(data: Any) -> pa.Table:
 
 def pack(plan: Plan, batches: Iterator[Any]) -> Iterator[Any]:
     """The mapper before the shuffle."""
+    spare_collector()
+    plan = running(plan)
     names = list(plan.wanted(plan.queries))
     packer = Packer(plan)
     waiting: list[Any] = []
@@ -286,6 +289,7 @@ def sortable(type_: Any) -> bool:
 
 def unpack(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
     """The mapper after the operator: packed changes as rows of the output's schema."""
+    spare_collector()
     for batch in batches:
         for blob in batch.column(0):
             if not blob.is_valid:

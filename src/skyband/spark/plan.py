@@ -24,6 +24,7 @@ from skyband.tables.columns import distinct, key_bits, valid_of
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
+MOST_SHARDS = 10_000
 LONG = 50_000  # arrivals: shorter windows of pairs are answered faster than a second operator starts
 
 
@@ -54,6 +55,7 @@ class Plan:
     forget: str | int | None = None
     watermarked: bool = False
     blocks: bool | None = None  # pairs by blocks; None: where it is faster
+    follows: bool = False  # shards: as many as the running query has partitions of state (task.py)
 
     @cached_property
     def query_sets(self) -> dict[QuerySet, dict[str, Query]]:
@@ -67,8 +69,8 @@ class Plan:
 
     @cached_property
     def blocked(self) -> dict[str, TopKPairs]:
-        """The queries of pairs that all shards answer together."""
-        if self.shards == 1 or self.watermarked or self.blocks is False:
+        """The queries of pairs that all shards answer together; one shard that was asked for works alone."""
+        if (self.shards == 1 and not self.follows) or self.watermarked or self.blocks is False:
             return {}
         pairs = {name: query for name, query in self.queries.items() if isinstance(query, TopKPairs)}
         alone = {name: query for name, query in pairs.items() if not query.per_columns and query.algorithm != "NAIVE"}

@@ -130,8 +130,8 @@ def _check_watermarks(schema: StructType) -> None:
     marked = next((field.name for field in schema if _WATERMARK in (field.metadata or {})), None)
     if marked is not None:
         raise QueryError(
-            f"watermark= beside withWatermark({marked!r}, ...) of the DataFrame: Spark refuses a second watermark in one "
-            "query. Leave one of them out; with the DataFrame's own, time moves with the rows only."
+            f"watermark= beside withWatermark({marked!r}, ...) of the DataFrame: Spark refuses a second one. "
+            "Leave one of them out; with the DataFrame's own, time moves with the rows only."
         )
 
 
