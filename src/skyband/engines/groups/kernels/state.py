@@ -33,7 +33,8 @@ ENTRY = np.dtype([("bits", "i8"), ("owner", "i8"), ("count", "i8")], align=True)
 COUNT, SUM, MOST, FIRST, LAST, DISTINCT, FADED, LEVEL = range(8)  # the smallest is the largest of the negated
 COUNTED, TIMED, KEYED, ENDLESS = range(4)  # windows: Last(n), Last(t), UntilDeleted(), Ever()
 DONE, FULL, MIDDLE = range(3)  # why a kernel stops: it is done, events are full, and that in the middle of a step
-NEWEST, CHAIN, ALL = range(3)  # whose columns are kept: of each object's newest row, of rows that may decide, of all
+#: whose columns are kept: of each object's newest row, of rows that may decide, of all; or it is found out afterwards
+NEWEST, CHAIN, ALL, LATER = range(4)
 #: single numbers that outlive a call
 NEXT, STEP, EVENTS, FREE, OLDEST, TAIL, LATE, DIRTY, ENTRIES, LIVE, OPEN, UNKNOWN, OBJECTS, USED, WRITTEN = range(15)
 FACTS = 16
@@ -100,6 +101,16 @@ class Events(NamedTuple):
     decider: Ints  # the row that decides kept columns; -1: no row is valid
     gone: Records  # whether it was without rows since it was ranked last
     values: Floats  # by aggregate
+
+
+class Event(NamedTuple):
+    """One event, besides the object as it is after it."""
+
+    row: int
+    instant: int
+    gone: bool
+    several: bool  # whether its step may have several events of one object
+    place: int
 
 
 class Live(NamedTuple):
