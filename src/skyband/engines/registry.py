@@ -31,6 +31,9 @@ def choose_with_reason(query: Query) -> tuple[str, str]:
         row = algorithm(query.kind, query.algorithm)
         _check(row, query)
         return row.name, "asked for by name"
+    if query.demands:
+        row = next(row for row in algorithms(query.kind) if _able(row, query))
+        return row.name, f"what auto takes for {_wanted(query.demands)}"
     if isinstance(query.window, UntilDeleted):
         row = next(row for row in algorithms(query.kind) if "until deleted" in row.windows)
         why = "what auto takes for UntilDeleted(): it keeps every object, so a deletion may bring any back"
@@ -51,6 +54,12 @@ def choose_with_reason(query: Query) -> tuple[str, str]:
     return row.name, f"what auto takes: {row.auto}"
 
 
+def choose_for_keys(query: Query) -> str | None:
+    """The name of the algorithm that will answer, once the only key turns out to be no number; None: none can."""
+    rows = [algorithm(query.kind, query.algorithm)] if query.algorithm != "auto" else algorithms(query.kind)
+    return next((row.name for row in rows if _able(row, query) and "keys" in row.takes), None)
+
+
 def row_of(query: Query) -> Algorithm:
     """The row of the algorithm that will answer."""
     return algorithm(query.kind, choose(query))
@@ -63,12 +72,33 @@ def load(kind: str, name: str, *, family: bool = False) -> type[Engine]:
     return engine
 
 
+_DEMANDS = {
+    "keys": "an order of keys",
+    "ranks": "ranks (offset, with_ties, distinct, a k from a column) or sessions",
+}
+
+
+def _wanted(demands: frozenset[str]) -> str:
+    return " and ".join(_DEMANDS[one] for one in sorted(demands))
+
+
+def _able(row: Algorithm, query: Query) -> bool:
+    """Whether an algorithm meets the query's demands over its window."""
+    return query.demands <= {*row.takes} and query.window.sort in row.windows
+
+
 # --- what a name cannot do
 
 
 def _check(row: Algorithm, query: Query) -> None:
     """A QueryError that names those that can, where an algorithm cannot answer a query."""
     kind, name = query.kind, row.name
+    if not query.demands <= {*row.takes}:
+        able = names(kind, lambda other: _able(other, query))
+        raise QueryError(
+            f"{kind}: {name} ranks by one score alone, not by {_wanted(query.demands)}. "
+            f"Use auto or one of {', '.join(able)}."
+        )
     if (sort := query.window.sort) not in row.windows:
         listed = ", ".join(names(kind, lambda other: sort in other.windows))
         if sort == "until deleted":
@@ -178,7 +208,7 @@ _SCORING_CHECKS = {
 
 def _check_k(query: Query) -> None:
     """Engines that lay out places for k answers have a limit, unless the window holds no more."""
-    k, n = getattr(query, "k", 0), getattr(query.window, "count", None)
+    k, n = getattr(query, "most", getattr(query, "k", 0)), getattr(query.window, "count", None)
     if query.kind == "TopKPairs":
         if min(k, k if n is None else n * n) > MOST_K:
             raise QueryError(f"{query.kind}(k={k:,}): there are places for at most {MOST_K:,} pairs. Use a smaller k.")
