@@ -369,6 +369,8 @@ class SKETCH:
                 order = summary.counters[p][heap[:size]]
                 parents = order[(np.arange(1, size) - 1) // 2]
                 assert (parents["count"] <= order["count"][1:]).all(), "the smallest counter is the root"
-                assert (summary.counters[p]["place"][heap[:size]] == np.arange(size)).all(), (
-                    "counters know their places"
+                known = summary.counters[p]["place"][heap[:size]]
+                assert (known == np.arange(size)).all(), "counters know their places"
+                assert np.isclose(order["count"].sum(), panes["weight"][p]), (
+                    "the counts of a pane add up to all its rows"
                 )
