@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.tables.columns import Column, as_arrow, distinct, key_bits, name_digests, valid_of
+from skyband.tables.columns import ARROW_ERRORS, Column, as_arrow, distinct, key_bits, name_digests, valid_of
 
 Ints = NDArray[np.int64]
 Mark = tuple[int, list[int], list[int]]  # how many groups, words and codes there are
@@ -196,7 +196,7 @@ def _value(column: Column, value: Any) -> Any:
     """A value as an array of the column's type; None: it has none there."""
     try:
         return pa.array([value], column.type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+    except (*ARROW_ERRORS, TypeError, ValueError, OverflowError) as error:
         if isinstance(value, list | set | dict):
             raise TypeError(f"{value!r} is no {column.type}: {error}") from None
         return None
