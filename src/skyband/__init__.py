@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ load
     from skyband.query.kinds import Above, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
     from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic
     from skyband.query.sql.parser import sql
-    from skyband.query.windows import Ever, Last, UntilDeleted
+    from skyband.query.windows import Ever, Last, Session, UntilDeleted
 
 __version__ = "0.1.0"
 
@@ -38,6 +38,7 @@ __all__ = [
     "Product",
     "Quadratic",
     "QueryError",
+    "Session",
     "SkybandError",
     "StateError",
     "TopK",
@@ -57,7 +58,7 @@ _LAZY = {
     "skyband.query.kinds": ("Above", "TopK", "TopKGroups", "TopKIncomplete", "TopKPairs", "TopKUncertain"),
     "skyband.query.scoring": ("Global", "Linear", "Nearest", "Product", "Quadratic"),
     "skyband.query.sql.parser": ("sql",),
-    "skyband.query.windows": ("Ever", "Last", "UntilDeleted"),
+    "skyband.query.windows": ("Ever", "Last", "Session", "UntilDeleted"),
 }
 _FOLDERS = ("datasets", "engines", "monitor", "plot", "query", "tables")
 

@@ -14,7 +14,7 @@ from skyband.oracle.topk import skyband
 
 def play(scene: Scene, *, strict: bool = False) -> Monitor:
     """Play a scene to a Monitor and to the oracle, hold them against each other after each event."""
-    monitor, oracle = Monitor(scene.queries, **scene.options), Oracle(scene.queries, **scene.options)
+    monitor, oracle = Monitor(scene.queries, **scene.options), Oracle(scene.queries, **scene.options, keyed=scene.keyed)
     for place, event in enumerate(scene.events):
         where = f"event {place}, {type(event).__name__}"
         match event:
@@ -70,7 +70,7 @@ def same_answers(monitor: Monitor, oracle: Oracle, place: int, where: str) -> No
     for name, query in oracle.queries.items():
         assert isinstance(query, TopKQuery)
         same_rows(cells(monitor.answer(name)), oracle.answer(name), f"{where}, answer of {name}")
-        k, window = place % query.k + 1 if isinstance(query, TopK) else None, query.window
+        k, window = place % query.most + 1 if isinstance(query, TopK) else None, query.window
         if isinstance(window, Last) and query.algorithm != "PA":  # PA refuses: it keeps only what its own window needs
             window = _shorter(window, place)
         asked = None if isinstance(window, Ever) else window

@@ -195,12 +195,23 @@ def _uncertain(name: str, row: Any, window: Any) -> dict[str, Scene]:
     return found
 
 
+def _groups(name: str, row: Any, window: Any) -> dict[str, Scene]:
+    by = "sum(x)" if row.exact is False else "sum(x) + max(y)"
+    one = sb.TopKGroups(3, by, window, of="word", algorithm=row.name)
+    found = {name: Scene({"q": one}, _options(window, id="i"))}
+    if row.grouped:
+        per = sb.TopKGroups(2, by, window, of="word", algorithm=row.name, per="g", where="y < 30")
+        found[f"{name} grouped"] = Scene({"q": per}, _options(window, emit="batch", id="i"))
+    return found
+
+
 _OF_KIND: dict[str, Callable[[str, Any, Any], dict[str, Scene]]] = {
     "TopK": _topk,
     "Above": _above,
     "TopKPairs": _pairs,
     "TopKIncomplete": _incomplete,
     "TopKUncertain": _uncertain,
+    "TopKGroups": _groups,
 }
 
 

@@ -145,7 +145,7 @@ class Adapter:
         self, validated: Validated, deletes: Bools, other: Bools, bad_times: dict[str, Bools | None]
     ) -> Validated:
         """Rows that delete an id have no score: only queries whose objects are deleted take them."""
-        scored = Scored(validated.scored.key)
+        scored = Scored(validated.scored.key, keys=validated.scored.keys)
         for reason, rows in validated.scored.rejected.items():
             scored.reject(reason, rows if self.deletable and reason in bad_times else rows & ~deletes)
         scored.reject("op is unknown", other)
@@ -188,6 +188,7 @@ class Adapter:
         arrived = self.numbering.take(push, numbered, deletable=self.deletable)
         changes = self.run(arrivals, push)
         fresh = push.columns | {_input(name): push.inputs[name] for name in self.reads(None) if name in push.inputs}
+        fresh |= self.more_columns(push, validated)
         if self.output.reports_numbers:
             fresh |= {column_of(i): as_arrow(numbers) for i, numbers in enumerate(numbered.numbers)}
         columns = self.output.changes(changes, push, fresh, numbered)
@@ -224,10 +225,14 @@ class Adapter:
             clock=clock,
             clocks=None if self.still else push.clocks,
             total=self.groups.total,
-            wants_alive=bool(push.columns) or self.output.reports_numbers or bool(self.reads(None)),
+            wants_alive=bool(push.columns) or self.output.keeps_more or bool(self.reads(None)),
             more=push.more,
             **self.extra_arrays(push, validated, numbered.rows),
         )
+
+    def more_columns(self, push: Push, validated: Validated) -> dict[str, Any]:
+        """Columns of the rows of a push that are kept with objects besides those that the user named."""
+        return {}
 
     def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
         """What the engine reads of these rows besides their keys: more fields of `Arrivals`."""
@@ -259,6 +264,15 @@ class Adapter:
         """The scores to report for these keys."""
         value = self.keys(keys)
         return scoring_of(self.by).score(value)
+
+    def new_keys(self, validated: Validated) -> list[Any]:
+        """The same, with what these rows tell of them."""
+        return self.shown_keys
+
+    @property
+    def shown_keys(self) -> list[Any]:
+        """The types of the keys of an order that are reported."""
+        return []
 
     @property
     def kept_columns(self) -> KeptColumns:

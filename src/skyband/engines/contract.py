@@ -69,6 +69,8 @@ class Arrivals:
     named: Bools | None = None  # which arrivals have such a key; None: all
     deletes: Bools | None = None  # these rows are no arrivals: they delete an id
     probabilities: Floats | None = None  # that the object exists
+    steps: Ints | None = None  # which step an arrival is part of, where several are one
+    limits: Ints | None = None  # the k that a row brings for its group
     parts: Ints | None = None  # which part of its object a row brings, in the query's order
     columns: Any = None  # of pairs: what the scoring reads of each arrival
     scored: Bools | None = None  # of pairs: arrivals whose pairs with earlier ones are scored here; None: all

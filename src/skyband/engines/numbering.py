@@ -116,9 +116,16 @@ class Numbering:
         """Per group: the clock, or the number of the last arrival."""
         return np.full(self.groups.total, clock) if self.timed else self.next()[0] - 1
 
-    def number(self, push: Push, accepted: Bools, codes: Ints, *, accept_late: bool) -> Numbered:
-        """Number the accepted rows of a batch (codes: the group of each row). Changes nothing."""
-        late = np.zeros(len(self.lengths), np.int64)
+    def number(
+        self, push: Push, accepted: Bools, codes: Ints, *, accept_late: bool, late: Bools | None = None
+    ) -> Numbered:
+        """Number the accepted rows of a batch (codes: the group of each row). Changes nothing.
+
+        late: the rows that are too late, where that is no question of their age alone.
+        """
+        if late is not None:
+            return self._number_but(push, accepted, codes, late)
+        dropped = np.zeros(len(self.lengths), np.int64)
         rows = np.flatnonzero(accepted)
         too_late = np.zeros(push.batch.rows, np.bool_)
         counted: list[Bools | None] = [None] * len(self.lengths)  # None: all rows
@@ -131,7 +138,7 @@ class Numbering:
                 timely = ages < max(limits)
                 counted = [(ages < limit)[timely] for limit in limits]
                 too_late[rows[ages >= min(limits)]] = True
-                late += [int((ages >= limit).sum()) for limit in limits]
+                dropped += [int((ages >= limit).sum()) for limit in limits]
                 rows = rows[timely]
                 here = slice(None) if len(rows) == push.batch.rows else rows
         if push.deletes is not None:
@@ -145,7 +152,17 @@ class Numbering:
             numbers = np.empty((len(self.lengths), push.batch.rows), np.int64)
             numbers[:, here] = each
         arrived = np.array([len(rows) if which is None else np.count_nonzero(which) for which in counted], np.int64)
-        return Numbered(rows, here, groups, numbers, before, after, arrived, late, too_late)
+        return Numbered(rows, here, groups, numbers, before, after, arrived, dropped, too_late)
+
+    def _number_but(self, push: Push, accepted: Bools, codes: Ints, late: Bools) -> Numbered:
+        """Number the accepted rows but these."""
+        rows = np.flatnonzero(accepted & ~late)
+        here = slice(None) if len(rows) == push.batch.rows else rows
+        groups, before = codes[here], self.next()
+        numbers, after = np.empty((1, push.batch.rows), np.int64), before.copy()
+        numbers[0, here] = _number(groups, after[0], None)
+        counts = np.array([len(rows)]), np.array([int((late & accepted).sum())])
+        return Numbered(rows, here, groups, numbers, before, after, *counts, late & accepted)
 
     def take(self, push: Push, numbered: Numbered, *, deletable: bool) -> Bools:
         """Take the numbers that were given; returns which rows of the batch have arrived."""

@@ -6,6 +6,7 @@ Engines are loaded when they are first needed: Numba takes its time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from skyband.engines.contract import Engine
 from skyband.errors import QueryError
@@ -30,6 +31,9 @@ def choose_with_reason(query: Query) -> tuple[str, str]:
         row = algorithm(query.kind, query.algorithm)
         _check(row, query)
         return row.name, "asked for by name"
+    if query.demands:
+        row = next(row for row in algorithms(query.kind) if _able(row, query))
+        return row.name, f"what auto takes for {_wanted(query.demands)}"
     if isinstance(query.window, UntilDeleted):
         row = next(row for row in algorithms(query.kind) if "until deleted" in row.windows)
         why = "what auto takes for UntilDeleted(): it keeps every object, so a deletion may bring any back"
@@ -50,6 +54,12 @@ def choose_with_reason(query: Query) -> tuple[str, str]:
     return row.name, f"what auto takes: {row.auto}"
 
 
+def choose_for_keys(query: Query) -> str | None:
+    """The name of the algorithm that will answer, once the only key turns out to be no number; None: none can."""
+    rows = [algorithm(query.kind, query.algorithm)] if query.algorithm != "auto" else algorithms(query.kind)
+    return next((row.name for row in rows if _able(row, query) and "keys" in row.takes), None)
+
+
 def row_of(query: Query) -> Algorithm:
     """The row of the algorithm that will answer."""
     return algorithm(query.kind, choose(query))
@@ -62,12 +72,33 @@ def load(kind: str, name: str, *, family: bool = False) -> type[Engine]:
     return engine
 
 
+_DEMANDS = {
+    "keys": "an order of keys",
+    "ranks": "ranks (offset, with_ties, distinct, a k from a column) or sessions",
+}
+
+
+def _wanted(demands: frozenset[str]) -> str:
+    return " and ".join(_DEMANDS[one] for one in sorted(demands))
+
+
+def _able(row: Algorithm, query: Query) -> bool:
+    """Whether an algorithm meets the query's demands over its window."""
+    return query.demands <= {*row.takes} and query.window.sort in row.windows
+
+
 # --- what a name cannot do
 
 
 def _check(row: Algorithm, query: Query) -> None:
     """A QueryError that names those that can, where an algorithm cannot answer a query."""
     kind, name = query.kind, row.name
+    if not query.demands <= {*row.takes}:
+        able = names(kind, lambda other: _able(other, query))
+        raise QueryError(
+            f"{kind}: {name} ranks by one score alone, not by {_wanted(query.demands)}. "
+            f"Use auto or one of {', '.join(able)}."
+        )
     if (sort := query.window.sort) not in row.windows:
         listed = ", ".join(names(kind, lambda other: sort in other.windows))
         if sort == "until deleted":
@@ -79,13 +110,20 @@ def _check(row: Algorithm, query: Query) -> None:
             raise QueryError(
                 f"{kind}: {name} is for windows that end. For Ever(), where nothing expires, use auto or {listed}."
             )
-        if "ever" in row.windows:
+        if row.windows == ("time",):
+            raise QueryError(f"{kind}: {name} cuts a time window into panes; {query.window!r} is none. Use {listed}.")
+        if row.windows == ("ever",):
             raise QueryError(
                 f"{kind}: {name} is for Ever() only: nothing expires from it. Use auto or one of {listed}."
             )
         raise QueryError(
             f"{kind}: {name} promises its error for a fixed number of objects in the window, and {query.window!r} "
             f"holds any number. Use Last(n), or one of {listed}."
+        )
+    if query.per_columns and not row.grouped and row.scorings == "additive":
+        raise QueryError(
+            f"{kind}: {name} has one summary for one stream, and per={list(query.per_columns)} makes many. Leave per "
+            f"out, or use {', '.join(_others(query, lambda other: other.grouped))}."
         )
     if query.per_columns and not row.grouped:
         raise QueryError(
@@ -148,12 +186,29 @@ def _check_local(row: Algorithm, query: Query) -> None:
     )
 
 
-_SCORING_CHECKS = {"bounded": _check_bounded, "nearest": _check_nearest, "local": _check_local}
+def _check_additive(row: Algorithm, query: Query) -> None:
+    groups: Any = query
+    score, others = groups.score, groups.having is not None or groups.select
+    alone = score.tree.op == "column" and groups.aggregates[0].function in ("count", "sum")
+    if not alone or others or not groups.descending:
+        raise QueryError(
+            f"{query.kind}: {row.name} counts objects up, so it ranks the largest count(*) or sum(x) alone, without "
+            f"having and select; got by={groups.by!r}. Use that, or "
+            f"{', '.join(_others(query, lambda other: other.scorings == 'any'))}."
+        )
+
+
+_SCORING_CHECKS = {
+    "bounded": _check_bounded,
+    "nearest": _check_nearest,
+    "local": _check_local,
+    "additive": _check_additive,
+}
 
 
 def _check_k(query: Query) -> None:
     """Engines that lay out places for k answers have a limit, unless the window holds no more."""
-    k, n = getattr(query, "k", 0), getattr(query.window, "count", None)
+    k, n = getattr(query, "most", getattr(query, "k", 0)), getattr(query.window, "count", None)
     if query.kind == "TopKPairs":
         if min(k, k if n is None else n * n) > MOST_K:
             raise QueryError(f"{query.kind}(k={k:,}): there are places for at most {MOST_K:,} pairs. Use a smaller k.")

@@ -93,7 +93,7 @@ def examine(state: State, batch: Batch) -> Examined:
             adapter.separate_deletions(one, deletes, other, bad_times)
             for adapter, one in zip(standing, validated, strict=True)
         ]
-    per = {name: read(name) for adapter in standing for name in adapter.groups.names}
+    per = {name: read(name) for adapter in standing for name in adapter.groups.inputs}
     inputs = {name: read(name) for adapter in standing for name in adapter.reads(batch)}
     state.id_type(types)
     accepted = any_of([one.accepted for one in validated], batch.rows)

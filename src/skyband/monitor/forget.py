@@ -141,7 +141,7 @@ class Forget:
         if not len(rows):
             return none, none, none
         mark, known = groups.mark(), self._last(groups, adapters)
-        columns = [examined.per[name].take(as_arrow(rows)) for name in groups.names]
+        columns = [examined.per[name].take(as_arrow(rows)) for name in groups.inputs]
         codes = groups.codes(columns, len(rows))
         groups.revert(mark)
         order = np.argsort(codes, kind="stable")

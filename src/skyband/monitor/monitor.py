@@ -20,6 +20,7 @@ import pyarrow as pa
 from skyband.errors import QueryError, StateError
 from skyband.monitor.loop import Loop
 from skyband.monitor.snapshot import load, save
+from skyband.monitor.sources import all_queries, names_of, owner_of
 from skyband.query.html import monitor_html
 from skyband.query.kinds import Query
 from skyband.query.windows import Window
@@ -176,7 +177,7 @@ class Monitor:
     def queries(self) -> dict[str, Query]:
         """The standing queries by name, in order of registration."""
         with self._lock:
-            return self._loop.state.queries
+            return all_queries(self._loop.state)
 
     @in_turn
     def add(self, name: str, query: Query, *, from_window: bool = False) -> pa.Table | None:
@@ -264,7 +265,7 @@ class Monitor:
     @in_turn
     def answers(self) -> dict[str, pa.Table]:
         """The current answers of all standing queries by name, in order of registration."""
-        return {name: self._loop.answer(name, None, None, None) for name in self._loop.state.queries}
+        return {name: self._loop.answer(name, None, None, None) for name in names_of(self._loop.state)}
 
     @in_turn
     def stats(self) -> dict[str, Any]:
@@ -274,7 +275,7 @@ class Monitor:
             "arrivals": state.counters["arrivals"],
             "late": state.counters["late"],
             "rejected": dict(state.counters["rejected"]),
-            "queries": {name: adapter.stats(name) for name, adapter in state.adapters.items()},
+            "queries": {name: owner_of(state, name).adapters[name].stats(name) for name in all_queries(state)},
         }
 
     # --- snapshots

@@ -14,9 +14,20 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter, Columns
 from skyband.errors import BatchError, QueryError
 from skyband.monitor.commit import Commit
+from skyband.monitor.over import Over, is_inner
+from skyband.monitor.sources import with_over
 from skyband.query.kinds import Query
 from skyband.query.options import ALL, Options
-from skyband.tables.changes import QueryNames, answer_names, change_names, change_table, column_types, of_pair
+from skyband.tables.changes import (
+    QueryNames,
+    answer_names,
+    change_names,
+    change_table,
+    column_types,
+    common_type,
+    key_names,
+    of_pair,
+)
 from skyband.tables.groups import Groups
 from skyband.tables.input import time_unit
 from skyband.tables.push import BEGINNING
@@ -30,7 +41,7 @@ class State:
     """Everything a Monitor knows."""
 
     options: Options
-    groups: dict[tuple[str, ...], Groups] = field(default_factory=dict)
+    groups: dict[tuple[Any, ...], Groups] = field(default_factory=dict)
     adapters: dict[str, Adapter] = field(default_factory=dict)  # by query, in order of registration
     types: dict[str, pa.DataType] = field(default_factory=dict)  # of the input's columns, once seen
     clock: int = BEGINNING
@@ -40,6 +51,9 @@ class State:
     query_names: QueryNames | None = None  # as changes name the queries; None: they have changed
     output_types: tuple[Any, Any, Any] = (None, None, None)  # of changes, with what they were derived from
     commit: Commit = field(default_factory=Commit)  # what changes any of this runs in it
+    over: dict[str, Over] = field(default_factory=dict)  # loops over the answers of these queries
+    source: str | None = None  # the query over whose answers this is
+    order: list[str] = field(default_factory=list)  # all queries, those over answers too, as they were registered
 
     def standing(self) -> list[Adapter]:
         """The adapters, each once, in order of registration."""
@@ -113,9 +127,10 @@ class State:
     def change_types(self) -> dict[str, pa.DataType]:
         """The columns of changes with their types."""
         names = self._query_names()
-        inputs = (self.types, self.shown_types())
+        inputs = (self.types, self.shown_types(), self.key_types())
         if self.output_types[0] is not names or self.output_types[1] != inputs:
-            columns = change_names(self.queries.values(), self.options.kept, self.options.time is not None)
+            timed = self.options.time is not None
+            columns = change_names(self.queries.values(), self.options.kept, timed, len(inputs[2]))
             self.output_types = (names, inputs, column_types(columns, self._reported_types()))
         return self.output_types[2]  # type: ignore[no-any-return]
 
@@ -124,15 +139,22 @@ class State:
             self.query_names = QueryNames(list(self.adapters))
         return self.query_names
 
-    def answer_types(self, query: Query) -> dict[str, pa.DataType]:
-        """The columns of an answer with their types."""
-        names = answer_names([query], self.options.kept, self.options.time is not None)
-        return column_types(names, self._reported_types())
+    def answer_types(self, query: Query, keys: Sequence[Any] = ()) -> dict[str, pa.DataType]:
+        """The columns of an answer with their types; keys: those of the keys that are reported."""
+        names = answer_names([query], self.options.kept, self.options.time is not None, len(keys))
+        own = dict(zip(key_names(len(keys)), keys, strict=True))
+        return column_types(names, self._reported_types() | own)
 
     def changes(self, pieces: list[Columns], adapters: Sequence[Adapter]) -> pa.Table:
         """One table from the changes of several adapters."""
         names = [list(adapter.queries) for adapter in adapters]
-        return change_table(pieces, self._query_names(), names, self.change_types())
+        table = change_table(pieces, self._query_names(), names, self.change_types())
+        return with_over(self, table, pieces, names) if self.over or is_inner(self.options) else table
+
+    def mark_sources(self) -> None:
+        """Let the adapters of queries over whose answers others ask report what these need."""
+        for source in self.over:
+            self.adapters[source].output.sourced = True
 
     def shown_types(self) -> dict[str, Any]:
         """The types of the columns of `select`; a QueryError where two of one name differ."""
@@ -164,11 +186,22 @@ class State:
         return next(iter(found), pa.null())
 
     def _reported_types(self) -> dict[str, pa.DataType]:
-        options, per = self.options, [name for adapter in self.standing() for name in adapter.groups.names]
-        types = {name: self.types.get(name, pa.null()) for name in (*options.kept, *per)}
+        options = self.options
+        sources = {name: options.roles[name] for name in options.kept}
+        for adapter in self.standing():
+            sources |= dict(zip(adapter.groups.names, adapter.groups.inputs, strict=True))
+        types = {name: self.types.get(source, pa.null()) for name, source in sources.items()}
         types["id"] = self.id_type(self.types)
         for name in ("id", *options.kept):
             types |= dict.fromkeys(of_pair(name), types[name])
         types |= self.shown_types()
         types["time"] = pa.null() if options.time is None else self.types.get(options.time, pa.null())
-        return types
+        return types | self.key_types()
+
+    def key_types(self) -> dict[str, pa.DataType]:
+        """The types of the keys that are reported: a union of types where those of queries differ."""
+        types: dict[str, list[pa.DataType]] = {}
+        for adapter in self.standing():
+            for name, type_ in zip(key_names(len(adapter.shown_keys)), adapter.shown_keys, strict=True):
+                types.setdefault(name, []).append(type_)
+        return {name: common_type(found) for name, found in types.items()}

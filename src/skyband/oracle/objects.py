@@ -18,7 +18,8 @@ class Roles:
     time: str | None
     part: str
     value: str
-    keep: tuple[str, ...]
+    keep: dict[str, str]  # the output's name -> the input's
+    keyed: frozenset[str] = frozenset()  # columns that hold no numbers: alone they are keys, not scores
 
 
 @dataclass(eq=False)
@@ -35,6 +36,8 @@ class Arrival:
     eligible: bool = True  # satisfies `where`, so that it can be an answer
     key: float = math.nan  # what objects are ranked by
     score: float = math.nan  # what is reported
+    keys: tuple[Any, ...] = ()  # TopK: what objects are ranked by, each with its type
+    limit: int | None = None  # TopK: the k that the row brings, where k is a column
     probability: float = 1.0  # uncertain: that the object exists
     rival: Hashable = None  # uncertain: alternatives with the same `group` exclude each other
     part: str = ""  # incomplete: which part of the object this row brings
@@ -47,12 +50,13 @@ class Member:
 
     identity: Hashable  # the arrival; two of them; (arrival, rank held); the id of an incomplete object or a group
     objects: tuple[Arrival, ...]  # one; of a pair the older, then the newer
-    score: float
+    score: Any  # a float; None where the first key of an order is no number
     rank: int | None = None  # the rank held, u-kranks only
     probability: float | None = None
     key: Any = None  # groups: what ranks it, which is finer than the score with `decay`
     shown: Row = field(default_factory=dict)  # groups: the values of `select`
     rows: tuple[Arrival, ...] = ()  # groups with `decay`: what the score is made of
+    place: int | None = None  # the rank in an answer, where it is not the place in it
 
 
 def same(value: Any) -> Hashable:

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from skyband.oracle.groups import argument, arguments
 from skyband.oracle.objects import Arrival, Roles, Row, same
+from skyband.oracle.orders import is_plain, key_value, keys_of
 from skyband.oracle.scalar import holds, number, plain, too_large
 from skyband.oracle.scores import columns_of, key_of, score_of
 from skyband.query.kinds import Above, Query, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
@@ -35,10 +36,14 @@ def read(query: Query, row: Row, roles: Roles) -> Arrival:
     id = None if roles.id is None else row.get(roles.id)
     arrival = Arrival(row, id, time, row_id=id)
     keyed = isinstance(query, TopKIncomplete) or isinstance(query.window, UntilDeleted)
+    keyed = keyed and getattr(query, "source", None) is None
     if keyed and arrival.id is None:
         raise Rejected("id is null", roles.id)
     match query:
-        case TopK() | Above() | TopKUncertain():
+        case TopK():
+            _read_condition(query, arrival)
+            _read_keys(query, arrival)
+        case Above() | TopKUncertain():
             _read_condition(query, arrival)
             _read_score(query, arrival)
         case TopKPairs():  # an object has no score of its own: a pair without a score is no answer
@@ -55,14 +60,30 @@ def read(query: Query, row: Row, roles: Roles) -> Arrival:
 
 
 def _read_condition(query: TopK | Above | TopKPairs | TopKUncertain, arrival: Arrival) -> None:
-    used = columns_of(query.by) | (set() if query.where is None else columns_of(query.where))
+    used = set() if query.where is None else columns_of(query.where)
+    several = isinstance(query.by, tuple)
+    for by in query.by if isinstance(query.by, tuple) else (query.by,):
+        used |= set() if several and is_plain(by) else columns_of(by)
     for column in sorted(used):
         if too_large(arrival.row.get(column)):
             raise Rejected("integer beyond 2^53", column)
     arrival.eligible = holds(query.where, arrival.row)
 
 
-def _read_score(query: TopK | Above | TopKUncertain, arrival: Arrival) -> None:
+def _read_keys(query: TopK, arrival: Arrival) -> None:
+    """Keys with their types; of rows that reject nulls, each has a value."""
+    arrival.keys = tuple(key_value(by, arrival.row) for by in keys_of(query))
+    if query.nulls == "reject" and None in arrival.keys:
+        column = min(columns_of(keys_of(query)[arrival.keys.index(None)]), default=None)
+        raise Rejected("score is null or NaN", column)
+    if isinstance(query.k, str):
+        k = arrival.row.get(query.k)
+        if k is None or k != k or not 0 <= k <= query.most or k != int(k):
+            raise Rejected(f"{query.k} is no number from 0 to {query.most}", query.k)
+        arrival.limit = int(k)
+
+
+def _read_score(query: Above | TopKUncertain, arrival: Arrival) -> None:
     key = key_of(query.by, arrival.row)
     if key is None or math.isnan(key):
         raise Rejected("score is null or NaN", min(columns_of(query.by), default=None))

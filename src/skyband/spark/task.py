@@ -27,6 +27,12 @@ def running(plan: Plan) -> Plan:
     return plan if said is None or int(said) == plan.shards else replace(plan, shards=min(int(said), MOST_SHARDS))
 
 
+def batch_number() -> str:
+    """The number of the trigger; "-" in a batch query."""
+    task = TaskContext.get()
+    return (task and task.getLocalProperty("streaming.sql.batchId")) or "-"
+
+
 _tasks = 0  # of this worker
 
 

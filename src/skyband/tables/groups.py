@@ -77,8 +77,9 @@ class _Coder:
 class Groups:
     """The groups of one `per`; without columns there is one group, code 0."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
+    def __init__(self, names: tuple[str, ...], inputs: tuple[str, ...] | None = None) -> None:
         self.names = names
+        self.inputs = names if inputs is None else inputs  # what batches call these columns
         self.columns: list[Column] = []
         self.total = 0 if names else 1
         self._words: list[dict[Any, int]] = [{} for _ in names]
@@ -126,7 +127,7 @@ class Groups:
     def keep(self, codes: Ints) -> None:
         """Know only these groups, under the codes 0, 1, ..."""
         columns = [column.take(codes) for column in self.columns]
-        self.__init__(self.names)  # type: ignore[misc]
+        self.__init__(self.names, self.inputs)  # type: ignore[misc]
         if len(codes):
             self.codes(columns, len(codes))
 

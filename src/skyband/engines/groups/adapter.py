@@ -17,6 +17,8 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.groups.arguments import Arguments
 from skyband.engines.groups.output import GroupsOutput
+from skyband.engines.invariants import require
+from skyband.engines.registry import row_of
 from skyband.errors import QueryError
 from skyband.query.kinds import Query, TopKGroups
 from skyband.tables.columns import as_arrow
@@ -53,6 +55,12 @@ class GroupsAdapter(Adapter):
         self.ids = self._no_ids() if self.deletable else None
         self.fading: Fading | None = None
         self.output.clock = lambda: self.machine.clock
+
+    @staticmethod
+    def key(query: Query) -> tuple[Any, ...]:
+        """An approximate engine keeps what its own k needs."""
+        assert isinstance(query, TopKGroups)
+        return Adapter.key(query) if row_of(query).exact else (*Adapter.key(query), query.k)
 
     def _no_objects(self) -> Groups:
         """Codes of objects, none yet."""
@@ -123,6 +131,8 @@ class GroupsAdapter(Adapter):
             if rows is not None:
                 scored.reject(reason, rows)
         self.arguments.read(batch, scored, self.example)
+        if self.algorithm == "SKETCH":  # whose counters only rise
+            self.arguments.reject_negative(batch, scored)
         eligible = None
         if self.where is not None:
             eligible, columns = matches(batch, self.where)
@@ -161,9 +171,7 @@ class GroupsAdapter(Adapter):
             if self.ids is not None:
                 column = push.columns["id"] if here is None else push.columns["id"].take(here)
                 deletes = None if push.deletes is None else push.deletes[rows]
-                arrivals = replace(
-                    arrivals, names=self._codes(self.ids, arrivals.groups, [column]), deletes=deletes
-                )
+                arrivals = replace(arrivals, names=self._codes(self.ids, arrivals.groups, [column]), deletes=deletes)
         changes = self.machine.take(arrivals)
         if self.machine.unknown:
             self.rejected["unknown id"] = self.rejected.get("unknown id", 0) + len(self.machine.unknown)
@@ -228,10 +236,11 @@ class GroupsAdapter(Adapter):
         if self.engine is None:
             return
         slots, groups, serials = self.machine.object_serials()
-        assert (slots == np.arange(len(slots))).all()
+        require((slots == np.arange(len(slots))).all(), "objects are numbered")
         if len(slots):
             names = ["id" if name == self.options.id else f"={name}" for name in self.of]
-            self._codes(self.objects, groups, [self.kept_columns.read(name, serials) for name in names])
+            codes = self._codes(self.objects, groups, [self.kept_columns.read(name, serials) for name in names])
+            require((codes == slots).all(), "an id is one object")
         self._rebuild_ids()
 
     def _rebuild_ids(self) -> None:
@@ -252,4 +261,7 @@ class GroupsAdapter(Adapter):
         self.arguments.restore(facts)
 
     def stats(self, name: str) -> dict[str, Any]:
-        return super().stats(name) | ({} if self.engine is None else {"rows": self.machine.rows})
+        if self.engine is None:
+            return super().stats(name)
+        more = getattr(self.engine, "more_stats", dict)()  # of approximate engines
+        return super().stats(name) | {"rows": self.machine.rows} | more

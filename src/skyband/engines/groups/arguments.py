@@ -61,10 +61,20 @@ class Arguments:
         if kinds != self.kinds:
             self._check(query, kinds)
 
+    def reject_negative(self, batch: Batch, scored: Scored) -> None:
+        """Reject rows with a negative argument."""
+        for one in self.each:
+            with np.errstate(invalid="ignore"):
+                scored.reject(
+                    f"{one.argument} is negative", np.asarray(self._read(batch, one)[0].values, np.float64) < 0
+                )
+
     def _check(self, query: TopKGroups, kinds: dict[str, str]) -> None:
         """Evaluate expressions of no objects: a BatchError says where kinds do not fit."""
         columns = {
-            f"#{i}": Operand(np.empty(0, _DTYPES[kinds.get(str(one.argument), "number") if _has_kind(one) else "number"]))
+            f"#{i}": Operand(
+                np.empty(0, _DTYPES[kinds.get(str(one.argument), "number") if _has_kind(one) else "number"])
+            )
             for i, one in enumerate(self.aggregates)
         }
         score = query.score.evaluate(columns, 0)
@@ -104,7 +114,9 @@ class Arguments:
         operand = expression.evaluate({name: batch.operand(name) for name in expression.columns}, batch.rows)
         kind = _KINDS[operand.values.dtype.kind]
         if one.function in ("sum", "min", "max") and kind != "number":
-            raise BatchError(f"{one}: {text} holds {kind}s, and {one.function} takes numbers. Use count(distinct {text}).")
+            raise BatchError(
+                f"{one}: {text} holds {kind}s, and {one.function} takes numbers. Use count(distinct {text})."
+            )
         reject_beyond(scored, batch, expression.columns)
         bad = np.zeros(batch.rows, np.bool_) if operand.valid is None else ~operand.valid
         if operand.values.dtype == np.float64:

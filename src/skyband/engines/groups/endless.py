@@ -172,8 +172,10 @@ def _check(store: Store, objects: Records, picks: Records, values: Records, scal
     require(within(objects["shown"], 0, 2**32 - 1), "what was shown is known by query")
     require(distinct(objects["serial"]), "every object has its own newest row")
     flat = picks.reshape(-1)
-    require(within(flat["stamp"], -(2**53), 2**53) or (near(flat["stamp"]) and "faded" not in store.plan.names), "levels")
-    require( within(flat["serial"], 0, FAR - 1), "picked rows have stamps and serials")
+    require(
+        within(flat["stamp"], -(2**53), 2**53) or (near(flat["stamp"]) and "faded" not in store.plan.names), "levels"
+    )
+    require(within(flat["serial"], 0, FAR - 1), "picked rows have stamps and serials")
     require(not np.isnan(flat["value"]).any(), "picked rows have numbers")
     require("faded" not in store.plan.names or within(flat["value"], -1, 1), "fading numbers are normal")
     lows = scales["lowest"].reshape(-1)

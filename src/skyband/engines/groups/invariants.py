@@ -84,7 +84,7 @@ def _check_object(store: Store, s: int, rows: Ints) -> None:
                 expected = float(values[-1])
             case _:
                 expected = float(len(np.unique(values.view(np.int64))))
-        assert (COUNT, SUM, MOST, FIRST, LAST, DISTINCT) == tuple(range(6))
+        assert tuple(range(6)) == (COUNT, SUM, MOST, FIRST, LAST, DISTINCT)
         assert read[m] == expected, f"aggregate {m} of object {s}: {read[m]!r} is not {expected!r}"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
+from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Ints, Spec
 from skyband.engines.groups import snapshot
 from skyband.engines.groups.invariants import check_view
 from skyband.engines.groups.kernels.ranking import CHANGE
@@ -398,6 +398,3 @@ def whole(columns: list[Operand]) -> Operand:
 
 def taken(column: Operand, order: Ints) -> Operand:
     return Operand(column.values[order], None if column.valid is None else column.valid[order])
-
-
-__all__ = ["TALLY", "Floats"]

@@ -16,8 +16,10 @@ from skyband.query.html import query_html
 from skyband.query.scoring import by_from_dict, by_to_dict, scoring_of
 from skyband.query.sql.writer import order_by, sentence
 from skyband.query.tuning import Tuning
-from skyband.query.validation import column_names
-from skyband.query.windows import Ever, Last, Window, window_from_dict
+from skyband.query.validation import as_stored, column_names, input_name, output_name
+from skyband.query.windows import Ever, Last, Session, Window, window_from_dict
+
+SESSIONS = ("TopK", "Above", "TopKGroups")  # kinds over sessions
 
 
 class Query:
@@ -27,6 +29,7 @@ class Query:
     of_pairs: ClassVar[bool] = False  # whether a row of its answer is a pair of objects
     has_probability: ClassVar[bool] = False  # whether a row of its answer has a probability
     scores_move: ClassVar[bool] = False  # whether an object's score can change while it stays in the answer
+    source: str | None = None  # the query over whose answers it asks
     window: Window
     per: str | Iterable[str] | None
     algorithm: str
@@ -35,6 +38,16 @@ class Query:
     def descending(self) -> bool:
         """Whether the largest score is best."""
         raise NotImplementedError
+
+    @property
+    def directions(self) -> tuple[bool, ...]:
+        """For each key whether the largest is best."""
+        return (self.descending,)
+
+    @property
+    def demands(self) -> frozenset[str]:
+        """What an algorithm must be able to do for it (`Algorithm.takes`)."""
+        return frozenset()
 
     @property
     def tuning(self) -> Tuning:
@@ -59,7 +72,7 @@ class Query:
         """
         less = {} if k is None else {"k": k}
         query = dataclasses.replace(self, **less, window=self.window if window is None else _window(window))  # type: ignore[type-var]
-        most = getattr(self, "k", 0)
+        most: Any = getattr(self, "k", 0)
         if k is not None and k > most:
             raise QueryError(f"k={k}: the query keeps only what its own k={most} needs. Ask for at most that.")
         if window is not None:
@@ -72,6 +85,8 @@ class Query:
                 f'{self.kind}: window must say how long objects count, such as Last(1000) or Last("10 minutes"); '
                 f"got {self.window!r}."
             )
+        if isinstance(self.window, Session) and self.kind not in SESSIONS:
+            raise QueryError(f"{self.kind}: {self.window!r} is for {', '.join(SESSIONS)}. Use Last(...) here.")
         self._set("per", column_names(f"{self.kind}: per", self.per))
         self._set("algorithm", algorithm_name(self.kind, self.algorithm))
 
@@ -80,8 +95,18 @@ class Query:
 
     @property
     def per_columns(self) -> tuple[str, ...]:
-        """`per` as a tuple of column names, empty for one group."""
+        """The columns of `per` in changes and answers, empty for one group."""
+        return tuple(map(output_name, self.per or ()))
+
+    @property
+    def grouping(self) -> tuple[Any, ...]:
+        """`per` as it is kept: names, and pairs of the output's name and the column."""
         return tuple(self.per or ())
+
+    @property
+    def per_inputs(self) -> tuple[str, ...]:
+        """The columns of `per` in batches."""
+        return tuple(map(input_name, self.per or ()))
 
     @property
     def reads(self) -> dict[str, tuple[str, ...]]:
@@ -92,7 +117,7 @@ class Query:
             found["by"] = scoring.pair_columns if self.kind == "TopKPairs" else scoring.columns
         found |= {} if where is None else {"where": parse(where).columns}
         named = {key: getattr(self, key, None) for key in ("probability", "group")}
-        return found | {key: (name,) for key, name in named.items() if name is not None} | {"per": self.per_columns}
+        return found | {key: (name,) for key, name in named.items() if name is not None} | {"per": self.per_inputs}
 
     def __repr__(self) -> str:
         """The call that makes it, without arguments that are at their default."""
@@ -118,10 +143,12 @@ class Query:
             elif field.name == "parts":
                 value = {part: list(bounds) for part, bounds in value}
             elif field.name == "per":
-                value = list(self.per_columns)
+                value = as_stored(self.per or ())
+            elif isinstance(value, tuple):
+                value = list(value)
             elif hasattr(value, "to_dict"):  # a window, a combination
                 value = value.to_dict()
-            if value not in (None, []):
+            if value not in (None, [], {}) or field.name == "by":
                 data[field.name] = value
         return data
 

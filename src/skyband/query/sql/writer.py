@@ -10,7 +10,7 @@ from typing import Any
 
 from skyband.query.scoring import scoring_of
 from skyband.query.sql.text import expression, name, quoted, value
-from skyband.query.windows import Ever, UntilDeleted, Window
+from skyband.query.windows import Ever, Session, UntilDeleted, Window
 
 
 def sentence(query: Any, stream: str = "stream") -> str:
@@ -48,6 +48,8 @@ def order_by(query: Any, values: dict[str, Any]) -> str:
 def _window(window: Window, decay: str | float | None) -> str:
     if isinstance(window, UntilDeleted):
         return "UNTIL DELETED"
+    if isinstance(window, Session):
+        return _window(window.silence, None).replace("WINDOW", "WINDOW SESSION", 1)
     if isinstance(window, Ever):
         return "WINDOW EVER" if decay is None else f"WINDOW EVER DECAY {value(decay)}"
     if window.span is not None:

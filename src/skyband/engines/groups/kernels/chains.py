@@ -195,4 +195,3 @@ def _merged(state: State, base: int, column: int, first: int) -> int:
         top = _meld(state, base, column, top, pairs)
         pairs = following
     return top
-

@@ -179,7 +179,7 @@ def fade(state: State, place: int, s: int, mantissa: float, exponent: int) -> No
     if abs(mine) < 2.0**-900:  # nearly all has cancelled
         mine, error = mine * 2.0**600, error * 2.0**600
         number["stamp"] -= 600
-    level = np.int64((np.float64(abs(mine)).view(np.uint64) >> np.uint64(52))) - 1022  # it is in [0.5, 1) then
+    level = np.int64(np.float64(abs(mine)).view(np.uint64) >> np.uint64(52)) - 1022  # it is in [0.5, 1) then
     scale = power_of_two(-level)
     number["value"], rest["value"] = mine * scale, error * scale
     number["stamp"] += level

@@ -282,7 +282,17 @@ def _write(heads: Records, slots: Records, s: Any, step: Any, out: Records, n: A
 
 @close
 def apply(
-    live: Live, s: Any, key: Any, stamp: Any, serial: Any, decider: Any, gone: Any, row: Any, instant: Any, e: Any, step: Any
+    live: Live,
+    s: Any,
+    key: Any,
+    stamp: Any,
+    serial: Any,
+    decider: Any,
+    gone: Any,
+    row: Any,
+    instant: Any,
+    e: Any,
+    step: Any,
 ) -> None:
     """Rank an object anew; decider: -1 if it has no row, gone: whether it was without rows since it was ranked last."""
     ranks = live.ranks

@@ -119,5 +119,8 @@ def empty_events(size: int, measures: int) -> Events:
     """Room for so many events."""
     columns: Any = [np.empty(size, np.int64) for _ in range(6)]
     return Events(
-        np.empty(size, np.int32), *columns, np.zeros(size, np.bool_), np.empty((measures, size))  # type: ignore[arg-type]
+        np.empty(size, np.int32),
+        *columns,
+        np.zeros(size, np.bool_),
+        np.empty((measures, size)),  # type: ignore[arg-type]
     )

@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.groups.kernels.chains import note
-from skyband.engines.groups.kernels.objects import absorb, begin_row, begin_step, changed, enter, free_row, leave, write_event
+from skyband.engines.groups.kernels.objects import (
+    absorb,
+    begin_row,
+    begin_step,
+    changed,
+    enter,
+    free_row,
+    leave,
+    write_event,
+)
 from skyband.engines.groups.kernels.state import (
     BEFORE,
     COUNTED,
@@ -244,7 +253,6 @@ def take_endless(state: State, window: Window, batch: Batch, events: Events, liv
         i += 1
     facts[NEXT] = i
     return DONE if begin_step(state, live) else FULL
-
 
 
 @uncounted_kernel
