@@ -270,7 +270,7 @@ class Adapter:
         if self.engine is None:
             return {}
         query = self.place(name)
-        spec = self.specs(unit)[query]
+        spec = spec_of(self.queries[name], unit)
         answer = self.engine.answer(query, spec, self.numbering.now(clock), groups)
         size = len(answer.serial)
         changes = Changes(
@@ -353,6 +353,10 @@ class Adapter:
     def kept_types(self, types: dict[str, Any]) -> dict[str, Any]:
         """The columns that are kept of objects, with their Arrow types."""
         return self.output.kept_types(types) | {_input(name): types.get(name, pa.null()) for name in self.reads(None)}
+
+    def sequences(self) -> Ints:
+        """The sequence of numbers of each query."""
+        return self.numbering.of_query
 
     def extra_facts(self) -> dict[str, Any]:
         """Facts for a snapshot that only this kind of adapter has."""

@@ -59,6 +59,15 @@ class StandingQueries:
         checked = self.checked(name, query)
         if not isinstance(checked, TopK | Above):
             raise QueryError(f"{name}: from_window is for TopK and Above. Add {checked.kind} without it.")
+        family = self._family_for(checked) if isinstance(checked, TopK) else None
+        if family is not None and family.holds(cast(TopK, checked), self.state.unit, self.state.clock):
+            with self.state.commit:
+                numbers, state = self._numbers(checked), self.state
+                piece = family.join_from_window(
+                    name, cast(TopK, checked), state.unit, state.serial, numbers, state.clock
+                )
+                state.adapters[name], state.query_names = family, None
+                return state.changes([piece], [family])
         able = [
             adapter
             for adapter in self.state.standing()
@@ -69,8 +78,8 @@ class StandingQueries:
         if not able:
             raise QueryError(
                 f"{name}: no standing query keeps a window that this one could look at: the same columns, `per` and "
-                f"`where` (but for ranges), and at least {checked.window!r}, by TMA, SMA or TSL. Add it without "
-                "from_window, or let such a query stand first."
+                f"`where` (but for ranges), and at least {checked.window!r}, by TMA, SMA or TSL, or a family of "
+                "queries whose history is as long. Add it without from_window, or let such a query stand first."
             )
         algorithm = able[0].algorithm if checked.algorithm == "auto" else choose(checked)
         with self.state.commit:
@@ -196,8 +205,7 @@ class StandingQueries:
     def split(self, which: Callable[[Adapter], bool]) -> None:
         """Give each query of such families an adapter of its own."""
         for family in filter(which, self.state.standing()):
-            adapters = family.split(self.state.unit, self.state.clock)
-            self.state.adapters = {name: adapters.get(name, adapter) for name, adapter in self.state.adapters.items()}
+            self.state.adapters |= family.split(self.state.unit, self.state.clock)
 
     def validate_apart(self, but: Container[str] = ()) -> None:
         """Before the first arrival: let each query validate rows by its own score, except these."""
@@ -249,7 +257,7 @@ class StandingQueries:
             return numbers
         for adapter in self.state.standing():
             if adapter.groups is groups:
-                np.maximum(numbers.counts, adapter.numbering.next().max(axis=0), out=numbers.counts)
+                np.maximum(numbers.counts, adapter.numbering.largest(), out=numbers.counts)
                 numbers.at_rest.add(adapter.numbering.at_rest)
         return numbers
 

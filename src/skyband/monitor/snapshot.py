@@ -128,7 +128,7 @@ def _describe_adapter(adapter: Adapter, groups: int) -> dict[str, Any]:
         **({"scored": adapter.scored, "born": adapter.born} if isinstance(adapter, WindowAdapter) else {}),
         "arrays": {name: _fields(array.dtype) for name, (array, _) in arrays.items()},
         "lengths": adapter.numbering.lengths,
-        "lanes": adapter.numbering.of_query.tolist(),
+        "lanes": adapter.sequences().tolist(),
         "arrivals": adapter.numbering.arrivals.tolist(),
         "late": adapter.numbering.late.tolist(),
         "rejected": adapter.rejected,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Floats, Ints
+from skyband.engines.contract import Ints
 from skyband.engines.topk.kernels.lane_state import LANE, STALE, Lanes
 from skyband.engines.topk.kernels.scores import LaneScorings
 from skyband.engines.topk.slot_columns import Shape, SlotColumns
@@ -93,6 +93,21 @@ class Chunk:
             new[: self.used] = old[: self.used]
             setattr(self, name, new)
 
+    def columns(self, places: Ints) -> SlotColumns:
+        """These lanes as columns."""
+        k, length = self.lanes["k"][places], self.lanes["length"][places]
+        return SlotColumns(self.points[places], self.weights[places], k, length, self.lows[places], self.highs[places])
+
+    def put(self, s: int, run: Records) -> None:
+        """Give a lane this run, whose members are its first k."""
+        lane, size = self.lanes[s], len(run)
+        start = int(self.tally[0])
+        self.objects = np.concatenate([self.objects[:start], run, np.empty(size // 2 + 8, OBJECT)])
+        lane["start"], lane["head"], lane["size"], lane["room"] = start, start, size, size
+        self.tally[0] = start + size
+        oldest = int(run["stamp"][: int(lane["k"])].min(initial=NEVER))
+        lane["due"] = oldest + lane["length"] if oldest < NEVER else NEVER
+
     def leave(self, places: Ints) -> None:
         """Free these lanes."""
         lanes = self.lanes
@@ -113,9 +128,7 @@ class Chunk:
         """The lanes as kernels see them."""
         u, shape = self.used, self.shape
         scorings = LaneScorings(shape.form, shape.turned, self.points[:u], self.weights[:u])
-        return Lanes(
-            self.objects, self.lanes[:u], scorings, self.lows[:u], self.highs[:u], self.ranges[:u], self.tally
-        )
+        return Lanes(self.objects, self.lanes[:u], scorings, self.lows[:u], self.highs[:u], self.ranges[:u], self.tally)
 
     @property
     def nbytes(self) -> int:
