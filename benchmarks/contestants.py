@@ -47,12 +47,12 @@ Contestant = Callable[[Stream, Mapping[str, Any]], Ready]
 
 
 def skyband_push(stream: Stream, p: Mapping[str, Any]) -> Ready:
-    """A Monitor with one TopK over the last n, per `key` where there are keys."""
+    """A Monitor with one TopK over the last n, or `ever` over all (then n is rows), per `key` where there are keys."""
     keyed = "key" in stream
     query = sb.TopK(
         p["k"],
         by="score",
-        window=sb.Last(p["n"]),
+        window=sb.Ever() if p.get("ever") else sb.Last(p["n"]),
         per="key" if keyed else None,
         algorithm=p.get("algorithm", "auto"),
     )

@@ -70,6 +70,19 @@ def nyc_flights(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     }
 
 
+def bids(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """Bids for auctions as Nexmark's: `per_minute` of them, a new auction with every 15th; half go to a hot one.
+
+    The hot auction is another every 100 auctions; the other half of the bids are spread evenly over the last 100.
+    """
+    rng, id_ = np.random.default_rng(seed), np.arange(rows)
+    newest = id_ // 15
+    hot = rng.random(rows) < 0.5
+    key = np.where(hot, newest // 100 * 100, np.maximum(newest - rng.integers(0, 100, rows), 0))
+    time = np.datetime64("2026-01-01", "us") + (id_ * 60_000 // p["per_minute"]).astype("m8[ms]")
+    return {"id": id_, "key": key, "time": time.astype("M8[us]"), "score": rng.integers(1, 10_000, rows)}
+
+
 def timed_keys(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     """`random_keys` with ids, and times at an even pace of `per_day` rows a day."""
     return {"id": np.arange(rows), "time": _evenly(rows, 24 * 60, p["per_day"]), **random_keys(rows, seed, p)}
@@ -248,6 +261,7 @@ WORKLOADS: dict[str, Workload] = {
         flights,
         nyc_flights,
         timed_keys,
+        bids,
         numbered_keys,
         timed_points,
         points,

@@ -18,16 +18,17 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ load
     from skyband import plot
     from skyband.explain.explanation import Explanation
     from skyband.monitor.monitor import Monitor
-    from skyband.query.kinds import Above, TopK, TopKIncomplete, TopKPairs, TopKUncertain
+    from skyband.query.kinds import Above, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
     from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic
     from skyband.query.sql.parser import sql
-    from skyband.query.windows import Last, UntilDeleted
+    from skyband.query.windows import Ever, Last, Session, UntilDeleted
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Above",
     "BatchError",
+    "Ever",
     "Explanation",
     "Global",
     "Last",
@@ -37,9 +38,11 @@ __all__ = [
     "Product",
     "Quadratic",
     "QueryError",
+    "Session",
     "SkybandError",
     "StateError",
     "TopK",
+    "TopKGroups",
     "TopKIncomplete",
     "TopKPairs",
     "TopKUncertain",
@@ -52,10 +55,10 @@ __all__ = [
 _LAZY = {
     "skyband.explain.explanation": ("Explanation",),
     "skyband.monitor.monitor": ("Monitor",),
-    "skyband.query.kinds": ("Above", "TopK", "TopKIncomplete", "TopKPairs", "TopKUncertain"),
+    "skyband.query.kinds": ("Above", "TopK", "TopKGroups", "TopKIncomplete", "TopKPairs", "TopKUncertain"),
     "skyband.query.scoring": ("Global", "Linear", "Nearest", "Product", "Quadratic"),
     "skyband.query.sql.parser": ("sql",),
-    "skyband.query.windows": ("Last", "UntilDeleted"),
+    "skyband.query.windows": ("Ever", "Last", "Session", "UntilDeleted"),
 }
 _FOLDERS = ("datasets", "engines", "monitor", "plot", "query", "tables")
 

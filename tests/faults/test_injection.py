@@ -211,12 +211,12 @@ ENDS = ["unharmed", "untouched", "done", "broken", "wrong"]
 
 @pytest.mark.parametrize("kind", SUBJECTS)
 def test_every_allocation_of_a_push_fails_once(kind: str) -> None:
-    """Numba's wrapper does not check the tuple that it makes for what a kernel returns: that crashes."""
+    """Some places of Python's, NumPy's and Arrow's own crash without memory (docs/reliability.md)."""
     pytest.importorskip("_testcapi", reason="this Python was built without its module of tests")
     ends = in_child("allocations", kind)
     print(kind, dict(ends))
     assert ends["broken"] and ends["untouched"] and not ends["wrong"]
-    assert ends["crashed"] <= ends.total() / 10
+    assert ends["crashed"] <= ends.total() / 25
 
 
 def all_there_is() -> list[Any]:

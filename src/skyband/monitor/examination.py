@@ -75,8 +75,8 @@ def examine(state: State, batch: Batch) -> Examined:
             )
         else:
             unit = time_unit(type_)
-            lengths = [spec.length for adapter in standing if adapter.timed for spec in adapter.specs(unit)]
-            instants, null, far = times(reported["time"], max(lengths, default=0))
+            reach = max((adapter.reach(unit) for adapter in standing), default=0)
+            instants, null, far = times(reported["time"], reach)
             bad_times = {"time is null": null, "time is out of range": far}
         if no_instants is not None:
             null = bad_times["time is null"]
@@ -93,8 +93,9 @@ def examine(state: State, batch: Batch) -> Examined:
             adapter.separate_deletions(one, deletes, other, bad_times)
             for adapter, one in zip(standing, validated, strict=True)
         ]
-    per = {name: read(name) for adapter in standing for name in adapter.groups.names}
+    per = {name: read(name) for adapter in standing for name in adapter.groups.inputs}
     inputs = {name: read(name) for adapter in standing for name in adapter.reads(batch)}
+    state.id_type(types)
     accepted = any_of([one.accepted for one in validated], batch.rows)
     return Examined(standing, validated, accepted, types, reported, per, instants, deletes, inputs)
 

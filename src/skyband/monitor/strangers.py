@@ -88,7 +88,7 @@ def time_range(state: State) -> tuple[int, int]:
     type_ = state.types.get(str(state.options.time))
     low, high = 1 - FAR, FAR - 1
     if type_ is not None:
-        reach = [spec.length for one in state.standing() if one.timed for spec in one.specs(state.unit)]
+        reach = [adapter.reach(state.unit) for adapter in state.standing()]
         kind = "u" if pa.types.is_unsigned_integer(type_) else "i"
         limits = np.iinfo(f"{kind}{type_.bit_width // 8}")
         low, high = max(low, int(limits.min)), min(high, int(limits.max) - max(reach, default=0))
@@ -118,7 +118,8 @@ def check_stamps(state: State, adapter: Adapter, arrays: Mapping[str, NDArray[An
 def check_adapter(state: State, adapter: Adapter) -> None:
     """An adapter whose engine and columns are there: every group is, and every object that may be reported."""
     assert adapter.engine is not None
-    adapter.engine.check(deep=False, now=adapter.numbering.now(state.clock))
+    now = None if adapter.still else adapter.now(state.clock)
+    adapter.engine.check(deep=False, now=now)
     require(len(adapter.engine.kept) == adapter.groups.total, "every group is in its engine")
     if adapter.kept_columns.columns:
         known = np.isin(adapter.live_serials(), adapter.kept_columns.serials)

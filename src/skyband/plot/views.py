@@ -62,17 +62,17 @@ def plane_of(monitor: Monitor, name: str | None = None, *, key: Any = None) -> P
     adapter, query, state = monitor._loop.state.adapters[name], monitor.queries[name], monitor._loop.state
     code, values = _group(adapter, query, key)
     window = query.window
-    timed = isinstance(window, Last) and window.timed
+    timed = adapter.timed
     type_ = state.types.get(state.options.time) if timed and state.options.time else None
     empty = Plane(name, query, np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64), 0, 0, type_, values)
     if adapter.engine is None or code is None:
         return empty
     now = int(adapter.numbering.now(state.clock)[code])
     spec, place, group = spec_of(query, state.unit), list(adapter.queries).index(name), np.array([code])
-    answer = adapter.engine.answer(place, spec, adapter.numbering.now(state.clock), group)
+    answer = adapter.engine.answer(place, spec, adapter.now(state.clock), group)
     kept = answer
     if isinstance(query, TopK | TopKPairs):  # all kept objects are the answer to a larger k
-        kept = adapter.engine.answer(place, replace(spec, k=_ALL), adapter.numbering.now(state.clock), group)
+        kept = adapter.engine.answer(place, replace(spec, k=_ALL), adapter.now(state.clock), group)
     ranks = dict(zip(_names(answer), answer.rank.tolist(), strict=True))
     return replace(
         empty,

@@ -3,7 +3,9 @@
 Last(1000)            the 1000 most recent arrivals
 Last("10 minutes")    times in the last 10 minutes; also a timedelta (NumPy's too), "24 hours", "500 ms"
 Last(span=300)        the last 300 units of an integer time column
+Session("30 minutes") until its group has been silent for that long; Session(span=300) for an integer time column
 UntilDeleted()        until an explicit deletion
+Ever()                without end: what has arrived stays valid
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from skyband.errors import QueryError
+
+#: The sorts of window. "ever" is one of time where rows have a time, else it counts arrivals (`Options.timed`).
+Sort = Literal["count", "time", "ever", "until deleted"]
 
 _UNITS = {
     "ns": 1,
@@ -99,6 +104,11 @@ class Last:
         """Whether it is a time window; else it counts arrivals."""
         return self.count is None
 
+    @property
+    def sort(self) -> Sort:
+        """The sort of window it is."""
+        return "time" if self.timed else "count"
+
     def length(self, unit: int | None) -> int:
         """Return its length in arrivals, or in units of a time column of `unit` nanoseconds (None: integers)."""
         if self.count is not None:
@@ -135,6 +145,82 @@ class Last:
         return {"last": self.count if self.nanoseconds is None else _spell(self.nanoseconds)}
 
 
+@dataclass(frozen=True, init=False, repr=False)
+class Session:
+    """The objects of a group since it was last silent for the gap; then all leave at once.
+
+    A session ends at the last time of its group + gap; a row at or after that instant begins another. A late row that
+    belongs to a session that has ended is too late.
+
+    Parameters
+    ----------
+    gap : str, datetime.timedelta or numpy.timedelta64, optional
+        How long a group is silent before its session ends, of a timestamp column: "30 minutes", a timedelta.
+    span : int, optional
+        The same in units of an integer time column, in place of `gap`.
+
+    Examples
+    --------
+    >>> Session("30 minutes").to_dict()
+    {'session': '30 minutes'}
+
+    """
+
+    silence: Last
+
+    def __init__(self, gap: str | timedelta | np.timedelta64 | None = None, *, span: int | None = None) -> None:
+        try:
+            silence = Last(gap, span=span)
+        except QueryError as error:
+            raise QueryError(f"Session: {error}") from None
+        if not silence.timed:
+            raise QueryError(
+                f'Session({gap!r}): a session ends by silence, a duration such as "30 minutes", or span=300 for an '
+                "integer time column."
+            )
+        object.__setattr__(self, "silence", silence)
+
+    @property
+    def timed(self) -> bool:
+        """Whether it is a time window: always."""
+        return True
+
+    @property
+    def sort(self) -> Sort:
+        """The sort of window it is."""
+        return "time"
+
+    @property
+    def count(self) -> None:
+        """It counts no arrivals."""
+
+    @property
+    def nanoseconds(self) -> int | None:
+        """The gap, of a timestamp column."""
+        return self.silence.nanoseconds
+
+    @property
+    def span(self) -> int | None:
+        """The gap, of an integer time column."""
+        return self.silence.span
+
+    def gap(self, unit: int | None) -> int:
+        """Return the gap in units of a time column of `unit` nanoseconds (None: integers)."""
+        return self.silence.length(unit)
+
+    def length(self, unit: int | None) -> int:
+        """Return how long a row can matter after its session's last time: until no late row can be of its session."""
+        return 2 * self.gap(unit)
+
+    def __repr__(self) -> str:
+        return repr(self.silence).replace("Last", "Session", 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        stored = self.silence.to_dict()
+        return {"session": stored["last"]} if "last" in stored else {"session_span": stored["span"]}
+
+
 @dataclass(frozen=True)
 class UntilDeleted:
     """The window of objects that stay valid until `Monitor.delete` names their id, or a row with it replaces them.
@@ -151,12 +237,41 @@ class UntilDeleted:
         """Whether it is a time window: never."""
         return False
 
+    @property
+    def sort(self) -> Sort:
+        """The sort of window it is."""
+        return "until deleted"
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
         return {"until": "deleted"}
 
 
-Window = Last | UntilDeleted
+@dataclass(frozen=True)
+class Ever:
+    """The window without end (landmark): what has arrived stays valid.
+
+    Where the Monitor names a `time` column it is a time window that never ends: ties go to the later time, a late row
+    is never too late, and `late="drop"` drops it. Elsewhere it is a count window that never ends.
+
+    Examples
+    --------
+    >>> Ever().to_dict()
+    {'ever': True}
+
+    """
+
+    @property
+    def sort(self) -> Sort:
+        """The sort of window it is."""
+        return "ever"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        return {"ever": True}
+
+
+Window = Last | Session | UntilDeleted | Ever
 
 
 def window_from_dict(data: Mapping[str, Any]) -> Window:
@@ -166,11 +281,17 @@ def window_from_dict(data: Mapping[str, Any]) -> Window:
             return Last(size)
         case {"span": span, **rest} if not rest:
             return Last(span=span)
+        case {"session": gap, **rest} if not rest:
+            return Session(gap)
+        case {"session_span": span, **rest} if not rest:
+            return Session(span=span)
         case {"until": "deleted", **rest} if not rest:
             return UntilDeleted()
+        case {"ever": True, **rest} if not rest:
+            return Ever()
     raise QueryError(
         f"{dict(data)!r} is not a window. Use {{'last': 1000}}, {{'last': '10 minutes'}}, "
-        "{'span': 300} or {'until': 'deleted'}."
+        "{'span': 300}, {'until': 'deleted'} or {'ever': True}."
     )
 
 

@@ -24,6 +24,7 @@ from skyband.tables.columns import distinct, key_bits, valid_of
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
+MOST_SHARDS = 10_000
 LONG = 50_000  # arrivals: shorter windows of pairs are answered faster than a second operator starts
 
 
@@ -34,6 +35,12 @@ class QuerySet:
     per: tuple[str, ...]
     timed: bool
     blocks: bool = False  # all rows go to all shards
+    ever: bool = False  # over a window without end: silent groups can be forgotten
+
+    @property
+    def can_forget(self) -> bool:
+        """Whether `forget` drops its silent groups."""
+        return bool(self.per) and (self.ever or not self.timed)
 
 
 @dataclass(frozen=True)
@@ -48,19 +55,22 @@ class Plan:
     forget: str | int | None = None
     watermarked: bool = False
     blocks: bool | None = None  # pairs by blocks; None: where it is faster
+    follows: bool = False  # shards: as many as the running query has partitions of state (task.py)
 
     @cached_property
     def query_sets(self) -> dict[QuerySet, dict[str, Query]]:
         found: dict[QuerySet, dict[str, Query]] = {}
         for name, query in self.queries.items():
-            query_set = QuerySet(query.per_columns, query.window.timed, name in self.blocked)
+            window = query.window
+            timed = self.options.timed(window)
+            query_set = QuerySet(query.per_columns, timed, name in self.blocked, window.sort == "ever")
             found.setdefault(query_set, {})[name] = query
         return found
 
     @cached_property
     def blocked(self) -> dict[str, TopKPairs]:
-        """The queries of pairs that all shards answer together."""
-        if self.shards == 1 or self.watermarked or self.blocks is False:
+        """The queries of pairs that all shards answer together; one shard that was asked for works alone."""
+        if (self.shards == 1 and not self.follows) or self.watermarked or self.blocks is False:
             return {}
         pairs = {name: query for name, query in self.queries.items() if isinstance(query, TopKPairs)}
         alone = {name: query for name, query in pairs.items() if not query.per_columns and query.algorithm != "NAIVE"}
@@ -129,7 +139,8 @@ def _is_long(window: Window) -> bool:
 
 def shard_of_query(query: Query, shards: int) -> int:
     """The shard of a query without `per`: one for all queries that can share a skyband."""
-    shared = dict(query.to_dict(), k=0, window=query.window.timed)
+    window = query.window
+    shared = dict(query.to_dict(), k=0, window="ever" if window.sort == "ever" else window.sort == "time")
     shared.pop("threshold", None)
     return zlib.crc32(json.dumps(shared, sort_keys=True).encode()) % shards
 

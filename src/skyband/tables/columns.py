@@ -49,10 +49,13 @@ def bits_of(column: Any) -> NDArray[Any]:
     data = column.buffers()[1]
     if data is None:
         return np.zeros(len(column), f"i{width}")
-    found = np.frombuffer(data, f"i{width}", len(column), column.offset * width)
-    if not found.flags.writeable:
-        found = np.asarray(_Memory(found))
+    found = lent(np.frombuffer(data, f"i{width}", len(column), column.offset * width))
     return found if found.flags.aligned else found.copy()
+
+
+def lent(array: NDArray[Any]) -> NDArray[Any]:
+    """The array as kernels take it, without a copy: they only read it."""
+    return array if array.flags.writeable else np.asarray(_Memory(array))
 
 
 class _Memory:

@@ -74,8 +74,9 @@ class _Coder:
 class Groups:
     """The groups of one `per`; without columns there is one group, code 0."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
+    def __init__(self, names: tuple[str, ...], inputs: tuple[str, ...] | None = None) -> None:
         self.names = names
+        self.inputs = names if inputs is None else inputs  # what batches call these columns
         self.columns: list[Column] = []
         self.total = 0 if names else 1
         self._words: list[dict[Any, int]] = [{} for _ in names]
@@ -123,7 +124,7 @@ class Groups:
     def keep(self, codes: Ints) -> None:
         """Know only these groups, under the codes 0, 1, ..."""
         columns = [column.take(codes) for column in self.columns]
-        self.__init__(self.names)  # type: ignore[misc]
+        self.__init__(self.names, self.inputs)  # type: ignore[misc]
         if len(codes):
             self.codes(columns, len(codes))
 
@@ -160,9 +161,9 @@ class Groups:
         for column, values in zip(self.columns, zip(*known, strict=True), strict=True):
             asked = pa.concat_arrays(values)
             match &= _among(column.all(), asked)
-            wanted.append(map(_canonical, asked.to_pylist()))
+            wanted.append(map(_hashable, asked.to_pylist()))
         candidates, tuples = np.flatnonzero(match), set(zip(*wanted, strict=True))
-        held = [map(_canonical, column.take(candidates).to_pylist()) for column in self.columns]
+        held = [map(_hashable, column.take(candidates).to_pylist()) for column in self.columns]
         return candidates[[one in tuples for one in zip(*held, strict=True)]]
 
     def holding(self, column: Any) -> tuple[Ints, Ints]:
@@ -210,13 +211,10 @@ def _among(column: Any, values: Any) -> NDArray[np.bool_]:
         return np.ones(len(column), np.bool_)
 
 
-def _canonical(value: Any) -> Any:
-    """Equal for values of one group."""
-    return "NaN" if value != value else _hashable(value)
-
-
 def _hashable(value: Any) -> Any:
-    """Lists and structs as tuples, so that they can be looked up."""
-    if isinstance(value, list):
+    """Equal for values of one group, so that they can be looked up: lists, maps and structs as tuples."""
+    if isinstance(value, list | tuple):
         return tuple(_hashable(part) for part in value)
-    return tuple((name, _hashable(part)) for name, part in value.items()) if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return tuple((name, _hashable(part)) for name, part in value.items())
+    return "NaN" if value != value else value

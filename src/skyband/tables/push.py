@@ -16,6 +16,7 @@ from skyband.tables.input import Batch
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 BEGINNING = -(2**62)  # the clock before any arrival
+AT, STEP = "# at", "# step"  # columns of rows that are changes of another query: its `at`, and which step they are
 
 
 @dataclass(frozen=True)

@@ -16,18 +16,20 @@ from skyband.query.html import query_html
 from skyband.query.scoring import by_from_dict, by_to_dict, scoring_of
 from skyband.query.sql.writer import order_by, sentence
 from skyband.query.tuning import Tuning
-from skyband.query.validation import column_names
-from skyband.query.windows import Last, Window, window_from_dict
+from skyband.query.validation import as_stored, column_names, input_name, output_name
+from skyband.query.windows import Ever, Last, Session, Window, window_from_dict
+
+SESSIONS = ("TopK", "Above", "TopKGroups")  # kinds over sessions
 
 
 class Query:
-    """The base of all kinds of query. Use one of the kinds: TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain."""
+    """The base of all kinds of query. Use one of the kinds: TopK, Above, TopKGroups, TopKPairs, TopKIncomplete, ..."""
 
     kind: ClassVar[str] = "Query"
     of_pairs: ClassVar[bool] = False  # whether a row of its answer is a pair of objects
     has_probability: ClassVar[bool] = False  # whether a row of its answer has a probability
     scores_move: ClassVar[bool] = False  # whether an object's score can change while it stays in the answer
-    needs_id: ClassVar[str | None] = None  # what it does with ids, if it needs the id column for that
+    source: str | None = None  # the query over whose answers it asks
     window: Window
     per: str | Iterable[str] | None
     algorithm: str
@@ -38,9 +40,24 @@ class Query:
         raise NotImplementedError
 
     @property
+    def directions(self) -> tuple[bool, ...]:
+        """For each key whether the largest is best."""
+        return (self.descending,)
+
+    @property
+    def demands(self) -> frozenset[str]:
+        """What an algorithm must be able to do for it (`Algorithm.takes`)."""
+        return frozenset()
+
+    @property
     def tuning(self) -> Tuning:
         """The options of single algorithms."""
         return Tuning()
+
+    @property
+    def needs_id(self) -> str | None:
+        """What it does with the Monitor's id column, if it needs one for that."""
+        return None
 
     def smaller(self, k: int | None = None, window: Any = None) -> Self:
         """Return the same query with a smaller k or window, which the same state can answer.
@@ -55,10 +72,11 @@ class Query:
         """
         less = {} if k is None else {"k": k}
         query = dataclasses.replace(self, **less, window=self.window if window is None else _window(window))  # type: ignore[type-var]
-        most = getattr(self, "k", 0)
+        most: Any = getattr(self, "k", 0)
         if k is not None and k > most:
             raise QueryError(f"k={k}: the query keeps only what its own k={most} needs. Ask for at most that.")
-        _fits(self.window, query.window)
+        if window is not None:
+            _fits(self.window, query.window)
         return query
 
     def __post_init__(self) -> None:
@@ -67,6 +85,8 @@ class Query:
                 f'{self.kind}: window must say how long objects count, such as Last(1000) or Last("10 minutes"); '
                 f"got {self.window!r}."
             )
+        if isinstance(self.window, Session) and self.kind not in SESSIONS:
+            raise QueryError(f"{self.kind}: {self.window!r} is for {', '.join(SESSIONS)}. Use Last(...) here.")
         self._set("per", column_names(f"{self.kind}: per", self.per))
         self._set("algorithm", algorithm_name(self.kind, self.algorithm))
 
@@ -75,8 +95,18 @@ class Query:
 
     @property
     def per_columns(self) -> tuple[str, ...]:
-        """`per` as a tuple of column names, empty for one group."""
+        """The columns of `per` in changes and answers, empty for one group."""
+        return tuple(map(output_name, self.per or ()))
+
+    @property
+    def grouping(self) -> tuple[Any, ...]:
+        """`per` as it is kept: names, and pairs of the output's name and the column."""
         return tuple(self.per or ())
+
+    @property
+    def per_inputs(self) -> tuple[str, ...]:
+        """The columns of `per` in batches."""
+        return tuple(map(input_name, self.per or ()))
 
     @property
     def reads(self) -> dict[str, tuple[str, ...]]:
@@ -87,7 +117,7 @@ class Query:
             found["by"] = scoring.pair_columns if self.kind == "TopKPairs" else scoring.columns
         found |= {} if where is None else {"where": parse(where).columns}
         named = {key: getattr(self, key, None) for key in ("probability", "group")}
-        return found | {key: (name,) for key, name in named.items() if name is not None} | {"per": self.per_columns}
+        return found | {key: (name,) for key, name in named.items() if name is not None} | {"per": self.per_inputs}
 
     def __repr__(self) -> str:
         """The call that makes it, without arguments that are at their default."""
@@ -113,10 +143,12 @@ class Query:
             elif field.name == "parts":
                 value = {part: list(bounds) for part, bounds in value}
             elif field.name == "per":
-                value = list(self.per_columns)
+                value = as_stored(self.per or ())
+            elif isinstance(value, tuple):
+                value = list(value)
             elif hasattr(value, "to_dict"):  # a window, a combination
                 value = value.to_dict()
-            if value not in (None, []):
+            if value not in (None, [], {}) or field.name == "by":
                 data[field.name] = value
         return data
 
@@ -124,6 +156,10 @@ class Query:
     def usual_direction(by: Any, descending: bool) -> bool | None:
         """The argument `largest` of a query with this direction: None where it is the scoring's own."""
         return None if descending != scoring_of(by).smallest_first else descending
+
+    def listed_sql(self, values: dict[str, Any]) -> str:
+        """What stands after SELECT, for `to_sql`; takes what it says out of the values."""
+        return "*"
 
     def ranking_sql(self, values: dict[str, Any]) -> list[str]:
         """The clauses that say what ranks, for `to_sql`; takes what they say out of the values."""
@@ -201,6 +237,8 @@ def _fits(mine: Window, theirs: Window) -> None:
         sizes = [(mine.count, theirs.count), (mine.nanoseconds, theirs.nanoseconds), (mine.span, theirs.span)]
         if any(own is not None and other is not None and other <= own for own, other in sizes):
             return
+    elif isinstance(mine, Ever):
+        raise QueryError(f"window={theirs!r}: over Ever() nothing is kept of shorter windows. Ask without window=.")
     elif mine == theirs:
         return
     raise QueryError(f"window={theirs!r}: the query's own window is {mine!r}. Ask for at most that, of its kind.")

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from skyband.errors import RunError
-from skyband.query.kinds import Query, TopKIncomplete, TopKUncertain
+from skyband.query.kinds import Query, TopKUncertain
 
 FILE = "answer.parquet"
 _STAMP = b"skyband"
@@ -121,7 +121,7 @@ def answer_after(
 
 def _settled(table: Any, queries: dict[str, Query]) -> Any:
     """The changes without the numbers that change while an object stays."""
-    moving = [name for name, query in queries.items() if isinstance(query, TopKIncomplete | TopKUncertain)]
+    moving = [name for name, query in queries.items() if query.scores_move]
     if not moving:
         return table
     moves = pc.is_in(table.column("query"), pa.array(moving, pa.string()))
@@ -136,7 +136,7 @@ def _ranked(objects: Any, name: str, query: Query, groupings: int, order: Sequen
     mine = objects.filter(pc.equal(objects.column("query"), name))
     best = "descending" if getattr(query, "descending", True) else "ascending"
     groups = [(column, "ascending") for column in query.per_columns]
-    timed = query.window.timed and "time" in mine.column_names
+    timed = query.window.sort in ("time", "ever") and "time" in mine.column_names
     newer = [(column, "descending") for column in dict.fromkeys(["time", *order] if timed else order)]
     above = [("held", "ascending"), ("probability", "descending")] if isinstance(query, TopKUncertain) else []
     mine = mine.take(pc.sort_indices(mine, sort_keys=[*groups, *above, ("score", best), *newer]))
