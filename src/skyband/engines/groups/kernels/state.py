@@ -128,10 +128,7 @@ class Live(NamedTuple):
 
 def empty_events(size: int, measures: int) -> Events:
     """Room for so many events."""
-    columns: Any = [np.empty(size, np.int64) for _ in range(6)]
-    return Events(
-        np.empty(size, np.int32),
-        *columns,
-        np.zeros(size, np.bool_),
-        np.empty((measures, size)),  # type: ignore[arg-type]
-    )
+    whole: Any = [np.empty(size, np.int64) for _ in range(6)]
+    step, row, instant, stamp, serial, decider = whole
+    gone, values = np.zeros(size, np.bool_), np.empty((measures, size))
+    return Events(np.empty(size, np.int32), step, row, instant, stamp, serial, decider, gone, values)
