@@ -352,6 +352,7 @@ class SKETCH:
         starts = panes["start"][used]
         lasting = (starts < begin) & (starts + summary.width + summary.length > begin - summary.width)
         require(lasting.all(), "panes are live")
+        require(distinct(counters["code"], np.nonzero(live)[0]), "an object has one counter in a pane")
         owners = np.bincount(counters["code"], minlength=len(objects))
         require((owners == objects["panes"]).all(), "objects have their counters")
         require(within(objects["inside"], 0, 1) and within(objects["shown"], 0, 1), "an object is in the answer or not")
