@@ -263,5 +263,5 @@ class GroupsAdapter(Adapter):
     def stats(self, name: str) -> dict[str, Any]:
         if self.engine is None:
             return super().stats(name)
-        more = getattr(self.engine, "more_stats", dict)()  # of approximate engines
+        more: dict[str, Any] = getattr(self.engine, "more_stats", dict)()  # of approximate engines
         return super().stats(name) | {"rows": self.machine.rows} | more

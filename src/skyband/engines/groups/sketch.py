@@ -352,6 +352,7 @@ class SKETCH:
         starts = panes["start"][used]
         lasting = (starts < begin) & (starts + summary.width + summary.length > begin - summary.width)
         require(lasting.all(), "panes are live")
+        require(distinct(counters["code"], np.nonzero(live)[0]), "an object has one counter in a pane")
         owners = np.bincount(counters["code"], minlength=len(objects))
         require((owners == objects["panes"]).all(), "objects have their counters")
         require(within(objects["inside"], 0, 1) and within(objects["shown"], 0, 1), "an object is in the answer or not")
@@ -369,6 +370,8 @@ class SKETCH:
                 order = summary.counters[p][heap[:size]]
                 parents = order[(np.arange(1, size) - 1) // 2]
                 assert (parents["count"] <= order["count"][1:]).all(), "the smallest counter is the root"
-                assert (summary.counters[p]["place"][heap[:size]] == np.arange(size)).all(), (
-                    "counters know their places"
+                known = summary.counters[p]["place"][heap[:size]]
+                assert (known == np.arange(size)).all(), "counters know their places"
+                assert np.isclose(order["count"].sum(), panes["weight"][p]), (
+                    "the counts of a pane add up to all its rows"
                 )
