@@ -42,7 +42,7 @@ MUTANTS: dict[str, Mutant] = {
         OBJECTS,
         "    if window.keeps == ALL:\n        note(window, batch, serial, True)\n    elif",
         "    newest = True\n    if window.keeps == ALL:\n        note(window, batch, serial, True)\n    elif",
-        MOVING,
+        RULES,
     ),
     "ties: of equal largest rows the older decides": (
         CHAINS,
@@ -66,13 +66,13 @@ MUTANTS: dict[str, Mutant] = {
         STEPS,
         "if timed and batch.stamps[i] <= now - window.length:",
         "if False:",
-        some("moving"),
+        RULES,
     ),
     "expiry: the latest of late rows first": (
         STEPS,
         'rows[late[child + 1]]["stamp"] < rows[late[child]]["stamp"]',
         'rows[late[child + 1]]["stamp"] > rows[late[child]]["stamp"]',
-        some("late_ones or moving"),
+        RULES,
     ),
     "sums: two words round half away from even": (
         SUMS,
@@ -84,7 +84,7 @@ MUTANTS: dict[str, Mutant] = {
         SUMS,
         "if rest != np.uint64(0) or least < top - 1:",
         "if rest != np.uint64(0):",
-        some("rounded_once or underflow"),
+        RULES,
     ),
     "sums: a borrow is lost": (SUMS, "part = high + np.uint64(before < low)", "part = high", some("rounded_once")),
     "sums: a carry is lost": (SUMS, "part = high + carry", "part = high + np.uint64(0)", some("rounded_once")),
@@ -98,7 +98,7 @@ MUTANTS: dict[str, Mutant] = {
         CHAINS,
         "if newer >= 0 and state.values[newer, column] >= value:",
         "if False:",
-        some("late_ones or decides"),
+        RULES,
     ),
     "largest: the next is not picked": (CHAINS, "        pick(state, m, s, newer)\n", "        pass\n", PICKED),
     "deletions: the heap keeps a row": (
@@ -129,7 +129,7 @@ MUTANTS: dict[str, Mutant] = {
         RANKS,
         "stays = better and (top < 0 or ranks_above(key, stamp, serial, ranks[top]))",
         "stays = better",
-        MOVING,
+        RULES,
     ),
     "boundary: who falls is not recorded": (
         RANKS,
@@ -154,7 +154,7 @@ MUTANTS: dict[str, Mutant] = {
         ENGINES + "snapshot.py",
         'shown = (kept["shown"] & BITS[q]) != 0',
         'shown = (kept["shown"] & BITS[q]) != 2',
-        MOVING,
+        RULES,
     ),
 }
 

@@ -52,6 +52,48 @@ def test_of_equal_scores_the_newest_row_ranks_above() -> None:
     assert m.answer().to_pydict()["id"] == ["a", "b"]
 
 
+def test_a_late_row_is_not_the_newest_of_its_object() -> None:
+    m = monitor("sum(x)", sb.Last(span=9))
+    m.push(rows((4, "b", 2), (5, "a", 1), (3, "a", 1)))
+    assert m.answer().to_pydict()["id"] == ["a"]
+
+
+def test_late_rows_leave_in_their_turn() -> None:
+    m, times = monitor("count(*)", sb.Last(span=10)), [10, 7, 3, 5, 4, 8, 6, 3]
+    m.push(rows(*((t, "a", 1) for t in times)))
+    for now in range(10, 20):
+        m.advance(now)
+        assert m.answer().to_pydict()["score"] == [float(sum(t + 10 > now for t in times))]
+
+
+def test_a_row_that_is_too_late_for_one_of_two_windows() -> None:
+    short, long = (sb.TopKGroups(1, by="sum(x)", window=sb.Last(span=span), of="o") for span in (3, 10))
+    m = sb.Monitor({"short": short, "long": long}, time="t")
+    changes = m.push(rows((10, "a", 1), (5, "b", 9))).to_pylist()
+    assert [(c["query"], c["id"]) for c in changes] == [("short", "a"), ("long", "a"), ("long", "a"), ("long", "b")]
+
+
+def test_who_has_risen_can_fall_below_others() -> None:
+    """Back to what it entered with, though never below that."""
+    m = monitor("sum(x)", sb.Last(span=10))
+    m.push(rows((0, "a", 1), (1, "a", 7), (5, "a", 2), (6, "b", 5)))
+    assert moves(m.advance(10)) == []
+    assert moves(m.advance(11)) == [(11, "a", 9.0, -1), (11, "b", 5.0, 1)]
+
+
+def test_a_snapshot_knows_what_has_been_shown() -> None:
+    m = monitor("sum(x)", sb.Last(span=50))
+    m.push(rows((0, "a", 5), (1, "b", 3)))
+    m = sb.Monitor.restore(m.snapshot(), trusted=False)
+    changes = m.push(rows((2, "b", 9), (3, "a", 9))).to_pylist()
+    assert [(c["id"], c["diff"], c["first"]) for c in changes] == [
+        ("a", -1, False),
+        ("b", 1, True),
+        ("b", -1, False),
+        ("a", 1, False),
+    ]
+
+
 @pytest.mark.parametrize(
     "numbers",
     [
@@ -64,6 +106,8 @@ def test_of_equal_scores_the_newest_row_ranks_above() -> None:
         [2.0**53 + 2, 1.0],
         [1.0, 2.0**-53, 2.0**-80],  # just above a tie
         [-1.0, -(2.0**-53), -(2.0**-80)],
+        [1.0, 2.0**-53, 2.0**-200],
+        [-1.0, -(2.0**-53), -(2.0**-200)],
         [2.0**900, 1.0, -(2.0**900)],
         [1.7e308, 1.7e308],
     ],
@@ -87,6 +131,8 @@ def test_the_row_that_decides() -> None:
     m.push(rows((12, "a", 1), (11, "a", 6)))
     m.advance(14)
     assert (m.answer().to_pydict()["i"], m.answer().to_pydict()["score"]) == ([1], [6.0])
+    m.push(rows((20, "a", 9), (19, "a", 4)))  # late, and no larger than a newer one
+    assert m.answer().to_pydict()["score"] == [9.0]
 
 
 def test_first_holds_again_once_an_object_was_gone() -> None:

@@ -100,14 +100,6 @@ class Adapter:
         """Arguments of the engine beyond those that all take."""
         return {}
 
-    def id_type(self, types: dict[str, Any]) -> Any:
-        """The Arrow type of the ids of its objects, by the types of the input's columns; null: not known yet."""
-        return pa.int64() if self.options.id is None else types.get(self.options.id, pa.null())
-
-    def shown_types(self) -> dict[str, Any]:
-        """The Arrow types of the columns of `select`; null: not known yet."""
-        return {}
-
     @property
     def example(self) -> Any:
         """One of the queries, for what they share."""
