@@ -100,14 +100,6 @@ class Adapter:
         """Arguments of the engine beyond those that all take."""
         return {}
 
-    def id_type(self, types: dict[str, Any]) -> Any:
-        """The Arrow type of the ids of its objects, by the types of the input's columns; null: not known yet."""
-        return pa.int64() if self.options.id is None else types.get(self.options.id, pa.null())
-
-    def shown_types(self) -> dict[str, Any]:
-        """The Arrow types of the columns of `select`; null: not known yet."""
-        return {}
-
     @property
     def example(self) -> Any:
         """One of the queries, for what they share."""
@@ -198,9 +190,14 @@ class Adapter:
         if fresh:
             here = as_arrow(kept)
             self.kept_columns.add(push.serial + kept, {name: column.take(here) for name, column in fresh.items()})
-        if len(self.kept_columns) > 1024 + 2 * int(self.engine.kept.sum()):
+        if len(self.kept_columns) > self.most_columns():
             self.kept_columns.sweep(self.live_serials())
         return columns, arrived, numbered.too_late
+
+    def most_columns(self) -> int:
+        """Of how many objects columns are kept before those that are gone are swept out."""
+        assert self.engine is not None
+        return 1024 + 2 * int(self.engine.kept.sum())
 
     def number(self, push: Push, validated: Validated, codes: Ints) -> Numbered:
         return self.numbering.number(push, validated.accepted, codes, accept_late=self.options.late == "accept")
@@ -285,6 +282,11 @@ class Adapter:
 
     # --- answers
 
+    @property
+    def names_in_order(self) -> list[str]:
+        """The names of the queries, in the order by which changes are numbered."""
+        return list(self.queries)
+
     def place(self, name: str) -> int:
         """Which of the engine's queries this is."""
         return list(self.queries).index(name)
@@ -303,7 +305,7 @@ class Adapter:
         if self.engine is None:
             return {}
         query = self.place(name)
-        spec = self.specs(unit)[query]
+        spec = spec_of(self.queries[name], unit)
         answer = self.engine.answer(query, spec, self.now(clock), groups)
         changes = leaving(answer, query, spec, clock)
         return self.output.changes_at_rest(changes, clock, times)
@@ -370,6 +372,10 @@ class Adapter:
     def kept_types(self, types: dict[str, Any]) -> dict[str, Any]:
         """The columns that are kept of objects, with their Arrow types."""
         return self.output.kept_types(types) | {_input(name): types.get(name, pa.null()) for name in self.reads(None)}
+
+    def sequences(self) -> Ints:
+        """The sequence of numbers of each query."""
+        return self.numbering.of_query
 
     def extra_facts(self) -> dict[str, Any]:
         """Facts for a snapshot that only this kind of adapter has."""

@@ -335,8 +335,8 @@ class Loop:
         if adapter.algorithm in ("PA", "SKETCH") and query.window != adapter.queries[name].window:
             exact = "TALLY" if adapter.algorithm == "SKETCH" else "BLOCK"
             raise QueryError(
-                f"{name}: {adapter.algorithm} keeps only what its own window {adapter.queries[name].window!r} needs, so "
-                f"it cannot answer for {query.window!r}. Ask without window=, or use an exact algorithm, such as {exact}."
+                f"{name}: {adapter.algorithm} keeps only what its own window {adapter.queries[name].window!r} needs, "
+                f"so it cannot answer for {query.window!r}. Ask without window=, or use an exact algorithm: {exact}."
             )
         groups = None if keys is None else self.groups_of(name, keys)
         return self._answer(name, query, groups)
