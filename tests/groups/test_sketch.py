@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import skyband as sb
 from engines.streams import cells, check, examples, same_rows
+from skyband.engines.groups import adapter
 from skyband.engines.groups.sketch import SKETCH
 
 SPAN, PANES, COUNTERS = 24, 6, 5
@@ -104,19 +105,19 @@ def test_the_bound_holds_on_a_stream_against_space_saving() -> None:
         monitor.advance(WIDTH)
 
 
-def test_codes_of_objects_that_are_gone_are_given_back() -> None:
-    """Of 6,000 objects few have a counter; pushes of any size give the same changes."""
-    rng = np.random.default_rng(4)
-    ids = np.where(rng.random(6_000) < 0.3, rng.zipf(1.5, 6_000) % 6_000, rng.integers(0, 6_000, 6_000))
-    rows = [(n // 100, f"o{o}", 1.0) for n, o in enumerate(ids.tolist())]
-    found = []
-    for cut in (6_000, 500):
+def test_codes_of_objects_that_are_gone_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 300 objects few have a counter; pushes of any size give the same changes."""
+    monkeypatch.setattr(adapter, "FEWEST", 8)
+    rng, found = np.random.default_rng(4), []
+    ids = np.where(rng.random(400) < 0.3, rng.zipf(1.5, 400) % 300, rng.integers(0, 300, 400))
+    rows = [(n // 12, f"o{o}", 1.0) for n, o in enumerate(ids.tolist())]
+    for cut in (400, 40):
         monitor, changes = monitor_of("count(*)"), []
         for begin in range(0, len(rows), cut):
             changes += cells(monitor.push(table(rows[begin : begin + cut])))
             check(monitor)
-        adapter: Any = monitor._loop.state.adapters["q0"]
-        assert adapter.objects.total <= 1024 + 2 * adapter.engine.objects
+        mine: Any = monitor._loop.state.adapters["q0"]
+        assert mine.objects.total <= 8 + 2 * mine.engine.objects < 100
         found.append(changes)
     same_rows(found[1], found[0], "all changes")
 

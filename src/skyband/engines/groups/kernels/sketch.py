@@ -51,6 +51,7 @@ MOVE = np.dtype(
 MEMBERS, WRITTEN, NEXT, ROW, AT, SURE, LOOKED = range(7)
 UNSET = -(2**62)
 FREE = -1
+HASH = 0x9E3779B1
 
 
 class Summary(NamedTuple):
@@ -387,7 +388,7 @@ def sink(counters: Records, heap: Ints, at: int, size: int) -> None:
 @close
 def home(code: int, mask: int) -> int:
     """The first place of an object in a table."""
-    return (code * 0x9E3779B1 >> 7) & mask
+    return (code * HASH >> 7) & mask
 
 
 @uncounted
