@@ -25,7 +25,6 @@ ADAPTERS: dict[str, type[Adapter]] = {
 
 def adapter_class(query: Query, algorithm: str, *, keyed: bool = False) -> type[Adapter]:
     """The adapter of a query that is answered by this algorithm; keyed: its only key turned out to be no number."""
-    chosen = row(query.kind, algorithm)
-    if keyed or query.demands or "ranks" in chosen.takes:
+    if keyed or query.demands:
         return OrderedAdapter
-    return WindowAdapter if chosen.keeps_window else ADAPTERS[query.kind]
+    return WindowAdapter if row(query.kind, algorithm).keeps_window else ADAPTERS[query.kind]
