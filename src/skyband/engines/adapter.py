@@ -41,6 +41,7 @@ class Adapter:
     """
 
     most: ClassVar[int] = 32  # queries of one engine: their marks on an object are bits of one word
+    shown_keys: Any = ()  # the types of the keys of an order that are reported
     keeps_window = False  # whether the engine keeps every valid object
     scored = True  # whether rows have a score before the engine sees them
     family = False  # whether every query has a scoring of its own, of one form
@@ -98,14 +99,6 @@ class Adapter:
 
     def engine_options(self) -> dict[str, Any]:
         """Arguments of the engine beyond those that all take."""
-        return {}
-
-    def id_type(self, types: dict[str, Any]) -> Any:
-        """The Arrow type of the ids of its objects, by the types of the input's columns; null: not known yet."""
-        return pa.int64() if self.options.id is None else types.get(self.options.id, pa.null())
-
-    def shown_types(self) -> dict[str, Any]:
-        """The Arrow types of the columns of `select`; null: not known yet."""
         return {}
 
     @property
@@ -269,15 +262,6 @@ class Adapter:
         """The scores to report for these keys."""
         value = self.keys(keys)
         return scoring_of(self.by).score(value)
-
-    def new_keys(self, validated: Validated) -> list[Any]:
-        """The same, with what these rows tell of them."""
-        return self.shown_keys
-
-    @property
-    def shown_keys(self) -> list[Any]:
-        """The types of the keys of an order that are reported."""
-        return []
 
     @property
     def kept_columns(self) -> KeptColumns:

@@ -60,6 +60,14 @@ class Output:
             kept |= {column_of(sequence): pa.int64() for sequence in range(len(self.numbering.lengths))}
         return kept
 
+    def id_type(self, types: dict[str, Any]) -> Any:
+        """The Arrow type of the ids of objects, by the types of the input's columns; null: not known yet."""
+        return pa.int64() if self.options.id is None else types.get(self.options.id, pa.null())
+
+    def shown_types(self) -> dict[str, Any]:
+        """The Arrow types of the columns of `select`; null: not known yet."""
+        return {}
+
     @property
     def reports_numbers(self) -> bool:
         """Whether ids are arrival numbers that must be kept; in count windows the stamp is the number."""

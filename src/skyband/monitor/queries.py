@@ -105,8 +105,8 @@ class StandingQueries:
             StandingQueries(owner).drop(name)
             forget_unused(self.state)
             return
-        self._check_no_source(name, "drop")
         self.state.adapter(name)
+        self._check_no_source(name, "drop")
         with self.state.commit:
             self.state.order.remove(name)
             adapter = self._alone(name)

@@ -161,7 +161,7 @@ class State:
         """The types of the columns of `select`; a QueryError where two of one name differ."""
         found: dict[str, Any] = {}
         for adapter in self.standing():
-            for name, type_ in adapter.shown_types().items():
+            for name, type_ in adapter.output.shown_types().items():
                 known = found.setdefault(name, type_)
                 if pa.types.is_null(known):
                     found[name] = type_
@@ -173,7 +173,7 @@ class State:
         """The type of the ids of all queries' objects; a QueryError where they differ."""
         found: dict[Any, str] = {}
         for name, adapter in self.adapters.items():
-            type_ = adapter.id_type(dict(types))
+            type_ = adapter.output.id_type(dict(types))
             if not pa.types.is_null(type_):
                 found.setdefault(type_, name)
         if len(found) > 1:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
@@ -50,7 +49,7 @@ class GroupsAdapter(Adapter):
         self.of = query.of_columns or (cast(str, self.options.id),)
         self.arguments = Arguments(query)
         self.output = GroupsOutput(self.groups, self.options, self.numbering, self.score_of, self.deletable)
-        self.output.of, self.output.select = self.of, tuple(query.shown)
+        self.output.of, self.output.query, self.output.arguments = self.of, query, self.arguments
         self._set_objects(self._no_objects())
         self.ids = self._no_ids() if self.deletable else None
         self.fading: Fading | None = None
@@ -105,16 +104,6 @@ class GroupsAdapter(Adapter):
 
             return {"sort": "ever", "measures": fading_measures(self.descending)}
         return {"sort": self.example.window.sort, "measures": measures_of(self.example, self.arguments)}
-
-    def id_type(self, types: dict[str, Any]) -> Any:
-        fields = [(name, types.get(name, pa.null())) for name in self.of]
-        if len(fields) == 1:
-            return fields[0][1]
-        known = all(name in types for name in self.of)
-        return pa.struct(fields) if known else pa.null()
-
-    def shown_types(self) -> dict[str, Any]:
-        return self.arguments.shown_types(self.example)
 
     # --- rows
 
@@ -263,5 +252,5 @@ class GroupsAdapter(Adapter):
     def stats(self, name: str) -> dict[str, Any]:
         if self.engine is None:
             return super().stats(name)
-        more = getattr(self.engine, "more_stats", dict)()  # of approximate engines
+        more: dict[str, Any] = getattr(self.engine, "more_stats", dict)()  # of approximate engines
         return super().stats(name) | {"rows": self.machine.rows} | more

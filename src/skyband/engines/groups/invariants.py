@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skyband.engines.contract import Floats, Ints
-from skyband.engines.groups.kernels.ranking import INSIDE
+from skyband.engines.groups.kernels.ranks import INSIDE
 from skyband.engines.groups.kernels.state import COUNT, DISTINCT, ENDLESS, FIRST, LAST, LIVE, MOST, OBJECTS, SUM
 from skyband.engines.groups.measures import best
 from skyband.engines.groups.snapshot import rows_by_age

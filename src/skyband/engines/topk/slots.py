@@ -170,7 +170,7 @@ class Slots:
             held = np.concatenate([self.held, out])
             out, self.held = (held[:0], held) if arrivals.more else (held, held[:0])
         if self.net:  # all in one step; numbers of slots may be behind those of the stream
-            out["instant"] = last - self.slots["pool"][out["visit"]] // SHIFTED
+            out["instant"] = last - self.slots["pool"][out["visit"]].astype(np.int64) // SHIFTED
             out["row"] = arrivals.rows[-1] if len(arrivals.rows) else -1
         columns = empty_columns(len(out))
         unzip(out, self.count, arrivals.rows[:0], 0, columns)
@@ -287,7 +287,8 @@ class Slots:
     @property
     def work(self) -> Ints:
         """Counted: [keys computed, objects taken, lanes deepened, ranges of cells found]."""
-        return np.array([np.zeros(4, np.int64), *(pool.work for pool in self.pools.values())]).sum(axis=0)
+        work: Ints = np.array([np.zeros(4, np.int64), *(pool.work for pool in self.pools.values())]).sum(axis=0)
+        return work
 
     @property
     def buffer(self) -> int:

@@ -368,7 +368,7 @@ def _slice(arrivals: Arrivals, low: int, high: int | None, *, more: bool) -> Arr
 def joined(pieces: list[Changes]) -> Changes:
     """The changes of several parts of a batch, by query."""
     names = ("query", "group", "row", "instant", "stamp", "serial", "key", "diff", "first")
-    columns = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in names}
+    columns: dict[str, Any] = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in names}
     order = np.argsort(columns["query"], kind="stable")
     alive = np.logical_or.reduce([piece.alive for piece in pieces])
     return Changes(**{name: column[order] for name, column in columns.items()}, alive=alive)
