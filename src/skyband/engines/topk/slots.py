@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from skyband.engines.arena import best_of
 from skyband.engines.contract import Answer, Arrivals, Changes, Ints, Spec
 from skyband.engines.topk.kernels.lane_state import LANE
-from skyband.engines.topk.kernels.slots import (
+from skyband.engines.topk.kernels.slot_reads import (
     bounds_of_serials,
     fill_rows,
     find_steps,
