@@ -102,8 +102,8 @@ def _check(row: Algorithm, query: Query) -> None:
     if "ranks" in row.takes and not query.demands:
         others = names(kind, lambda other: "ranks" not in other.takes)
         raise QueryError(
-            f"{kind}: {name} is for what one score cannot say: several keys, ties, offsets, distinct ids, sessions. Use "
-            f"auto, which takes it where it is needed, or one of {', '.join(others)}."
+            f"{kind}: {name} is for what one score cannot say: several keys, ties, offsets, distinct ids, sessions. "
+            f"Use auto, which takes it where it is needed, or one of {', '.join(others)}."
         )
     if (sort := query.window.sort) not in row.windows:
         listed = ", ".join(names(kind, lambda other: sort in other.windows))
