@@ -9,6 +9,7 @@ import pytest
 from mutation import Mutant, Suite, all_apply, chosen, dies
 
 KERNEL = "engines/groups/kernels/sketch.py"
+COUNTERS = "engines/groups/kernels/counters.py"
 BOUND = ("tests/groups/test_sketch.py", "-k", "bound or alone or exactly")
 TIES = ("tests/groups/test_sketch.py", "-k", "ties")
 CODES = ("tests/groups/test_sketch.py", "-k", "codes")
@@ -51,7 +52,7 @@ MUTANTS: dict[str, Mutant] = {
         'counters[at]["error"] = counters[at]["count"] = 0.0\n',
         BOUND,
     ),
-    "a table with a hole": (KERNEL, "table[hole] = table[place]\n            hole = place", "pass", CODES),
+    "a table with a hole": (COUNTERS, "table[hole] = table[place]\n            hole = place", "pass", CODES),
     "new codes bring no heap": (
         KERNEL,
         "            lift(counters, heap, j)\n            table",

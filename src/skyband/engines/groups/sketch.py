@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 
 from skyband.engines.arena import recast
 from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Ints, Spec
+from skyband.engines.groups.kernels.counters import FREE, HASH
 from skyband.engines.groups.kernels.sketch import (
     AT,
     COUNTER,
-    FREE,
-    HASH,
     LOOKED,
     MEMBERS,
     MOVE,

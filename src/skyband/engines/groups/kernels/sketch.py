@@ -10,16 +10,14 @@ Cost: O(log c) for a row, and one comparison with the k-th total; O(panes · c) 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skyband.engines.groups.kernels.counters import FREE, Floats, Ints, Records, find, lift, remove, sink
 from skyband.kernels.compile import close, kernel, part, uncounted
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Records = NDArray[Any]
 COUNTER = np.dtype([("code", "i8"), ("count", "f8"), ("error", "f8"), ("serial", "i8"), ("place", "i8")], align=True)
 PANE = np.dtype([("start", "i8"), ("size", "i8"), ("weight", "f8")], align=True)  # size 0: not in use
 OBJECT = np.dtype(
@@ -50,8 +48,6 @@ MOVE = np.dtype(
 #: answers at the ends of panes, how many were surely right, and how many there were.
 MEMBERS, WRITTEN, NEXT, ROW, AT, SURE, LOOKED = range(7)
 UNSET = -(2**62)
-FREE = -1
-HASH = 0x9E3779B1
 
 
 class Summary(NamedTuple):
@@ -343,77 +339,6 @@ def put_best(objects: Records, best: Ints, size: int, code: int) -> int:
         i = child
     best[i] = code
     return size
-
-
-# --- counters of a pane
-
-
-@close
-def is_less(counters: Records, a: int, b: int) -> bool:
-    """The smaller count; of equal ones that of the older row: no two counters are equal."""
-    if counters[a]["count"] != counters[b]["count"]:
-        return bool(counters[a]["count"] < counters[b]["count"])
-    return bool(counters[a]["serial"] < counters[b]["serial"])
-
-
-@uncounted
-def lift(counters: Records, heap: Ints, at: int) -> None:
-    """A counter that may be smaller than its parent goes up."""
-    one = heap[at]
-    while at > 0 and is_less(counters, one, heap[(at - 1) // 2]):
-        heap[at] = heap[(at - 1) // 2]
-        counters[heap[at]]["place"] = at
-        at = (at - 1) // 2
-    heap[at] = one
-    counters[one]["place"] = at
-
-
-@uncounted
-def sink(counters: Records, heap: Ints, at: int, size: int) -> None:
-    """A counter that has grown goes down."""
-    one = heap[at]
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        if child + 1 < size and is_less(counters, heap[child + 1], heap[child]):
-            child += 1
-        if not is_less(counters, heap[child], one):
-            break
-        heap[at] = heap[child]
-        counters[heap[at]]["place"] = at
-        at = child
-    heap[at] = one
-    counters[one]["place"] = at
-
-
-@close
-def home(code: int, mask: int) -> int:
-    """The first place of an object in a table."""
-    return (code * HASH >> 7) & mask
-
-
-@uncounted
-def find(table: Ints, counters: Records, code: int) -> int:
-    """Where an object's counter is in a table, or belongs."""
-    mask = len(table) - 1
-    place = home(code, mask)
-    while table[place] != FREE and counters[table[place]]["code"] != code:
-        place = (place + 1) & mask
-    return place
-
-
-@uncounted
-def remove(table: Ints, counters: Records, code: int) -> None:
-    """Take an object out of a table; those behind it move up, so that they are found."""
-    mask = len(table) - 1
-    hole = find(table, counters, code)
-    place = (hole + 1) & mask
-    while table[place] != FREE:
-        wanted = home(counters[table[place]]["code"], mask)
-        if ((place - wanted) & mask) >= ((place - hole) & mask):
-            table[hole] = table[place]
-            hole = place
-        place = (place + 1) & mask
-    table[hole] = FREE
 
 
 @kernel
