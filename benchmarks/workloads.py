@@ -41,6 +41,15 @@ def random_keys(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     return {"key": rng.integers(0, p["keys"], rows), "score": rng.random(rows)}
 
 
+def zipf_ids(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """Ids by a Zipf distribution of this exponent, in no order; a unit of time for each row, and a weight x."""
+    rng = np.random.default_rng(seed)
+    chances = np.cumsum(1 / np.arange(1, p["ids"] + 1) ** p["exponent"])
+    ranks = np.searchsorted(chances, rng.random(rows) * chances[-1])
+    keys = rng.permutation(p["ids"])[ranks]
+    return {"key": keys, "time": np.arange(rows), "x": rng.integers(1, 100, rows).astype(np.float64)}
+
+
 def flights(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     """Flights as half a year of a country's: 229 Zipf keys, 16,000 a day, times in minutes, delays with ties."""
     table = skyband.datasets.flights_like(rows, seed=seed)
@@ -277,6 +286,7 @@ WORKLOADS: dict[str, Workload] = {
         random_order,
         falling,
         random_keys,
+        zipf_ids,
         flights,
         nyc_flights,
         timed_keys,

@@ -1,4 +1,4 @@
-"""A sample of these tests over Spark Connect; `make connect-test` runs all of them so."""
+"""A sample of these tests over Spark Connect; `make connect-test` runs more of them so."""
 
 from __future__ import annotations
 

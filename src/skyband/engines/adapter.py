@@ -41,6 +41,7 @@ class Adapter:
     """
 
     most: ClassVar[int] = 32  # queries of one engine: their marks on an object are bits of one word
+    shown_keys: Any = ()  # the types of the keys of an order that are reported
     keeps_window = False  # whether the engine keeps every valid object
     scored = True  # whether rows have a score before the engine sees them
     family = False  # whether every query has a scoring of its own, of one form
@@ -190,9 +191,14 @@ class Adapter:
         if fresh:
             here = as_arrow(kept)
             self.kept_columns.add(push.serial + kept, {name: column.take(here) for name, column in fresh.items()})
-        if len(self.kept_columns) > 1024 + 2 * int(self.engine.kept.sum()):
+        if len(self.kept_columns) > self.most_columns():
             self.kept_columns.sweep(self.live_serials())
         return columns, arrived, numbered.too_late
+
+    def most_columns(self) -> int:
+        """Of how many objects columns are kept before those that are gone are swept out."""
+        assert self.engine is not None
+        return 1024 + 2 * int(self.engine.kept.sum())
 
     def number(self, push: Push, validated: Validated, codes: Ints) -> Numbered:
         return self.numbering.number(push, validated.accepted, codes, accept_late=self.options.late == "accept")
@@ -257,15 +263,6 @@ class Adapter:
         value = self.keys(keys)
         return scoring_of(self.by).score(value)
 
-    def new_keys(self, validated: Validated) -> list[Any]:
-        """The same, with what these rows tell of them."""
-        return self.shown_keys
-
-    @property
-    def shown_keys(self) -> list[Any]:
-        """The types of the keys of an order that are reported."""
-        return []
-
     @property
     def kept_columns(self) -> KeptColumns:
         return self.output.kept_columns
@@ -276,6 +273,11 @@ class Adapter:
         return np.unique(np.concatenate([self.engine.serials()[0], self.engine.held["serial"]]))
 
     # --- answers
+
+    @property
+    def names_in_order(self) -> list[str]:
+        """The names of the queries, in the order by which changes are numbered."""
+        return list(self.queries)
 
     def place(self, name: str) -> int:
         """Which of the engine's queries this is."""
@@ -295,7 +297,7 @@ class Adapter:
         if self.engine is None:
             return {}
         query = self.place(name)
-        spec = self.specs(unit)[query]
+        spec = spec_of(self.queries[name], unit)
         answer = self.engine.answer(query, spec, self.now(clock), groups)
         changes = leaving(answer, query, spec, clock)
         return self.output.changes_at_rest(changes, clock, times)
@@ -362,6 +364,10 @@ class Adapter:
     def kept_types(self, types: dict[str, Any]) -> dict[str, Any]:
         """The columns that are kept of objects, with their Arrow types."""
         return self.output.kept_types(types) | {_input(name): types.get(name, pa.null()) for name in self.reads(None)}
+
+    def sequences(self) -> Ints:
+        """The sequence of numbers of each query."""
+        return self.numbering.of_query
 
     def extra_facts(self) -> dict[str, Any]:
         """Facts for a snapshot that only this kind of adapter has."""

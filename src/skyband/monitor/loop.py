@@ -111,7 +111,7 @@ class Loop:
         try:
             for adapter, one in zip(examined.standing, examined.validated, strict=True):
                 for source in self.state.over.keys() & adapter.queries.keys():
-                    keys = adapter.new_keys(one) if one.scored.keys is not None else None
+                    keys = None if one.scored.keys is None else adapter.new_keys(one)  # type: ignore[attr-defined]
                     self.state.over[source].check(source_types(self.state, source, keys))
         finally:
             self.state.types = before
@@ -335,8 +335,8 @@ class Loop:
         if adapter.algorithm in ("PA", "SKETCH") and query.window != adapter.queries[name].window:
             exact = "TALLY" if adapter.algorithm == "SKETCH" else "BLOCK"
             raise QueryError(
-                f"{name}: {adapter.algorithm} keeps only what its own window {adapter.queries[name].window!r} needs, so "
-                f"it cannot answer for {query.window!r}. Ask without window=, or use an exact algorithm, such as {exact}."
+                f"{name}: {adapter.algorithm} keeps only what its own window {adapter.queries[name].window!r} needs, "
+                f"so it cannot answer for {query.window!r}. Ask without window=, or use an exact algorithm: {exact}."
             )
         groups = None if keys is None else self.groups_of(name, keys)
         return self._answer(name, query, groups)

@@ -59,7 +59,7 @@ class Operator(StatefulProcessor):
         sets = list(self.plan.query_sets)
         arrived: dict[int, TriggerRows] = {}
         clock = None
-        rejected: Counter[str] = Counter()  # by reason, in this trigger; one shard is told
+        rejected: Counter[str] = Counter()  # by reason, in this trigger; the mappers report them to one shard
         for frame in rows:
             for number, blob in zip(frame["family"], frame["blob"], strict=True):
                 if number != REPORT:

@@ -1,4 +1,4 @@
-"""What a task knows of the run: the number of shards, where the plan does not fix one; and Python's collector.
+"""A task and its run: the number of shards, where the plan does not fix one; and Python's collector.
 
 Spark keeps the number of partitions of streaming state in the checkpoint: whatever the session says at a restart, a
 query goes on with the number that it began with, and tells its tasks. Mappers and operator both follow it, so that

@@ -68,7 +68,7 @@ class GroupsOutput(Output):
     def reports_numbers(self) -> bool:
         return False
 
-    def _members(self, of: Changes | Answer, sequences: Ints, fresh: Fresh | None) -> dict[str, Any]:
+    def _members(self, of: Changes | Answer, sequences: Ints, fresh: Fresh | None, queries: Any) -> dict[str, Any]:
         assert of.object is not None
         columns = {"id": self.ids(of.object)}
         for name in self.options.kept:

@@ -27,6 +27,8 @@ from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, In
 from skyband.engines.groups.kernels.sketch import (
     AT,
     COUNTER,
+    FREE,
+    HASH,
     LOOKED,
     MEMBERS,
     MOVE,
@@ -352,6 +354,7 @@ class SKETCH:
         starts = panes["start"][used]
         lasting = (starts < begin) & (starts + summary.width + summary.length > begin - summary.width)
         require(lasting.all(), "panes are live")
+        require(distinct(counters["code"], np.nonzero(live)[0]), "an object has one counter in a pane")
         owners = np.bincount(counters["code"], minlength=len(objects))
         require((owners == objects["panes"]).all(), "objects have their counters")
         require(within(objects["inside"], 0, 1) and within(objects["shown"], 0, 1), "an object is in the answer or not")
@@ -369,6 +372,18 @@ class SKETCH:
                 order = summary.counters[p][heap[:size]]
                 parents = order[(np.arange(1, size) - 1) // 2]
                 assert (parents["count"] <= order["count"][1:]).all(), "the smallest counter is the root"
-                assert (summary.counters[p]["place"][heap[:size]] == np.arange(size)).all(), (
-                    "counters know their places"
+                for j, code in enumerate(summary.counters["code"][p][:size].tolist()):
+                    assert _is_found(summary.tables[p], code, j), "an object finds its counter"
+                known = summary.counters[p]["place"][heap[:size]]
+                assert (known == np.arange(size)).all(), "counters know their places"
+                assert np.isclose(order["count"].sum(), panes["weight"][p]), (
+                    "the counts of a pane add up to all its rows"
                 )
+
+
+def _is_found(table: Ints, code: int, counter: int) -> bool:
+    """Whether a table leads from an object to its counter."""
+    place = (code * HASH >> 7) & (len(table) - 1)
+    while table[place] not in (FREE, counter):
+        place = (place + 1) & (len(table) - 1)
+    return bool(table[place] == counter)

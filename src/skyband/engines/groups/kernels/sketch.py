@@ -3,7 +3,7 @@
 Each pane has at most c counters in a heap, the smallest first, and a table of their objects. A row of an object without
 a counter takes over the smallest one when all are in use: its count goes on, and what it was is the new one's error
 (Metwally et al. 2005, Space-Saving). count - error is what the object is known to have in the pane; an object's total
-is the sum of that over the panes that are live.
+is the sum of that over the panes that are live; what it had in a counter that it has lost goes at the end of the pane.
 
 Cost: O(log c) for a row, and one comparison with the k-th total; O(panes · c) at the end of a pane.
 """
@@ -51,6 +51,7 @@ MOVE = np.dtype(
 MEMBERS, WRITTEN, NEXT, ROW, AT, SURE, LOOKED = range(7)
 UNSET = -(2**62)
 FREE = -1
+HASH = 0x9E3779B1
 
 
 class Summary(NamedTuple):
@@ -143,13 +144,8 @@ def count(summary: Summary, code: int, weight: float, stamp: int, serial: int) -
         else:
             at = heap[0]
             victim = counters[at]["code"]
-            objects[victim]["total"] -= counters[at]["count"] - counters[at]["error"]
-            objects[victim]["panes"] -= 1
-            if objects[victim]["panes"] == 0:
-                objects[victim]["total"] = 0.0
-                objects[victim]["shown"] &= objects[victim]["inside"] | objects[victim]["was"]
-            if objects[victim]["inside"]:
-                summary.floor[0] = min(summary.floor[0], objects[victim]["total"])
+            objects[victim]["panes"] -= 1  # it keeps its total until the end of the pane
+            clear(objects, victim)
             remove(table, counters, victim)
             place = find(table, counters, code)
             counters[at]["error"] = counters[at]["count"]
@@ -223,9 +219,18 @@ def move(
     moves[n]["first"] = diff > 0 and not one["shown"]
     if diff > 0:
         one["shown"] = 1
-    elif one["panes"] == 0:
-        one["shown"] = 0
+    else:
+        clear(summary.objects, code)
     facts[WRITTEN] = n + 1
+
+
+@close
+def clear(objects: Records, code: int) -> None:
+    """Nothing is known any more of an object without a counter, unless it is in the answer, or was."""
+    one = objects[code]
+    if one["panes"] == 0 and not one["inside"] and not one["was"]:
+        one["total"] = 0.0
+        one["shown"] = 0
 
 
 @part
@@ -312,8 +317,7 @@ def add_up(summary: Summary, instant: int) -> None:
             objects[counter["code"]]["total"] += counter["count"] - counter["error"]
             objects[counter["code"]]["panes"] += 1
     for code in range(len(objects)):
-        if objects[code]["panes"] == 0:
-            objects[code]["shown"] &= objects[code]["inside"] | objects[code]["was"]
+        clear(objects, code)
 
 
 @uncounted
@@ -384,7 +388,7 @@ def sink(counters: Records, heap: Ints, at: int, size: int) -> None:
 @close
 def home(code: int, mask: int) -> int:
     """The first place of an object in a table."""
-    return (code * 0x9E3779B1 >> 7) & mask
+    return (code * HASH >> 7) & mask
 
 
 @uncounted
