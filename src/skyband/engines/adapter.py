@@ -72,8 +72,7 @@ class Adapter:
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
         """Queries with equal keys can share an engine."""
-        row = row_of(query)
-        window = query.window.sort if row.shares else query.window
+        window = query.window.sort if row_of(query).shares else query.window
         return (*shared_key(query), window, query.algorithm, query.tuning)
 
     # --- the engine
@@ -260,8 +259,7 @@ class Adapter:
 
     def score_of(self, keys: Floats) -> Floats:
         """The scores to report for these keys."""
-        value = self.keys(keys)
-        return scoring_of(self.by).score(value)
+        return scoring_of(self.by).score(self.keys(keys))
 
     @property
     def kept_columns(self) -> KeptColumns:
