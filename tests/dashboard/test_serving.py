@@ -22,6 +22,7 @@ from skyband.dashboard import limits
 from skyband.dashboard.boards import MonitorBoard
 from skyband.dashboard.values import plain
 from skyband.dashboard.watch import Watch
+from skyband.query.kinds import KINDS as EVERY_KIND
 
 
 def test_before_anything_is_chosen(root: Path) -> None:
@@ -341,7 +342,7 @@ def test_every_kind_is_shown(kind: str) -> None:
         }
     )
     monitor = sb.Monitor({}, id="i")
-    assert KINDS.keys() == sb.query.kinds.KINDS.keys()
+    assert KINDS.keys() == EVERY_KIND.keys()
     board = MonitorBoard(monitor, rows.column_names)
     board.add("q", sb.sql(KINDS[kind]))
     board.push(rows, {("q", None)})

@@ -121,12 +121,12 @@ def _events(
         elif kind == "replace":
             name = draw(st.sampled_from(sorted(standing)))
             standing[name] = _other(draw, standing, name)
-            happened.append(Replace(name, standing[name]))  # type: ignore[arg-type]
+            happened.append(Replace(name, standing[name]))
         elif kind == "add":
             like = standing[draw(st.sampled_from(sorted(standing)))]
             name = f"n{number}"
             standing[name] = dataclasses.replace(like, k=draw(st.integers(1, 4)))
-            happened.append(Add(name, standing[name]))  # type: ignore[arg-type]
+            happened.append(Add(name, standing[name]))
         elif len(standing) > 1:
             name = draw(st.sampled_from(sorted(standing)))
             del standing[name]

@@ -41,10 +41,10 @@ def table(rows: list[tuple[int, str, float]]) -> dict[str, Any]:
     }
 
 
-def counted(rows: list[tuple[int, str, float]], clock: int, by: str) -> Counter[str]:
+def counted(rows: list[tuple[int, str, float]], clock: int, by: str) -> Any:
     """What each object has in the live panes: those whose end + span is after the start of the clock's pane."""
     last = clock // WIDTH * WIDTH
-    found: Counter[str] = Counter()
+    found: Any = Counter()
     for t, o, x in rows:
         if t // WIDTH * WIDTH + WIDTH + SPAN > last:
             found[o] += 1 if by == "count(*)" else x

@@ -157,7 +157,7 @@ def test_objects_that_are_gone_give_back_their_codes() -> None:
         m.push(pa.table({"o": o, "t": o}))
     (stats,) = m.stats()["queries"].values()
     assert (stats["objects"], stats["rows"]) == (100, 100)
-    adapter = m._loop.state.standing()[0]
+    adapter: Any = m._loop.state.standing()[0]
     assert adapter.objects.total <= 2 + 2 * 100
     m._loop.check()
 

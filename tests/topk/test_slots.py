@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -234,7 +234,7 @@ def test_a_family_of_version_0_1_goes_on(windows: str) -> None:
     stored = Path(__file__).parents[1] / "upgrade" / "families" / f"0.1.0-{windows}.snapshot"
     old = Monitor.restore(zlib.decompress(stored.read_bytes()), trusted=False)
     options: dict[str, Any] = {"time": "t"} if windows == "time" else {}
-    new = Monitor({name: plain(query) for name, query in old.queries.items()}, **options)
+    new = Monitor({name: plain(cast(TopK, query)) for name, query in old.queries.items()}, **options)
     for low in range(0, rows, 50):
         part = {name: column[low : low + 50] for name, column in columns.items()}
         expected = new.push(part)
