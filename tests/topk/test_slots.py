@@ -277,3 +277,10 @@ def test_registration_is_linear_in_the_number_of_queries() -> None:
         Monitor([Counted(2, by=Nearest({"x": float(i)}), window=Last(5)) for i in range(size)])
         counts.append(looked)
     assert counts[1] <= 2.2 * counts[0]
+
+
+def test_answers_hold_objects_from_before_the_beginning_of_time() -> None:
+    queries = {f"q{i}": TopK(2, by=Nearest({"x": i}), window=Last(span=100)) for i in range(4)}
+    monitor = Monitor(queries, id="n", time="t")
+    monitor.push({"n": [1, 2, 3], "x": [0.0, 1.0, 2.0], "t": [-50, -20, -1]})
+    assert monitor.answer("q0").column("id").to_pylist() == [1, 2]
