@@ -3,7 +3,8 @@
 Three queries take turns over the same files, one file a trigger: an operator in Python that only counts its calls, the
 same with skyband's mappers around it, and `sbs.monitor` (10 best of 20 keys over 24 hours). Each line is one query:
 milliseconds of a trigger (median, 99th percentile) by the clock and by Spark's own division of it, and processor time
-of all Python workers together. The first trigger of a run, which plans and starts workers, is left out. Ratios in one run count; times are those of the machine at that moment.
+of all Python workers together. The first trigger of a run, which plans and starts workers, is left out of the clock's.
+Ratios in one run count; times are those of the machine at that moment.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from benchmarks.spark import peers
 from benchmarks.spark.streaming import read, session, through, write
 
 PARTS = ("triggerExecution", "addBatch", "queryPlanning", "walCommit", "commitOffsets", "latestOffset", "getBatch")
-WARM = 12  # triggers that are not counted: workers start, kernels load, Java compiles
+WARM = 8  # triggers that are not counted: workers start, kernels load, Java compiles
 SHARDS = 2
 
 

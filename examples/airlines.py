@@ -23,8 +23,8 @@ QUESTION = """
     SELECT carrier, sum(greatest(dep_delay, 0)) / 60, count(*) AS flights, avg(dep_delay) AS mean FROM flights
     GROUP BY carrier ORDER BY 2 DESC LIMIT 5 WINDOW '24 hours'
 """
-NAMES = dict(UA="United", B6="JetBlue", EV="ExpressJet", DL="Delta", AA="American", MQ="Envoy", US="US Airways")
-NAMES |= {"9E": "Endeavor", "WN": "Southwest", "VX": "Virgin America", "FL": "AirTran"}
+_CODES = "UA United,B6 JetBlue,EV ExpressJet,DL Delta,AA American,MQ Envoy,US US Airways,9E Endeavor,WN Southwest"
+NAMES = {code: name for code, _, name in (airline.partition(" ") for airline in _CODES.split(","))}
 
 
 def main(picture: str | None = None) -> None:

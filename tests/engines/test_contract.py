@@ -61,7 +61,7 @@ from skyband.query.algorithms import algorithms
 def test_every_engine_of_the_registry_is_here() -> None:
     assert skyband.__file__.startswith(os.environ.get("MUTANT", "")), "tests/mutation.py runs over a copy"
     assert ("TopK", "SA") in ENGINES
-    others = {"Above", "TopKPairs", "TopKIncomplete", "TopKUncertain"}
+    others = {"Above", "TopKGroups", "TopKPairs", "TopKIncomplete", "TopKUncertain"}
     assert {kind for row in algorithms() for kind in row.kinds} == {*SCENES, *others}, (
         "other kinds have suites of their own"
     )
@@ -173,7 +173,7 @@ def test_more_queries_than_one_engine_takes(algorithm: str) -> None:
         length = query.window.count  # type: ignore[union-attr]
         assert length is not None
         own = changes.filter(pa.array(names == name))
-        assert in_order(steps_of(own)) == list(reference(scores, query.k, length)), name
+        assert in_order(steps_of(own)) == list(reference(scores, int(query.k), length)), name
     restored = Monitor.restore(together.snapshot())
     more = {"x": rng.integers(0, 9, 50).astype(float)}
     assert restored.push(more).equals(together.push(more))

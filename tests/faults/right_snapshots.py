@@ -195,9 +195,49 @@ def _uncertain(name: str, row: Any, window: Any) -> dict[str, Scene]:
     return found
 
 
+def _groups(name: str, row: Any, window: Any) -> dict[str, Scene]:
+    by = "sum(x)" if row.exact is False else "sum(x) + max(y)"
+    one = sb.TopKGroups(3, by, window, of="word", algorithm=row.name)
+    found = {name: Scene({"q": one}, _options(window, id="i"))}
+    if row.grouped:
+        per = sb.TopKGroups(2, by, window, of="word", algorithm=row.name, per="g", where="y < 30")
+        found[f"{name} grouped"] = Scene({"q": per}, _options(window, emit="batch", id="i"))
+    if row.exact:
+        found |= _exact_groups(name, row, window)
+    return found
+
+
+def _exact_groups(name: str, row: Any, window: Any) -> dict[str, Scene]:
+    ask = partial(sb.TopKGroups, window=window, algorithm=row.name, of="e")
+    keyed = {"id": "i"} if isinstance(window, sb.UntilDeleted) else {}
+    less = _less(window)
+    found = {
+        f"{name} means": Scene(
+            {"q": ask(2, by="avg(x / 3)", per="g", where="y < 30")}, _options(window, emit="batch", id="i")
+        ),
+        f"{name} picks": Scene(
+            {"q": ask(2, by="max(x) - min(y)", having="first(y) > 1", select={"w": "last(word)"})},
+            _options(window, **keyed),
+        ),
+        f"{name} best": Scene({"q": ask(3, by="max(x)")}, _options(window, keep=("word",), **keyed)),
+        f"{name} distinct": Scene(
+            {"q": ask(2, by="count(distinct word) + count(distinct x)", per="h")}, _options(window, **keyed)
+        ),
+        f"{name} shared": Scene(
+            {"q": ask(2, by="sum(x)"), "r": sb.TopKGroups(3, by="sum(x)", window=less, of="e", algorithm=row.name)},
+            _options(window, **keyed),
+        ),
+        f"{name} struct": Scene({"q": replace(ask(2, by="sum(x)"), of=("e", "word"))}, _options(window, **keyed)),
+    }
+    if window.sort == "ever":
+        found[f"{name} decay"] = Scene({"q": ask(2, by="sum(x)", decay=5, per="h")}, _options(window))
+    return found
+
+
 _OF_KIND: dict[str, Callable[[str, Any, Any], dict[str, Scene]]] = {
     "TopK": _topk,
     "Above": _above,
+    "TopKGroups": _groups,
     "TopKPairs": _pairs,
     "TopKIncomplete": _incomplete,
     "TopKUncertain": _uncertain,

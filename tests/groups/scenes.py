@@ -70,7 +70,7 @@ class Taste:
 
 
 @st.composite
-def scenes(draw: Draw, taste: Taste = Taste()) -> GroupsScene:
+def scenes(draw: Draw, taste: Taste) -> GroupsScene:
     clockwork = CLOCKWORKS[draw(st.sampled_from(["int64", "int64", "us", "date32"]))]
     sort = draw(st.sampled_from(taste.windows))
     of = draw(st.sampled_from(["o", "o", "v", ("o", "v")] if sort == "until deleted" else [None, "o", "v", ("o", "v")]))

@@ -113,6 +113,22 @@ def test_values_that_nest_a_little() -> None:
     assert monitor.answer()["z"].to_pylist() == [value]
 
 
+def test_no_memory_is_no_fault_of_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow's own error for it is one of Arrow's others too."""
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise pa.ArrowMemoryError("malloc of size 180032 failed")
+
+    monitor = going()
+    before = monitor.snapshot()
+    for place in ("skyband.tables.input.decoded", "skyband.tables.input.validate", "skyband.tables.input.from_values"):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, fails)
+            with pytest.raises(MemoryError):
+                monitor.push(good(1, t=1))
+        assert monitor.snapshot() == before
+
+
 @pytest.mark.parametrize("more", [None, 1, "yes", [], 2**70])
 def test_more_is_true_or_false(more: Any) -> None:
     monitor = going()

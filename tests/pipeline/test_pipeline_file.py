@@ -161,7 +161,7 @@ def test_every_kind() -> None:
             stream__value="delay",
         )
     )
-    worst = {"of": ("origin", "flight"), "having": "count(*) > 3", "select": {"flights": "count(*)"}}
+    worst: dict[str, Any] = {"of": ("origin", "flight"), "having": "count(*) > 3", "select": {"flights": "count(*)"}}
     assert made.queries["worst"] == sb.TopKGroups(3, by="sum(delay)", window=sb.Last("24 hours"), **worst)
     assert made.queries["fading"] == sb.TopKGroups(3, "sum(delay)", sb.Ever(), of="origin", decay="1 hour")
     assert made.queries["pages"] == sb.TopKGroups(3, by="count(*)", window=sb.Last(100), of="origin")

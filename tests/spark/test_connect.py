@@ -1,4 +1,4 @@
-"""A sample of these tests over Spark Connect; `make connect-test` runs all of them so."""
+"""A sample of these tests over Spark Connect; `make connect-test` runs more of them so."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_sample_over_connect(java: None) -> None:
     env = {**os.environ, "SPARK_REMOTE": "local[2]"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-8000:]
-    assert "5 passed" in done.stdout
+    assert "6 passed" in done.stdout
 
 
 def test_a_user_of_connect_needs_no_py4j() -> None:

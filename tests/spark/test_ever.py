@@ -49,7 +49,9 @@ def test_streams(above: bool, data: st.DataObject) -> None:
 def test_mappers_send_what_can_get_in(late: str) -> None:
     """Of a partition only rows with fewer than k better ones before them, and k objects are kept of each group."""
     rng, size, k = np.random.default_rng(3), 2_000, 3
-    table = pa.table({"i": np.arange(size), "t": np.arange(size), "x": rng.integers(0, 40, size) / 8, "g": rng.integers(0, 2, size)})
+    table = pa.table(
+        {"i": np.arange(size), "t": np.arange(size), "x": rng.integers(0, 40, size) / 8, "g": rng.integers(0, 2, size)}
+    )
     queries = {"q": TopK(k, by="x", window=Ever(), per="g")}
     options: dict[str, Any] = {"id": "i", "time": "t", "late": late}
     shards, monitor = Shards(queries, options, 2), Monitor(queries, **options)

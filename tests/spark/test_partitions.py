@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import skyband as sb
 import skyband.spark as sbs
 from engines.streams import Row, same_rows
+from skyband.errors import QueryError, StateError
 from spark.frames import QUERIES, flights, read, run, stream, write
 from spark.shards import pushed
 
@@ -49,7 +50,8 @@ def test_a_number_that_is_given_holds(spark: SparkSession, setting: Setting, tmp
         "the checkpoint was written with shards=3, and groups cannot move. "
         "Run with shards=3, or start from a new checkpoint."
     )
-    changes = sbs.monitor(rows, QUERIES, shards=3, **OPTIONS)
+    checkpoint = str(tmp_path / "checkpoint")
+    changes = sbs.monitor(rows, QUERIES, checkpoint=checkpoint, **OPTIONS)
     run(changes, tmp_path)
     expected = pushed(sb.Monitor(QUERIES, **OPTIONS), [flights(30), flights(60).slice(30)], ("time", "flight"))
     same_rows(read(spark.read.schema(changes.schema).parquet(str(tmp_path / "out"))), expected, "two runs")
@@ -62,3 +64,30 @@ def test_a_batch_has_as_many_as_the_session(spark: SparkSession, setting: Settin
     for partitions in (1, 5):
         setting(PARTITIONS, partitions)
         same_rows(read(sbs.monitor(df, query, id="id")), expected, f"{partitions} partitions")
+
+
+def test_a_checkpoint_is_checked_without_rows(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", 0, flights(30))
+    rows = stream(spark, tmp_path / "in", spark.read.parquet(str(tmp_path / "in")).schema)
+    checkpoint = str(tmp_path / "checkpoint")
+    assert sbs.check(checkpoint, QUERIES, **OPTIONS) == dict.fromkeys(QUERIES, "starts empty")
+    run(sbs.monitor(rows, QUERIES, checkpoint=checkpoint, shards=2, **OPTIONS), tmp_path)
+    other = {"day": QUERIES["day"], "new": QUERIES["all"]}
+    fates = {"day": "resumes", "new": "starts empty", "all": "is discarded", "two": "is discarded"}
+    assert sbs.check(checkpoint, other, **OPTIONS) == fates
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"shards": 3}, "shards=2, and groups cannot move"),
+        ({"emit": "batch"}, "other options"),
+        ({"order": "flight"}, "other options"),
+    ]
+    for options, says in wrong:
+        with pytest.raises(StateError, match=says):
+            sbs.check(checkpoint, QUERIES, **OPTIONS, **options)
+        with pytest.raises(StateError, match=says):
+            sbs.monitor(rows, QUERIES, checkpoint=checkpoint, **OPTIONS, **options)
+    with pytest.raises(StateError, match="the query 'day' differs"):
+        sbs.check(checkpoint, {"day": QUERIES["all"]}, **OPTIONS)
+    with pytest.raises(QueryError, match=r"keep=.*Name those"):
+        sbs.check(checkpoint, QUERIES, keep="*", **OPTIONS)
+    with pytest.raises(QueryError, match="is for a stream"):
+        sbs.monitor(spark.read.parquet(str(tmp_path / "in")), QUERIES, checkpoint=checkpoint, **OPTIONS)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.streams import examples
+from skyband.engines.size import harmonic
 from skyband.engines.topk import odds
 
 K = (1, 2, 5, 10, 20, 50, 100, 200, 500)
@@ -199,7 +200,7 @@ def test_sizes() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 99, 100, 101, 5000])
 def test_harmonic(n: int) -> None:
-    assert odds.harmonic(n) == pytest.approx(math.fsum(1 / i for i in range(1, n + 1)), rel=1e-10)
+    assert harmonic(n) == pytest.approx(math.fsum(1 / i for i in range(1, n + 1)), rel=1e-10)
 
 
 def test_strict_size_is_that_of_skybands_in_random_order() -> None:

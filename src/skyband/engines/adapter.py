@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.contract import Arrivals, Changes, Engine, Spec
 from skyband.engines.numbering import Numbered, Numbering, Start, column_of, instants
-from skyband.engines.output import Output, leaving
+from skyband.engines.output import Output, input_name, leaving
 from skyband.engines.registry import choose, load, row_of
 from skyband.engines.specs import fits, shared_key, spec_of
 from skyband.query.kinds import Query
@@ -72,8 +72,7 @@ class Adapter:
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
         """Queries with equal keys can share an engine."""
-        row = row_of(query)
-        window = query.window.sort if row.shares else query.window
+        window = query.window.sort if row_of(query).shares else query.window
         return (*shared_key(query), window, query.algorithm, query.tuning)
 
     # --- the engine
@@ -99,14 +98,6 @@ class Adapter:
 
     def engine_options(self) -> dict[str, Any]:
         """Arguments of the engine beyond those that all take."""
-        return {}
-
-    def id_type(self, types: dict[str, Any]) -> Any:
-        """The Arrow type of the ids of its objects, by the types of the input's columns; null: not known yet."""
-        return pa.int64() if self.options.id is None else types.get(self.options.id, pa.null())
-
-    def shown_types(self) -> dict[str, Any]:
-        """The Arrow types of the columns of `select`; null: not known yet."""
         return {}
 
     @property
@@ -188,7 +179,7 @@ class Adapter:
         arrivals = self.arrivals(push, validated, numbered)
         arrived = self.numbering.take(push, numbered, deletable=self.deletable)
         changes = self.run(arrivals, push)
-        fresh = push.columns | {_input(name): push.inputs[name] for name in self.reads(None) if name in push.inputs}
+        fresh = push.columns | {input_name(name): push.inputs[name] for name in self.reads(None) if name in push.inputs}
         fresh |= self.more_columns(push, validated)
         if self.output.reports_numbers:
             fresh |= {column_of(i): as_arrow(numbers) for i, numbers in enumerate(numbered.numbers)}
@@ -199,9 +190,14 @@ class Adapter:
         if fresh:
             here = as_arrow(kept)
             self.kept_columns.add(push.serial + kept, {name: column.take(here) for name, column in fresh.items()})
-        if len(self.kept_columns) > 1024 + 2 * int(self.engine.kept.sum()):
+        if len(self.kept_columns) > self.most_columns():
             self.kept_columns.sweep(self.live_serials())
         return columns, arrived, numbered.too_late
+
+    def most_columns(self) -> int:
+        """Of how many objects columns are kept before those that are gone are swept out."""
+        assert self.engine is not None
+        return 1024 + 2 * int(self.engine.kept.sum())
 
     def number(self, push: Push, validated: Validated, codes: Ints) -> Numbered:
         return self.numbering.number(push, validated.accepted, codes, accept_late=self.options.late == "accept")
@@ -263,8 +259,7 @@ class Adapter:
 
     def score_of(self, keys: Floats) -> Floats:
         """The scores to report for these keys."""
-        value = self.keys(keys)
-        return scoring_of(self.by).score(value)
+        return scoring_of(self.by).score(self.keys(keys))
 
     @property
     def kept_columns(self) -> KeptColumns:
@@ -276,6 +271,11 @@ class Adapter:
         return np.unique(np.concatenate([self.engine.serials()[0], self.engine.held["serial"]]))
 
     # --- answers
+
+    @property
+    def names_in_order(self) -> list[str]:
+        """The names of the queries, in the order by which changes are numbered."""
+        return list(self.queries)
 
     def place(self, name: str) -> int:
         """Which of the engine's queries this is."""
@@ -295,7 +295,7 @@ class Adapter:
         if self.engine is None:
             return {}
         query = self.place(name)
-        spec = self.specs(unit)[query]
+        spec = spec_of(self.queries[name], unit)
         answer = self.engine.answer(query, spec, self.now(clock), groups)
         changes = leaving(answer, query, spec, clock)
         return self.output.changes_at_rest(changes, clock, times)
@@ -361,7 +361,12 @@ class Adapter:
 
     def kept_types(self, types: dict[str, Any]) -> dict[str, Any]:
         """The columns that are kept of objects, with their Arrow types."""
-        return self.output.kept_types(types) | {_input(name): types.get(name, pa.null()) for name in self.reads(None)}
+        read = {input_name(name): types.get(name, pa.null()) for name in self.reads(None)}
+        return self.output.kept_types(types) | read
+
+    def sequences(self) -> Ints:
+        """The sequence of numbers of each query."""
+        return self.numbering.of_query
 
     def extra_facts(self) -> dict[str, Any]:
         """Facts for a snapshot that only this kind of adapter has."""
@@ -393,8 +398,3 @@ class Adapter:
             "late": int(numbering.late[sequence]),
             "rejected": dict(self.rejected),
         }
-
-
-def _input(name: str) -> str:
-    """The name under which an input column of a scoring is kept."""
-    return f"={name}"

@@ -7,7 +7,7 @@ returns after its objects were gone: until then they are at rest (numbers_at_res
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +55,8 @@ class Numbering:
         self.at_rest = start.at_rest  # the same of groups without a code
         self.lengths: list[int] = []  # of each sequence
         self.of_query: Ints = np.empty(0, np.int64)  # the sequence of each query
+        self.offsets: Ints | None = None  # of slots in count windows: what is added to the engine's numbers, by query
+        self.shifts: Ints | None = None  # and by how much these are behind, since rows were rejected
         self.late: Ints = np.zeros(1, np.int64)  # by sequence
         self.arrivals: Ints = np.zeros(1, np.int64)
         self.last_times: Ints = np.empty(0, np.int64)  # of each group's last arrival; of time windows its clock
@@ -86,6 +88,32 @@ class Numbering:
         self.of_query = np.array([distinct.index(one) for one in wanted])
         return {column_of(new): column_of(sequence) for new, sequence in enumerate(kept)}
 
+    def join(self, query: int, length: int, start: Start) -> bool:
+        """Number for one more query of a stream without groups, which goes on from `start`.
+
+        Whether there is a sequence more: in time windows each length has one, and each other start.
+        """
+        self.of_query = wider(self.of_query, query + 1)
+        counts = wider(start.counts, self.groups.total)
+        if not self.timed:
+            self.of_query[query] = 0
+            assert self.offsets is not None and self.shifts is not None
+            self.offsets, self.shifts = wider(self.offsets, query + 1), wider(self.shifts, query + 1)
+            self.shifts[query] = 0
+            self.offsets[query] = counts.max(initial=0) - self.next()[0].max(initial=0)
+            return False
+        known = self.next()
+        for sequence, one in enumerate(self.lengths):
+            if one == length and (known[sequence] == counts).all():
+                self.of_query[query] = sequence
+                return False
+        self.of_query[query] = len(self.lengths)
+        self.lengths = [*self.lengths, length]
+        self.counts = np.concatenate([known, counts[None, :]])
+        self.late, self.arrivals = np.append(self.late, 0), np.append(self.arrivals, 0)
+        self.at_rest = self.at_rest.of([*range(len(known)), 0])
+        return True
+
     def widen(self) -> None:
         """Make room for all groups."""
         self.counts = self.next()
@@ -98,6 +126,42 @@ class Numbering:
         if known < self.groups.total and len(self.at_rest):
             counts[:, known:] = self.at_rest.get(*self.groups.new_digests(known))
         return counts
+
+    def largest(self) -> Ints:
+        """By group, the largest of the next numbers of any query."""
+        most: Ints = self.next().max(axis=0)
+        if self.offsets is not None and self.shifts is not None:
+            standing = self.of_query >= 0
+            most = most + int((self.offsets - self.shifts)[standing].max(initial=0))
+        return most
+
+    def leave(self, query: int) -> None:
+        """Number for one query of a stream without groups less."""
+        self.of_query[query] = -1
+
+    def reject(self, numbered: Numbered, queries: Ints, row: int) -> Numbered:
+        """Let these queries over time windows not count one row of a batch: they get sequences of their own.
+
+        The sequence that each goes on from is the same for those that come from one; numbers go on from the row.
+        """
+        old, which = np.unique(self.of_query[queries], return_inverse=True)
+        self.of_query[queries] = len(self.lengths) + which
+        self.lengths = [*self.lengths, *(self.lengths[one] for one in old)]
+        self.late, self.arrivals = (np.concatenate([one, one[old]]) for one in (self.late, self.arrivals))
+        self.at_rest = self.at_rest.of([*range(len(self.counts)), *old.tolist()])
+        self.counts = np.concatenate([self.counts, self.counts[old]])
+        numbers, place = numbered.numbers[old].copy(), int(np.searchsorted(numbered.rows, row))
+        last = numbered.before[old, 0] - 1 if place == 0 else numbers[:, numbered.rows[place - 1]]
+        counted = (numbers[:, row] > last).astype(np.int64)  # else it is too late for these anyway
+        numbers[:, row:] -= counted[:, None]
+        return replace(
+            numbered,
+            numbers=np.concatenate([numbered.numbers, numbers]),
+            before=np.concatenate([numbered.before, numbered.before[old]]),
+            after=np.concatenate([numbered.after, numbered.after[old] - counted[:, None]]),
+            arrived=np.concatenate([numbered.arrived, numbered.arrived[old] - counted]),
+            late=np.concatenate([numbered.late, numbered.late[old] - (1 - counted)]),
+        )
 
     def keep(self, codes: Ints) -> None:
         """Number only these groups, under the codes 0, 1, ..."""

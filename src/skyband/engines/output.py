@@ -60,6 +60,14 @@ class Output:
             kept |= {column_of(sequence): pa.int64() for sequence in range(len(self.numbering.lengths))}
         return kept
 
+    def id_type(self, types: dict[str, Any]) -> Any:
+        """The Arrow type of the ids of objects, by the types of the input's columns; null: not known yet."""
+        return pa.int64() if self.options.id is None else types.get(self.options.id, pa.null())
+
+    def shown_types(self) -> dict[str, Any]:
+        """The Arrow types of the columns of `select`; null: not known yet."""
+        return {}
+
     @property
     def reports_numbers(self) -> bool:
         """Whether ids are arrival numbers that must be kept; in count windows the stamp is the number."""
@@ -76,6 +84,8 @@ class Output:
         if numbering.timed or self.deletable or no_arrival.any():
             at = numbered.before[sequences, changes.group] - 1
             at[~no_arrival] = numbered.numbers[sequences[~no_arrival], changes.row[~no_arrival]]
+        if numbering.offsets is not None:
+            at = changes.instant + numbering.offsets[changes.query]
         when = changes.instant
         if not numbering.timed and push.times is not None:
             when = numbering.last_times[changes.group]
@@ -100,6 +110,8 @@ class Output:
         numbering = self.numbering
         sequences = numbering.of_query[changes.query]
         at = numbering.next()[sequences, changes.group] - 1
+        if numbering.offsets is not None and numbering.shifts is not None:
+            at = at + (numbering.offsets - numbering.shifts)[changes.query]
         known = numbering.last_times if times is None else times
         by_clock = deleted or not len(known) or (numbering.timed and times is None)
         when = np.full(len(at), clock) if by_clock else known[changes.group]
@@ -117,7 +129,8 @@ class Output:
         }
         if self.options.time is not None:
             columns["time"] = self._reported("time", answer.serial, answer.stamp, sequences, None)
-        return columns | self._keys(answer, None) | self._members(answer, sequences, None)
+        queries = np.full(len(answer.serial), query)
+        return columns | self._keys(answer, None) | self._members(answer, sequences, None, queries)
 
     def _change_columns(
         self, changes: Changes, at: Ints, when: Ints, sequences: Ints, fresh: Fresh | None
@@ -137,7 +150,7 @@ class Output:
             columns["time"] = from_times(when, (fresh or self.kept_columns).columns["time"].type)
             if self.sourced:
                 columns[OWN] = self._reported("time", changes.serial, changes.stamp, sequences, fresh)
-        return columns | self._keys(changes, fresh) | self._members(changes, sequences, fresh)
+        return columns | self._keys(changes, fresh) | self._members(changes, sequences, fresh, changes.query)
 
     def _keys(self, of: Changes | Answer, fresh: Fresh | None) -> dict[str, Any]:
         """The score and the keys of objects that are ranked by an order."""
@@ -151,11 +164,13 @@ class Output:
         """The `per` columns of these groups."""
         return {name: kept.take(groups) for name, kept in zip(self.groups.names, self.groups.columns, strict=False)}
 
-    def _members(self, of: Changes | Answer, sequences: Ints, fresh: Fresh | None) -> dict[str, Any]:
+    def _members(self, of: Changes | Answer, sequences: Ints, fresh: Fresh | None, queries: Any) -> dict[str, Any]:
         """Ids and kept columns of these objects, or of both members of these pairs."""
         names = ("id", *(name for name in self.options.kept if name not in self.groups.names))
         if of.older is None or of.older_stamp is None:
-            return {name: self._reported(name, of.serial, of.stamp, sequences, fresh) for name in names}
+            offsets = self.numbering.offsets
+            stamps = of.stamp if offsets is None else of.stamp + offsets[queries]
+            return {name: self._reported(name, of.serial, stamps, sequences, fresh) for name in names}
         columns = {}
         for name in names:
             a, b = of_pair(name)
@@ -176,6 +191,11 @@ class Output:
             for column in columns
         ]
         return as_arrow(np.stack(numbers)[sequences, np.arange(len(serials))])
+
+
+def input_name(name: str) -> str:
+    """The name under which an input column of a scoring is kept."""
+    return f"={name}"
 
 
 def leaving(answer: Answer, query: int, spec: Spec, clock: int) -> Changes:

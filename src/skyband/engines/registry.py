@@ -6,6 +6,7 @@ Engines are loaded when they are first needed: Numba takes its time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from skyband.engines.contract import Engine
 from skyband.errors import QueryError
@@ -98,6 +99,12 @@ def _check(row: Algorithm, query: Query) -> None:
             f"{kind}: {name} ranks by one score alone, not by {_wanted(query.demands)}. "
             f"Use auto or one of {', '.join(able)}."
         )
+    if "ranks" in row.takes and not query.demands:
+        others = names(kind, lambda other: "ranks" not in other.takes)
+        raise QueryError(
+            f"{kind}: {name} is for what one score cannot say: several keys, ties, offsets, distinct ids, sessions. "
+            f"Use auto, which takes it where it is needed, or one of {', '.join(others)}."
+        )
     if (sort := query.window.sort) not in row.windows:
         listed = ", ".join(names(kind, lambda other: sort in other.windows))
         if sort == "until deleted":
@@ -109,13 +116,20 @@ def _check(row: Algorithm, query: Query) -> None:
             raise QueryError(
                 f"{kind}: {name} is for windows that end. For Ever(), where nothing expires, use auto or {listed}."
             )
-        if "ever" in row.windows:
+        if row.windows == ("time",):
+            raise QueryError(f"{kind}: {name} cuts a time window into panes; {query.window!r} is none. Use {listed}.")
+        if row.windows == ("ever",):
             raise QueryError(
                 f"{kind}: {name} is for Ever() only: nothing expires from it. Use auto or one of {listed}."
             )
         raise QueryError(
             f"{kind}: {name} promises its error for a fixed number of objects in the window, and {query.window!r} "
             f"holds any number. Use Last(n), or one of {listed}."
+        )
+    if query.per_columns and not row.grouped and row.scorings == "additive":
+        raise QueryError(
+            f"{kind}: {name} has one summary for one stream, and per={list(query.per_columns)} makes many. Leave per "
+            f"out, or use {', '.join(_others(query, lambda other: other.grouped))}."
         )
     if query.per_columns and not row.grouped:
         raise QueryError(
@@ -178,7 +192,24 @@ def _check_local(row: Algorithm, query: Query) -> None:
     )
 
 
-_SCORING_CHECKS = {"bounded": _check_bounded, "nearest": _check_nearest, "local": _check_local}
+def _check_additive(row: Algorithm, query: Query) -> None:
+    groups: Any = query
+    score, others = groups.score, groups.having is not None or groups.select
+    alone = score.tree.op == "column" and groups.aggregates[0].function in ("count", "sum")
+    if not alone or others or not groups.descending:
+        raise QueryError(
+            f"{query.kind}: {row.name} counts objects up, so it ranks the largest count(*) or sum(x) alone, without "
+            f"having and select; got by={groups.by!r}. Use that, or "
+            f"{', '.join(_others(query, lambda other: other.scorings == 'any'))}."
+        )
+
+
+_SCORING_CHECKS = {
+    "bounded": _check_bounded,
+    "nearest": _check_nearest,
+    "local": _check_local,
+    "additive": _check_additive,
+}
 
 
 def _check_k(query: Query) -> None:

@@ -332,10 +332,11 @@ class Loop:
             return shown(Loop(owner).answer(name, keys, k, window))
         adapter = self.state.adapter(name)
         query = adapter.queries[name].smaller(k, window)
-        if adapter.algorithm == "PA" and query.window != adapter.queries[name].window:
+        if adapter.algorithm in ("PA", "SKETCH") and query.window != adapter.queries[name].window:
+            exact = "TALLY" if adapter.algorithm == "SKETCH" else "BLOCK"
             raise QueryError(
-                f"{name}: PA keeps only what its own window {adapter.queries[name].window!r} needs, so it cannot "
-                f"answer for {query.window!r}. Ask without window=, or use an exact algorithm, such as BLOCK."
+                f"{name}: {adapter.algorithm} keeps only what its own window {adapter.queries[name].window!r} needs, "
+                f"so it cannot answer for {query.window!r}. Ask without window=, or use an exact algorithm: {exact}."
             )
         groups = None if keys is None else self.groups_of(name, keys)
         return self._answer(name, query, groups)

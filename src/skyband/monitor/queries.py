@@ -16,11 +16,13 @@ from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.registry import MANY, choose, choose_for_keys
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.ordered_adapter import OrderedAdapter
-from skyband.engines.topk.scorings import auto_key, family_key, window_key
+from skyband.engines.topk.scorings import BLOCK, auto_key, family_key, window_key
+from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remember_reported
 from skyband.errors import QueryError
+from skyband.monitor.families import alike, families_of, traits_of
 from skyband.monitor.over import is_inner
-from skyband.monitor.sources import forget_unused, in_one, in_order, names_of, over_for, owner_of, with_over
+from skyband.monitor.sources import forget_unused, in_one, in_order, names_of, over_for, owner_of, stands, with_over
 from skyband.monitor.state import State
 from skyband.query.kinds import Above, Query, TopK
 from skyband.query.windows import Last, Session, UntilDeleted
@@ -38,6 +40,7 @@ class StandingQueries:
 
     def __init__(self, state: State) -> None:
         self.state = state
+        self._traits: dict[Any, Query] | None = None  # queries with different columns of changes; None: not known
 
     # --- add, replace, drop
 
@@ -58,7 +61,7 @@ class StandingQueries:
         checked = self.checked(name, query)
         with self.state.commit:
             self.state.order.append(name)
-            self._place(name, checked, self._numbers(checked), self._fresh() if fresh is None else fresh)
+            self._place(name, checked, self._numbers(checked), fresh)
 
     def add_from_window(self, name: str, query: Query) -> pa.Table:
         """Add a query that is answered at once from the window that another query keeps; returns its answer."""
@@ -66,6 +69,15 @@ class StandingQueries:
         checked = self.checked(name, query)
         if not isinstance(checked, TopK | Above):
             raise QueryError(f"{name}: from_window is for TopK and Above. Add {checked.kind} without it.")
+        family = self._family_for(checked) if isinstance(checked, TopK) and self.state.serial else None
+        if family is not None and family.holds(cast(TopK, checked), self.state.unit, self.state.clock):
+            with self.state.commit:
+                numbers, state = self._numbers(checked), self.state
+                piece = family.join_from_window(
+                    name, cast(TopK, checked), state.unit, state.serial, numbers, state.clock
+                )
+                state.adapters[name], state.query_names = family, None
+                return state.changes([piece], [family])
         able = [
             adapter
             for adapter in self.state.standing()
@@ -76,8 +88,8 @@ class StandingQueries:
         if not able:
             raise QueryError(
                 f"{name}: no standing query keeps a window that this one could look at: the same columns, `per` and "
-                f"`where` (but for ranges), and at least {checked.window!r}, by TMA, SMA or TSL. Add it without "
-                "from_window, or let such a query stand first."
+                f"`where` (but for ranges), and at least {checked.window!r}, by TMA, SMA or TSL, or a family of "
+                "queries whose history is as long. Add it without from_window, or let such a query stand first."
             )
         algorithm = able[0].algorithm if checked.algorithm == "auto" else choose(checked)
         with self.state.commit:
@@ -99,6 +111,7 @@ class StandingQueries:
             self.state.order.remove(name)
             adapter = self._alone(name)
             del self.state.adapters[name]
+            self._traits = None
             adapter.leave(name, self.state.unit, self.state.clock)
             remember_reported(self.state.standing())
 
@@ -142,18 +155,21 @@ class StandingQueries:
 
     def _replace(self, name: str, checked: Query) -> pa.Table:
         unit, clock, adapter = self.state.unit, self.state.clock, self._alone(name)
-        query_names, before = QueryNames(list(self.state.adapters)), list(adapter.queries)
+        query_names, before = QueryNames(list(self.state.adapters)), adapter.names_in_order
+        self._traits = None
         types = self.state.change_types()
         if isinstance(adapter, WindowAdapter) and isinstance(checked, TopK | Above):
             donor = donor_of(self.state.standing(), adapter, name, checked, unit)
             if donor is not None:
                 return self._move_over(name, checked, adapter, donor)
-        if adapter.can_serve(checked, unit):
+        if isinstance(adapter, SlotsAdapter) and adapter.can_shrink(name, checked, unit):
+            piece = adapter.shrink(name, cast(TopK, checked), unit, clock)
+        elif adapter.can_serve(checked, unit):
             piece = adapter.refit({**adapter.queries, name: checked}, unit, clock)
         else:
             piece, numbers = adapter.retract(name, unit, clock), self._numbers(checked)
             adapter.leave(name, unit, clock)
-            self._place(name, checked, numbers, self._fresh())
+            self._place(name, checked, numbers)
             remember_reported(self.state.standing())
         pieces, engines = ([piece], [before]) if piece else ([], [])
         table = change_table(pieces, query_names, engines, types)
@@ -162,8 +178,10 @@ class StandingQueries:
         return table
 
     def _alone(self, name: str) -> Adapter:
-        """The adapter of a query, which is no longer part of a family."""
-        self.split(lambda adapter: adapter.family and not adapter.keeps_window and name in adapter.queries)
+        """The adapter of a query, which it can leave."""
+        adapter = self.state.adapter(name)
+        if adapter.family and not adapter.keeps_window and not isinstance(adapter, SlotsAdapter):
+            self.split(lambda other: other is adapter)
         return self.state.adapter(name)
 
     def _move_over(self, name: str, query: TopK | Above, adapter: WindowAdapter, donor: WindowAdapter) -> pa.Table:
@@ -232,14 +250,18 @@ class StandingQueries:
         alone = {
             name: adapter
             for name, adapter in adapters.items()
-            if type(adapter) is TopKAdapter and adapter.engine is None and adapter.scored and len(adapter.queries) == 1
+            if type(adapter) is TopKAdapter and adapter.engine is None and adapter.scored
         }
-        for names in _alike(alone, lambda adapter: family_key(cast(TopK, adapter.example)), 2):
+        for names in families_of(alone):
             first = alone[names[0]]
-            family = TopKAdapter(first.example, first.groups, options, first.numbering.start(), family=True)
+            start, slots = first.numbering.start(), first.algorithm == BLOCK
+            more = {} if slots else {"family": True}
+            family = (SlotsAdapter if slots else TopKAdapter)(first.example, first.groups, options, start, **more)
             self._share(family, names)
-            alone = {name: adapter for name, adapter in alone.items() if name not in family.queries}
-        for names in _alike(alone, lambda adapter: auto_key(cast(TopK, adapter.example)), MANY):
+            for name in names:
+                del alone[name]
+        alone = {name: adapter for name, adapter in alone.items() if len(adapter.queries) == 1}
+        for names in alike(alone, lambda adapter: auto_key(cast(TopK, adapter.example)), MANY):
             first, born = alone[names[0]], self.state.serial
             start = first.numbering.start()
             window = WindowAdapter(first.example, first.groups, options, start, algorithm="SMA", born=born)
@@ -249,7 +271,7 @@ class StandingQueries:
             for name, adapter in adapters.items()
             if isinstance(adapter, WindowAdapter) and adapter.engine is None
         }
-        for names in _alike(windows, lambda adapter: cast(WindowAdapter, adapter).share, 2):
+        for names in alike(windows, lambda adapter: cast(WindowAdapter, adapter).share, 2):
             self._share(windows[names[0]], names)
 
     def _share(self, adapter: Adapter, names: list[str]) -> None:
@@ -259,8 +281,7 @@ class StandingQueries:
     def split(self, which: Callable[[Adapter], bool]) -> None:
         """Give each query of such families an adapter of its own."""
         for family in filter(which, self.state.standing()):
-            adapters = family.split(self.state.unit, self.state.clock)
-            self.state.adapters = {name: adapters.get(name, adapter) for name, adapter in self.state.adapters.items()}
+            self.state.adapters |= family.split(self.state.unit, self.state.clock)
 
     def validate_apart(self, but: Container[str] = ()) -> None:
         """Before the first arrival: let each query validate rows by its own score, except these."""
@@ -268,12 +289,19 @@ class StandingQueries:
 
     def _fresh(self) -> Fresh:
         """The adapters where nothing has arrived yet, by what their queries share."""
+        if not any(adapter.engine is None for adapter in self.state.standing()):
+            return {}
         self.split(lambda adapter: adapter.family and not adapter.keeps_window and adapter.engine is None)
         return {adapter.key(adapter.example): adapter for adapter in self.state.standing() if adapter.is_fresh}
 
-    def _place(self, name: str, query: Query, numbers: Start, fresh: Fresh) -> None:
-        """Give the query an adapter: one that has not started yet, or a new one."""
+    def _place(self, name: str, query: Query, numbers: Start, fresh: Fresh | None = None) -> None:
+        """Give the query an adapter: a family that it can join, one that has not started yet, or a new one."""
         self.state.query_names = None
+        if fresh is None and isinstance(query, TopK) and (family := self._family_for(query)) is not None:
+            family.join(name, query, self.state.unit, self.state.serial, numbers)
+            self.state.adapters[name] = family
+            return
+        fresh = self._fresh() if fresh is None else fresh
         groups, kind = self.state.groups[query.grouping], adapter_class(query, choose(query))
         if issubclass(kind, WindowAdapter):
             window = WindowAdapter(
@@ -290,6 +318,13 @@ class StandingQueries:
         adapter.queries[name] = query
         self.state.adapters[name] = adapter
 
+    def _family_for(self, query: TopK) -> SlotsAdapter | None:
+        """A family of slots that has one for the query."""
+        if adapter_class(query, choose(query)) is not TopKAdapter or family_key(query) is None:
+            return None
+        slots = (adapter for adapter in self.state.standing() if isinstance(adapter, SlotsAdapter))
+        return next((adapter for adapter in slots if adapter.can_join(query)), None)
+
     def _numbers(self, query: Query) -> Start:
         """The next numbers of a new query: per group the largest that any query with the same `per` has reached."""
         groups = self.state.groups.setdefault(query.grouping, Groups(query.per_columns, query.per_inputs))
@@ -298,7 +333,7 @@ class StandingQueries:
             return numbers
         for adapter in self.state.standing():
             if adapter.groups is groups:
-                np.maximum(numbers.counts, adapter.numbering.next().max(axis=0), out=numbers.counts)
+                np.maximum(numbers.counts, adapter.numbering.largest(), out=numbers.counts)
                 numbers.at_rest.add(adapter.numbering.at_rest)
         return numbers
 
@@ -307,7 +342,7 @@ class StandingQueries:
     def _check_name_is_free(self, name: str) -> None:
         if not isinstance(name, str):
             raise QueryError(f"a query's name is a string; got {name!r}.")
-        if name in names_of(self.state):
+        if stands(self.state, name):
             raise QueryError(
                 f"a query called {name!r} is standing already. Use replace({name!r}, ...) or another name."
             )
@@ -344,15 +379,17 @@ class StandingQueries:
             raise QueryError(
                 f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway."
             )
+        if self._traits is None:
+            self._traits = {traits_of(one): one for one in self.state.queries.values()}
         sources = dict(zip(query.per_columns, query.per_inputs, strict=True))
-        for other in self.state.queries.values():
+        for other in self._traits.values():
             for name, column in zip(other.per_columns, other.per_inputs, strict=True):
                 if sources.get(name, column) != column:
                     raise QueryError(
                         f"per: {name!r} would be {column!r} for one query and {sources[name]!r} for another. Give one "
                         "of them another name."
                     )
-        names = change_names([*self.state.queries.values(), query], kept, timed=False)
+        names = change_names([*self._traits.values(), query], kept, timed=False)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             if any(twice == name for name, _ in getattr(query, "select", ())):
@@ -360,13 +397,4 @@ class StandingQueries:
             raise QueryError(
                 f"{twice!r} would be two columns: of pairs each column of `keep` comes as name_a and name_b. Rename it."
             )
-
-
-def _alike(adapters: Mapping[str, Adapter], key: Callable[[Adapter], Any], least: int) -> list[list[str]]:
-    """The names of adapters with equal keys (None: of no others) and numbers, where there are at least so many."""
-    found: dict[Any, list[str]] = {}
-    for name, adapter in adapters.items():
-        if (known := key(adapter)) is not None:
-            numbers = (adapter.numbering.counts.tobytes(), adapter.numbering.at_rest.fingerprint())
-            found.setdefault((known, adapter.groups.names, numbers), []).append(name)
-    return [names for names in found.values() if len(names) >= least]
+        self._traits[traits_of(query)] = query

@@ -20,10 +20,13 @@ from skyband.engines.numbering import Start
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.ordered_adapter import OrderedAdapter
+from skyband.engines.topk.scorings import BLOCK
+from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.errors import QueryError, StateError
 from skyband.monitor import cells, strangers
 from skyband.monitor.archive import pack, unpack
+from skyband.monitor.book import Book
 from skyband.monitor.over import Over, is_inner
 from skyband.monitor.sources import names_of, states_of
 from skyband.monitor.state import State
@@ -166,7 +169,7 @@ def _describe_adapter(adapter: Adapter, groups: int) -> dict[str, Any]:
         **({"scored": adapter.scored, "born": adapter.born} if isinstance(adapter, WindowAdapter) else {}),
         "arrays": {name: _fields(array.dtype) for name, (array, _) in arrays.items()},
         "lengths": adapter.numbering.lengths,
-        "lanes": adapter.numbering.of_query.tolist(),
+        "lanes": adapter.sequences().tolist(),
         "arrivals": adapter.numbering.arrivals.tolist(),
         "late": adapter.numbering.late.tolist(),
         "rejected": adapter.rejected,
@@ -200,7 +203,7 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Sta
         if not adapters.keys().isdisjoint(adapter.queries):
             raise StateError("a stored query is there twice. Use an intact copy.")
         adapters |= dict.fromkeys(adapter.queries, adapter)
-    state.adapters = {name: adapters[name] for name in facts["order"]}
+    state.adapters = Book({name: adapters[name] for name in facts["order"]})
     if len(state.adapters) != len(adapters):
         raise StateError("the stored queries and their order do not fit together. Use an intact copy.")
     remember_reported(state.standing())
@@ -251,6 +254,8 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
         more = {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
     elif issubclass(kind, OrderedAdapter):
         more = {"algorithm": algorithm, "keyed": "keys" in own}
+    elif saved["family"] and algorithm == BLOCK:
+        kind = SlotsAdapter
     elif issubclass(kind, TopKAdapter):
         more = {"family": saved["family"]}
     adapter: Adapter = kind(example, groups, state.options, Start(none, NumbersAtRest(1)), **more)
@@ -259,6 +264,8 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
         adapter.restore_facts(saved["own"])
     if saved["started"]:
         adapter.start(state.unit)
+        if isinstance(adapter, SlotsAdapter):
+            adapter.slots_engine.reads(saved["arrays"])
         if _describe_adapter(adapter, 0)["arrays"] != saved["arrays"]:
             raise StateError("the state's arrays have fields that this version does not know. Take a new snapshot.")
     adapter.numbering.lengths, adapter.numbering.of_query = saved["lengths"], np.array(saved["lanes"], np.int64)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns
 from skyband.errors import BatchError, QueryError
+from skyband.monitor.book import Book
 from skyband.monitor.commit import Commit
 from skyband.monitor.over import Over, is_inner
 from skyband.monitor.sources import with_over
@@ -42,7 +43,7 @@ class State:
 
     options: Options
     groups: dict[tuple[Any, ...], Groups] = field(default_factory=dict)
-    adapters: dict[str, Adapter] = field(default_factory=dict)  # by query, in order of registration
+    adapters: Book = field(default_factory=Book)  # by query, in order of registration
     types: dict[str, pa.DataType] = field(default_factory=dict)  # of the input's columns, once seen
     clock: int = BEGINNING
     ahead: Any = None  # `advance` before the type of time was known
@@ -57,7 +58,7 @@ class State:
 
     def standing(self) -> list[Adapter]:
         """The adapters, each once, in order of registration."""
-        return list(dict.fromkeys(self.adapters.values()))
+        return self.adapters.each_once()
 
     def adapter(self, name: str) -> Adapter:
         """The adapter of a query."""
@@ -147,7 +148,7 @@ class State:
 
     def changes(self, pieces: list[Columns], adapters: Sequence[Adapter]) -> pa.Table:
         """One table from the changes of several adapters."""
-        names = [list(adapter.queries) for adapter in adapters]
+        names = [adapter.names_in_order for adapter in adapters]
         table = change_table(pieces, self._query_names(), names, self.change_types())
         return with_over(self, table, pieces, names) if self.over or is_inner(self.options) else table
 
@@ -160,7 +161,7 @@ class State:
         """The types of the columns of `select`; a QueryError where two of one name differ."""
         found: dict[str, Any] = {}
         for adapter in self.standing():
-            for name, type_ in adapter.shown_types().items():
+            for name, type_ in adapter.output.shown_types().items():
                 known = found.setdefault(name, type_)
                 if pa.types.is_null(known):
                     found[name] = type_
@@ -172,7 +173,7 @@ class State:
         """The type of the ids of all queries' objects; a QueryError where they differ."""
         found: dict[Any, str] = {}
         for name, adapter in self.adapters.items():
-            type_ = adapter.id_type(dict(types))
+            type_ = adapter.output.id_type(dict(types))
             if not pa.types.is_null(type_):
                 found.setdefault(type_, name)
         if len(found) > 1:

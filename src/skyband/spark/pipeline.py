@@ -10,7 +10,7 @@ from typing import Any, Literal, ParamSpec
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import coalesce, col, greatest, lit
+from pyspark.sql.functions import col, greatest, when
 from pyspark.sql.functions import max as largest
 from pyspark.sql.functions import sum as total
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -20,6 +20,7 @@ from skyband.errors import QueryError
 from skyband.monitor.loop import Loop
 from skyband.query.kinds import Query, TopKIncomplete, TopKUncertain
 from skyband.query.options import Options, check_op, named
+from skyband.spark.checkpoint import order_of, resumed, stored_plan
 from skyband.spark.mappers import PACKED, pack, reject, unpack
 from skyband.spark.merge import MERGED, Merger
 from skyband.spark.operator import OUTPUT, OUTPUT_TO_MERGE, Operator
@@ -51,6 +52,7 @@ def monitor(
     forget: str | int | None = None,
     blocks: bool | None = None,
     metrics: str | None = None,
+    checkpoint: str | None = None,
 ) -> DataFrame:
     """The changes of the answers, as a DataFrame in append mode; columns as those of `skyband.Monitor.push`.
 
@@ -93,7 +95,10 @@ def monitor(
         Whether all shards score pairs together where there is no `per` (default: over 50,000 arrivals and more).
     metrics : str, optional
         A name under which the query's progress reports arrivals, late, rejected, groups, objects and bytes
-        (`observedMetrics`).
+        (`observedMetrics`); they are null in a trigger without rows, which a watermark may bring.
+    checkpoint : str, optional
+        The checkpoint that the stream will be started from. It is read here: what cannot resume from it is a StateError
+        now, whether or not rows come, and its number of shards is used if `shards` gives none.
 
     """
     return _run(locals(), whole=False)
@@ -221,7 +226,7 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
     check_op(options.op, queries.values())
     if options.id is None:
         raise QueryError("skyband.spark needs id=: the column that labels objects, since rows have no number here.")
-    ordered = (options.time, options.id) if order is None else (order,) if isinstance(order, str) else tuple(order)
+    ordered = order_of(options, order)
     if options.time is not None and ordered[:1] != (options.time,):
         _check_order(options, queries)
     count = min(partitions_of(df.sparkSession), MOST_SHARDS) if shards is None else shards
@@ -230,10 +235,16 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
     if blocks is not None and not isinstance(blocks, bool):
         raise QueryError(f"blocks={blocks!r} must be True, False or None (where it pays).")
     watermarked = given["watermark"] is not None and df.isStreaming
-    used = tuple(name for name in ordered if name is not None)
-    plan = Plan(queries, options, used, count, tuple(df.columns), given["forget"], watermarked, blocks, shards is None)
+    plan = Plan(
+        queries, options, ordered, count, tuple(df.columns), given["forget"], watermarked, blocks, shards is None
+    )
     check_schema(df.schema, plan, given["watermark"])
-    return plan
+    if given["checkpoint"] is None:
+        return plan
+    if not df.isStreaming:
+        raise QueryError("checkpoint= is for a stream: a query over a table has none. Leave it out.")
+    stored = stored_plan(df.sparkSession, given["checkpoint"])
+    return plan if stored is None else resumed(plan, stored)
 
 
 def _check_order(options: Options, queries: Mapping[str, Query]) -> None:
@@ -255,11 +266,15 @@ def _check_order(options: Options, queries: Mapping[str, Query]) -> None:
 
 
 def _figures() -> dict[str, Column]:
-    """The metrics of a trigger; queries without `per` count a late row in each of their shards."""
+    """The metrics of a trigger; queries without `per` count a late row in each of their shards.
+
+    Null unless all shards report: in a trigger without rows, which a watermark brings, only those with an expiry do.
+    """
     late, refused = (greatest(total(name), largest(f"{name}_anywhere")) for name in ("late", "refused"))
     figures = {name: total(name) for name in ("groups", "objects", "bytes")}
     figures = {"arrivals": total("arrivals") - late, "late": late, "rejected": total("rejected") + refused, **figures}
-    return {name: coalesce(figure, lit(0)) for name, figure in figures.items()}
+    whole = total("reports") == largest("shards")
+    return {name: when(whole, figure) for name, figure in figures.items()}
 
 
 def _quoted(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What a Monitor answers and Spark does not yet: refused before any job, with the reason."""
+"""Refusals, before any job and with the reason: questions that a Monitor answers and Spark does not yet."""
 
 from __future__ import annotations
 

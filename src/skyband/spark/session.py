@@ -30,7 +30,7 @@ _CLASSIC = {"spark.ui.showConsoleProgress": "false"}  # which Spark Connect warn
 def session(master: str | None = None, *, remote: str | None = None, **settings: Any) -> SparkSession:
     """A SparkSession with the RocksDB state store; settings are Spark's own, and come before skyband's.
 
-    `session("local[2]", **{"spark.sql.shuffle.partitions": 4})`
+    `session("local[2]", **{"spark.sql.shuffle.partitions": "4"})`
 
     On a local master there are as many shuffle partitions as cores, unless something says a number: a trigger opens and
     commits a state store for each of them, and Spark's 200 make it many times as long.

@@ -1,4 +1,4 @@
-"""What a task knows of the run: the number of shards, where the plan does not fix one; and Python's collector.
+"""A task and its run: the number of shards, where the plan does not fix one; and Python's collector.
 
 Spark keeps the number of partitions of streaming state in the checkpoint: whatever the session says at a restart, a
 query goes on with the number that it began with, and tells its tasks. Mappers and operator both follow it, so that
@@ -25,6 +25,12 @@ def running(plan: Plan) -> Plan:
         return plan
     said = task.getLocalProperty(_STATE_PARTITIONS) or task.getLocalProperty(PARTITIONS)
     return plan if said is None or int(said) == plan.shards else replace(plan, shards=min(int(said), MOST_SHARDS))
+
+
+def batch_number() -> str:
+    """The number of the trigger; "-" in a batch query."""
+    task = TaskContext.get()
+    return (task and task.getLocalProperty("streaming.sql.batchId")) or "-"
 
 
 _tasks = 0  # of this worker

@@ -16,6 +16,13 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 
+#: What Arrow raises at bad input. Its want of memory is a MemoryError and no fault of the input.
+ARROW_ERRORS = (
+    pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, pa.ArrowKeyError, pa.ArrowIndexError,
+    pa.lib.ArrowCapacityError, pa.ArrowSerializationError,
+)  # fmt: skip
+
+
 def plain(column: Any) -> Any:
     """One contiguous array, dictionaries decoded."""
     if isinstance(column, pa.ChunkedArray):

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.tables.columns import Column, as_arrow, distinct, key_bits, name_digests, valid_of
+from skyband.tables.columns import ARROW_ERRORS, Column, as_arrow, distinct, key_bits, name_digests, valid_of
 
 Ints = NDArray[np.int64]
 Mark = tuple[int, list[int], list[int]]  # how many groups, words and codes there are
@@ -29,9 +29,12 @@ class _Coder:
 
     def encode(self, keys: Ints, valid: NDArray[np.bool_] | None) -> tuple[Ints, Ints]:
         """Codes, and for each new one the row where it was first seen."""
-        from skyband.kernels.routing import intern
+        from skyband.kernels.routing import drop_last, intern, reindex
 
         known = int(self.state[0])
+        if not known:  # kernels of rare steps are loaded now: later there may be no memory, and LLVM ends the process
+            reindex(self.table, self.keys, self.state)
+            drop_last(self.table, self.keys, self.state, 0)
         codes, seen = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
         begin = 0
         while begin < len(keys):  # in pieces, so that room grows with the keys and not with the rows
@@ -185,7 +188,8 @@ class Groups:
         if keys is None:
             values, slots = distinct(column)
             words = self._words[place]
-            keys = np.array([*(words.setdefault(_hashable(word), len(words)) for word in values), 0])[slots]
+            codes = np.array([*(words.setdefault(_hashable(word), len(words)) for word in values), 0])
+            keys = codes.take(slots)  # codes[slots] ends the process if NumPy has no memory for it
         return coder.encode(keys, valid)
 
 
@@ -193,7 +197,7 @@ def _value(column: Column, value: Any) -> Any:
     """A value as an array of the column's type; None: it has none there."""
     try:
         return pa.array([value], column.type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+    except (*ARROW_ERRORS, TypeError, ValueError, OverflowError) as error:
         if isinstance(value, list | set | dict):
             raise TypeError(f"{value!r} is no {column.type}: {error}") from None
         return None

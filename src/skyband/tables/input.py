@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from skyband.errors import BatchError
 from skyband.query.expressions import Operand
 from skyband.tables.column_checks import check_kept, decoded, from_values, validate
-from skyband.tables.columns import as_arrow, bits_of, plain, valid_of
+from skyband.tables.columns import ARROW_ERRORS, as_arrow, bits_of, plain, valid_of
 from skyband.tables.iso import instants
 
 Bools = NDArray[np.bool_]
@@ -47,9 +47,7 @@ def to_table(batch: Any) -> Any:
         if isinstance(batch, list) and all(isinstance(row, Mapping) for row in batch):
             names = dict.fromkeys(name for row in batch for name in row)
             return pa.table({name: from_values([row.get(name) for row in batch]) for name in names})
-    except MemoryError:
-        raise
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+    except (*ARROW_ERRORS, TypeError, ValueError, OverflowError) as error:
         raise BatchError(
             f"the batch cannot be read as a table: {error}. Give every column one type and the same number of rows."
         ) from error
@@ -146,7 +144,7 @@ class Batch:
         column = self.table.column(name)
         try:
             validate(column)
-        except pa.ArrowException as error:
+        except ARROW_ERRORS as error:
             raise BatchError(
                 f"column {name!r} is damaged: {error}. Nothing was pushed; make the column anew."
             ) from None
@@ -157,7 +155,7 @@ class Batch:
         if name not in self._arrays:
             try:
                 self._arrays[name] = plain(decoded(self.column(name)))
-            except pa.ArrowException as error:
+            except ARROW_ERRORS as error:
                 raise BatchError(
                     f"column {name!r} cannot be read: {error}. Nothing was pushed; cast it first."
                 ) from None
@@ -347,7 +345,7 @@ def announce(to: Any, earlier: Any) -> bool:
         if times(given, 0)[2] is not None:
             raise ValueError("it is out of range")
         return earlier is None or bool(to >= earlier)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+    except (*ARROW_ERRORS, TypeError, ValueError, OverflowError) as error:
         raise BatchError(
             f"{to!r} is no instant to move to: {error}. Give a timestamp, a date or an integer, always of one kind."
         ) from error
@@ -360,7 +358,7 @@ def instant(to: Any, type_: Any) -> int:
         if pa.types.is_integer(value.type) != pa.types.is_integer(type_):
             raise TypeError(f"the time column holds {type_}")
         values, null, far = times(value.cast(type_), 0)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+    except (*ARROW_ERRORS, TypeError, ValueError, OverflowError) as error:
         raise BatchError(f"{to!r} is no time of the time column ({type_}): {error}.") from error
     if null is not None or far is not None:
         raise BatchError(f"{to!r} is no time, or out of range.")
@@ -391,7 +389,7 @@ def conform(name: str, column: Any, type_: Any | None) -> Any:
         if same_kind:
             return column.cast(type_)
         why = "the types differ"
-    except pa.ArrowException as error:
+    except ARROW_ERRORS as error:
         why = str(error)
     raise BatchError(
         f"column {name!r} was {type_} in earlier batches and is {column.type} now: {why}. Push one type throughout."

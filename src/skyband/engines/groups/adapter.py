@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.groups.arguments import Arguments
 from skyband.engines.groups.output import GroupsOutput
+from skyband.engines.invariants import require
+from skyband.engines.registry import row_of
 from skyband.errors import QueryError
 from skyband.query.kinds import Query, TopKGroups
 from skyband.tables.columns import as_arrow
@@ -48,11 +49,17 @@ class GroupsAdapter(Adapter):
         self.of = query.of_columns or (cast(str, self.options.id),)
         self.arguments = Arguments(query)
         self.output = GroupsOutput(self.groups, self.options, self.numbering, self.score_of, self.deletable)
-        self.output.of, self.output.select = self.of, tuple(query.shown)
+        self.output.of, self.output.query, self.output.arguments = self.of, query, self.arguments
         self._set_objects(self._no_objects())
         self.ids = self._no_ids() if self.deletable else None
         self.fading: Fading | None = None
         self.output.clock = lambda: self.machine.clock
+
+    @staticmethod
+    def key(query: Query) -> tuple[Any, ...]:
+        """An approximate engine keeps what its own k needs."""
+        assert isinstance(query, TopKGroups)
+        return Adapter.key(query) if row_of(query).exact else (*Adapter.key(query), query.k)
 
     def _no_objects(self) -> Groups:
         """Codes of objects, none yet."""
@@ -98,16 +105,6 @@ class GroupsAdapter(Adapter):
             return {"sort": "ever", "measures": fading_measures(self.descending)}
         return {"sort": self.example.window.sort, "measures": measures_of(self.example, self.arguments)}
 
-    def id_type(self, types: dict[str, Any]) -> Any:
-        fields = [(name, types.get(name, pa.null())) for name in self.of]
-        if len(fields) == 1:
-            return fields[0][1]
-        known = all(name in types for name in self.of)
-        return pa.struct(fields) if known else pa.null()
-
-    def shown_types(self) -> dict[str, Any]:
-        return self.arguments.shown_types(self.example)
-
     # --- rows
 
     def validate(self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]) -> Validated:
@@ -123,6 +120,8 @@ class GroupsAdapter(Adapter):
             if rows is not None:
                 scored.reject(reason, rows)
         self.arguments.read(batch, scored, self.example)
+        if self.algorithm == "SKETCH":  # whose counters only rise
+            self.arguments.reject_negative(batch, scored)
         eligible = None
         if self.where is not None:
             eligible, columns = matches(batch, self.where)
@@ -226,10 +225,11 @@ class GroupsAdapter(Adapter):
         if self.engine is None:
             return
         slots, groups, serials = self.machine.object_serials()
-        assert (slots == np.arange(len(slots))).all()
+        require((slots == np.arange(len(slots))).all(), "objects are numbered")
         if len(slots):
             names = ["id" if name == self.options.id else f"={name}" for name in self.of]
-            self._codes(self.objects, groups, [self.kept_columns.read(name, serials) for name in names])
+            codes = self._codes(self.objects, groups, [self.kept_columns.read(name, serials) for name in names])
+            require((codes == slots).all(), "an id is one object")
         self._rebuild_ids()
 
     def _rebuild_ids(self) -> None:
@@ -250,4 +250,7 @@ class GroupsAdapter(Adapter):
         self.arguments.restore(facts)
 
     def stats(self, name: str) -> dict[str, Any]:
-        return super().stats(name) | ({} if self.engine is None else {"rows": self.machine.rows})
+        if self.engine is None:
+            return super().stats(name)
+        more: dict[str, Any] = getattr(self.engine, "more_stats", dict)()  # of approximate engines
+        return super().stats(name) | {"rows": self.machine.rows} | more

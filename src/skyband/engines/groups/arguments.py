@@ -61,6 +61,14 @@ class Arguments:
         if kinds != self.kinds:
             self._check(query, kinds)
 
+    def reject_negative(self, batch: Batch, scored: Scored) -> None:
+        """Reject rows with a negative argument."""
+        for one in self.each:
+            with np.errstate(invalid="ignore"):
+                scored.reject(
+                    f"{one.argument} is negative", np.asarray(self._read(batch, one)[0].values, np.float64) < 0
+                )
+
     def _check(self, query: TopKGroups, kinds: dict[str, str]) -> None:
         """Evaluate expressions of no objects: a BatchError says where kinds do not fit."""
         columns = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skyband.engines.contract import Floats, Ints
-from skyband.engines.groups.kernels.ranking import INSIDE
+from skyband.engines.groups.kernels.ranks import INSIDE
 from skyband.engines.groups.kernels.state import COUNT, DISTINCT, ENDLESS, FIRST, LAST, LIVE, MOST, OBJECTS, SUM
 from skyband.engines.groups.measures import best
 from skyband.engines.groups.snapshot import rows_by_age
@@ -84,7 +84,7 @@ def _check_object(store: Store, s: int, rows: Ints) -> None:
                 expected = float(values[-1])
             case _:
                 expected = float(len(np.unique(values.view(np.int64))))
-        assert (COUNT, SUM, MOST, FIRST, LAST, DISTINCT) == tuple(range(6))
+        assert tuple(range(6)) == (COUNT, SUM, MOST, FIRST, LAST, DISTINCT)
         assert read[m] == expected, f"aggregate {m} of object {s}: {read[m]!r} is not {expected!r}"
 
 

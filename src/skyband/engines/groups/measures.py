@@ -91,7 +91,7 @@ class Measures:
         """Scores from what kernels wrote: one row of values for each aggregate."""
         for i in self.turned:
             np.negative(values[i], out=values[i])
-        return self.scores(values)
+        return self.scores(list(values))
 
 
 def best(groups: Ints, keys: Floats, stamps: Ints, serials: Ints, k: int) -> tuple[Ints, Ints]:

@@ -10,8 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Answer, Changes
+from skyband.engines.groups.arguments import Arguments
 from skyband.engines.output import Fresh, Output
 from skyband.query.expressions import Operand
+from skyband.query.kinds import TopKGroups
 from skyband.tables.columns import as_arrow
 from skyband.tables.groups import Groups
 
@@ -26,7 +28,8 @@ class GroupsOutput(Output):
 
     objects: Groups  # the values of `of` by object, after the group's code where there is one
     of: tuple[str, ...]
-    select: tuple[str, ...] = ()
+    query: TopKGroups  # one of those that share the engine: `select` is the same
+    arguments: Arguments
     fading: Fading | None = None  # with decay
     clock: Callable[[], int]  # of the engine
 
@@ -51,16 +54,26 @@ class GroupsOutput(Output):
             return as_arrow(np.empty(0))
         return as_arrow(self.fading.scores(parts[0].values, parts[1].values, clocks))
 
+    def id_type(self, types: dict[str, Any]) -> Any:
+        fields = [(name, types.get(name, pa.null())) for name in self.of]
+        if len(fields) == 1:
+            return fields[0][1]
+        known = all(name in types for name in self.of)
+        return pa.struct(fields) if known else pa.null()
+
+    def shown_types(self) -> dict[str, Any]:
+        return self.arguments.shown_types(self.query)
+
     @property
     def reports_numbers(self) -> bool:
         return False
 
-    def _members(self, of: Changes | Answer, sequences: Ints, fresh: Fresh | None) -> dict[str, Any]:
+    def _members(self, of: Changes | Answer, sequences: Ints, fresh: Fresh | None, queries: Any) -> dict[str, Any]:
         assert of.object is not None
         columns = {"id": self.ids(of.object)}
         for name in self.options.kept:
             columns[name] = self._reported(name, of.serial, of.stamp, sequences, fresh)
-        return columns | dict(zip(self.select, map(column_of, of.shown), strict=False))
+        return columns | dict(zip(self.query.shown, map(column_of, of.shown), strict=False))
 
     def ids(self, objects: Ints) -> Any:
         """The ids of objects: values of one column, or structs of several."""

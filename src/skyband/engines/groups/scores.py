@@ -14,7 +14,6 @@ from skyband.query.kinds import TopKGroups
 
 def measures_of(query: TopKGroups, arguments: Arguments) -> Measures:
     """The aggregates of a query as its engine sees them."""
-
     aggregates, score_of, condition_of = query.aggregates, query.score, query.condition
     others, descending = tuple(query.shown.values()), query.descending
 

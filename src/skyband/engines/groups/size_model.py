@@ -11,6 +11,23 @@ ROW = 24  # bytes of a row, and 8 more for each argument
 OBJECT = 40 + 112 + 8 + 8  # an object, its rank, a sum of one word, and its place in the table of codes
 
 
+PANES, COUNTERS = 35, 4096  # of SKETCH
+COUNTER = 40 + 8 + 16  # bytes, with its places in a heap and a table
+
+
+def sketch_size(name: str, query: TopKGroups, n: int | None, expected: Mapping[str, float]) -> Size:
+    why = (
+        f"It counts the {COUNTERS:,} largest objects of each of the last {PANES - 2} panes of the window, however many "
+        "objects and rows there are."
+    )
+    error = (
+        f"a score lacks at most 1/{COUNTERS:,} of the sum of all rows, and may have rows of 1/32 of the window before "
+        "it; stats() has the precision"
+    )
+    note = "Objects are at most so many: heavy ones have a counter in every pane, and are counted once."
+    return Size(float(PANES * COUNTERS), (why,), error, COUNTER, 0, (note,))
+
+
 def tally_size(name: str, query: TopKGroups, n: int | None, expected: Mapping[str, float]) -> Size:
     arguments = sum(one.argument is not None for one in query.aggregates)
     chains = sum(one.function in ("min", "max", "first") for one in query.aggregates)

@@ -13,7 +13,7 @@ import numpy as np
 
 from skyband.engines.arena import recast
 from skyband.engines.contract import Ints
-from skyband.engines.groups.kernels.state import CHAIN, ENDLESS, KEYED, NEWEST, USED, Records
+from skyband.engines.groups.kernels.state import CHAIN, ENDLESS, NEWEST, USED, Records
 from skyband.engines.invariants import are_counts, require
 from skyband.kernels.records import BITS
 
@@ -92,9 +92,8 @@ def save(engine: TALLY, groups: Ints) -> dict[str, tuple[Any, Ints]]:
         kept["shown"] |= np.where(ranking.ranks["shown"][objects] > 0, BITS[q], 0).astype(np.uint32)
     packs = np.zeros(len(groups), STORED_GROUP)
     packs["rows"], packs["objects"] = sizes, counts
-    packs["now"] = (
-        engine.clock if engine.timed else np.append(store.groups["now"], 0)[np.minimum(groups, len(store.groups))]
-    )
+    now = np.append(store.groups["now"], 0)[np.minimum(groups, len(store.groups))]
+    packs["now"] = engine.clock if engine.timed else now
     return {
         "rows": (stored, sizes),
         "values": (np.ascontiguousarray(store.values[rows]).reshape(-1), store.values.shape[1] * sizes),
@@ -155,6 +154,3 @@ def load(engine: TALLY, state: Mapping[str, Records], *, trusted: bool) -> None:
         view = engine.view_of(engine.specs[q].length)
         shown = (kept["shown"] & BITS[q]) != 0
         ranking.ranks["shown"][: len(kept)] = shown & view.store.there[: len(kept)]
-
-
-__all__ = ["KEYED", "in_chain", "load", "rows_by_age", "save", "serials"]

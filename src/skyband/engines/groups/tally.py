@@ -2,7 +2,7 @@
 
 Every valid row is kept until it leaves, with the arguments of the aggregates; over Ever() only the aggregates are. Sums
 are exact integers, rounded once (kernels/sums.py); min and max are the ends of monotone chains (kernels/chains.py);
-objects are ranked by lazy heaps (kernels/ranking.py). Queries that differ in k share the aggregates; each length of a
+objects are ranked by lazy heaps (kernels/ranks.py). Queries that differ in k share the aggregates; each length of a
 window has its own.
 
 Cost: O(1) for a row when it comes and when it goes, however many rows its object has; O(log objects) where that reaches
@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
+from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Ints, Spec
 from skyband.engines.groups import snapshot
 from skyband.engines.groups.invariants import check_view
-from skyband.engines.groups.kernels.ranking import CHANGE
+from skyband.engines.groups.kernels.ranks import CHANGE
 from skyband.engines.groups.kernels.state import COUNTED, ENDLESS, KEYED, LIVE, OBJECTS, TIMED, UNKNOWN, USED
 from skyband.engines.groups.measures import Measures
-from skyband.engines.groups.ranking import Moves, Ranking
+from skyband.engines.groups.ranks import Moves, Ranking
 from skyband.engines.groups.view import View, batch_of
 from skyband.engines.invariants import require
 from skyband.kernels.records import CHANGE as HELD
@@ -109,7 +109,7 @@ class TALLY:
             for ranking, moves in zip(view.rankings, view.take(scratch, arrivals.more), strict=True):
                 found[id(ranking)] = moves
         self.unknown = []
-        if self.longest.store.facts[UNKNOWN]:
+        if arrivals.deletes is not None and self.longest.store.facts[UNKNOWN]:
             self.unknown = arrivals.rows[arrivals.deletes & ~deletes].tolist()
         return self._changes([found[id(ranking)] for ranking in self.rankings], alive)
 
@@ -398,6 +398,3 @@ def whole(columns: list[Operand]) -> Operand:
 
 def taken(column: Operand, order: Ints) -> Operand:
     return Operand(column.values[order], None if column.valid is None else column.valid[order])
-
-
-__all__ = ["TALLY", "Floats"]

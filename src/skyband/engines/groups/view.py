@@ -15,8 +15,10 @@ from skyband.engines.groups.kernels.state import (
     ENDLESS,
     EVENTS,
     KEYED,
+    LATER,
     LIVE,
     MIDDLE,
+    NEWEST,
     NEXT,
     SLOT,
     TIMED,
@@ -30,7 +32,7 @@ from skyband.engines.groups.kernels.state import (
 )
 from skyband.engines.groups.kernels.steps import close_batch, take_endless, take_keyed, take_windowed
 from skyband.engines.groups.measures import Measures, Scores, best
-from skyband.engines.groups.ranking import Moves, Ranking, joined, no_changes
+from skyband.engines.groups.ranks import Moves, Ranking, joined, no_changes
 from skyband.engines.groups.store import Store
 
 PIECE = 16384  # events between two evaluations: what they write stays in the cache
@@ -48,7 +50,7 @@ class View:
         self.store = Store(mode, length, net, measures)
         self.measures, self.net = measures, net
         self.rankings: list[Ranking] = []
-        self.events = empty_events(0 if net else 64, len(measures.names))
+        self.events = empty_events(0, len(measures.names))
         self.pieces = no_changes(len(self.events.slot))
 
     @property
@@ -71,9 +73,12 @@ class View:
         facts[[NEXT, EVENTS, UNKNOWN, WRITTEN]] = 0
         kernel, moves = _KERNELS[store.mode], list[list[Moves]]()
         self._make_room(min(PIECE, 2 * len(batch.rows) + 64))
+        window = store.window
+        if window.keeps == NEWEST and 4 * len(batch.rows) >= len(store.slots):
+            window = window._replace(keeps=LATER)
         while True:
             live = self._live()
-            reason = kernel(store.state, store.window, batch, self.events, live)
+            reason = kernel(store.state, window, batch, self.events, live)
             if reason == MIDDLE:
                 self._widen_events()
                 continue
@@ -85,6 +90,9 @@ class View:
                 facts[EVENTS] = 0
             if reason == DONE:
                 break
+        if window.keeps == LATER:
+            newest = store.slots["serial"][store.there]
+            batch.alive[newest[newest >= batch.serial] - batch.serial] = True
         if self.net and not more:
             moves.append(self._close(batch))
         return [joined([piece[q] for piece in moves]) for q in range(len(self.rankings))]

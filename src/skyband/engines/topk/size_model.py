@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from skyband.engines.size import Size
+from skyband.engines.size import Size, harmonic
 from skyband.engines.topk import odds
 from skyband.engines.topk.scorings import family_key, plain_scoring
 from skyband.query.algorithms import algorithm
@@ -141,7 +141,7 @@ def buffered_size(name: str, query: TopK, n: int | None, expected: Expected) -> 
     besides = sifted * _SIFTED + b * _WAITING
     if n <= k:
         return replace(_few(query, n, why), besides=besides)
-    candidates = k * (odds.harmonic(n) - odds.harmonic(max(b, k)))
+    candidates = k * (harmonic(n) - harmonic(max(b, k)))
     kept = k + candidates * (1 + (query.gamma / 2 if run == "RA" else 0))
     counted = (
         f"Of {n:,} arrivals in a group's window about {kept:,.1f} are in the skyband when scores come in random order, "

@@ -75,6 +75,7 @@ def _run(pipeline: Pipeline, spark: SparkSession, figures: Figures | None) -> in
         caught: list[int] = []
         try:
             source, sink = open_source(pipeline), open_sink(pipeline)
+            sink.checkpoint = checkpoint if resumed else None
             out = sink.output(source.read(spark))
             if not resumed and local(checkpoint):
                 sink.refuse_another_run()

@@ -16,7 +16,7 @@ from skyband.engines.groups.kernels.chains import (
     note,
     pick,
 )
-from skyband.engines.groups.kernels.ranking import apply, end_step
+from skyband.engines.groups.kernels.ranks import apply, end_step
 from skyband.engines.groups.kernels.state import (
     ALL,
     CHAIN,
@@ -39,6 +39,7 @@ from skyband.engines.groups.kernels.state import (
     USED,
     WRITTEN,
     Batch,
+    Event,
     Events,
     Live,
     State,
@@ -153,7 +154,7 @@ def leave(state: State, window: Window, batch: Batch, s: Any, r: Any) -> None:
 
 
 @uncounted
-def fade(state: State, place: int, s: int, mantissa: float, exponent: int) -> None:
+def fade(state: State, place: int, s: int, mantissa: float, exponent: Any) -> None:
     """Add a contribution to an object's fading number: m * 2^e, and the error of its roundings in the next pick."""
     number, rest = state.picks[s, place], state.picks[s, place + 1]
     if mantissa == 0.0:
@@ -179,7 +180,7 @@ def fade(state: State, place: int, s: int, mantissa: float, exponent: int) -> No
     if abs(mine) < 2.0**-900:  # nearly all has cancelled
         mine, error = mine * 2.0**600, error * 2.0**600
         number["stamp"] -= 600
-    level = np.int64((np.float64(abs(mine)).view(np.uint64) >> np.uint64(52))) - 1022  # it is in [0.5, 1) then
+    level = np.int64(np.float64(abs(mine)).view(np.uint64) >> np.uint64(52)) - 1022  # it is in [0.5, 1) then
     scale = power_of_two(-level)
     number["value"], rest["value"] = mine * scale, error * scale
     number["stamp"] += level
@@ -268,14 +269,21 @@ def write_event(state: State, window: Window, events: Events, e: Any, s: Any, ro
 
 
 @close
-def changed(state: State, window: Window, events: Events, live: Live, s: Any, row: Any, instant: Any) -> None:
-    """An object has changed in the present step: rank it, write an event, or note it for the end of an open batch."""
+def changed(
+    state: State, window: Window, events: Events, live: Live, s: Any, row: Any, instant: Any, several: Any
+) -> None:
+    """An object has changed in the present step: rank it, write an event, or note it for the end of an open batch.
+
+    several: whether it may change in this step once more.
+    """
     slot = state.slots[s]
     if live.measure >= 0:
-        key = live.sign * value_of(state, live.measure, s)
-        decider, gone = decider_of(state, window, s), slot["gone"] != 0
-        slot["gone"] = 0
-        apply(live, s, key, slot["stamp"], slot["serial"], decider, gone, row, instant, 0, state.facts[STEP])
+        key, gone = live.sign * value_of(state, live.measure, s), slot["gone"] != 0
+        if gone:
+            slot["gone"] = 0
+        event = Event(row, instant, gone, several, 0)
+        decider = decider_of(state, window, s)
+        apply(live, s, key, slot["stamp"], slot["serial"], decider, state.facts[STEP], event)
     elif not window.net:
         e = state.facts[EVENTS]
         state.facts[EVENTS] = e + 1

@@ -33,7 +33,8 @@ ENTRY = np.dtype([("bits", "i8"), ("owner", "i8"), ("count", "i8")], align=True)
 COUNT, SUM, MOST, FIRST, LAST, DISTINCT, FADED, LEVEL = range(8)  # the smallest is the largest of the negated
 COUNTED, TIMED, KEYED, ENDLESS = range(4)  # windows: Last(n), Last(t), UntilDeleted(), Ever()
 DONE, FULL, MIDDLE = range(3)  # why a kernel stops: it is done, events are full, and that in the middle of a step
-NEWEST, CHAIN, ALL = range(3)  # whose columns are kept: of each object's newest row, of rows that may decide, of all
+#: whose columns are kept: of each object's newest row, of rows that may decide, of all; or it is found out afterwards
+NEWEST, CHAIN, ALL, LATER = range(4)
 #: single numbers that outlive a call
 NEXT, STEP, EVENTS, FREE, OLDEST, TAIL, LATE, DIRTY, ENTRIES, LIVE, OPEN, UNKNOWN, OBJECTS, USED, WRITTEN = range(15)
 FACTS = 16
@@ -102,6 +103,16 @@ class Events(NamedTuple):
     values: Floats  # by aggregate
 
 
+class Event(NamedTuple):
+    """One event, besides the object as it is after it."""
+
+    row: int
+    instant: int
+    gone: bool
+    several: bool  # whether its step may have several events of one object
+    place: int
+
+
 class Live(NamedTuple):
     """A ranking, as one is kept up."""
 
@@ -117,10 +128,7 @@ class Live(NamedTuple):
 
 def empty_events(size: int, measures: int) -> Events:
     """Room for so many events."""
-    columns: Any = [np.empty(size, np.int64) for _ in range(6)]
-    return Events(
-        np.empty(size, np.int32),
-        *columns,
-        np.zeros(size, np.bool_),
-        np.empty((measures, size)),  # type: ignore[arg-type]
-    )
+    whole: Any = [np.empty(size, np.int64) for _ in range(6)]
+    step, row, instant, stamp, serial, decider = whole
+    gone, values = np.zeros(size, np.bool_), np.empty((measures, size))
+    return Events(np.empty(size, np.int32), step, row, instant, stamp, serial, decider, gone, values)

@@ -60,7 +60,7 @@ def push_late(state: State, r: int) -> None:
 
 
 @uncounted
-def pop_late(state: State) -> int:
+def pop_late(state: State) -> Any:
     """Take the earliest row out of the heap."""
     late, rows = state.late, state.rows
     top = late[0]
@@ -142,7 +142,7 @@ def expire(state: State, window: Window, batch: Batch, events: Events, live: Liv
         leave(state, window, batch, s, r)
         free_row(state, r, g)
         last = state.groups[g]["last"] - batch.serial
-        changed(state, window, events, live, s, max(last, -1), stamp + window.length)
+        changed(state, window, events, live, s, max(last, -1), stamp + window.length, True)
 
 
 @uncounted_kernel
@@ -185,9 +185,9 @@ def take_windowed(state: State, window: Window, batch: Batch, events: Events, li
                 free_row(state, oldest, g)
                 oldest = groups[g]["oldest"]
                 if not counts or other != s:
-                    changed(state, window, events, live, other, batch.rows[i], now)
+                    changed(state, window, events, live, other, batch.rows[i], now, True)
         if counts:
-            changed(state, window, events, live, s, batch.rows[i], now)
+            changed(state, window, events, live, s, batch.rows[i], now, False)
         i += 1
 
 
@@ -227,9 +227,9 @@ def take_keyed(state: State, window: Window, batch: Batch, events: Events, live:
                 note(window, batch, rows[old]["serial"], False)
             free_row(state, old, g)
             if other >= 0 and not (counts and other == s):
-                changed(state, window, events, live, other, batch.rows[i], batch.now[i])
+                changed(state, window, events, live, other, batch.rows[i], batch.now[i], False)
         if counts:
-            changed(state, window, events, live, s, batch.rows[i], batch.now[i])
+            changed(state, window, events, live, s, batch.rows[i], batch.now[i], False)
         i += 1
     facts[NEXT] = i
     return DONE if begin_step(state, live) else FULL
@@ -249,7 +249,7 @@ def take_endless(state: State, window: Window, batch: Batch, events: Events, liv
         if len(batch.eligible) == 0 or batch.eligible[i]:
             state.slots[s]["group"] = g
             absorb(state, window, batch, s, i)
-            changed(state, window, events, live, s, batch.rows[i], batch.now[i])
+            changed(state, window, events, live, s, batch.rows[i], batch.now[i], False)
         i += 1
     facts[NEXT] = i
     return DONE if begin_step(state, live) else FULL

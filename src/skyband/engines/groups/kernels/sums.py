@@ -41,6 +41,8 @@ def add(words: Ints, s: Any, first: Any, last: Any, lowest: Any, value: Any) -> 
     if last - first == 1 and lowest >= -1000:
         words[s, first] += np.int64(value * power_of_two(-lowest))
         return
+    if value == 0.0:  # which has no place among the words
+        return
     bits = np.float64(value).view(np.uint64)
     exponent = np.int64((bits >> np.uint64(52)) & np.uint64(2047))
     mantissa = bits & _MANTISSA
@@ -116,7 +118,7 @@ def _rounded_two(high: Any, low: Any, lowest: Any) -> Any:
         return sign * np.float64(below) * power_of_two(lowest)
     # the leading 63 bits, or 62; whatever is below shows in the last of them, and float64 keeps 53
     length = np.int64(np.float64(high).view(np.uint64) >> np.uint64(52)) - 1022
-    gap = np.uint64(max(63 - length, 0))
+    gap = np.uint64(63 - length if length < 63 else 0)
     leading = high
     if gap > np.uint64(0):
         leading = np.int64((np.uint64(high) << gap) | (below >> (np.uint64(64) - gap)))
@@ -125,7 +127,7 @@ def _rounded_two(high: Any, low: Any, lowest: Any) -> Any:
 
 
 @uncounted
-def _rounded(words: Ints, s: int, first: int, last: int, lowest: int) -> float:
+def _rounded(words: Ints, s: int, first: int, last: int, lowest: int) -> Any:
     negative = words[s, last - 1] < 0
     least = first  # the lowest word that is not 0
     while least < last and words[s, least] == 0:
@@ -144,7 +146,7 @@ def _rounded(words: Ints, s: int, first: int, last: int, lowest: int) -> float:
         return -size if negative else size
     # the leading 64 bits, or 63; whatever is below shows in the last of them, and float64 keeps 53
     length = np.int64(np.float64(word).view(np.uint64) >> np.uint64(52)) - 1022
-    gap = np.uint64(max(64 - length, 0))
+    gap = np.uint64(64 - length if length < 64 else 0)
     below = np.uint64(0) if top == least else _magnitude(words[s, top - 1], negative, top - 1 == least)
     leading, rest = word, below
     if gap > np.uint64(0):

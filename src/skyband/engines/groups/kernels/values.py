@@ -18,7 +18,7 @@ def _home(bits: Any, owner: Any, mask: Any) -> Any:
 
 
 @uncounted
-def _place(table: Records, bits: int, owner: int) -> int:
+def _place(table: Records, bits: Any, owner: int) -> Any:
     """Where an entry is, or belongs."""
     mask = len(table) - 1
     place = _home(bits, owner, mask)

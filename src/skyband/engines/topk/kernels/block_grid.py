@@ -290,7 +290,7 @@ def next_good(keys: Floats, depth: float, i: int, end: int) -> int:
         if good:
             break
         i += 64
-    while i < end and keys[i] < depth:
+    while i < end and not keys[i] >= depth:  # NaN is no key
         i += 1
     return i
 
@@ -310,14 +310,6 @@ def sort_found(found: Found, begin: int, end: int) -> None:
                 j -= gap
             keys[j], places[j] = key, place
         gap //= 3
-
-
-@uncounted
-def pick(stream: Stream, found: Found, begin: int, end: int, picked: Records) -> int:
-    """What was found for a lane, as arrivals; returns how many these are."""
-    for i in range(begin, end):
-        fill(picked, i - begin, found.keys[i], found.places[i], stream)
-    return end - begin
 
 
 @close

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Bools, Floats, Ints
-from skyband.engines.groups.kernels.ranking import CHANGE, HEAD, INSIDE, NOWHERE, RANK, members, rebuild, take_events
+from skyband.engines.groups.kernels.ranks import CHANGE, HEAD, INSIDE, NOWHERE, RANK, members, rebuild, take_events
 from skyband.engines.groups.kernels.state import Events, Live, Records
 from skyband.engines.groups.measures import Scores
 from skyband.query.expressions import Operand

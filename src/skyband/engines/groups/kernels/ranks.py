@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from skyband.engines.groups.kernels.state import BEFORE, Events, Floats, Ints, Live, Records
+from skyband.engines.groups.kernels.state import BEFORE, Event, Events, Floats, Ints, Live, Records
 from skyband.kernels.compile import close, uncounted, uncounted_kernel
 
 RANK = np.dtype(
@@ -160,7 +160,7 @@ def _note(ranks: Records, s: Any, step: Any, log: Ints) -> None:
 
 
 @uncounted
-def _worst_inside(ranks: Records, head: Any, step: int, log: Ints) -> int:
+def _worst_inside(ranks: Records, head: Any, step: int, log: Ints) -> Any:
     """The worst object inside, as it is now; -1: there is none. What is no answer any more leaves."""
     while head["inside"] >= 0:
         s = head["inside"]
@@ -178,7 +178,7 @@ def _worst_inside(ranks: Records, head: Any, step: int, log: Ints) -> int:
 
 
 @uncounted
-def _best_outside(ranks: Records, head: Any) -> int:
+def _best_outside(ranks: Records, head: Any) -> Any:
     """The best object outside, as it is now; -1: there is none."""
     while head["outside"] >= 0:
         s = head["outside"]
@@ -194,7 +194,7 @@ def _best_outside(ranks: Records, head: Any) -> int:
 
 
 @uncounted
-def settle(ranks: Records, head: Any, k: int, step: int, log: Ints) -> None:
+def settle(ranks: Records, head: Any, k: int, step: Any, log: Ints) -> None:
     """Let objects change sides until the k best are inside."""
     while True:
         worst = _worst_inside(ranks, head, step, log)
@@ -281,41 +281,30 @@ def _write(heads: Records, slots: Records, s: Any, step: Any, out: Records, n: A
 
 
 @close
-def apply(
-    live: Live,
-    s: Any,
-    key: Any,
-    stamp: Any,
-    serial: Any,
-    decider: Any,
-    gone: Any,
-    row: Any,
-    instant: Any,
-    e: Any,
-    step: Any,
-) -> None:
-    """Rank an object anew; decider: -1 if it has no row, gone: whether it was without rows since it was ranked last."""
+def apply(live: Live, s: Any, key: Any, stamp: Any, serial: Any, decider: Any, step: Any, event: Any) -> None:
+    """Rank an object anew, in a step; decider: the row that decides its kept columns, -1 if it has none."""
     ranks = live.ranks
     head, one = live.heads[live.slots[s]["group"]], ranks[s]
-    head["row"], head["instant"] = row, instant
-    if (one["place"] == INSIDE or one["noted"] == step) and one["saved"] != step:
-        one["saved"], one["old_key"] = step, one["key"]
-        one["old_decider"], one["old_event"] = one["decider"], one["event"]
-    if gone:
-        one["shown"] = 0
-        if one["place"] == INSIDE:
-            _note(ranks, s, step, live.log)
     if decider < 0:
         key = np.nan
-    one["key"], one["stamp"], one["serial"] = key, stamp, serial
-    one["decider"], one["event"] = decider, e
-    top, own = head["outside"], ranks_above(key, stamp, serial, one)
-    if one["place"] == INSIDE:
-        if not own or (top >= 0 and not ranks_above(key, stamp, serial, ranks[top])):
+    inside, better = one["place"] == INSIDE, ranks_above(key, stamp, serial, one)
+    # all records inside are above all records outside (`settle` sees to it): its own is enough to compare with
+    stays = better if inside else np.isnan(key) or (one["place"] == OUTSIDE and not better)
+    if not stays or one["noted"] == step or event.several or event.gone:
+        head["row"], head["instant"] = event.row, event.instant
+        if (inside or one["noted"] == step) and one["saved"] != step:
+            one["saved"], one["old_key"] = step, one["key"]
+            one["old_decider"], one["old_event"] = one["decider"], one["event"]
+        if event.gone:
+            one["shown"] = 0
+            if inside:
+                _note(ranks, s, step, live.log)
+    one["key"], one["stamp"], one["serial"], one["decider"] = key, stamp, serial, decider
+    one["event"] = event.place
+    if not stays:
+        if inside:
             _move_inside(ranks, head, s, live.k, step, live.log)
-    elif not np.isnan(key):
-        fits = one["place"] == OUTSIDE and not own
-        if not fits or head["size"] < live.k or ranks_above(key, stamp, serial, ranks[head["inside"]]):
+        else:
             _move_outside(ranks, head, s, live.k, step, live.log)
 
 
@@ -328,26 +317,15 @@ def end_step(live: Live, written: Any) -> Any:
 
 
 @uncounted_kernel
-def take_events(live: Live, events: Events, keys: Floats) -> int:
+def take_events(live: Live, events: Events, keys: Floats) -> Any:
     """Rank objects anew, event by event; returns how many changes there are. Steps are whole."""
     step, n = np.int64(-1), 0
     for e in range(len(keys)):
         if events.step[e] != step:
             n = end_step(live, n)
             step = events.step[e]
-        apply(
-            live,
-            events.slot[e],
-            keys[e],
-            events.stamp[e],
-            events.serial[e],
-            events.decider[e],
-            events.gone[e],
-            events.row[e],
-            events.instant[e],
-            e,
-            step,
-        )
+        event = Event(events.row[e], events.instant[e], events.gone[e], True, e)
+        apply(live, events.slot[e], keys[e], events.stamp[e], events.serial[e], events.decider[e], step, event)
     return end_step(live, n)
 
 

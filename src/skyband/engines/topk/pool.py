@@ -1,0 +1,321 @@
+"""A pool: slots whose windows have lengths of one class, in chunks, and the history of arrivals that they share.
+
+Window lengths of a pool differ by less than four times, so that one size of blocks suits all of them. The history
+(recent_arrivals.py) holds the most recent arrivals; it is what lanes are deepened from (kernels/depths.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.engines.contract import Ints, Spec
+from skyband.engines.topk.chunk import MOST, Chunk, new_lanes, set_goals
+from skyband.engines.topk.kernels.depths import Scratch
+from skyband.engines.topk.kernels.lane_state import STALE
+from skyband.engines.topk.kernels.segments import SEGMENT, Grid
+from skyband.engines.topk.kernels.slots import MANY, TILE, Limits, Plan, lay_blocks, take_slots
+from skyband.engines.topk.kernels.state import Report
+from skyband.engines.topk.recent_arrivals import RecentArrivals, Stream
+from skyband.engines.topk.slot_columns import Shape, SlotColumns
+from skyband.kernels.records import ARRIVAL, CHANGE, NEVER
+from skyband.query.scoring.forms import PRODUCT
+from skyband.query.tuning import Tuning
+
+Records = NDArray[Any]
+BUFFER = 2000  # arrivals of a history, at least
+EACH = 100  # and for each slot
+LONGEST = 1 << 18  # of a history, where windows go by time
+FEW = 16  # fewer slots look at every arrival
+FRESH = 1 << 15  # rows after which a slot without a depth is fresh no longer
+
+
+class Pool(RecentArrivals):
+    """Slots with one class of window lengths, and their history."""
+
+    def __init__(self, shape: Shape, tuning: Tuning, *, timed: bool, net: bool) -> None:
+        super().__init__(shape)
+        self.tuning, self.timed, self.net = tuning, timed, net
+        self.chunks: list[Chunk] = []
+        self.roomy: dict[int, None] = {}  # those with room for more lanes
+        self.size = self.gone = 0  # slots; how many have left since they were measured
+        self.shortest, self.longest, self.want = NEVER, 0, 0  # of their windows; of objects above a depth
+        self.scratch: Scratch | None = None
+        self.work = np.zeros(4, np.int64)
+        self.shift = 0  # how many arrivals of the stream its slots have rejected: its numbers are so much smaller
+
+    # --- slots
+
+    def join(self, columns: SlotColumns, slots: Ints, birth: int) -> tuple[Ints, Ints]:
+        """Take these slots; returns the chunk and the lane of each."""
+        lanes, order = new_lanes(columns, slots, birth), self._by_place(columns)
+        chunk_of, lane_of = np.empty(len(slots), np.int64), np.empty(len(slots), np.int64)
+        low = 0
+        while low < len(slots):
+            if not self.roomy:
+                self.roomy[len(self.chunks)] = None
+                self.chunks.append(Chunk(self.shape))
+            number = next(iter(self.roomy))
+            chunk = self.chunks[number]
+            here = order[low : low + chunk.room]
+            lane_of[here] = chunk.join(columns.take(here), lanes[here])
+            chunk_of[here] = number
+            low += len(here)
+            if not chunk.room:
+                del self.roomy[number]
+        self._measure(lanes)
+        return chunk_of, lane_of
+
+    def adopt(self, columns: SlotColumns, lane: Records, kept: Records) -> tuple[int, int]:
+        """Take one slot with the objects of its run; returns its chunk and lane."""
+        slots = lane["slot"].astype(np.int64)
+        (number,), (s,) = self.join(columns, slots, int(lane["birth"][0]))
+        chunk = self.chunks[number]
+        placed = chunk.lanes[s]
+        for name in ("depth", "newest", "due", "open", "fresh"):
+            placed[name] = lane[name][0]
+        chunk.put(int(s), kept)
+        return int(number), int(s)
+
+    def _by_place(self, columns: SlotColumns) -> Ints:
+        """An order in which slots with points near each other come together, where there are many."""
+        if len(columns) <= MOST or self.shape.d < 2:
+            return np.arange(len(columns))
+        strips = max(1, round((len(columns) / MOST) ** 0.5))
+        first = np.argsort(columns.points[:, 0], kind="stable")
+        strip = np.empty(len(columns), np.int64)
+        strip[first] = np.arange(len(columns)) * strips // len(columns)
+        return np.lexsort((columns.points[:, 1], strip))
+
+    def leave(self, chunk: int, lanes: Ints) -> None:
+        """Free these lanes of a chunk."""
+        self.chunks[chunk].leave(lanes)
+        self.roomy[chunk] = None
+        self.size -= len(lanes)
+        self.gone += len(lanes)
+
+    def _measure(self, lanes: Records) -> None:
+        """What the windows and k of more slots ask of the history."""
+        self.size += len(lanes)
+        if len(lanes):
+            self.shortest = min(self.shortest, int(lanes["length"].min()))
+            self.longest = max(self.longest, int(lanes["length"].max()))
+            self.want = max(self.want, int(lanes["want"].max()))
+        self._set_most()
+
+    def measure_again(self) -> None:
+        """The same of those that are left, when many have gone: O(1) for each of these."""
+        self.size = self.gone = self.longest = self.want = 0
+        self.shortest = NEVER
+        for chunk in self.chunks:
+            self._measure(chunk.in_use[chunk.in_use["k"] > 0])
+
+    def _set_most(self) -> None:
+        """How many arrivals the history holds."""
+        most = self.tuning.buffer or max(BUFFER, EACH * self.size)
+        self.most = min(most, max(BUFFER, LONGEST)) if self.timed and not self.tuning.buffer else most
+        self.most = self.most if self.timed else min(self.most, self.longest)
+
+    @property
+    def largest(self) -> int:
+        """Arrivals of the largest block."""
+        return max(1, self.most // 4)
+
+    # --- what is kept
+
+    @property
+    def objects(self) -> int:
+        """Objects in runs."""
+        return sum(int(chunk.in_use["size"].sum()) for chunk in self.chunks)
+
+    @property
+    def due(self) -> int:
+        """Time takes nothing from an answer before this instant."""
+        return min((int(chunk.in_use["due"].min(initial=NEVER)) for chunk in self.chunks), default=NEVER)
+
+    @property
+    def open(self) -> bool:
+        """Whether it is within a batch of net changes."""
+        return any(chunk.in_use["open"].any() for chunk in self.chunks)
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.data, self.by_cell, self.stamps, self.now, self.serials, self.places, self.starts)
+        return sum(chunk.nbytes for chunk in self.chunks) + sum(int(array.nbytes) for array in arrays)
+
+    def shrink(self, chunk: int, s: int, spec: Spec, now: int, serial: int = 0) -> Records:
+        """Let a lane ask for a smaller k or window; returns the changes."""
+        mine = self.chunks[chunk]
+        lane, objects = mine.lanes[s : s + 1], mine.objects
+        head, size = int(lane["head"][0]), int(lane["size"][0])
+        run = objects[head : head + size].copy()
+        run["was"] = run["inside"]
+        lane["k"], lane["length"] = spec.k, spec.length
+        set_goals(lane)
+        lost = run[(run["dom"] >= spec.k) & (run["was"] > 0)]
+        run = run[run["dom"] < spec.k]
+        objects[head : head + len(run)] = run
+        lane["size"], lane["open"] = len(run), 1
+        oldest = int(run["stamp"][: spec.k].min(initial=NEVER))
+        lane["due"] = oldest + spec.length if oldest < NEVER else NEVER
+        self.shortest = min(self.shortest, spec.length)
+        changes = np.zeros(len(lost) + 64, CHANGE)
+        for name in ("key", "stamp", "serial"):
+            changes[name][: len(lost)] = lost[name]
+        changes["diff"][: len(lost)], changes["visit"][: len(lost)] = -1, lane["slot"]
+        segments = np.concatenate([self.segments, self._end(self.segments, len(self.segments), now)])
+        segments["left"][-1] = self.left
+        mine.tally[1] = len(lost)
+        none = np.empty(0, np.bool_)
+        report = Report(changes, mine.tally, np.zeros(1, CHANGE), none, serial, not self.timed, True, False)
+        fresh = int(lane["fresh"][0])
+        plan = Plan(len(self.segments), len(segments), now, now, fresh)
+        history, scratch = self.history(segments), self._work_space()
+        mine.objects, changes = take_slots(mine.view(), report, history, self.grid, plan, scratch)
+        return changes[: mine.tally[1]]
+
+    def _side(self) -> int:
+        """The cells along each attribute that would suit: some 8 arrivals of a block to a cell, or 2 of many slots."""
+        wanted = self.size >= FEW if self.tuning.index is None else self.tuning.index
+        if not wanted or self.shape.form == PRODUCT:
+            return 0
+        each = 2 if self.size > MOST else 8
+        side = round((self.largest / each) ** (1 / self.shape.attributes))
+        return side if side > 1 else 0
+
+    def set_grid(self, grid: Grid) -> None:
+        super().set_grid(grid)
+        for chunk in self.chunks:
+            chunk.lanes["counts"] = STALE
+
+    # --- a batch
+
+    def take(self, stream: Stream, report: Report) -> Records:
+        """Take a batch; the report's changes go on from its tally. Returns the changes."""
+        if 4 * self.gone > self.size + 64:
+            self.measure_again()
+        if self.net:
+            stream = self._skip(stream)
+        low, size = self.append(stream, self.most), len(stream.stamps)
+        self.lay_grid(low, self._side(), self.most)
+        count = len(self.segments)
+        fresh = [bool(chunk.in_use["fresh"].any()) for chunk in self.chunks]
+        old = [bool((chunk.in_use["k"] > 0)[chunk.in_use["fresh"] == 0].any()) for chunk in self.chunks]
+        changes = report.changes
+        plans = []
+        if any(fresh):
+            youngest = max(int(chunk.in_use["birth"].max(initial=0)) for chunk in self.chunks)
+            seen = max(0, int(stream.serials[0]) - youngest) if size else self.arrived
+            plans.append((1, fresh, min(seen, self.arrived)))
+        if any(old) or not plans:
+            plans.append((0, old, self.arrived))
+        for which, wanted, seen in plans:
+            segments = self.sort(self._plan(low, seen, stream.last), count, self.largest)
+            history, plan = self.history(segments), Plan(count, len(segments), self.before, stream.last, which)
+            scratch = self._work_space()
+            for chunk, needed in zip(self.chunks, wanted, strict=True):
+                if needed:
+                    chunk.tally[1] = report.tally[1]
+                    mine = report._replace(changes=changes, tally=chunk.tally)
+                    chunk.objects, changes = take_slots(chunk.view(), mine, history, self.grid, plan, scratch)
+                    report.tally[1] = chunk.tally[1]
+        self._age(stream.next, fresh)
+        self._settle(segments, count, stream)
+        return changes
+
+    def _age(self, serial: int, fresh: list[bool]) -> None:
+        """Lanes that have a depth, or have had enough time for one, are fresh no longer."""
+        for chunk, some in zip(self.chunks, fresh, strict=True):
+            if some:
+                lanes = chunk.in_use
+                lanes["fresh"] &= (lanes["depth"] == -np.inf) & (serial - lanes["birth"] < FRESH)
+
+    def _skip(self, stream: Stream) -> Stream:
+        """Without arrivals that have left every window by the end: only the end is reported."""
+        place = int(np.searchsorted(stream.now, stream.last - self.longest, "right"))
+        if place:
+            newest = [self.left, int(stream.stamps[:place].max()), *self.segments["newest"].tolist()]
+            self.left, self.segments, self.end = max(newest), self.segments[:0], 0
+            self.arrived += place
+            self.before = int(stream.now[place - 1])
+            stream = stream.since(place)
+        return stream
+
+    def _plan(self, low: int, seen: int, last: int) -> Records:
+        """The segments that are there, and the blocks of the arrivals from `low` on."""
+        reach = NEVER if self.net else self.shortest // 4
+        largest = max(self.largest, 1 << 14) if self.net else self.largest
+        limits = Limits(seen, largest, reach, self.most, self.longest, self.net)
+        count = len(self.segments)
+        segments = np.concatenate([self.segments, np.zeros(max(1, (self.end - low) // largest + 16), SEGMENT)])
+        total = lay_blocks(self.stamps, self.now, segments, limits, low, self.end, count, self.left)
+        if total > len(segments):
+            segments = np.concatenate([segments, np.zeros(total - len(segments), SEGMENT)])
+            lay_blocks(self.stamps, self.now, segments, limits, low, self.end, count, self.left)
+        segments = segments[:total]
+        end = int(segments["instant"][-1]) if total > count else self.before
+        if (self.net and total > count) or end < last:
+            segments = np.concatenate([segments, self._end(segments, count, last)])
+        return segments
+
+    def _end(self, segments: Records, count: int, last: int) -> Records:
+        """A block without arrivals: time goes on, and what is too much or too old leaves the history."""
+        last_block = np.zeros(1, SEGMENT)
+        first = int(segments["first"][-1]) if len(segments) > count else 0
+        gone, left = first, int(segments["left"][-1]) if len(segments) > count else self.left
+        waiting = int((segments["end"] - segments["begin"])[first:].sum())
+        while gone < len(segments):
+            size = int(segments["end"][gone] - segments["begin"][gone])
+            if waiting - size < self.most and segments["newest"][gone] > last - self.longest:
+                break
+            waiting, left, gone = waiting - size, max(left, int(segments["newest"][gone])), gone + 1
+        last_block["begin"] = last_block["end"] = self.end
+        last_block["newest"], last_block["instant"], last_block["cells"] = -NEVER, last, -1
+        last_block["first"], last_block["left"] = first, left
+        return last_block
+
+    def _settle(self, segments: Records, count: int, stream: Stream) -> None:
+        """After a batch: forget what has left the history, and let short segments become longer ones."""
+        if len(segments) > count:
+            self.left = int(segments["left"][-1])
+            self.before = max(self.before, int(segments["instant"][-1]))
+        self.arrived += len(stream.stamps)
+        kept = segments[(segments["newest"] > self.left) & (segments["end"] > segments["begin"])]
+        kept = kept[np.argsort(kept["begin"], kind="stable")]
+        begin = int(kept["begin"][0]) if len(kept) else self.end
+        whole = segments[(segments["begin"] >= begin) & (segments["end"] > segments["begin"])].copy()
+        sizes = (whole["end"] - whole["begin"]).tolist()
+        while len(sizes) > 1 and 2 * sizes[-1] >= sizes[-2] and sizes[-1] + sizes[-2] <= self.largest:
+            one = whole[-1]
+            whole = whole[:-1]
+            whole["end"][-1], whole["instant"][-1], whole["cells"][-1] = one["end"], one["instant"], -1
+            whole["newest"][-1] = max(whole["newest"][-1], one["newest"])
+            sizes[-2:] = [sizes[-2] + sizes[-1]]
+        self.segments = self.sort(whole, 0, self.largest)
+
+    def _work_space(self) -> Scratch:
+        """Scratch arrays of the size that they need now."""
+        size, best, a = len(self.stamps), min(self.want, len(self.stamps)) + 1, self.shape.attributes
+        old, side = self.scratch, max(self.grid.side, a) + 2
+        if old is None or len(old.keys) < size or len(old.best) < best or old.terms.shape[1] < side:
+            self.scratch = Scratch(
+                keys=np.empty(size),
+                found=np.empty(MANY + size),
+                places=np.empty(MANY + size, np.int64),
+                bounds=np.zeros(TILE + 1, np.int64),
+                terms=np.zeros((a + 1, side)),
+                corner=np.zeros(a, np.int64),
+                ranges=np.zeros(256, np.int64),
+                best=np.zeros(best),
+                picked=np.empty(size + 1, ARRIVAL),
+                work=self.work,
+            )
+        assert self.scratch is not None
+        return self.scratch
+
+
+def class_of(lengths: Ints) -> Ints:
+    """The class of windows of these lengths: those of one class differ by less than four times."""
+    return np.floor(np.log2(np.maximum(lengths, 1).astype(np.float64)) / 2).astype(np.int64)
