@@ -122,6 +122,8 @@ class TopK(Query):
         self._check_k()
         self._set("by", check_keys(self.kind, self.by))
         self._set("largest", directions(self.kind, self.largest, self.by))
+        if isinstance(self.by, tuple):
+            self._set("largest", self.directions or None)
         condition(self.kind, self.where)
         one_of(self.kind, "nulls", self.nulls, ("reject", "first", "last"))
         one_of(self.kind, "ties", self.ties, ("newest", "oldest"))

@@ -14,7 +14,7 @@ _COMMON = {"FROM", "PER", "WINDOW", "UNTIL", "USING", "OPTIONS"}
 _RANKED = _COMMON | {"WHERE", "ORDER", "LIMIT"}
 COMBINES = ("SUM", "MEAN", "MIN", "MAX")
 TAKES: dict[type[Query], set[str]] = {  # the clauses of a kind
-    TopK: _RANKED | {"APPROXIMATE"},
+    TopK: _RANKED | {"APPROXIMATE", "OFFSET", "FETCH"},
     Above: _COMMON | {"WHERE", "ABOVE"},
     TopKGroups: _RANKED | {"GROUP BY", "HAVING"},
     TopKPairs: _RANKED,
@@ -35,6 +35,7 @@ INSTEAD = {
 }
 SAID = (  # arguments with a clause of their own
     *("k", "by", "window", "where", "per", "threshold", "parts", "combine", "repeat"),
+    *("k_max", "offset"),
     *("probability", "semantics", "group", "algorithm", "of", "having", "decay", "select"),
 )
 ASKED: dict[type[Query], str] = {

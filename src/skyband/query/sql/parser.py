@@ -40,9 +40,10 @@ from skyband.query.sql.grouped import (
     select_list,
     selected,
 )
+from skyband.query.sql.order_clauses import OrderClauses
 from skyband.query.sql.text import CLAUSES
-from skyband.query.sql.tokens import Cursor, Word
-from skyband.query.windows import Ever, Last, UntilDeleted
+from skyband.query.sql.tokens import Word
+from skyband.query.windows import Ever, Last, Session, UntilDeleted
 
 MAX_LENGTH = 100_000  # characters
 _SHAPE = "SELECT * FROM stream ORDER BY delay DESC LIMIT 10 WINDOW '24 hours'"
@@ -76,7 +77,7 @@ def is_sql(text: str) -> bool:
     return re.match(r"\s*select\b", text, re.IGNORECASE) is not None
 
 
-class _Reader(Cursor):
+class _Reader(OrderClauses):
     """One pass over the words: each clause stores its values, and the places where they stood."""
 
     def __init__(self, text: str) -> None:
@@ -165,6 +166,8 @@ class _Reader(Cursor):
         if isinstance(combine, str) and combine not in self.values["parts"] and combine.upper() in COMBINES:
             self.values["combine"] = combine.lower()
         fields = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+        if "OFFSET" in self.said and "k" not in self.values:
+            self.fail(self.said["OFFSET"], "without LIMIT it asks for the whole window but its best. Add LIMIT")
         for field, missing in NEEDS.items():
             if field in fields and field not in self.values:
                 self.fail(self.words[-1], missing)
@@ -190,6 +193,9 @@ class _Reader(Cursor):
         if kind is Above:
             return
         by = self.values["by"]
+        if isinstance(by, tuple):
+            self.values.setdefault("largest", self.ways)
+            return
         said = self.values.setdefault("largest", kind.usual_direction(by, self.descending))
         means = said if said is not None else kind is TopKGroups or not scoring_of(by).smallest_first
         if means != self.descending:
@@ -213,19 +219,27 @@ class _Reader(Cursor):
 
     def _order(self) -> None:
         self.expect("BY", "ORDER BY delay DESC")
-        self.put("by", self.word.start, self.scoring())
+        start = self.word.start
+        if self.follows("(") and self.is_order():
+            self.keys(start, bracketed=True)
+            return
+        self.put("by", start, self.scoring())
         if self.grouped and isinstance(self.values["by"], str):
-            start = self.places["by"]
             self.values["by"] = ranked_by(self.values["by"], self.items, lambda why: self.fail(start, why))
-        self.descending = self.accept("DESC")
-        if not self.descending:
-            self.accept("ASC")
-
-    def _limit(self) -> None:
-        self.put("k", self.word.start, self.number("LIMIT 10"))
+        self.descending = self.way()
+        if self.follows(",") and not self.grouped and not self.pairs:
+            self.keys(start, bracketed=False)
 
     def _per(self) -> None:
-        self.put("per", self.word.start, self.names("PER origin, carrier"))
+        start, names = self.word.start, [self._named()]
+        while self.accept(","):
+            names.append(self._named())
+        self.put("per", start, names)
+
+    def _named(self) -> str | tuple[str, str]:
+        """A column, or a column AS another name."""
+        column = self.name("PER origin, carrier")
+        return (self.name("PER origin AS airport"), column) if self.accept("AS") else column
 
     def names(self, example: str) -> list[str]:
         names = [self.name(example)]
@@ -245,6 +259,7 @@ class _Reader(Cursor):
                 self.put("decay", self.word.start, self.value("WINDOW EVER DECAY '1 hour'"))
             return
         arguments: dict[str, Any] = {}
+        session = self.accept("SESSION")
         if self.accept("SPAN"):
             arguments["span"] = self.number(example)
         elif self.word.kind == "string":
@@ -255,7 +270,8 @@ class _Reader(Cursor):
                 self.fail(word, f"{number} of what? Write {example}")
             arguments["size"] = number if word.upper in ("ROWS", "ROW") else f"{number} {word.text}"
         try:
-            self.put("window", start, Last(**arguments))
+            size, span = arguments.get("size"), arguments.get("span")
+            self.put("window", start, Session(size, span=span) if session else Last(size, span=span))
         except QueryError as error:
             raise QueryError(error.said, self.text, start) from None
 

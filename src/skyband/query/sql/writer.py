@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from skyband.query.scoring import scoring_of
+from skyband.query.scoring import Order, scoring_of
 from skyband.query.sql.text import expression, name, quoted, value
 from skyband.query.windows import Ever, Session, UntilDeleted, Window
 
@@ -24,9 +24,10 @@ def sentence(query: Any, stream: str = "stream") -> str:
         said.append(f"WHERE {expression(where)}")
     said += query.ranking_sql(values)
     if "k" in values:
-        said.append(f"LIMIT {take('k')}")
+        said += _limit(take("k"), take("k_max", None), take("offset", 0), take("with_ties", False))
     if per := take("per"):
-        said.append(f"PER {', '.join(map(name, per))}")
+        named = [name(one) if isinstance(one, str) else f"{name(one[1])} AS {name(one[0])}" for one in per]
+        said.append(f"PER {', '.join(named)}")
     said.append(_window(take("window"), take("decay", None)))
     said += query.more_sql(values)
     if (algorithm := take("algorithm", "auto")) != "auto":
@@ -40,9 +41,25 @@ def sentence(query: Any, stream: str = "stream") -> str:
 def order_by(query: Any, values: dict[str, Any]) -> str:
     """The clause of kinds that rank by a scoring; takes what it says out of the values."""
     by = scoring_of(values.pop("by"))
+    nulls = {"first": " NULLS FIRST", "last": " NULLS LAST"}.get(values.pop("nulls", "reject"), "")
+    if isinstance(by, Order):
+        del values["largest"]
+        if not by.parts:  # no key says where its nulls go
+            values["nulls"] = query.nulls
+        ways = zip(by.parts, query.directions, strict=True)
+        keys = [f"{part.to_sql()} {'DESC' if descending else 'ASC'}{nulls}" for part, descending in ways]
+        return f"ORDER BY ({', '.join(keys)})" if len(keys) < 2 else f"ORDER BY {', '.join(keys)}"
     if values["largest"] == query.usual_direction(query.by, query.descending):
         values.pop("largest")
-    return f"ORDER BY {by.to_sql()} {'DESC' if query.descending else 'ASC'}"
+    return f"ORDER BY {by.to_sql()} {'DESC' if query.descending else 'ASC'}{nulls}"
+
+
+def _limit(k: Any, most: int | None, offset: int, with_ties: bool) -> list[str]:
+    """How many: a number, or a column with its largest value."""
+    if with_ties and isinstance(k, int):
+        return [f"FETCH FIRST {k} ROWS WITH TIES"]
+    limit = f"LIMIT {k}" if isinstance(k, int) else f"LIMIT {name(k)} MAX {most}"
+    return [limit, *([f"OFFSET {offset}"] if offset else []), *(["WITH TIES"] if with_ties else [])]
 
 
 def _window(window: Window, decay: str | float | None) -> str:
