@@ -149,13 +149,13 @@ def test_a_late_row_is_never_too_late_unless_all_are_dropped() -> None:
 @pytest.mark.parametrize("kind", ["TopK", "Above"])
 def test_names_that_cannot_list_those_that_can(kind: str) -> None:
     make: Any = sb.TopK if kind == "TopK" else sb.Above
-    for row in algorithms(kind):
-        by = sb.Nearest({"x": 1}) if row.name in ("CPM/W", "SNN") else "x"
+    for one in algorithms(kind):
+        by = sb.Nearest({"x": 1}) if one.name in ("CPM/W", "SNN") else "x"
         for window in (sb.Ever(), sb.Last(9)):
-            if window.sort in row.windows:
+            if window.sort in one.windows:
                 continue
             with pytest.raises(sb.QueryError) as refused:
-                sb.Monitor(make(1, by, window, algorithm=row.name))
+                sb.Monitor(make(1, by, window, algorithm=one.name))
             able = names(kind, lambda other, sort=window.sort: sort in other.windows)
             assert able and all(other in str(refused.value) for other in able)
 
