@@ -251,6 +251,25 @@ def attributes(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     return {f"x{i}": table[name].to_numpy() for i, name in enumerate(table.column_names)}
 
 
+def trades(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """Trades, one a millisecond: `keys` Zipf ids (exponent 1.1), or one for each row; `hot`: this share is the first's.
+
+    text: ids are strings; whole: quantities are integers.
+    """
+    rng = np.random.default_rng(seed)
+    if p["keys"] >= rows:
+        ids = rng.permutation(rows)
+    elif p.get("even"):
+        ids = rng.integers(0, p["keys"], rows)
+    else:
+        odds = 1 / np.arange(1, p["keys"] + 1) ** 1.1
+        ids = rng.choice(p["keys"], rows, p=odds / odds.sum())
+    ids = np.where(rng.random(rows) < p.get("hot", 0.0), 0, ids)
+    names = np.array([f"s{i}" for i in range(ids.max() + 1)], object)[ids] if p.get("text") else ids
+    qty = rng.integers(1, 100, rows) if p["whole"] else 100 * rng.random(rows)
+    return {"id": names, "time": (np.arange(rows) * 10**6).astype("M8[ns]"), "qty": qty}
+
+
 def readings(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     """Readings of the Intel laboratory in order: time in seconds, temperature, humidity."""
     if not available("intel_lab"):
@@ -280,6 +299,7 @@ WORKLOADS: dict[str, Workload] = {
         sightings,
         attributes,
         readings,
+        trades,
         appearances,
         smog,
     )

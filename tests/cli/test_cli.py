@@ -127,7 +127,7 @@ def test_explain_a_stored_query(tmp_path: Path) -> None:
         (["--k", "1", "--by", "sin(x)", "--window", "9"], None, "sin is not allowed"),
         (["--k", "1", "--by", "x", "--window", "9 parsecs"], None, "not a duration"),
         (["--k", "1", "--by", "x", "--window", "0"], None, "at least 1"),
-        (["--k", "1", "--by", "x", "--window", "9", "--algorithm", "best"], None, "unknown"),
+        (["--k", "1", "--by", "x", "--window", "9", "--algorithm", "finest"], None, "unknown"),
         (["--k", "1", "--by", "x", "--window", "1 h", "--rate", "0"], None, "above 0"),
         (["nothing.json"], None, "No such file"),
         (["-"], "{", "not JSON"),

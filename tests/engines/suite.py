@@ -26,7 +26,8 @@ from skyband.query.algorithms import names
 
 OTHERS = (*APPROXIMATE, "CPM/W", "SNN")  # the last two are TMA and SMA by names for Nearest: test_grids.py
 ENDLESS = names("TopK", lambda row: "count" not in row.windows)  # tests/topk/test_ever.py
-ENGINES = [("TopK", algorithm) for algorithm in names("TopK") if algorithm not in (*OTHERS, *ENDLESS)]
+ORDERS = names("TopK", lambda row: "ranks" in row.takes)  # tests/orders
+ENGINES = [("TopK", name) for name in names("TopK") if name not in (*OTHERS, *ENDLESS, *ORDERS)]
 SCENES = {"TopK": scenes}  # by kind of query
 LONG = 500 if KILL else 5000  # rows
 

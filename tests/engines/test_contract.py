@@ -61,7 +61,7 @@ from skyband.query.algorithms import algorithms
 def test_every_engine_of_the_registry_is_here() -> None:
     assert skyband.__file__.startswith(os.environ.get("MUTANT", "")), "tests/mutation.py runs over a copy"
     assert ("TopK", "SA") in ENGINES
-    others = {"Above", "TopKPairs", "TopKIncomplete", "TopKUncertain"}
+    others = {"Above", "TopKGroups", "TopKPairs", "TopKIncomplete", "TopKUncertain"}
     assert {kind for row in algorithms() for kind in row.kinds} == {*SCENES, *others}, (
         "other kinds have suites of their own"
     )

@@ -17,7 +17,7 @@ from kinds import KINDS
 from skyband.monitor.archive import unpack
 
 OF_KIND = {"topk": "TopK ", "above": "Above ", "pairs": "TopKPairs ", "incomplete": "TopKIncomplete "}
-OF_KIND |= {"uncertain": "TopKUncertain ", "several": "mixed"}
+OF_KIND |= {"groups": "TopKGroups ", "uncertain": "TopKUncertain ", "several": "mixed"}
 SAMPLE = (
     "TopK BLOCK count grouped",
     "TopK SAPF time family",
@@ -26,6 +26,11 @@ SAMPLE = (
     "TopK BEST ever shared",
     "Above LIST ever",
     "Above TSL count",
+    "TopKGroups TALLY time picks",
+    "TopKGroups TALLY count means",
+    "TopKGroups TALLY until deleted best",
+    "TopKGroups TALLY ever distinct",
+    "TopKGroups TALLY ever decay",
     "TopKPairs TA time grouped",
     "TopKPairs NAIVE count shared",
     "TopKIncomplete SWEEP count",

@@ -127,8 +127,14 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "boundary: the best outside is not looked at": (
         RANKS,
-        "stays = better and (top < 0 or ranks_above(key, stamp, serial, ranks[top]))",
-        "stays = better",
+        'if not valid or (other >= 0 and not ranks_above(one["key"], one["stamp"], one["serial"], ranks[other])):',
+        "if not valid:",
+        RULES,
+    ),
+    "boundary: who rises outside is not compared": (
+        RANKS,
+        'if head["size"] < k or ranks_above(one["key"], one["stamp"], one["serial"], ranks[head["inside"]]):',
+        'if head["size"] < k:',
         RULES,
     ),
     "boundary: who falls is not recorded": (

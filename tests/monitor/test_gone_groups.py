@@ -46,6 +46,8 @@ def queries(window: Any, **own: Any) -> dict[str, Query]:
             made[f"TopKPairs {row.name}"] = sb.TopKPairs(2, "abs(a.x - b.x)", window, **more)
         elif row.kinds[0] == "TopKIncomplete":
             made[f"TopKIncomplete {row.name}"] = sb.TopKIncomplete(2, ["a", "b"], window, **more)
+        elif row.kinds[0] == "TopKGroups":
+            made[f"TopKGroups {row.name}"] = sb.TopKGroups(2, "sum(x)", window, of="i", **more)
         else:
             made[f"TopKUncertain {row.name}"] = sb.TopKUncertain(2, by, window, **more)
     more = {"per": "g", **own}

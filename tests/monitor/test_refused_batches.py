@@ -182,7 +182,8 @@ def test_empty_things_that_are_no_batch(batch: Any) -> None:
 
 
 def test_the_score_column_is_named_with_its_type() -> None:
-    refused(sb.Monitor(TOP), {"x": ["7"]}, BatchError, "'x'", "string", "number", "Convert")
+    above = sb.Above(3, by="x", window=sb.Last(3))  # a string alone is a key of TopK, but no score
+    refused(sb.Monitor(above), {"x": ["7"]}, BatchError, "'x'", "string", "number", "Convert")
 
 
 @pytest.mark.parametrize("column", ["i", "t", "g", "z"])

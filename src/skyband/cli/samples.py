@@ -13,6 +13,10 @@ from typing import Any, Literal
 import numpy as np
 
 import skyband as sb
+from skyband.engines.topk.adapter import TopKAdapter
+from skyband.monitor.examination import examine
+from skyband.monitor.loop import Loop
+from skyband.tables.input import Batch, to_table
 
 ROWS = 3000
 EACH = "each"  # four groups, in turn
@@ -81,6 +85,16 @@ def families(algorithm: str) -> None:
                 monitor.answer("q0")
 
 
+def many() -> None:
+    """So many queries of a family that recent arrivals are sorted into cells; one row that some of them reject."""
+    for by in (sb.Nearest, sb.Linear):
+        some = [sb.TopK(2, by=by({"x": i / 400, "y": i % 7}), window=sb.Last(4000)) for i in range(400)]
+        monitor = sb.Monitor(some)
+        for _ in range(3):
+            monitor.push(DATA)
+        monitor.push({"x": [np.inf, 0.5], "y": [0.0, 0.5]})
+
+
 def lengths() -> None:
     """Windows of several lengths: a late row may be too late for some of them."""
     for per in (None, EACH):
@@ -145,6 +159,52 @@ def doubts() -> None:
         play([sb.TopKUncertain(k, by="x", window=TIMED, per=EACH) for k in (3, 2)], emit=emit)
 
 
+def endless() -> None:
+    """Windows without end."""
+    for emit in EMITS:
+        for per in (None, EACH):
+            play([sb.TopK(k, by="x", window=sb.Ever(), per=per) for k in (3, 2)], emit=emit)
+            play(sb.Above(0.05, by="x", window=sb.Ever(), per=per), emit=emit)
+    play(sb.TopKIncomplete(3, parts=PARTS, window=sb.Ever()), id="id")
+    loop = Loop.of(sb.TopK(2, by="x", window=sb.Ever()), time="t")  # as a mapper on Spark asks
+    examined = examine(loop.state, Batch(to_table(DATA)))
+    (adapter,), (validated,) = examined.standing, examined.validated
+    assert isinstance(adapter, TopKAdapter) and examined.times is not None
+    adapter.needed(validated, np.zeros(ROWS, np.int64), 1, examined.times, examined.times, None)
+    play(sb.TopKUncertain(3, by="x", window=sb.Ever()))
+
+
+def groups() -> None:
+    """Groups of rows, by every aggregate; whole numbers and others."""
+    aggregates = ("sum(t)", "sum(x * 1e30 + t)", "max(x)", "min(x) + last(y) - first(y)", "count(distinct part)")
+    for by in aggregates:
+        for window in (*STREAMS, sb.Ever()):
+            for emit in EMITS:
+                play([sb.TopKGroups(k, by=by, window=window, of="id", where="y > 0.01") for k in (3, 2)], emit=emit)
+        play(sb.TopKGroups(3, by=by, window=TIMED, of="id", per=EACH, having="count(*) > 1"))
+        monitor = sb.Monitor(sb.TopKGroups(3, by=by, window=sb.UntilDeleted(), of="often", per=EACH), id="id")
+        monitor.push(DATA)
+        monitor.delete([1, 2, 3])
+    play(sb.TopKGroups(3, by="sum(x)", window=sb.Ever(), of="id", decay=10))
+    play(sb.TopKGroups(3, by="sum(x)", window=TIMED, of="id", algorithm="SKETCH"))
+    play(sb.TopKGroups(3, by="count(*)", window=TIMED, of="id", algorithm="SKETCH"), emit="batch")
+
+
+def orders() -> None:
+    """Several keys, both ties, distinct ids, sessions."""
+    for window in (*STREAMS, sb.Ever(), sb.UntilDeleted(), sb.Session(span=5)):
+        for emit in EMITS:
+            for distinct in (None, "best", "last"):
+                some = [
+                    sb.TopK(3, by=("part", "x"), largest=(False, True), window=window, per=per, distinct=distinct)
+                    for per in (None, EACH)
+                ]
+                play(some, id="id", emit=emit)
+        play(sb.TopK(3, by="x", window=window, ties="oldest", with_ties=True), id="id")
+        play(sb.TopK(3, by="x", window=window, offset=2), id="id")
+    sb.Monitor(sb.TopK(3, by="part", window=COUNTED)).push({"part": 4 * DATA["part"]})
+
+
 #: Two lists of tasks of about the same length; tasks that share kernels are in one list.
 TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
     [
@@ -153,10 +213,12 @@ TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
         lengths,
         refused,
         lambda: families("BLOCK"),
+        many,
         lambda: both("PA", "ADAPTIVE", windows=STREAMS[:1]),
         lambda: families("PA"),
         pairs,
         doubts,
+        orders,
     ],
     [
         lambda: both("RA", "SASF", "SARF", "SAPF", "RASF", "RARF", "RAPF"),
@@ -166,5 +228,7 @@ TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
         lambda: grids("TSL"),
         kept,
         parts,
+        endless,
+        groups,
     ],
 )

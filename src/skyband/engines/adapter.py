@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.contract import Arrivals, Changes, Engine, Spec
 from skyband.engines.numbering import Numbered, Numbering, Start, column_of, instants
-from skyband.engines.output import Output, leaving
+from skyband.engines.output import Output, input_name, leaving
 from skyband.engines.registry import choose, load, row_of
 from skyband.engines.specs import fits, shared_key, spec_of
 from skyband.query.kinds import Query
@@ -41,6 +41,7 @@ class Adapter:
     """
 
     most: ClassVar[int] = 32  # queries of one engine: their marks on an object are bits of one word
+    shown_keys: Any = ()  # the types of the keys of an order that are reported
     keeps_window = False  # whether the engine keeps every valid object
     scored = True  # whether rows have a score before the engine sees them
     family = False  # whether every query has a scoring of its own, of one form
@@ -179,7 +180,7 @@ class Adapter:
         arrivals = self.arrivals(push, validated, numbered)
         arrived = self.numbering.take(push, numbered, deletable=self.deletable)
         changes = self.run(arrivals, push)
-        fresh = push.columns | {_input(name): push.inputs[name] for name in self.reads(None) if name in push.inputs}
+        fresh = push.columns | {input_name(name): push.inputs[name] for name in self.reads(None) if name in push.inputs}
         fresh |= self.more_columns(push, validated)
         if self.output.reports_numbers:
             fresh |= {column_of(i): as_arrow(numbers) for i, numbers in enumerate(numbered.numbers)}
@@ -261,15 +262,6 @@ class Adapter:
         """The scores to report for these keys."""
         value = self.keys(keys)
         return scoring_of(self.by).score(value)
-
-    def new_keys(self, validated: Validated) -> list[Any]:
-        """The same, with what these rows tell of them."""
-        return self.shown_keys
-
-    @property
-    def shown_keys(self) -> list[Any]:
-        """The types of the keys of an order that are reported."""
-        return []
 
     @property
     def kept_columns(self) -> KeptColumns:
@@ -371,7 +363,8 @@ class Adapter:
 
     def kept_types(self, types: dict[str, Any]) -> dict[str, Any]:
         """The columns that are kept of objects, with their Arrow types."""
-        return self.output.kept_types(types) | {_input(name): types.get(name, pa.null()) for name in self.reads(None)}
+        read = {input_name(name): types.get(name, pa.null()) for name in self.reads(None)}
+        return self.output.kept_types(types) | read
 
     def sequences(self) -> Ints:
         """The sequence of numbers of each query."""
@@ -407,8 +400,3 @@ class Adapter:
             "late": int(numbering.late[sequence]),
             "rejected": dict(self.rejected),
         }
-
-
-def _input(name: str) -> str:
-    """The name under which an input column of a scoring is kept."""
-    return f"={name}"

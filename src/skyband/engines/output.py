@@ -193,6 +193,11 @@ class Output:
         return as_arrow(np.stack(numbers)[sequences, np.arange(len(serials))])
 
 
+def input_name(name: str) -> str:
+    """The name under which an input column of a scoring is kept."""
+    return f"={name}"
+
+
 def leaving(answer: Answer, query: int, spec: Spec, clock: int) -> Changes:
     """The changes by which a whole answer leaves."""
     size = len(answer.serial)

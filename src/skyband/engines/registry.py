@@ -99,6 +99,12 @@ def _check(row: Algorithm, query: Query) -> None:
             f"{kind}: {name} ranks by one score alone, not by {_wanted(query.demands)}. "
             f"Use auto or one of {', '.join(able)}."
         )
+    if "ranks" in row.takes and not query.demands:
+        others = names(kind, lambda other: "ranks" not in other.takes)
+        raise QueryError(
+            f"{kind}: {name} is for what one score cannot say: several keys, ties, offsets, distinct ids, sessions. "
+            f"Use auto, which takes it where it is needed, or one of {', '.join(others)}."
+        )
     if (sort := query.window.sort) not in row.windows:
         listed = ", ".join(names(kind, lambda other: sort in other.windows))
         if sort == "until deleted":

@@ -111,7 +111,7 @@ class Loop:
         try:
             for adapter, one in zip(examined.standing, examined.validated, strict=True):
                 for source in self.state.over.keys() & adapter.queries.keys():
-                    keys = adapter.new_keys(one) if one.scored.keys is not None else None
+                    keys = None if one.scored.keys is None else adapter.new_keys(one)  # type: ignore[attr-defined]
                     self.state.over[source].check(source_types(self.state, source, keys))
         finally:
             self.state.types = before

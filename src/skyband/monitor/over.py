@@ -50,7 +50,7 @@ class Over:
         mine, objects = mine[objects >= 0], objects[objects >= 0]
         here, net = as_arrow(mine), self.loop.state.options.emit == "batch"
         steps = np.ones(len(mine), np.int64) if net else _steps(changes, mine, piece[CLOCKS])
-        last = as_arrow(mine[np.searchsorted(steps, steps, "right") - 1])  # a step is told by its last change
+        last = as_arrow(mine[np.searchsorted(steps, steps, "right") - 1])  # a step is known by its last change
         found = {name: piece[name] for name in types if name in piece}
         found |= {"id": piece[ID if inner else "id"], OBJECT: as_arrow(objects)}
         if "time" in types:

@@ -22,7 +22,7 @@ from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remembe
 from skyband.errors import QueryError
 from skyband.monitor.families import alike, families_of, traits_of
 from skyband.monitor.over import is_inner
-from skyband.monitor.sources import forget_unused, in_one, in_order, names_of, over_for, owner_of, with_over
+from skyband.monitor.sources import forget_unused, in_one, in_order, names_of, over_for, owner_of, stands, with_over
 from skyband.monitor.state import State
 from skyband.query.kinds import Above, Query, TopK
 from skyband.query.windows import Last, Session, UntilDeleted
@@ -105,8 +105,8 @@ class StandingQueries:
             StandingQueries(owner).drop(name)
             forget_unused(self.state)
             return
-        self._check_no_source(name, "drop")
         self.state.adapter(name)
+        self._check_no_source(name, "drop")
         with self.state.commit:
             self.state.order.remove(name)
             adapter = self._alone(name)
@@ -342,7 +342,7 @@ class StandingQueries:
     def _check_name_is_free(self, name: str) -> None:
         if not isinstance(name, str):
             raise QueryError(f"a query's name is a string; got {name!r}.")
-        if name in names_of(self.state):
+        if stands(self.state, name):
             raise QueryError(
                 f"a query called {name!r} is standing already. Use replace({name!r}, ...) or another name."
             )

@@ -23,9 +23,14 @@ SOURCES = ("TopK", "Above", "TopKGroups")  # kinds that are asked, and that are 
 def owner_of(state: Any, name: str) -> Any:
     """The state in which a query stands: this one, or that of a loop over answers."""
     for over in state.over.values():
-        if name in names_of(over.loop.state):
+        if stands(over.loop.state, name):
             return owner_of(over.loop.state, name)
     return state
+
+
+def stands(state: Any, name: str) -> bool:
+    """Whether a query of this name stands, over rows or answers; no look at the others."""
+    return name in state.adapters or any(stands(over.loop.state, name) for over in state.over.values())
 
 
 def names_of(state: Any) -> list[str]:
@@ -48,7 +53,8 @@ def in_order(queries: Mapping[str, Query]) -> list[str]:
         if not ready:
             raise QueryError(f"{', '.join(left)} ask over each other's answers in a circle. One must ask over rows.")
         found += ready
-        left = {name: query for name, query in left.items() if name not in ready}
+        done = {*ready}
+        left = {name: query for name, query in left.items() if name not in done}
     return found
 
 

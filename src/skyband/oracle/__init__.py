@@ -191,7 +191,7 @@ class Oracle:
                 group = stream.follow(change, row, (step[-1].at, step[-1].time))
                 touched += [] if group is None or any(group is one for one in touched) else [group]
             report = self._emit == "arrival"
-            mine = [one for group in touched for one in stream.step(group, None, *group.told, report=report)]
+            mine = [one for group in touched for one in stream.step(group, None, *group.moved, report=report)]
             changes.setdefault(name, []).extend(mine)
             self._feed(name, mine, changes)
 
@@ -204,7 +204,7 @@ class Oracle:
         groups = list(stream.groups.values())
         for group in groups if stream.timed else sorted(groups, key=lambda group: group.touched):
             time = self.clock if deleting else stream.instant(group, self.clock)
-            at, time = (group.last_number, time) if stream.source is None else group.told
+            at, time = (group.last_number, time) if stream.source is None else group.moved
             changes += stream.step(group, self.clock, at, time, report=True)
         return changes
 

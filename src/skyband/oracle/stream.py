@@ -41,7 +41,7 @@ class Group:
     session: tuple[Any, Any] | None = None  # the first and the last time of the session that is open
     ended: Any = None  # when the session before it ended
     touched: int = 0  # when something last arrived or was deleted in it, among all groups
-    told: tuple[int, Any] = (-1, None)  # over answers: `at` and `time` of the source's last change in it
+    moved: tuple[int, Any] = (-1, None)  # over answers: `at` and `time` of the source's last change in it
 
     @property
     def last_number(self) -> int:
@@ -178,7 +178,7 @@ class Stream:
             group.newest, group.limit = arrival.age, arrival.limit
         return group
 
-    def follow(self, change: Change, row: Row, told: tuple[int, Any]) -> Group | None:
+    def follow(self, change: Change, row: Row, moved: tuple[int, Any]) -> Group | None:
         """Take a change of the source's answer: its object arrives or is gone; returns its group (None: unknown)."""
         object = change.member.identity
         if change.diff < 0:
@@ -195,7 +195,7 @@ class Stream:
                 return None
             group = self.arrive(arrival, None)
             self.followed[object] = arrival
-        group.told = told
+        group.moved = moved
         return group
 
     def touch(self, group: Group) -> None:

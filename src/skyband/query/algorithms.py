@@ -211,8 +211,8 @@ _row("TALLY", "groups", "TopKGroups", "tally:TALLY", "exact aggregates of every 
      "tally_size", windows=("count", "time", "ever", "until deleted"),
      auto="exact over every window, at a cost that does not depend on how many rows an object has")  # fmt: skip
 _row("SKETCH", "groups", "TopKGroups", "sketch:SKETCH", "counts and sums of more objects than memory holds",
-     "sketch_size", windows=("time",), scorings="additive", answers="`stats()` has the precision", exact=False, shares=False,
-     grouped=False)  # fmt: skip
+     "sketch_size", windows=("time",), scorings="additive", answers="`stats()` has the precision", exact=False,
+     shares=False, grouped=False)  # fmt: skip
 
 _row("SCASE", "pairs", "TopKPairs", "scase:SCASE", "one K-skyband behind a K-staircase, for every k and window",
      "pairs_size", auto="any scoring, and one pass over the window an arrival")  # fmt: skip

@@ -70,7 +70,7 @@ def column_names(what: str, names: object) -> tuple[Named, ...]:
         if is_reserved(name):
             raise QueryError(
                 f"{what}: {name!r} is a column that skyband writes itself ({', '.join(RESERVED)}). "
-                f'Give it another name, {{"my_{name}": {input_name(named)!r}}}.'
+                f'Rename it here, as in {{"my_{name}": {input_name(named)!r}}}.'
             )
         if shown.count(name) > 1:
             raise QueryError(f"{what} names {name!r} twice. Name each column once.")

@@ -25,6 +25,7 @@ from skyband.spark.mappers import PACKED, pack, reject, unpack
 from skyband.spark.merge import MERGED, Merger
 from skyband.spark.operator import OUTPUT, OUTPUT_TO_MERGE, Operator
 from skyband.spark.plan import MOST_SHARDS, Plan
+from skyband.spark.refusals import check_for_spark
 from skyband.spark.schema import check_rows, check_schema, output_types, sample
 from skyband.spark.session import check, partitions_of
 from skyband.tables.changes import answer_names, change_names
@@ -185,6 +186,7 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
     df: DataFrame = given["df"]
     options = Options(**{one.name: given[one.name] for one in dataclasses.fields(Options)})
     options = options.settled(df.columns, named(given["queries"]).values())
+    check_for_spark(named(given["queries"]), options, df.schema)
     if whole:
         options = dataclasses.replace(options, emit="batch")
     plan = _plan(given, options)

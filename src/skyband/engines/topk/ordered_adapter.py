@@ -19,7 +19,6 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.numbering import Numbered, Start
 from skyband.engines.topk.adapter import TopKAdapter
-from skyband.engines.topk.base import hopeful
 from skyband.engines.topk.id_codes import IdCodes
 from skyband.query.kinds import Query
 from skyband.query.options import Options
@@ -228,6 +227,8 @@ class OrderedAdapter(IdCodes, TopKAdapter):
         """The arrivals, of which those that can never be an answer by their first keys alone are not eligible."""
         if arrivals.total > 1 or len(arrivals.rows) <= FEW or not keys or self.ranks:
             return arrivals
+        from skyband.engines.topk.base import hopeful  # Numba takes its time
+
         rough = coarse(keys[0], self.ways[0])
         if rough is None:
             return arrivals

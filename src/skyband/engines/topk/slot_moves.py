@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.contract import Changes, Ints
 from skyband.engines.invariants import FAR
-from skyband.engines.topk.kernels.slots import keep_skyband
+from skyband.engines.topk.kernels.slot_reads import keep_skyband
 from skyband.engines.topk.pool import Pool
 from skyband.engines.topk.slot_columns import SlotColumns
 from skyband.kernels.records import CHANGE, NEVER

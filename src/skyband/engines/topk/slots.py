@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from skyband.engines.arena import best_of
 from skyband.engines.contract import Answer, Arrivals, Changes, Ints, Spec
 from skyband.engines.topk.kernels.lane_state import LANE
-from skyband.engines.topk.kernels.slots import (
+from skyband.engines.topk.kernels.slot_reads import (
     bounds_of_serials,
     fill_rows,
     find_steps,
@@ -170,7 +170,7 @@ class Slots:
             held = np.concatenate([self.held, out])
             out, self.held = (held[:0], held) if arrivals.more else (held, held[:0])
         if self.net:  # all in one step; numbers of slots may be behind those of the stream
-            out["instant"] = last - self.slots["pool"][out["visit"]] // SHIFTED
+            out["instant"] = last - self.slots["pool"][out["visit"]].astype(np.int64) // SHIFTED
             out["row"] = arrivals.rows[-1] if len(arrivals.rows) else -1
         columns = empty_columns(len(out))
         unzip(out, self.count, arrivals.rows[:0], 0, columns)

@@ -12,7 +12,7 @@ from skyband.engines.arena import recast, runs
 from skyband.engines.invariants import FAR, are_counts, by_run, near, owners, require, rising, within
 from skyband.engines.topk.chunk import MOST, Chunk, set_goals
 from skyband.engines.topk.kernels.lane_state import LANE, STALE
-from skyband.engines.topk.kernels.slots import score_lane
+from skyband.engines.topk.kernels.slot_reads import score_lane
 from skyband.engines.topk.pool import Pool
 from skyband.engines.topk.slot_columns import SlotColumns
 from skyband.kernels.records import CAP, GROUP, NEVER, OBJECT, VIEW

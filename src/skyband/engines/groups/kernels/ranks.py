@@ -287,17 +287,9 @@ def apply(live: Live, s: Any, key: Any, stamp: Any, serial: Any, decider: Any, s
     head, one = live.heads[live.slots[s]["group"]], ranks[s]
     if decider < 0:
         key = np.nan
-    inside, top = one["place"] == INSIDE, head["outside"]
-    better = ranks_above(key, stamp, serial, one)
-    if inside:
-        stays = better and (top < 0 or ranks_above(key, stamp, serial, ranks[top]))
-    else:
-        stays = np.isnan(key) or (
-            one["place"] == OUTSIDE
-            and not better
-            and head["size"] == live.k
-            and not ranks_above(key, stamp, serial, ranks[head["inside"]])
-        )
+    inside, better = one["place"] == INSIDE, ranks_above(key, stamp, serial, one)
+    # all records inside are above all records outside (`settle` sees to it): its own is enough to compare with
+    stays = better if inside else np.isnan(key) or (one["place"] == OUTSIDE and not better)
     if not stays or one["noted"] == step or event.several or event.gone:
         head["row"], head["instant"] = event.row, event.instant
         if (inside or one["noted"] == step) and one["saved"] != step:

@@ -41,6 +41,8 @@ def add(words: Ints, s: Any, first: Any, last: Any, lowest: Any, value: Any) -> 
     if last - first == 1 and lowest >= -1000:
         words[s, first] += np.int64(value * power_of_two(-lowest))
         return
+    if value == 0.0:  # which has no place among the words
+        return
     bits = np.float64(value).view(np.uint64)
     exponent = np.int64((bits >> np.uint64(52)) & np.uint64(2047))
     mantissa = bits & _MANTISSA
