@@ -91,7 +91,6 @@ LEAVE_BUFFER = family("SASF", "leave")
 SLOTS = "tests/topk/test_slots.py"
 COME_AND_GO = (SLOTS, "-k", "come_and_go and nearest-count")
 LATE_SLOTS = (SLOTS, "-k", "come_and_go and nearest-time")
-LONG_SLOTS = (SLOTS, "-k", "long_stream")
 ONE_REJECTS = (SLOTS, "-k", "one_query_rejects")
 NUMBERS_GO_ON = (SLOTS, "-k", "largest_number")
 SHOWN = (SLOTS, "-k", "shown_before")
@@ -700,18 +699,6 @@ MUTANTS: dict[str, Listed] = {
         'lanes["size"][places] =',
         COME_AND_GO,
     ),
-    "slots: a new one has the run of the old": (
-        CHUNK,
-        'lanes["k"][places] = lanes["size"][places] = lanes["open"][places]',
-        'lanes["k"][places] = lanes["open"][places]',
-        COME_AND_GO,
-    ),
-    "slots: a new one sees the history": (
-        CHUNK,
-        "columns.length, slots, birth",
-        "columns.length, slots, 0",
-        LONG_SLOTS,
-    ),
     "slots: numbers of a new one do not go on": (
         NUMBERING,
         "self.offsets[query] = counts.max(initial=0) - self.next()[0].max(initial=0)",
@@ -732,12 +719,6 @@ MUTANTS: dict[str, Listed] = {
         "n += history.stamps[p] > history.now[p] - length",
         "n += 1",
         LATE_SLOTS,
-    ),
-    "slots: a snapshot forgets what has left the history": (
-        "engines/topk/slots_snapshot.py",
-        'int(known["shift"]), int(known["left"])',
-        'int(known["shift"]), -NEVER',
-        LONG_SLOTS,
     ),
     # --- lanes
     "lane: the earlier arrival of equal times first": (
