@@ -216,11 +216,11 @@ def test_an_error_says_where(client: Client) -> None:
 
 
 def test_a_question_that_the_stream_cannot_answer(client: Client) -> None:
-    """Of no column: refused. Of a column of words: the stream waits until the question is changed, and goes on."""
+    """Of no column: refused. Of words as numbers: the stream waits until the question is changed, and goes on."""
     watch_file(client, paused=True)
     status, message = client.wrong("POST", "/api/queries", {"name": "x", "sql": LAST.replace("delay", "dely")})
     assert status == 400 and "no column 'dely'. Did you mean 'delay'?" in message
-    ask(client, "x", LAST.replace("delay", "origin"))
+    ask(client, "x", LAST.replace("delay", "origin * 2"))
     client.send("PATCH", "/api/stream", {"paused": False})
     assert "origin" in wait(lambda: client.get("/api/state")["stream"]["error"])
     client.send("PUT", "/api/queries/x", {"sql": LAST})

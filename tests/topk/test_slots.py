@@ -231,7 +231,7 @@ def test_a_family_of_version_0_1_goes_on(windows: str) -> None:
     times = np.cumsum(rng.choice([0, 1, 2], rows))
     times = times - np.where(rng.random(rows) < 0.1, rng.integers(0, 30, rows), 0)
     columns = {"x": np.round(rng.random(rows), 2), "y": np.round(rng.random(rows), 2), "t": times}
-    stored = Path(__file__).parents[1] / "upgrade" / "families" / f"0.1.0-{windows}.snapshot"
+    stored = Path(__file__).with_name("families") / f"0.1.0-{windows}.snapshot"
     old = Monitor.restore(zlib.decompress(stored.read_bytes()), trusted=False)
     options: dict[str, Any] = {"time": "t"} if windows == "time" else {}
     new = Monitor({name: plain(cast(TopK, query)) for name, query in old.queries.items()}, **options)

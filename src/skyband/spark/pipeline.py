@@ -186,7 +186,6 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
     df: DataFrame = given["df"]
     options = Options(**{one.name: given[one.name] for one in dataclasses.fields(Options)})
     options = options.settled(df.columns, named(given["queries"]).values())
-    check_for_spark(named(given["queries"]), options, df.schema)
     if whole:
         options = dataclasses.replace(options, emit="batch")
     plan = _plan(given, options)
@@ -223,6 +222,7 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
     df, order, shards, blocks = (given[name] for name in ("df", "order", "shards", "blocks"))
     check(df.sparkSession, streaming=df.isStreaming)
     queries = Loop.of(named(given["queries"]), **dataclasses.asdict(options)).state.queries  # reports their mistakes
+    check_for_spark(queries, options, df.schema)
     check_op(options.op, queries.values())
     if options.id is None:
         raise QueryError("skyband.spark needs id=: the column that labels objects, since rows have no number here.")

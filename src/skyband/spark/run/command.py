@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from skyband.errors import RunError
+from skyband.errors import RunError, StateError
 from skyband.pipeline import Pipeline, local
 from skyband.spark.failure import advice, reason
 from skyband.spark.java import require_java
@@ -76,7 +76,10 @@ def _run(pipeline: Pipeline, spark: SparkSession, figures: Figures | None) -> in
         try:
             source, sink = open_source(pipeline), open_sink(pipeline)
             sink.checkpoint = checkpoint if resumed else None
-            out = sink.output(source.read(spark))
+            try:
+                out = sink.output(source.read(spark))
+            except StateError as error:  # of a checkpoint that another file has written
+                raise RunError(str(error)) from None
             if not resumed and local(checkpoint):
                 sink.refuse_another_run()
             if done is not None and done >= 0:
