@@ -8,11 +8,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from skyband.errors import QueryError
+from skyband.query.each import Each
 from skyband.query.expressions import parse, ranges
 from skyband.query.windows import UntilDeleted, Window
 
 #: Columns that skyband writes itself; no `per` or `keep` column may take one of these names.
-RESERVED = ("query", "at", "time", "id", "id_a", "id_b", "rank", "score", "probability", "diff", "first")
+RESERVED = ("query", "subscriber", "at", "time", "id", "id_a", "id_b", "rank", "score", "probability", "diff", "first")
+
+
+def each_or_whole_number(kind: str, name: str, number: Any, least: int, example: str) -> Any:
+    """A whole number, or the `Each` that subscriptions bring one for."""
+    return number if isinstance(number, Each) else whole_number(kind, name, number, least, example)
 
 
 def whole_number(kind: str, name: str, number: object, least: int, example: str) -> int:
@@ -35,6 +41,11 @@ def number_between(what: str, number: object, low: float, high: float, example: 
     if isinstance(number, bool) or not isinstance(number, int | float) or not low < number < high:
         raise QueryError(f"{what} must be a number above {low} and below {high}, such as {example}; got {number!r}.")
     return float(number)
+
+
+def each_or_number(kind: str, number: Any) -> Any:
+    """A number, or the `Each` that subscriptions bring one for."""
+    return number if isinstance(number, Each) else any_number(kind, number)
 
 
 def any_number(kind: str, number: object) -> float:

@@ -11,8 +11,19 @@ power go through the C library row by row, 70 to 100 ns a row (`evaluation` says
 """
 
 from skyband.query.expressions.forms import Form, is_symmetric, recognise
-from skyband.query.expressions.parser import Expression, parse
+from skyband.query.expressions.parser import Expression, bind, parse
 from skyband.query.expressions.shapes import as_locals, as_sum, ranges
 from skyband.query.expressions.tree import Operand
 
-__all__ = ["Expression", "Form", "Operand", "as_locals", "as_sum", "is_symmetric", "parse", "ranges", "recognise"]
+__all__ = [
+    "Expression",
+    "Form",
+    "Operand",
+    "as_locals",
+    "as_sum",
+    "bind",
+    "is_symmetric",
+    "parse",
+    "ranges",
+    "recognise",
+]

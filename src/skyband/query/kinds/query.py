@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Self
 
 from skyband.errors import QueryError
 from skyband.query.algorithms import algorithm_name
-from skyband.query.expressions import parse
+from skyband.query.each import Each, Need, bound, from_stored
+from skyband.query.expressions import bind, parse
 from skyband.query.html import query_html
 from skyband.query.scoring import by_from_dict, by_to_dict, scoring_of
 from skyband.query.sql.writer import order_by, sentence
@@ -77,6 +78,48 @@ class Query:
     def per_columns(self) -> tuple[str, ...]:
         """`per` as a tuple of column names, empty for one group."""
         return tuple(self.per or ())
+
+    # --- values that subscriptions bring
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What a table of subscriptions must have: each column with what it is for; none: the query is a plain one."""
+        by, where = getattr(self, "by", None), getattr(self, "where", None)
+        found = [
+            Need(value.column, name, name)  # type: ignore[arg-type]
+            for name in ("k", "threshold")
+            if isinstance(value := getattr(self, name, None), Each)
+        ]
+        if isinstance(by, str):
+            members = ("a", "b") if self.of_pairs else ()
+            found += [Need(name, "literal", "by") for name in parse(by, members=members).each]
+        elif by is not None:
+            found += scoring_of(by).needs
+        found += self.window.needs
+        return (*found, *(Need(name, "literal", "where") for name in (parse(where).each if where else ())))
+
+    @property
+    def each(self) -> tuple[str, ...]:
+        """The columns that a table of subscriptions must have; none: the query is a plain one."""
+        return tuple(dict.fromkeys(need.column for need in self.needs))
+
+    def bind(self, values: Mapping[str, Any]) -> Self:
+        """Return the plain query of a subscription.
+
+        Parameters
+        ----------
+        values : mapping
+            A value for each column in `each`.
+
+        """
+        by, where = getattr(self, "by", None), getattr(self, "where", None)
+        changed: dict[str, Any] = {"window": self.window.bind(values)}
+        changed |= {name: bound(getattr(self, name), values) for name in ("k", "threshold") if hasattr(self, name)}
+        if by is not None:
+            changed["by"] = bind(by, values) if isinstance(by, str) else by if callable(by) else by.bind(values)
+        if where is not None:
+            changed["where"] = bind(where, values)
+        return dataclasses.replace(self, **changed)  # type: ignore[type-var]
 
     @property
     def reads(self) -> dict[str, tuple[str, ...]]:
@@ -180,6 +223,7 @@ class Query:
             values["window"] = window_from_dict(values["window"])
         if "by" in values:
             values["by"] = by_from_dict(values["by"], call)
+        values |= {name: from_stored(values[name]) for name in ("k", "threshold") if name in values}
         if isinstance(values.get("combine"), Mapping):
             values["combine"] = by_from_dict(values["combine"])
         try:

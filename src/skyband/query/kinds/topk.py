@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from skyband.errors import QueryError
+from skyband.query.each import Each
 from skyband.query.kinds.query import Query
 from skyband.query.scoring import By, check_scoring, scoring_of
 from skyband.query.sql.text import number
 from skyband.query.tuning import Tuning
-from skyband.query.validation import condition, direction, number_between, whole_number
+from skyband.query.validation import condition, direction, each_or_whole_number, number_between, whole_number
 from skyband.query.windows import Window
 
 
@@ -23,7 +24,7 @@ class TopK(Query):
 
     Parameters
     ----------
-    k : int
+    k : int or Each
         The number of objects in an answer, at least 1.
     by : str, scoring or callable
         The score of an object: a column, an expression such as "0.7*x + 0.3*y", `Linear`, `Product`, `Quadratic`,
@@ -67,7 +68,7 @@ class TopK(Query):
     """
 
     kind: ClassVar[str] = "TopK"
-    k: int
+    k: Any  # int, or Each
     by: By
     window: Window
     _: dataclasses.KW_ONLY
@@ -85,7 +86,7 @@ class TopK(Query):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
+        self._set("k", each_or_whole_number(self.kind, "k", self.k, 1, "10"))
         check_scoring(self.kind, self.by)
         direction(self.kind, self.largest)
         condition(self.kind, self.where)
@@ -99,7 +100,8 @@ class TopK(Query):
         if self.cells is not None:
             self._set("cells", whole_number(self.kind, "cells", self.cells, 1, "20736"))
         if self.view is not None and self.view != "dynamic":
-            self._set("view", whole_number(self.kind, "view", self.view, self.k, "30"))
+            least = 1 if isinstance(self.k, Each) else self.k
+            self._set("view", whole_number(self.kind, "view", self.view, least, "30"))
 
     @property
     def descending(self) -> bool:

@@ -9,7 +9,7 @@ import dataclasses
 from typing import Any
 
 from skyband.query.scoring import scoring_of
-from skyband.query.sql.text import expression, name, quoted, value
+from skyband.query.sql.text import each, expression, name, number, quoted, value
 from skyband.query.windows import UntilDeleted, Window
 
 
@@ -24,7 +24,7 @@ def sentence(query: Any, stream: str = "stream") -> str:
         said.append(f"WHERE {expression(where)}")
     said += query.ranking_sql(values)
     if "k" in values:
-        said.append(f"LIMIT {take('k')}")
+        said.append(f"LIMIT {number(take('k'))}")
     if per := take("per"):
         said.append(f"PER {', '.join(map(name, per))}")
     said.append(_window(take("window")))
@@ -48,6 +48,8 @@ def order_by(query: Any, values: dict[str, Any]) -> str:
 def _window(window: Window) -> str:
     if isinstance(window, UntilDeleted):
         return "UNTIL DELETED"
+    if window.each is not None:
+        return f"WINDOW {'SPAN ' if window.spans else ''}{each(window.each)}"
     if window.span is not None:
         return f"WINDOW SPAN {window.span}"
     if window.count is not None:
