@@ -171,7 +171,10 @@ class Loop:
             pieces.append(piece)
             arrived |= arriving
             late |= too_late
+            if self.state.subscriptions:
+                self.queries.subscribed.count(adapter, arriving, too_late)
             self.state.count(adapter.new_rejections())
+        self.queries.subscribed.counted()
         self.state.counters["arrivals"] += int(arrived.sum())
         self.state.counters["late"] += int(late.sum())
         if push.deletes is not None:
@@ -218,7 +221,7 @@ class Loop:
     def _move(self, clock: int, more: bool = False) -> pa.Table:
         """Expire up to this clock."""
         state = self.state
-        standing = [adapter for adapter in state.standing() if adapter.engine is not None]
+        standing = [adapter for adapter in state.taking() if adapter.engine is not None]
         none = None if state.options.time is None else np.empty(0, np.int64)
         nothing = {role: pa.nulls(0, state.types.get(name, pa.null())) for role, name in state.options.roles.items()}
         empty = Push(Batch(pa.table({})), state.serial, nothing, none, none, clock, more)
@@ -285,13 +288,23 @@ class Loop:
 
     # --- answers
 
-    def answer(self, name: str | None, keys: list[Any] | None, k: int | None, window: Any) -> pa.Table:
-        """The current answer, best first; of the groups with these keys (None: of all), of a smaller k or window."""
+    def answer(
+        self, name: str | None, keys: list[Any] | None, k: int | None, window: Any, subscriber: list[Any] | None = None
+    ) -> pa.Table:
+        """The current answer, best first; of the groups with these keys (None: of all), of a smaller k or window.
+
+        subscriber: in a list of one, of a query with `Each`; None: of all.
+        """
         if name is None:
             if len(self.state.adapters) != 1:
                 raise QueryError(f"name the query: {', '.join(self.state.adapters) or 'none is standing'}.")
             name = next(iter(self.state.adapters))
         adapter = self.state.adapter(name)
+        if name in self.state.subscriptions:
+            groups = None if keys is None else self.groups_of(name, keys)
+            return self.queries.subscribed.answer(name, subscriber, groups, k, window)
+        if subscriber is not None:
+            raise QueryError(f"{name} is a plain query: it has no subscriptions. Ask without subscriber=.")
         query = adapter.queries[name].smaller(k, window)
         if adapter.algorithm == "PA" and query.window != adapter.queries[name].window:
             raise QueryError(

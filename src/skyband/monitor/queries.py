@@ -17,13 +17,16 @@ from skyband.engines.registry import MANY, choose
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.scorings import auto_key, family_key, window_key
 from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remember_reported
+from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError
 from skyband.monitor.state import State
+from skyband.monitor.subscriptions import SubscribedQueries
 from skyband.query.kinds import Above, Query, TopK
 from skyband.query.windows import Last, UntilDeleted
 from skyband.tables.changes import QueryNames, change_names, change_table
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
+from skyband.tables.subscriptions import MARK, Subscriptions, owner_of
 
 Ints = NDArray[np.int64]
 Fresh = dict[Any, Adapter]  # adapters where nothing has arrived yet, by what their queries share
@@ -34,6 +37,7 @@ class StandingQueries:
 
     def __init__(self, state: State) -> None:
         self.state = state
+        self.subscribed = SubscribedQueries(state, self)
 
     # --- add, replace, drop
 
@@ -48,7 +52,7 @@ class StandingQueries:
         self._check_name_is_free(name)
         checked = self.checked(name, query)
         with self.state.commit:
-            self._place(name, checked, self._numbers(checked), self._fresh() if fresh is None else fresh)
+            self._place(name, checked, self.numbers(checked), self._fresh() if fresh is None else fresh)
 
     def add_from_window(self, name: str, query: Query) -> pa.Table:
         """Add a query that is answered at once from the window that another query keeps; returns its answer."""
@@ -56,9 +60,13 @@ class StandingQueries:
         checked = self.checked(name, query)
         if not isinstance(checked, TopK | Above):
             raise QueryError(f"{name}: from_window is for TopK and Above. Add {checked.kind} without it.")
+        if checked.each:
+            raise QueryError(
+                f"{name}: a query with Each has no answer of its own. Use subscribe(..., from_window=True)."
+            )
         able = [
             adapter
-            for adapter in self.state.standing()
+            for adapter in self.state.adapters.values()
             if isinstance(adapter, WindowAdapter) and adapter.can_lend(checked, self.state.unit)
         ]
         if checked.algorithm != "auto":
@@ -81,6 +89,10 @@ class StandingQueries:
         """Stop a query. Nothing is reported."""
         self.state.adapter(name)
         with self.state.commit:
+            if name in self.state.subscriptions:
+                self.subscribed.end(name)
+                del self.state.adapters[name]
+                return
             adapter = self._alone(name)
             del self.state.adapters[name]
             adapter.leave(name, self.state.unit, self.state.clock)
@@ -95,20 +107,24 @@ class StandingQueries:
 
     def _replace(self, name: str, checked: Query) -> pa.Table:
         unit, clock, adapter = self.state.unit, self.state.clock, self._alone(name)
-        query_names, before = QueryNames(list(self.state.adapters)), list(adapter.queries)
+        query_names, before = QueryNames(list(self.state.adapters), self.state.subscriptions), list(adapter.queries)
         types = self.state.change_types()
         if isinstance(adapter, WindowAdapter) and isinstance(checked, TopK | Above):
-            donor = donor_of(self.state.standing(), adapter, name, checked, unit)
+            donor = donor_of(self._plain(), adapter, name, checked, unit)
             if donor is not None:
                 return self._move_over(name, checked, adapter, donor)
         if adapter.can_serve(checked, unit):
             piece = adapter.refit({**adapter.queries, name: checked}, unit, clock)
         else:
-            piece, numbers = adapter.retract(name, unit, clock), self._numbers(checked)
+            piece, numbers = adapter.retract(name, unit, clock), self.numbers(checked)
             adapter.leave(name, unit, clock)
             self._place(name, checked, numbers, self._fresh())
             remember_reported(self.state.standing())
         return change_table([piece] if piece else [], query_names, [before] if piece else [], types)
+
+    def _plain(self) -> list[Adapter]:
+        """The adapters of queries, without those of subscriptions."""
+        return list(dict.fromkeys(self.state.adapters.values()))
 
     def _alone(self, name: str) -> Adapter:
         """The adapter of a query, which is no longer part of a family."""
@@ -138,21 +154,24 @@ class StandingQueries:
 
     def prepare(self, batches: Iterable[Batch]) -> None:
         """Before a batch, which may come in several pieces, is examined: let the right queries share engines."""
-        if any(adapter.engine is None for adapter in self.state.standing()):
+        if any(adapter.engine is None for adapter in self.state.taking()):
             with self.state.commit:
-                self._gather()
+                self._gather(self.state.adapters)
+                self._gather(self.state.subscribed)
+                for subscriptions in self.state.subscriptions.values():
+                    subscriptions.fresh = {}
         for batch in batches:
-            if splits := [adapter for adapter in self.state.standing() if adapter.must_split(batch)]:
+            if splits := [adapter for adapter in self.state.taking() if adapter.must_split(batch)]:
                 with self.state.commit:
                     self.split(splits.__contains__)
 
-    def _gather(self) -> None:
-        """Bring queries together, before their first arrival, that one engine can serve.
+    def _gather(self, adapters: dict[str, Adapter]) -> None:
+        """Bring queries together, or subscriptions of one query, before their first arrival, that one engine can serve.
 
         Those that differ only in the numbers of their scoring become families; those that look at one window share it,
         and auto lets them if there are many.
         """
-        adapters, options = self.state.adapters, self.state.options
+        options = self.state.options
         alone = {
             name: adapter
             for name, adapter in adapters.items()
@@ -161,30 +180,26 @@ class StandingQueries:
         for names in _alike(alone, lambda adapter: family_key(cast(TopK, adapter.example)), 2):
             first = alone[names[0]]
             family = TopKAdapter(first.example, first.groups, options, first.numbering.start(), family=True)
-            self._share(family, names)
+            _share(adapters, family, names)
             alone = {name: adapter for name, adapter in alone.items() if name not in family.queries}
         for names in _alike(alone, lambda adapter: auto_key(cast(TopK, adapter.example)), MANY):
             first, born = alone[names[0]], self.state.serial
             start = first.numbering.start()
             window = WindowAdapter(first.example, first.groups, options, start, algorithm="SMA", born=born)
-            self._share(window, names)
+            _share(adapters, window, names)
         windows = {
             name: adapter
             for name, adapter in adapters.items()
             if isinstance(adapter, WindowAdapter) and adapter.engine is None
         }
         for names in _alike(windows, lambda adapter: cast(WindowAdapter, adapter).share, 2):
-            self._share(windows[names[0]], names)
-
-    def _share(self, adapter: Adapter, names: list[str]) -> None:
-        adapter.queries = {name: self.state.adapters[name].queries[name] for name in names}
-        self.state.adapters |= dict.fromkeys(names, adapter)
+            _share(adapters, windows[names[0]], names)
 
     def split(self, which: Callable[[Adapter], bool]) -> None:
         """Give each query of such families an adapter of its own."""
         for family in filter(which, self.state.standing()):
-            adapters = family.split(self.state.unit, self.state.clock)
-            self.state.adapters = {name: adapters.get(name, adapter) for name, adapter in self.state.adapters.items()}
+            book = self.state.book(family)
+            book |= family.split(self.state.unit, self.state.clock)
 
     def validate_apart(self, but: Container[str] = ()) -> None:
         """Before the first arrival: let each query validate rows by its own score, except these."""
@@ -192,35 +207,51 @@ class StandingQueries:
 
     def _fresh(self) -> Fresh:
         """The adapters where nothing has arrived yet, by what their queries share."""
-        self.split(lambda adapter: adapter.family and not adapter.keeps_window and adapter.engine is None)
-        return {adapter.key(adapter.example): adapter for adapter in self.state.standing() if adapter.is_fresh}
+        mine = dict.fromkeys(self.state.adapters.values())
+        self.split(
+            lambda adapter: adapter in mine and adapter.family and not adapter.keeps_window and adapter.engine is None
+        )
+        return {adapter.key(adapter.example): adapter for adapter in self.state.adapters.values() if adapter.is_fresh}
 
     def _place(self, name: str, query: Query, numbers: Start, fresh: Fresh) -> None:
         """Give the query an adapter: one that has not started yet, or a new one."""
         self.state.query_names = None
-        groups, kind = self.state.groups[query.per_columns], adapter_class(query, choose(query))
+        if query.each:
+            groups = self.state.groups[query.per_columns]
+            adapter: Adapter = UnsubscribedAdapter(query, groups, self.state.options, numbers)
+            adapter.queries[name] = query
+            self.state.adapters[name], self.state.subscriptions[name] = adapter, Subscriptions(name, query)
+            return
+        self.place(self.state.adapters, name, query, numbers, fresh)
+
+    def place(self, book: dict[str, Adapter], name: str, query: Query, numbers: Start, fresh: Fresh) -> None:
+        """Give a plain query an adapter, in this book: one that has not started yet, or a new one."""
+        state = self.state
+        groups, kind = state.groups[query.per_columns], adapter_class(query, choose(query))
         if issubclass(kind, WindowAdapter):
             window = WindowAdapter(
-                cast(TopK, query), groups, self.state.options, numbers, born=self.state.serial
+                cast(TopK, query), groups, state.options, numbers, born=state.serial
             )  # they come together at the first arrival
             window.queries[name] = query
-            self.state.adapters[name] = window
+            book[name] = window
             return
         key = kind.key(query)
         adapter = fresh.get(key)
         if adapter is None or not adapter.is_fresh:
-            adapter = kind(query, groups, self.state.options, numbers)
+            adapter = kind(query, groups, state.options, numbers)
             fresh[key] = adapter
         adapter.queries[name] = query
-        self.state.adapters[name] = adapter
+        book[name] = adapter
 
-    def _numbers(self, query: Query) -> Start:
+    def numbers(self, query: Query) -> Start:
         """The next numbers of a new query: per group the largest that any query with the same `per` has reached."""
         groups = self.state.groups.setdefault(query.per_columns, Groups(query.per_columns))
+        return self.largest(self.state.standing() if self.state.serial else (), groups)
+
+    def largest(self, adapters: Iterable[Adapter], groups: Groups) -> Start:
+        """Per group the largest of the next numbers of these adapters."""
         numbers = Start(np.zeros(groups.total, np.int64), NumbersAtRest(1))
-        if not self.state.serial:  # nothing has arrived
-            return numbers
-        for adapter in self.state.standing():
+        for adapter in adapters:
             if adapter.groups is groups:
                 np.maximum(numbers.counts, adapter.numbering.next().max(axis=0), out=numbers.counts)
                 numbers.at_rest.add(adapter.numbering.at_rest)
@@ -241,7 +272,9 @@ class StandingQueries:
             raise QueryError(f"a query is named by a non-empty string; got {name!r}.")
         if not isinstance(query, Query):
             raise QueryError(f"{query!r} is no query. Use TopK(...) or another query kind.")
-        choose(query)
+        if MARK in name:
+            raise QueryError(f"a query's name has no character 0; got {name!r}.")
+        choose(example_of(query) if query.each else query)
         if isinstance(query.window, UntilDeleted) and options.id is None:
             raise QueryError(
                 'UntilDeleted() objects are deleted by their ids: name the id column, Monitor(..., id="...").'
@@ -252,7 +285,7 @@ class StandingQueries:
         if isinstance(query.window, Last) and query.window.timed:
             if options.time is None:
                 raise QueryError(f'{query.window!r} is a time window: name the time column, Monitor(..., time="...").')
-            if options.time in self.state.types:
+            if options.time in self.state.types and not query.window.needs:
                 query.window.length(self.state.unit)
         return query
 
@@ -272,11 +305,17 @@ class StandingQueries:
             )
 
 
+def _share(book: dict[str, Adapter], adapter: Adapter, names: list[str]) -> None:
+    """Let an adapter serve these queries, each of which has one of its own."""
+    adapter.queries = {name: book[name].queries[name] for name in names}
+    book |= dict.fromkeys(names, adapter)
+
+
 def _alike(adapters: Mapping[str, Adapter], key: Callable[[Adapter], Any], least: int) -> list[list[str]]:
     """The names of adapters with equal keys (None: of no others) and numbers, where there are at least so many."""
     found: dict[Any, list[str]] = {}
     for name, adapter in adapters.items():
         if (known := key(adapter)) is not None:
             numbers = (adapter.numbering.counts.tobytes(), adapter.numbering.at_rest.fingerprint())
-            found.setdefault((known, adapter.groups.names, numbers), []).append(name)
+            found.setdefault((owner_of(name), known, adapter.groups.names, numbers), []).append(name)
     return [names for names in found.values() if len(names) >= least]

@@ -20,21 +20,28 @@ from skyband.engines.numbering import Start
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
+from skyband.engines.unsubscribed import UnsubscribedAdapter
 from skyband.errors import QueryError, StateError
 from skyband.monitor import cells, strangers
 from skyband.monitor.archive import pack, unpack
 from skyband.monitor.state import State
+from skyband.monitor.subscriptions import compact
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
+from skyband.tables.subscriptions import Subscriptions, entry_of, key_of, owner_of
 
 Ints = NDArray[np.int64]
 AT_REST = ("keys", "checks", "numbers")  # the arrays of groups without objects
-Lookup = Callable[[str, dict[str, Any]], Any]  # a query from its name and its stored form
+Lookup = Callable[[str, Any], Any]  # a query from its name and its stored form
 
 
 def save(state: State) -> bytes:
+    if gaps := [one for one in state.subscriptions.values() if one.has_gaps]:
+        with state.commit:
+            for subscriptions in gaps:
+                compact(state, subscriptions)
     facts, parts = describe(state)
     for i, groups in enumerate(state.groups.values()):
         (cell,) = cut(state, groups, np.arange(groups.total), np.array([0, groups.total]))
@@ -48,10 +55,13 @@ def save(state: State) -> bytes:
 def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: bool) -> State:
     """The inverse of `save`; what is not trusted is checked, so that no array can harm a kernel."""
 
-    def lookup(name: str, stored: dict[str, Any]) -> Query:
-        by = stored.get("by")
-        call = callables.get(name, callables.get(by.get("callable", ""))) if isinstance(by, dict) else None
-        query = Query.from_dict(stored, call)
+    def lookup(name: str, stored: dict[str, Any] | Query) -> Query:
+        if isinstance(stored, Query):  # of a subscription
+            query = stored
+        else:
+            by = stored.get("by")
+            call = callables.get(name, callables.get(by.get("callable", ""))) if isinstance(by, dict) else None
+            query = Query.from_dict(stored, call)
         if not trusted:
             strangers.check_size(name, query, max(strangers.MOST, len(data)))
         return query
@@ -107,9 +117,16 @@ def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
         "serial": state.serial,
         "counters": state.counters,
     }
+    if state.subscriptions:
+        facts["subscriptions"] = {
+            name: {"sort": one.sort, "unknown": one.unknown} for name, one in state.subscriptions.items()
+        }
     parts = {"types": pa.table([pa.nulls(0, type_) for type_ in state.types.values()], names=list(state.types))}
     if state.ahead is not None:
         parts["ahead"] = pa.table({"to": [state.ahead]})
+    parts |= {f"subscriptions{i}": one.table() for i, one in enumerate(state.subscriptions.values())}
+    if state.subscriber_type is not None:
+        parts["subscribers"] = pa.table({"": pa.nulls(0, state.subscriber_type)})
     return facts, parts
 
 
@@ -118,7 +135,9 @@ def _describe_adapter(adapter: Adapter, groups: int) -> dict[str, Any]:
     arrays = {} if adapter.engine is None else adapter.engine.snapshot(none)
     return {
         "groups": groups,
-        "queries": {name: query.to_dict() for name, query in adapter.queries.items()},
+        "queries": {
+            name: query.to_dict() if owner_of(name) is None else None for name, query in adapter.queries.items()
+        },
         "algorithm": adapter.algorithm,
         "started": adapter.engine is not None,
         "family": adapter.family,
@@ -149,6 +168,7 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Sta
     if "ahead" in parts:
         state.ahead = parts["ahead"].column("to")[0].as_py()
     state.groups = {tuple(names): Groups(tuple(names)) for names in facts["groups"]}
+    _restore_subscriptions(state, facts, parts, lookup)
     adapters: dict[str, Adapter] = {}
     for saved in facts["homes"]:
         adapter = _restore_adapter(saved, state, lookup)
@@ -156,10 +176,45 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Sta
             raise StateError("a stored query is there twice. Use an intact copy.")
         adapters |= dict.fromkeys(adapter.queries, adapter)
     state.adapters = {name: adapters[name] for name in facts["order"]}
-    if len(state.adapters) != len(adapters):
+    state.subscribed = {name: adapter for name, adapter in adapters.items() if owner_of(name) is not None}
+    keys = {key for one in state.subscriptions.values() for key in one.names()}
+    fit = state.subscribed.keys() == keys and state.subscriptions.keys() <= state.adapters.keys()
+    if not fit or len(state.adapters) + len(keys) != len(adapters):
         raise StateError("the stored queries and their order do not fit together. Use an intact copy.")
     remember_reported(state.standing())
     return state
+
+
+def _restore_subscriptions(state: State, facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> None:
+    stored = {name: query for saved in facts["homes"] for name, query in saved["queries"].items()}
+    for i, (name, known) in enumerate(facts.get("subscriptions", {}).items()):
+        query = lookup(name, stored[name])
+        if not query.each or known["sort"] not in (None, "count", "duration") or not _whole(known["unknown"]):
+            raise StateError("the stored subscriptions and their query do not fit together. Use an intact copy.")
+        subscriptions = state.subscriptions[name] = Subscriptions(name, query)
+        subscriptions.sort, subscriptions.unknown = known["sort"], known["unknown"]
+        subscriptions.restored(parts[f"subscriptions{i}"])
+    if "subscribers" in parts:
+        state.subscriber_type = parts["subscribers"].schema.field(0).type
+    if any(one.ids is not None and one.ids.type != state.subscriber_type for one in state.subscriptions.values()):
+        raise StateError("the stored ids of subscribers are of several types. Use an intact copy.")
+
+
+def _restore_queries(saved: dict[str, Any], state: State, lookup: Lookup) -> dict[str, Query]:
+    """The queries of an adapter; subscriptions have theirs from their values."""
+    names = list(saved["queries"])
+    owners = {owner_of(name) for name in names}
+    if owners == {None}:
+        return {name: lookup(name, stored) for name, stored in saved["queries"].items()}
+    (owner,) = owners
+    subscriptions = state.subscriptions[str(owner)]
+    entries = np.array([entry_of(name) for name in names])
+    if any(name != key_of(str(owner), entry) for name, entry in zip(names, entries.tolist(), strict=True)):
+        raise StateError("a stored subscription has no entry. Use an intact copy.")
+    if not 0 <= entries.min() <= entries.max() < len(subscriptions.live):
+        raise StateError("a stored subscription is not there. Use an intact copy.")
+    bound = [subscriptions.query.bind(values) for values in subscriptions.values(entries)]
+    return {name: lookup(name, query) for name, query in zip(names, bound, strict=True)}
 
 
 def _whole(value: Any, least: int = 0) -> bool:
@@ -193,20 +248,25 @@ def _check_adapter(saved: dict[str, Any]) -> None:
 
 def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Adapter:
     _check_adapter(saved)
-    queries = {name: lookup(name, stored) for name, stored in saved["queries"].items()}
+    queries = _restore_queries(saved, state, lookup)
     groups = list(state.groups.values())[saved["groups"]]
     example = next(iter(queries.values()))
     if any(query.per_columns != groups.names for query in queries.values()):
         raise StateError("a stored query and its groups do not fit together. Use an intact copy.")
     none, algorithm = np.empty(0, np.int64), saved["algorithm"]
-    kind: Any = adapter_class(example, algorithm)
+    kind: Any = UnsubscribedAdapter if example.each else adapter_class(example, algorithm)
     more = {}
-    if issubclass(kind, WindowAdapter):
+    if example.each:
+        (name,) = queries
+        more = {"sort": state.subscriptions[name].sort}
+    elif issubclass(kind, WindowAdapter):
         more = {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
     elif issubclass(kind, TopKAdapter):
         more = {"family": saved["family"]}
     adapter: Adapter = kind(example, groups, state.options, Start(none, NumbersAtRest(1)), **more)
     adapter.queries, adapter.algorithm = queries, algorithm
+    if isinstance(adapter, UnsubscribedAdapter):
+        adapter.subscribed = state.subscriptions[name].count > 0
     if saved.get("own"):  # older snapshots have none
         adapter.restore_facts(saved["own"])
     if saved["started"]:

@@ -20,6 +20,7 @@ from skyband.tables.changes import QueryNames, answer_names, change_names, chang
 from skyband.tables.groups import Groups
 from skyband.tables.input import time_unit
 from skyband.tables.push import BEGINNING
+from skyband.tables.subscriptions import Subscriptions
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -32,6 +33,9 @@ class State:
     options: Options
     groups: dict[tuple[str, ...], Groups] = field(default_factory=dict)
     adapters: dict[str, Adapter] = field(default_factory=dict)  # by query, in order of registration
+    subscriptions: dict[str, Subscriptions] = field(default_factory=dict)  # of the queries with `Each`
+    subscribed: dict[str, Adapter] = field(default_factory=dict)  # by subscription (tables.subscriptions.key_of)
+    subscriber_type: pa.DataType | None = None  # of the ids of subscribers, once seen
     types: dict[str, pa.DataType] = field(default_factory=dict)  # of the input's columns, once seen
     clock: int = BEGINNING
     ahead: Any = None  # `advance` before the type of time was known
@@ -42,8 +46,19 @@ class State:
     commit: Commit = field(default_factory=Commit)  # what changes any of this runs in it
 
     def standing(self) -> list[Adapter]:
-        """The adapters, each once, in order of registration."""
-        return list(dict.fromkeys(self.adapters.values()))
+        """The adapters, each once, in order of registration; then those of subscriptions."""
+        return list(dict.fromkeys([*self.adapters.values(), *self.subscribed.values()]))
+
+    def taking(self) -> list[Adapter]:
+        """The adapters that take rows: a query with `Each` does only while it has no subscription."""
+        if not self.subscriptions:
+            return self.standing()
+        return [adapter for adapter in self.standing() if not getattr(adapter, "subscribed", False)]
+
+    def book(self, adapter: Adapter) -> dict[str, Adapter]:
+        """Where an adapter is listed: with those of queries, or of subscriptions."""
+        owned = next(iter(adapter.queries), "") in self.subscribed
+        return self.subscribed if owned else self.adapters
 
     def adapter(self, name: str) -> Adapter:
         """The adapter of a query."""
@@ -120,7 +135,7 @@ class State:
 
     def _query_names(self) -> QueryNames:
         if self.query_names is None or self.query_names.names != list(self.adapters):
-            self.query_names = QueryNames(list(self.adapters))
+            self.query_names = QueryNames(list(self.adapters), self.subscriptions)
         return self.query_names
 
     def answer_types(self, query: Query) -> dict[str, pa.DataType]:
@@ -139,5 +154,6 @@ class State:
         types["id"] = pa.int64() if options.id is None else self.types.get(options.id, pa.null())
         for name in ("id", *options.kept):
             types |= dict.fromkeys(of_pair(name), types[name])
+        types["subscriber"] = self.subscriber_type or pa.null()
         types["time"] = pa.null() if options.time is None else self.types.get(options.time, pa.null())
         return types

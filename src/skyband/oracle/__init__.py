@@ -8,6 +8,7 @@ datetimes. It keeps every arrival of a window in a list and computes each answer
     rows.py        a row as an arrival, or the reason to reject it
     topk.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
     shared.py      queries that are the same but for k and the window's length
+    subscriptions.py    queries with `Each`: one plain query for each subscription
     stream.py      one query: its groups, windows, steps and differences
     output.py      the rows of changes and answers, column by column
     __init__.py    all queries: rows, the clock, lateness, numbering, the order of changes
@@ -37,6 +38,7 @@ from skyband.oracle.output import answer_rows, change_rows
 from skyband.oracle.rows import Rejected
 from skyband.oracle.shared import fits, narrowed, related, size
 from skyband.oracle.stream import Change, Group, Stream, members, remove
+from skyband.oracle.subscriptions import Subscribers, Unsubscribed, checked, take_over
 from skyband.oracle.topk import skyband
 from skyband.query.kinds import Query, TopK, TopKIncomplete
 from skyband.query.validation import RESERVED
@@ -69,7 +71,8 @@ class Oracle:
         self._emit = _one_of("emit", emit, ("arrival", "batch"))
         self._drop_late = _one_of("late", late, ("accept", "drop")) == "drop"
         self._raise = _one_of("invalid", invalid, ("reject", "raise")) == "raise"
-        self._streams: dict[str, Stream] = {}
+        self._streams: dict[str, Stream] = {}  # by query, and by subscription
+        self._subscribers: dict[str, Subscribers] = {}  # by query with `Each`
         if taken := set(self._roles.keep) & set(RESERVED):
             raise QueryError(f"keep: {min(taken)!r} is a column that skyband writes itself. Rename it.")
         if isinstance(queries, Query):
@@ -84,7 +87,7 @@ class Oracle:
     def push(self, rows: list[Row]) -> list[Row]:
         """Take rows in, one after the other; return the changes, by query and then by step."""
         before = copy.deepcopy(self.__dict__) if self._raise else {}
-        changes: dict[str, list[Change]] = {name: [] for name in self._streams}
+        changes: dict[str, list[Change]] = {name: [] for name in self._taking()}
         try:
             for place, row in enumerate(rows):
                 self._take(row, place, changes)
@@ -99,16 +102,16 @@ class Oracle:
             raise QueryError('advance: no time column is named. Name it with time="...".')
         if self.clock is not None and to < self.clock:
             raise BatchError(f"advance({to!r}): time cannot go back, the clock is at {self.clock!r}.")
-        changes: dict[str, list[Change]] = {name: [] for name in self._streams}
+        changes: dict[str, list[Change]] = {name: [] for name in self._taking()}
         self._move_clock(to, changes)
         return self._finish(changes)
 
     def delete(self, ids: Iterable[Any]) -> list[Row]:
         """Delete objects of `UntilDeleted` queries: one step per id."""
-        changes: dict[str, list[Change]] = {name: [] for name in self._streams}
+        changes: dict[str, list[Change]] = {name: [] for name in self._taking()}
         for id in ids:
             known = False
-            for name, stream in self._streams.items():
+            for name, stream in self._taking().items():
                 if not isinstance(stream.query.window, UntilDeleted):
                     continue
                 for group in [group for group in stream.groups.values() if remove(group, id)]:
@@ -125,7 +128,7 @@ class Oracle:
         accepted: dict[str, Arrival] = {}
         late: set[str] = set()
         reasons: set[str] = set()
-        for name, stream in self._streams.items():
+        for name, stream in self._taking().items():
             try:
                 arrival = stream.read(row)
                 if stream.late(arrival, now) and (self._drop_late or stream.expired(arrival, now)):
@@ -156,7 +159,7 @@ class Oracle:
     def _move_clock(self, to: Any, changes: dict[str, list[Change]]) -> None:
         """Expire all groups of all queries by the one clock, instant by instant."""
         self.clock = to
-        for name, stream in self._streams.items():
+        for name, stream in self._taking().items():
             for instant, group in stream.expiries(to):
                 changes[name] += self._step(stream, group, instant, group.last_number, instant)
 
@@ -173,7 +176,7 @@ class Oracle:
 
     def _finish(self, changes: dict[str, list[Change]], deleting: bool = False) -> list[Row]:
         """The changes as rows; with emit="batch" one difference per group, after the last step."""
-        for name, stream in self._streams.items():
+        for name, stream in self._taking().items():
             if self._emit == "batch":
                 changes[name] += self._now(stream, deleting)
             stream.forget(max((s.query.window for s in self._family(stream, stream.query)), key=size))
@@ -183,7 +186,9 @@ class Oracle:
 
     @property
     def queries(self) -> dict[str, Query]:
-        return {name: stream.query for name, stream in self._streams.items()}
+        each = {name: subscribers.query for name, subscribers in self._subscribers.items()}
+        owned = {key for subscribers in self._subscribers.values() for key in subscribers.ids}
+        return {name: each.get(name, stream.query) for name, stream in self._streams.items() if name not in owned}
 
     def add(self, name: str, query: Query, *, donor: str | None = None) -> list[Row]:
         """Add a query: it sees only later arrivals, and continues their numbers.
@@ -192,6 +197,8 @@ class Oracle:
         """
         if name in self._streams:
             raise QueryError(f"a query called {name!r} is running. Use replace, or another name.")
+        if query.each:
+            self._subscribers[name] = Subscribers(query)
         stream = self._streams[name] = self._start(name, query)
         if donor is None:
             return []
@@ -211,6 +218,38 @@ class Oracle:
 
     def drop(self, name: str) -> None:
         del self._streams[self._named(name).name]
+        if name in self._subscribers:
+            for key in self._subscribers.pop(name).ids:
+                del self._streams[key]
+
+    # --------------------------------------------------------------------- subscriptions
+
+    def subscribe(self, name: str, rows: Iterable[Mapping[str, Any]], *, id: str = "subscriber") -> None:
+        """Add a plain query for each row; one that has the same id is dropped first."""
+        subscribers = self._subscribers[name]
+        asked = [(row[id], subscribers.query.bind(row)) for row in checked(rows, id)]
+        self._end(name, [who for who, _ in asked if same(who) in subscribers.keys])
+        for who, query in asked:
+            key = subscribers.key(name, who)
+            self._streams[key] = self._start(key, query)
+
+    def unsubscribe(self, name: str, ids: Iterable[Any]) -> None:
+        """Drop the plain queries of these subscribers; unknown ones are counted."""
+        known = [who for who in ids if same(who) in self._subscribers[name].keys]
+        self.rejected["unknown subscriber"] += len(list(ids)) - len(known)
+        self._end(name, known)
+
+    def _end(self, name: str, ids: list[Any]) -> None:
+        subscribers = self._subscribers[name]
+        for who in ids:
+            key = subscribers.keys.pop(same(who))
+            del subscribers.ids[key]
+            take_over(self._streams[name], self._streams.pop(key))
+
+    def _taking(self) -> dict[str, Stream]:
+        """The streams that take rows: that of a query with `Each` does only while nobody subscribes."""
+        idle = {name for name, subscribers in self._subscribers.items() if subscribers.keys}
+        return {name: stream for name, stream in self._streams.items() if name not in idle}
 
     def _start(self, name: str, query: Query) -> Stream:
         if query.window.timed and self._roles.time is None:
@@ -223,7 +262,8 @@ class Oracle:
             if stream.query.per_columns == query.per_columns:
                 for key, number in stream.next_numbers().items():
                     numbers[key] = max(number, numbers.get(key, 0))
-        return Stream(name, query, self._roles, self.clock, numbers, born=self.arrivals)
+        made = Unsubscribed if query.each else Stream
+        return made(name, query, self._roles, self.clock, numbers, born=self.arrivals)
 
     def _named(self, name: str | None) -> Stream:
         if name is None and len(self._streams) == 1:
@@ -239,10 +279,26 @@ class Oracle:
     # ---------------------------------------------------------------------------- output
 
     def answer(
-        self, name: str | None = None, *, key: Any = None, k: int | None = None, window: Window | None = None
+        self,
+        name: str | None = None,
+        *,
+        subscriber: Any = None,
+        key: Any = None,
+        k: int | None = None,
+        window: Window | None = None,
     ) -> list[Row]:
-        """The answer now, best first; of all groups, or of the one that `key` names."""
+        """The answer now, best first; of all groups, or of the one that `key` names; of one subscriber, or all."""
         stream = self._named(name)
+        if stream.name in self._subscribers:
+            return [
+                {"subscriber": who} | row
+                for name, who in self._subscribers[stream.name].ids.items()
+                if subscriber is None or same(subscriber) == same(who)
+                for row in self._answer(self._streams[name], key, k, window)
+            ]
+        return self._answer(stream, key, k, window)
+
+    def _answer(self, stream: Stream, key: Any, k: int | None, window: Window | None) -> list[Row]:
         query = narrowed(stream.query, k, window)
         rows: list[Row] = []
         for group in self._groups(stream, key):
@@ -271,11 +327,14 @@ class Oracle:
         return [stream.groups[values]] if values in stream.groups else []
 
     def _rows(self, changes: Mapping[str, list[Change]]) -> list[Row]:
-        return [
-            row
-            for name, stream in self._streams.items()
-            for row in change_rows(name, stream.query, changes.get(name, []), self.queries, self._roles)
-        ]
+        """By query in order of registration, then by subscription."""
+        rows, queries = [], self.queries
+        for name in queries:
+            of = self._subscribers[name].ids if name in self._subscribers else {name: None}
+            for key, who in of.items():
+                made = changes.get(key, [])
+                rows += change_rows(name, self._streams[key].query, made, queries, self._roles, who)
+        return rows
 
 
 def _one_of(what: str, choice: str, choices: tuple[str, ...]) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from skyband.query.kinds import Query
 from skyband.tables.columns import as_arrow
+from skyband.tables.subscriptions import Subscriptions, entry_of, owner_of
 
 _FIXED = {
     "at": pa.int64(),
@@ -30,16 +31,20 @@ def column_types(names: Iterable[str], inputs: Mapping[str, Any]) -> dict[str, A
 
 def change_names(queries: Iterable[Query], keep: Iterable[str], timed: bool) -> list[str]:
     """The union of the queries' columns of changes, in the contract's order."""
-    per, ids, probability, kept = _parts(queries, keep)
+    asked = list(queries)
+    per, ids, probability, kept = _parts(asked, keep)
     when = ["time"] if timed else []
     rank = ["rank"] if probability else []
-    return ["query", *per, "at", *when, *ids, "score", *rank, *probability, "diff", "first", *kept]
+    subscriber = ["subscriber"] if any(query.each for query in asked) else []
+    return ["query", *subscriber, *per, "at", *when, *ids, "score", *rank, *probability, "diff", "first", *kept]
 
 
 def answer_names(queries: Iterable[Query], keep: Iterable[str], timed: bool) -> list[str]:
     """The union of the columns of the queries' answers, in the contract's order."""
-    per, ids, probability, kept = _parts(queries, keep)
-    return [*per, "rank", *ids, *(["time"] if timed else []), "score", *probability, *kept]
+    asked = list(queries)
+    per, ids, probability, kept = _parts(asked, keep)
+    subscriber = ["subscriber"] if any(query.each for query in asked) else []
+    return [*subscriber, *per, "rank", *ids, *(["time"] if timed else []), "score", *probability, *kept]
 
 
 def _parts(queries: Iterable[Query], keep: Iterable[str]) -> tuple[list[str], list[str], list[str], list[str]]:
@@ -63,22 +68,33 @@ def of_pair(name: str) -> tuple[str, str]:
     return f"{name}{PAIR[0]}", f"{name}{PAIR[1]}"
 
 
+BELOW = 40  # bits of the place of a subscription among those of its query
+
+
 class QueryNames:
     """The standing queries in order of registration: their names as Arrow, and where those of an engine are."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], subscriptions: Mapping[str, Subscriptions]) -> None:
         self.names = list(names)
+        self.subscriptions = subscriptions  # by query
         words = [name.encode() for name in names]  # by buffers, for the reason that `as_arrow` gives
         ends = np.cumsum([0, *map(len, words)]).astype(np.int32)
         self.words = pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(words)))
         self._place = {name: i for i, name in enumerate(names)}
-        self._known: dict[tuple[str, ...], Any] = {}
+        self._known: dict[tuple[str, ...], Labels] = {}
         self._none: tuple[Any, Any] = (None, None)  # types, and no changes with these columns
 
-    def places(self, names: Sequence[str]) -> Any:
+    def labels(self, names: Sequence[str]) -> Labels:
+        """Of the queries of one engine, or of subscriptions of one query."""
         engine = tuple(names)
         if engine not in self._known:
-            self._known[engine] = np.array([self._place[name] for name in engine], np.int32)
+            owner = owner_of(engine[0]) if engine else None
+            if owner is None:
+                entries, places = np.empty(0, np.int64), [self._place[name] << BELOW for name in engine]
+            else:
+                entries = np.array([entry_of(name) for name in engine])
+                places = (self._place[owner] << BELOW) + entries
+            self._known[engine] = Labels(np.array(places, np.int64), owner, entries)
         return self._known[engine]
 
     def no_changes(self, types: Mapping[str, Any]) -> Any:
@@ -86,6 +102,14 @@ class QueryNames:
         if self._none[0] is not types:
             self._none = (types, _table({}, types, 0))
         return self._none[1]
+
+
+class Labels(NamedTuple):
+    """How changes name the queries of one engine."""
+
+    order: Any  # of changes, by query of the engine; the place of the query in the upper bits
+    owner: str | None  # the query whose subscriptions they are
+    entries: Any  # of these subscriptions, by query of the engine
 
 
 def change_table(
@@ -99,14 +123,18 @@ def change_table(
     `engines`: for each piece, the names of its engine's queries. `types`: columns in order.
     """
     tables: list[Any] = []
-    places, in_order = [np.empty(0, np.int32)], True
+    places, in_order = [np.empty(0, np.int64)], True
     for piece, names in zip(pieces, engines, strict=True):
         if piece and len(piece["query"]):
-            label = query_names.places(names)
-            place = np.take(label, piece["query"])
-            named = pa.DictionaryArray.from_arrays(as_arrow(place), query_names.words)
-            tables.append(_table({**piece, "query": named}, types, len(place)))
-            in_order &= len(label) == 1 or bool((np.diff(label) > 0).all())
+            label = query_names.labels(names)
+            place = np.take(label.order, piece["query"])
+            named = pa.DictionaryArray.from_arrays(as_arrow((place >> BELOW).astype(np.int32)), query_names.words)
+            columns = {**piece, "query": named}
+            if label.owner is not None:
+                entries = np.take(label.entries, piece["query"])
+                columns["subscriber"] = query_names.subscriptions[label.owner].subscribers(entries)
+            tables.append(_table(columns, types, len(place)))
+            in_order &= len(label.order) == 1 or bool((np.diff(label.order) > 0).all())
             in_order &= not len(places[-1]) or bool(places[-1][-1] <= place[0])
             places.append(place)
     if not tables:

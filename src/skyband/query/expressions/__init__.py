@@ -12,7 +12,7 @@ power go through the C library row by row, 70 to 100 ns a row (`evaluation` says
 
 from skyband.query.expressions.forms import Form, is_symmetric, recognise
 from skyband.query.expressions.parser import Expression, bind, parse
-from skyband.query.expressions.shapes import as_locals, as_sum, ranges
+from skyband.query.expressions.shapes import as_locals, as_sum, ranges, strict_columns
 from skyband.query.expressions.tree import Operand
 
 __all__ = [
@@ -26,4 +26,5 @@ __all__ = [
     "parse",
     "ranges",
     "recognise",
+    "strict_columns",
 ]

@@ -119,3 +119,21 @@ def _range(node: Node) -> tuple[str, float, float] | None:
     if op in (">", ">="):
         return name, bound if op == ">=" else nextafter(bound, inf), inf
     return name, -inf, bound if op == "<=" else nextafter(bound, -inf)
+
+
+_STRICT = frozenset(
+    {"+", "-", "*", "/", "%", "negative", "abs", "sqrt", "exp", "ln"}
+)  # not power: NaN to the power of 0 is 1
+
+
+def strict_columns(expression: Expression) -> tuple[str, ...]:
+    """The columns without whose value the expression has none, whatever subscriptions bring."""
+    found: list[str] = []
+    stack = [expression.tree]
+    while stack:
+        node = stack.pop()
+        if node.op == "column":
+            found.append(str(node.value))
+        elif node.op in _STRICT:
+            stack.extend(node.args)
+    return tuple(dict.fromkeys(found))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from skyband.errors import QueryError
-from skyband.query.each import Each
 from skyband.query.kinds.query import Query
 from skyband.query.scoring import By, check_scoring, scoring_of
 from skyband.query.sql.text import number

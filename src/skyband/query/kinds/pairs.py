@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from skyband.errors import QueryError
-from skyband.query.each import Each
 from skyband.query.kinds.query import Query
 from skyband.query.scoring import By, check_pair_scoring
 from skyband.query.validation import condition, each_or_whole_number, moving_window

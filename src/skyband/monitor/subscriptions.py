@@ -1,0 +1,274 @@
+"""Subscriptions of a Monitor's queries with `Each`: they come and go, each as a plain query of its own.
+
+All of a table is validated and bound before anything changes. Cost: O(1) per subscription that comes or goes, apart
+from what engines do: a family of scorings is split when one of its queries leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from skyband.engines.adapter import Adapter, Columns
+from skyband.engines.numbering import Start
+from skyband.engines.registry import choose
+from skyband.engines.specs import spec_of
+from skyband.engines.unsubscribed import UnsubscribedAdapter
+from skyband.errors import QueryError
+from skyband.monitor.state import State
+from skyband.query.kinds import Query
+from skyband.query.windows import Last
+from skyband.tables.changes import answer_table
+from skyband.tables.subscriptions import Rows, Subscriptions, ids_of, key_of, owner_of, read, values_of
+
+if TYPE_CHECKING:
+    from skyband.monitor.queries import StandingQueries
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class SubscribedQueries:
+    """The subscriptions of all queries of a Monitor."""
+
+    def __init__(self, state: State, queries: StandingQueries) -> None:
+        self.state = state
+        self.queries = queries
+        self._rows: dict[str, tuple[Bools, Bools]] = {}  # of a push, by query: arrived, too late
+
+    def of(self, name: str) -> Subscriptions:
+        """The subscriptions of a query with `Each`."""
+        self.state.adapter(name)
+        if name not in self.state.subscriptions:
+            raise QueryError(
+                f"{name} is a plain query: nothing in it is an Each, so nobody can subscribe to it. Use sb.Each(...) "
+                "for what subscriptions differ in, or add(name, query) for one query."
+            )
+        return self.state.subscriptions[name]
+
+    # --- come and go
+
+    def subscribe(self, name: str, table: Any, id: str, from_window: bool) -> pa.Table:
+        """Take a table of subscriptions, or nothing of it."""
+        subscriptions, state = self.of(name), self.state
+        if from_window:
+            raise QueryError(f"{name}: from_window=True needs an engine that holds the window. Subscribe without it.")
+        rows = read(table, subscriptions, id, state.subscriber_type)
+        if not len(rows):
+            return state.changes([], [])
+        asked = self._bound(subscriptions, rows)
+        with state.commit:
+            state.subscriber_type = rows.ids.type
+            here = subscriptions.find(rows.ids)
+            self._remove(subscriptions, here[here >= 0])
+            if rows.sort != subscriptions.sort:
+                self._resort(subscriptions, rows.sort)
+            numbers = self.queries.numbers(subscriptions.query)
+            keys = [key_of(name, entry) for entry in subscriptions.add(rows).tolist()]
+            for key, query in zip(keys, asked, strict=True):
+                start = Start(numbers.counts, numbers.at_rest.of([0]))
+                self.queries.place(state.subscribed, key, query, start, subscriptions.fresh)
+            self._changed(subscriptions)
+            return state.changes([], [])
+
+    def _bound(self, subscriptions: Subscriptions, rows: Rows) -> list[Query]:
+        """A plain query for each row; a QueryError names the subscriber."""
+        query, found, state = subscriptions.query, [], self.state
+        unit = state.unit if state.options.time in state.types else None
+        for place, values in enumerate(values_of(rows.columns, query, rows.sort)):
+            try:
+                one = query.bind(values)
+                choose(one)
+                if isinstance(one.window, Last) and one.window.timed:
+                    if state.options.time is None:
+                        raise QueryError(
+                            f'{one.window!r} is a time window: name the time column, Monitor(..., time="...").'
+                        )
+                    if state.options.time in state.types:
+                        one.window.length(unit)
+            except QueryError as error:
+                who = rows.ids[place].as_py()
+                raise QueryError(
+                    f"subscribe({subscriptions.name!r}): subscriber {who!r}: {error} Nothing was taken."
+                ) from None
+            found.append(one)
+        return found
+
+    def unsubscribe(self, name: str, ids: Iterable[Any]) -> None:
+        """End subscriptions; unknown ids are counted."""
+        subscriptions = self.of(name)
+        column = ids_of(name, ids, self.state.subscriber_type)
+        entries = subscriptions.find(column)
+        with self.state.commit:
+            unknown = int((entries < 0).sum())
+            if unknown:
+                subscriptions.unknown += unknown
+                self.state.count({"unknown subscriber": unknown})
+            self._remove(subscriptions, np.unique(entries[entries >= 0]))
+            self._changed(subscriptions)
+
+    def end(self, name: str) -> None:
+        """End all subscriptions of a query that is dropped."""
+        for key in self.state.subscriptions.pop(name).names():
+            del self.state.subscribed[key]
+        self.state.query_names = None
+
+    def _changed(self, subscriptions: Subscriptions) -> None:
+        self.state.query_names = None
+        base = self.state.adapters[subscriptions.name]
+        assert isinstance(base, UnsubscribedAdapter)
+        base.subscribed = subscriptions.count > 0
+        if not subscriptions.count:
+            subscriptions.fresh = {}
+        if subscriptions.is_sparse:
+            compact(self.state, subscriptions)
+
+    def _resort(self, subscriptions: Subscriptions, sort: Any) -> None:
+        """Go on as a query over time windows, or over counted ones, now that the first subscription says so."""
+        name, query, state = subscriptions.name, subscriptions.query, self.state
+        old = state.adapters[name]
+        start = old.numbering.start()
+        new = UnsubscribedAdapter(query, old.groups, state.options, start, sort=sort)
+        new.queries, new.rejected = old.queries, old.rejected
+        new.numbering.arrivals, new.numbering.late = old.numbering.arrivals, old.numbering.late
+        state.adapters[name], subscriptions.sort = new, sort
+
+    def _remove(self, subscriptions: Subscriptions, entries: Ints) -> None:
+        """End subscriptions, whose numbers the query takes over."""
+        if not len(entries):
+            return
+        state, book = self.state, self.state.subscribed
+        leaving: dict[Adapter, list[str]] = {}
+        for key in subscriptions.names(entries):
+            leaving.setdefault(book[key], []).append(key)
+        base = state.adapters[subscriptions.name]
+        assert isinstance(base, UnsubscribedAdapter)
+        base.go_on(self.queries.largest(leaving, base.groups))
+        for adapter, gone in leaving.items():
+            rest = len(adapter.queries) > len(gone)
+            if rest and adapter.family and not adapter.keeps_window:
+                book |= adapter.split(state.unit, state.clock)
+            elif rest:
+                for key in gone:
+                    adapter.leave(key, state.unit, state.clock)
+            else:
+                adapter.queries = {}  # it may be known as one where nothing has arrived yet
+            for key in gone:
+                del book[key]
+        subscriptions.remove(entries)
+
+    # --- answers
+
+    def answer(self, name: str, subscriber: Any, groups: Ints | None, k: int | None, window: Any) -> pa.Table:
+        """The answers of one subscriber (a list of one), or of all (None), in the order of subscription."""
+        subscriptions, state = self.of(name), self.state
+        types = state.answer_types(subscriptions.query)
+        entries = subscriptions.entries
+        if subscriber is not None:
+            entries = self._entry(subscriptions, subscriber[0])
+        tables = []
+        for entry, columns in self._columns(subscriptions, entries, groups, k, window):
+            size = len(columns["rank"])
+            who = subscriptions.subscribers(np.full(size, entry))
+            tables.append(answer_table({**columns, "subscriber": who}, types))
+        return pa.concat_tables(tables).combine_chunks() if tables else answer_table({}, types)
+
+    def _columns(
+        self, subscriptions: Subscriptions, entries: Ints, groups: Ints | None, k: int | None, window: Any
+    ) -> list[tuple[int, Columns]]:
+        state, found = self.state, []
+        wanted = {key_of(subscriptions.name, entry): entry for entry in entries.tolist()}
+        adapters = dict.fromkeys(state.subscribed[key] for key in wanted)
+        with state.reading(adapters):
+            for adapter in adapters:
+                for place, (key, query) in enumerate(adapter.queries.items()):
+                    if key not in wanted:
+                        continue
+                    asked = query.smaller(k, window)
+                    _refuse_capped(key, adapter, query, asked)
+                    if adapter.engine is None:
+                        continue
+                    spec = spec_of(asked, state.unit)
+                    found.append((wanted[key], adapter.answer_at(place, spec, state.clock, groups)))
+        return sorted(found, key=lambda one: one[0])
+
+    def _entry(self, subscriptions: Subscriptions, subscriber: Any) -> Ints:
+        """The entry of a subscriber; none, if it is unknown."""
+        type_ = self.state.subscriber_type
+        if type_ is None:
+            return np.empty(0, np.int64)
+        try:
+            column = pa.array([subscriber], type_)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            return np.empty(0, np.int64)
+        entries = subscriptions.find(column)
+        return entries[entries >= 0]
+
+    # --- counts
+
+    def count(self, adapter: Adapter, arrived: Bools, late: Bools) -> None:
+        """Note which rows of a push have arrived at a subscription, and which were too late for it."""
+        owner = owner_of(next(iter(adapter.queries)))
+        if owner is not None:
+            before = self._rows.get(owner)
+            self._rows[owner] = (arrived, late) if before is None else (before[0] | arrived, before[1] | late)
+
+    def counted(self) -> None:
+        """Count the rows that have arrived at any subscription of a query, and those that were too late for one."""
+        for owner, (arrived, late) in self._rows.items():
+            numbering = self.state.adapters[owner].numbering
+            numbering.arrivals = numbering.arrivals + int(arrived.sum())
+            numbering.late = numbering.late + int(late.sum())
+        self._rows = {}
+
+    def stats(self, name: str) -> dict[str, Any]:
+        """Of a query with `Each`: how many subscriptions, how many of them share an engine with others."""
+        subscriptions, state = self.state.subscriptions[name], self.state
+        own = state.adapters[name].stats(name)
+        adapters = dict.fromkeys(state.subscribed[key] for key in subscriptions.names())
+        counted = [adapter.stats(key) for adapter in adapters for key in list(adapter.queries)[:1]]
+        started = [adapter for adapter in adapters if adapter.engine is not None]
+        rejected = dict(own["rejected"])
+        for one in counted:
+            for reason, rows in one["rejected"].items():
+                rejected[reason] = max(rows, rejected.get(reason, 0))
+        if subscriptions.unknown:
+            rejected["unknown subscriber"] = subscriptions.unknown
+        return {
+            "algorithm": counted[0]["algorithm"] if counted else own["algorithm"],
+            "subscriptions": subscriptions.count,
+            "shared": 0,
+            "engines": len(adapters),
+            "objects": sum(
+                adapter.engine.size_of(place) for adapter in started for place in range(len(adapter.queries))
+            ),
+            "buffer": max([one["buffer"] for one in counted], default=0),
+            "bytes": subscriptions.nbytes + sum(one["bytes"] for one in counted),
+            "arrivals": own["arrivals"],
+            "late": own["late"],
+            "rejected": rejected,
+        }
+
+
+def compact(state: State, subscriptions: Subscriptions) -> None:
+    """Number entries anew: O(1) amortised, if most have ended."""
+    book, name = state.subscribed, subscriptions.name
+    old = subscriptions.compact()
+    renamed = {key_of(name, entry): key_of(name, new) for new, entry in enumerate(old.tolist())}
+    adapters = {key: book.pop(key) for key in renamed}
+    for adapter in dict.fromkeys(adapters.values()):
+        adapter.rename(renamed)
+    book |= {renamed[key]: adapter for key, adapter in adapters.items()}
+    state.query_names = None
+
+
+def _refuse_capped(key: str, adapter: Adapter, query: Query, asked: Query) -> None:
+    if adapter.algorithm == "PA" and asked.window != query.window:
+        raise QueryError(
+            f"PA keeps only what its own window {query.window!r} needs, so it cannot answer for {asked.window!r}. "
+            "Ask without window=, or use an exact algorithm, such as BLOCK."
+        )
