@@ -102,6 +102,8 @@ class StandingQueries:
         """Ask another question under the same name; returns the changes from the old answer to the new one."""
         self.state.adapter(name)
         checked = self.checked(name, query)
+        if checked.each or name in self.state.subscriptions:
+            return self.subscribed.replace(name, checked)
         with self.state.commit:
             return self._replace(name, checked)
 
@@ -121,6 +123,15 @@ class StandingQueries:
             self._place(name, checked, numbers, self._fresh())
             remember_reported(self.state.standing())
         return change_table([piece] if piece else [], query_names, [before] if piece else [], types)
+
+    def leave(self, name: str) -> None:
+        """Let a plain query leave its adapter."""
+        self._alone(name).leave(name, self.state.unit, self.state.clock)
+
+    def put(self, name: str, query: Query, numbers: Start) -> None:
+        """Let a query stand, in the place of the name if that is there."""
+        self._place(name, query, numbers, self._fresh())
+        remember_reported(self.state.standing())
 
     def _plain(self) -> list[Adapter]:
         """The adapters of queries, without those of subscriptions."""

@@ -65,15 +65,18 @@ class SubscribedQueries:
             state.subscriber_type = rows.ids.type
             here = subscriptions.find(rows.ids)
             self._remove(subscriptions, here[here >= 0])
-            if rows.sort != subscriptions.sort:
-                self._resort(subscriptions, rows.sort)
-            numbers = self.queries.numbers(subscriptions.query)
-            keys = [key_of(name, entry) for entry in subscriptions.add(rows).tolist()]
-            for key, query in zip(keys, asked, strict=True):
-                start = Start(numbers.counts, numbers.at_rest.of([0]))
-                self.queries.place(state.subscribed, key, query, start, subscriptions.fresh)
-            self._changed(subscriptions)
+            self._add(subscriptions, rows, asked)
             return state.changes([], [])
+
+    def _add(self, subscriptions: Subscriptions, rows: Rows, asked: list[Query]) -> None:
+        """Let validated subscriptions stand, whose ids are not there."""
+        if rows.sort != subscriptions.sort:
+            self._resort(subscriptions, rows.sort)
+        numbers = self.queries.numbers(subscriptions.query)
+        for key, query in zip(subscriptions.names(subscriptions.add(rows)), asked, strict=True):
+            start = Start(numbers.counts, numbers.at_rest.of([0]))
+            self.queries.place(self.state.subscribed, key, query, start, subscriptions.fresh)
+        self._changed(subscriptions)
 
     def _bound(self, subscriptions: Subscriptions, rows: Rows) -> list[Query]:
         """A plain query for each row; a QueryError names the subscriber."""
@@ -110,6 +113,40 @@ class SubscribedQueries:
                 self.state.count({"unknown subscriber": unknown})
             self._remove(subscriptions, np.unique(entries[entries >= 0]))
             self._changed(subscriptions)
+
+    def replace(self, name: str, query: Query) -> pa.Table:
+        """Ask another question under the same name, where the old or the new one has `Each`.
+
+        Subscriptions stay if the new query needs no other columns than the old one: each starts anew, empty. What was
+        in an answer leaves it.
+        """
+        state, old = self.state, self.state.subscriptions.get(name)
+        rows = asked = None
+        if old is not None and old.count and query.each and {*query.each} <= {*old.query.each}:
+            rows = old.rows(query)
+            asked = self._bound(Subscriptions(name, query), rows)
+        with state.commit:
+            pieces, adapters = self._retracted(name)
+            changes = state.changes(pieces, adapters)
+            numbers = self.queries.numbers(query)
+            if old is None:
+                self.queries.leave(name)
+            else:
+                self.end(name)
+            self.queries.put(name, query, numbers)
+            if rows is not None and asked is not None:
+                self._add(state.subscriptions[name], rows, asked)
+            return changes
+
+    def _retracted(self, name: str) -> tuple[list[Columns], list[Adapter]]:
+        """The changes by which all answers of a query leave, and the adapter of each piece."""
+        state = self.state
+        if name not in state.subscriptions:
+            adapter = state.adapters[name]
+            return [adapter.retract(name, state.unit, state.clock)], [adapter]
+        keys = state.subscriptions[name].names()
+        found = [(state.subscribed[key].retract(key, state.unit, state.clock), state.subscribed[key]) for key in keys]
+        return [piece for piece, _ in found], [adapter for _, adapter in found]
 
     def end(self, name: str) -> None:
         """End all subscriptions of a query that is dropped."""

@@ -89,12 +89,9 @@ class QueryNames:
         engine = tuple(names)
         if engine not in self._known:
             owner = owner_of(engine[0]) if engine else None
-            if owner is None:
-                entries, places = np.empty(0, np.int64), [self._place[name] << BELOW for name in engine]
-            else:
-                entries = np.array([entry_of(name) for name in engine])
-                places = (self._place[owner] << BELOW) + entries
-            self._known[engine] = Labels(np.array(places, np.int64), owner, entries)
+            entries = np.array([] if owner is None else [entry_of(name) for name in engine], np.int64)
+            places = np.array([self._place[owner or name] << BELOW for name in engine], np.int64)
+            self._known[engine] = Labels(places if owner is None else places + entries, owner, entries)
         return self._known[engine]
 
     def no_changes(self, types: Mapping[str, Any]) -> Any:

@@ -166,6 +166,12 @@ class Subscriptions:
         """The values of these subscriptions, as a query binds them."""
         return values_of({name: column.take(entries) for name, column in self.columns.items()}, self.query, self.sort)
 
+    def rows(self, query: Query) -> Rows:
+        """The present subscriptions as a table for another query that needs no other columns."""
+        there = self.entries
+        columns = {name: self.columns[name].take(there) for name in query.each}
+        return Rows(self.subscribers(there), columns, self.sort if query.window.needs else None)
+
     @property
     def nbytes(self) -> int:
         columns = [*self.columns.values(), *([] if self.ids is None else [self.ids])]
@@ -287,8 +293,9 @@ def _culprit(given: Any, id: str) -> str:
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             ids = given.get(id)
             first = next((i for i, one in enumerate(values) if type(one) is not type(values[0])), 0)
-            known = isinstance(ids, list | tuple) and first < len(ids)
-            return f"column {column!r}" + (f" of subscriber {ids[first]!r}: " if known else ": ")
+            if isinstance(ids, list | tuple) and first < len(ids):
+                return f"column {column!r} of subscriber {ids[first]!r}: "
+            return f"column {column!r}: "
     return ""
 
 

@@ -86,7 +86,7 @@ class Query:
         """What a table of subscriptions must have: each column with what it is for; none: the query is a plain one."""
         by, where = getattr(self, "by", None), getattr(self, "where", None)
         found = [
-            Need(value.column, name, name)  # type: ignore[arg-type]
+            Need(value.column, name, name)
             for name in ("k", "threshold")
             if isinstance(value := getattr(self, name, None), Each)
         ]
