@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ load
     from skyband.query.kinds import Above, TopK, TopKIncomplete, TopKPairs, TopKUncertain
     from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic
     from skyband.query.sql.parser import sql
-    from skyband.query.windows import Last, UntilDeleted
+    from skyband.query.windows import Ever, Last, UntilDeleted
 
 __version__ = "0.1.0"
 
@@ -30,6 +30,7 @@ __all__ = [
     "Above",
     "BatchError",
     "Each",
+    "Ever",
     "Explanation",
     "Global",
     "Last",
@@ -58,7 +59,7 @@ _LAZY = {
     "skyband.query.kinds": ("Above", "TopK", "TopKIncomplete", "TopKPairs", "TopKUncertain"),
     "skyband.query.scoring": ("Global", "Linear", "Nearest", "Product", "Quadratic"),
     "skyband.query.sql.parser": ("sql",),
-    "skyband.query.windows": ("Last", "UntilDeleted"),
+    "skyband.query.windows": ("Ever", "Last", "UntilDeleted"),
 }
 _FOLDERS = ("datasets", "engines", "monitor", "plot", "query", "tables")
 

@@ -19,6 +19,7 @@ from engines.questions import COMMON, pairings, queries, scorings, windows
 from skyband.errors import QueryError
 from skyband.query.algorithms import names
 from skyband.query.kinds import Query
+from skyband.query.options import Options
 from skyband.query.scoring import by_from_dict, by_to_dict
 from skyband.query.windows import window_from_dict
 
@@ -136,6 +137,7 @@ def test_a_class_reads_only_its_own_kind() -> None:
         (lambda: sb.TopKPairs(1, "x", sb.Last(1)), "a"),
         (lambda: sb.TopKPairs(1, sb.Linear({"x": 1}), sb.Last(1)), "does not score a pair"),
         (lambda: sb.TopKPairs(1, "abs(a.x - b.x)", sb.UntilDeleted()), "UntilDeleted is for TopK and Above"),
+        (lambda: sb.TopKPairs(1, "abs(a.x - b.x)", sb.Ever()), "Use a window that ends"),
         (lambda: wrong.TopKPairs(1, "abs(a.x - b.x)", sb.Last(1), largest=None), "True or False"),
         (lambda: sb.TopKIncomplete(1, [], sb.Last(1)), "parts"),
         (lambda: sb.TopKIncomplete(1, "north", sb.Last(1)), "parts"),
@@ -189,6 +191,24 @@ def test_until_deleted() -> None:
     assert window_from_dict(sb.UntilDeleted().to_dict()) == sb.UntilDeleted()
     assert sb.UntilDeleted() != window_from_dict({"last": 1})
     assert not sb.UntilDeleted().timed
+
+
+def test_ever() -> None:
+    assert window_from_dict(json.loads(json.dumps(sb.Ever().to_dict()))) == sb.Ever()
+    assert eval(repr(sb.Ever()), {"Ever": sb.Ever}) == sb.Ever()  # noqa: S307
+    assert len({sb.Ever(), sb.Ever(), sb.UntilDeleted()}) == 2
+    assert Options(time="t").timed(sb.Ever()) and not Options().timed(sb.Ever())
+    assert not Options(time="t").timed(sb.Last(3)) and not Options(time="t").timed(sb.UntilDeleted())
+    with pytest.raises(sb.QueryError, match="is not a window"):
+        window_from_dict({"ever": False})
+
+
+@pytest.mark.parametrize("window", [sb.Ever(), sb.Last(3), sb.UntilDeleted(), "1 minute"])
+def test_ever_has_no_shorter_windows(window: Any) -> None:
+    query = sb.TopK(3, "x", sb.Ever())
+    assert query.smaller(k=2) == sb.TopK(2, "x", sb.Ever())
+    with pytest.raises(sb.QueryError, match="Ask without window="):
+        query.smaller(window=window)
 
 
 @pytest.mark.parametrize(

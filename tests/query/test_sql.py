@@ -44,6 +44,9 @@ MEANT: dict[str, Query] = {
     "SELECT * FROM s ORDER BY product(x = 1) DESC LIMIT 2 WINDOW UNTIL DELETED": sb.TopK(
         2, by=sb.Product({"x": 1}), window=sb.UntilDeleted()
     ),
+    "SELECT * FROM s ORDER BY x DESC LIMIT 2 WINDOW EVER PER origin": sb.TopK(
+        2, by="x", window=sb.Ever(), per="origin"
+    ),
     "SELECT * FROM s ORDER BY x DESC LIMIT 3 WINDOW 1000 ROWS APPROXIMATE 0.01": sb.TopK(
         3, by="x", window=sb.Last(1000), algorithm="PA", sigma=0.01
     ),

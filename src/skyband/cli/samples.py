@@ -50,7 +50,7 @@ def play(queries: Any, **options: Any) -> None:
     for name, query in monitor.queries.items():
         monitor.answer(name)
         if not isinstance(query, sb.Above) and isinstance(query.window, sb.Last):
-            smaller = sb.Last(span=40) if query.window.timed else sb.Last(40)
+            smaller = sb.Last(span=40) if query.window.sort == "time" else sb.Last(40)
             with suppress(sb.QueryError):  # some algorithms answer for their own window only
                 monitor.answer(name, k=2, window=smaller)
         monitor.replace(name, query)

@@ -33,7 +33,7 @@ def ask(
     """The answer after the last row of the files, or all changes as several tables."""
     query, paths = sql(question), [Path(file) for file in files]
     columns = schema(paths[0])
-    if time is None and isinstance(query.window, Last) and query.window.timed:
+    if time is None and query.window.sort == "time":
         time = _time(query, columns)
     taken = {*RESERVED, *query.per_columns, id, time}
     kept = [name for name in columns.names if name not in taken] if keep is None else list(keep)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Arrivals, Changes, Engine, Spec
+from skyband.engines.contract import NEVER, Arrivals, Changes, Engine, Spec
 from skyband.engines.numbering import Numbered, Numbering, Start, column_of
 from skyband.engines.output import Output
 from skyband.engines.registry import choose, load, row_of
@@ -54,7 +54,7 @@ class Adapter:
         self.by: Any = getattr(query, "by", None)
         self.where: str | None = getattr(query, "where", None)
         self.descending = query.descending
-        self.timed = query.window.timed
+        self.timed = options.timed(query.window)
         self.deletable = isinstance(query.window, UntilDeleted)
         self.groups = groups
         self.options = options
@@ -69,10 +69,14 @@ class Adapter:
     def key(query: Query) -> tuple[Any, ...]:
         """Queries with equal keys can share an engine."""
         row = row_of(query)
-        window = query.window.timed if row.shares else query.window
+        window = query.window.sort if row.shares else query.window
         return (*shared_key(query), window, query.algorithm, query.tuning)
 
     # --- the engine
+
+    def reach(self, unit: int | None) -> int:
+        """The length of its longest time window that ends: a time and this must fit into 64 bits together."""
+        return max((spec.length for spec in self.specs(unit) if self.timed and spec.length < NEVER), default=0)
 
     def specs(self, unit: int | None) -> tuple[Spec, ...]:
         """The queries as the engine sees them."""

@@ -10,7 +10,7 @@ from skyband.errors import QueryError
 from skyband.query.algorithms import Algorithm, algorithm, algorithms, names
 from skyband.query.kinds import Query
 from skyband.query.scoring import scoring_of
-from skyband.query.windows import UntilDeleted
+from skyband.query.windows import Ever, UntilDeleted
 
 MOST_K = 10**6  # answers of a query whose engine lays out places for them
 MANY = 32  # queries that no family of BLOCK can serve, but one window can: from here on auto keeps it (SMA)
@@ -32,6 +32,12 @@ def choose_with_reason(query: Query) -> tuple[str, str]:
         row = next(row for row in algorithms(query.kind) if "until deleted" in row.windows)
         why = "what auto takes for UntilDeleted(): it keeps every object, so a deletion may bring any back"
         return row.name, why
+    if isinstance(query.window, Ever):
+        able = [row for row in algorithms(query.kind) if "ever" in row.windows]
+        if not able:
+            raise QueryError(f"{query.kind} takes no Ever() yet. Use Last(...).")
+        row = next((row for row in able if row.alternatives or getattr(query, "group", None) is None), able[0])
+        return row.name, "what auto takes for Ever(): nothing expires, so it keeps only what can still be an answer"
     if getattr(query, "group", None) is not None:
         row = next(row for row in algorithms(query.kind) if row.alternatives)
         return row.name, "what auto takes for alternatives: no tuple may be dropped where tuples exclude each other"
@@ -68,7 +74,14 @@ def _check(row: Algorithm, query: Query) -> None:
                 f"{kind}: {name} forgets objects that newer ones outlive, and a deletion could bring them back. "
                 f"For UntilDeleted() use auto or one of {', '.join(able)}, which keep every object."
             )
-    elif query.window.timed and "time" not in row.windows:
+    elif isinstance(query.window, Ever):
+        if "ever" not in row.windows:
+            able = names(kind, lambda other: "ever" in other.windows)
+            raise QueryError(
+                f"{kind}: {name} is for windows that end. For Ever(), where nothing expires, use auto or "
+                f"{', '.join(able)}."
+            )
+    elif query.window.sort == "time" and "time" not in row.windows:
         raise QueryError(
             f"{kind}: {name} promises its error for a fixed number of objects in the window, and {query.window!r} "
             f"holds any number. Use Last(n), or one of {', '.join(names(kind, lambda other: 'time' in other.windows))}."

@@ -18,11 +18,13 @@ from skyband.engines.contract import NEVER, Answer, Arrivals, Changes, Spec
 from skyband.engines.kinds import adapter_class
 from skyband.engines.numbering import Start
 from skyband.engines.numbers_at_rest import NumbersAtRest
+from skyband.engines.specs import length_of
 from skyband.errors import QueryError
 from skyband.query.expressions import parse, strict_columns
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.query.scoring import scoring_of
+from skyband.query.windows import size_of
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
@@ -43,7 +45,7 @@ def example_of(query: Query, sort: str | None = None) -> Query:
     literals = list(dict.fromkeys(need.column for need in query.needs if need.role == "literal"))
     values = {need.column: _EXAMPLES[need.role] for need in query.needs if need.role != "literal"}
     if sort == "duration":
-        values |= {need.column: _LONG for need in query.window.needs}
+        values |= {need.column: _LONG for need in query.needs if need.role == "size"}
     failed: QueryError | None = None
     for kinds in product((0.5, "a", True), repeat=min(len(literals), 4)):
         tried = dict.fromkeys(literals, 0.5) | dict(zip(literals, kinds, strict=False))
@@ -65,7 +67,7 @@ class UnsubscribedAdapter(Adapter):
         super().__init__(example, groups, options, start)
         self.subscribed = False  # then it takes no rows
         self._validator = self._new_validator(query, example)
-        self._open = bool(query.window.needs)  # how long its window is, subscriptions say
+        self._open = size_of(query.window) is not None  # how long its window is, subscriptions say
 
     def _new_validator(self, query: Query, example: Query) -> Adapter:
         """An adapter of the query's kind that validates rows as far as that does not depend on a subscription."""
@@ -104,11 +106,7 @@ class UnsubscribedAdapter(Adapter):
         return scored.validated(None)
 
     def specs(self, unit: int | None) -> tuple[Spec, ...]:
-        return (Spec(0, 1 if self._open else self._length(unit)),)
-
-    def _length(self, unit: int | None) -> int:
-        window = self.validates.window
-        return window.length(unit) if hasattr(window, "length") else NEVER
+        return (Spec(0, 1 if self._open else length_of(self.validates, unit)),)
 
     def lengths(self, unit: int | None) -> list[int]:
         return [FAR] if self._open and self.timed else super().lengths(unit)

@@ -19,7 +19,7 @@ from skyband.explain.form import form_of
 from skyband.explain.spark_load import Load, load
 from skyband.query.algorithms import algorithm
 from skyband.query.kinds import Query, TopK
-from skyband.query.windows import UntilDeleted, Window
+from skyband.query.windows import Ever, UntilDeleted, Window
 
 _EXPECTED = {
     "rows": "arrivals in one window, all groups together",
@@ -116,7 +116,7 @@ def explanation(query: Query, expected: dict[str, float]) -> Explanation:
         return _explained(query, expected)
     if "groups" in expected:
         raise QueryError("explain: groups and keys say the same thing twice. Give one of them.")
-    needed = {name: number for name, number in expected.items() if name != "rate" or query.window.timed}
+    needed = {name: number for name, number in expected.items() if name != "rate" or query.window.sort == "time"}
     found = _explained(query, needed | ({"groups": expected["keys"]} if query.per_columns else {}))
     return replace(found, load=load(cast(TopK, query), found.objects, found.bytes, expected))
 
@@ -160,6 +160,12 @@ def _arrivals(query: Query, window: Window, expected: dict[str, float], groups: 
         notes.append(f"groups= was not given: this is for one group of {', '.join(query.per_columns)}.")
     if "groups" in expected and not query.per_columns:
         notes.append("groups= makes no difference: the query has no `per`, so one group.")
+    if isinstance(window, Ever):
+        if rate is not None:
+            raise QueryError("explain: Ever() has no end. Give rows, the objects that arrive in all.")
+        if rows is None:
+            notes.append("Where more arrivals make it larger, objects and bytes need rows= (arrivals in all).")
+        return None if rows is None else max(1, round(rows / groups)), notes
     if isinstance(window, UntilDeleted):
         if rate is not None:
             raise QueryError("explain: UntilDeleted() holds what is not deleted. Give rows, the objects at a time.")

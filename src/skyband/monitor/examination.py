@@ -75,8 +75,8 @@ def examine(state: State, batch: Batch) -> Examined:
             )
         else:
             unit = time_unit(type_)
-            lengths = [spec.length for adapter in standing if adapter.timed for spec in adapter.specs(unit)]
-            instants, null, far = times(reported["time"], max(lengths, default=0))
+            reach = max((adapter.reach(unit) for adapter in standing), default=0)
+            instants, null, far = times(reported["time"], reach)
             bad_times = {"time is null": null, "time is out of range": far}
         if no_instants is not None:
             null = bad_times["time is null"]

@@ -22,7 +22,7 @@ from skyband.errors import QueryError
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import SubscribedQueries
 from skyband.query.kinds import Above, Query, TopK
-from skyband.query.windows import Last, UntilDeleted
+from skyband.query.windows import Last, UntilDeleted, size_of
 from skyband.tables.changes import QueryNames, change_names, change_table
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
@@ -296,7 +296,7 @@ class StandingQueries:
         if isinstance(query.window, Last) and query.window.timed:
             if options.time is None:
                 raise QueryError(f'{query.window!r} is a time window: name the time column, Monitor(..., time="...").')
-            if options.time in self.state.types and not query.window.needs:
+            if options.time in self.state.types and size_of(query.window) is None:
                 query.window.length(self.state.unit)
         return query
 

@@ -91,7 +91,7 @@ def time_range(state: State) -> tuple[int, int]:
     type_ = state.types.get(str(state.options.time))
     low, high = 1 - FAR, FAR - 1
     if type_ is not None:
-        reach = [spec.length for one in state.standing() if one.timed for spec in one.specs(state.unit)]
+        reach = [adapter.reach(state.unit) for adapter in state.standing()]
         kind = "u" if pa.types.is_unsigned_integer(type_) else "i"
         limits = np.iinfo(f"{kind}{type_.bit_width // 8}")
         low, high = max(low, int(limits.min)), min(high, int(limits.max) - max(reach, default=0))

@@ -42,7 +42,7 @@ from skyband.oracle.subscriptions import Subscribers, Unsubscribed, checked, tak
 from skyband.oracle.topk import skyband
 from skyband.query.kinds import Query, TopK, TopKIncomplete
 from skyband.query.validation import RESERVED
-from skyband.query.windows import UntilDeleted, Window
+from skyband.query.windows import Last, UntilDeleted, Window
 
 __all__ = ["Oracle"]
 
@@ -252,7 +252,7 @@ class Oracle:
         return {name: stream for name, stream in self._streams.items() if name not in idle}
 
     def _start(self, name: str, query: Query) -> Stream:
-        if query.window.timed and self._roles.time is None:
+        if isinstance(query.window, Last) and query.window.timed and self._roles.time is None:
             raise QueryError(f'{name}: {query.window!r} is a time window. Name its column with time="...".')
         keyed = isinstance(query, TopKIncomplete) or isinstance(query.window, UntilDeleted)
         if keyed and self._roles.id is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from skyband.errors import QueryError
 from skyband.query.kinds import Above, Query
-from skyband.query.windows import UntilDeleted, Window
+from skyband.query.windows import Ever, Last, UntilDeleted, Window
 
 #: The arguments that may differ between relatives: the size of the answer, and how it is computed.
 _FREE = ("k", "window", "largest", "symmetric", "algorithm", "gamma", "sigma", "additional", "buffer")
@@ -35,7 +35,7 @@ def narrowed(query: Query, k: int | None, window: Window | None) -> Query:
             raise QueryError(f"answer(k={k}): larger than the k of {query!r}.")
         query = replace(query, k=k)  # type: ignore[type-var]
     if window is not None:
-        if _type(window) != _type(query.window) or size(window) > size(query.window):
+        if isinstance(query.window, Ever) or _type(window) != _type(query.window) or size(window) > size(query.window):
             raise QueryError(f"answer(window={window!r}): not inside {query.window!r}.")
         query = replace(query, window=window)  # type: ignore[type-var]
     return query
@@ -43,12 +43,14 @@ def narrowed(query: Query, k: int | None, window: Window | None) -> Query:
 
 def size(window: Window) -> int:
     """The length of a window, for comparing windows of one type."""
-    return 0 if isinstance(window, UntilDeleted) else window.count or window.nanoseconds or window.span or 0
+    return (window.count or window.nanoseconds or window.span or 0) if isinstance(window, Last) else 0
 
 
 def _type(window: Window) -> str:
     if isinstance(window, UntilDeleted):
         return "until deleted"
+    if isinstance(window, Ever):
+        return "ever"
     return "count" if window.count is not None else "duration" if window.nanoseconds is not None else "span"
 
 

@@ -19,7 +19,7 @@ from skyband.oracle.rows import Rejected, read
 from skyband.oracle.topk import above, top_k
 from skyband.oracle.uncertain import top_k_uncertain
 from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.query.windows import UntilDeleted, Window
+from skyband.query.windows import Ever, Last, UntilDeleted, Window
 
 _SLACK = 1e-12  # by how much the probabilities of alternatives may pass 1
 
@@ -87,12 +87,14 @@ class Stream:
 
     @property
     def timed(self) -> bool:
-        return self.query.window.timed
+        """Whether objects have a time: of a window without end, where rows have one."""
+        window = self.query.window
+        return self.roles.time is not None if isinstance(window, Ever) else window.timed
 
     def valid(self, arrivals: list[Arrival], now: Any, window: Window | None = None) -> list[Arrival]:
         """The arrivals that count at an instant: the n most recent, or those with now in [t, t + span)."""
         window = window or self.query.window
-        if isinstance(window, UntilDeleted):
+        if isinstance(window, UntilDeleted | Ever):
             return list(arrivals)
         if window.count is not None:
             return arrivals[-window.count :]
@@ -228,7 +230,7 @@ def remove(group: Group, id: Any) -> bool:
 
 def span_of(window: Window, time: Any) -> Any:
     """The length of a time window as what can be added to a time of this type."""
-    assert not isinstance(window, UntilDeleted)
+    assert isinstance(window, Last)
     if isinstance(time, datetime):
         return timedelta(microseconds=window.length(10**3))
     if isinstance(time, date):

@@ -18,6 +18,7 @@ from skyband.oracle.scalar import number, too_large
 from skyband.oracle.scores import columns_of
 from skyband.oracle.stream import Stream
 from skyband.query.kinds import Query
+from skyband.query.windows import size_of
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Unsubscribed(Stream):
         own = (isinstance(by, str) and ":" in by) or bool(getattr(by, "needs", ()))
         self.used = (columns_of(by) | columns_of(where or "0")) if by is not None else set()
         self.needed = columns_of(by) if own and by is not None else set()
-        self.open = bool(query.window.needs)  # how long its window is, subscriptions will say
+        self.open = size_of(query.window) is not None  # how long its window is, subscriptions will say
         self.apart = own or ":" in (where or "")  # whether a subscription's values decide more than that
 
     def expired(self, arrival: Arrival, clock: Any) -> bool:

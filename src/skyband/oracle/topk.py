@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from skyband.oracle.objects import Arrival, Member
 from skyband.query.kinds import Above, TopK
-from skyband.query.windows import UntilDeleted
+from skyband.query.windows import Ever, UntilDeleted
 
 
 def best_first(objects: Iterable[Arrival], descending: bool) -> list[Arrival]:
@@ -35,6 +35,8 @@ def skyband(query: TopK, valid: list[Arrival]) -> list[Arrival]:
     """
     if isinstance(query.window, UntilDeleted):
         return best_first(valid, query.descending)
+    if isinstance(query.window, Ever):  # nothing expires, so every object that ranks above dominates
+        return best_first(valid, query.descending)[: query.k]
     timed = query.window.timed
 
     def expires_before(a: Arrival, b: Arrival) -> bool:

@@ -11,7 +11,7 @@ from skyband.pipeline.table import Table, near
 from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.query.scoring import by_from_dict
 from skyband.query.sql.parser import culprit, sql
-from skyband.query.windows import Last, UntilDeleted, Window
+from skyband.query.windows import Ever, Last, UntilDeleted, Window
 
 _KINDS: dict[str, type[Query]] = {
     kind.kind.lower(): kind for kind in (TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain)
@@ -79,6 +79,8 @@ _EXAMPLES = {
 def _window(value: Any) -> Window:
     if value == "until deleted":
         return UntilDeleted()
+    if value == "ever":
+        return Ever()
     if isinstance(value, Mapping):
         if value.keys() != {"span"}:
             raise QueryError(f'{dict(value)!r} is not a window. Use 1000, "24 hours", or {{span = 300}}.')

@@ -58,7 +58,7 @@ def _check_queries(table: Table, stream: dict[str, Any], queries: dict[str, Quer
     except QueryError as error:
         table.mistake("op", str(error))
     for name, query in queries.items():
-        timed = isinstance(query.window, Last) and query.window.timed
+        timed = query.window.sort == "time"
         if timed and "time" not in stream:
             table.mistake("time", f"is missing: the window of queries.{name}, {query.window!r}, is a time window.")
             continue

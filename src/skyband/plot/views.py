@@ -62,7 +62,7 @@ def plane_of(monitor: Monitor, name: str | None = None, *, key: Any = None) -> P
     adapter, query, state = monitor._loop.state.adapters[name], monitor.queries[name], monitor._loop.state
     code, values = _group(adapter, query, key)
     window = query.window
-    timed = isinstance(window, Last) and window.timed
+    timed = adapter.timed
     type_ = state.types.get(state.options.time) if timed and state.options.time else None
     empty = Plane(name, query, np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64), 0, 0, type_, values)
     if adapter.engine is None or code is None:

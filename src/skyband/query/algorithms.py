@@ -16,8 +16,8 @@ from importlib import import_module
 from typing import Any, Literal
 
 from skyband.errors import QueryError
+from skyband.query.windows import Sort
 
-Windows = Literal["count", "time", "until deleted"]
 Scorings = Literal["any", "bounded", "nearest", "local"]
 
 
@@ -72,7 +72,7 @@ class Algorithm:
     page: str
     size: str
     answers: str = "exact"
-    windows: tuple[Windows, ...] = ("count", "time")
+    windows: tuple[Sort, ...] = ("count", "time")
     scorings: Scorings = "any"
     exact: bool = True
     shares: bool = True

@@ -10,7 +10,7 @@ from typing import Any
 from skyband.errors import QueryError
 from skyband.query.kinds import Query
 from skyband.query.validation import RESERVED
-from skyband.query.windows import Last, UntilDeleted
+from skyband.query.windows import Last, UntilDeleted, Window
 
 ALL = "*"
 
@@ -55,6 +55,10 @@ class Options:
         """`forget` in units of the time column."""
         window = Last(span=self.forget) if isinstance(self.forget, int) else Last(self.forget)
         return window.length(unit)
+
+    def timed(self, window: Window) -> bool:
+        """Whether objects of the window have a time: of time windows, and of `Ever` where rows have one."""
+        return window.sort == "time" or (window.sort == "ever" and self.time is not None)
 
     @property
     def kept(self) -> tuple[str, ...]:

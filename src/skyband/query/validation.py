@@ -10,7 +10,7 @@ from typing import Any
 from skyband.errors import QueryError
 from skyband.query.each import Each
 from skyband.query.expressions import parse, ranges
-from skyband.query.windows import UntilDeleted, Window
+from skyband.query.windows import Ever, UntilDeleted, Window
 
 #: Columns that skyband writes itself; no `per` or `keep` column may take one of these names.
 RESERVED = ("query", "subscriber", "at", "time", "id", "id_a", "id_b", "rank", "score", "probability", "diff", "first")
@@ -92,6 +92,14 @@ def moving_window(kind: str, window: Window) -> None:
     if isinstance(window, UntilDeleted):
         raise QueryError(
             f"{kind} needs a window that moves on, such as Last(1000). UntilDeleted is for TopK and Above."
+        )
+
+
+def ending_window(kind: str, window: Window) -> None:
+    if isinstance(window, Ever):
+        raise QueryError(
+            f"{kind} compares each object with all that are valid, and over Ever() that is all that ever arrived. "
+            "Use a window that ends, such as Last(1000)."
         )
 
 

@@ -5,6 +5,7 @@ Last("10 minutes")    times in the last 10 minutes; also a timedelta (NumPy's to
 Last(span=300)        the last 300 units of an integer time column
 Last(Each("n"))       as long as each subscription says
 UntilDeleted()        until an explicit deletion
+Ever()                without end: what has arrived stays valid
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from skyband.errors import QueryError
 from skyband.query.each import Each, Need, from_stored
+
+#: The sorts of window. "ever" is one of time where rows have a time, else it counts arrivals (`Options.timed`).
+Sort = Literal["count", "time", "ever", "until deleted"]
 
 _UNITS = {
     "ns": 1,
@@ -106,16 +110,9 @@ class Last:
         return self.count is None and (self.each is None or self.spans)
 
     @property
-    def needs(self) -> tuple[Need, ...]:
-        """The column of a table of subscriptions that has its size."""
-        return () if self.each is None else (Need(self.each.column, "span" if self.spans else "size", "window"),)
-
-    def bind(self, values: Mapping[str, Any]) -> Last:
-        """The window of a subscription with these values."""
-        if self.each is None:
-            return self
-        size = values[self.each.column]
-        return Last(span=size) if self.spans else Last(size)
+    def sort(self) -> Sort:
+        """The sort of window it is."""
+        return "time" if self.timed else "count"
 
     def length(self, unit: int | None) -> int:
         """Return its length in arrivals, or in units of a time column of `unit` nanoseconds (None: integers)."""
@@ -174,20 +171,56 @@ class UntilDeleted:
         return False
 
     @property
-    def needs(self) -> tuple[Need, ...]:
-        """Columns of a table of subscriptions that it needs: none."""
-        return ()
-
-    def bind(self, values: Mapping[str, Any]) -> UntilDeleted:
-        """The window of a subscription: the same for all."""
-        return self
+    def sort(self) -> Sort:
+        """The sort of window it is."""
+        return "until deleted"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
         return {"until": "deleted"}
 
 
-Window = Last | UntilDeleted
+@dataclass(frozen=True)
+class Ever:
+    """The window without end (landmark): what has arrived stays valid.
+
+    Where the Monitor names a `time` column it is a time window that never ends: ties go to the later time, a late row
+    is never too late, and `late="drop"` drops it. Elsewhere it is a count window that never ends.
+
+    Examples
+    --------
+    >>> Ever().to_dict()
+    {'ever': True}
+
+    """
+
+    @property
+    def sort(self) -> Sort:
+        """The sort of window it is."""
+        return "ever"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        return {"ever": True}
+
+
+Window = Last | UntilDeleted | Ever
+
+
+def size_of(window: Window) -> Need | None:
+    """The column of a table of subscriptions that has the window's size; None: it says it itself."""
+    if not isinstance(window, Last) or window.each is None:
+        return None
+    return Need(window.each.column, "span" if window.spans else "size", "window")
+
+
+def bind_window(window: Window, values: Mapping[str, Any]) -> Window:
+    """The window of a subscription with these values."""
+    need = size_of(window)
+    if need is None:
+        return window
+    size = values[need.column]
+    return Last(span=size) if need.role == "span" else Last(size)
 
 
 def window_from_dict(data: Mapping[str, Any]) -> Window:
@@ -199,9 +232,11 @@ def window_from_dict(data: Mapping[str, Any]) -> Window:
             return Last(span=from_stored(span))
         case {"until": "deleted", **rest} if not rest:
             return UntilDeleted()
+        case {"ever": True, **rest} if not rest:
+            return Ever()
     raise QueryError(
         f"{dict(data)!r} is not a window. Use {{'last': 1000}}, {{'last': '10 minutes'}}, "
-        "{'span': 300} or {'until': 'deleted'}."
+        "{'span': 300}, {'until': 'deleted'} or {'ever': True}."
     )
 
 

@@ -231,8 +231,8 @@ def _represented(plan: Plan) -> Represented:
     return {
         first: others
         for first, *others in found.values()
-        if others and (len(others) >= few or not plan.queries[first].window.timed)  # count windows: nothing to prune
-    }
+        if others and (len(others) >= few or not plan.options.timed(plan.queries[first].window))
+    }  # count windows: nothing to prune
 
 
 def _messages(shards: list[int], numbers: list[int], blobs: list[bytes], moments: list[Any] | None = None) -> Any:

@@ -54,7 +54,7 @@ class Merger(StatefulProcessor):
         query = self.plan.blocked[name]
         kept = self.kept.get()
         stored = None if kept is None else bytes(kept[0])
-        merged = MergedAnswer(query, "skyband time" if query.window.timed else None, stored)
+        merged = MergedAnswer(query, "skyband time" if query.window.sort == "time" else None, stored)
         out = merged.take(changes)
         self.kept.update((merged.snapshot(),))
         if self.whole:
@@ -62,7 +62,7 @@ class Merger(StatefulProcessor):
             if self.plan.options.time is not None:
                 pairs = pairs.append_column("time", pairs.column(f"skyband time{PAIR[1]}"))
             out = pairs.append_column("rank", pa.array(range(1, pairs.num_rows + 1), pa.int64()))
-        elif query.window.timed:
+        elif query.window.sort == "time":
             out = out.drop_columns(["at"])
         shown = {f"{alias}{end}": alias.removeprefix("skyband ") + end for alias in self.plan.aliases for end in PAIR}
         out = out.drop_columns(["id_a", "id_b", "query"])

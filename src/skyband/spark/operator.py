@@ -107,7 +107,8 @@ class Operator(StatefulProcessor):
 
     def _without_numbers(self, changes: pa.Table) -> pa.Table:
         """Changes with `at` null for time windows: on Spark not every row reaches its shard."""
-        timed = pa.array([name for name, query in self.plan.queries.items() if query.window.timed], pa.string())
+        queries, options = self.plan.queries, self.plan.options
+        timed = pa.array([name for name, query in queries.items() if options.timed(query.window)], pa.string())
         place = changes.column_names.index("at")
         shown = pc.if_else(pc.is_in(changes.column("query").cast(pa.string()), timed), None, changes.column("at"))
         return changes.set_column(place, pa.field("at", pa.int64()), shown.cast(pa.int64()))

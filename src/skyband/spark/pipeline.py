@@ -294,7 +294,7 @@ def _check_order(options: Options, queries: Mapping[str, Query]) -> None:
     for name, query in queries.items():
         once = isinstance(query, TopKIncomplete) and query.repeat is None
         grouped = isinstance(query, TopKUncertain) and query.group is not None
-        if query.window.timed and (once or grouped):
+        if options.timed(query.window) and (once or grouped):
             raise QueryError(
                 f"{name}: {'repeat=None' if once else 'group='} needs {wanted}: without it a shard cannot know "
                 "which rows have left the window when the next one comes."

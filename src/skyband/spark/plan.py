@@ -53,7 +53,7 @@ class Plan:
     def query_sets(self) -> dict[QuerySet, dict[str, Query]]:
         found: dict[QuerySet, dict[str, Query]] = {}
         for name, query in self.queries.items():
-            query_set = QuerySet(query.per_columns, query.window.timed, name in self.blocked)
+            query_set = QuerySet(query.per_columns, self.options.timed(query.window), name in self.blocked)
             found.setdefault(query_set, {})[name] = query
         return found
 
@@ -129,7 +129,8 @@ def _is_long(window: Window) -> bool:
 
 def shard_of_query(query: Query, shards: int) -> int:
     """The shard of a query without `per`: one for all queries that can share a skyband."""
-    shared = dict(query.to_dict(), k=0, window=query.window.timed)
+    window = query.window
+    shared = dict(query.to_dict(), k=0, window="ever" if window.sort == "ever" else window.sort == "time")
     shared.pop("threshold", None)
     return zlib.crc32(json.dumps(shared, sort_keys=True).encode()) % shards
 

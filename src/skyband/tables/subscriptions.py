@@ -133,7 +133,11 @@ class Subscriptions:
         """All that subscriptions brought, for `restored`; there must be no gaps."""
         columns = {name: column.all() for name, column in self.columns.items()}
         if self.sort == "duration":
-            columns |= {need.column: columns[need.column].cast(pa.duration("ns")) for need in self.query.window.needs}
+            columns |= {
+                need.column: columns[need.column].cast(pa.duration("ns"))
+                for need in self.query.needs
+                if need.role == "size"
+            }
         ids = pa.nulls(0) if self.ids is None else self.ids.all()
         return pa.Table.from_arrays([ids, *columns.values()], names=["", *columns])
 
@@ -170,7 +174,9 @@ class Subscriptions:
         """The present subscriptions as a table for another query that needs no other columns."""
         there = self.entries
         columns = {name: self.columns[name].take(there) for name in query.each}
-        return Rows(self.subscribers(there), columns, self.sort if query.window.needs else None)
+        return Rows(
+            self.subscribers(there), columns, self.sort if any(need.role == "size" for need in query.needs) else None
+        )
 
     @property
     def nbytes(self) -> int:
@@ -182,7 +188,7 @@ def values_of(columns: Mapping[str, Any], query: Query, sort: Sort | None) -> li
     """Columns of values as one mapping for each subscription."""
     each = {name: column.to_pylist() for name, column in columns.items()}
     if sort == "duration":
-        (size,) = (need.column for need in query.window.needs)
+        size = next(need.column for need in query.needs if need.role == "size")
         each[size] = [np.timedelta64(length, "ns") for length in each[size]]
     return [dict(zip(each, row, strict=True)) for row in zip(*each.values(), strict=True)]
 

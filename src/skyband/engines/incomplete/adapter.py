@@ -47,7 +47,7 @@ class IncompleteAdapter(Adapter):
         """Without `repeat` only equal windows share an engine: which rows are rejected depends on the window."""
         assert isinstance(query, TopKIncomplete)
         exact = row_of(query).exact
-        window = query.window.timed if query.repeat is not None and exact else query.window
+        window = query.window.sort if query.repeat is not None and exact else query.window
         return (*shared_key(query), window, query.algorithm, query.tuning, None if exact else query.k)
 
     @property
@@ -173,7 +173,7 @@ class IncompleteAdapter(Adapter):
             or query.algorithm != self.example.algorithm
         ):
             return False
-        if query.tuning != self.example.tuning or query.window.timed != self.timed:
+        if query.tuning != self.example.tuning or query.window.sort != self.example.window.sort:
             return False
         same = query.window == self.example.window
         if not row_of(self.example).exact and (not same or query.k != self.example.k):  # type: ignore[attr-defined]

@@ -65,7 +65,7 @@ class PairsAdapter(Adapter):
     def key(query: Query) -> tuple[Any, ...]:
         assert isinstance(query, TopKPairs)
         any_way = replace(query, symmetric=False)  # a promise: it changes no score
-        return (*shared_key(any_way), query.window.timed, query.algorithm)
+        return (*shared_key(any_way), query.window.sort, query.algorithm)
 
     @property
     def revalidates(self) -> bool:

@@ -101,7 +101,7 @@ def adaptive_size(name: str, query: TopK, n: int | None, expected: Expected) -> 
 def buffered_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
     run, filter_ = name[:2], name[2:]
     k, most = query.k, query.buffer or BUFFER
-    half = "spans less than half the window" if query.window.timed else "at most (n + 1) // 2 of the window"
+    half = "spans less than half the window" if (query.window.sort == "time") else "at most (n + 1) // 2 of the window"
     why = (
         f"A buffer of recent arrivals and a {_FILTERS[filter_]} filter of these stand before a {_RUNS[run]} k-skyband. "
         f"An object reaches it if it is among the filter's {k:,} best when it arrives, or not dominated by {k:,} of "
@@ -116,7 +116,7 @@ def buffered_size(name: str, query: TopK, n: int | None, expected: Expected) -> 
     elif filter_ == "RF" and b >= 5 * k:  # a smaller one never reaches its first limit of 4·k candidates
         sifted = odds.relaxed_size(b, k, query.gamma)
     elif filter_ == "PF":
-        sifted = min(sifted, k + odds.candidates(most if query.window.timed else b, k, query.sigma))
+        sifted = min(sifted, k + odds.candidates(most if (query.window.sort == "time") else b, k, query.sigma))
     besides = sifted * _SIFTED + b * _WAITING
     if n <= k:
         return replace(_few(query, n, why), besides=besides)

@@ -212,12 +212,9 @@ class WindowAdapter(TopKAdapter):
 
     def can_lend(self, query: TopK | Above, unit: int | None) -> bool:
         """Whether this window holds all objects that the query needs."""
-        if self.engine is None or self.groups.names != query.per_columns or self.timed != query.window.timed:
+        if self.engine is None or self.groups.names != query.per_columns:
             return False
-        mine, theirs = self.example.window, query.window
-        if isinstance(mine, UntilDeleted) != isinstance(theirs, UntilDeleted):
-            return False
-        if length_of(query, unit) > self.machine.length:
+        if query.window.sort != self.example.window.sort or length_of(query, unit) > self.machine.length:
             return False
         plain = plain_scoring(query.by)
         if self.scored or plain is None:
@@ -247,8 +244,7 @@ class WindowAdapter(TopKAdapter):
 
 def _relation(query: TopK | Above) -> tuple[Any, ...]:
     """Equal for queries that differ in k, threshold and length of the window only."""
-    window = query.window
-    return (type(query), query.by, query.where, query.descending, query.per_columns, window.timed, type(window))
+    return (type(query), query.by, query.where, query.descending, query.per_columns, query.window.sort)
 
 
 def remember_reported(adapters: list[Adapter]) -> None:

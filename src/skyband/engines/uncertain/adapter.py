@@ -36,7 +36,7 @@ class UncertainAdapter(Adapter):
     def key(query: Query) -> tuple[Any, ...]:
         """What queries of one engine share; with `group` the window too: it decides which alternatives are valid."""
         assert isinstance(query, TopKUncertain)
-        window = query.window.timed if query.group is None else query.window
+        window = query.window.sort if query.group is None else query.window
         return (*shared_key(query), window, query.algorithm)
 
     @property

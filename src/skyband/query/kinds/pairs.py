@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from skyband.errors import QueryError
 from skyband.query.kinds.query import Query
 from skyband.query.scoring import By, check_pair_scoring
-from skyband.query.validation import condition, each_or_whole_number, moving_window
+from skyband.query.validation import condition, each_or_whole_number, ending_window, moving_window
 from skyband.query.windows import Window
 
 
@@ -61,6 +61,7 @@ class TopKPairs(Query):
     def __post_init__(self) -> None:
         super().__post_init__()
         moving_window(self.kind, self.window)
+        ending_window(self.kind, self.window)
         self._set("k", each_or_whole_number(self.kind, "k", self.k, 1, "10"))
         if not isinstance(self.largest, bool) or not isinstance(self.symmetric, bool):
             raise QueryError("TopKPairs: largest and symmetric are True or False.")

@@ -18,7 +18,7 @@ from skyband.query.scoring import by_from_dict, by_to_dict, scoring_of
 from skyband.query.sql.writer import order_by, sentence
 from skyband.query.tuning import Tuning
 from skyband.query.validation import column_names
-from skyband.query.windows import Last, Window, window_from_dict
+from skyband.query.windows import Ever, Last, Window, bind_window, size_of, window_from_dict
 
 
 class Query:
@@ -59,7 +59,8 @@ class Query:
         most = getattr(self, "k", 0)
         if k is not None and k > most:
             raise QueryError(f"k={k}: the query keeps only what its own k={most} needs. Ask for at most that.")
-        _fits(self.window, query.window)
+        if window is not None:
+            _fits(self.window, query.window)
         return query
 
     def __post_init__(self) -> None:
@@ -95,7 +96,7 @@ class Query:
             found += [Need(name, "literal", "by") for name in parse(by, members=members).each]
         elif by is not None:
             found += scoring_of(by).needs
-        found += self.window.needs
+        found += [need] if (need := size_of(self.window)) is not None else []
         return (*found, *(Need(name, "literal", "where") for name in (parse(where).each if where else ())))
 
     @property
@@ -113,7 +114,7 @@ class Query:
 
         """
         by, where = getattr(self, "by", None), getattr(self, "where", None)
-        changed: dict[str, Any] = {"window": self.window.bind(values)}
+        changed: dict[str, Any] = {"window": bind_window(self.window, values)}
         changed |= {name: bound(getattr(self, name), values) for name in ("k", "threshold") if hasattr(self, name)}
         if by is not None:
             changed["by"] = bind(by, values) if isinstance(by, str) else by if callable(by) else by.bind(values)
@@ -245,6 +246,8 @@ def _fits(mine: Window, theirs: Window) -> None:
         sizes = [(mine.count, theirs.count), (mine.nanoseconds, theirs.nanoseconds), (mine.span, theirs.span)]
         if any(own is not None and other is not None and other <= own for own, other in sizes):
             return
+    elif isinstance(mine, Ever):
+        raise QueryError(f"window={theirs!r}: over Ever() nothing is kept of shorter windows. Ask without window=.")
     elif mine == theirs:
         return
     raise QueryError(f"window={theirs!r}: the query's own window is {mine!r}. Ask for at most that, of its kind.")

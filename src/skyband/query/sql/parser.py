@@ -4,7 +4,7 @@
     [WHERE condition]                               which objects can be an answer
     ORDER BY scoring [ASC | DESC] LIMIT k           or, for all above a threshold: ABOVE threshold BY scoring
     [PER column, ...]
-    WINDOW n ROWS | WINDOW '24 hours' | WINDOW SPAN n | WINDOW :size | UNTIL DELETED
+    WINDOW n ROWS | WINDOW '24 hours' | WINDOW SPAN n | WINDOW :size | WINDOW EVER | UNTIL DELETED
     [WITH PROBABILITY column] [SEMANTICS 'u-topk'] [THRESHOLD p] [GROUP column]
     [PARTS (part, part low TO high, ...) COMBINE sum] [REPEAT last]      in place of ORDER BY
     [APPROXIMATE sigma] [USING algorithm] [OPTIONS (name = value, ...)]
@@ -30,7 +30,7 @@ from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, T
 from skyband.query.scoring import SCORINGS, scoring_of
 from skyband.query.sql.text import CLAUSES
 from skyband.query.sql.tokens import Cursor, Word
-from skyband.query.windows import Last, UntilDeleted
+from skyband.query.windows import Ever, Last, UntilDeleted
 
 MAX_LENGTH = 100_000  # characters
 _SHAPE = "SELECT * FROM stream ORDER BY delay DESC LIMIT 10 WINDOW '24 hours'"
@@ -238,9 +238,13 @@ class _Reader(Cursor):
         self.put("per", start, names)
 
     def _window(self) -> None:
-        start, example = self.word.start, "WINDOW 1000 ROWS, WINDOW '24 hours', WINDOW SPAN 300 or UNTIL DELETED"
+        start = self.word.start
+        example = "WINDOW 1000 ROWS, WINDOW '24 hours', WINDOW SPAN 300, WINDOW EVER or UNTIL DELETED"
         if self.accept("UNTIL"):
             self._until()
+            return
+        if self.accept("EVER"):
+            self.put("window", start, Ever())
             return
         arguments: dict[str, Any] = {}
         if self.accept("SPAN"):

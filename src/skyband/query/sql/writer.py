@@ -10,7 +10,7 @@ from typing import Any
 
 from skyband.query.scoring import scoring_of
 from skyband.query.sql.text import each, expression, name, number, quoted, value
-from skyband.query.windows import UntilDeleted, Window
+from skyband.query.windows import Ever, UntilDeleted, Window
 
 
 def sentence(query: Any, stream: str = "stream") -> str:
@@ -48,6 +48,8 @@ def order_by(query: Any, values: dict[str, Any]) -> str:
 def _window(window: Window) -> str:
     if isinstance(window, UntilDeleted):
         return "UNTIL DELETED"
+    if isinstance(window, Ever):
+        return "WINDOW EVER"
     if window.each is not None:
         return f"WINDOW {'SPAN ' if window.spans else ''}{each(window.each)}"
     if window.span is not None:

@@ -136,7 +136,7 @@ def _ranked(objects: Any, name: str, query: Query, groupings: int, order: Sequen
     mine = objects.filter(pc.equal(objects.column("query"), name))
     best = "descending" if getattr(query, "descending", True) else "ascending"
     groups = [(column, "ascending") for column in query.per_columns]
-    timed = query.window.timed and "time" in mine.column_names
+    timed = query.window.sort in ("time", "ever") and "time" in mine.column_names
     newer = [(column, "descending") for column in dict.fromkeys(["time", *order] if timed else order)]
     above = [("held", "ascending"), ("probability", "descending")] if isinstance(query, TopKUncertain) else []
     mine = mine.take(pc.sort_indices(mine, sort_keys=[*groups, *above, ("score", best), *newer]))
