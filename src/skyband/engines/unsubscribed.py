@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns
-from skyband.engines.contract import NEVER, Answer, Arrivals, Changes, Spec
+from skyband.engines.contract import NEVER, Answer, Arrivals, Changes, Engine, Spec
 from skyband.engines.kinds import adapter_class
 from skyband.engines.numbering import Start
 from skyband.engines.numbers_at_rest import NumbersAtRest
@@ -88,7 +88,8 @@ class UnsubscribedAdapter(Adapter):
     @property
     def validates(self) -> Query:
         """The plain query by which rows are validated."""
-        return next(iter(self._validator.queries.values()))
+        found: Query = next(iter(self._validator.queries.values()))
+        return found
 
     @property
     def example(self) -> Any:
@@ -115,7 +116,7 @@ class UnsubscribedAdapter(Adapter):
         if self.engine is None:
             self.numbering.set_queries(self.specs(unit))
             self.numbering.lengths = self.lengths(unit)
-            self.engine = Nothing(self.groups)
+            self.engine = cast("Engine", Nothing(self.groups))
 
     def timely(self, accepted: Bools, ages: Ints, unit: int | None) -> Bools:
         if self._open and self.timed and self.options.late == "accept":

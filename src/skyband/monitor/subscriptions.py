@@ -268,7 +268,7 @@ class SubscribedQueries:
         own = state.adapters[name].stats(name)
         adapters = dict.fromkeys(state.subscribed[key] for key in subscriptions.names())
         counted = [adapter.stats(key) for adapter in adapters for key in list(adapter.queries)[:1]]
-        started = [adapter for adapter in adapters if adapter.engine is not None]
+        started = [(adapter.engine, len(adapter.queries)) for adapter in adapters if adapter.engine is not None]
         rejected = dict(own["rejected"])
         for one in counted:
             for reason, rows in one["rejected"].items():
@@ -280,9 +280,7 @@ class SubscribedQueries:
             "subscriptions": subscriptions.count,
             "shared": 0,
             "engines": len(adapters),
-            "objects": sum(
-                adapter.engine.size_of(place) for adapter in started for place in range(len(adapter.queries))
-            ),
+            "objects": sum(engine.size_of(place) for engine, size in started for place in range(size)),
             "buffer": max([one["buffer"] for one in counted], default=0),
             "bytes": subscriptions.nbytes + sum(one["bytes"] for one in counted),
             "arrivals": own["arrivals"],
