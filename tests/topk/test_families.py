@@ -151,7 +151,7 @@ def test_the_grid_shows_whatever_matters(algorithm: str, buffer: int | None, see
         )
         told_by.append(told(monitor, columns, range(0, ROWS + 1, 250 if buffer else 550)))
         engines.append(monitor._loop.state.standing()[0].engine)
-    assert [engine.scratch.work[3] > 0 for engine in engines] == [True, False]  # type: ignore[union-attr]
+    assert [engine.work[3] > 0 for engine in engines] == [True, False]  # type: ignore[union-attr]
     same(*told_by)
 
 
@@ -316,7 +316,8 @@ def test_objects_of_the_ring_can_be_the_answer_of_a_shorter_window() -> None:
     monitor.push(columns)
     plain.push(columns)
     engine = monitor._loop.state.standing()[0].engine
-    assert (engine.caps["threshold"] > -np.inf).all(), "or nothing is left out"  # type: ignore[union-attr]
+    lanes = engine.lanes_of(np.arange(20))  # type: ignore[union-attr]
+    assert (lanes["depth"] > -np.inf).all(), "or nothing is left out"
     for name in monitor.queries:
         for window in (1, 5, 50, 999):
             assert monitor.answer(name, window=window).equals(plain.answer(name, window=window))

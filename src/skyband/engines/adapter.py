@@ -190,9 +190,14 @@ class Adapter:
         if fresh:
             here = as_arrow(kept)
             self.kept_columns.add(push.serial + kept, {name: column.take(here) for name, column in fresh.items()})
-        if len(self.kept_columns) > 1024 + 2 * int(self.engine.kept.sum()):
+        if len(self.kept_columns) > self.most_columns():
             self.kept_columns.sweep(self.live_serials())
         return columns, arrived, numbered.too_late
+
+    def most_columns(self) -> int:
+        """Of how many objects columns are kept before those that are gone are swept out."""
+        assert self.engine is not None
+        return 1024 + 2 * int(self.engine.kept.sum())
 
     def number(self, push: Push, validated: Validated, codes: Ints) -> Numbered:
         return self.numbering.number(push, validated.accepted, codes, accept_late=self.options.late == "accept")
@@ -250,6 +255,11 @@ class Adapter:
         return np.unique(np.concatenate([self.engine.serials()[0], self.engine.held["serial"]]))
 
     # --- answers
+
+    @property
+    def names_in_order(self) -> list[str]:
+        """The names of the queries, in the order by which changes are numbered."""
+        return list(self.queries)
 
     def place(self, name: str) -> int:
         """Which of the engine's queries this is."""

@@ -55,6 +55,8 @@ class Numbering:
         self.at_rest = start.at_rest  # the same of groups without a code
         self.lengths: list[int] = []  # of each sequence
         self.of_query: Ints = np.empty(0, np.int64)  # the sequence of each query
+        self.offsets: Ints | None = None  # of slots in count windows: what is added to the engine's numbers, by query
+        self.shifts: Ints | None = None  # and by how much these are behind, since rows were rejected
         self.late: Ints = np.zeros(1, np.int64)  # by sequence
         self.arrivals: Ints = np.zeros(1, np.int64)
         self.last_times: Ints = np.empty(0, np.int64)  # of each group's last arrival; of time windows its clock
@@ -85,6 +87,32 @@ class Numbering:
         self.lengths = [length for _, length in distinct]
         self.of_query = np.array([distinct.index(one) for one in wanted])
         return {column_of(new): column_of(sequence) for new, sequence in enumerate(kept)}
+
+    def join(self, query: int, length: int, start: Start) -> bool:
+        """Number for one more query of a stream without groups, which goes on from `start`.
+
+        Whether there is a sequence more: in time windows each length has one, and each other start.
+        """
+        self.of_query = wider(self.of_query, query + 1)
+        counts = wider(start.counts, self.groups.total)
+        if not self.timed:
+            self.of_query[query] = 0
+            assert self.offsets is not None and self.shifts is not None
+            self.offsets, self.shifts = wider(self.offsets, query + 1), wider(self.shifts, query + 1)
+            self.shifts[query] = 0
+            self.offsets[query] = counts.max(initial=0) - self.next()[0].max(initial=0)
+            return False
+        known = self.next()
+        for sequence, one in enumerate(self.lengths):
+            if one == length and (known[sequence] == counts).all():
+                self.of_query[query] = sequence
+                return False
+        self.of_query[query] = len(self.lengths)
+        self.lengths = [*self.lengths, length]
+        self.counts = np.concatenate([known, counts[None, :]])
+        self.late, self.arrivals = np.append(self.late, 0), np.append(self.arrivals, 0)
+        self.at_rest = self.at_rest.of([*range(len(known)), 0])
+        return True
 
     def widen(self) -> None:
         """Make room for all groups."""

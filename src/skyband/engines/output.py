@@ -67,6 +67,8 @@ class Output:
         if numbering.timed or self.deletable or no_arrival.any():
             at = numbered.before[sequences, changes.group] - 1
             at[~no_arrival] = numbered.numbers[sequences[~no_arrival], changes.row[~no_arrival]]
+        if numbering.offsets is not None:
+            at = changes.instant + numbering.offsets[changes.query]
         when = changes.instant
         if not numbering.timed and push.times is not None:
             when = numbering.last_times[changes.group]
@@ -85,6 +87,8 @@ class Output:
         numbering = self.numbering
         sequences = numbering.of_query[changes.query]
         at = numbering.next()[sequences, changes.group] - 1
+        if numbering.offsets is not None and numbering.shifts is not None:
+            at = at + (numbering.offsets - numbering.shifts)[changes.query]
         known = numbering.last_times if times is None else times
         when = np.full(len(at), clock) if numbering.timed or deleted or not len(known) else known[changes.group]
         return self._change_columns(changes, at, when, sequences, None)
@@ -100,7 +104,7 @@ class Output:
         }
         if self.options.time is not None:
             columns["time"] = self._reported("time", answer.serial, answer.stamp, sequences, None)
-        return columns | self._members(answer, sequences, None)
+        return columns | self._members(answer, sequences, None, np.full(len(answer.serial), query))
 
     def _change_columns(
         self, changes: Changes, at: Ints, when: Ints, sequences: Ints, fresh: Fresh | None
@@ -118,17 +122,19 @@ class Output:
             columns["rank"] = _with_nulls(changes.rank, changes.rank == 0)
         if self.options.time is not None:
             columns["time"] = from_times(when, (fresh or self.kept_columns).columns["time"].type)
-        return columns | self._members(changes, sequences, fresh)
+        return columns | self._members(changes, sequences, fresh, changes.query)
 
     def _per(self, groups: Ints) -> dict[str, Any]:
         """The `per` columns of these groups."""
         return {name: kept.take(groups) for name, kept in zip(self.groups.names, self.groups.columns, strict=False)}
 
-    def _members(self, of: Changes | Answer, sequences: Ints, fresh: Fresh | None) -> dict[str, Any]:
+    def _members(self, of: Changes | Answer, sequences: Ints, fresh: Fresh | None, queries: Any) -> dict[str, Any]:
         """Ids and kept columns of these objects, or of both members of these pairs."""
         names = ("id", *self.options.kept)
         if of.older is None or of.older_stamp is None:
-            return {name: self._reported(name, of.serial, of.stamp, sequences, fresh) for name in names}
+            offsets = self.numbering.offsets
+            stamps = of.stamp if offsets is None else of.stamp + offsets[queries]
+            return {name: self._reported(name, of.serial, stamps, sequences, fresh) for name in names}
         columns = {}
         for name in names:
             a, b = of_pair(name)

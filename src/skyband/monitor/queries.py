@@ -15,13 +15,16 @@ from skyband.engines.numbering import Start
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.registry import MANY, choose
 from skyband.engines.topk.adapter import TopKAdapter
-from skyband.engines.topk.scorings import auto_key, family_key, window_key
+from skyband.engines.topk.scorings import BLOCK, auto_key, family_key, where_box, window_key
+from skyband.engines.topk.slots_adapter import MOST_BOXED, SlotsAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remember_reported
 from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError
+from skyband.monitor.book import Book
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import SubscribedQueries
 from skyband.query.kinds import Above, Query, TopK
+from skyband.query.scoring import scoring_of
 from skyband.query.windows import Last, UntilDeleted, size_of
 from skyband.tables.changes import QueryNames, change_names, change_table
 from skyband.tables.groups import Groups
@@ -38,6 +41,7 @@ class StandingQueries:
     def __init__(self, state: State) -> None:
         self.state = state
         self.subscribed = SubscribedQueries(state, self)
+        self._traits: dict[Any, Query] | None = None  # queries with different columns of changes; None: not known
 
     # --- add, replace, drop
 
@@ -52,7 +56,7 @@ class StandingQueries:
         self._check_name_is_free(name)
         checked = self.checked(name, query)
         with self.state.commit:
-            self._place(name, checked, self.numbers(checked), self._fresh() if fresh is None else fresh)
+            self._place(name, checked, self.numbers(checked), fresh)
 
     def add_from_window(self, name: str, query: Query) -> pa.Table:
         """Add a query that is answered at once from the window that another query keeps; returns its answer."""
@@ -95,6 +99,7 @@ class StandingQueries:
                 return
             adapter = self._alone(name)
             del self.state.adapters[name]
+            self._traits = None
             adapter.leave(name, self.state.unit, self.state.clock)
             remember_reported(self.state.standing())
 
@@ -109,18 +114,22 @@ class StandingQueries:
 
     def _replace(self, name: str, checked: Query) -> pa.Table:
         unit, clock, adapter = self.state.unit, self.state.clock, self._alone(name)
-        query_names, before = QueryNames(list(self.state.adapters), self.state.subscriptions), list(adapter.queries)
+        query_names = QueryNames(list(self.state.adapters), self.state.subscriptions)
+        before = adapter.names_in_order
+        self._traits = None
         types = self.state.change_types()
         if isinstance(adapter, WindowAdapter) and isinstance(checked, TopK | Above):
             donor = donor_of(self._plain(), adapter, name, checked, unit)
             if donor is not None:
                 return self._move_over(name, checked, adapter, donor)
-        if adapter.can_serve(checked, unit):
+        if isinstance(adapter, SlotsAdapter) and adapter.can_shrink(name, checked, unit):
+            piece = adapter.shrink(name, cast(TopK, checked), unit, clock)
+        elif adapter.can_serve(checked, unit):
             piece = adapter.refit({**adapter.queries, name: checked}, unit, clock)
         else:
             piece, numbers = adapter.retract(name, unit, clock), self.numbers(checked)
             adapter.leave(name, unit, clock)
-            self._place(name, checked, numbers, self._fresh())
+            self._place(name, checked, numbers)
             remember_reported(self.state.standing())
         return change_table([piece] if piece else [], query_names, [before] if piece else [], types)
 
@@ -135,11 +144,13 @@ class StandingQueries:
 
     def _plain(self) -> list[Adapter]:
         """The adapters of queries, without those of subscriptions."""
-        return list(dict.fromkeys(self.state.adapters.values()))
+        return self.state.adapters.each_once()
 
     def _alone(self, name: str) -> Adapter:
-        """The adapter of a query, which is no longer part of a family."""
-        self.split(lambda adapter: adapter.family and not adapter.keeps_window and name in adapter.queries)
+        """The adapter of a query, which it can leave."""
+        adapter = self.state.adapter(name)
+        if adapter.family and not adapter.keeps_window and not isinstance(adapter, SlotsAdapter):
+            self.split(lambda other: other is adapter)
         return self.state.adapter(name)
 
     def _move_over(self, name: str, query: TopK | Above, adapter: WindowAdapter, donor: WindowAdapter) -> pa.Table:
@@ -176,7 +187,7 @@ class StandingQueries:
                 with self.state.commit:
                     self.split(splits.__contains__)
 
-    def _gather(self, adapters: dict[str, Adapter]) -> None:
+    def _gather(self, adapters: Book) -> None:
         """Bring queries together, or subscriptions of one query, before their first arrival, that one engine can serve.
 
         Those that differ only in the numbers of their scoring become families; those that look at one window share it,
@@ -186,13 +197,17 @@ class StandingQueries:
         alone = {
             name: adapter
             for name, adapter in adapters.items()
-            if type(adapter) is TopKAdapter and adapter.engine is None and adapter.scored and len(adapter.queries) == 1
+            if type(adapter) is TopKAdapter and adapter.engine is None and adapter.scored
         }
-        for names in _alike(alone, lambda adapter: family_key(cast(TopK, adapter.example)), 2):
+        for names in families_of(alone):
             first = alone[names[0]]
-            family = TopKAdapter(first.example, first.groups, options, first.numbering.start(), family=True)
+            start, slots = first.numbering.start(), first.algorithm == BLOCK
+            more = {} if slots else {"family": True}
+            family = (SlotsAdapter if slots else TopKAdapter)(first.example, first.groups, options, start, **more)
             _share(adapters, family, names)
-            alone = {name: adapter for name, adapter in alone.items() if name not in family.queries}
+            for name in names:
+                del alone[name]
+        alone = {name: adapter for name, adapter in alone.items() if len(adapter.queries) == 1}
         for names in _alike(alone, lambda adapter: auto_key(cast(TopK, adapter.example)), MANY):
             first, born = alone[names[0]], self.state.serial
             start = first.numbering.start()
@@ -218,14 +233,16 @@ class StandingQueries:
 
     def _fresh(self) -> Fresh:
         """The adapters where nothing has arrived yet, by what their queries share."""
-        mine = dict.fromkeys(self.state.adapters.values())
+        mine = self._plain()
+        if not any(adapter.engine is None for adapter in mine):
+            return {}
         self.split(
             lambda adapter: adapter in mine and adapter.family and not adapter.keeps_window and adapter.engine is None
         )
-        return {adapter.key(adapter.example): adapter for adapter in self.state.adapters.values() if adapter.is_fresh}
+        return {adapter.key(adapter.example): adapter for adapter in self._plain() if adapter.is_fresh}
 
-    def _place(self, name: str, query: Query, numbers: Start, fresh: Fresh) -> None:
-        """Give the query an adapter: one that has not started yet, or a new one."""
+    def _place(self, name: str, query: Query, numbers: Start, fresh: Fresh | None = None) -> None:
+        """Give the query an adapter: a family that it can join, one that has not started yet, or a new one."""
         self.state.query_names = None
         if query.each:
             groups = self.state.groups[query.per_columns]
@@ -233,9 +250,13 @@ class StandingQueries:
             adapter.queries[name] = query
             self.state.adapters[name], self.state.subscriptions[name] = adapter, Subscriptions(name, query)
             return
-        self.place(self.state.adapters, name, query, numbers, fresh)
+        if fresh is None and isinstance(query, TopK) and (family := self._family_for(query)) is not None:
+            family.join(name, query, self.state.unit, self.state.serial, numbers)
+            self.state.adapters[name] = family
+            return
+        self.place(self.state.adapters, name, query, numbers, self._fresh() if fresh is None else fresh)
 
-    def place(self, book: dict[str, Adapter], name: str, query: Query, numbers: Start, fresh: Fresh) -> None:
+    def place(self, book: Book, name: str, query: Query, numbers: Start, fresh: Fresh) -> None:
         """Give a plain query an adapter, in this book: one that has not started yet, or a new one."""
         state = self.state
         groups, kind = state.groups[query.per_columns], adapter_class(query, choose(query))
@@ -253,6 +274,13 @@ class StandingQueries:
             fresh[key] = adapter
         adapter.queries[name] = query
         book[name] = adapter
+
+    def _family_for(self, query: TopK) -> SlotsAdapter | None:
+        """A family of slots that has one for the query."""
+        if family_key(query) is None:
+            return None
+        slots = (adapter for adapter in self._plain() if isinstance(adapter, SlotsAdapter))
+        return next((adapter for adapter in slots if adapter.can_join(query)), None)
 
     def numbers(self, query: Query) -> Start:
         """The next numbers of a new query: per group the largest that any query with the same `per` has reached."""
@@ -308,15 +336,47 @@ class StandingQueries:
             raise QueryError(
                 f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway."
             )
-        names = change_names([*self.state.queries.values(), query], kept, timed=False)
+        if self._traits is None:
+            self._traits = {_traits(one): one for one in self.state.queries.values()}
+        names = change_names([*self._traits.values(), query], kept, timed=False)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise QueryError(
                 f"{twice!r} would be two columns: of pairs each column of `keep` comes as name_a and name_b. Rename it."
             )
+        self._traits[_traits(query)] = query
 
 
-def _share(book: dict[str, Adapter], adapter: Adapter, names: list[str]) -> None:
+def _traits(query: Query) -> tuple[Any, ...]:
+    """What the columns of a query's changes go by."""
+    return query.per_columns, query.of_pairs, query.has_probability
+
+
+def families_of(adapters: Mapping[str, Adapter]) -> list[list[str]]:
+    """The names of queries that can be a family: of at least two adapters, and those of BLOCK over a few columns."""
+    found: list[list[str]] = []
+    for names in _alike(adapters, lambda adapter: family_key(cast(TopK, adapter.example)), 2):
+        if adapters[names[0]].algorithm != BLOCK:
+            names = [name for name in names if len(adapters[name].queries) == 1]
+        if len({adapters[name] for name in names}) < 2:  # they share one skyband
+            continue
+        if adapters[names[0]].algorithm != BLOCK:
+            found.append(names)
+            continue
+        queries = {name: cast(TopK, adapters[name].queries[name]) for name in names}
+        boxes = {name: tuple(where_box(query)[0]) for name, query in queries.items()}
+        columns = {*scoring_of(queries[names[0]].by).columns}
+        if len(columns.union(*boxes.values())) <= max(MOST_BOXED, len(columns)):
+            found.append(names)
+            continue
+        by_box: dict[tuple[str, ...], list[str]] = {}
+        for name in names:
+            by_box.setdefault(tuple(sorted(boxes[name])), []).append(name)
+        found += [some for some in by_box.values() if len({adapters[name] for name in some}) > 1]
+    return found
+
+
+def _share(book: Book, adapter: Adapter, names: list[str]) -> None:
     """Let an adapter serve these queries, each of which has one of its own."""
     adapter.queries = {name: book[name].queries[name] for name in names}
     book |= dict.fromkeys(names, adapter)

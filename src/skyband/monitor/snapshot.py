@@ -19,11 +19,14 @@ from skyband.engines.kinds import adapter_class
 from skyband.engines.numbering import Start
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.topk.adapter import TopKAdapter
+from skyband.engines.topk.scorings import BLOCK
+from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.engines.unsubscribed import UnsubscribedAdapter
 from skyband.errors import QueryError, StateError
 from skyband.monitor import cells, strangers
 from skyband.monitor.archive import pack, unpack
+from skyband.monitor.book import Book
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import compact
 from skyband.query.kinds import Query
@@ -175,8 +178,8 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Sta
         if not adapters.keys().isdisjoint(adapter.queries):
             raise StateError("a stored query is there twice. Use an intact copy.")
         adapters |= dict.fromkeys(adapter.queries, adapter)
-    state.adapters = {name: adapters[name] for name in facts["order"]}
-    state.subscribed = {name: adapter for name, adapter in adapters.items() if owner_of(name) is not None}
+    state.adapters = Book({name: adapters[name] for name in facts["order"]})
+    state.subscribed = Book({name: adapter for name, adapter in adapters.items() if owner_of(name) is not None})
     keys = {key for one in state.subscriptions.values() for key in one.names()}
     fit = state.subscribed.keys() == keys and state.subscriptions.keys() <= state.adapters.keys()
     if not fit or len(state.adapters) + len(keys) != len(adapters):
@@ -261,6 +264,8 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
         more = {"sort": state.subscriptions[name].sort}
     elif issubclass(kind, WindowAdapter):
         more = {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
+    elif saved["family"] and algorithm == BLOCK:
+        kind = SlotsAdapter
     elif issubclass(kind, TopKAdapter):
         more = {"family": saved["family"]}
     adapter: Adapter = kind(example, groups, state.options, Start(none, NumbersAtRest(1)), **more)
@@ -271,6 +276,8 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
         adapter.restore_facts(saved["own"])
     if saved["started"]:
         adapter.start(state.unit)
+        if isinstance(adapter, SlotsAdapter):
+            adapter.slots_engine.reads(saved["arrays"])
         if _describe_adapter(adapter, 0)["arrays"] != saved["arrays"]:
             raise StateError("the state's arrays have fields that this version does not know. Take a new snapshot.")
     adapter.numbering.lengths, adapter.numbering.of_query = saved["lengths"], np.array(saved["lanes"], np.int64)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns
 from skyband.errors import BatchError, QueryError
+from skyband.monitor.book import Book
 from skyband.monitor.commit import Commit
 from skyband.query.kinds import Query
 from skyband.query.options import ALL, Options
@@ -32,9 +33,9 @@ class State:
 
     options: Options
     groups: dict[tuple[str, ...], Groups] = field(default_factory=dict)
-    adapters: dict[str, Adapter] = field(default_factory=dict)  # by query, in order of registration
+    adapters: Book = field(default_factory=Book)  # by query, in order of registration
     subscriptions: dict[str, Subscriptions] = field(default_factory=dict)  # of the queries with `Each`
-    subscribed: dict[str, Adapter] = field(default_factory=dict)  # by subscription (tables.subscriptions.key_of)
+    subscribed: Book = field(default_factory=Book)  # by subscription (tables.subscriptions.key_of)
     subscriber_type: pa.DataType | None = None  # of the ids of subscribers, once seen
     types: dict[str, pa.DataType] = field(default_factory=dict)  # of the input's columns, once seen
     clock: int = BEGINNING
@@ -47,7 +48,7 @@ class State:
 
     def standing(self) -> list[Adapter]:
         """The adapters, each once, in order of registration; then those of subscriptions."""
-        return list(dict.fromkeys([*self.adapters.values(), *self.subscribed.values()]))
+        return [*self.adapters.each_once(), *self.subscribed.each_once()]
 
     def taking(self) -> list[Adapter]:
         """The adapters that take rows: a query with `Each` does only while it has no subscription."""
@@ -55,7 +56,7 @@ class State:
             return self.standing()
         return [adapter for adapter in self.standing() if not getattr(adapter, "subscribed", False)]
 
-    def book(self, adapter: Adapter) -> dict[str, Adapter]:
+    def book(self, adapter: Adapter) -> Book:
         """Where an adapter is listed: with those of queries, or of subscriptions."""
         owned = next(iter(adapter.queries), "") in self.subscribed
         return self.subscribed if owned else self.adapters
@@ -145,7 +146,7 @@ class State:
 
     def changes(self, pieces: list[Columns], adapters: Sequence[Adapter]) -> pa.Table:
         """One table from the changes of several adapters."""
-        names = [list(adapter.queries) for adapter in adapters]
+        names = [adapter.names_in_order for adapter in adapters]
         return change_table(pieces, self._query_names(), names, self.change_types())
 
     def _reported_types(self) -> dict[str, pa.DataType]:

@@ -171,7 +171,7 @@ def _topk(name: str, module: str, what: str, size: str, **more: Any) -> None:
 
 
 _topk("BLOCK", "block:BLOCK", "the strict k-skyband, fed by blocks of arrivals", "block_size",
-      family="family:BLOCKFamily",
+      family="slots:Slots",
       auto="exact on any stream, and most arrivals of a push cost it two comparisons")  # fmt: skip
 _topk("SA", "sa:SA", "the strict k-skyband, arrival by arrival", "strict_size")
 _topk("RA", "ra:RA", "the relaxed k-skyband, pruned now and then", "relaxed_size")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from skyband.errors import BatchError, SkybandWarning
 from skyband.query.expressions import parse
-from skyband.query.scoring import By, scoring_of
+from skyband.query.scoring import By, Scoring, scoring_of
 from skyband.tables.input import Batch, call
 
 Bools = NDArray[np.bool_]
@@ -30,6 +30,21 @@ class Scored:
     def reject(self, reason: str, rows: Bools) -> None:
         if rows.any():
             self.rejected[reason] = self.rejected[reason] | rows if reason in self.rejected else rows
+
+    def reject_missing(self, bad: Bools, batch: Batch, scoring: Scoring) -> None:
+        """Reject the rows without a key, for the first column that has none."""
+        if not bad.any():
+            return
+        for name in scoring.columns:
+            operand = batch.operand(name)
+            if operand.valid is not None:
+                self.reject(f"{name} is null", bad & ~operand.valid)
+                bad = bad & operand.valid
+            if operand.values.dtype == np.float64:
+                broken = bad & np.isnan(operand.values)
+                self.reject(f"{name} is NaN", broken)
+                bad = bad & ~broken
+        self.reject(f"{scoring.label} has no value", bad)
 
     def validated(self, eligible: Bools | None) -> Validated:
         """Accept the rows that are not rejected."""
@@ -55,18 +70,7 @@ def score(batch: Batch, by: By) -> Scored:
     key = scoring.keys(batch) if scoring.function is None else call(scoring.function, batch)
     scored = Scored(key)
     reject_beyond(scored, batch, columns)
-    bad = np.isnan(key)
-    if bad.any():
-        for name in columns:
-            operand = batch.operand(name)
-            if operand.valid is not None:
-                scored.reject(f"{name} is null", bad & ~operand.valid)
-                bad = bad & operand.valid
-            if operand.values.dtype == np.float64:
-                broken = bad & np.isnan(operand.values)
-                scored.reject(f"{name} is NaN", broken)
-                bad = bad & ~broken
-        scored.reject(f"{scoring.label} has no value", bad)
+    scored.reject_missing(np.isnan(key), batch, scoring)
     return scored
 
 

@@ -181,6 +181,11 @@ class Family(SkybandEngine):
         return np.array([self.groups["size"].sum() + self.span[1]])
 
     @property
+    def work(self) -> Ints:
+        """Counted: [keys computed, objects taken, lanes deepened, ranges of cells found]."""
+        return self.scratch.work
+
+    @property
     def buffer(self) -> int:
         return int(self.span[1])
 

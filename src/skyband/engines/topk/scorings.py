@@ -1,7 +1,8 @@
 """Families: queries that differ only in the numbers of their scoring, so that one engine can serve them all.
 
-Scorings of one kernel form over the same columns, with the same direction, `where`, k, window and algorithm, and no
-`per`. An engine of a family reads the attributes of objects and scores them itself, a block at a time.
+Scorings of one kernel form over the same columns, with the same direction and algorithm, and no `per`. For BLOCK their
+k, windows of one kind and ranges in `where` may be any (slots.py); for other algorithms k, window and `where` are the
+same. An engine of a family reads the attributes of objects and scores them itself, a block at a time.
 """
 
 from __future__ import annotations
@@ -12,26 +13,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Scorings
+from skyband.engines.contract import Scorings, Spec
 from skyband.engines.registry import row_of
+from skyband.engines.topk.slot_columns import SlotColumns
 from skyband.query.expressions import parse, ranges
 from skyband.query.kinds import Above, TopK
 from skyband.query.scoring import Scoring, scoring_of
-from skyband.query.scoring.forms import SHARED_BY_BLOCK, KernelForm
+from skyband.query.scoring.forms import PRODUCT, SHARED_BY_BLOCK, KernelForm
+from skyband.query.windows import Last
 from skyband.tables.input import Batch
 from skyband.tables.scores import Scored, reject_beyond, score
 
 Floats = NDArray[np.float64]
 MOST_AXES = 6  # of a grid
+MOST_ATTRIBUTES = 64  # of a family of BLOCK
+BLOCK = "BLOCK"
 
 
 def family_key(query: TopK) -> tuple[Any, ...] | None:
     """The key that is equal for queries of one family; None: of no family."""
+    row = row_of(query)
+    if row.name != BLOCK:
+        return _uniform_key(query)
+    plain = plain_scoring(query.by, most=MOST_ATTRIBUTES)
+    if query.per_columns or plain is None or not isinstance(query.window, Last):
+        return None
+    rooted = scoring_of(query.by).smallest_first  # what is reported is not the key
+    where, timed = where_box(query)[1], query.window.timed
+    return (*_form_key(plain), rooted, query.descending, where, timed, row.name, query.tuning)
+
+
+def _uniform_key(query: TopK) -> tuple[Any, ...] | None:
+    """The key that is equal for queries that differ only in the numbers of their scoring; None: of no others."""
     by, row = scoring_of(query.by), row_of(query)
     form = by.form
     if query.per_columns or form is None or form.code not in SHARED_BY_BLOCK or row.family is None or not form.tame:
         return None
     return (*_form_key(by), query.descending, query.where, query.k, query.window, row.name, query.tuning)
+
+
+def where_box(query: TopK) -> tuple[dict[str, tuple[float, float]], str | None]:
+    """The ranges of any columns that `where` demands, and `where` itself if it demands more."""
+    if query.where is None:
+        return {}, None
+    box, whole = ranges(parse(query.where))
+    return (box, None) if whole else ({}, query.where)
 
 
 def window_key(query: TopK | Above, algorithm: str) -> tuple[Any, ...]:
@@ -55,7 +81,7 @@ def crowd_key(query: TopK | Above) -> tuple[Any, ...] | None:
     row = row_of(query)
     if row.keeps_window:
         return None if plain_scoring(query.by) is None else window_key(query, row.name)
-    return family_key(query) if isinstance(query, TopK) else None
+    return _uniform_key(query) if isinstance(query, TopK) else None
 
 
 def form_of(by: Scoring) -> KernelForm:
@@ -75,13 +101,15 @@ def tame_for(by: Scoring) -> float:
     return form_of(by).limit
 
 
-def plain_scoring(by: Any) -> Scoring | None:
+def plain_scoring(by: Any, most: int = MOST_AXES) -> Scoring | None:
     """The scoring as one that a grid over attributes can bound, the same to the last bit; None: there is none."""
     if by is None:
         return None
     plain = scoring_of(by).plain
     form = plain.form
-    return plain if form is not None and len(form.point) <= MOST_AXES and form.tame else None
+    if form is None or not form.tame:
+        return None
+    return plain if len(form.point) <= (MOST_AXES if form.code == PRODUCT else most) else None
 
 
 def box_of(query: TopK | Above, by: Scoring) -> tuple[dict[str, tuple[float, float]], str | None]:
@@ -105,6 +133,25 @@ def scorings_of(queries: list[TopK] | list[TopK | Above]) -> Scorings:
         return -key if turned else key
 
     return Scorings(forms[0].code, turned, points, weights, keys)
+
+
+def slot_columns(queries: list[TopK], specs: list[Spec], attributes: tuple[str, ...], *, boxed: bool) -> SlotColumns:
+    """Queries of a family as rows of columns; attributes: the columns of their scorings, then those of their boxes."""
+    scorings = [plain_scoring(query.by, most=MOST_ATTRIBUTES) for query in queries]
+    forms = [form_of(by) for by in scorings if by is not None]
+    lows = np.full((len(queries), len(attributes) if boxed else 0), -np.inf)
+    highs = -lows
+    for s, query in enumerate(queries if boxed else []):
+        for name, (low, high) in where_box(query)[0].items():
+            lows[s, attributes.index(name)], highs[s, attributes.index(name)] = low, high
+    return SlotColumns(
+        points=np.array([form.point for form in forms]),
+        weights=np.array([form.weights for form in forms]).reshape(len(forms), -1),
+        k=np.array([spec.k for spec in specs], np.int64),
+        length=np.array([spec.length for spec in specs], np.int64),
+        lows=lows,
+        highs=highs,
+    )
 
 
 def with_boxes(scorings: Scorings, queries: list[TopK | Above]) -> Scorings:

@@ -290,7 +290,7 @@ def next_good(keys: Floats, depth: float, i: int, end: int) -> int:
         if good:
             break
         i += 64
-    while i < end and keys[i] < depth:
+    while i < end and not keys[i] >= depth:  # NaN is no key
         i += 1
     return i
 

@@ -1,4 +1,4 @@
-"""Arrivals into one lane's run, a strict k-skyband of one query: step by step, or a whole block at once."""
+"""Arrivals into a lane's run, a strict k-skyband of one query: step by step, or a whole block at once."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.engines.topk.kernels.block_grid import Found
-from skyband.engines.topk.kernels.state import Ints, Report, Skybands, Stream
+from skyband.engines.topk.kernels.lane_state import Lanes, settle_run, store_run
+from skyband.engines.topk.kernels.state import Floats, Ints, Report
 from skyband.engines.topk.kernels.strict import insert
-from skyband.kernels.compile import inlined, part, uncounted
+from skyband.kernels.compile import close, inlined, part, uncounted
 from skyband.kernels.records import NEVER, OBJECT, SILENT, Records
 
 
@@ -17,6 +17,7 @@ class Merge(NamedTuple):
     """Scratch: a run and what was found for it, merged."""
 
     objects: Records
+    kept: Records  # those that stay
     valid: Records
     places: Ints  # seven rows
 
@@ -24,20 +25,38 @@ class Merge(NamedTuple):
 @part
 def new_merge(size: int) -> Merge:
     """Scratch for a run and arrivals, so many together."""
-    return Merge(np.empty(size, OBJECT), np.empty(size, np.bool_), np.empty((7, size), np.int64))
+    return Merge(np.empty(size, OBJECT), np.empty(size, OBJECT), np.empty(size, np.bool_), np.empty((7, size), np.int64))
+
+
+class Found(NamedTuple):
+    """Scratch: the arrivals found for lanes; lane s has bounds[s]..bounds[s + 1], from the first lane on."""
+
+    keys: Floats
+    places: Ints  # in the history
+    bounds: Ints
+
+
+class Block(NamedTuple):
+    """Arrivals of the history that come as one block."""
+
+    stamps: Ints  # of the history
+    serials: Ints
+    low: int
+    high: int
+    end: int  # the instant of the last of them
 
 
 @uncounted
-def take_lane(skybands: Skybands, report: Report, s: int, picked: Records, n: int) -> None:
+def take_lane(chunk: Lanes, report: Report, s: int, picked: Records, n: int) -> None:
     """What `strict.take_group` does, for one query and a run without anything expired: its members are the K best.
 
     One function, since handing over the arrays costs more than the work.
     """
-    objects, groups, views, changes = skybands.objects, skybands.groups, skybands.views, report.changes
-    K, length = skybands.queries[0]["k"], skybands.queries[0]["length"]
+    objects, lanes, changes = chunk.objects, chunk.lanes, report.changes
+    K, length, slot = lanes[s]["k"], lanes[s]["length"], lanes[s]["slot"]
     serial, joint, net = report.serial, report.joint, report.net
-    head, size, due = groups[s]["head"], groups[s]["size"], groups[s]["due"]
-    newest, count = groups[s]["newest"], report.tally[1]
+    head, size, due = lanes[s]["head"], lanes[s]["size"], lanes[s]["due"]
+    newest, count = lanes[s]["newest"], report.tally[1]
     for a in range(n):
         key, stamp, now, row = picked[a]["key"], picked[a]["stamp"], picked[a]["now"], picked[a]["row"]
         silent, comes = row < 0, row >= -SILENT - SILENT // 2
@@ -54,7 +73,7 @@ def take_lane(skybands: Skybands, report: Report, s: int, picked: Records, n: in
             for i in range(head + min(K, size) - 1, head - 1, -1):  # backwards: the run moves to the right
                 if objects[i]["stamp"] == oldest:
                     if not net or objects[i]["was"]:
-                        count = leaves(objects, i, s, oldest + length, row if same else -1, changes, count)
+                        count = leaves(objects, i, slot, oldest + length, row if same else -1, changes, count)
                     w += 1
                 elif w:
                     objects[i + w] = objects[i]
@@ -65,7 +84,7 @@ def take_lane(skybands: Skybands, report: Report, s: int, picked: Records, n: in
                 continue
             for i in range(head + max(0, min(K, size + w) - w), head + min(K, size)):
                 if not objects[i]["inside"]:
-                    count = enters(objects, i, s, oldest + length, -1, net, changes, count)
+                    count = enters(objects, i, slot, oldest + length, -1, net, changes, count)
             left = 0
         if not comes:
             continue
@@ -97,7 +116,7 @@ def take_lane(skybands: Skybands, report: Report, s: int, picked: Records, n: in
                 objects[i]["dom"] += 1
                 if objects[i]["dom"] >= K:
                     if (objects[i]["inside"] and not net) or objects[i]["was"]:
-                        count = leaves(objects, i, s, now, row, changes, count)
+                        count = leaves(objects, i, slot, now, row, changes, count)
                     continue
             if head + w < i:
                 objects[head + w] = objects[i]
@@ -108,55 +127,51 @@ def take_lane(skybands: Skybands, report: Report, s: int, picked: Records, n: in
             if size > K and objects[head + K]["inside"]:
                 objects[head + K]["inside"] = 0
                 if not net:
-                    count = leaves(objects, head + K, s, now, row, changes, count)
+                    count = leaves(objects, head + K, slot, now, row, changes, count)
             for i in range(head + min(p, K - left), head + min(K, size)):
                 if not objects[i]["inside"]:
-                    count = enters(objects, i, s, now, row, net, changes, count)
+                    count = enters(objects, i, slot, now, row, net, changes, count)
             due = min(due, stamp + length)
-    oldest = NEVER
-    for i in range(head, head + min(K, size)):
-        oldest = min(oldest, objects[i]["stamp"])
-    groups[s]["head"], groups[s]["size"], groups[s]["newest"], groups[s]["oldest"] = head, size, newest, oldest
-    groups[s]["due"] = oldest + length if oldest < NEVER else NEVER
-    views[s]["held"] = min(K, size)
-    views[s]["edge"] = min(K, size)
-    views[s]["oldest"] = oldest
+    lanes[s]["head"], lanes[s]["size"], lanes[s]["newest"] = head, size, newest
+    settle_run(objects, lanes, s)
     report.tally[1] = count
 
 
 @uncounted
 def take_block(
-    skybands: Skybands,
+    chunk: Lanes,
     report: Report,
-    first_lane: int,
-    last_lane: int,
-    found: Found,  # in any order, none of them late
-    stream: Stream,
-    low: int,  # the block's first arrival
-    high: int,
+    first: int,
+    last: int,
+    found: Found,  # in any order, none of them late; bounds[0] is of lane `base`
+    base: int,
+    block: Block,
     merge: Merge,
-) -> None:
-    """A block of arrivals for these lanes: merged into the run by rank, replayed in order, swept for the dominated.
+) -> tuple[int, int]:
+    """A block of arrivals for lanes first..last: merged into the run by rank, replayed, swept for the dominated.
+
+    Returns the lane that lacks places, and the size of its run, which is then in merge.kept; or `last`.
 
     U is the K-th best key of those that stay valid through the block: nothing below it is an answer. Above it, places
     in the merged run stay where they are and become valid or cease to be; the answer is the valid ones before its edge,
     and an event moves that past a place or two. Counters rise in the sweep: what came with the block is newer than
     all that was there before.
     """
-    objects, groups, views, changes = skybands.objects, skybands.groups, skybands.views, report.changes
-    K, length = skybands.queries[0]["k"], skybands.queries[0]["length"]
+    objects, lanes, changes = chunk.objects, chunk.lanes, report.changes
     serial, joint, net, tally = report.serial, report.joint, report.net, report.tally
-    keys, arrivals, bounds, stamps, rows = found.keys, found.places, found.bounds, stream.stamps, stream.rows
-    merged, valid, places, end = merge.objects, merge.valid, merge.places, stream.now[high - 1]
+    keys, arrivals, bounds, (stamps, serials, low, high, end) = found.keys, found.places, found.bounds, block
+    merged, kept, valid, places = merge.objects, merge.kept, merge.valid, merge.places
     order, spare, coming, when = places[0], places[1], places[2], places[3]
     leaving, until, recent = places[4], places[5], places[6]
-    bound = end - length  # stamps up to here have left the window at the block's end
-    even = joint and stamps[high - 1] - stamps[low] == high - 1 - low == rows[high - 1] - rows[low]  # no need to look
-    for s in range(first_lane, last_lane):
-        begin, n = bounds[s], bounds[s + 1] - bounds[s]
-        if n == 0:
+    even = joint and stamps[high - 1] - stamps[low] == high - 1 - low == serials[high - 1] - serials[low]  # no look
+    for s in range(first, last):
+        begin, n = bounds[s - base], bounds[s - base + 1] - bounds[s - base]
+        if n == 0 or arrivals[begin] < 0:  # none, or they were taken one by one
             continue
-        head, size, count = groups[s]["head"], groups[s]["size"], tally[1]
+        open_lane(objects, lanes, s, net)
+        K, length, slot = lanes[s]["k"], lanes[s]["length"], lanes[s]["slot"]
+        bound = end - length  # stamps up to here have left the window at the block's end
+        head, size, count = lanes[s]["head"], lanes[s]["size"], tally[1]
         stay, w = 0, 0
         while w < size and stay < K:
             stay += objects[head + w]["stamp"] > bound
@@ -169,7 +184,7 @@ def take_block(
                 a = arrivals[begin + order[c]]
                 merged[total]["key"] = keys[begin + order[c]]
                 merged[total]["stamp"] = stamps[low] + a - low if even else stamps[a]
-                merged[total]["serial"] = serial + (rows[low] + a - low if even else rows[a])
+                merged[total]["serial"] = serials[low] + a - low if even else serials[a]
                 merged[total]["dom"] = merged[total]["inside"] = merged[total]["shown"] = merged[total]["was"] = 0
                 valid[total] = False
                 if keys[begin + order[c]] >= U:
@@ -208,7 +223,7 @@ def take_block(
                 j = leaving[recent[e]]
                 valid[j] = False
                 if j < edge:
-                    count = leaves(merged, j, s, instant, row, changes, count)
+                    count = leaves(merged, j, slot, instant, row, changes, count)
                     held -= 1
                 e += 1
             if comes:
@@ -219,48 +234,54 @@ def take_block(
                         edge -= 1
                         held -= 1
                         merged[edge]["inside"] = 0
-                        count = leaves(merged, edge, s, instant, row, changes, count)
-                    count = enters(merged, p, s, instant, row, net, changes, count)
+                        count = leaves(merged, edge, slot, instant, row, changes, count)
+                    count = enters(merged, p, slot, instant, row, net, changes, count)
                     held += 1
             while held < K and edge < top:
                 if valid[edge]:
-                    count = enters(merged, edge, s, instant, row, net, changes, count)
+                    count = enters(merged, edge, slot, instant, row, net, changes, count)
                     held += 1
                 edge += 1
             while edge > 0 and not valid[edge - 1]:
                 edge -= 1
-        newest, first = groups[s]["newest"], serial + rows[low]
-        came, to, oldest, newer = 0, head, NEVER, newest  # came: how many came with this block and rank above
+        newest, since, newer = lanes[s]["newest"], serials[low], lanes[s]["newest"]
+        came, to = 0, 0  # came: how many came with this block and rank above
         for j in range(total):
             stamp, dom = merged[j]["stamp"], merged[j]["dom"] + came
-            if merged[j]["serial"] >= first:
+            if merged[j]["serial"] >= since:
                 dom = 0
                 for c in range(came):
                     dom += recent[c] >= stamp
                 if stamp <= newest:  # of an equal time as some that were there
-                    for c in range(head, to):
-                        dom += objects[c]["serial"] < first and objects[c]["stamp"] >= stamp
+                    for c in range(to):
+                        dom += kept[c]["serial"] < since and kept[c]["stamp"] >= stamp
                 recent[came] = stamp
                 came += dom < K
                 newer = max(newer, stamp)
             if dom >= K or stamp <= bound:
                 if merged[j]["was"]:
-                    count = leaves(merged, j, s, end, -1, changes, count)
+                    count = leaves(merged, j, slot, end, -1, changes, count)
                 continue
-            if to < head + K:
-                oldest = min(oldest, stamp)
             if net:
-                merged[j]["inside"] = to < head + K
-            objects[to] = merged[j]
-            objects[to]["dom"] = dom
+                merged[j]["inside"] = to < K
+            kept[to] = merged[j]
+            kept[to]["dom"] = dom
             to += 1
-        groups[s]["size"] = to - head
-        groups[s]["newest"] = newer
-        groups[s]["oldest"] = oldest
-        groups[s]["due"] = oldest + length if oldest < NEVER else NEVER
-        views[s]["held"] = views[s]["edge"] = min(K, to - head)
-        views[s]["oldest"] = oldest
+        lanes[s]["newest"] = newer
         tally[1] = count
+        if to > lanes[s]["room"]:
+            return s, to
+        store_run(objects, lanes, s, kept, to)
+    return last, 0
+
+
+@close
+def open_lane(objects: Records, lanes: Records, s: int, net: bool) -> None:
+    """Remember the answer of a lane for a batch of net changes, once."""
+    if net and not lanes[s]["open"]:
+        for i in range(lanes[s]["head"], lanes[s]["head"] + lanes[s]["size"]):
+            objects[i]["was"] = objects[i]["inside"]
+        lanes[s]["open"] = 1
 
 
 @inlined

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from skyband.kernels.compile import uncounted
-from skyband.query.scoring.forms import CHEBYSHEV, EUCLIDEAN, LINEAR
+from skyband.query.scoring.forms import CHEBYSHEV, EUCLIDEAN, LINEAR, PRODUCT, QUADRATIC
 
 Records = NDArray[Any]
 
@@ -35,6 +35,13 @@ def keys_of(scorings: LaneScorings, s: int, data: Records, low: int, high: int, 
         if form == LINEAR:
             for i in range(len(column)):
                 keys[i] = at * column[i] if fresh else keys[i] + at * column[i]
+        elif form == QUADRATIC:
+            for i in range(len(column)):
+                square = at * (column[i] * column[i])
+                keys[i] = square if fresh else keys[i] + square
+        elif form == PRODUCT:
+            for i in range(len(column)):
+                keys[i] = at + column[i] if fresh else keys[i] * (at + column[i])
         elif form == EUCLIDEAN and weights.shape[1] == 0:
             for i in range(len(column)):
                 away = column[i] - at
@@ -62,6 +69,10 @@ def key_of(scorings: LaneScorings, s: int, data: Records, i: int) -> float:
         x = data[j, i]
         if form == LINEAR:
             x = points[s, j] * x
+        elif form == QUADRATIC:
+            x = points[s, j] * (x * x)
+        elif form == PRODUCT:
+            x = points[s, j] + x
         else:
             x = x - points[s, j]
             x = x * x if form == EUCLIDEAN else abs(x)
@@ -71,6 +82,8 @@ def key_of(scorings: LaneScorings, s: int, data: Records, i: int) -> float:
             key = x
         elif form == CHEBYSHEV:
             key = max(key, x)
+        elif form == PRODUCT:
+            key = key * x
         else:
             key = key + x
     return -key if turned else key
@@ -78,11 +91,14 @@ def key_of(scorings: LaneScorings, s: int, data: Records, i: int) -> float:
 
 @uncounted
 def best_term(scorings: LaneScorings, s: int, j: int, low: float, high: float) -> float:
-    """The term of dimension j that makes the key largest, for attributes from low to high."""
+    """The term of dimension j that makes the key largest, for attributes from low to high; no product has one."""
     form, turned, points, weights = scorings
     at = points[s, j]
     if form == LINEAR:
         return 0.0 if at == 0 else at * (high if (at > 0) != turned else low)
+    if form == QUADRATIC:
+        least = 0.0 if low <= 0 <= high else min(low * low, high * high)
+        return 0.0 if at == 0 else at * (max(low * low, high * high) if (at > 0) != turned else least)
     below, above = low - at, high - at
     if turned:  # the nearest point of the interval
         away = below if below > 0 else (above if above < 0 else 0.0)

@@ -1,0 +1,123 @@
+"""A chunk: the lanes of some thousands of slots, as arrays that grow, and the kernels' view of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.engines.contract import Floats, Ints
+from skyband.engines.topk.kernels.lane_state import LANE, STALE, Lanes
+from skyband.engines.topk.kernels.scores import LaneScorings
+from skyband.engines.topk.slot_columns import Shape, SlotColumns
+from skyband.kernels.records import NEVER, OBJECT
+
+Records = NDArray[Any]
+MOST = 4096  # lanes of a chunk: their state fits in a cache, and one that grows is copied in no time
+KEPT_RANGES = 16  # numbers of a lane's ranges of cells; where there are more they are found anew for each block
+
+
+def new_lanes(columns: SlotColumns, slots: Ints, birth: int) -> Records:
+    """Lanes without objects."""
+    lanes = np.zeros(len(columns), LANE)
+    lanes["k"], lanes["length"], lanes["slot"], lanes["birth"] = columns.k, columns.length, slots, birth
+    lanes["depth"], lanes["seen"], lanes["counts"] = -np.inf, np.nan, STALE
+    lanes["newest"], lanes["due"], lanes["fresh"] = -NEVER, NEVER, 1
+    set_goals(lanes)
+    return lanes
+
+
+def set_goals(lanes: Records) -> None:
+    """How many objects a lane with its k wants above its depth, and how many of these a run has in random order."""
+    k = lanes["k"].astype(np.float64)
+    aim = k + np.ceil(5 * np.sqrt(k)) + 4
+    lanes["want"] = aim + aim // 4
+    lanes["enough"] = k + np.ceil(k * np.log(aim / np.maximum(k, 1)))
+
+
+@dataclass
+class Chunk:
+    """Lanes of one pool."""
+
+    shape: Shape
+    used: int = 0  # lanes 0..used are in use or free
+    free: list[int] = field(default_factory=list)  # lanes below `used`
+
+    def __post_init__(self) -> None:
+        shape, boxes = self.shape, self.shape.attributes if self.shape.boxed else 0
+        self.lanes = np.zeros(0, LANE)
+        self.points, self.weights = np.empty((0, shape.d)), np.empty((0, shape.d if shape.weighted else 0))
+        self.lows, self.highs = np.empty((0, boxes)), np.empty((0, boxes))
+        self.ranges = np.empty((0, KEPT_RANGES), np.int32)
+        self.objects = np.empty(0, OBJECT)
+        self.tally = np.zeros(2, np.int64)
+
+    @property
+    def room(self) -> int:
+        """How many more lanes there can be."""
+        return MOST - self.used + len(self.free)
+
+    @property
+    def held(self) -> int:
+        """Lanes in use."""
+        return self.used - len(self.free)
+
+    def join(self, columns: SlotColumns, lanes: Records, *, keep: bool = False) -> Ints:
+        """Take these lanes; returns their places. keep: they have runs already, and the chunk is new."""
+        again = [self.free.pop() for _ in range(min(len(self.free), len(lanes)))]
+        more = len(lanes) - len(again)
+        places = np.concatenate([np.array(again, np.int64), np.arange(self.used, self.used + more)])
+        self._reserve(self.used + more)
+        self.used += more
+        if not keep:
+            lanes["start"] = lanes["head"] = lanes["room"] = 0
+        lanes["start"][: len(again)] = lanes["head"][: len(again)] = self.lanes["start"][places[: len(again)]]
+        lanes["room"][: len(again)] = self.lanes["room"][places[: len(again)]]
+        self.lanes[places] = lanes
+        self.points[places], self.weights[places] = columns.points, columns.weights
+        if self.shape.boxed:
+            self.lows[places] = columns.lows if columns.lows.shape[1] else -np.inf
+            self.highs[places] = columns.highs if columns.highs.shape[1] else np.inf
+        return places
+
+    def _reserve(self, size: int) -> None:
+        """Arrays for so many lanes: twice as many as before."""
+        if size <= len(self.lanes):
+            return
+        room = min(MOST, max(size, 2 * len(self.lanes)))
+        for name in ("lanes", "points", "weights", "lows", "highs", "ranges"):
+            old: Records = getattr(self, name)
+            new = np.zeros((room, *old.shape[1:]), old.dtype)
+            new[: self.used] = old[: self.used]
+            setattr(self, name, new)
+
+    def leave(self, places: Ints) -> None:
+        """Free these lanes."""
+        lanes = self.lanes
+        lanes["k"][places] = lanes["size"][places] = lanes["open"][places] = lanes["fresh"][places] = 0
+        lanes["due"][places] = NEVER
+        self.free.extend(places.tolist())
+        if len(self.free) == self.used:  # nothing is left
+            self.used, self.free, self.objects, self.tally[0] = 0, [], np.empty(0, OBJECT), 0
+            lanes["room"] = lanes["start"] = lanes["head"] = 0
+
+    @property
+    def in_use(self) -> Records:
+        """The lanes, free ones among them."""
+        found: Records = self.lanes[: self.used]
+        return found
+
+    def view(self) -> Lanes:
+        """The lanes as kernels see them."""
+        u, shape = self.used, self.shape
+        scorings = LaneScorings(shape.form, shape.turned, self.points[:u], self.weights[:u])
+        return Lanes(
+            self.objects, self.lanes[:u], scorings, self.lows[:u], self.highs[:u], self.ranges[:u], self.tally
+        )
+
+    @property
+    def nbytes(self) -> int:
+        names = ("lanes", "points", "weights", "lows", "highs", "ranges", "objects")
+        return sum(int(getattr(self, name).nbytes) for name in names)

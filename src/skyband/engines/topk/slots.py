@@ -1,0 +1,322 @@
+"""Slots: many standing queries of one scoring form as rows of columns, in one engine that they join and leave.
+
+The interface, for whoever builds an adapter over it (plain queries: engines/topk/adapter.py; subscriptions too):
+
+    engine = Slots((), tuning, timed=..., net=..., shape=Shape(form, turned, d, attributes, weighted, boxed))
+    slots = engine.join(SlotColumns(points, weights, k, length, lows, highs), serial)   # int64, one for each row
+    engine.leave(slots)                                  # nothing is reported; the numbers are free for the next join
+    changes = engine.take(arrivals)                      # Changes.query is the slot, by slot and then by step
+    answer = engine.answers(slots, now)                  # Answer.group is the place in `slots`, each best first
+    engine.snapshot(...), engine.restore(...)            # every slot's columns are among the arrays
+
+- A slot sees only arrivals that are taken after it joined: `serial` is that of the next row.
+- `Arrivals.attributes` has the d columns that the form reads, in order, then further ones that only boxes read. A box
+  is `lows[j] <= attribute j <= highs[j]` for each attribute; -inf and inf demand nothing, and NaN lies in no range. An
+  equality (`city = :city`) is a range of one number: the adapter gives values of such a column as codes.
+- `Arrivals.eligible` is for what no slot may have; what one slot demands is its box.
+- stamps and now are the same for all slots (the numbers of one sequence, or times). A slot whose numbers are others
+  (it was added later, its window's length is another) differs in output only: that is the adapter's (numbering.py).
+- A slot for which the score of a row is NaN does not see that row; `engine.unscored(attributes)` names such slots.
+
+Slots lie in pools by the length of their windows (pool.py), there in chunks of some thousands (chunk.py), so that
+columns grow without being copied, and a kernel works on one chunk for the whole batch.
+
+Keeps a run for each slot and a history of arrivals for each pool. Cost: see kernels/slots.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.engines.arena import best_of
+from skyband.engines.contract import Answer, Arrivals, Changes, Ints, Spec
+from skyband.engines.topk.kernels.lane_state import LANE
+from skyband.engines.topk.kernels.slots import bounds_of_serials, find_steps, mark_kept, score_lane
+from skyband.engines.topk.kernels.state import Report
+from skyband.engines.topk.pool import Pool, Stream, class_of
+from skyband.engines.topk.slot_columns import Shape, SlotColumns
+from skyband.engines.topk.slots_snapshot import FIRST_VERSION, check_pool, load, of_first_version, store
+from skyband.kernels.records import CHANGE, NEVER, OBJECT
+from skyband.kernels.routing import empty_columns, unzip
+from skyband.query.tuning import Tuning
+
+Records = NDArray[Any]
+PLACE = np.dtype([("pool", "i4"), ("chunk", "i4"), ("lane", "i4")])  # of a slot; pool -1: it is free
+
+
+class Slots:
+    """Standing queries that come and go, over one stream."""
+
+    name = "BLOCK"
+
+    def __init__(
+        self,
+        specs: tuple[Spec, ...],
+        tuning: Tuning,
+        *,
+        timed: bool,
+        net: bool,
+        shape: Shape,
+        columns: SlotColumns | None = None,
+        serial: int = 0,
+    ) -> None:
+        self.tuning, self.timed, self.net, self.shape = tuning, timed, net, shape
+        self.pools: dict[int, Pool] = {}  # by the class of their windows, and their shift
+        self.slots = np.empty(0, PLACE)
+        self.count = 0  # slots 0..count are in use or free
+        self.free: list[int] = []
+        self.held = np.empty(0, CHANGE)  # changes of a batch that goes on
+        self.changes = np.empty(1024, CHANGE)  # of a batch, kept for the next: fresh memory is slow
+        self.before = -NEVER  # the last instant that was handled
+        self.stored_by_first = False  # whether a snapshot of version 0.1 is about to be restored
+        if columns is not None:
+            self.join(columns, serial)
+
+    # --- queries come and go
+
+    def join(self, columns: SlotColumns, serial: int) -> Ints:
+        """Take these queries, which see rows from this serial on; returns their slots. O(1) each, amortised."""
+        m = len(columns)
+        again = [self.free.pop() for _ in range(min(len(self.free), m))]
+        slots = np.concatenate([np.array(again, np.int64), np.arange(self.count, self.count + m - len(again))])
+        self.count += m - len(again)
+        if self.count > len(self.slots):
+            more = np.full(max(self.count, 2 * len(self.slots)) - len(self.slots), -1).astype(np.int32)
+            self.slots = np.concatenate([self.slots, np.zeros(len(more), PLACE)])
+            self.slots["pool"][-len(more) :] = -1
+        classes = class_of(columns.length)
+        for number in np.unique(classes).tolist():
+            here = np.flatnonzero(classes == number)
+            if number not in self.pools:
+                self.pools[number] = Pool(self.shape, self.tuning, timed=self.timed, net=self.net)
+                self.pools[number].before = self.before
+            chunks, lanes = self.pools[number].join(columns.take(here), slots[here], serial)
+            self.slots["pool"][slots[here]] = number
+            self.slots["chunk"][slots[here]], self.slots["lane"][slots[here]] = chunks, lanes
+        return slots
+
+    def leave(self, slots: Ints) -> None:
+        """Let these queries go. Nothing is reported. O(1) each, amortised."""
+        places = self.slots[slots]
+        for number in np.unique(places["pool"]).tolist():
+            mine = places[places["pool"] == number]
+            for chunk in np.unique(mine["chunk"]).tolist():
+                self.pools[number].leave(chunk, mine["lane"][mine["chunk"] == chunk].astype(np.int64))
+            if not self.pools[number].size:
+                del self.pools[number]
+        self.slots["pool"][slots] = -1
+        self.free.extend(slots.tolist())
+
+    # --- a batch
+
+    def take(self, arrivals: Arrivals) -> Changes:
+        assert arrivals.attributes is not None
+        chosen = slice(None) if arrivals.eligible is None else np.flatnonzero(arrivals.eligible)
+        data = np.stack([column[chosen] for column in arrivals.attributes])
+        stamps, now, rows = (a[chosen] for a in (arrivals.stamps, arrivals.now, arrivals.rows))
+        last = arrivals.clock if self.timed else int(arrivals.now[-1]) if len(arrivals.now) else self.before
+        stream = Stream(data, stamps, now, arrivals.serial + rows, last, arrivals.serial + arrivals.size)
+        tally, none = np.zeros(2, np.int64), np.empty(0, np.bool_)
+        step, joint = np.zeros(1, CHANGE), not self.timed
+        for number in sorted(self.pools):
+            report = Report(self.changes, tally, step, none, arrivals.serial, joint, self.net, arrivals.more)
+            self.changes = self.pools[number].take(stream, report)
+        self.before = max(self.before, last)
+        return self._ordered(self.changes[: tally[1]], arrivals, last)
+
+    def _ordered(self, out: Records, arrivals: Arrivals, last: int) -> Changes:
+        """By slot, then by step; within a slot they are in order already."""
+        if self.net and (arrivals.more or len(self.held)):
+            held = np.concatenate([self.held, out])
+            out, self.held = (held[:0], held) if arrivals.more else (held, held[:0])
+        if self.net:
+            out["instant"], out["row"] = last, arrivals.rows[-1] if len(arrivals.rows) else -1
+        elif self.timed:
+            find_steps(out, arrivals.now, arrivals.rows)
+        columns = empty_columns(len(out))
+        steady = not self.timed and not self.net and len(arrivals.rows) > 0
+        rows, begin = (arrivals.rows, arrivals.now[0]) if steady else (arrivals.rows[:0], 0)
+        unzip(out, self.count, rows, begin, columns)
+        alive = self._alive(arrivals) if arrivals.wants_alive else np.zeros(arrivals.size, np.bool_)
+        return Changes(columns[0], np.zeros(len(out), np.int64), *columns[1:], alive)
+
+    def _alive(self, arrivals: Arrivals) -> NDArray[np.bool_]:
+        """The rows of the batch that may be reported later."""
+        alive = np.zeros(arrivals.size, np.bool_)
+        whole = False
+        for pool in self.pools.values():
+            kept = pool.kept_serials
+            first = int(np.searchsorted(kept, arrivals.serial))
+            alive[kept[first:] - arrivals.serial] = True
+            whole |= first > 0 or len(kept) >= len(arrivals.rows)
+        if not whole or len(self.pools) > 1:
+            self._mark(arrivals.serial, alive)
+        return alive
+
+    def _mark(self, first: int, marks: NDArray[np.bool_]) -> None:
+        for pool in self.pools.values():
+            for chunk in pool.chunks:
+                mark_kept(chunk.objects, chunk.in_use, first, marks)
+
+    # --- answers
+
+    def answers(self, slots: Ints, now: int, k: int | None = None, length: int | None = None) -> Answer:
+        """The answers of these slots; `group` is the place of a slot among them. k, length: no larger ones than its own."""
+        kept, sizes, asked = [], np.zeros(len(slots), np.int64), np.empty((len(slots), 2), np.int64)
+        for i, slot in enumerate(slots.tolist()):
+            place = self.slots[slot]
+            pool = self.pools[int(place["pool"])]
+            chunk, s = pool.chunks[place["chunk"]], int(place["lane"])
+            lane = chunk.lanes[s]
+            run = chunk.objects[lane["head"] : lane["head"] + lane["size"]]
+            asked[i] = lane["k"] if k is None else k, lane["length"] if length is None else length
+            if asked[i, 1] < lane["length"]:  # of a shorter window the history may have the best
+                run = np.concatenate([run, self._in_history(pool, chunk, s)])
+            kept.append(run)
+            sizes[i] = len(run)
+        records = np.concatenate([*kept, np.empty(0, OBJECT)])
+        everything = Spec(NEVER, NEVER)
+        ranked = best_of(np.arange(len(slots)), [(records, sizes)], everything, np.full(len(slots), NEVER - 1))
+        fits = ranked.stamp > now - asked[ranked.group, 1]
+        order = np.flatnonzero(fits)
+        group = ranked.group[order]
+        rank = np.arange(1, len(order) + 1) - np.searchsorted(group, group)
+        order, rank = order[rank <= asked[group, 0]], rank[rank <= asked[group, 0]]
+        return Answer(ranked.group[order], rank, ranked.stamp[order], ranked.serial[order], ranked.key[order])
+
+    def _in_history(self, pool: Pool, chunk: Any, s: int) -> Records:
+        """The history's objects as one lane sees them."""
+        begin = int(pool.segments["begin"][0]) if len(pool.segments) else pool.end
+        begin += int(np.searchsorted(pool.serials[begin : pool.end], chunk.lanes["birth"][s]))
+        here = slice(begin, pool.end)
+        keys, inside = np.empty(pool.end - begin), np.empty(pool.end - begin, np.bool_)
+        score_lane(chunk.view(), s, np.ascontiguousarray(pool.data[:, here]), keys, inside)
+        found = np.zeros(pool.end - begin, OBJECT)
+        found["key"], found["stamp"], found["serial"] = keys, pool.stamps[here], pool.serials[here]
+        return found[inside & ~np.isnan(keys)]
+
+    def answer(self, query: int, spec: Spec, now: Ints, groups: Ints | None) -> Answer:
+        slots = np.array([query] if groups is None or len(groups) else [], np.int64)
+        found = self.answers(slots, int(now[0]) if len(now) else 0, spec.k, spec.length)
+        return Answer(np.zeros(len(found.rank), np.int64), found.rank, found.stamp, found.serial, found.key)
+
+    # --- the rest of the contract of an engine
+
+    def shrink(self, slot: int, spec: Spec, now: int) -> Changes:
+        """Let a slot ask for a smaller k or window; returns the changes from its old answer to the new one."""
+        place = self.slots[slot]
+        pool, number = self.pools[int(place["pool"])], int(place["pool"])
+        changes = pool.shrink(int(place["chunk"]), int(place["lane"]), spec, now)
+        if class_of(np.array([spec.length]))[0] != number:
+            pool.shortest = min(pool.shortest, spec.length)
+        out = np.sort(changes, order=["diff"], kind="stable")
+        columns = empty_columns(len(out))
+        unzip(out, self.count, np.empty(0, np.int64), 0, columns)
+        return Changes(columns[0], np.zeros(len(out), np.int64), *columns[1:], np.empty(0, np.bool_))
+
+    def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
+        raise NotImplementedError("queries join and leave slots")
+
+    @staticmethod
+    def needed(arrivals: Arrivals, specs: tuple[Spec, ...], *, net: bool) -> NDArray[np.bool_]:
+        return np.ones(len(arrivals.rows), np.bool_)
+
+    def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
+        if groups is not None and not len(groups):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        known = np.concatenate([np.empty(0, np.int64), *(pool.kept_serials for pool in self.pools.values())])
+        chunks = [chunk for pool in self.pools.values() for chunk in pool.chunks]
+        bounds = [bounds_of_serials(chunk.objects, chunk.in_use) for chunk in chunks]
+        low = min(int(known.min(initial=NEVER)), *(one for one, _ in bounds), NEVER)
+        high = max(int(known.max(initial=-1)) + 1, *(one for _, one in bounds), 0)
+        marks = np.zeros(max(0, high - low), np.bool_)
+        marks[known - low] = True
+        self._mark(low, marks)
+        found = np.flatnonzero(marks) + (low if len(marks) else 0)
+        return found, np.array([len(found)])
+
+    @property
+    def kept(self) -> Ints:
+        """Objects that may be kept: at most those of the runs, and of the histories."""
+        return np.array([sum(pool.objects + pool.waiting for pool in self.pools.values())])
+
+    @property
+    def distinct(self) -> int:
+        """About how many objects are kept, each once."""
+        return sum(2 * pool.waiting + 1024 for pool in self.pools.values())
+
+    @property
+    def work(self) -> Ints:
+        """Counted: [keys computed, objects taken, lanes deepened, ranges of cells found]."""
+        return np.sum([np.zeros(4, np.int64), *(pool.work for pool in self.pools.values())], axis=0)
+
+    @property
+    def buffer(self) -> int:
+        return sum(pool.waiting for pool in self.pools.values())
+
+    def size_of(self, query: int) -> int:
+        return int(self.lanes_of(np.array([query]))["size"][0])
+
+    def lanes_of(self, slots: Ints) -> Records:
+        """The lanes of these slots."""
+        found = np.zeros(len(slots), LANE)
+        for i, place in enumerate(self.slots[slots]):
+            if place["pool"] >= 0:
+                found[i] = self.pools[int(place["pool"])].chunks[place["chunk"]].lanes[place["lane"]]
+        return found
+
+    @property
+    def due(self) -> Ints:
+        return np.array([min((pool.due for pool in self.pools.values()), default=NEVER)])
+
+    @property
+    def open(self) -> Any:
+        return np.array([any(pool.open for pool in self.pools.values())])
+
+    @property
+    def nbytes(self) -> int:
+        return sum(pool.nbytes for pool in self.pools.values()) + int(self.slots.nbytes)
+
+    def keep_groups(self, groups: Ints) -> None:
+        """There is one group; without it nothing is valid."""
+        if not len(groups):
+            self.reset_groups(np.zeros(1, np.int64))
+
+    def reset_groups(self, groups: Ints) -> None:
+        """Every slot begins anew."""
+        if len(groups):
+            arrays = store(self)
+            for name in ("objects", "history", "stamps", "serials"):
+                arrays[name] = arrays[name][:0]
+            lanes, pools = arrays["lanes"], arrays["pools"]
+            lanes["size"] = lanes["room"] = lanes["open"] = 0
+            lanes["depth"], lanes["newest"], lanes["due"], lanes["fresh"] = -np.inf, -NEVER, NEVER, 1
+            pools["left"] = pools["before"] = -NEVER
+            pools["waiting"] = pools["arrived"] = 0
+            self.before = -NEVER
+            load(self, arrays)
+
+    # --- snapshots
+
+    def reads(self, layout: Mapping[str, str]) -> bool:
+        """Whether arrays with these names can be restored: this version's, or those of a family of version 0.1."""
+        self.stored_by_first = layout.keys() == FIRST_VERSION.keys()
+        return self.stored_by_first or layout.keys() == store(self, empty=True).keys()
+
+    def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
+        assert not len(self.held) and not self.open.any(), "no batch is open"
+        arrays = FIRST_VERSION if self.stored_by_first else store(self, empty=not len(groups))
+        return {name: (array, np.full(len(groups), len(array))) for name, array in arrays.items()}
+
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
+        first, self.stored_by_first = self.stored_by_first, False
+        if len(state["groups" if first else "facts"]):
+            load(self, of_first_version(self, state) if first else state)
+
+    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
+        for pool in self.pools.values():
+            check_pool(pool, None if now is None else int(now[0]) - pool.shift, deep=deep)

@@ -1,0 +1,256 @@
+"""The adapter of a family of BLOCK: plain queries as slots of one engine, which they join and leave.
+
+Queries differ in the numbers of their scoring, in k, in their windows and in the ranges that their `where` demands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.engines.adapter import Columns
+from skyband.engines.invariants import require
+from skyband.engines.numbering import Start, column_of
+from skyband.engines.specs import spec_of
+from skyband.engines.topk.adapter import TopKAdapter
+from skyband.engines.topk.scorings import MOST_ATTRIBUTES, family_key, form_of, plain_scoring, slot_columns, where_box
+from skyband.engines.topk.slot_columns import Shape
+from skyband.engines.topk.slots import Slots
+from skyband.query.kinds import Query, TopK
+from skyband.query.options import Options
+from skyband.tables.groups import Groups
+from skyband.tables.input import Batch
+from skyband.tables.push import Push
+from skyband.tables.scores import Scored, Validated, reject_beyond
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+MOST_BOXED = 6  # attributes of queries with boxes on different columns
+
+
+class SlotsAdapter(TopKAdapter):
+    """One engine of slots, and the plain queries in them."""
+
+    def __init__(self, query: TopK, groups: Groups, options: Options, start: Start) -> None:
+        super().__init__(query, groups, options, start, family=True)
+        plain = plain_scoring(query.by, most=MOST_ATTRIBUTES)
+        assert plain is not None
+        self.plain, self.columns = plain, plain.columns
+        self.where = where_box(query)[1]
+        self.attributes: tuple[str, ...] = ()  # columns of the scoring, then those that only boxes read
+        self.slots: dict[str, int] = {}
+        self.joined: dict[str, tuple[int, int, dict[str, int]]] = {}  # what was counted when a query joined
+        self._order: tuple[list[str], Ints] | None = None  # names by slot, and their places
+        self.swept = 0
+        self._stored: dict[str, Any] | None = None  # facts of a snapshot, until its arrays are there
+
+    @property
+    def slots_engine(self) -> Slots:
+        assert isinstance(self.engine, Slots)
+        return self.engine
+
+    # --- queries
+
+    def engine_options(self) -> dict[str, Any]:
+        queries = list(self.queries.values())
+        boxes = [where_box(query)[0] for query in queries]
+        others = dict.fromkeys(name for box in boxes for name in box if name not in self.columns)
+        self.attributes = self.attributes or (*self.columns, *others)
+        form = form_of(plain_scoring(queries[0].by, most=MOST_ATTRIBUTES))  # type: ignore[arg-type]
+        boxed = any(boxes) or len(self.attributes) > len(self.columns)
+        d, a = len(self.columns), len(self.attributes)
+        shape = Shape(form.code, not self.descending, d, a, bool(form.weights), boxed)
+        self.slots = {name: i for i, name in enumerate(self.queries)}
+        return {"shape": shape, "columns": slot_columns(queries, list(self._specs), self.attributes, boxed=boxed)}
+
+    def start(self, unit: int | None) -> None:
+        if self.engine is None:
+            self._specs = self.specs(unit)
+            super().start(unit)
+            if not self.timed:
+                self.numbering.offsets = np.zeros(len(self.queries), np.int64)
+                self.numbering.shifts = np.zeros(len(self.queries), np.int64)
+
+    def can_join(self, query: Query) -> bool:
+        """Whether one more query can have a slot here."""
+        if not isinstance(query, TopK) or self.engine is None or family_key(query) != family_key(self.example):
+            return False
+        box = where_box(query)[0]
+        return not box or (self.slots_engine.shape.boxed and box.keys() <= {*self.attributes})
+
+    def join(self, name: str, query: TopK, unit: int | None, serial: int, start: Start) -> None:
+        """Give one more query a slot: it sees rows from this serial on, and goes on with these numbers."""
+        spec, engine = spec_of(query, unit), self.slots_engine
+        columns = slot_columns([query], [spec], self.attributes, boxed=engine.shape.boxed)
+        slot = int(engine.join(columns, serial)[0])
+        if self.numbering.join(slot, spec.length, start) and self.output.reports_numbers:
+            names = {column_of(i): column_of(i) for i in range(len(self.numbering.lengths) - 1)}
+            new = column_of(len(self.numbering.lengths) - 1)
+            self.kept_columns.relabel("number", names | {new: column_of(0)})
+        sequence = int(self.numbering.of_query[slot])
+        counted = int(self.numbering.arrivals[sequence]), int(self.numbering.late[sequence])
+        self.queries[name], self.slots[name], self._order = query, slot, None
+        self.joined[name] = (*counted, dict(self.rejected))
+
+    def leave(self, name: str, unit: int | None, clock: int) -> None:
+        if self.engine is not None:
+            self.slots_engine.leave(np.array([self.slots.pop(name)]))
+        del self.queries[name]
+        self.joined.pop(name, None)
+        self._order = None
+
+    def can_serve(self, query: Query, unit: int | None) -> bool:
+        return False  # see can_shrink
+
+    def can_shrink(self, name: str, query: Query, unit: int | None) -> bool:
+        """Whether the query asks for no more than the one that has this slot."""
+        old = self.queries[name]
+        if self.engine is None or not isinstance(query, TopK):
+            return False
+        same = self.key(query)[:-3] == self.key(old)[:-3] and family_key(query) == family_key(old)
+        wanted, given = spec_of(query, unit), spec_of(old, unit)
+        return same and wanted.k <= given.k and wanted.length <= given.length
+
+    def shrink(self, name: str, query: TopK, unit: int | None, clock: int) -> Columns:
+        """Ask for less in the same slot; returns the changes from the old answer to the new one."""
+        spec, slot = spec_of(query, unit), self.slots[name]
+        changes = self.slots_engine.shrink(slot, spec, int(self.numbering.now(clock).max(initial=0)))
+        start = Start(self.numbering.next()[self.numbering.of_query[slot]], self.numbering.at_rest.of([0]))
+        if self.timed:
+            self.numbering.join(slot, spec.length, start)
+        self.queries[name] = query
+        columns = self.output.changes_at_rest(changes, clock)
+        return self._named(columns)
+
+    @property
+    def names_in_order(self) -> list[str]:
+        return self._by_slot()[0]
+
+    def _by_slot(self) -> tuple[list[str], Ints]:
+        if self._order is None:
+            names = sorted(self.queries, key=self.slots.__getitem__) if self.slots else list(self.queries)
+            places = np.zeros(self.slots_engine.count, np.int32)
+            places[[self.slots[name] for name in names]] = np.arange(len(names))
+            self._order = names, places
+        return self._order
+
+    def _named(self, columns: Columns) -> Columns:
+        """Changes by the places of their queries' names."""
+        return columns | {"query": self._by_slot()[1][columns["query"]]} if columns else columns
+
+    def place(self, name: str) -> int:
+        return self.slots[name]
+
+    # --- rows
+
+    def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
+        """The rows that all slots reject, without scores."""
+        known = cache.get(("slots", self.columns))
+        if known is None:
+            columns = [batch.numbers(name).values for name in self.columns]
+            known = cache["slots", self.columns] = Scored(columns[0])
+            reject_beyond(known, batch, self.columns)
+            if any(len(column) and np.isnan(column.sum()) for column in columns):  # inf - inf is NaN too
+                known.reject_missing(np.logical_or.reduce([np.isnan(column) for column in columns]), batch, self.plain)
+        return Scored(known.key, dict(known.rejected))
+
+    def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
+        return {"attributes": self._attributes(push.batch, rows)}
+
+    def _attributes(self, batch: Batch, rows: Ints) -> tuple[Floats, ...]:
+        if not batch.rows:
+            return tuple(np.empty(0) for _ in self.attributes)
+        values = [batch.numbers(name).values for name in self.columns]
+        values += [_box_values(batch, name) for name in self.attributes[len(self.columns) :]]
+        return tuple(values if len(rows) == batch.rows else (column[rows] for column in values))
+
+    def take(self, push: Push, validated: Validated, codes: Ints) -> tuple[Columns, Bools, Bools]:
+        columns, arrived, late = super().take(push, validated, codes)
+        return self._named(columns), arrived, late
+
+    def most_columns(self) -> int:
+        return max(self.swept, self.slots_engine.distinct)
+
+    def live_serials(self) -> Ints:
+        live = super().live_serials()
+        self.swept = 2 * len(live) + 1024  # the next time when these are half of the columns
+        return live
+
+    def retract(
+        self, name: str, unit: int | None, clock: int, groups: Ints | None = None, times: Ints | None = None
+    ) -> Columns:
+        return self._named(super().retract(name, unit, clock, groups, times))
+
+    def must_split(self, batch: Batch) -> bool:
+        return False
+
+    # --- snapshots
+
+    def extra_facts(self) -> dict[str, Any]:
+        if self.engine is None:
+            return {}
+        names = list(self.queries)
+        kept = (self.numbering.offsets, self.numbering.shifts)
+        return {
+            "slots": [self.slots[name] for name in names],
+            "attributes": list(self.attributes),
+            "offsets": [] if self.timed else [one.tolist() for one in kept if one is not None],
+            "joined": {name: list(counted) for name, counted in self.joined.items()},
+        }
+
+    def restore_facts(self, facts: dict[str, Any]) -> None:
+        slots, attributes, joined = facts["slots"], facts["attributes"], facts["joined"]
+        fit = sorted({*slots}) == sorted(slots) and len(slots) == len(self.queries) and all(map(_whole, slots))
+        fit = fit and max(slots) < 4 * len(slots) + (1 << 20) and attributes[: len(self.columns)] == [*self.columns]
+        fit = fit and len({*attributes}) == len(attributes) <= MOST_ATTRIBUTES and all(map(_is_name, attributes))
+        boxes = {name for query in self.queries.values() for name in where_box(query)[0]}
+        fit = fit and boxes <= {*attributes} and joined.keys() <= self.queries.keys()
+        for arrivals, late, rejected in joined.values():
+            fit = fit and all(map(_whole, [arrivals, late, *rejected.values()]))
+        require(fit, "queries have slots")
+        self.attributes, self._stored = tuple(attributes), facts
+        self.joined = {name: (arrivals, late, rejected) for name, (arrivals, late, rejected) in joined.items()}
+
+    def after_restore(self) -> None:
+        """Queries find their slots again, those of a snapshot of version 0.1 in order."""
+        if self._stored is not None:
+            self.slots = dict(zip(self.queries, self._stored["slots"], strict=True))
+            if not self.timed:
+                offsets, shifts = (np.array(one, np.int64) for one in self._stored["offsets"])
+                require(len(offsets) == len(shifts) > max(self.slots.values()), "slots have their numbers")
+                self.numbering.offsets, self.numbering.shifts = offsets, shifts
+        self._stored, self._order = None, None
+        lanes = self.slots_engine.lanes_of(np.array([*self.slots.values()]))
+        require((lanes["k"] > 0).all(), "queries have slots")
+
+    def stats(self, name: str) -> dict[str, Any]:
+        known = super().stats(name)
+        arrivals, late, rejected = self.joined.get(name, (0, 0, {}))
+        left = {reason: count - rejected.get(reason, 0) for reason, count in known["rejected"].items()}
+        return known | {
+            "arrivals": known["arrivals"] - arrivals,
+            "late": known["late"] - late,
+            "rejected": {reason: count for reason, count in left.items() if count},
+        }
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _box_values(batch: Batch, name: str) -> Floats:
+    """A column as boxes see it: NaN for null, which lies in no range; NaN is larger than any number, as in Spark."""
+    operand = batch.numbers(name)
+    values = operand.values
+    bad = np.isnan(values)
+    if bad.any():
+        known = bad if operand.valid is None else bad & operand.valid
+        values = np.where(known, np.inf, values)
+    return values
