@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -36,7 +37,9 @@ def options(asked: Asked, emit: str) -> dict[str, Any]:
 def same_steps(got: list[Row], expected: list[Row], where: str) -> None:
     """Equal as multisets, by query and then by subscriber; of each subscriber and group, step by step."""
     same_rows(got, expected, where)
-    assert [who(row)[:2] for row in got] == [who(row)[:2] for row in expected], where
+    assert [row["query"] for row in got] == [row["query"] for row in expected], where
+    runs = [one for one, _ in groupby(who(row)[:2] for row in got)]
+    assert len(runs) == len(set(runs)), f"{where}: the changes of a subscriber come together"
     steps: list[dict[Any, list[Any]]] = [{}, {}]
     for found, rows in zip(steps, (got, expected), strict=True):
         for row in rows:

@@ -75,16 +75,16 @@ def test_a_bad_table_changes_nothing_of_those_who_are_there() -> None:
     m.subscribe("riders", GOOD)
     m.push({"x": [1.0, 2.0], "y": [0.0, 0.0], "price": [1.0, 99.0], "t": [1, 2]})
     before, stored = m.answer("riders"), m.snapshot()
-    with pytest.raises(QueryError, match="'bob'.*'k' is 0"):
+    with pytest.raises(QueryError, match=r"'bob'.*'k' is 0"):
         m.subscribe("riders", GOOD | {"subscriber": ["ann", "bob"], "k": [3, 0]})
     assert m.answer("riders").equals(before) and m.snapshot() == stored
 
 
 def test_values_that_make_no_valid_query_name_the_subscriber() -> None:
     m = sb.Monitor({"q": TopK(1, by="x", window=Last(9), where="x between :low and :high")})
-    with pytest.raises(QueryError, match="'bob'.*nothing can ever be an answer"):
+    with pytest.raises(QueryError, match=r"'bob'.*nothing can ever be an answer"):
         m.subscribe("q", {"subscriber": ["ann", "bob"], "low": [1, 2], "high": [2, 1]})
-    with pytest.raises(QueryError, match="'ann'.*and"):
+    with pytest.raises(QueryError, match=r"'ann'.*and"):
         m.subscribe("q", {"subscriber": ["ann"], "low": ["a"], "high": [1]})
 
 
@@ -104,7 +104,7 @@ def test_a_window_has_one_sort_for_all() -> None:
 def test_a_duration_on_an_integer_time_column() -> None:
     m = sb.Monitor({"q": TopK(1, by="x", window=Last(Each("n")))}, time="t")
     m.push({"x": [1.0], "t": [1]})
-    with pytest.raises(QueryError, match="'ann'.*holds integers, which have no unit"):
+    with pytest.raises(QueryError, match=r"'ann'.*holds integers, which have no unit"):
         m.subscribe("q", {"subscriber": ["ann"], "n": ["10 minutes"]})
 
 

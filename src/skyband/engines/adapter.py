@@ -86,6 +86,11 @@ class Adapter:
         """The lengths of time windows by which queries number arrivals; 0 of others."""
         return [spec.length if self.timed else 0 for spec in self.specs(unit)]
 
+    def largest(self) -> Ints:
+        """By group, the largest of the next numbers of any query."""
+        most: Ints = self.numbering.next().max(axis=0)
+        return most
+
     def start(self, unit: int | None) -> None:
         """Make the engine, now that the unit of time is known."""
         if self.engine is None:
@@ -368,6 +373,10 @@ class Adapter:
     def kept_types(self, types: dict[str, Any]) -> dict[str, Any]:
         """The columns that are kept of objects, with their Arrow types."""
         return self.output.kept_types(types) | {_input(name): types.get(name, pa.null()) for name in self.reads(None)}
+
+    def sequences(self) -> Ints:
+        """The sequence of numbers of each query."""
+        return self.numbering.of_query
 
     def extra_facts(self) -> dict[str, Any]:
         """Facts for a snapshot that only this kind of adapter has."""

@@ -334,6 +334,8 @@ class Loop:
         adapter = self.state.adapter(name)
         columns = [plain(groups.column(column)) for column in adapter.groups.names]
         chosen = np.setdiff1d(adapter.groups.codes(columns, groups.num_rows), but)
+        if name in self.state.subscriptions:
+            return self.queries.subscribed.answers_among(name, groups, chosen)
         return self._answer(name, adapter.queries[name], chosen)
 
     def _answer(self, name: str, query: Query, groups: Ints | None) -> pa.Table:

@@ -115,7 +115,7 @@ class StandingQueries:
     def _replace(self, name: str, checked: Query) -> pa.Table:
         unit, clock, adapter = self.state.unit, self.state.clock, self._alone(name)
         query_names = QueryNames(list(self.state.adapters), self.state.subscriptions)
-        before = adapter.names_in_order
+        before = query_names.labels(adapter.names_in_order)
         self._traits = None
         types = self.state.change_types()
         if isinstance(adapter, WindowAdapter) and isinstance(checked, TopK | Above):
@@ -292,7 +292,7 @@ class StandingQueries:
         numbers = Start(np.zeros(groups.total, np.int64), NumbersAtRest(1))
         for adapter in adapters:
             if adapter.groups is groups:
-                np.maximum(numbers.counts, adapter.numbering.next().max(axis=0), out=numbers.counts)
+                np.maximum(numbers.counts, adapter.largest(), out=numbers.counts)
                 numbers.at_rest.add(adapter.numbering.at_rest)
         return numbers
 

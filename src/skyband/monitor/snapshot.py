@@ -27,13 +27,14 @@ from skyband.errors import QueryError, StateError
 from skyband.monitor import cells, strangers
 from skyband.monitor.archive import pack, unpack
 from skyband.monitor.book import Book
+from skyband.monitor.slots import restored_slots
 from skyband.monitor.state import State
-from skyband.monitor.subscriptions import compact
+from skyband.monitor.subscriptions import close_gaps
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
-from skyband.tables.subscriptions import Subscriptions, entry_of, key_of, owner_of
+from skyband.tables.subscriptions import Subscriptions, entry_of, key_of, owner_of, slots_key
 
 Ints = NDArray[np.int64]
 AT_REST = ("keys", "checks", "numbers")  # the arrays of groups without objects
@@ -41,10 +42,7 @@ Lookup = Callable[[str, Any], Any]  # a query from its name and its stored form
 
 
 def save(state: State) -> bytes:
-    if gaps := [one for one in state.subscriptions.values() if one.has_gaps]:
-        with state.commit:
-            for subscriptions in gaps:
-                compact(state, subscriptions)
+    close_gaps(state)
     facts, parts = describe(state)
     for i, groups in enumerate(state.groups.values()):
         (cell,) = cut(state, groups, np.arange(groups.total), np.array([0, groups.total]))
@@ -109,7 +107,7 @@ def _read_at_rest(adapter: Adapter, parts: dict[str, Any], name: str) -> None:
 
 
 def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
-    """All but the groups: facts for JSON, and parts."""
+    """All but the groups: facts for JSON, and parts. Before it, and before `cut`: `close_gaps`."""
     families = list(state.groups.values())
     facts = {
         "options": asdict(state.options),
@@ -147,7 +145,7 @@ def _describe_adapter(adapter: Adapter, groups: int) -> dict[str, Any]:
         **({"scored": adapter.scored, "born": adapter.born} if isinstance(adapter, WindowAdapter) else {}),
         "arrays": {name: _fields(array.dtype) for name, (array, _) in arrays.items()},
         "lengths": adapter.numbering.lengths,
-        "lanes": adapter.numbering.of_query.tolist(),
+        "lanes": adapter.sequences().tolist(),
         "arrivals": adapter.numbering.arrivals.tolist(),
         "late": adapter.numbering.late.tolist(),
         "rejected": adapter.rejected,
@@ -181,6 +179,7 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Sta
     state.adapters = Book({name: adapters[name] for name in facts["order"]})
     state.subscribed = Book({name: adapter for name, adapter in adapters.items() if owner_of(name) is not None})
     keys = {key for one in state.subscriptions.values() for key in one.names()}
+    keys |= {slots_key(name) for name, one in state.subscriptions.items() if one.shared.any()}
     fit = state.subscribed.keys() == keys and state.subscriptions.keys() <= state.adapters.keys()
     if not fit or len(state.adapters) + len(keys) != len(adapters):
         raise StateError("the stored queries and their order do not fit together. Use an intact copy.")
@@ -214,7 +213,7 @@ def _restore_queries(saved: dict[str, Any], state: State, lookup: Lookup) -> dic
     entries = np.array([entry_of(name) for name in names])
     if any(name != key_of(str(owner), entry) for name, entry in zip(names, entries.tolist(), strict=True)):
         raise StateError("a stored subscription has no entry. Use an intact copy.")
-    if not 0 <= entries.min() <= entries.max() < len(subscriptions.live):
+    if not 0 <= entries.min() <= entries.max() < subscriptions.size:
         raise StateError("a stored subscription is not there. Use an intact copy.")
     bound = [subscriptions.query.bind(values) for values in subscriptions.values(entries)]
     return {name: lookup(name, query) for name, query in zip(names, bound, strict=True)}
@@ -251,6 +250,8 @@ def _check_adapter(saved: dict[str, Any]) -> None:
 
 def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Adapter:
     _check_adapter(saved)
+    if (owner := _owner_of_slots(saved)) is not None:
+        return _going_on(restored_slots(state, state.subscriptions[owner], saved), saved, state)
     queries = _restore_queries(saved, state, lookup)
     groups = list(state.groups.values())[saved["groups"]]
     example = next(iter(queries.values()))
@@ -274,6 +275,18 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
         adapter.subscribed = state.subscriptions[name].count > 0
     if saved.get("own"):  # older snapshots have none
         adapter.restore_facts(saved["own"])
+    return _going_on(adapter, saved, state)
+
+
+def _owner_of_slots(saved: dict[str, Any]) -> str | None:
+    """The query whose subscriptions are slots of this adapter."""
+    name = next(iter(saved["queries"]))
+    owner = owner_of(name)
+    return owner if owner is not None and name == slots_key(owner) else None
+
+
+def _going_on(adapter: Adapter, saved: dict[str, Any], state: State) -> Adapter:
+    """The adapter with the numbers and counts of the snapshot."""
     if saved["started"]:
         adapter.start(state.unit)
         if isinstance(adapter, SlotsAdapter):

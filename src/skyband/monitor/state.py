@@ -12,12 +12,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns
+from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.errors import BatchError, QueryError
 from skyband.monitor.book import Book
 from skyband.monitor.commit import Commit
 from skyband.query.kinds import Query
 from skyband.query.options import ALL, Options
-from skyband.tables.changes import QueryNames, answer_names, change_names, change_table, column_types, of_pair
+from skyband.tables.changes import Labels, QueryNames, answer_names, change_names, change_table, column_types, of_pair
 from skyband.tables.groups import Groups
 from skyband.tables.input import time_unit
 from skyband.tables.push import BEGINNING
@@ -146,8 +147,14 @@ class State:
 
     def changes(self, pieces: list[Columns], adapters: Sequence[Adapter]) -> pa.Table:
         """One table from the changes of several adapters."""
-        names = [adapter.names_in_order for adapter in adapters]
-        return change_table(pieces, self._query_names(), names, self.change_types())
+        names = self._query_names()
+        return change_table(pieces, names, [self.labels(adapter, names) for adapter in adapters], self.change_types())
+
+    def labels(self, adapter: Adapter, names: QueryNames) -> Labels:
+        """How changes name the queries of an adapter."""
+        if isinstance(adapter, SubscribedAdapter):
+            return names.of_slots(adapter.owner, adapter.table.entry)
+        return names.labels(adapter.names_in_order)
 
     def _reported_types(self) -> dict[str, pa.DataType]:
         options, per = self.options, [name for adapter in self.standing() for name in adapter.groups.names]

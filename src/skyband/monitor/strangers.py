@@ -17,6 +17,7 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.invariants import FAR, require, within
 from skyband.engines.registry import choose
 from skyband.engines.topk.scorings import family_key, window_key
+from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter
 from skyband.engines.unsubscribed import UnsubscribedAdapter
 from skyband.monitor.queries import StandingQueries
@@ -60,6 +61,8 @@ def _check_shared(adapter: Adapter) -> None:
     if isinstance(adapter, UnsubscribedAdapter):
         require(choose(adapter.validates) == algorithm, "a query has its algorithm")
         return
+    if isinstance(adapter, SubscribedAdapter):
+        return  # made from its query, and checked then
     for query in queries:
         if choose(query) != algorithm:  # queries that auto lets share a window, and the widest of uncertain ones
             choose(replace(query, algorithm=algorithm))

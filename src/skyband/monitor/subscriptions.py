@@ -7,6 +7,7 @@ from what engines do: a family of scorings is split when one of its queries leav
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +18,18 @@ from skyband.engines.adapter import Adapter, Columns
 from skyband.engines.numbering import Start
 from skyband.engines.registry import choose
 from skyband.engines.specs import spec_of
-from skyband.engines.unsubscribed import UnsubscribedAdapter
+from skyband.engines.topk.slots_adapter import SlotsAdapter
+from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
+from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError
+from skyband.monitor.slots import Prepared, prepare
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
 from skyband.query.windows import Last
 from skyband.tables.changes import answer_table
-from skyband.tables.subscriptions import Rows, Subscriptions, ids_of, key_of, owner_of, read, values_of
+from skyband.tables.columns import as_arrow, plain
+from skyband.tables.groups import Groups
+from skyband.tables.subscriptions import Rows, Subscriptions, ids_of, key_of, owner_of, read, slots_key, values_of
 
 if TYPE_CHECKING:
     from skyband.monitor.queries import StandingQueries
@@ -60,20 +66,33 @@ class SubscribedQueries:
         rows = read(table, subscriptions, id, state.subscriber_type)
         if not len(rows):
             return state.changes([], [])
-        asked = self._bound(subscriptions, rows)
+        prepared = self._prepared(subscriptions, rows)
         with state.commit:
             state.subscriber_type = rows.ids.type
             here = subscriptions.find(rows.ids)
             self._remove(subscriptions, here[here >= 0])
-            self._add(subscriptions, rows, asked)
+            self._add(subscriptions, prepared)
             return state.changes([], [])
 
-    def _add(self, subscriptions: Subscriptions, rows: Rows, asked: list[Query]) -> None:
+    def _prepared(self, subscriptions: Subscriptions, rows: Rows) -> Prepared:
+        """Slots and plain queries of a table; a QueryError names the subscriber."""
+        prepared = prepare(self.state, subscriptions, rows)
+        alone = ~prepared.shared
+        return replace(prepared, asked=self._bound(subscriptions, rows.only(alone)) if alone.any() else [])
+
+    def _add(self, subscriptions: Subscriptions, prepared: Prepared) -> None:
         """Let validated subscriptions stand, whose ids are not there."""
+        rows, adapter, columns = prepared.rows, prepared.adapter, prepared.columns
         if rows.sort != subscriptions.sort:
             self._resort(subscriptions, rows.sort)
         numbers = self.queries.numbers(subscriptions.query)
-        for key, query in zip(subscriptions.names(subscriptions.add(rows)), asked, strict=True):
+        entries = subscriptions.add(rows)
+        subscriptions.shared[entries] = prepared.shared
+        if adapter is not None and columns is not None and len(columns):
+            self.state.subscribed[slots_key(subscriptions.name)] = adapter
+            number = int(numbers.counts.max(initial=0))
+            adapter.join(entries[prepared.shared], columns, number, self.state.serial)
+        for key, query in zip(subscriptions.names(entries), prepared.asked, strict=True):
             start = Start(numbers.counts, numbers.at_rest.of([0]))
             self.queries.place(self.state.subscribed, key, query, start, subscriptions.fresh)
         self._changed(subscriptions)
@@ -121,10 +140,9 @@ class SubscribedQueries:
         in an answer leaves it.
         """
         state, old = self.state, self.state.subscriptions.get(name)
-        rows = asked = None
+        prepared = None
         if old is not None and old.count and query.each and {*query.each} <= {*old.query.each}:
-            rows = old.rows(query)
-            asked = self._bound(Subscriptions(name, query), rows)
+            prepared = self._replacing(Subscriptions(name, query), old.rows(query))
         with state.commit:
             pieces, adapters = self._retracted(name)
             changes = state.changes(pieces, adapters)
@@ -134,9 +152,13 @@ class SubscribedQueries:
             else:
                 self.end(name)
             self.queries.put(name, query, numbers)
-            if rows is not None and asked is not None:
-                self._add(state.subscriptions[name], rows, asked)
+            if prepared is not None:
+                self._add(state.subscriptions[name], prepared)
             return changes
+
+    def _replacing(self, new: Subscriptions, rows: Rows) -> Prepared:
+        """The subscriptions of a query as those of another, which takes its place: plain queries, one and all."""
+        return Prepared(rows, np.zeros(len(rows), np.bool_), asked=self._bound(new, rows))
 
     def _retracted(self, name: str) -> tuple[list[Columns], list[Adapter]]:
         """The changes by which all answers of a query leave, and the adapter of each piece."""
@@ -146,12 +168,15 @@ class SubscribedQueries:
             return [adapter.retract(name, state.unit, state.clock)], [adapter]
         keys = state.subscriptions[name].names()
         found = [(state.subscribed[key].retract(key, state.unit, state.clock), state.subscribed[key]) for key in keys]
+        slots = state.subscribed.get(slots_key(name))
+        if isinstance(slots, SubscribedAdapter):
+            found.append((slots.retract_all(state.clock), slots))
         return [piece for piece, _ in found], [adapter for _, adapter in found]
 
     def end(self, name: str) -> None:
         """End all subscriptions of a query that is dropped."""
-        for key in self.state.subscriptions.pop(name).names():
-            del self.state.subscribed[key]
+        for key in (*self.state.subscriptions.pop(name).names(), slots_key(name)):
+            self.state.subscribed.pop(key, None)
         self.state.query_names = None
 
     def _changed(self, subscriptions: Subscriptions) -> None:
@@ -180,14 +205,21 @@ class SubscribedQueries:
             return
         state, book = self.state, self.state.subscribed
         leaving: dict[Adapter, list[str]] = {}
+        slots = book.get(slots_key(subscriptions.name))
+        shared = entries[subscriptions.shared[entries]]
         for key in subscriptions.names(entries):
             leaving.setdefault(book[key], []).append(key)
         base = state.adapters[subscriptions.name]
         assert isinstance(base, UnsubscribedAdapter)
-        base.go_on(self.queries.largest(leaving, base.groups))
+        parts = [*leaving, slots] if slots is not None and len(shared) else [*leaving]
+        base.go_on(self.queries.largest(parts, base.groups))
+        if isinstance(slots, SubscribedAdapter) and len(shared):
+            slots.leave_slots(shared)
+            if not slots.count:
+                del book[slots_key(subscriptions.name)]
         for adapter, gone in leaving.items():
             rest = len(adapter.queries) > len(gone)
-            if rest and adapter.family and not adapter.keeps_window:
+            if rest and adapter.family and not adapter.keeps_window and not isinstance(adapter, SlotsAdapter):
                 book |= adapter.split(state.unit, state.clock)
             elif rest:
                 for key in gone:
@@ -202,12 +234,37 @@ class SubscribedQueries:
 
     def answer(self, name: str, subscriber: Any, groups: Ints | None, k: int | None, window: Any) -> pa.Table:
         """The answers of one subscriber (a list of one), or of all (None), in the order of subscription."""
-        subscriptions, state = self.of(name), self.state
+        subscriptions = self.of(name)
+        entries = subscriptions.entries if subscriber is None else self._entry(subscriptions, subscriber[0])
+        return self._answers(subscriptions, entries, groups, k, window)
+
+    def answers_among(self, name: str, changes: pa.Table, groups: Ints) -> pa.Table:
+        """The answers of the subscribers in a table of changes, each in the groups in which it has changed."""
+        subscriptions = self.of(name)
+        names = ("subscriber", *subscriptions.query.per_columns)
+        found = subscriptions.find(plain(changes.column("subscriber")).unique())
+        answers = self._answers(subscriptions, found[found >= 0], groups, None, None)
+        known = Groups(names)
+        known.codes([plain(changes.column(one)) for one in names], changes.num_rows)
+        changed = known.total
+        return answers.filter(
+            as_arrow(known.codes([plain(answers.column(one)) for one in names], answers.num_rows) < changed)
+        )
+
+    def _answers(
+        self, subscriptions: Subscriptions, entries: Ints, groups: Ints | None, k: int | None, window: Any
+    ) -> pa.Table:
+        name, state = subscriptions.name, self.state
         types = state.answer_types(subscriptions.query)
-        entries = subscriptions.entries
-        if subscriber is not None:
-            entries = self._entry(subscriptions, subscriber[0])
         tables = []
+        slots = state.subscribed.get(slots_key(name))
+        if isinstance(slots, SubscribedAdapter):
+            length = None if window is None else self._length(subscriptions, window)
+            shared = entries[subscriptions.shared[entries]]
+            if groups is None or len(groups):
+                who, columns = slots.answers(shared, state.clock, k, length)
+                columns = columns and {**columns, "subscriber": subscriptions.subscribers(who)}
+                tables.append(answer_table(columns, types))
         for entry, columns in self._columns(subscriptions, entries, groups, k, window):
             size = len(columns["rank"])
             who = subscriptions.subscribers(np.full(size, entry))
@@ -218,7 +275,8 @@ class SubscribedQueries:
         self, subscriptions: Subscriptions, entries: Ints, groups: Ints | None, k: int | None, window: Any
     ) -> list[tuple[int, Columns]]:
         state, found = self.state, []
-        wanted = {key_of(subscriptions.name, entry): entry for entry in entries.tolist()}
+        alone = entries[~subscriptions.shared[entries]]
+        wanted = {key_of(subscriptions.name, entry): entry for entry in alone.tolist()}
         adapters = dict.fromkeys(state.subscribed[key] for key in wanted)
         with state.reading(adapters):
             for adapter in adapters:
@@ -232,6 +290,14 @@ class SubscribedQueries:
                     spec = spec_of(asked, state.unit)
                     found.append((wanted[key], adapter.answer_at(place, spec, state.clock, groups)))
         return sorted(found, key=lambda one: one[0])
+
+    def _length(self, subscriptions: Subscriptions, window: Any) -> int:
+        """The length of a window that is asked for in place of the subscriptions' own."""
+        asked = window if isinstance(window, Last) else Last(window)
+        own: Any = example_of(subscriptions.query, subscriptions.sort).window
+        if [own.count is None, own.span is None] != [asked.count is None, asked.span is None]:
+            raise QueryError(f"window={asked!r}: the subscriptions' own windows are of another kind.")
+        return asked.length(self.state.unit)
 
     def _entry(self, subscriptions: Subscriptions, subscriber: Any) -> Ints:
         """The entry of a subscriber; none, if it is unknown."""
@@ -267,9 +333,12 @@ class SubscribedQueries:
         subscriptions, state = self.state.subscriptions[name], self.state
         own = state.adapters[name].stats(name)
         adapters = dict.fromkeys(state.subscribed[key] for key in subscriptions.names())
+        slots = state.subscribed.get(slots_key(name))
         counted = [adapter.stats(key) for adapter in adapters for key in list(adapter.queries)[:1]]
         started = [(adapter.engine, len(adapter.queries)) for adapter in adapters if adapter.engine is not None]
         rejected = dict(own["rejected"])
+        if slots is not None:
+            counted.append(slots.stats(name))
         for one in counted:
             for reason, rows in one["rejected"].items():
                 rejected[reason] = max(rows, rejected.get(reason, 0))
@@ -278,9 +347,10 @@ class SubscribedQueries:
         return {
             "algorithm": counted[0]["algorithm"] if counted else own["algorithm"],
             "subscriptions": subscriptions.count,
-            "shared": 0,
-            "engines": len(adapters),
-            "objects": sum(engine.size_of(place) for engine, size in started for place in range(size)),
+            "shared": int(np.count_nonzero(subscriptions.live & subscriptions.shared)),
+            "engines": len(adapters) + (slots is not None),
+            "objects": sum(engine.size_of(place) for engine, size in started for place in range(size))
+            + (0 if slots is None else counted[-1]["objects"]),
             "buffer": max([one["buffer"] for one in counted], default=0),
             "bytes": subscriptions.nbytes + sum(one["bytes"] for one in counted),
             "arrivals": own["arrivals"],
@@ -289,11 +359,23 @@ class SubscribedQueries:
         }
 
 
+def close_gaps(state: State) -> None:
+    """Number entries anew where subscriptions have ended, before the state is stored."""
+    if gaps := [one for one in state.subscriptions.values() if one.has_gaps]:
+        with state.commit:
+            for subscriptions in gaps:
+                compact(state, subscriptions)
+
+
 def compact(state: State, subscriptions: Subscriptions) -> None:
     """Number entries anew: O(1) amortised, if most have ended."""
     book, name = state.subscribed, subscriptions.name
     old = subscriptions.compact()
-    renamed = {key_of(name, entry): key_of(name, new) for new, entry in enumerate(old.tolist())}
+    alone = np.flatnonzero(~subscriptions.shared[: len(old)]).tolist()
+    renamed = {key_of(name, int(old[new])): key_of(name, new) for new in alone}
+    slots = book.get(slots_key(name))
+    if isinstance(slots, SubscribedAdapter):
+        slots.renumber(old)
     adapters = {key: book.pop(key) for key in renamed}
     for adapter in dict.fromkeys(adapters.values()):
         adapter.rename(renamed)

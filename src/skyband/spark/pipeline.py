@@ -34,12 +34,13 @@ from skyband.errors import QueryError
 from skyband.monitor.loop import Loop
 from skyband.query.kinds import Query, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.query.options import Options, check_op, named
-from skyband.query.windows import Last
-from skyband.spark.mappers import PACKED, pack, reject, unpack
+from skyband.query.windows import Last, size_of
+from skyband.spark.mappers import PACKED, pack, pack_subscriptions, reject, unpack
 from skyband.spark.merge import MERGED, Merger
 from skyband.spark.operator import OUTPUT, OUTPUT_TO_MERGE, Operator
 from skyband.spark.plan import Plan
 from skyband.spark.session import check
+from skyband.spark.subscriptions import SUBSCRIBER, sources
 from skyband.tables.changes import answer_names, change_names, of_pair
 
 P = ParamSpec("P")
@@ -74,6 +75,7 @@ def monitor(
     forget: str | int | None = None,
     blocks: bool | None = None,
     metrics: str | None = None,
+    subscriptions: Mapping[str, DataFrame] | None = None,
 ) -> DataFrame:
     """The changes of the answers, as a DataFrame in append mode; columns as those of `skyband.Monitor.push`.
 
@@ -116,6 +118,11 @@ def monitor(
     metrics : str, optional
         A name under which the query's progress reports arrivals, late, rejected, groups, objects and bytes
         (`observedMetrics`).
+    subscriptions : {name: DataFrame}, optional
+        For each query with `Each` its subscriptions: a column `subscriber` and those that `Each` names. Static: at a
+        restart with another table, what is gone is unsubscribed, what is new or changed subscribes. Streaming: its rows
+        are applied first in each trigger, in the order of `order` where it has that column; an optional column `op`
+        says "insert", "update" or "delete".
 
     """
     return _run(locals(), whole=False)
@@ -211,11 +218,18 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
     else:
         names = change_names(plan.queries.values(), options.kept, timed)
     types = _types(df, plan)
+    if plan.subscribed:
+        types[SUBSCRIBER] = next(iter(given["subscriptions"].values())).schema[SUBSCRIBER].dataType
     schema = StructType([StructField(name, types[name]) for name in names])
     first: Callable[[Iterator[Any]], Iterator[Any]] = partial(pack, plan)
     last: Callable[[Iterator[Any]], Iterator[Any]] = partial(unpack, to_arrow_schema(schema, timezone="UTC"))
     plain = [col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(plan.wanted(plan.queries))]
     packed = df.select(*plain).mapInArrow(first, PACKED)  # which looks columns up unquoted; `pack` names them again
+    for name, source in plan.subscribed.items():
+        if source.table is None:
+            mine = [col(_quoted(column)).alias(f"c{i}") for i, column in enumerate(source.columns)]
+            following: Callable[[Iterator[Any]], Iterator[Any]] = partial(pack_subscriptions, plan, name)
+            packed = packed.union(given["subscriptions"][name].select(*mine).mapInArrow(following, PACKED))
     if plan.watermarked:
         watermark = given["watermark"]
         try:
@@ -251,7 +265,12 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
         raise QueryError(f"blocks={blocks!r} must be True, False or None (where it pays).")
     watermarked = given["watermark"] is not None and df.isStreaming
     used = tuple(name for name in ordered if name is not None)
-    plan = Plan(queries, options, used, count, tuple(df.columns), given["forget"], watermarked, blocks)
+    subscribed = sources(given.get("subscriptions"), queries, used, df.isStreaming)
+    plan = Plan(queries, options, used, count, tuple(df.columns), given["forget"], watermarked, blocks, subscribed)
+    for name, source in subscribed.items():
+        if source.table is not None:  # reports mistakes before any job
+            trial = Loop.of({name: queries[name]}, **dataclasses.asdict(options))
+            trial.queries.subscribed.subscribe(name, source.rows(), SUBSCRIBER, False)
     missing = [name for name in plan.wanted(queries) if name not in df.columns]
     if missing:
         raise QueryError(f"the DataFrame has no column {missing[0]!r}. It has: {', '.join(df.columns)}.")
@@ -269,7 +288,7 @@ def _check_types(df: DataFrame, plan: Plan, watermark: str | None) -> None:
     if time is not None:
         unit = _unit_of(time, df.schema[time].dataType)
         for query in plan.queries.values():
-            if isinstance(query.window, Last):
+            if isinstance(query.window, Last) and size_of(query.window) is None:
                 query.window.length(unit)
     if forget is not None:
         if time is None:

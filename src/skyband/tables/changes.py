@@ -68,7 +68,12 @@ def of_pair(name: str) -> tuple[str, str]:
     return f"{name}{PAIR[0]}", f"{name}{PAIR[1]}"
 
 
-BELOW = 40  # bits of the place of a subscription among those of its query
+class Labels(NamedTuple):
+    """How changes name the queries of one engine."""
+
+    place: Any  # of their names in order of registration, by query of the engine; one, if all have the same
+    owner: str | None  # the query whose subscriptions they are
+    entries: Any  # of these subscriptions, by query of the engine
 
 
 class QueryNames:
@@ -90,9 +95,13 @@ class QueryNames:
         if engine not in self._known:
             owner = owner_of(engine[0]) if engine else None
             entries = np.array([] if owner is None else [entry_of(name) for name in engine], np.int64)
-            places = np.array([self._place[owner or name] << BELOW for name in engine], np.int64)
-            self._known[engine] = Labels(places if owner is None else places + entries, owner, entries)
+            places = np.array([self._place[owner or name] for name in engine], np.int32)
+            self._known[engine] = Labels(places, owner, entries)
         return self._known[engine]
+
+    def of_slots(self, owner: str, entries: Any) -> Labels:
+        """Of subscriptions that are slots of one engine."""
+        return Labels(np.full(1, self._place[owner], np.int32), owner, entries)
 
     def no_changes(self, types: Mapping[str, Any]) -> Any:
         """A table of changes without a row."""
@@ -101,39 +110,32 @@ class QueryNames:
         return self._none[1]
 
 
-class Labels(NamedTuple):
-    """How changes name the queries of one engine."""
-
-    order: Any  # of changes, by query of the engine; the place of the query in the upper bits
-    owner: str | None  # the query whose subscriptions they are
-    entries: Any  # of these subscriptions, by query of the engine
-
-
 def change_table(
     pieces: Sequence[Mapping[str, Any]],
     query_names: QueryNames,
-    engines: Sequence[Sequence[str]],
+    engines: Sequence[Labels],
     types: Mapping[str, Any],
 ) -> Any:
     """One table from the changes of several engines, by query in order of registration.
 
-    `engines`: for each piece, the names of its engine's queries. `types`: columns in order.
+    `engines`: for each piece, how its engine's queries are named. `types`: columns in order.
     """
     tables: list[Any] = []
-    places, in_order = [np.empty(0, np.int64)], True
-    for piece, names in zip(pieces, engines, strict=True):
-        if piece and len(piece["query"]):
-            label = query_names.labels(names)
-            place = np.take(label.order, piece["query"])
-            named = pa.DictionaryArray.from_arrays(as_arrow((place >> BELOW).astype(np.int32)), query_names.words)
-            columns = {**piece, "query": named}
-            if label.owner is not None:
-                entries = np.take(label.entries, piece["query"])
-                columns["subscriber"] = query_names.subscriptions[label.owner].subscribers(entries)
-            tables.append(_table(columns, types, len(place)))
-            in_order &= len(label.order) == 1 or bool((np.diff(label.order) > 0).all())
-            in_order &= not len(places[-1]) or bool(places[-1][-1] <= place[0])
-            places.append(place)
+    places, in_order = [np.empty(0, np.int32)], True
+    several = [(piece, label) for piece, label in zip(pieces, engines, strict=True) if piece and len(piece["query"])]
+    several.sort(key=lambda one: int(one[1].place[0]))  # those of subscriptions are behind all queries
+    for piece, label in several:
+        size = len(piece["query"])
+        one = len(label.place) == 1 or label.owner is not None
+        place = np.full(size, label.place[0], np.int32) if one else np.take(label.place, piece["query"])
+        columns = {**piece, "query": pa.DictionaryArray.from_arrays(as_arrow(place), query_names.words)}
+        if label.owner is not None:
+            entries = np.take(label.entries, piece["query"])
+            columns["subscriber"] = query_names.subscriptions[label.owner].subscribers(entries)
+        tables.append(_table(columns, types, size))
+        in_order &= one or bool((np.diff(label.place) > 0).all())
+        in_order &= not len(places[-1]) or bool(places[-1][-1] <= place[0])
+        places.append(place)
     if not tables:
         return query_names.no_changes(types)
     if in_order:  # each piece is by query

@@ -19,7 +19,7 @@ from skyband.errors import BatchError, QueryError
 from skyband.query.each import Need
 from skyband.query.kinds import Query
 from skyband.query.windows import nanoseconds_of
-from skyband.tables.columns import Column, plain
+from skyband.tables.columns import Column, as_arrow, grown, plain
 from skyband.tables.groups import Groups
 from skyband.tables.input import EXACT, Batch, conform, is_number, is_string, to_table
 
@@ -27,12 +27,18 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Sort = Literal["count", "duration"]  # of windows whose size subscriptions bring
 MARK = "\0"  # between the name of a query and the entry of a subscription
+SLOTS = "slots"  # in the place of an entry: all subscriptions that share an engine as columns
 _DURATIONS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def key_of(name: str, entry: int) -> str:
     """The name of one subscription among all queries."""
     return f"{name}{MARK}{entry}"
+
+
+def slots_key(name: str) -> str:
+    """The name of all subscriptions of a query that share an engine as columns."""
+    return f"{name}{MARK}{SLOTS}"
 
 
 def owner_of(key: str) -> str | None:
@@ -57,6 +63,13 @@ class Rows:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def only(self, which: Bools) -> Rows:
+        """Some of the rows."""
+        chosen = as_arrow(which)
+        return Rows(
+            self.ids.filter(chosen), {name: one.filter(chosen) for name, one in self.columns.items()}, self.sort
+        )
+
 
 class Subscriptions:
     """The subscriptions of one query."""
@@ -66,9 +79,12 @@ class Subscriptions:
         self.query = query
         self.sort: Sort | None = None
         self.count = 0  # subscriptions now
+        self.size = 0  # entries
         self.live: Bools = np.empty(0, np.bool_)  # by entry
+        self.shared: Bools = np.empty(0, np.bool_)  # by entry: whether it is a slot of the query's engine
         self.ids: Column | None = None  # by entry
         self.columns: dict[str, Column] = {}
+        self.apart: str | None = None  # why they do not share an engine as columns; None: they do, or none has come
         self.unknown = 0  # ids that were to be unsubscribed and were not there
         self.fresh: dict[Any, Any] = {}  # adapters where nothing has arrived yet, by what their queries share
         self._known = Groups(("subscriber",))
@@ -80,8 +96,9 @@ class Subscriptions:
         return np.flatnonzero(self.live)
 
     def names(self, entries: Ints | None = None) -> list[str]:
-        """The names of these subscriptions (None: all) among all queries."""
-        return [key_of(self.name, entry) for entry in (self.entries if entries is None else entries).tolist()]
+        """The names among all queries of those of these subscriptions (None: all) that are plain queries."""
+        there = self.entries if entries is None else entries
+        return [key_of(self.name, entry) for entry in there[~self.shared[there]].tolist()]
 
     def subscribers(self, entries: Ints) -> Any:
         """The ids of these entries."""
@@ -99,13 +116,13 @@ class Subscriptions:
 
     def add(self, rows: Rows) -> Ints:
         """Take new subscriptions, whose ids are not there; returns their entries."""
-        first = len(self.live)
-        entries = np.arange(first, first + len(rows))
+        entries = np.arange(self.size, self.size + len(rows))
+        self.size += len(rows)
         codes = self._known.codes([rows.ids], len(rows))
-        more = self._known.total - len(self._entry)
-        self._entry = np.concatenate([self._entry, np.full(more, -1)]) if more else self._entry
+        self._entry = grown(self._entry, self._known.total, -1)
         self._entry[codes] = entries
-        self.live = np.concatenate([self.live, np.ones(len(rows), np.bool_)])
+        self.live, self.shared = (grown(one, self.size, False) for one in (self.live, self.shared))
+        self.live[entries] = True
         self.count += len(rows)
         self.sort = rows.sort or self.sort
         if self.ids is None or pa.types.is_null(self.ids.type):
@@ -119,7 +136,7 @@ class Subscriptions:
         """End these subscriptions."""
         if not len(entries):
             return
-        self.live[entries] = False
+        self.live[entries] = self.shared[entries] = False
         self.count -= len(entries)
         codes = self._known.codes([self.subscribers(entries)], len(entries))
         self._entry[codes] = -1
@@ -127,7 +144,7 @@ class Subscriptions:
     @property
     def has_gaps(self) -> bool:
         """Whether there are entries of subscriptions that have ended."""
-        return self.count < len(self.live)
+        return self.count < self.size
 
     def table(self) -> Any:
         """All that subscriptions brought, for `restored`; there must be no gaps."""
@@ -152,7 +169,7 @@ class Subscriptions:
     @property
     def is_sparse(self) -> bool:
         """Whether most entries are of subscriptions that have ended, so that `compact` pays."""
-        return len(self.live) > 1024 + 2 * self.count
+        return self.size > 1024 + 2 * self.count
 
     def compact(self) -> Ints:
         """Number the present subscriptions anew, in their order; returns their old entries."""
@@ -160,15 +177,19 @@ class Subscriptions:
         ids = self.subscribers(kept)
         for column in (*([] if self.ids is None else [self.ids]), *self.columns.values()):
             column.thin(kept)
-        self.live = np.ones(len(kept), np.bool_)
+        self.live, self.shared, self.size = np.ones(len(kept), np.bool_), self.shared[kept], len(kept)
         self._known, self._entry = Groups(("subscriber",)), np.arange(len(kept))
         if len(kept):
             self._known.codes([ids], len(kept))
         return kept
 
+    def taken(self, entries: Ints) -> dict[str, Any]:
+        """The values of these subscriptions by column."""
+        return {name: column.take(entries) for name, column in self.columns.items()}
+
     def values(self, entries: Ints) -> list[dict[str, Any]]:
         """The values of these subscriptions, as a query binds them."""
-        return values_of({name: column.take(entries) for name, column in self.columns.items()}, self.query, self.sort)
+        return values_of(self.taken(entries), self.query, self.sort)
 
     def rows(self, query: Query) -> Rows:
         """The present subscriptions as a table for another query that needs no other columns."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Floats, Ints
+from skyband.engines.contract import Ints
 from skyband.engines.topk.kernels.lane_state import LANE, STALE, Lanes
 from skyband.engines.topk.kernels.scores import LaneScorings
 from skyband.engines.topk.slot_columns import Shape, SlotColumns
@@ -113,9 +113,7 @@ class Chunk:
         """The lanes as kernels see them."""
         u, shape = self.used, self.shape
         scorings = LaneScorings(shape.form, shape.turned, self.points[:u], self.weights[:u])
-        return Lanes(
-            self.objects, self.lanes[:u], scorings, self.lows[:u], self.highs[:u], self.ranges[:u], self.tally
-        )
+        return Lanes(self.objects, self.lanes[:u], scorings, self.lows[:u], self.highs[:u], self.ranges[:u], self.tally)
 
     @property
     def nbytes(self) -> int:

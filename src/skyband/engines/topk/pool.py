@@ -19,8 +19,8 @@ from skyband.engines.topk.kernels.lane_state import STALE
 from skyband.engines.topk.kernels.segments import SEGMENT, Grid, History, sort_segments
 from skyband.engines.topk.kernels.slots import MANY, TILE, Limits, Plan, lay_blocks, take_slots
 from skyband.engines.topk.kernels.state import Report
-from skyband.kernels.records import ARRIVAL, CHANGE, NEVER
 from skyband.engines.topk.slot_columns import Shape, SlotColumns
+from skyband.kernels.records import ARRIVAL, CHANGE, NEVER
 from skyband.query.scoring.forms import PRODUCT, TAME
 from skyband.query.tuning import Tuning
 
@@ -46,9 +46,7 @@ class Stream:
     def since(self, place: int) -> Stream:
         """Without the first arrivals."""
         tail = slice(place, None)
-        return Stream(
-            self.data[:, tail], self.stamps[tail], self.now[tail], self.serials[tail], self.last, self.next
-        )
+        return Stream(self.data[:, tail], self.stamps[tail], self.now[tail], self.serials[tail], self.last, self.next)
 
 
 class Pool:
@@ -413,9 +411,7 @@ class Pool:
         self.segments = self._sort(whole, 0)
 
     def _history(self, segments: Records) -> History:
-        return History(
-            self.data, self.stamps, self.now, self.serials, self.by_cell, self.places, segments, self.starts
-        )
+        return History(self.data, self.stamps, self.now, self.serials, self.by_cell, self.places, segments, self.starts)
 
     def _work_space(self) -> Scratch:
         """Scratch arrays of the size that they need now."""

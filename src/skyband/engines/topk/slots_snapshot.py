@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from skyband.engines.topk.slots import Slots
 
 Records = NDArray[Any]
-POOL = np.dtype([("number", "i8"), ("shift", "i8"), ("left", "i8"), ("before", "i8"), ("arrived", "i8"), ("waiting", "i8")])
+POOL = np.dtype(
+    [("number", "i8"), ("shift", "i8"), ("left", "i8"), ("before", "i8"), ("arrived", "i8"), ("waiting", "i8")]
+)
 COLUMNS = ("points", "weights", "lows", "highs")
 
 #: The arrays of a family of version 0.1.
@@ -40,9 +42,13 @@ FIRST_VERSION: dict[str, Records] = {
 def store(engine: Slots, *, empty: bool = False) -> dict[str, Records]:
     """All slots, in order; the layout alone if empty."""
     pools = [] if empty else list(engine.pools.items())
-    chunks = [(i, chunk, np.flatnonzero(chunk.in_use["k"])) for i, (_, pool) in enumerate(pools) for chunk in pool.chunks]
+    chunks = [
+        (i, chunk, np.flatnonzero(chunk.in_use["k"])) for i, (_, pool) in enumerate(pools) for chunk in pool.chunks
+    ]
     lanes = np.concatenate([np.empty(0, LANE), *(chunk.lanes[some] for _, chunk, some in chunks)])
-    objects = np.concatenate([np.empty(0, OBJECT), *(runs(chunk.objects, chunk.lanes, some) for _, chunk, some in chunks)])
+    objects = np.concatenate(
+        [np.empty(0, OBJECT), *(runs(chunk.objects, chunk.lanes, some) for _, chunk, some in chunks)]
+    )
     pool_of = np.repeat([i for i, _, _ in chunks], [len(some) for _, _, some in chunks]).astype(np.int64)
     lanes["head"], lanes["start"], lanes["room"] = np.cumsum(lanes["size"]) - lanes["size"], 0, lanes["size"]
     lanes["seen"], lanes["counts"] = 0, STALE
@@ -127,7 +133,12 @@ def of_first_version(engine: Slots, state: Mapping[str, Records]) -> dict[str, R
     require(len(groups) == len(caps) == len(lanes), "every query has a lane")
     require(len(begun) == 2 and len(fresh["pools"]) == 1, "the queries have one window")
     lanes["size"] = lanes["room"] = groups["size"]
-    lanes["depth"], lanes["newest"], lanes["due"], lanes["fresh"] = caps["threshold"], groups["newest"], groups["due"], 0
+    lanes["depth"], lanes["newest"], lanes["due"], lanes["fresh"] = (
+        caps["threshold"],
+        groups["newest"],
+        groups["due"],
+        0,
+    )
     left = int(state["stamps"][0]) - (not engine.timed) if size else int(begun[0])
     fresh["pools"]["left"], fresh["pools"]["before"], fresh["pools"]["arrived"] = left, begun[0], begun[1]
     fresh["pools"]["waiting"], fresh["facts"][1] = size, begun[0]
@@ -160,7 +171,9 @@ def check_pool(pool: Pool, now: int | None, *, deep: bool) -> None:
 def _check_lanes(lanes: Records, chunk: Chunk, now: int | None) -> None:
     start, room, head, sizes = (lanes[name].astype(np.int64) for name in ("start", "room", "head", "size"))
     require((start <= head).all() and (sizes >= 0).all(), "a run lies in its place")
-    require((head + sizes <= start + room).all() and (start + room <= len(chunk.objects)).all(), "a place is in the arena")
+    require(
+        (head + sizes <= start + room).all() and (start + room <= len(chunk.objects)).all(), "a place is in the arena"
+    )
     order = np.argsort(start[room > 0])
     require(((start + room)[room > 0][order][:-1] <= start[room > 0][order][1:]).all(), "places do not overlap")
     run = runs(chunk.objects, lanes, np.arange(len(lanes)))
@@ -183,7 +196,9 @@ def _check_lanes(lanes: Records, chunk: Chunk, now: int | None) -> None:
     require((lanes["due"] == due).all(), "the oldest member is due")
     require((run["serial"] >= lanes["birth"][owner]).all(), "no object is older than its slot")
     if now is not None:
-        require((run["stamp"] > now - lanes["length"][owner]).all() and (run["stamp"] <= now).all(), "objects are valid")
+        require(
+            (run["stamp"] > now - lanes["length"][owner]).all() and (run["stamp"] <= now).all(), "objects are valid"
+        )
     require(within(lanes["fresh"], 0, 1) and within(chunk.lanes["slot"], 0, FAR), "lanes know their slots")
 
 

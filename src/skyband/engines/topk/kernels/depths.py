@@ -79,7 +79,11 @@ def lift(chunk: Lanes, report: Report, s: int, history: History, b: int, enough:
     lanes[s]["depth"] = depth
     while first < size and objects[head + first]["key"] == depth:
         first += 1
-    serials, begin, end = history.serials, history.segments[history.segments[b]["first"]]["begin"], history.segments[b]["begin"]
+    serials, begin, end = (
+        history.serials,
+        history.segments[history.segments[b]["first"]]["begin"],
+        history.segments[b]["begin"],
+    )
     for i in range(head + first, head + size):
         if objects[i]["stamp"] > bound:
             serial = objects[i]["serial"]

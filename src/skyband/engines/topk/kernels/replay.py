@@ -25,7 +25,9 @@ class Merge(NamedTuple):
 @part
 def new_merge(size: int) -> Merge:
     """Scratch for a run and arrivals, so many together."""
-    return Merge(np.empty(size, OBJECT), np.empty(size, OBJECT), np.empty(size, np.bool_), np.empty((7, size), np.int64))
+    return Merge(
+        np.empty(size, OBJECT), np.empty(size, OBJECT), np.empty(size, np.bool_), np.empty((7, size), np.int64)
+    )
 
 
 class Found(NamedTuple):

@@ -20,7 +20,16 @@ import numpy as np
 from skyband.engines.topk.kernels.block_grid import next_good
 from skyband.engines.topk.kernels.depths import Scratch, admit, count_above, deepen, first_place, lift
 from skyband.engines.topk.kernels.lane_state import DENSE, STALE, WIDE, Lanes, fits, store_run, with_room
-from skyband.engines.topk.kernels.replay import Block, Found, enters, leaves, new_merge, open_lane, take_block, take_lane
+from skyband.engines.topk.kernels.replay import (
+    Block,
+    Found,
+    enters,
+    leaves,
+    new_merge,
+    open_lane,
+    take_block,
+    take_lane,
+)
 from skyband.engines.topk.kernels.scores import keys_of
 from skyband.engines.topk.kernels.segments import Grid, History, find_ranges, in_box
 from skyband.engines.topk.kernels.state import Floats, Ints, Report, with_capacity
@@ -106,7 +115,11 @@ def take_slots(
             first = stop
         before = max(before, end)
     for s in range(len(lanes)):
-        if lanes[s]["k"] == 0 or lanes[s]["fresh"] != plan.fresh or (lanes[s]["due"] > plan.last and not lanes[s]["open"]):
+        if (
+            lanes[s]["k"] == 0
+            or lanes[s]["fresh"] != plan.fresh
+            or (lanes[s]["due"] > plan.last and not lanes[s]["open"])
+        ):
             continue
         if tally[1] + 4 * (2 + lanes[s]["size"]) > len(report.changes):
             report = with_capacity(report, 4 * (2 + lanes[s]["size"]))
