@@ -32,6 +32,11 @@ GRID = "engines/topk/kernels/block_grid.py"
 LANES = "engines/topk/kernels/filtered_lanes.py"
 RING = "engines/topk/kernels/ring.py"
 REPLAY = "engines/topk/kernels/replay.py"
+DEPTHS = "engines/topk/kernels/depths.py"
+SEGMENTS = "engines/topk/kernels/segments.py"
+KERNEL_OF_SLOTS = "engines/topk/kernels/slots.py"
+CHUNK = "engines/topk/chunk.py"
+SLOTS_ADAPTER = "engines/topk/slots_adapter.py"
 OBJECTS = "engines/topk/kernels/window_grid.py"
 WINDOW_STATE = "engines/topk/kernels/window_state.py"
 INFLUENCE = "engines/topk/kernels/influence.py"
@@ -77,6 +82,17 @@ FEW_TIES = engines("SASF", "SAPF", only="few")
 LONG_BUFFERS = engines("SASF", only="long_count and (falling or 10-40)")
 REPLACED = engines("SASF", only="waiting_objects")
 INDEX = family("BLOCK", "matters")
+BUFFER_INDEX = family("SASF", "matters")
+LEAVE = family("BLOCK", "leave")
+LATE_BUFFER = family("RAPF", "arrival-late")
+LEAVE_BUFFER = family("SASF", "leave")
+SLOTS = "tests/topk/test_slots.py"
+COME_AND_GO = (SLOTS, "-k", "come_and_go and nearest-count")
+LATE_SLOTS = (SLOTS, "-k", "come_and_go and nearest-time")
+LONG_SLOTS = (SLOTS, "-k", "long_stream")
+ONE_REJECTS = (SLOTS, "-k", "one_query_rejects")
+NUMBERS_GO_ON = (SLOTS, "-k", "largest_number")
+SHOWN = (SLOTS, "-k", "shown_before")
 PA_INDEX = family("PA-", "matters")
 RINGS = family("BLOCK", "coarse-5-200-no")
 DRIFT = family("BLOCK", "drift-2-400-index")
@@ -84,9 +100,7 @@ WAVES = family("BLOCK", "waves-4-150-no")
 IN_ORDER = family("BLOCK", "arrival-in")
 TIES = family("BLOCK", "steps-5-150-no")
 LATE = family("BLOCK", "arrival-late")
-NO_RING = ("tests/topk/test_families.py", "-k", "no_ring")
 OTHERS = ("tests/topk/test_families.py", "-k", "shorter or overflow or edges_of")
-LEAVE = family("BLOCK", "leave")
 NET = ("tests/topk/test_families.py", "-k", "net_changes")
 IN_GRID = grid("TMA and (least or point or three)")
 DOMINANCE = grid("SMA and expression")
@@ -317,7 +331,7 @@ MUTANTS: dict[str, Listed] = {
     "numbers do not go on": (NUMBERING, "np.int64), before.copy()", "np.int64), 0 * before"),
     "numbers of a new query do not go on": (
         "monitor/queries.py",
-        "np.maximum(numbers.counts, adapter.numbering.next().max(axis=0), out=numbers.counts)",
+        "np.maximum(numbers.counts, adapter.numbering.largest(), out=numbers.counts)",
         "pass",
     ),
     "expiries after the arrivals of their instant": (GROUPED, 'out["instant"], "left")', 'out["instant"], "right")'),
@@ -452,8 +466,8 @@ MUTANTS: dict[str, Listed] = {
     "snapshot: no groups": ("monitor/snapshot.py", "    if columns and len(columns[0]):\n", "    if False:\n", EMPTY),
     "snapshot: no lanes": (
         "monitor/snapshot.py",
-        '"lanes": adapter.numbering.of_query.tolist()',
-        '"lanes": [0] * len(adapter.numbering.of_query)',
+        '"lanes": adapter.sequences().tolist()',
+        '"lanes": [0] * len(adapter.sequences())',
         LATE_ROWS,
     ),
     "snapshot: no order of queries": (
@@ -617,8 +631,8 @@ MUTANTS: dict[str, Listed] = {
         "slack = 0.0",
         OTHERS,
     ),
-    "index: the first cells are closed": (GRID, "-np.inf if place == 0 else", "", INDEX),
-    "index: the last cells are closed": (GRID, "np.inf if place == grid.side - 1 else", "", INDEX),
+    "index: the first cells are closed": (GRID, "-np.inf if place == 0 else", "", BUFFER_INDEX),
+    "index: the last cells are closed": (GRID, "np.inf if place == grid.side - 1 else", "", BUFFER_INDEX),
     "index: all keys fall with further terms": (
         GRID,
         "ceiling = join_terms(form, ceiling, terms[i, side])",
@@ -629,42 +643,96 @@ MUTANTS: dict[str, Listed] = {
         GRID,
         "if not (threshold - 3 * slack <= grid.depths[s] <= threshold):",
         "if not threshold - 3 * slack <= grid.depths[s]:",
-        INDEX,
+        BUFFER_INDEX,
     ),
-    "grid: a row ends with its first cell": (GRID, "ranges[n - 1] = cell", "pass", INDEX),
-    "grid: nothing is beyond it": (GRID, "0.0 if not place > 0 else", "", INDEX),
+    "grid: a row ends with its first cell": (GRID, "ranges[n - 1] = cell", "pass", BUFFER_INDEX),
+    "grid: nothing is beyond it": (GRID, "0.0 if not place > 0 else", "", BUFFER_INDEX),
     # --- the ring
-    "ring: the bound without what is gone": (
-        RING,
-        "bound = max(bound, ring.stamps[span[0] + gone - 1])",
-        "pass",
+    "depth: the bound without what is gone": (
+        KERNEL_OF_SLOTS,
+        'bound = max(block["left"], (plan.last',
+        "bound = max(-NEVER, (plan.last",
         DRIFT,
     ),
-    "ring: old ones count": (RING, 'found += objects[i]["stamp"] > bound', "found += 1", DRIFT),
-    "ring: K - 1 are enough": (RING, "if above < K and", "if above < K - 1 and", DRIFT),
-    "ring: deepened without what is about to leave": (
-        RING,
-        "i = next_good(keys, depth, 0, size)",
-        "i = next_good(keys, depth, gone, size)",
+    "depth: old ones count": (
+        DEPTHS,
+        'found += objects[i]["stamp"] > bound\n        i += 1',
+        "found += 1\n        i += 1",
         DRIFT,
     ),
-    "ring: deepened without a new depth": (RING, '    caps[s]["threshold"] = depth\n    return', "    return", WAVES),
-    "ring: lifted without the late": (
-        RING,
-        "keep = place == count or serials[begin + place] != serial",
-        "pass",
-        NO_RING,
+    "depth: K - 1 are enough": (KERNEL_OF_SLOTS, "if above < K and", "if above < K - 1 and", DRIFT),
+    "depth: deepened without a new one": (DEPTHS, '    lanes[s]["depth"] = depth\n    n = 0', "    n = 0", WAVES),
+    "depth: lifted without ties": (
+        DEPTHS,
+        'while first < size and objects[head + first]["key"] == depth:',
+        "while False:",
+        TIES,
     ),
-    "ring: lifted without ties": (RING, 'keep = objects[head + i]["key"] == depth', "keep = False", TIES),
-    "ring: late ones are in it": (RING, "        end += stream.stamps[a] == stream.now[a]", "        end += 1", LATE),
+    "depth: lifted without what was shown": (DEPTHS, ' or objects[i]["shown"]', "", SHOWN),
+    "ring: late ones are in it": (
+        RING,
+        "        end += stream.stamps[a] == stream.now[a]",
+        "        end += 1",
+        LATE_BUFFER,
+    ),
     "ring: attributes of late ones are in it": (
         RING,
         "            i += stream.stamps[a] == stream.now[a]",
         "            i += 1",
-        LATE,
+        LATE_BUFFER,
     ),
-    "ring: net changes skip what stays": (RING, "now[low] <= last - length:", "now[low] <= last - length + 1:", NET),
-    "ring: lifted by what has left it": (RING, "left = max(left, ring.stamps[span[0]] - report.joint)", "pass", NET),
+    "depth: net changes skip what stays": (
+        "engines/topk/pool.py",
+        'stream.last - self.longest, "right"',
+        'stream.last - self.longest + 1, "right"',
+        NET,
+    ),
+    # --- slots
+    "slots: one that has left is still there": (
+        CHUNK,
+        'lanes["k"][places] = lanes["size"][places] =',
+        'lanes["size"][places] =',
+        COME_AND_GO,
+    ),
+    "slots: a new one has the run of the old": (
+        CHUNK,
+        'lanes["k"][places] = lanes["size"][places] = lanes["open"][places]',
+        'lanes["k"][places] = lanes["open"][places]',
+        COME_AND_GO,
+    ),
+    "slots: a new one sees the history": (
+        CHUNK,
+        "columns.length, slots, birth",
+        "columns.length, slots, 0",
+        LONG_SLOTS,
+    ),
+    "slots: numbers of a new one do not go on": (
+        NUMBERING,
+        "self.offsets[query] = counts.max(initial=0) - self.next()[0].max(initial=0)",
+        "self.offsets[query] = 0",
+        NUMBERS_GO_ON,
+    ),
+    "slots: boxes without their ends": (SEGMENTS, "low <= data[j, i] <= high", "low < data[j, i] < high", COME_AND_GO),
+    "slots: NaN lies in no range": (SLOTS_ADAPTER, "values = np.where(known, np.inf, values)", "pass", COME_AND_GO),
+    "slots: a rejected row moves the window": (
+        SLOTS_ADAPTER,
+        "self.slots_engine.reject(slots, push.serial + one.row)",
+        "pass",
+        ONE_REJECTS,
+    ),
+    "slots: a rejected row is counted": (SLOTS_ADAPTER, "self.numbering.shifts[slots] += 1", "pass", ONE_REJECTS),
+    "slots: too late for the longest window only": (
+        KERNEL_OF_SLOTS,
+        "n += history.stamps[p] > history.now[p] - length",
+        "n += 1",
+        LATE_SLOTS,
+    ),
+    "slots: a snapshot forgets what has left the history": (
+        "engines/topk/slots_snapshot.py",
+        'int(known["shift"]), int(known["left"])',
+        'int(known["shift"]), -NEVER',
+        LONG_SLOTS,
+    ),
     # --- lanes
     "lane: the earlier arrival of equal times first": (
         REPLAY,
@@ -791,12 +859,12 @@ MUTANTS: dict[str, Listed] = {
     "memory: a snapshot has none": (SNAPSHOT, "memory.add(s, g, others", "(s, g, others", LONGER),
     # --- families
     "family: huge numbers": ("query/scoring/forms.py", "TAME = 1e100", "TAME = 1e300", OTHERS),
-    "family: split without the ring": (FAMILY, "engine.admit(silent, np.array([len(silent)]))", "pass", LEAVE),
+    "family: split without the ring": (FAMILY, "engine.admit(silent, np.array([len(silent)]))", "pass", LEAVE_BUFFER),
     "family: no answer of a shorter window": (
         FAMILY,
         'if spec.length != self.queries["length"][0] and len(lane):',
         "if False:",
-        OTHERS,
+        LEAVE_BUFFER,
     ),
     "PA: an arrival that pushes an object out is not looked at": (
         LANES,

@@ -88,8 +88,7 @@ class Adapter:
 
     def largest(self) -> Ints:
         """By group, the largest of the next numbers of any query."""
-        most: Ints = self.numbering.next().max(axis=0)
-        return most
+        return self.numbering.largest()
 
     def start(self, unit: int | None) -> None:
         """Make the engine, now that the unit of time is known."""
@@ -286,7 +285,7 @@ class Adapter:
         if self.engine is None:
             return {}
         query = self.place(name)
-        spec = self.specs(unit)[query]
+        spec = spec_of(self.queries[name], unit)
         answer = self.engine.answer(query, spec, self.numbering.now(clock), groups)
         size = len(answer.serial)
         changes = Changes(

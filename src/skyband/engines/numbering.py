@@ -7,7 +7,7 @@ returns after its objects were gone: until then they are at rest (numbers_at_res
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,6 +126,42 @@ class Numbering:
         if known < self.groups.total and len(self.at_rest):
             counts[:, known:] = self.at_rest.get(*self.groups.new_digests(known))
         return counts
+
+    def largest(self) -> Ints:
+        """By group, the largest of the next numbers of any query."""
+        most: Ints = self.next().max(axis=0)
+        if self.offsets is not None and self.shifts is not None:
+            standing = self.of_query >= 0
+            most = most + int((self.offsets - self.shifts)[standing].max(initial=0))
+        return most
+
+    def leave(self, query: int) -> None:
+        """Number for one query of a stream without groups less."""
+        self.of_query[query] = -1
+
+    def reject(self, numbered: Numbered, queries: Ints, row: int) -> Numbered:
+        """Let these queries over time windows not count one row of a batch: they get sequences of their own.
+
+        The sequence that each goes on from is the same for those that come from one; numbers go on from the row.
+        """
+        old, which = np.unique(self.of_query[queries], return_inverse=True)
+        self.of_query[queries] = len(self.lengths) + which
+        self.lengths = [*self.lengths, *(self.lengths[one] for one in old)]
+        self.late, self.arrivals = (np.concatenate([one, one[old]]) for one in (self.late, self.arrivals))
+        self.at_rest = self.at_rest.of([*range(len(self.counts)), *old.tolist()])
+        self.counts = np.concatenate([self.counts, self.counts[old]])
+        numbers, place = numbered.numbers[old].copy(), int(np.searchsorted(numbered.rows, row))
+        last = numbered.before[old, 0] - 1 if place == 0 else numbers[:, numbered.rows[place - 1]]
+        counted = (numbers[:, row] > last).astype(np.int64)  # else it is too late for these anyway
+        numbers[:, row:] -= counted[:, None]
+        return replace(
+            numbered,
+            numbers=np.concatenate([numbered.numbers, numbers]),
+            before=np.concatenate([numbered.before, numbered.before[old]]),
+            after=np.concatenate([numbered.after, numbered.after[old] - counted[:, None]]),
+            arrived=np.concatenate([numbered.arrived, numbered.arrived[old] - counted]),
+            late=np.concatenate([numbered.late, numbered.late[old] - (1 - counted)]),
+        )
 
     def keep(self, codes: Ints) -> None:
         """Number only these groups, under the codes 0, 1, ..."""

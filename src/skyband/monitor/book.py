@@ -50,7 +50,7 @@ class Book(dict[str, Adapter]):
         for name, adapter in dict(others, **more).items():
             self[name] = adapter
 
-    def pop(self, name: str, *default: Any) -> Any:  # type: ignore[override]
+    def pop(self, name: str, *default: Any) -> Any:
         if name not in self and default:
             return default[0]
         adapter = self[name]

@@ -68,6 +68,15 @@ class StandingQueries:
             raise QueryError(
                 f"{name}: a query with Each has no answer of its own. Use subscribe(..., from_window=True)."
             )
+        family = self._family_for(checked) if isinstance(checked, TopK) else None
+        if family is not None and family.holds(cast(TopK, checked), self.state.unit, self.state.clock):
+            with self.state.commit:
+                numbers, state = self.numbers(checked), self.state
+                piece = family.join_from_window(
+                    name, cast(TopK, checked), state.unit, state.serial, numbers, state.clock
+                )
+                state.adapters[name], state.query_names = family, None
+                return state.changes([piece], [family])
         able = [
             adapter
             for adapter in self.state.adapters.values()
@@ -78,8 +87,8 @@ class StandingQueries:
         if not able:
             raise QueryError(
                 f"{name}: no standing query keeps a window that this one could look at: the same columns, `per` and "
-                f"`where` (but for ranges), and at least {checked.window!r}, by TMA, SMA or TSL. Add it without "
-                "from_window, or let such a query stand first."
+                f"`where` (but for ranges), and at least {checked.window!r}, by TMA, SMA or TSL, or a family of "
+                "queries whose history is as long. Add it without from_window, or let such a query stand first."
             )
         algorithm = able[0].algorithm if checked.algorithm == "auto" else choose(checked)
         with self.state.commit:

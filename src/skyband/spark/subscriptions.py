@@ -1,7 +1,7 @@
 """Subscriptions on Spark: tables that come with the plan, and streams whose rows subscribe and unsubscribe.
 
 A query without `per` has its subscriptions spread over the shards, by a hash of their ids, and every shard sees all
-rows; with `per` every shard has all subscriptions and its own groups. In a trigger the rows of subscriptions come first.
+rows; with `per` every shard has all subscriptions and its own groups. Rows of subscriptions come first in a trigger.
 """
 
 from __future__ import annotations

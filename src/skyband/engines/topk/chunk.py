@@ -93,6 +93,21 @@ class Chunk:
             new[: self.used] = old[: self.used]
             setattr(self, name, new)
 
+    def columns(self, places: Ints) -> SlotColumns:
+        """These lanes as columns."""
+        k, length = self.lanes["k"][places], self.lanes["length"][places]
+        return SlotColumns(self.points[places], self.weights[places], k, length, self.lows[places], self.highs[places])
+
+    def put(self, s: int, run: Records) -> None:
+        """Give a lane this run, whose members are its first k."""
+        lane, size = self.lanes[s], len(run)
+        start = int(self.tally[0])
+        self.objects = np.concatenate([self.objects[:start], run, np.empty(size // 2 + 8, OBJECT)])
+        lane["start"], lane["head"], lane["size"], lane["room"] = start, start, size, size
+        self.tally[0] = start + size
+        oldest = int(run["stamp"][: int(lane["k"])].min(initial=NEVER))
+        lane["due"] = oldest + lane["length"] if oldest < NEVER else NEVER
+
     def leave(self, places: Ints) -> None:
         """Free these lanes."""
         lanes = self.lanes

@@ -1,8 +1,8 @@
 """Many queries of one scoring family in one engine: Nearest or Linear over the same columns, one k and one window.
 
-Every scoring is a lane with a run of its own. BLOCK keeps one ring of recent arrivals for all lanes (kernels/ring.py);
-the buffered algorithms have one buffer for all and a filter for each lane, PA has neither (kernels/filtered_lanes.py).
-Where there are many lanes, a grid over blocks of arrivals saves most of the scores (kernels/block_grid.py).
+Every scoring is a lane with a run of its own. The buffered algorithms have one buffer for all and a filter for each
+lane, PA has neither (kernels/filtered_lanes.py). Where there are many lanes, a grid over blocks of arrivals saves most
+of the scores (kernels/block_grid.py). The family of BLOCK is slots.py.
 
 Keeps a run for each lane and the ring. Cost: see the kernels; few arrivals reach a run.
 """
@@ -23,7 +23,7 @@ from skyband.engines.topk.buffered import BUFFER, RAPF, RARF, RASF, SAPF, SARF, 
 from skyband.engines.topk.invariants import check_filters, check_lanes
 from skyband.engines.topk.kernels.block_grid import STALE, Grid, new_scratch
 from skyband.engines.topk.kernels.filtered_lanes import LARGEST, take_capped, take_filtered
-from skyband.engines.topk.kernels.ring import Ring, take_ring
+from skyband.engines.topk.kernels.ring import Ring
 from skyband.engines.topk.kernels.scores import LaneScorings
 from skyband.engines.topk.kernels.state import Report, Stream
 from skyband.engines.topk.pa import PA
@@ -229,29 +229,6 @@ class Family(SkybandEngine):
     def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
         super().check(deep=deep, now=None if now is None else np.repeat(now, len(self.groups)))
         check_lanes(self, now)
-
-
-class BLOCKFamily(Family):
-    """BLOCK over a ring that all lanes share."""
-
-    name = "BLOCK"
-
-    def _run(self, report: Report, scorings: LaneScorings, stream: Stream, ring: Ring) -> None:
-        self.objects, self.changes = take_ring(self._skybands, report, scorings, self.grid, stream, ring, self.scratch)
-
-    def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
-        super().check(deep=deep, now=now)
-        here = self._in_ring()
-        for s in range(len(self.groups) if deep else 0):
-            run = runs(self.objects, self.groups, np.array([s]))
-            keys, stamps = self.scorings.keys(s, self.ring[:, here]), self.ring_stamps[here]
-            for i in np.flatnonzero(keys >= self.caps["threshold"][s]):
-                if self.ring_serials[here][i] not in run["serial"]:
-                    above = (run["key"] > keys[i]) | (
-                        (run["key"] == keys[i]) & (run["serial"] > self.ring_serials[here][i])
-                    )
-                    newer = (above & (run["stamp"] >= stamps[i])).sum()
-                    assert newer >= self.queries["k"][0], "down to its depth a run has all that is not dominated"
 
 
 class PAFamily(Family):

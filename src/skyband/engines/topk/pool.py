@@ -1,27 +1,27 @@
 """A pool: slots whose windows have lengths of one class, in chunks, and the history of arrivals that they share.
 
 Window lengths of a pool differ by less than four times, so that one size of blocks suits all of them. The history
-holds the most recent arrivals, in segments (kernels/segments.py); it is what lanes are deepened from (kernels/depths.py).
+(recent_arrivals.py) holds the most recent arrivals; it is what lanes are deepened from (kernels/depths.py).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Floats, Ints, Spec
+from skyband.engines.contract import Ints, Spec
 from skyband.engines.topk.chunk import MOST, Chunk, new_lanes, set_goals
 from skyband.engines.topk.kernels.depths import Scratch
 from skyband.engines.topk.kernels.lane_state import STALE
-from skyband.engines.topk.kernels.segments import SEGMENT, Grid, History, sort_segments
+from skyband.engines.topk.kernels.segments import SEGMENT, Grid
 from skyband.engines.topk.kernels.slots import MANY, TILE, Limits, Plan, lay_blocks, take_slots
 from skyband.engines.topk.kernels.state import Report
+from skyband.engines.topk.recent_arrivals import RecentArrivals, Stream
 from skyband.engines.topk.slot_columns import Shape, SlotColumns
 from skyband.kernels.records import ARRIVAL, CHANGE, NEVER
-from skyband.query.scoring.forms import PRODUCT, TAME
+from skyband.query.scoring.forms import PRODUCT
 from skyband.query.tuning import Tuning
 
 Records = NDArray[Any]
@@ -32,41 +32,16 @@ FEW = 16  # fewer slots look at every arrival
 FRESH = 1 << 15  # rows after which a slot without a depth is fresh no longer
 
 
-@dataclass
-class Stream:
-    """The arrivals of a batch that can be answers, and its end."""
-
-    data: Floats  # one row per attribute
-    stamps: Ints
-    now: Ints
-    serials: Ints
-    last: int  # the clock, or the number of the last arrival
-    next: int  # the serial of the next batch
-
-    def since(self, place: int) -> Stream:
-        """Without the first arrivals."""
-        tail = slice(place, None)
-        return Stream(self.data[:, tail], self.stamps[tail], self.now[tail], self.serials[tail], self.last, self.next)
-
-
-class Pool:
+class Pool(RecentArrivals):
     """Slots with one class of window lengths, and their history."""
 
     def __init__(self, shape: Shape, tuning: Tuning, *, timed: bool, net: bool) -> None:
-        self.shape, self.tuning, self.timed, self.net = shape, tuning, timed, net
+        super().__init__(shape)
+        self.tuning, self.timed, self.net = tuning, timed, net
         self.chunks: list[Chunk] = []
         self.roomy: dict[int, None] = {}  # those with room for more lanes
         self.size = self.gone = 0  # slots; how many have left since they were measured
         self.shortest, self.longest, self.want = NEVER, 0, 0  # of their windows; of objects above a depth
-        self.left = self.before = -NEVER  # the largest stamp that has left the history; the last instant handled
-        self.arrived = 0
-        self.data = np.empty((shape.attributes, 0))
-        self.stamps, self.now, self.serials = (np.empty(0, np.int64) for _ in range(3))
-        self.end = 0  # of the history, in these
-        self.by_cell, self.places = np.empty((shape.attributes, 0)), np.empty(0, np.int32)
-        self.segments, self.starts = np.empty(0, SEGMENT), np.empty((1, 1), np.int32)
-        self.grid = Grid(np.zeros(shape.attributes), np.zeros(shape.attributes), 0, np.empty((0, 0)), np.empty((0, 0)))
-        self.laid = 0  # arrivals when the grid was laid
         self.scratch: Scratch | None = None
         self.work = np.zeros(4, np.int64)
         self.shift = 0  # how many arrivals of the stream its slots have rejected: its numbers are so much smaller
@@ -92,6 +67,17 @@ class Pool:
                 del self.roomy[number]
         self._measure(lanes)
         return chunk_of, lane_of
+
+    def adopt(self, columns: SlotColumns, lane: Records, kept: Records) -> tuple[int, int]:
+        """Take one slot with the objects of its run; returns its chunk and lane."""
+        slots = lane["slot"].astype(np.int64)
+        (number,), (s,) = self.join(columns, slots, int(lane["birth"][0]))
+        chunk = self.chunks[number]
+        placed = chunk.lanes[s]
+        for name in ("depth", "newest", "due", "open", "fresh"):
+            placed[name] = lane[name][0]
+        chunk.put(int(s), kept)
+        return int(number), int(s)
 
     def _by_place(self, columns: SlotColumns) -> Ints:
         """An order in which slots with points near each other come together, where there are many."""
@@ -140,22 +126,6 @@ class Pool:
     # --- what is kept
 
     @property
-    def here(self) -> slice:
-        """The history, in its arrays."""
-        return slice(int(self.segments["begin"][0]) if len(self.segments) else self.end, self.end)
-
-    @property
-    def kept_serials(self) -> Ints:
-        """Of the history, rising."""
-        found: Ints = self.serials[self.here]
-        return found
-
-    @property
-    def waiting(self) -> int:
-        """Arrivals in the history."""
-        return self.here.stop - self.here.start
-
-    @property
     def objects(self) -> int:
         """Objects in runs."""
         return sum(int(chunk.in_use["size"].sum()) for chunk in self.chunks)
@@ -174,17 +144,6 @@ class Pool:
     def nbytes(self) -> int:
         arrays = (self.data, self.by_cell, self.stamps, self.now, self.serials, self.places, self.starts)
         return sum(chunk.nbytes for chunk in self.chunks) + sum(int(array.nbytes) for array in arrays)
-
-    def set_history(self, data: Floats, stamps: Ints, serials: Ints) -> None:
-        """Take over a history."""
-        size = len(stamps)
-        self.segments, self.end = self.segments[:0], 0
-        self._append(Stream(data, stamps, stamps, serials, 0, 0))
-        if size:
-            segment = np.zeros(1, SEGMENT)
-            segment["end"], segment["newest"], segment["cells"] = size, stamps.max(), -1
-            segment["instant"] = stamps.max()
-            self.segments = segment
 
     def shrink(self, chunk: int, s: int, spec: Spec, now: int, serial: int = 0) -> Records:
         """Let a lane ask for a smaller k or window; returns the changes."""
@@ -213,11 +172,9 @@ class Pool:
         report = Report(changes, mine.tally, np.zeros(1, CHANGE), none, serial, not self.timed, True, False)
         fresh = int(lane["fresh"][0])
         plan = Plan(len(self.segments), len(segments), now, now, fresh)
-        history, scratch = self._history(segments), self._work_space()
+        history, scratch = self.history(segments), self._work_space()
         mine.objects, changes = take_slots(mine.view(), report, history, self.grid, plan, scratch)
         return changes[: mine.tally[1]]
-
-    # --- the grid
 
     def _side(self) -> int:
         """The cells along each attribute that would suit: some 8 arrivals of a block to a cell, or 2 of many slots."""
@@ -228,59 +185,10 @@ class Pool:
         side = round((self.largest / each) ** (1 / self.shape.attributes))
         return side if side > 1 else 0
 
-    def _lay_grid(self, low: int) -> None:
-        """Another grid if there is none that suits the arrivals from place `low` on."""
-        side, fresh = self._side(), self.data[:, low : self.end]
-        enough = fresh.shape[1] >= side**self.shape.attributes
-        if side == 0 or not (enough or self.grid.side):
-            if self.grid.side and side == 0:
-                self._set_grid(Grid(self.grid.origin, self.grid.scale, 0, np.empty((0, 0)), np.empty((0, 0))))
-            return
-        if self.grid.side and enough and self.arrived - self.laid >= self.most:
-            place = (fresh - self.grid.origin[:, None]) * self.grid.scale[:, None]
-            outside = ((place < 0) | (place > self.grid.side)).any(axis=0).mean()
-            resized = max(side, self.grid.side) >= 1.5 * min(side, self.grid.side)
-        else:
-            outside, resized = 0.0, False
-        if self.grid.side and outside <= 0.2 and not resized:
-            return
-        sample = self.data[:, : self.end][:, :: max(1, self.end // 4096)]
-        sample = np.where(np.abs(sample) <= TAME, sample, np.nan)
-        known = ~np.isnan(sample).all(axis=1)
-        origin, scale = np.zeros(len(sample)), np.zeros(len(sample))
-        least, most = np.nanquantile(sample[known], [0.005, 0.995], axis=1)
-        origin[known] = least
-        with np.errstate(divide="ignore"):
-            width = np.where(most > least, side / (most - least), 0.0)
-        scale[known] = np.where(width < 1e300, width, 0.0)
-        self._set_grid(Grid(origin, scale, side, *cell_edges(origin, scale, side)))
-        self.laid = self.arrived
-
-    def _set_grid(self, grid: Grid) -> None:
-        self.grid = grid
-        self.segments["cells"], self.starts = -1, np.empty((1, grid.side**self.shape.attributes + 1), np.int32)
+    def set_grid(self, grid: Grid) -> None:
+        super().set_grid(grid)
         for chunk in self.chunks:
             chunk.lanes["counts"] = STALE
-
-    def _sort(self, segments: Records, first: int) -> Records:
-        """Sort the segments from `first` on that are long enough; returns all of them as they are then."""
-        if self.grid.side:
-            cells = self.grid.side**self.shape.attributes
-            due = np.flatnonzero(
-                (segments["end"] - segments["begin"] >= min(cells, self.largest)) & (segments["cells"] < 0)
-            )
-            due = due[due >= first]
-            rows = np.setdiff1d(np.arange(len(segments)), segments["cells"], assume_unique=False)[: len(due)]
-            segments["cells"][due] = rows
-            if len(rows) and rows.max() >= len(self.starts):
-                more = np.empty((int(rows.max()) + 1 - len(self.starts), cells + 1), np.int32)
-                self.starts = np.concatenate([self.starts, more])
-            if len(due):
-                only = segments.copy()
-                only["cells"][np.setdiff1d(np.arange(len(segments)), due)] = -1
-                longest = int((segments["end"] - segments["begin"])[due].max())
-                sort_segments(self._history(only), self.grid, first, np.empty(longest, np.int64))
-        return segments
 
     # --- a batch
 
@@ -290,8 +198,8 @@ class Pool:
             self.measure_again()
         if self.net:
             stream = self._skip(stream)
-        low, size = self._append(stream)
-        self._lay_grid(low)
+        low, size = self.append(stream, self.most), len(stream.stamps)
+        self.lay_grid(low, self._side(), self.most)
         count = len(self.segments)
         fresh = [bool(chunk.in_use["fresh"].any()) for chunk in self.chunks]
         old = [bool((chunk.in_use["k"] > 0)[chunk.in_use["fresh"] == 0].any()) for chunk in self.chunks]
@@ -304,8 +212,8 @@ class Pool:
         if any(old) or not plans:
             plans.append((0, old, self.arrived))
         for which, wanted, seen in plans:
-            segments = self._sort(self._plan(low, seen, stream.last), count)
-            history, plan = self._history(segments), Plan(count, len(segments), self.before, stream.last, which)
+            segments = self.sort(self._plan(low, seen, stream.last), count, self.largest)
+            history, plan = self.history(segments), Plan(count, len(segments), self.before, stream.last, which)
             scratch = self._work_space()
             for chunk, needed in zip(self.chunks, wanted, strict=True):
                 if needed:
@@ -334,29 +242,6 @@ class Pool:
             self.before = int(stream.now[place - 1])
             stream = stream.since(place)
         return stream
-
-    def _append(self, stream: Stream) -> tuple[int, int]:
-        """Put the arrivals into the history; returns the place of the first, and how many there are."""
-        size = len(stream.stamps)
-        begin = int(self.segments["begin"][0]) if len(self.segments) else self.end
-        if self.end + size > len(self.stamps):
-            live, old_room, here = self.end - begin, len(self.stamps), slice(begin, self.end)
-            room = live + size + max(self.most, size) if live + size > old_room // 2 else old_room
-            for name in ("data", "by_cell", "stamps", "now", "serials", "places"):
-                old: Records = getattr(self, name)
-                new = old if room == old_room else np.empty((*old.shape[:-1], room), old.dtype)
-                new[..., :live] = old[..., here] - (begin if name == "places" else 0)
-                setattr(self, name, new)
-            self.segments["begin"] -= begin
-            self.segments["end"] -= begin
-            self.starts -= np.int32(begin)
-            self.end = live
-        low = self.end
-        self.end += size
-        new_rows = slice(low, self.end)
-        self.data[:, new_rows], self.stamps[new_rows] = stream.data, stream.stamps
-        self.now[new_rows], self.serials[new_rows] = stream.now, stream.serials
-        return low, size
 
     def _plan(self, low: int, seen: int, last: int) -> Records:
         """The segments that are there, and the blocks of the arrivals from `low` on."""
@@ -408,10 +293,7 @@ class Pool:
             whole["end"][-1], whole["instant"][-1], whole["cells"][-1] = one["end"], one["instant"], -1
             whole["newest"][-1] = max(whole["newest"][-1], one["newest"])
             sizes[-2:] = [sizes[-2] + sizes[-1]]
-        self.segments = self._sort(whole, 0)
-
-    def _history(self, segments: Records) -> History:
-        return History(self.data, self.stamps, self.now, self.serials, self.by_cell, self.places, segments, self.starts)
+        self.segments = self.sort(whole, 0, self.largest)
 
     def _work_space(self) -> Scratch:
         """Scratch arrays of the size that they need now."""
@@ -437,15 +319,3 @@ class Pool:
 def class_of(lengths: Ints) -> Ints:
     """The class of windows of these lengths: those of one class differ by less than four times."""
     return np.floor(np.log2(np.maximum(lengths, 1).astype(np.float64)) / 2).astype(np.int64)
-
-
-def cell_edges(origin: Floats, scale: Floats, side: int) -> tuple[Floats, Floats]:
-    """The sides of cells by attribute and place, a little wider than they are: places are rounded. Outer ones are open."""
-    places = np.arange(side)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        width = 1 / scale[:, None]
-        slack = 1e-9 * width * side + 1e-15 * np.abs(origin[:, None])
-        lows, highs = origin[:, None] + places * width - slack, origin[:, None] + (places + 1) * width + slack
-    lows[:, 0], highs[:, -1] = -np.inf, np.inf
-    lows[scale == 0], highs[scale == 0] = -np.inf, np.inf
-    return lows, highs

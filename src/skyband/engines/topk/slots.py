@@ -35,10 +35,18 @@ from numpy.typing import NDArray
 from skyband.engines.arena import best_of
 from skyband.engines.contract import Answer, Arrivals, Changes, Ints, Spec
 from skyband.engines.topk.kernels.lane_state import LANE
-from skyband.engines.topk.kernels.slots import bounds_of_serials, find_steps, mark_kept, score_lane
+from skyband.engines.topk.kernels.slots import (
+    bounds_of_serials,
+    fill_rows,
+    find_steps,
+    mark_kept,
+    score_lane,
+)
 from skyband.engines.topk.kernels.state import Report
-from skyband.engines.topk.pool import Pool, Stream, class_of
+from skyband.engines.topk.pool import Pool, class_of
+from skyband.engines.topk.recent_arrivals import Stream
 from skyband.engines.topk.slot_columns import Shape, SlotColumns
+from skyband.engines.topk.slot_moves import SHIFTED, donor_of, join_from_window, move_behind
 from skyband.engines.topk.slots_snapshot import FIRST_VERSION, check_pool, load, of_first_version, store
 from skyband.kernels.records import CHANGE, NEVER, OBJECT
 from skyband.kernels.routing import empty_columns, unzip
@@ -72,6 +80,7 @@ class Slots:
         self.held = np.empty(0, CHANGE)  # changes of a batch that goes on
         self.changes = np.empty(1024, CHANGE)  # of a batch, kept for the next: fresh memory is slow
         self.before = -NEVER  # the last instant that was handled
+        self.loaded = False  # from a snapshot
         self.stored_by_first = False  # whether a snapshot of version 0.1 is about to be restored
         if columns is not None:
             self.join(columns, serial)
@@ -92,8 +101,7 @@ class Slots:
         for number in np.unique(classes).tolist():
             here = np.flatnonzero(classes == number)
             if number not in self.pools:
-                self.pools[number] = Pool(self.shape, self.tuning, timed=self.timed, net=self.net)
-                self.pools[number].before = self.before
+                self.pools[number] = self.new_pool()
             chunks, lanes = self.pools[number].join(columns.take(here), slots[here], serial)
             self.slots["pool"][slots[here]] = number
             self.slots["chunk"][slots[here]], self.slots["lane"][slots[here]] = chunks, lanes
@@ -111,6 +119,29 @@ class Slots:
         self.slots["pool"][slots] = -1
         self.free.extend(slots.tolist())
 
+    def join_from_window(self, columns: SlotColumns, serial: int, now: int) -> tuple[Ints, Changes]:
+        """As `join`, for queries that see what is in their windows already; returns what enters their answers too.
+
+        A ValueError if no history holds their windows whole. O(history) each.
+        """
+        return join_from_window(self, columns, serial, now)
+
+    def holds(self, length: int, now: int) -> bool:
+        """Whether a history holds the whole of a window of this length."""
+        return donor_of(self, length, now) is not None
+
+    def reject(self, slots: Ints, serial: int) -> None:
+        """Let these slots not count the next row, which has this serial: it does not move their count windows on."""
+        for slot in slots.tolist() if not self.timed else []:
+            move_behind(self, slot, serial)
+
+    def new_pool(self, shift: int = 0) -> Pool:
+        """A pool whose history begins now, and whose numbers are so much behind those of the stream."""
+        pool = Pool(self.shape, self.tuning, timed=self.timed, net=self.net)
+        pool.shift, pool.before = shift, self.before - shift if self.before > -NEVER else -NEVER
+        pool.left = pool.before
+        return pool
+
     # --- a batch
 
     def take(self, arrivals: Arrivals) -> Changes:
@@ -123,8 +154,13 @@ class Slots:
         tally, none = np.zeros(2, np.int64), np.empty(0, np.bool_)
         step, joint = np.zeros(1, CHANGE), not self.timed
         for number in sorted(self.pools):
+            pool, first = self.pools[number], int(tally[1])
             report = Report(self.changes, tally, step, none, arrivals.serial, joint, self.net, arrivals.more)
-            self.changes = self.pools[number].take(stream, report)
+            self.changes = pool.take(stream.behind(pool.shift), report)
+            if self.timed and not self.net:
+                find_steps(self.changes[first : tally[1]], arrivals.now, arrivals.rows)
+            elif not self.net and len(arrivals.rows):
+                fill_rows(self.changes[first : tally[1]], arrivals.rows, int(arrivals.now[0]) - pool.shift)
         self.before = max(self.before, last)
         return self._ordered(self.changes[: tally[1]], arrivals, last)
 
@@ -133,14 +169,11 @@ class Slots:
         if self.net and (arrivals.more or len(self.held)):
             held = np.concatenate([self.held, out])
             out, self.held = (held[:0], held) if arrivals.more else (held, held[:0])
-        if self.net:
-            out["instant"], out["row"] = last, arrivals.rows[-1] if len(arrivals.rows) else -1
-        elif self.timed:
-            find_steps(out, arrivals.now, arrivals.rows)
+        if self.net:  # all in one step; numbers of slots may be behind those of the stream
+            out["instant"] = last - (self.slots["pool"][out["visit"]] // SHIFTED).astype(np.int64)
+            out["row"] = arrivals.rows[-1] if len(arrivals.rows) else -1
         columns = empty_columns(len(out))
-        steady = not self.timed and not self.net and len(arrivals.rows) > 0
-        rows, begin = (arrivals.rows, arrivals.now[0]) if steady else (arrivals.rows[:0], 0)
-        unzip(out, self.count, rows, begin, columns)
+        unzip(out, self.count, arrivals.rows[:0], 0, columns)
         alive = self._alive(arrivals) if arrivals.wants_alive else np.zeros(arrivals.size, np.bool_)
         return Changes(columns[0], np.zeros(len(out), np.int64), *columns[1:], alive)
 
@@ -165,8 +198,9 @@ class Slots:
     # --- answers
 
     def answers(self, slots: Ints, now: int, k: int | None = None, length: int | None = None) -> Answer:
-        """The answers of these slots; `group` is the place of a slot among them. k, length: no larger ones than its own."""
+        """The answers of these slots; `group` is the place among them. k, length: no larger ones than its own."""
         kept, sizes, asked = [], np.zeros(len(slots), np.int64), np.empty((len(slots), 2), np.int64)
+        since = np.empty(len(slots), np.int64)  # objects with larger stamps are valid
         for i, slot in enumerate(slots.tolist()):
             place = self.slots[slot]
             pool = self.pools[int(place["pool"])]
@@ -174,24 +208,25 @@ class Slots:
             lane = chunk.lanes[s]
             run = chunk.objects[lane["head"] : lane["head"] + lane["size"]]
             asked[i] = lane["k"] if k is None else k, lane["length"] if length is None else length
+            since[i] = now - pool.shift - asked[i, 1]
             if asked[i, 1] < lane["length"]:  # of a shorter window the history may have the best
-                run = np.concatenate([run, self._in_history(pool, chunk, s)])
+                run = np.concatenate([run, self.in_history(pool, chunk, s)])
             kept.append(run)
             sizes[i] = len(run)
         records = np.concatenate([*kept, np.empty(0, OBJECT)])
         everything = Spec(NEVER, NEVER)
-        ranked = best_of(np.arange(len(slots)), [(records, sizes)], everything, np.full(len(slots), NEVER - 1))
-        fits = ranked.stamp > now - asked[ranked.group, 1]
-        order = np.flatnonzero(fits)
+        ranked = best_of(np.arange(len(slots)), [(records, sizes)], everything, np.zeros(len(slots), np.int64))
+        order = np.flatnonzero(ranked.stamp > since[ranked.group])
         group = ranked.group[order]
         rank = np.arange(1, len(order) + 1) - np.searchsorted(group, group)
         order, rank = order[rank <= asked[group, 0]], rank[rank <= asked[group, 0]]
         return Answer(ranked.group[order], rank, ranked.stamp[order], ranked.serial[order], ranked.key[order])
 
-    def _in_history(self, pool: Pool, chunk: Any, s: int) -> Records:
-        """The history's objects as one lane sees them."""
+    def in_history(self, pool: Pool, chunk: Any, s: int, birth: int | None = None) -> Records:
+        """The history's objects as one lane sees them, from its birth on."""
         begin = int(pool.segments["begin"][0]) if len(pool.segments) else pool.end
-        begin += int(np.searchsorted(pool.serials[begin : pool.end], chunk.lanes["birth"][s]))
+        birth = int(chunk.lanes["birth"][s]) if birth is None else birth
+        begin += int(np.searchsorted(pool.serials[begin : pool.end], birth))
         here = slice(begin, pool.end)
         keys, inside = np.empty(pool.end - begin), np.empty(pool.end - begin, np.bool_)
         score_lane(chunk.view(), s, np.ascontiguousarray(pool.data[:, here]), keys, inside)
@@ -252,7 +287,7 @@ class Slots:
     @property
     def work(self) -> Ints:
         """Counted: [keys computed, objects taken, lanes deepened, ranges of cells found]."""
-        return np.sum([np.zeros(4, np.int64), *(pool.work for pool in self.pools.values())], axis=0)
+        return np.array([np.zeros(4, np.int64), *(pool.work for pool in self.pools.values())]).sum(axis=0)
 
     @property
     def buffer(self) -> int:
@@ -316,6 +351,7 @@ class Slots:
         first, self.stored_by_first = self.stored_by_first, False
         if len(state["groups" if first else "facts"]):
             load(self, of_first_version(self, state) if first else state)
+            self.loaded = True
 
     def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
         for pool in self.pools.values():

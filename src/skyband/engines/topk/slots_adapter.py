@@ -5,16 +5,19 @@ Queries differ in the numbers of their scoring, in k, in their windows and in th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Columns
+from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.invariants import require
-from skyband.engines.numbering import Start, column_of
+from skyband.engines.numbering import Numbered, Start, column_of
 from skyband.engines.specs import spec_of
 from skyband.engines.topk.adapter import TopKAdapter
+from skyband.engines.topk.odd_rows import OddRow, find_odd_rows
 from skyband.engines.topk.scorings import MOST_ATTRIBUTES, family_key, form_of, plain_scoring, slot_columns, where_box
 from skyband.engines.topk.slot_columns import Shape
 from skyband.engines.topk.slots import Slots
@@ -45,6 +48,8 @@ class SlotsAdapter(TopKAdapter):
         self.joined: dict[str, tuple[int, int, dict[str, int]]] = {}  # what was counted when a query joined
         self._order: tuple[list[str], Ints] | None = None  # names by slot, and their places
         self.swept = 0
+        self.refused: dict[str, dict[str, int]] = {}  # what single queries have rejected, by reason
+        self.new_reasons: dict[str, set[int]] = {}
         self._stored: dict[str, Any] | None = None  # facts of a snapshot, until its arrays are there
 
     @property
@@ -81,12 +86,31 @@ class SlotsAdapter(TopKAdapter):
         box = where_box(query)[0]
         return not box or (self.slots_engine.shape.boxed and box.keys() <= {*self.attributes})
 
+    def holds(self, query: TopK, unit: int | None, clock: int) -> bool:
+        """Whether the history holds the whole window of a query that can join."""
+        return self.slots_engine.holds(spec_of(query, unit).length, self._now(clock))
+
+    def _now(self, clock: int) -> int:
+        return int(self.numbering.now(clock).max(initial=0))
+
+    def join_from_window(
+        self, name: str, query: TopK, unit: int | None, serial: int, start: Start, clock: int
+    ) -> Columns:
+        """As `join`, for a query that sees what is in its window already; returns what enters its answer."""
+        columns = slot_columns([query], [spec_of(query, unit)], self.attributes, boxed=self.slots_engine.shape.boxed)
+        (slot,), changes = self.slots_engine.join_from_window(columns, serial, self._now(clock))
+        self._settle(name, query, int(slot), spec_of(query, unit).length, start)
+        return self._named(self.output.changes_at_rest(changes, clock))
+
     def join(self, name: str, query: TopK, unit: int | None, serial: int, start: Start) -> None:
         """Give one more query a slot: it sees rows from this serial on, and goes on with these numbers."""
-        spec, engine = spec_of(query, unit), self.slots_engine
-        columns = slot_columns([query], [spec], self.attributes, boxed=engine.shape.boxed)
-        slot = int(engine.join(columns, serial)[0])
-        if self.numbering.join(slot, spec.length, start) and self.output.reports_numbers:
+        spec = spec_of(query, unit)
+        columns = slot_columns([query], [spec], self.attributes, boxed=self.slots_engine.shape.boxed)
+        self._settle(name, query, int(self.slots_engine.join(columns, serial)[0]), spec.length, start)
+
+    def _settle(self, name: str, query: TopK, slot: int, length: int, start: Start) -> None:
+        """Note which slot a query has, and its numbers."""
+        if self.numbering.join(slot, length, start) and self.output.reports_numbers:
             names = {column_of(i): column_of(i) for i in range(len(self.numbering.lengths) - 1)}
             new = column_of(len(self.numbering.lengths) - 1)
             self.kept_columns.relabel("number", names | {new: column_of(0)})
@@ -97,9 +121,12 @@ class SlotsAdapter(TopKAdapter):
 
     def leave(self, name: str, unit: int | None, clock: int) -> None:
         if self.engine is not None:
-            self.slots_engine.leave(np.array([self.slots.pop(name)]))
+            slot = self.slots.pop(name)
+            self.slots_engine.leave(np.array([slot]))
+            self.numbering.leave(slot)
         del self.queries[name]
         self.joined.pop(name, None)
+        self.refused.pop(name, None)
         self._order = None
 
     def can_serve(self, query: Query, unit: int | None) -> bool:
@@ -117,7 +144,7 @@ class SlotsAdapter(TopKAdapter):
     def shrink(self, name: str, query: TopK, unit: int | None, clock: int) -> Columns:
         """Ask for less in the same slot; returns the changes from the old answer to the new one."""
         spec, slot = spec_of(query, unit), self.slots[name]
-        changes = self.slots_engine.shrink(slot, spec, int(self.numbering.now(clock).max(initial=0)))
+        changes = self.slots_engine.shrink(slot, spec, self._now(clock))
         start = Start(self.numbering.next()[self.numbering.of_query[slot]], self.numbering.at_rest.of([0]))
         if self.timed:
             self.numbering.join(slot, spec.length, start)
@@ -132,7 +159,7 @@ class SlotsAdapter(TopKAdapter):
     def _by_slot(self) -> tuple[list[str], Ints]:
         if self._order is None:
             names = sorted(self.queries, key=self.slots.__getitem__) if self.slots else list(self.queries)
-            places = np.zeros(self.slots_engine.count, np.int32)
+            places = np.zeros(self.slots_engine.count, np.int64)
             places[[self.slots[name] for name in names]] = np.arange(len(names))
             self._order = names, places
         return self._order
@@ -153,9 +180,72 @@ class SlotsAdapter(TopKAdapter):
             columns = [batch.numbers(name).values for name in self.columns]
             known = cache["slots", self.columns] = Scored(columns[0])
             reject_beyond(known, batch, self.columns)
-            if any(len(column) and np.isnan(column.sum()) for column in columns):  # inf - inf is NaN too
+            if any(len(column) and np.isnan(column.max()) for column in columns):
                 known.reject_missing(np.logical_or.reduce([np.isnan(column) for column in columns]), batch, self.plain)
-        return Scored(known.key, dict(known.rejected))
+        scored = Scored(known.key, dict(known.rejected))
+        for one in self._odd_rows(batch, scored):
+            if self.options.invalid == "raise" or len(one.names) == len(self.queries):
+                scored.reject(one.reasons[one.names[0]], np.arange(batch.rows) == one.row)
+        return scored
+
+    def _odd_rows(self, batch: Batch, scored: Scored) -> list[OddRow]:
+        """The rows that some queries reject and others do not."""
+        what = ("odd rows", id(self))
+        if what not in batch.memo:
+            batch.memo[what] = find_odd_rows(
+                batch, scored, self.queries, self.plain, self.attributes or self._box_columns()
+            )
+        found: list[OddRow] = batch.memo[what]
+        return found
+
+    def _box_columns(self) -> tuple[str, ...]:
+        """The columns that only boxes read, before the engine is there."""
+        boxes = [where_box(query)[0] for query in self.queries.values()]
+        return tuple(dict.fromkeys(name for box in boxes for name in box if name not in self.columns))
+
+    def number(self, push: Push, validated: Validated, codes: Ints) -> Numbered:
+        numbered, known = super().number(push, validated, codes), len(self.numbering.lengths)
+        before = self.numbering.of_query.tolist()
+        for one in self._arriving(push, validated):
+            for name in one.names:
+                mine, reason = self.refused.setdefault(name, {}), one.reasons[name]
+                mine[reason] = mine.get(reason, 0) + 1
+                self.new_reasons.setdefault(reason, set()).add(one.row)
+            if self.timed:
+                numbered = self.numbering.reject(numbered, np.array([self.slots[name] for name in one.names]), one.row)
+        if len(self.numbering.lengths) > known and self.output.reports_numbers and self.kept_columns.columns:
+            names = {column_of(i): column_of(i if i < known else 0) for i in range(len(self.numbering.lengths))}
+            for slot, sequence in enumerate(self.numbering.of_query.tolist()):
+                if sequence >= known:
+                    names[column_of(sequence)] = column_of(before[slot])
+            self.kept_columns.relabel("number", names)
+        return numbered
+
+    def _arriving(self, push: Push, validated: Validated) -> list[OddRow]:
+        """The odd rows that some queries accept."""
+        found = push.batch.memo.get(("odd rows", id(self)), [])
+        return [one for one in found if validated.accepted[one.row]]
+
+    def run(self, arrivals: Arrivals, push: Push) -> Changes:
+        odd = [] if self.timed else push.batch.memo.get(("odd rows", id(self)), [])
+        places = np.searchsorted(arrivals.rows, [one.row for one in odd])
+        pieces, low = [], 0
+        for one, place in zip(odd, places.tolist(), strict=True):
+            if place == len(arrivals.rows) or arrivals.rows[place] != one.row:
+                continue  # all reject it
+            if place > low:
+                pieces.append(self.slots_engine.take(_slice(arrivals, low, place, more=True)))
+            slots = np.array([self.slots[name] for name in one.names])
+            self.slots_engine.reject(slots, push.serial + one.row)
+            assert self.numbering.shifts is not None
+            self.numbering.shifts[slots] += 1
+            low = place
+        last = self.slots_engine.take(_slice(arrivals, low, None, more=arrivals.more) if low else arrivals)
+        return joined([*pieces, last]) if pieces else last
+
+    def new_rejections(self) -> dict[str, int]:
+        found, self.new_reasons = {reason: len(rows) for reason, rows in self.new_reasons.items()}, {}
+        return found
 
     def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
         return {"attributes": self._attributes(push.batch, rows)}
@@ -189,6 +279,13 @@ class SlotsAdapter(TopKAdapter):
 
     # --- snapshots
 
+    def sequences(self) -> Ints:
+        return (
+            self.numbering.of_query[[self.slots[name] for name in self.queries]]
+            if self.slots
+            else np.empty(0, np.int64)
+        )
+
     def extra_facts(self) -> dict[str, Any]:
         if self.engine is None:
             return {}
@@ -199,6 +296,7 @@ class SlotsAdapter(TopKAdapter):
             "attributes": list(self.attributes),
             "offsets": [] if self.timed else [one.tolist() for one in kept if one is not None],
             "joined": {name: list(counted) for name, counted in self.joined.items()},
+            "refused": self.refused,
         }
 
     def restore_facts(self, facts: dict[str, Any]) -> None:
@@ -210,14 +308,21 @@ class SlotsAdapter(TopKAdapter):
         fit = fit and boxes <= {*attributes} and joined.keys() <= self.queries.keys()
         for arrivals, late, rejected in joined.values():
             fit = fit and all(map(_whole, [arrivals, late, *rejected.values()]))
+        refused = facts["refused"]
+        fit = fit and refused.keys() <= self.queries.keys()
+        fit = fit and all(_whole(count) for counts in refused.values() for count in counts.values())
         require(fit, "queries have slots")
+        self.refused = refused
         self.attributes, self._stored = tuple(attributes), facts
         self.joined = {name: (arrivals, late, rejected) for name, (arrivals, late, rejected) in joined.items()}
 
     def after_restore(self) -> None:
         """Queries find their slots again, those of a snapshot of version 0.1 in order."""
-        if self._stored is not None:
+        if self._stored is not None and self.slots_engine.loaded:
             self.slots = dict(zip(self.queries, self._stored["slots"], strict=True))
+            sequences, slots = self.numbering.of_query, np.array([*self.slots.values()])
+            self.numbering.of_query = np.full(self.slots_engine.count, -1)
+            self.numbering.of_query[slots] = sequences
             if not self.timed:
                 offsets, shifts = (np.array(one, np.int64) for one in self._stored["offsets"])
                 require(len(offsets) == len(shifts) > max(self.slots.values()), "slots have their numbers")
@@ -230,8 +335,11 @@ class SlotsAdapter(TopKAdapter):
         known = super().stats(name)
         arrivals, late, rejected = self.joined.get(name, (0, 0, {}))
         left = {reason: count - rejected.get(reason, 0) for reason, count in known["rejected"].items()}
+        for reason, count in self.refused.get(name, {}).items():
+            left[reason] = left.get(reason, 0) + count
+        shifts = self.numbering.shifts
         return known | {
-            "arrivals": known["arrivals"] - arrivals,
+            "arrivals": known["arrivals"] - arrivals - (0 if shifts is None else int(shifts[self.slots[name]])),
             "late": known["late"] - late,
             "rejected": {reason: count for reason, count in left.items() if count},
         }
@@ -243,6 +351,23 @@ def _whole(value: Any) -> bool:
 
 def _is_name(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
+
+
+def _slice(arrivals: Arrivals, low: int, high: int | None, *, more: bool) -> Arrivals:
+    """Some of the arrivals, in order."""
+    assert arrivals.attributes is not None
+    here = slice(low, high)
+    attributes = tuple(column[here] for column in arrivals.attributes)
+    return replace(arrivals.only(here), attributes=attributes, more=more)
+
+
+def joined(pieces: list[Changes]) -> Changes:
+    """The changes of several parts of a batch, by query."""
+    names = ("query", "group", "row", "instant", "stamp", "serial", "key", "diff", "first")
+    columns = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in names}
+    order = np.argsort(columns["query"], kind="stable")
+    alive = np.logical_or.reduce([piece.alive for piece in pieces])
+    return Changes(**{name: column[order] for name, column in columns.items()}, alive=alive)
 
 
 def _box_values(batch: Batch, name: str) -> Floats:

@@ -312,14 +312,6 @@ def sort_found(found: Found, begin: int, end: int) -> None:
         gap //= 3
 
 
-@uncounted
-def pick(stream: Stream, found: Found, begin: int, end: int, picked: Records) -> int:
-    """What was found for a lane, as arrivals; returns how many these are."""
-    for i in range(begin, end):
-        fill(picked, i - begin, found.keys[i], found.places[i], stream)
-    return end - begin
-
-
 @close
 def fill(picked: Records, n: int, key: float, a: int, stream: Stream) -> None:
     """Write arrival a as a lane sees it."""

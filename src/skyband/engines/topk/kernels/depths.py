@@ -64,7 +64,8 @@ def lift(chunk: Lanes, report: Report, s: int, history: History, b: int, enough:
     """Cut a run that is longer than it must be: a larger depth, with enough objects newer than `bound` above it.
 
     What lies below is dominated if it is not newer than `bound`. Else it is in the history and can be found again, but
-    for late objects of a snapshot of version 0.1: they stay.
+    for objects that were there before their slot was moved, or late ones of a snapshot of version 0.1: they stay, and
+    so do those that have been shown, since that is not known of an object of the history.
     """
     objects, lanes = chunk.objects, chunk.lanes
     head, size = lanes[s]["head"], lanes[s]["size"]
@@ -90,7 +91,7 @@ def lift(chunk: Lanes, report: Report, s: int, history: History, b: int, enough:
             place = begin + serial - serials[begin] if begin < end else end  # if all rows are in the history
             if place < begin or place >= end or serials[place] != serial:
                 place = first_place(serials, begin, end, serial)
-            if place == end or serials[place] != serial:
+            if place == end or serials[place] != serial or objects[i]["shown"]:
                 objects[head + first] = objects[i]
                 first += 1
                 continue

@@ -4,8 +4,8 @@ For each lane the few arrivals of a block that matter to it are found (kernels/s
 run (kernels/replay.py). Lanes are taken some at a time, so that their state stays in cache from the first look at their
 depth to the last change (DESIGN, section 5).
 
-When only net changes are reported nothing leaves the history before the end of the batch, and V >= T (kernels/depths.py)
-must hold only there.
+When only net changes are reported nothing leaves the history before the end of the batch, and V >= T
+(kernels/depths.py) must hold only there.
 
 Cost of a lane and block: about 2K records to find V, the keys of the arrivals in the cells that it sees, and a merge of
 the few of them that are at or above T into the run.
@@ -19,7 +19,7 @@ import numpy as np
 
 from skyband.engines.topk.kernels.block_grid import next_good
 from skyband.engines.topk.kernels.depths import Scratch, admit, count_above, deepen, first_place, lift
-from skyband.engines.topk.kernels.lane_state import DENSE, STALE, WIDE, Lanes, fits, store_run, with_room
+from skyband.engines.topk.kernels.lane_state import DENSE, WIDE, Lanes, fits, store_run, with_room
 from skyband.engines.topk.kernels.replay import (
     Block,
     Found,
@@ -179,7 +179,7 @@ def find_lanes(
             s += 1
             continue
         depth, count = lanes[s]["depth"], lanes[s]["counts"] if row >= 0 else DENSE
-        if count == WIDE or (row >= 0 and lanes[s]["seen"] != depth) or count == STALE:
+        if count < DENSE or (row >= 0 and lanes[s]["seen"] != depth):
             count = see(chunk, grid, s, scratch)
         if count == DENSE:
             scratch.work[0] += high - low
@@ -372,6 +372,30 @@ def find_steps(changes: Records, now: Ints, rows: Ints) -> None:
         if changes[i]["row"] < 0:
             place = first_place(now, 0, len(now), changes[i]["instant"])
             changes[i]["row"] = rows[place - 1] if place else -1
+
+
+@kernel
+def fill_rows(changes: Records, rows: Ints, begin: int) -> None:
+    """Steps of count windows that are not their arrival's own find its row: numbers rise by one from `begin` on."""
+    for i in range(len(changes)):
+        if changes[i]["row"] < 0:
+            changes[i]["row"] = rows[changes[i]["instant"] - begin]
+
+
+@kernel
+def keep_skyband(objects: Records, k: int) -> int:
+    """Keep the objects, best first, that fewer than k others dominate; returns how many these are."""
+    size = 0
+    for j in range(len(objects)):
+        stamp, dom, i = objects[j]["stamp"], 0, 0
+        while i < size and dom < k:
+            dom += objects[i]["stamp"] >= stamp
+            i += 1
+        if dom < k:
+            objects[size] = objects[j]
+            objects[size]["dom"] = dom
+            size += 1
+    return size
 
 
 @kernel

@@ -1,0 +1,254 @@
+"""Queries that come and go as slots of one engine report what plain engines report (differential tests).
+
+Every stream has ties, late rows and wild numbers in turn; k, windows and boxes differ from query to query. SA knows no
+families, so it stands for plain queries; the oracle is compared in tests/engines/test_contract.py ("families").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from engines.streams import check
+from skyband import Last, Linear, Monitor, Nearest, Product, Quadratic, TopK
+from skyband.engines.topk.slots import Slots
+from skyband.engines.topk.slots_adapter import SlotsAdapter
+
+ROWS = 240
+Rng = np.random.Generator
+Row = dict[str, Any]
+
+
+def plain(query: TopK) -> TopK:
+    return dataclasses.replace(query, algorithm="SA", buffer=None)
+
+
+def a_scoring(form: str, rng: Rng) -> Any:
+    a, b = (float(number) for number in rng.integers(0, 5, 2))
+    if form == "nearest":
+        return Nearest({"x": a, "y": b})
+    return {"linear": Linear, "quadratic": Quadratic, "product": Product}[form]({"x": a - 2, "y": b})
+
+
+def a_query(form: str, rng: Rng, timed: bool, boxed: bool = True) -> TopK:
+    length = int(rng.choice([3, 7, 20, 60, 90]))
+    where = rng.choice(["", "z >= 2", "z between 1 and 2", "z < 1 and x <= 4", "x > 1", "z = 3"]) if boxed else ""
+    window = Last(span=length) if timed else Last(length)
+    return TopK(int(rng.integers(1, 6)), by=a_scoring(form, rng), window=window, where=where or None, buffer=40)
+
+
+def a_stream(rng: Rng, wild: bool, late: bool) -> dict[str, NDArray[Any]]:
+    x, y = (rng.integers(0, 6, ROWS).astype(np.float64) for _ in "xy")
+    z = rng.integers(0, 4, ROWS).astype(np.float64)
+    z[rng.random(ROWS) < 0.1] = np.nan
+    for column in (x, y) if wild else ():
+        some = rng.random(ROWS) < 0.04
+        column[some] = rng.choice([np.inf, -np.inf, 1e200, -1e200], some.sum())
+    times = np.cumsum(rng.choice([0, 1, 2], ROWS))
+    times -= np.where(rng.random(ROWS) < 0.15, rng.integers(0, 12, ROWS), 0) if late else 0
+    return {"x": x, "y": y, "z": z, "t": times}
+
+
+def rows_of(table: Any, ordered: bool) -> list[Row]:
+    rows: list[Row] = table.to_pylist()
+    return rows if ordered else sorted(rows, key=str)
+
+
+class Twins:
+    """A Monitor with a family of slots, and one with plain queries."""
+
+    def __init__(self, queries: dict[str, TopK], **options: Any) -> None:
+        self.ordered = options.get("emit") != "batch" and "time" not in options
+        self.family = Monitor(queries, **options)
+        self.plain = Monitor({name: plain(query) for name, query in queries.items()}, **options)
+        self.queries = dict(queries)
+
+    def push(self, batch: dict[str, Any]) -> None:
+        got, expected = self.family.push(batch), self.plain.push(batch)
+        assert rows_of(got, self.ordered) == rows_of(expected, self.ordered)
+        check(self.family)
+
+    def add(self, name: str, query: TopK) -> None:
+        self.family.add(name, query)
+        self.plain.add(name, plain(query))
+        self.queries[name] = query
+
+    def drop(self, name: str) -> None:
+        self.family.drop(name)
+        self.plain.drop(name)
+        del self.queries[name]
+
+    def replace(self, name: str, query: TopK) -> None:
+        got, expected = self.family.replace(name, query), self.plain.replace(name, plain(query))
+        assert rows_of(got, False) == rows_of(expected, False)
+        self.queries[name] = query
+
+    def restore(self) -> None:
+        self.family = Monitor.restore(self.family.snapshot(), trusted=False)
+
+    def compare(self) -> None:
+        ours, theirs = self.family.stats()["queries"], self.plain.stats()["queries"]
+        for name, query in self.queries.items():
+            assert self.family.answer(name).equals(self.plain.answer(name))
+            smaller = {"k": 1, "window": max(1, query.window.count // 2)} if query.window.count else {"k": 1}
+            assert self.family.answer(name, **smaller).equals(self.plain.answer(name, **smaller))
+            for counted in ("arrivals", "late", "rejected"):
+                assert ours[name][counted] == theirs[name][counted], (name, counted)
+
+
+def families(monitor: Monitor) -> list[SlotsAdapter]:
+    return [one for one in monitor._loop.state.standing() if isinstance(one, SlotsAdapter)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("windows", ["count", "time"])
+@pytest.mark.parametrize("form", ["nearest", "linear", "quadratic", "product"])
+def test_queries_come_and_go_and_all_is_as_with_plain_queries(form: str, windows: str, seed: int) -> None:
+    rng = np.random.default_rng([seed, len(form)])
+    timed, wild = windows == "time", seed % 2 == 1
+    columns = a_stream(rng, wild, late=timed)
+    options: dict[str, Any] = {"time": "t"} if timed else {}
+    if seed >= 2:
+        options["emit"] = "batch"
+    twins = Twins({f"q{i}": a_query(form, rng, timed) for i in range(6)}, **options)
+    low, number = 0, 6
+    while low < ROWS:
+        high = min(ROWS, low + int(rng.choice([1, 2, 9, 40])))
+        twins.push({name: column[low:high] for name, column in columns.items()})
+        low = high
+        act = rng.random()
+        if act < 0.25:
+            twins.add(f"q{number}", a_query(form, rng, timed))
+            number += 1
+        elif act < 0.4 and len(twins.queries) > 3:
+            twins.drop(str(rng.choice(list(twins.queries))))
+        elif act < 0.6:
+            name = str(rng.choice(list(twins.queries)))
+            query = twins.queries[name]
+            fewer = dataclasses.replace(query, k=max(1, query.k - 1))
+            twins.replace(name, fewer if rng.random() < 0.5 else a_query(form, rng, timed))
+        elif act < 0.75:
+            twins.restore()
+    twins.compare()
+    assert len(families(twins.family)) == len(twins.family._loop.state.standing()) == 1, "they have one engine"
+
+
+@pytest.mark.parametrize("emit", ["arrival", "batch"])
+def test_a_long_stream_with_depths_and_a_grid(emit: Any) -> None:
+    """Runs are lifted and deepened, and lanes look into cells; some queries come later, some have boxes."""
+    rng = np.random.default_rng(5)
+    rows = 4000
+    columns = {"x": rng.random(rows), "y": rng.random(rows) + np.sin(np.arange(rows) / 300), "z": rng.random(rows)}
+
+    def query() -> TopK:
+        where = rng.choice(["", "z < 0.5", "x between 0.2 and 0.7 and z > 0.1"])
+        by = Nearest({"x": float(rng.random()), "y": float(rng.random())})
+        k, n = int(rng.integers(1, 12)), int(rng.choice([300, 500, 1000]))
+        return TopK(k, by=by, window=Last(n), where=where or None, buffer=600, index=True)
+
+    twins = Twins({f"q{i}": query() for i in range(20)}, emit=emit)
+    for i, low in enumerate(range(0, rows, 250)):
+        twins.push({name: column[low : low + 250] for name, column in columns.items()})
+        twins.add(f"late{i}", query())
+        twins.drop(list(twins.queries)[int(rng.integers(0, 20))])
+    twins.compare()
+    (family,) = families(twins.family)
+    assert isinstance(family.engine, Slots)
+    assert family.engine.work[2] > 0 and family.engine.work[3] > 0, "lanes were deepened, and looked into cells"
+
+
+def test_a_row_that_one_query_rejects_leaves_the_others_together() -> None:
+    """0 times infinity is no score for one of them and a score for the other; windows count what each accepts."""
+    queries = {f"q{i}": TopK(2, by=Linear({"x": x, "y": 1}), window=Last(3)) for i, x in enumerate((0.0, 1.0, 2.0))}
+    twins = Twins(queries)
+    for x, y in [(1.0, 2.0), (3.0, 1.0), (np.inf, 1.0), (2.0, 2.0), (-np.inf, 5.0), (0.0, 0.0), (1.0, 1.0)]:
+        twins.push({"x": [x], "y": [y]})
+    twins.compare()
+    assert len(twins.family._loop.state.standing()) == 1
+    assert twins.family.stats()["queries"]["q0"]["rejected"] == {"Linear({'x': 0.0, 'y': 1.0}) has no value": 2}
+
+
+def test_an_object_that_was_shown_before_is_not_new_when_it_returns() -> None:
+    """It falls below the depth of its run, behind older ones that expire before it."""
+    k, n = 81, 400
+    queries = {f"q{i}": TopK(k, by=Linear({"x": 1.0, "y": i / 100}), window=Last(n), buffer=n) for i in range(2)}
+    twins = Twins(queries)
+    older, newer = 100 + np.arange(80.0), 100.5 + np.arange(80.0)
+    for x in (older, np.array([50.0]), newer, np.arange(100.0) / 1000, np.arange(300.0) / 1000):
+        for low in range(0, len(x), 40):
+            twins.push({"x": x[low : low + 40], "y": np.zeros(len(x[low : low + 40]))})
+    twins.compare()
+
+
+def test_a_new_query_goes_on_from_the_largest_number() -> None:
+    """Another query has counted rows that the family rejects."""
+    nearest = {f"q{i}": TopK(2, by=Nearest({"x": float(i)}), window=Last(5)) for i in range(3)}
+    monitor = Monitor({**nearest, "other": TopK(1, by="y", window=Last(5))})
+    monitor.push({"x": [1.0, None, 2.0], "y": [1.0, 2.0, 3.0]})
+    monitor.add("new", TopK(2, by=Nearest({"x": 7.0}), window=Last(5)))
+    changes = monitor.push({"x": [3.0], "y": [4.0]}).to_pylist()
+    assert {row["query"]: (row["at"], row["id"]) for row in changes if row["diff"] > 0 and row["id"] >= 2} == {
+        "q2": (2, 2),
+        "other": (3, 3),
+        "new": (3, 3),
+    }
+    assert monitor.answer("new").column("id").to_pylist() == [3]
+
+
+def test_a_query_that_joins_from_the_window() -> None:
+    rng = np.random.default_rng(3)
+    columns = {"x": rng.random(500), "y": rng.random(500)}
+    queries = {f"q{i}": TopK(3, by=Nearest({"x": i / 10, "y": 0.5}), window=Last(100)) for i in range(5)}
+    new = TopK(4, by=Nearest({"x": 0.33, "y": 0.1}), window=Last(80))
+    family, alone = Monitor(queries), Monitor({"new": plain(new)})
+    first = {name: column[:300] for name, column in columns.items()}
+    family.push(first)
+    alone.push(first)
+    entered = family.add("new", new, from_window=True)
+    assert entered.column("diff").to_pylist() == [1] * 4 and all(entered.column("first").to_pylist())
+    assert family.answer("new").equals(alone.answer("new"))
+    for low in range(300, 500, 50):
+        part = {name: column[low : low + 50] for name, column in columns.items()}
+        got = [row for row in family.push(part).to_pylist() if row["query"] == "new"]
+        expected = alone.push(part).to_pylist()
+        names = ("at", "id", "score", "diff")
+        assert [[row[name] for name in names] for row in got] == [[row[name] for name in names] for row in expected]
+        check(family)
+
+
+def test_many_columns_of_boxes_make_several_families() -> None:
+    rng = np.random.default_rng(1)
+    names = [f"c{i}" for i in range(8)]
+    columns = {name: rng.integers(0, 5, 100).astype(float) for name in ("x", *names)}
+    queries = {
+        f"{name}{i}": TopK(2, by=Linear({"x": i + 1.0}), window=Last(20), where=f"{name} > {i}")
+        for name in names
+        for i in range(2)
+    }
+    twins = Twins(queries)
+    twins.push(columns)
+    twins.compare()
+    assert len(families(twins.family)) == 8
+
+
+def test_registration_is_linear_in_the_number_of_queries() -> None:
+    """Counted, not timed: how often a query is looked at while another is registered."""
+    looked = 0
+
+    class Counted(TopK):
+        @property
+        def per_columns(self) -> tuple[str, ...]:
+            nonlocal looked
+            looked += 1
+            return super().per_columns
+
+    counts = []
+    for size in (100, 200):
+        looked = 0
+        Monitor([Counted(2, by=Nearest({"x": float(i)}), window=Last(5)) for i in range(size)])
+        counts.append(looked)
+    assert counts[1] <= 2.2 * counts[0]
