@@ -72,9 +72,8 @@ class StandingQueries:
         if family is not None and family.holds(cast(TopK, checked), self.state.unit, self.state.clock):
             with self.state.commit:
                 numbers, state = self.numbers(checked), self.state
-                piece = family.join_from_window(
-                    name, cast(TopK, checked), state.unit, state.serial, numbers, state.clock
-                )
+                query = cast(TopK, checked)
+                piece = family.join_from_window(name, query, state.unit, state.serial, numbers, state.clock)
                 state.adapters[name], state.query_names = family, None
                 return state.changes([piece], [family])
         able = [

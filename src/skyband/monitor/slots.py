@@ -18,7 +18,8 @@ from skyband.engines.unsubscribed import example_of
 from skyband.errors import QueryError
 from skyband.monitor.state import State
 from skyband.query.kinds import Query, TopK
-from skyband.tables.subscriptions import Rows, Subscriptions, slots_key
+from skyband.tables.subscription_table import Rows
+from skyband.tables.subscriptions import Subscriptions, slots_key
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]

@@ -29,7 +29,8 @@ from skyband.query.windows import Last
 from skyband.tables.changes import answer_table
 from skyband.tables.columns import as_arrow, plain
 from skyband.tables.groups import Groups
-from skyband.tables.subscriptions import Rows, Subscriptions, ids_of, key_of, owner_of, read, slots_key, values_of
+from skyband.tables.subscription_table import Rows, ids_of
+from skyband.tables.subscriptions import Subscriptions, key_of, owner_of, read, slots_key, values_of
 
 if TYPE_CHECKING:
     from skyband.monitor.queries import StandingQueries

@@ -202,7 +202,11 @@ class SubscribedAdapter(SubscribedSlots):
             for row in np.flatnonzero(self._too_late(push, validated)).tolist():
                 if ages[row] < self.longest:  # else nobody counts it
                     skipped[row] = lengths <= ages[row]
+        limit = self.longest if self.options.late == "accept" else 1
         for one in odd:
+            assert push.times is not None and push.clocks is not None
+            if push.clocks[one.row] - push.times[one.row] >= limit:  # nobody counts it
+                continue
             none = skipped.setdefault(one.row, np.zeros(size, np.bool_))
             none[one.slots] = True
         if columns and self._changes is not None:
