@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
-.PHONY: help demo test kafka cluster-test faults soak mutants environments browser axe check tables licences docs bench bench-shipped \
+.PHONY: help demo test kafka cluster-test connect-test faults soak mutants environments browser axe check tables licences docs bench bench-shipped \
 	bench-peers pack wheel lock clean
 
 help: ## this list
@@ -48,6 +48,10 @@ kafka: .kafka/ready ## fetch a Kafka broker and Spark's connector (pinned, 54 MB
 
 cluster-test: .venv/ready ## a Spark cluster of processes, and one of them killed in mid-run (minutes)
 	@SKYBAND_CLUSTER=1 $(BIN)/python -m pytest -q -n 0 tests/spark/test_cluster.py
+
+connect-test: .venv/ready ## the tests of Spark over Spark Connect (minutes); `make test` has a sample of them
+	@SPARK_REMOTE="local[2]" $(BIN)/python -m pytest -q -n 0 tests/spark/test_partitions.py tests/spark/test_schema.py \
+		tests/spark/test_pipeline.py tests/spark/test_deletions.py tests/spark/test_kinds.py tests/spark/test_upgrade.py
 
 faults: .venv/ready ## break what can break, 50 rounds of each (three hours), and count what was lost
 	@mkdir -p out && rm -f out/faults.jsonl
@@ -102,7 +106,7 @@ bench: .venv/ready ## run the experiments, draw the figures
 	@$(BIN)/python -m benchmarks.plot
 
 bench-peers: .venv/ready .peers/flink/ready .peers/duckdb/ready ## the same work by Flink, Spark and DuckDB (half an hour)
-	@$(BIN)/python -m benchmarks.run peers
+	@$(BIN)/python -m benchmarks.run peers peers-items
 	@$(BIN)/python -m benchmarks.plot peers
 	@$(BIN)/python -m benchmarks.peers.table
 

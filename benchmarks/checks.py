@@ -169,7 +169,7 @@ def sorts(column: NDArray[Any], *, stable: bool) -> Check:
 
 def sums_to_best(stream: Stream, p: Mapping[str, Any], sums: Mapping[str, int]) -> bool:
     """Are the sums of diff, diff·id and diff·id² over all changes those of the answers after the last row?"""
-    ids = stream["id"][nearest_rows(stream, p) if "queries" in p else best_rows(stream, p)]
+    ids = stream["id"][nearest_rows(stream, p)] if "queries" in p else best_ids(stream, p)
     return dict(sums) == {"objects": len(ids), "ids": int(ids.sum()), "squares": int((ids * ids).sum())}
 
 
@@ -186,6 +186,15 @@ def best_rows(stream: Stream, p: Mapping[str, Any]) -> Ints:
     return best
 
 
+def best_ids(stream: Stream, p: Mapping[str, Any]) -> NDArray[Any]:
+    """The ids of `best_rows`; with `items` the k keys with the most rows, the one with the newest first of equals."""
+    if not p.get("items"):
+        return stream["id"][best_rows(stream, p)]
+    rows = np.flatnonzero(_in_time(stream, p))
+    keys, newest, counts = np.unique(stream["key"][rows][::-1], return_index=True, return_counts=True)
+    return keys[np.lexsort((newest, -counts))[: p["k"]]]
+
+
 def nearest_rows(stream: Stream, p: Mapping[str, Any]) -> Ints:
     """The rows that are the k nearest of each query's point, query after query."""
     rows = np.flatnonzero(_in_time(stream, p))
@@ -195,7 +204,10 @@ def nearest_rows(stream: Stream, p: Mapping[str, Any]) -> Ints:
 
 
 def closes_windows(stream: Stream, p: Mapping[str, Any], mark: Any, sums: Mapping[str, int]) -> bool:
-    """Is there an answer of min(k, rows) objects for each key and sliding window with rows that ends by `mark`?"""
+    """Is there an answer of min(k, rows) objects for each key and sliding window with rows that ends by `mark`?
+
+    With `items`: of min(k, keys) objects for each window.
+    """
     slide, size = _micros(p["slide"]), _micros(p["window"])
     slot = stream["time"].astype("M8[us]").astype(np.int64) // slide
     first, wide = int(slot.min()), size // slide
@@ -207,6 +219,8 @@ def closes_windows(stream: Stream, p: Mapping[str, Any], mark: Any, sums: Mappin
     held = total[:, wide:] - total[:, :-wide]
     ends = (first + 1 + np.arange(held.shape[1])) * slide
     held = held[:, ends <= mark.astype(np.int64)]
+    if p.get("items"):  # a window has one answer, of keys
+        held = (held > 0).sum(axis=0, keepdims=True)
     return dict(sums) == {"windows": int((held > 0).sum()), "objects": int(np.minimum(held, p["k"]).sum())}
 
 

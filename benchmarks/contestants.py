@@ -47,12 +47,12 @@ Contestant = Callable[[Stream, Mapping[str, Any]], Ready]
 
 
 def skyband_push(stream: Stream, p: Mapping[str, Any]) -> Ready:
-    """A Monitor with one TopK over the last n, per `key` where there are keys."""
+    """A Monitor with one TopK over the last n, or `ever` over all (then n is rows), per `key` where there are keys."""
     keyed = "key" in stream
     query = sb.TopK(
         p["k"],
         by="score",
-        window=sb.Last(p["n"]),
+        window=sb.Ever() if p.get("ever") else sb.Last(p["n"]),
         per="key" if keyed else None,
         algorithm=p.get("algorithm", "auto"),
     )
@@ -289,6 +289,7 @@ ON_SPARK = ("spark_identity", "spark_monitor", "spark_pairs", "spark_max_by", "s
 PEERS = ("embedded", "flink", "duckdb_panes", "spark_windows")  # peers/contestants.py
 PREFERENCES = ("preferences", "deletions")
 DOUBTS = ("uncertain", "compact_sets")
+HEAVY = ("sketch_push",)
 COUPLES = ("pairs", "pairs_push", "supreme", "reads", "again")
 CONTESTANTS: dict[str, Contestant] = {
     enter.__name__: enter
@@ -306,6 +307,7 @@ CONTESTANTS: dict[str, Contestant] = {
 CONTESTANTS |= {name: _elsewhere("preferences", name) for name in PREFERENCES}
 CONTESTANTS |= {name: _elsewhere("doubts", name) for name in DOUBTS}
 CONTESTANTS |= {name: _elsewhere("couples", name) for name in COUPLES}
+CONTESTANTS |= {name: _elsewhere("heavy", name) for name in HEAVY}
 CONTESTANTS |= {name: _elsewhere("incomplete", name) for name in ("incomplete", "endless", "skylines")}
 CONTESTANTS |= {name: _elsewhere("spark.contestants", name) for name in ON_SPARK}
 CONTESTANTS |= {name: _elsewhere("peers.contestants", name) for name in PEERS}

@@ -2,8 +2,8 @@
 
 A line of JSON for each case, in one process and by process time, so that ratios compare what ran side by side. Cases:
 `churn` (after 10,000 queries came and went, over a Monitor that is built afresh), `nearest` (400 to 10^6 slots, put
-into the engine itself), `mixed` (k, windows and boxes differ), `boxes` (`where lat between .. and lon between ..`), `linear`
-(2,000 mixed queries over the product of all scores), `register` (queries of a new Monitor).
+into the engine itself), `mixed` (k, windows and boxes differ), `boxes` (`where lat between .. and lon between ..`),
+`linear` (2,000 mixed queries over the product of all scores), `register` (queries of a new Monitor).
 """
 
 from __future__ import annotations

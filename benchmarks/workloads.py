@@ -41,6 +41,15 @@ def random_keys(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     return {"key": rng.integers(0, p["keys"], rows), "score": rng.random(rows)}
 
 
+def zipf_ids(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """Ids by a Zipf distribution of this exponent, in no order; a unit of time for each row, and a weight x."""
+    rng = np.random.default_rng(seed)
+    chances = np.cumsum(1 / np.arange(1, p["ids"] + 1) ** p["exponent"])
+    ranks = np.searchsorted(chances, rng.random(rows) * chances[-1])
+    keys = rng.permutation(p["ids"])[ranks]
+    return {"key": keys, "time": np.arange(rows), "x": rng.integers(1, 100, rows).astype(np.float64)}
+
+
 def flights(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     """Flights as half a year of a country's: 229 Zipf keys, 16,000 a day, times in minutes, delays with ties."""
     table = skyband.datasets.flights_like(rows, seed=seed)
@@ -68,6 +77,19 @@ def nyc_flights(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
         "time": table["time"].to_numpy()[order].astype("M8[us]")[place] + again * year,
         "score": table["dep_delay"].to_numpy()[order][place],
     }
+
+
+def bids(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """Bids for auctions as Nexmark's: `per_minute` of them, a new auction with every 15th; half go to a hot one.
+
+    The hot auction is another every 100 auctions; the other half of the bids are spread evenly over the last 100.
+    """
+    rng, id_ = np.random.default_rng(seed), np.arange(rows)
+    newest = id_ // 15
+    hot = rng.random(rows) < 0.5
+    key = np.where(hot, newest // 100 * 100, np.maximum(newest - rng.integers(0, 100, rows), 0))
+    time = np.datetime64("2026-01-01", "us") + (id_ * 60_000 // p["per_minute"]).astype("m8[ms]")
+    return {"id": id_, "key": key, "time": time.astype("M8[us]"), "score": rng.integers(1, 10_000, rows)}
 
 
 def timed_keys(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
@@ -245,9 +267,11 @@ WORKLOADS: dict[str, Workload] = {
         random_order,
         falling,
         random_keys,
+        zipf_ids,
         flights,
         nyc_flights,
         timed_keys,
+        bids,
         numbered_keys,
         timed_points,
         points,

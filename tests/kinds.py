@@ -46,6 +46,15 @@ _EVERY: dict[str, Kind] = {
             "above counted": sb.Above(85, by="y", window=sb.Last(70)),
         }
     ),
+    "groups": Kind(
+        {
+            "groups timed": sb.TopKGroups(3, by="sum(x)", window=_HOUR, per="g", select={"rows": "count(*)"}),
+            "groups counted": sb.TopKGroups(2, by="avg(y)", window=sb.Last(60), having="count(*) > 1"),
+            "groups best": sb.TopKGroups(2, by="max(x)", window=_HOUR),
+            "groups ever": sb.TopKGroups(2, by="sum(value) - min(y)", window=sb.Ever()),
+        },
+        {"id": "who", "time": "t"},
+    ),
     "pairs": Kind(
         {
             "pairs timed": sb.TopKPairs(3, by="abs(a.x - b.x) + abs(a.y - b.y)", window=sb.Last(span=30), per="g"),

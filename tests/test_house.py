@@ -107,6 +107,22 @@ def jitted_functions_with_many_arguments() -> list[str]:
     return with_more_arguments(12, lambda decorators: bool(decorators & JITTED) and not decorators & ENTRY_POINTS)
 
 
+def entry_points_that_return_named_tuples() -> list[str]:
+    """Numba makes their class anew for each call (4 us), and ends the process if there is no memory for it."""
+    classes = {
+        node.name
+        for _, text in sources()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ClassDef) and any(decorator(base) == "NamedTuple" for base in node.bases)
+    }
+    assert len(classes) > 20
+    return [
+        f"{place}: {ast.unparse(node.returns)}"
+        for place, node, decorators in functions()
+        if decorators & ENTRY_POINTS and node.returns and classes & set(re.findall(r"\w+", ast.unparse(node.returns)))
+    ]
+
+
 def docstrings_that_ask() -> list[str]:
     opened = ((path, (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]) for path, text in sources())
     return [f"{path}: {line}" for path, line in opened if re.match(r"(what|which|how|who)\b", line, re.IGNORECASE)]
@@ -130,6 +146,7 @@ PROMISES: dict[str, Callable[[], list[str]]] = {
     "at most 6 module names in -ing": names_in_ing,
     "no function with more than 12 positional arguments": functions_with_many_arguments,
     "no entry point of kernels with more than 8 arguments": entry_points_with_many_arguments,
+    "no entry point of kernels that returns a NamedTuple": entry_points_that_return_named_tuples,
     "no other jitted function with more than 12 arguments": jitted_functions_with_many_arguments,
     "no module docstring that begins with What, Which, How or Who": docstrings_that_ask,
     "no word 'told'": private_words,

@@ -17,7 +17,8 @@ from skyband.oracle import Oracle
 
 MICROS = {"minute": 60_000_000, "hour": 3_600_000_000}
 TICK = 1  # a microsecond
-Answers = dict[tuple[int, str], list[int]]  # by window end (microseconds; count windows: 0) and key: ids, best first
+# by window end (microseconds; count windows: 0) and key (items: ""): ids, best first
+Answers = dict[tuple[int, str], list[int]]
 
 
 def micros(said: str) -> int:
@@ -25,7 +26,10 @@ def micros(said: str) -> int:
     return int(number) * MICROS[unit.rstrip("s")]
 
 
-def query(p: Mapping[str, Any]) -> sb.TopK:
+def query(p: Mapping[str, Any]) -> sb.TopK | sb.TopKGroups:
+    """The k best rows of each key; with `items` the k keys with the most rows."""
+    if p.get("items"):
+        return sb.TopKGroups(p["k"], by="count(*)", window=sb.Last(p["window"]), of="key")
     return sb.TopK(p["k"], by="score", window=sb.Last(p["window"]), per="key")
 
 
@@ -75,7 +79,7 @@ def _ends(time: Any, p: Mapping[str, Any]) -> Iterator[int]:
 def _read(machine: Any, end: int, found: Answers) -> Answers:
     table = machine.answer()
     for row in table if isinstance(table, list) else table.to_pylist():
-        found.setdefault((end, row["key"]), []).append(row["id"])
+        found.setdefault((end, row.get("key", "")), []).append(row["id"])
     return found
 
 

@@ -2,7 +2,8 @@
 
 Each answers the query over the first `check` rows before the clock starts: this loads classes and compiles code, and
 what it answers there must be the oracle's, every window and key. Timed is the same query over `rows` rows.
-Parameters: k, window (24 hours, or so many rows), slide, rows, check, batch (rows of a push), and those of Spark.
+Parameters: k, window (24 hours, or so many rows), slide, rows, check, batch (rows of a push), and those of Spark; with
+`items` the question is another: the k keys with the most rows (peers-items.toml).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def embedded(stream: Stream, p: Mapping[str, Any]) -> Ready:
         counters = {"rows": p["rows"], "changes": sum(changes), "checkpoint_bytes": len(monitor.snapshot())}
 
         def check(stream: Stream, p: Mapping[str, Any], given: set[int]) -> bool:
-            return as_oracle and given == set(stream["id"][checks.best_rows(stream, p)].tolist())
+            return as_oracle and given == set(checks.best_ids(stream, p).tolist())
 
         return Outcome(given, check, counters)
 
@@ -141,7 +142,7 @@ def _checked(p: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sizes(p: Mapping[str, Any]) -> dict[str, Any]:
-    own = {"k": p["k"], "parallelism": CORES}
+    own = {"k": p["k"], "parallelism": CORES, "items": p.get("items", False)}
     if isinstance(p["window"], int):
         return own | {"n": p["window"], "check_n": CHECK_N}
     minute = answers.MICROS["minute"]

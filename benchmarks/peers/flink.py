@@ -2,9 +2,9 @@
 
 Argument: JSON with rows and warm (folders of CSV: id, key, ms, score), answers (a file to write), checkpoints (a
 folder), port (of Flink's REST), parallelism, k, and size and slide (minutes) or n and check_n (count windows, of rows
-and of warm). It answers the query over `warm`, which compiles what Flink compiles, and writes those answers down;
-prints "ready"; at a line on stdin it runs the query over `rows` into Flink's blackhole and prints what it knows as
-JSON. It has no clock: its caller measures the time.
+and of warm), items (whether the k keys with the most rows are wanted). It answers the query over `warm`, which
+compiles what Flink compiles, and writes those answers down; prints "ready"; at a line on stdin it runs the query over
+`rows` into Flink's blackhole and prints what it knows as JSON. It has no clock: its caller measures the time.
 """
 
 from __future__ import annotations
@@ -38,6 +38,15 @@ SELECT `key`, id FROM (
     ) WHERE age <= {{n}}
   )
 ) WHERE place <= {{k}}"""  # noqa: S608
+# the keys with the most rows of each window, of equals the one with the newest row; Flink counts by slides
+WINDOW_ITEMS = """
+SELECT window_end, '' AS `key`, CAST(`key` AS BIGINT) AS id FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY n DESC, newest DESC) AS place FROM (
+    SELECT window_start, window_end, `key`, COUNT(*) AS n, MAX(id) AS newest
+    FROM TABLE(HOP(TABLE {table}, DESCRIPTOR(ts), INTERVAL '{slide}' MINUTES(5), INTERVAL '{size}' MINUTES(5)))
+    GROUP BY window_start, window_end, `key`
+  )
+) WHERE place <= {k}"""
 SETTINGS = {
     "table.local-time-zone": "UTC",
     "pipeline.object-reuse": "true",
@@ -63,7 +72,7 @@ def main() -> None:
     timed = "n" not in p
     columns = "window_end TIMESTAMP(3), `key` STRING, id BIGINT" if timed else "`key` STRING, id BIGINT"
     flink.execute_sql(f"CREATE TABLE nowhere ({columns}) WITH ('connector' = 'blackhole')")
-    query = WINDOW_TOP_N if timed else NESTED_TOP_N
+    query = WINDOW_ITEMS if p["items"] else WINDOW_TOP_N if timed else NESTED_TOP_N
 
     small = p | {"table": "warm_table", "n": p.get("check_n")}
     found = flink.sql_query(query.format(**small)).to_pandas()  # retractions applied

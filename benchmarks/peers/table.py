@@ -1,4 +1,4 @@
-"""python -m benchmarks.peers.table: the stored rows of peers.toml as the tables of docs/compare.md."""
+"""python -m benchmarks.peers.table: stored rows of peers.toml and peers-items.toml as the tables of docs/compare.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEAD = ("", "rows", "rows/s", "rows per core-second", "checkpoint", "answers")
 
 
 def main() -> int:
-    rows = store.read("peers")
+    rows = [row for name in ("peers", "peers-items") for row in store.read(name)]
     for cell in dict.fromkeys(row.cell for row in rows):
         print(f"\n**{cell}**\n\n| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}")
         for row in rows:

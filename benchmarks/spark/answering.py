@@ -21,7 +21,7 @@ from benchmarks.workloads import Stream
 
 def windows(small: Stream, stream: Stream, p: Mapping[str, Any]) -> tuple[Answers, Ready]:
     """The answers over the small stream, and the same query over all rows, ready to run."""
-    best = peers.best_of_panes if p.get("panes") else peers.best_of_windows
+    best = peers.hot_items if p.get("items") else peers.best_of_panes if p.get("panes") else peers.best_of_windows
 
     def query(df: DataFrame) -> DataFrame:
         return best(df, p["k"], p["window"], p["slide"])

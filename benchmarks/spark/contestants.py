@@ -45,7 +45,7 @@ def spark_identity(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
 
 def spark_monitor(stream: Stream, p: Mapping[str, Any]) -> Ready:
-    """skyband: one TopK per key, or `queries` global Nearest ones."""
+    """skyband: one TopK per key, `queries` global Nearest ones, or with `items` the keys with the most rows."""
     queries = _queries(p)
 
     def query(df: DataFrame) -> DataFrame:
@@ -169,8 +169,10 @@ def _cuts(p: Mapping[str, Any], begin: int, end: int) -> list[int]:
     return [*range(begin, end, size), end]
 
 
-def _queries(p: Mapping[str, Any]) -> sb.TopK | list[sb.TopK]:
+def _queries(p: Mapping[str, Any]) -> sb.TopK | sb.TopKGroups | list[sb.TopK]:
     window = sb.Last(span=p["span"]) if "span" in p else sb.Last(p["window"])
+    if p.get("items"):
+        return sb.TopKGroups(p["k"], by="count(*)", window=window, of="key")
     if "queries" not in p:
         return sb.TopK(p["k"], by="score", window=window, per="key")
     points = [{"x1": float(x), "x2": float(y)} for x, y in query_points(p)]

@@ -50,6 +50,14 @@ def best_of_panes(df: DataFrame, k: int, size: str, slide: str) -> DataFrame:
     return each.groupBy(F.window("at", size, slide), "key").agg(F.max_by("one", "one", k).alias("best"))
 
 
+def hot_items(df: DataFrame, k: int, size: str, slide: str) -> DataFrame:
+    """The k keys with the most rows of each sliding window, of equals the one with the newest row."""
+    sliding = df.withWatermark("time", IN_ORDER).groupBy(F.window("time", size, slide), "key")
+    counted = sliding.agg(F.struct(F.count("*").alias("n"), F.max("id").alias("newest")).alias("rank"))
+    best = counted.groupBy("window").agg(F.max_by(F.struct(F.col("key").alias("id")), "rank", k).alias("best"))
+    return best.withColumn("key", F.lit(""))
+
+
 class Idle(StatefulProcessor):
     """Reads its rows and writes one small value."""
 

@@ -20,7 +20,7 @@ from benchmarks.workloads import Stream
 
 TIMEOUT = 1800  # seconds of one pass
 PARTITIONS = "spark.sql.shuffle.partitions"
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     PARTITIONS: 2,
     "spark.ui.enabled": "false",
     "spark.log.level": "ERROR",

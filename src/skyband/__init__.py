@@ -19,10 +19,10 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ load
     from skyband.explain.explanation import Explanation
     from skyband.monitor.monitor import Monitor
     from skyband.query.each import Each
-    from skyband.query.kinds import Above, TopK, TopKIncomplete, TopKPairs, TopKUncertain
+    from skyband.query.kinds import Above, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
     from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic
     from skyband.query.sql.parser import sql
-    from skyband.query.windows import Ever, Last, UntilDeleted
+    from skyband.query.windows import Ever, Last, Session, UntilDeleted
 
 __version__ = "0.1.0"
 
@@ -40,9 +40,11 @@ __all__ = [
     "Product",
     "Quadratic",
     "QueryError",
+    "Session",
     "SkybandError",
     "StateError",
     "TopK",
+    "TopKGroups",
     "TopKIncomplete",
     "TopKPairs",
     "TopKUncertain",
@@ -56,10 +58,10 @@ _LAZY = {
     "skyband.explain.explanation": ("Explanation",),
     "skyband.monitor.monitor": ("Monitor",),
     "skyband.query.each": ("Each",),
-    "skyband.query.kinds": ("Above", "TopK", "TopKIncomplete", "TopKPairs", "TopKUncertain"),
+    "skyband.query.kinds": ("Above", "TopK", "TopKGroups", "TopKIncomplete", "TopKPairs", "TopKUncertain"),
     "skyband.query.scoring": ("Global", "Linear", "Nearest", "Product", "Quadratic"),
     "skyband.query.sql.parser": ("sql",),
-    "skyband.query.windows": ("Ever", "Last", "UntilDeleted"),
+    "skyband.query.windows": ("Ever", "Last", "Session", "UntilDeleted"),
 }
 _FOLDERS = ("datasets", "engines", "monitor", "plot", "query", "tables")
 

@@ -320,6 +320,7 @@ mpl.use("Agg")
 KINDS = {
     "TopK": "SELECT * FROM s ORDER BY x DESC LIMIT 3 WINDOW 50 ROWS",
     "Above": "SELECT * FROM s ABOVE 0.9 BY x WINDOW 50 ROWS",
+    "TopKGroups": "SELECT part, sum(x), count(*) FROM s GROUP BY part ORDER BY sum(x) DESC LIMIT 3 WINDOW 50 ROWS",
     "TopKPairs": "SELECT * FROM s a, s b ORDER BY abs(a.x - b.x) LIMIT 3 WINDOW 50 ROWS",
     "TopKIncomplete": "SELECT * FROM s PARTS (n, s) COMBINE sum LIMIT 3 WINDOW 50 ROWS REPEAT last",
     "TopKUncertain": "SELECT * FROM s ORDER BY x DESC LIMIT 3 WINDOW 50 ROWS WITH PROBABILITY p SEMANTICS 'u-kranks'",
@@ -340,6 +341,7 @@ def test_every_kind_is_shown(kind: str) -> None:
         }
     )
     monitor = sb.Monitor({}, id="i")
+    assert KINDS.keys() == sb.query.kinds.KINDS.keys()
     board = MonitorBoard(monitor, rows.column_names)
     board.add("q", sb.sql(KINDS[kind]))
     board.push(rows, {("q", None)})

@@ -7,14 +7,14 @@ from datetime import timedelta
 
 from engines.comparison import cells, same_changes, same_rows
 from engines.scene import Add, Advance, Delete, Drop, Push, Replace, Restore, Scene, TopKQuery
-from skyband import Last, Monitor, TopK, UntilDeleted
+from skyband import Ever, Last, Monitor, TopK, UntilDeleted
 from skyband.oracle import Oracle
 from skyband.oracle.topk import skyband
 
 
 def play(scene: Scene, *, strict: bool = False) -> Monitor:
     """Play a scene to a Monitor and to the oracle, hold them against each other after each event."""
-    monitor, oracle = Monitor(scene.queries, **scene.options), Oracle(scene.queries, **scene.options)
+    monitor, oracle = Monitor(scene.queries, **scene.options), Oracle(scene.queries, **scene.options, keyed=scene.keyed)
     for place, event in enumerate(scene.events):
         where = f"event {place}, {type(event).__name__}"
         match event:
@@ -70,12 +70,13 @@ def same_answers(monitor: Monitor, oracle: Oracle, place: int, where: str) -> No
     for name, query in oracle.queries.items():
         assert isinstance(query, TopKQuery)
         same_rows(cells(monitor.answer(name)), oracle.answer(name), f"{where}, answer of {name}")
-        k, window = place % query.k + 1 if isinstance(query, TopK) else None, query.window
+        k, window = place % query.most + 1 if isinstance(query, TopK) else None, query.window
         if isinstance(window, Last) and query.algorithm != "PA":  # PA refuses: it keeps only what its own window needs
             window = _shorter(window, place)
+        asked = None if isinstance(window, Ever) else window
         same_rows(
-            cells(monitor.answer(name, k=k, window=window)),
-            oracle.answer(name, k=k, window=window),
+            cells(monitor.answer(name, k=k, window=asked)),
+            oracle.answer(name, k=k, window=asked),
             f"{where}, answer of {name} for k={k}, window={window}",
         )
         for key in [(None,), (1,)] if len(query.per_columns) == 1 else [(1, "m"), (None, None)] if query.per else []:

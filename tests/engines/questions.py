@@ -64,6 +64,24 @@ def algorithms(kind: str) -> st.SearchStrategy[str]:
     return st.sampled_from(["auto", "AUTO", *known(kind), *map(str.lower, known(kind))])
 
 
+@st.composite
+def groups(draw: Callable[..., Any]) -> sb.TopKGroups:
+    """Groups of rows, some of which fade."""
+    columns = names.filter(lambda name: name.isprintable())
+    common = {"of": draw(names | st.lists(names, min_size=1, max_size=3, unique=True)), "largest": draw(largest)}
+    common |= {"where": draw(wheres), "per": draw(pers)}
+    if draw(st.booleans()):
+        by = draw(st.sampled_from(["sum(x)", "count(*)", "2 * sum(x / 3) - count(*)"]))
+        half_life = draw(st.sampled_from(["1 hour", "90 s"]) | st.floats(1e-9, 1e9) | st.integers(1, 10**9))
+        return sb.TopKGroups(draw(ks), by, sb.Ever(), decay=half_life, **common)
+    texts = ["sum(x)", "SUM(`order`)", "avg(x) - min(y)", "count(distinct z)", "last(x) / count(*)", "max(x -- why\n)"]
+    select = draw(st.dictionaries(columns, st.sampled_from(texts), max_size=3))
+    select = {name: text for name, text in select.items() if name not in (common["per"] or ())}
+    having = draw(st.none() | st.sampled_from(["count(*) > 3", "last(z) = 'GROUP' or sum(x) between 1 and 2"]))
+    window = draw(windows | st.just(sb.Ever()) | st.just(sb.UntilDeleted()))
+    return sb.TopKGroups(draw(ks), draw(st.sampled_from(texts)), window, having=having, select=select, **common)
+
+
 ks = st.integers(1, 2**31 - 1)
 queries: dict[str, st.SearchStrategy[Query]] = {
     "TopK": st.builds(
@@ -89,6 +107,7 @@ queries: dict[str, st.SearchStrategy[Query]] = {
         per=pers,
         algorithm=algorithms("Above"),
     ),
+    "TopKGroups": groups(),
     "TopKPairs": st.builds(
         sb.TopKPairs,
         ks,

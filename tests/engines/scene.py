@@ -117,6 +117,7 @@ class Scene:
     options: dict[str, Any] = field(default_factory=dict)
     clockwork: Clockwork = INTEGERS
     ids: Any = _TYPES["i"]
+    keyed: tuple[str, ...] = ("z", "u", "h")  # columns that hold no numbers
 
     @property
     def net_changes(self) -> bool:

@@ -27,7 +27,7 @@ from engines.scene import (
     TopKQuery,
     row,
 )
-from skyband import Above, Last, Linear, Nearest, Product, Quadratic, TopK, UntilDeleted
+from skyband import Above, Ever, Last, Linear, Nearest, Product, Quadratic, TopK, UntilDeleted
 from skyband.query.algorithms import names
 
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
@@ -70,6 +70,7 @@ class Taste:
     thresholds: tuple[float, ...] = ()  # of Above queries, if there are any
     above: tuple[bool, ...] = (False,)
     deletable: bool = False  # UntilDeleted instead of windows
+    ever: bool = False  # Ever instead of windows
     ids: tuple[Any, ...] = ("p", "q", None)
 
 
@@ -121,6 +122,8 @@ def _is_above(draw: Draw, taste: Taste) -> bool:
 def _window(draw: Draw, taste: Taste, timed: bool, clockwork: Clockwork, most: int | None = None) -> Any:
     if taste.deletable:
         return UntilDeleted()
+    if taste.ever:
+        return Ever()
     size = draw(st.integers(1, min(taste.n, most or taste.n)))
     return clockwork.window(size) if timed else Last(size)
 
@@ -161,7 +164,7 @@ def scenes(draw: Draw, algorithm: str, taste: Taste) -> Scene:
     timed = not taste.deletable and draw(st.sampled_from(taste.timed)) and algorithm not in APPROXIMATE
     per = draw(st.sampled_from(taste.per))
     queries = queries_of(draw, taste, algorithm, timed, per, clockwork)
-    timed = any(query.window.timed for query in queries.values())
+    timed = any(query.window.sort == "time" for query in queries.values()) or (taste.ever and timed)
     options = {
         "id": "i" if taste.deletable else draw(st.sampled_from([None, "i"])),
         "time": "t" if timed or draw(st.booleans()) else None,
@@ -190,9 +193,10 @@ def scenes(draw: Draw, algorithm: str, taste: Taste) -> Scene:
             name = draw(st.sampled_from(sorted(standing)))
             old = standing[name]
             # a longer time window that still fits may find late rows that the shorter one had dropped
-            capped = lateness and old.window.timed
+            dated = old.window.sort == "time"
+            capped = lateness and dated
             most = _ticks(old.window, clockwork) if capped and isinstance(old.window, Last) else None
-            window = draw(st.booleans()) and _window(draw, taste, old.window.timed, clockwork, most)
+            window = draw(st.booleans()) and _window(draw, taste, dated, clockwork, most)
             standing[name] = _like(draw, taste, dataclasses.replace(old, window=window or old.window))
             events.append(Replace(name, standing[name]))
         elif kind == "add":

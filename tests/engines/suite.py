@@ -25,7 +25,8 @@ from skyband import Linear, Nearest
 from skyband.query.algorithms import names
 
 OTHERS = (*APPROXIMATE, "CPM/W", "SNN")  # the last two are TMA and SMA by names for Nearest: test_grids.py
-ENGINES = [("TopK", algorithm) for algorithm in names("TopK") if algorithm not in OTHERS]
+ENDLESS = names("TopK", lambda row: "count" not in row.windows)  # tests/topk/test_ever.py
+ENGINES = [("TopK", algorithm) for algorithm in names("TopK") if algorithm not in (*OTHERS, *ENDLESS)]
 SCENES = {"TopK": scenes}  # by kind of query
 LONG = 500 if KILL else 5000  # rows
 

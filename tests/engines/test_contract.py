@@ -173,7 +173,7 @@ def test_more_queries_than_one_engine_takes(algorithm: str) -> None:
         length = query.window.count  # type: ignore[union-attr]
         assert length is not None
         own = changes.filter(pa.array(names == name))
-        assert in_order(steps_of(own)) == list(reference(scores, query.k, length)), name
+        assert in_order(steps_of(own)) == list(reference(scores, int(query.k), length)), name
     restored = Monitor.restore(together.snapshot())
     more = {"x": rng.integers(0, 9, 50).astype(float)}
     assert restored.push(more).equals(together.push(more))

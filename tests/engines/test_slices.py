@@ -24,7 +24,7 @@ def sliced(draw: Draw, emit: str) -> tuple[Scene, list[tuple[list[list[Row]], in
     clockwork = CLOCKWORKS[draw(st.sampled_from(_TASTE.clockworks))]
     timed = draw(st.booleans())
     queries = queries_of(draw, _TASTE, "auto", timed, draw(st.sampled_from(_TASTE.per)), clockwork)
-    timed = any(query.window.timed for query in queries.values())
+    timed = any(query.window.sort == "time" for query in queries.values())
     options = {
         "id": draw(st.sampled_from([None, "i"])),
         "time": "t" if timed or draw(st.booleans()) else None,

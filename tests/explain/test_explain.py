@@ -101,6 +101,27 @@ def test_forms(by: Any, form: str, said: str) -> None:
     assert said in found.why[-1]
 
 
+@pytest.mark.parametrize(
+    ("query", "form", "said"),
+    [
+        (sb.TopKGroups(3, "avg(x)", sb.Last(100), of="s"), "aggregates", "one value of s, by sum(x), count(*)."),
+        (sb.TopKGroups(3, "max(x)", sb.Last(100)), "max", "the row that has the max(x)"),
+        (sb.TopKGroups(3, "sum(x)", sb.Ever(), of=("a", "b"), decay=9, largest=False), "sum", "half as much after 9"),
+    ],
+)
+def test_groups_of_rows(query: sb.TopKGroups, form: str, said: str) -> None:
+    found = sb.explain(query)
+    assert (found.algorithm, found.form, found.error) == ("TALLY", form, "exact")
+    assert said in " ".join(found.why)
+    assert ("smallest" in " ".join(found.why)) == (not query.descending)
+
+
+def test_rows_of_groups_are_kept_while_they_are_valid() -> None:
+    query = sb.TopKGroups(3, "sum(x)", sb.Last("1 hour"), of="s")
+    assert sb.explain(query).objects is None
+    assert sb.explain(query, rate=10).objects == 36_000
+
+
 def test_the_load_on_spark_is_told_only_where_keys_are_given() -> None:
     query = sb.TopK(10, "x", sb.Last("1 hour"), per="g")
     without = explain(query, rate=50, groups=20, queries=2)

@@ -64,7 +64,7 @@ def rows(size: int, start: int = 0) -> pa.Table:
 
 
 def _windows(row: Any) -> dict[str, Any]:
-    every = {"count": sb.Last(25), "time": sb.Last(span=9), "until deleted": sb.UntilDeleted()}
+    every = {"count": sb.Last(25), "time": sb.Last(span=9), "until deleted": sb.UntilDeleted(), "ever": sb.Ever()}
     return {name: every[name] for name in row.windows}
 
 
@@ -77,7 +77,7 @@ def scenes() -> dict[str, Scene]:
             for kind in row.kinds:
                 found |= _OF_KIND[kind](f"{kind} {row.name} {name}", row, window)
     for name, scene in list(found.items()):
-        timed = [query for query in scene.queries.values() if query.window.timed and query.per]
+        timed = [query for query in scene.queries.values() if query.window.sort == "time" and query.per]
         if timed:  # groups whose objects are gone: their numbers are stored apart
             found[f"{name} passing"] = replace(scene, queries={"q": replace(timed[0], per="b")})  # type: ignore[type-var]
     for name, more in (("text id", {"id": "word"}), ("bag", {"keep": ("bag", "word")}), ("net", {"emit": "batch"})):
@@ -97,7 +97,13 @@ def scenes() -> dict[str, Scene]:
 
 
 def _options(window: Any, **more: Any) -> dict[str, Any]:
-    return ({"time": "t"} if isinstance(window, sb.Last) and window.timed else {}) | more
+    return ({"time": "t"} if window.sort in ("time", "ever") else {}) | more
+
+
+def _less(window: Any) -> Any:
+    """A window that shares an engine with this one, shorter where there are lengths."""
+    shorter: dict[str, Any] = {"count": sb.Last(12), "time": sb.Last(span=5)}
+    return shorter.get(window.sort, window)
 
 
 def _topk(name: str, row: Any, window: Any) -> dict[str, Scene]:
@@ -112,7 +118,7 @@ def _topk(name: str, row: Any, window: Any) -> dict[str, Scene]:
         options = _options(window, emit="batch", id="who" if id_ else "i")
         found[f"{name} grouped"] = Scene({"q": per}, options | ({"op": "op"} if id_ else {}))
     if row.shares and not row.keeps_window and not id_:
-        less = sb.Last(12) if not window.timed else sb.Last(span=5)
+        less = _less(window)
         two = {"q": one, "r": sb.TopK(5, by, less, algorithm=row.name, **more)}
         found[f"{name} shared"] = Scene(two, _options(window, keep=("word",)))
     if row.family or row.keeps_window:
@@ -126,7 +132,7 @@ def _topk(name: str, row: Any, window: Any) -> dict[str, Scene]:
         queries = {f"q{i}": sb.TopK(2, by, window, algorithm=row.name, index=True, **more) for i, by in enumerate(ways)}
         found[f"{name} family"] = Scene(queries, _options(window, **id_))
     if row.keeps_window and not id_:
-        less = sb.Last(12) if not window.timed else sb.Last(span=5)
+        less = _less(window)
         two = {"q": one, "r": sb.TopK(2, by, less, algorithm=row.name)}
         found[f"{name} related"] = Scene(two, _options(window))
     return found
@@ -146,7 +152,7 @@ def _pairs(name: str, row: Any, window: Any) -> dict[str, Scene]:
             ways if row.scorings == "any" else (ways[0], ways[1], ways[1]), (None, "g", None), strict=True
         )
     )
-    less = sb.Last(12) if not window.timed else sb.Last(span=5)
+    less = _less(window)
     shared = {"q": one, "r": sb.TopKPairs(2, ways[0], less, algorithm=row.name)}
     return {
         name: Scene({"q": one}, _options(window)),
@@ -165,7 +171,7 @@ def _incomplete(name: str, row: Any, window: Any) -> dict[str, Scene]:
         f"{name} repeat": Scene({"q": two}, _options(window, id="who", emit="batch")),
     }
     if row.exact:
-        less = sb.Last(12) if not window.timed else sb.Last(span=5)
+        less = _less(window)
         other = sb.TopKIncomplete(3, ["a", "b"], less, algorithm=row.name, repeat="last")
         pair = {"q": sb.TopKIncomplete(2, ["a", "b"], window, algorithm=row.name, repeat="last"), "r": other}
         found[f"{name} shared"] = Scene(pair, _options(window, id="word"))
@@ -178,18 +184,60 @@ def _uncertain(name: str, row: Any, window: Any) -> dict[str, Scene]:
         ask = partial(
             sb.TopKUncertain, by="x", semantics=means, threshold=0.3 if means == "pt-k" else None, algorithm=row.name
         )
-        less = sb.Last(12) if not window.timed else sb.Last(span=5)
-        found[f"{name} {means}"] = Scene({"q": ask(3, window=window), "r": ask(2, window=less)}, _options(window))
+        less = _less(window)
+        if not (row.alternatives and window.sort == "ever"):  # BS takes that for alternatives only
+            found[f"{name} {means}"] = Scene({"q": ask(3, window=window), "r": ask(2, window=less)}, _options(window))
         if row.alternatives:
             found[f"{name} {means} groups"] = Scene({"q": ask(2, window=window, group="e")}, _options(window, id="i"))
     grouped = sb.TopKUncertain(2, "x", window, per="g", where="y < 30", algorithm=row.name)
-    found[f"{name} grouped"] = Scene({"q": grouped}, _options(window, emit="batch", id="i"))
+    if not (row.alternatives and window.sort == "ever"):
+        found[f"{name} grouped"] = Scene({"q": grouped}, _options(window, emit="batch", id="i"))
+    return found
+
+
+def _groups(name: str, row: Any, window: Any) -> dict[str, Scene]:
+    by = "sum(x)" if row.exact is False else "sum(x) + max(y)"
+    one = sb.TopKGroups(3, by, window, of="word", algorithm=row.name)
+    found = {name: Scene({"q": one}, _options(window, id="i"))}
+    if row.grouped:
+        per = sb.TopKGroups(2, by, window, of="word", algorithm=row.name, per="g", where="y < 30")
+        found[f"{name} grouped"] = Scene({"q": per}, _options(window, emit="batch", id="i"))
+    if row.exact:
+        found |= _exact_groups(name, row, window)
+    return found
+
+
+def _exact_groups(name: str, row: Any, window: Any) -> dict[str, Scene]:
+    ask = partial(sb.TopKGroups, window=window, algorithm=row.name, of="e")
+    keyed = {"id": "i"} if isinstance(window, sb.UntilDeleted) else {}
+    less = _less(window)
+    found = {
+        f"{name} means": Scene(
+            {"q": ask(2, by="avg(x / 3)", per="g", where="y < 30")}, _options(window, emit="batch", id="i")
+        ),
+        f"{name} picks": Scene(
+            {"q": ask(2, by="max(x) - min(y)", having="first(y) > 1", select={"w": "last(word)"})},
+            _options(window, **keyed),
+        ),
+        f"{name} best": Scene({"q": ask(3, by="max(x)")}, _options(window, keep=("word",), **keyed)),
+        f"{name} distinct": Scene(
+            {"q": ask(2, by="count(distinct word) + count(distinct x)", per="h")}, _options(window, **keyed)
+        ),
+        f"{name} shared": Scene(
+            {"q": ask(2, by="sum(x)"), "r": sb.TopKGroups(3, by="sum(x)", window=less, of="e", algorithm=row.name)},
+            _options(window, **keyed),
+        ),
+        f"{name} struct": Scene({"q": replace(ask(2, by="sum(x)"), of=("e", "word"))}, _options(window, **keyed)),
+    }
+    if window.sort == "ever":
+        found[f"{name} decay"] = Scene({"q": ask(2, by="sum(x)", decay=5, per="h")}, _options(window))
     return found
 
 
 _OF_KIND: dict[str, Callable[[str, Any, Any], dict[str, Scene]]] = {
     "TopK": _topk,
     "Above": _above,
+    "TopKGroups": _groups,
     "TopKPairs": _pairs,
     "TopKIncomplete": _incomplete,
     "TopKUncertain": _uncertain,

@@ -23,6 +23,8 @@ SAMPLE = (
     "TopK SAPF time family",
     "TopK TMA until deleted grouped",
     "TopK timed bag",
+    "TopK BEST ever shared",
+    "Above LIST ever",
     "Above TSL count",
     "TopKPairs TA time grouped",
     "TopKPairs NAIVE count shared",
@@ -30,6 +32,7 @@ SAMPLE = (
     "TopKIncomplete EAA time",
     "TopKUncertain DOM time grouped",
     "TopKUncertain CSQ count pk-topk",
+    "TopKUncertain COMPACT ever u-kranks",
     "mixed",
 )
 ROUNDS = 25  # forgeries of each scene of the sample

@@ -114,6 +114,7 @@ def test_every_line_of_a_call_fails_once(kind: str) -> None:
     start.push(rows(0, 40))
     before, counted = start.snapshot(), Counter[str]()
     for name, call in calls(kind).items():
+        call(sb.Monitor.restore(before))  # what is imported or compiled at a first call is no line of later ones
         whole = sb.Monitor.restore(before)
         with Fault(0, MemoryError) as fault:
             call(whole)
@@ -211,12 +212,12 @@ ENDS = ["unharmed", "untouched", "done", "broken", "wrong"]
 
 @pytest.mark.parametrize("kind", SUBJECTS)
 def test_every_allocation_of_a_push_fails_once(kind: str) -> None:
-    """Numba's wrapper does not check the tuple that it makes for what a kernel returns: that crashes."""
+    """Some places of Python's, NumPy's and Arrow's own crash without memory (docs/reliability.md)."""
     pytest.importorskip("_testcapi", reason="this Python was built without its module of tests")
     ends = in_child("allocations", kind)
     print(kind, dict(ends))
     assert ends["broken"] and ends["untouched"] and not ends["wrong"]
-    assert ends["crashed"] <= ends.total() / 10
+    assert ends["crashed"] <= ends.total() / 25
 
 
 def all_there_is() -> list[Any]:
@@ -264,6 +265,19 @@ def address_space(kind: str) -> None:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
 def test_the_address_space_ends(kind: str) -> None:
     assert in_child("address_space", kind)["failed"]
+
+
+def rare_kernels(kind: str) -> None:
+    """Kernels that a refused batch or a growing table needs, after one push of a small batch."""
+    from skyband.kernels.routing import drop_last, reindex
+
+    SUBJECTS[kind].monitor().push(rows(0, 4))
+    print(json.dumps({"loaded": bool(drop_last.overloads) + bool(reindex.overloads)}))  # type: ignore[attr-defined]
+
+
+def test_kernels_of_rare_steps_are_loaded_with_the_first_groups() -> None:
+    """LLVM ends the process if it has no memory to load one, and that is when a batch is refused."""
+    assert in_child("rare_kernels", "topk")["loaded"] == 2
 
 
 def test_an_interrupt_waits_for_the_end_of_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:

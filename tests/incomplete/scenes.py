@@ -24,7 +24,7 @@ from engines.streams import (
     same_changes,
     same_rows,
 )
-from skyband import Last, Linear, Monitor, TopKIncomplete
+from skyband import Ever, Last, Linear, Monitor, TopKIncomplete
 from skyband.oracle import Oracle
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -182,6 +182,25 @@ def streams(draw: Draw, algorithm: str, repeat: Any = None, *, counted: bool = F
     return IncompleteScene({"p": query}, events, {"id": "i", "time": "t", "keep": ("z",)})
 
 
+def endless(scene: IncompleteScene) -> IncompleteScene:
+    """The same scene over windows without end, without -0.0: which zero is the largest of several is not fixed."""
+
+    def lasting(query: Any) -> Any:
+        return dataclasses.replace(query, window=Ever())
+
+    def positive(row: Any) -> Any:
+        return {**row, "value": None if row["value"] is None else row["value"] + 0.0}
+
+    events: list[Any] = []
+    for event in scene.events:
+        if isinstance(event, Add | Replace):
+            events.append(dataclasses.replace(event, query=lasting(event.query)))
+        else:
+            events.append(Push([positive(row) for row in event.rows]) if isinstance(event, Push) else event)
+    queries = {name: lasting(query) for name, query in scene.queries.items()}
+    return dataclasses.replace(scene, queries=queries, events=events)
+
+
 def scene_of(query: TopKIncomplete, rows: Any, cut: int) -> IncompleteScene:
     named = [
         dict(zip(("i", "part", "value", "t"), row, strict=True)) | {"z": None, "g": None, "h": None} for row in rows
@@ -220,7 +239,8 @@ def play(scene: IncompleteScene) -> Monitor:
         asked: dict[str, Any] = dict(oracle.queries)
         for name, standing in asked.items():
             same_rows(cells(monitor.answer(name)), oracle.answer(name), f"{where}, answer of {name}")
-            k, window = place % standing.k + 1, _shorter(standing.window, place)
+            k, own = place % standing.k + 1, standing.window
+            window = _shorter(own, place) if isinstance(own, Last) else None
             same_rows(
                 cells(monitor.answer(name, k=k, window=window)),
                 oracle.answer(name, k=k, window=window),

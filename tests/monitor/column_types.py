@@ -20,6 +20,16 @@ LISTS = [[1], [1, 2], [], [3], [None]]
 STRUCTS = [{"a": n, "b": str(n)} for n in range(5)]
 
 
+class Unregistered(pa.ExtensionType):  # type: ignore[misc]
+    """A type of a program's own, which Arrow forgets when it writes the column down."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.float64(), "tests.unregistered")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+
 def _simple() -> dict[str, tuple[Any, Sequence[Any]]]:
     """Types that Python values make, and the values."""
     integers = [getattr(pa, f"{sign}int{width}")() for sign in ("", "u") for width in (8, 16, 32, 64)]
@@ -77,6 +87,17 @@ def _made() -> dict[str, Any]:
         "dictionary of times": pa.array([*MOMENTS, None], pa.timestamp("us")).dictionary_encode(),
         "run ends of strings": runs(pa.array([1, 2, 3, 4, 5, 6], pa.int32()), texts),
         "run ends of numbers": runs(pa.array([1, 2, 3, 4, 5, 6], pa.int16()), numbers),
+        "run ends of a dictionary": runs(pa.array([1, 2, 3, 4, 5, 6], pa.int32()), texts.dictionary_encode()),
+        "run ends of run ends": runs(
+            pa.array([1, 2, 3, 4, 5, 6], pa.int32()), runs(pa.array([1, 2, 3, 4, 5, 6], pa.int32()), texts)
+        ),
+        "dictionary of run ends": pa.DictionaryArray.from_arrays(
+            pa.array([0, 1, 2, 3, 4, None], pa.int8()), runs(pa.array([1, 2, 3, 4, 5, 6], pa.int32()), texts)
+        ),
+        "map of structs": pa.array(
+            [[("a", {"b": n})] for n in range(5)] + [None], pa.map_(pa.string(), pa.struct([("b", pa.int64())]))
+        ),
+        "an unregistered extension": pa.ExtensionArray.from_storage(Unregistered(), numbers.cast(pa.float64())),
         "sparse union": pa.UnionArray.from_sparse(kinds, children),
         "dense union": pa.UnionArray.from_dense(kinds, pa.array([0, 1, 2, 3, 4, 5], pa.int32()), children),
         "uuid": pa.ExtensionArray.from_storage(pa.uuid(), ids),

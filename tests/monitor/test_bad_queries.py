@@ -149,6 +149,7 @@ def test_per(per: Any) -> None:
         ({"keep": ["z", "z"]}, ("keep", "'z'", "twice")),
         ({"keep": [""]}, ("keep",)),
         ({"keep": [7]}, ("keep", "7")),
+        ({"keep": None}, ("keep", "list of column names")),
         ({"id": ""}, ("id",)),
         ({"id": 7}, ("id", "7")),
         ({"time": ""}, ("time",)),
@@ -228,3 +229,19 @@ def test_answers_that_do_not_fit() -> None:
     with pytest.raises(QueryError, match=r"\[1\] is no int64"):
         monitor.answer("g", key=(1, [1]))
     assert scores(monitor, "n") == [3.0, 2.0]
+
+
+@pytest.mark.parametrize("name", [[], {}, 7, None])
+def test_names_that_are_no_strings(name: Any) -> None:
+    monitor = sb.Monitor([TOP, TOP])
+    before = monitor.snapshot()
+    for call in (monitor.answer, monitor.drop, lambda name: monitor.replace(name, TOP), lambda n: monitor.add(n, TOP)):
+        with pytest.raises(QueryError):
+            call(name)
+    assert monitor.snapshot() == before
+
+
+@pytest.mark.parametrize("trusted", [None, 0, "no"])
+def test_trusted_is_true_or_false(trusted: Any) -> None:
+    with pytest.raises(QueryError, match=r"trusted=.*True or False"):
+        sb.Monitor.restore(sb.Monitor(TOP).snapshot(), trusted=trusted)

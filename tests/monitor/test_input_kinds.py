@@ -174,6 +174,9 @@ def test_every_type_can_be_kept(values: Any) -> None:
         pa.array([datetime(2024, 1, 1), datetime(1900, 1, 1), None]),
         pa.array([2**64 - 1, 0, None], pa.uint64()),
         pa.array(["a", "b", None]).dictionary_encode(),
+        pa.array([[math.nan], [1.5, math.nan], None]),
+        pa.array([{"a": math.nan}, {"a": None}, None], pa.struct([("a", pa.float64())])),
+        pa.array([[("u", 1)], [("u", 2)], None], pa.map_(pa.string(), pa.int64())),
     ],
     ids=lambda array: str(array.type),
 )

@@ -148,7 +148,7 @@ def test_an_answer_at_once_wants_a_window_that_is_kept() -> None:
     ):
         with pytest.raises(QueryError) as caught:
             monitor.add("new", query, from_window=True)
-        if not query.window.timed:
+        if query.window.sort != "time":
             says(caught.value, "new", "window", "TMA, SMA or TSL", "from_window")
     with pytest.raises(QueryError, match="standing already"):
         monitor.add("top", sb.TopK(1, sb.Linear({"x": 1, "y": 2}), sb.Last(5)), from_window=True)

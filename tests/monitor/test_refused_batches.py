@@ -35,6 +35,19 @@ def but(**other: Any) -> dict[str, Any]:
     return {**good(1.0, t=1), **other}
 
 
+def nested(depth: int) -> Any:
+    value: Any = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def within_itself() -> Any:
+    value: Any = [1, {"a": 2}]
+    value[1]["a"] = value
+    return [value, value]
+
+
 @pytest.mark.parametrize(
     ("batch", "words"),
     [
@@ -75,6 +88,14 @@ def but(**other: Any) -> dict[str, Any]:
         (iter([good(1.0, t=1), good(1.0, t="a")]), ("read as a table",)),
         ((1 / 0 for _ in [1]), ("read as a table", "ZeroDivisionError", "Nothing was pushed")),
         ({1: [2]}, ("read as a table",)),
+        (but(x=[nested(30_000)]), ("nest", "64")),
+        (but(x=[None, 1, nested(30_000)]), ("nest", "64")),
+        (but(x=["a", nested(30_000)]), ("read as a table",)),
+        (but(x=np.array([nested(30_000), None], object)), ("nest", "64")),
+        (but(x={"a": nested(30_000)}), ("nest", "64")),
+        (but(z=[within_itself()]), ("nest", "64")),
+        ([{"x": within_itself()}], ("nest", "64")),
+        (pa.table({b"\xff": [1.0]}), ("name", "UTF-8")),
         (pl.Series("x", [1.0]), ()),
         (pa.array([1.0]), ()),
     ],
@@ -83,6 +104,76 @@ def test_refused_batches(batch: Any, words: tuple[str, ...]) -> None:
     monitor = going()
     refused(monitor, batch, BatchError, *words)
     assert brief(monitor.push(good(5, t=9))) == ["-3", "+5"]
+
+
+def test_values_that_nest_a_little() -> None:
+    monitor = sb.Monitor(sb.TopK(1, "x", sb.Last(3)), keep="z")
+    value = nested(50)
+    monitor.push({"x": [1.0], "z": [value]})
+    assert monitor.answer()["z"].to_pylist() == [value]
+
+
+def test_no_memory_is_no_fault_of_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow's own error for it is one of Arrow's others too."""
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise pa.ArrowMemoryError("malloc of size 180032 failed")
+
+    monitor = going()
+    before = monitor.snapshot()
+    for place in ("skyband.tables.input.decoded", "skyband.tables.input.validate", "skyband.tables.input.from_values"):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, fails)
+            with pytest.raises(MemoryError):
+                monitor.push(good(1, t=1))
+        assert monitor.snapshot() == before
+
+
+@pytest.mark.parametrize("more", [None, 1, "yes", [], 2**70])
+def test_more_is_true_or_false(more: Any) -> None:
+    monitor = going()
+    before = monitor.snapshot()
+    with pytest.raises(QueryError, match=r"more=.*True or False"):
+        monitor.push(good(1, t=1), more=more)
+    assert monitor.snapshot() == before
+    assert monitor.push(good(1, t=1), more=bool(np.False_)).num_rows == 0
+
+
+@pytest.mark.parametrize("to", [np.datetime64("NaT"), np.datetime64(1, "ps"), within_itself()])
+def test_no_instants(to: Any) -> None:
+    for monitor in (going(), sb.Monitor(sb.TopK(1, "x", sb.Last(span=3)), time="t")):
+        before = monitor.snapshot()
+        for call in (monitor.advance, lambda to, monitor=monitor: monitor.push({}, to=to)):
+            with pytest.raises(BatchError):
+                call(to)
+            assert monitor.snapshot() == before
+
+
+@pytest.mark.parametrize("to", [True, "x", 2**63 - 1, -(2**62), 10**30, pa.scalar("x"), pa.scalar(None, pa.int64())])
+def test_no_instants_before_the_first_batch(to: Any) -> None:
+    """They would make every later push fail."""
+    monitor = sb.Monitor(sb.TopK(1, "x", sb.Last(span=3)), time="t")
+    monitor.push({}, to=2)
+    for call in (monitor.advance, lambda to: monitor.push({}, to=to)):
+        with pytest.raises(BatchError, match="always of one kind"):
+            call(to)
+    monitor.push({}, to=1)  # it has passed
+    assert monitor.push({"x": [1.0], "t": [1]})["time"].to_pylist() == [2]
+
+
+def test_a_clock_without_times() -> None:
+    monitor = sb.Monitor(sb.TopK(1, "x", sb.Last(3)))
+    with pytest.raises(BatchError, match="no time column"):
+        monitor.push({}, to=5)
+    assert monitor.push({"x": [1.0]}).num_rows == 1
+
+
+def test_an_instant_that_no_microseconds_hold() -> None:
+    """NumPy's own conversion would make 1970 of it."""
+    monitor = sb.Monitor(sb.TopK(1, "x", sb.Last("1 day")), time="t")
+    monitor.push({"x": [1.0], "t": np.array([2**40], "M8[s]")})
+    with pytest.raises(BatchError, match="out of range"):
+        monitor.advance(np.datetime64(2**62, "s"))
 
 
 @pytest.mark.parametrize("batch", ["", b"", ()])

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -30,11 +31,23 @@ def test_bad_scores_are_rejected_and_counted() -> None:
     [
         (pa.int64(), [2**53, -(2**53), 2**53 - 1], [2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)]),
         (pa.uint64(), [2**53, 0], [2**53 + 1, 2**64 - 1]),
+        (pa.decimal128(38, 0), [2**53, -(2**53), 2**53 - 1], [2**53 + 1, -(2**53) - 1, 10**37]),
+        (
+            pa.decimal128(38, 20),  # more digits than Python's context holds
+            [Decimal(2**53), Decimal("-9007199254740991.5"), Decimal("0.25")],
+            [Decimal(f"{2**53}.00000000000000000001"), -Decimal(2**53 + 1)],
+        ),
+        (pa.decimal256(70, 0), [2**53], [2**53 + 1, 10**69]),
+        (pa.decimal64(18, 1), [2**53], [2**53 + 1]),
+        (pa.decimal128(20, -2), [2**53 // 100 * 100], [(2**53 // 100 + 1) * 100]),
     ],
 )
-def test_integers_beyond_float64(type_: Any, fine: list[int], beyond: list[int]) -> None:
+def test_integers_and_decimals_beyond_float64(type_: Any, fine: list[Any], beyond: list[Any]) -> None:
     monitor = sb.Monitor(sb.TopK(k=9, by="x", window=sb.Last(9)))
-    monitor.push({"x": pa.array([*fine, *beyond, None], type_)})
+    values = [*fine, *beyond, None]
+    if pa.types.is_decimal(type_):
+        values = [None if value is None else Decimal(value) for value in values]
+    monitor.push({"x": pa.array(values, type_)})
     assert sorted(scores(monitor)) == sorted(map(float, fine))
     assert monitor.stats()["rejected"] == {"x is beyond 2^53": len(beyond), "x is null": 1}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -122,6 +123,33 @@ def test_a_scoring_function_may_read_answers_but_not_push() -> None:
     with pytest.raises(StateError, match="scoring function"):
         monitor.push({"x": [1.0, 2.0]})
     assert monitor.answer()["score"].to_pylist() == [9.0]  # what the function pushed was whole
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize(("during", "code"), [("scores", 1), ("commit", 2)])
+def test_a_process_forked_during_a_push(during: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child has no thread that would free the lock; if state was being changed, it says so."""
+    entered, leave = threading.Event(), threading.Event()
+    wait = slow(entered, leave)
+    monitor = sb.Monitor(sb.TopK(1, wait if during == "scores" else "x", sb.Last(5)))
+    if during == "commit":
+        take = monitor._loop._take
+        monkeypatch.setattr(monitor._loop, "_take", lambda *args: (wait({"x": 1}), take(*args))[1])
+    with ThreadPoolExecutor(1) as pool:
+        pushed = pool.submit(monitor.push, {"x": [3.0]})
+        assert entered.wait(30)
+        if not (child := os.fork()):
+            signal.alarm(20)  # a child that waits for ever is killed
+            try:
+                monitor.answer()
+                os._exit(1)
+            except StateError:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code
+        leave.set()
+        assert pushed.result(30).num_rows == 1
+    assert monitor.answer()["score"].to_pylist() == [3.0]
 
 
 def test_asyncio() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -106,6 +107,7 @@ def test_keep_columns_and_the_union_of_columns() -> None:
         (TopK(1, by="s", window=Last(2)), {"s": math.nan}, "score is null or NaN"),
         (TopK(1, by="s", window=Last(2)), {"s": 1, "t": None}, "time is null"),
         (TopK(1, by="s", window=Last(2)), {"s": 2**53 + 1}, "integer beyond 2^53"),
+        (TopK(1, by="s", window=Last(2)), {"s": Decimal(f"-{2**53}.{'0' * 30}1")}, "integer beyond 2^53"),
         (TopK(1, by="s", window=Last(2), where="u > 0"), {"s": 1, "u": -(2**53) - 1}, "integer beyond 2^53"),
         (TopK(1, by=Linear({"s": 1, "u": 1}), window=Last(2)), {"s": 1, "u": None}, "score is null or NaN"),
         (TopK(1, by="s", window=UntilDeleted()), {"id": None, "s": 1}, "id is null"),

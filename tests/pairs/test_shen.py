@@ -100,6 +100,18 @@ def test_the_skyband_is_as_large_as_the_corrected_theorem_3_says() -> None:
     assert np.mean(sizes) == pytest.approx(expected_pairs(N, K), rel=0.1)
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 99, 100, 2000])
+@pytest.mark.parametrize("k", [1, 2, 3, 20, 10**6])
+def test_the_expected_size_is_a_sum_over_ages(n: int, k: int) -> None:
+    assert expected_pairs(n, k) == pytest.approx(sum(min(x - 1, 2 * k / x) for x in range(2, n + 1)), rel=1e-7)
+
+
+def test_the_expected_size_of_an_endless_window() -> None:
+    """`explain` once added up 2^60 terms."""
+    assert expected_pairs(2**60 - 1, 1) == pytest.approx(2 * 60 * np.log(2), rel=0.02)
+    assert "1,152,921,504,606,846,975" in str(sb.explain(sb.TopKPairs(1, "abs(a.x - b.x)", sb.Last(2**60 - 1))))
+
+
 # --- long streams
 
 

@@ -139,10 +139,32 @@ def test_every_kind() -> None:
                 "window": "1 hour",
                 "combine": "max",
             },
+            queries__worst={
+                "kind": "TopKGroups",
+                "k": 3,
+                "by": "sum(delay)",
+                "window": "24 hours",
+                "of": ["origin", "flight"],
+                "having": "count(*) > 3",
+                "select": {"flights": "count(*)"},
+            },
+            queries__fading={
+                "kind": "topkgroups",
+                "k": 3,
+                "by": "sum(delay)",
+                "window": "ever",
+                "of": "origin",
+                "decay": "1 hour",
+            },
+            queries__pages="SELECT origin, count(*) FROM f GROUP BY origin ORDER BY 2 DESC LIMIT 3 WINDOW 100 ROWS",
             stream__part="origin",
             stream__value="delay",
         )
     )
+    worst: dict[str, Any] = {"of": ("origin", "flight"), "having": "count(*) > 3", "select": {"flights": "count(*)"}}
+    assert made.queries["worst"] == sb.TopKGroups(3, by="sum(delay)", window=sb.Last("24 hours"), **worst)
+    assert made.queries["fading"] == sb.TopKGroups(3, "sum(delay)", sb.Ever(), of="origin", decay="1 hour")
+    assert made.queries["pages"] == sb.TopKGroups(3, by="count(*)", window=sb.Last(100), of="origin")
     assert made.queries["close"] == sb.TopKPairs(1, by="abs(a.delay - b.delay)", window=sb.Last(5), where="delay > 0")
     assert made.queries["likely"] == sb.TopKUncertain(2, by="delay", window=sb.Last(5), probability="delay")
     assert made.queries["sum"] == sb.TopKIncomplete(2, parts={"a": (0, 9)}, window=sb.Last("1 hour"), combine="max")

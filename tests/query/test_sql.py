@@ -66,6 +66,38 @@ MEANT: dict[str, Query] = {
     "SELECT * FROM s ABOVE -infinity BY `window` UNTIL DELETED": sb.Above(
         float("-inf"), by="window", window=sb.UntilDeleted()
     ),
+    "SELECT symbol, sum(qty) FROM s GROUP BY symbol HAVING count(*) > 3 ORDER BY sum(qty) DESC LIMIT 10 "
+    "WINDOW '5 minutes'": sb.TopKGroups(
+        10, by="sum(qty)", window=sb.Last("5 minutes"), of="symbol", having="count(*) > 3"
+    ),
+    "SELECT g, a, `b c`, sum(x), count(*) n, avg(x) AS `order` FROM s PER g GROUP BY a, `b c` ORDER BY n LIMIT 2 "
+    "WINDOW 9 ROWS WHERE x > 0": sb.TopKGroups(
+        2,
+        by="count(*)",
+        window=sb.Last(9),
+        of=("a", "b c"),
+        largest=False,
+        where="x > 0",
+        per="g",
+        select={"sum(x)": "sum(x)", "n": "count(*)", "order": "avg(x)"},
+    ),
+    "SELECT a, SUM( x ), count(*), last(z) = 'GROUP' AS open FROM s GROUP BY a ORDER BY 2 DESC LIMIT 3 "
+    "UNTIL DELETED": sb.TopKGroups(
+        3,
+        by="SUM( x )",
+        window=sb.UntilDeleted(),
+        of="a",
+        select={"count(*)": "count(*)", "open": "last(z) = 'GROUP'"},
+    ),
+    "SELECT * FROM s ORDER BY sum(x) + count(distinct y) DESC LIMIT 3 WINDOW 9 ROWS": sb.TopKGroups(
+        3, by="sum(x) + count(distinct y)", window=sb.Last(9)
+    ),
+    "SELECT a, sum(x) FROM s GROUP BY a ORDER BY sum(x) DESC LIMIT 3 WINDOW EVER DECAY '1 hour'": sb.TopKGroups(
+        3, by="sum(x)", window=sb.Ever(), of="a", decay="60 min"
+    ),
+    "SELECT a, sum(x) FROM s GROUP BY a ORDER BY sum(x) LIMIT 3 WINDOW EVER DECAY 2.5": sb.TopKGroups(
+        3, by="sum(x)", window=sb.Ever(), of="a", decay=2.5, largest=False
+    ),
     "SELECT * FROM s a, s b ORDER BY abs(a.x - b.x) LIMIT 3 WINDOW 1000 ROWS": sb.TopKPairs(
         3, by="abs(a.x - b.x)", window=sb.Last(1000)
     ),
@@ -185,8 +217,25 @@ WRONG = {  # the mark stands under what is between « and »
     "SELECT * FROM s ORDER «x»": "BY is expected",
     "SELECT * FROM s ORDER BY x«,» y": "Rank by one expression",
     "SELECT * FROM s ORDER BY x DESC «LIMT» 3": "Did you mean LIMIT?",
-    "SELECT * FROM s «GROUP» BY x": "PER column",
-    "SELECT * FROM s «HAVING» x > 3": "ABOVE",
+    "SELECT * FROM s LIMIT 3 «PARTITION» BY x": "PER column",
+    "SELECT * FROM s GROUP BY x«»": "ORDER BY is missing",
+    "SELECT * FROM s GROUP BY x ORDER BY «y» DESC": "write PER in place of GROUP BY",
+    "SELECT * FROM s GROUP BY x HAVING «y» > 3": "y is a column of a row",
+    "SELECT * FROM s GROUP BY x HAVING «count»(*)": "having must be a condition",
+    "SELECT * FROM s GROUP BY x WHERE «count»(*) > 3": "Write HAVING",
+    "SELECT * FROM s GROUP BY x «GROUP» BY y": "twice",
+    "SELECT * FROM s GROUP BY «5»": "a name is expected",
+    "SELECT sum(«max»(y)) FROM s GROUP BY x": "max is inside sum",
+    "SELECT «y», sum(z) FROM s GROUP BY x ORDER BY 2 LIMIT 3 WINDOW 9 ROWS": "Write last(y)",
+    "SELECT «x» AS y, sum(z) FROM s GROUP BY x ORDER BY 2 LIMIT 3 WINDOW 9 ROWS": "Leave AS out",
+    "SELECT sum(z), avg(z) a, «max»(z) a FROM s GROUP BY x ORDER BY 1 LIMIT 3 WINDOW 9 ROWS": "selected twice",
+    "SELECT «sum»(z) AS score FROM s GROUP BY x ORDER BY 1 LIMIT 3 WINDOW 9 ROWS": "skyband writes itself",
+    "SELECT x, sum(z) FROM s GROUP BY x ORDER BY «3»": "there is no item 3",
+    "SELECT x, sum(z) FROM s GROUP BY x ORDER BY «1» LIMIT 3 WINDOW 9 ROWS": "x is no aggregate",
+    "SELECT x, sum(z) FROM s GROUP BY x ORDER BY 2 LIMIT 3 WINDOW EVER DECAY «soon»": "half-life",
+    "SELECT x, avg(z) FROM s GROUP BY x ORDER BY «2» LIMIT 3 WINDOW EVER DECAY 3": "sum of multiples",
+    "SELECT * FROM s GROUP BY x ORDER BY sum(z) LIMIT 3 WINDOW 9 ROWS «REPEAT» last": "does not go with groups",
+    "SELECT * FROM s a, s b «GROUP» BY x ORDER BY abs(a.x - b.x)": "does not go with pairs",
     "SELECT * FROM s «OFFSET» 3": "Clauses: ",
     f"{GOOD} «LIMIT» 4": "twice",
     GOOD.replace("3", "«0»"): "k must be at least 1",
@@ -354,3 +403,19 @@ def test_what_a_file_cannot_answer(flights: Path, question: str, file: str, said
     code, out, err = run("sql", question, flights / file)
     assert (code, out) == (2, "")
     assert said in err
+
+
+def test_groups_over_files(tmp_path: Path) -> None:
+    file = tmp_path / "trades.csv"
+    file.write_text(
+        "symbol,side,qty,t\na,buy,5,2026-01-01 00:00\nb,buy,7,2026-01-01 00:01\na,sell,4,2026-01-01 00:02\n"
+    )
+    question = "SELECT symbol, sum(qty), count(*) AS trades FROM f GROUP BY symbol ORDER BY 2 DESC LIMIT 2 "
+    code, out, err = run("sql", question + "WINDOW 9 ROWS", file)
+    assert code == 0
+    assert out.replace('"', "").splitlines() == ["rank,id,score,trades", "1,a,9,2", "2,b,7,1"]
+    code, out, err = run("sql", question.replace("BY symbol", "BY symbol, side") + "WINDOW '1 hour'", file)
+    assert (code, "time: t" in err) == (0, True)
+    assert out.replace('"', "").splitlines()[0] == "rank,id.symbol,id.side,time,score,trades"
+    code, out, err = run("sql", question + "WINDOW 9 ROWS", file, "--json", "--keep", "side")
+    assert json.loads(out.splitlines()[0]) == {"rank": 1, "id": "a", "score": 9.0, "side": "sell", "trades": 2.0}

@@ -34,7 +34,8 @@ def spark(java: None, python: str) -> Iterator[SparkSession]:
     settings = {**SETTINGS, **connector(), "spark.sql.session.timeZone": "America/New_York"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", python)
-        session = sbs.session("local[2,2]", **settings)
+        remote = os.environ.get("SPARK_REMOTE")  # Spark Connect: `make connect-test`, and a sample in test_connect.py
+        session = sbs.session(None if remote else "local[2,2]", remote=remote, **settings)
     yield session
     session.stop()
 

@@ -118,7 +118,7 @@ def stream_of(draw: Draw, asked: Sequence[tuple[Maker, str]], *, emit: Sequence[
         size, timed = draw(st.integers(1, 9)), draw(st.booleans())
         window = clockwork.window(size) if timed else Last(size)
         queries[f"q{number}"] = make(draw, algorithm, window, draw(st.sampled_from([None, "g", ("g", "h")])))
-    timed = any(query.window.timed for query in queries.values())
+    timed = any(query.window.sort == "time" for query in queries.values())
     options = {
         **OPTIONS,
         "time": "t",

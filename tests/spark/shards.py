@@ -226,7 +226,8 @@ def changes_of(monitor: Monitor, trigger: Any) -> list[Row]:
 
 
 def without_numbers(monitor: Monitor, changes: Any) -> list[Row]:
-    timed = {name for name, query in monitor.queries.items() if query.window.timed}
+    options = monitor._loop.state.options
+    timed = {name for name, query in monitor.queries.items() if options.timed(query.window)}
     return [{**row, "at": None} if row["query"] in timed else row for row in cells(changes)]
 
 
@@ -305,7 +306,7 @@ def streams(
         )
     options = {
         "id": "i",
-        "time": "t" if any(query.window.timed for query in queries.values()) or draw(st.booleans()) else None,
+        "time": "t" if any(query.window.sort == "time" for query in queries.values()) or draw(st.booleans()) else None,
         "keep": draw(st.sampled_from([(), ("z",), ("z", "t")])),
         "emit": draw(st.sampled_from(emit)),
         "late": draw(st.sampled_from(["accept", "drop"])),

@@ -22,9 +22,9 @@ from skyband.datasets.streams import STREAMS
 from skyband.errors import QueryError, RunError
 from skyband.pipeline import Pipeline, pipeline_of
 from skyband.query.kinds import Query
+from skyband.spark.failure import reason
 from skyband.spark.java import require_java
 from skyband.spark.run.answer_file import FILE, AnswerFile, answer_after, in_utc
-from skyband.spark.run.command import reason
 from skyband.spark.run.sinks import Sink
 from skyband.spark.run.view import Lines, Screen, Trigger
 
@@ -190,6 +190,13 @@ def test_triggers_are_read_from_progress() -> None:
     told = Trigger.of({**PROGRESS, "observedMetrics": {"skyband": METRICS}})
     assert told is not None
     assert told.metrics == METRICS.asDict()
+    two = Trigger.of({**PROGRESS, "observedMetrics": {"any": METRICS, "other": METRICS, "mine": SparkRow(rows=1)}})
+    assert two is not None
+    assert two.metrics == {name: 2 * value for name, value in METRICS.asDict().items()}
+    silent = SparkRow(**dict.fromkeys(METRICS.asDict()))
+    for observed in ({"any": silent}, {"any": METRICS, "other": silent}):
+        unknown = Trigger.of({**PROGRESS, "observedMetrics": observed})
+        assert unknown is not None and unknown.metrics == {}
     assert Trigger.of({**PROGRESS, "durationMs": {"triggerExecution": 1}}) is None
 
 

@@ -16,7 +16,8 @@ import skyband as sb
 from faults.ledger import compare
 from skyband.errors import RunError
 from skyband.pipeline import pipeline_of
-from skyband.spark.run.command import advice, run
+from skyband.spark.failure import advice
+from skyband.spark.run.command import run
 from spark.frames import read
 from spark.shards import pushed
 from spark.test_run import OPTIONS, QUERIES, data, flights

@@ -389,3 +389,21 @@ def test_a_timer_tells_the_metrics_once() -> None:
     pipeline.restart()  # each trigger has an operator of its own
     out: Any = pipeline.tester.setWatermark(at(12))
     assert [int(out[name].sum()) for name in ("arrivals", "rejected", "groups", "objects")] == [2, 1, 1, 1]
+    assert [int(out[name].sum()) for name in ("reports", "shards")] == [1, 1]
+
+
+def test_metrics_are_known_only_when_all_shards_report(caplog: pytest.LogCaptureFixture) -> None:
+    """A timer's row adds to the report of its shard, and is one only where the shard has not reported."""
+    query = TopK(1, by="x", window=Last("10 seconds"), per="g")
+    pipeline = Shards({"q": query}, {"id": "i", "time": "t"}, 2, watermarked=True)
+    with caplog.at_level("WARNING", "skyband.spark"):
+        pipeline.trigger([seconds((1, 0, 1.0, 1), (2, 5, None, 2), (3, 5, None, 3)), seconds((4, 5, 2.0, 4))])
+        pipeline.trigger([seconds((5, 5, 2.0, 4))])
+    assert caplog.messages == ["trigger -: 2 rows were rejected: x is null (2)"]
+    out: Any = pipeline.tester.setWatermark(at(11))
+    assert out["reports"].sum() == 0, "both shards have reported to this operator"
+    pipeline.restart()
+    pipeline.trigger([seconds((6, 6, 1.0, 1))])
+    pipeline.restart()
+    out = pipeline.tester.setWatermark(at(15))
+    assert 1 <= out["reports"].sum() < 2 == out["shards"].max(), "one shard has nothing that expires by then"

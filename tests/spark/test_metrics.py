@@ -138,7 +138,7 @@ def test_a_listener_tells_of_queries_with_a_name(spark: SparkSession, tmp_path: 
     rows = spark.readStream.schema(spark.read.parquet(str(tmp_path / "in" / "a")).schema).parquet(
         str(tmp_path / "in" / "a")
     )
-    changes = sbs.monitor(rows, QUERIES, shards=2, metrics="skyband", **OPTIONS)
+    changes = sbs.monitor(rows, QUERIES, shards=2, metrics="any name", **OPTIONS)
     spark.streams.addListener(listener)
     try:
         writer = changes.writeStream.format("noop").queryName("named").trigger(availableNow=True)
@@ -152,3 +152,16 @@ def test_a_listener_tells_of_queries_with_a_name(spark: SparkSession, tmp_path: 
         spark.streams.removeListener(listener)
     assert found["skyband_rows_total", "named"] == 300
     assert found["skyband_objects", "named"] > 0
+
+
+def test_the_dashboard_shows_what_is_served() -> None:
+    board = json.loads((Path(__file__).parents[2] / "docs" / "grafana.json").read_text())
+    shown = {name for panel in board["panels"] for target in panel["targets"] for name in names_in(target["expr"])}
+    ends = {"counter": ("_total",), "summary": ("_count", "_sum"), "gauge": ("",)}
+    served = {name + end for name, type_, *_ in metrics._TABLE for end in ends[type_]}
+    assert served - shown == {"skyband_last_batch"}
+    assert shown <= served
+
+
+def names_in(expression: str) -> list[str]:
+    return re.findall(r"skyband_\w+", expression)

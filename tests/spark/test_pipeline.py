@@ -219,6 +219,8 @@ def test_the_watermark_moves_the_clock_of_a_quiet_stream(spark: SparkSession, tm
         (3, 1, 3, 3),
         (5, 2, 0, 0),  # timers fire in the trigger whose watermark has passed them
     ]
+    silent = [one["observedMetrics"]["told"] for one in progress if not one["numInputRows"]]
+    assert silent and {value for one in silent for value in one.values()} == {None}, "nothing goes back to 0"
 
 
 def test_answers_of_a_batch(spark: SparkSession) -> None:

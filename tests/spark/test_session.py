@@ -115,7 +115,7 @@ def test_session_sets_partitions_only_where_nobody_has(spark: SparkSession, sett
     assert spark.conf.get(f"{STATE}rocksdb.changelogCheckpointing.enabled") == "true"
     setting(PARTITIONS, 5)
     assert sbs.session().conf.get(PARTITIONS) == "5"
-    assert sbs.session(None, **{PARTITIONS: 7}).conf.get(PARTITIONS) == "7"
+    assert sbs.session(None, **{PARTITIONS: "7"}).conf.get(PARTITIONS) == "7"
     setting(PARTITIONS, None)
     assert sbs.session().conf.get(PARTITIONS) == "2"
     setting(PROVIDER, spark.conf.get(PROVIDER))  # so that it is put back

@@ -104,5 +104,5 @@ def test_many_insertions_and_deletions(algorithm: str) -> None:
         for name in queries:
             assert monitor.answer(name).to_pylist() == oracle.answer(name)
     adapter = monitor._loop.state.standing()[0]
-    assert adapter.ids.total < 2500, "ids of objects that are gone are forgotten"  # type: ignore[attr-defined]
+    assert adapter.ids is not None and adapter.ids.total < 2500, "ids of objects that are gone are forgotten"
     assert monitor.stats()["rejected"]["unknown id"] == oracle.rejected["unknown id"]

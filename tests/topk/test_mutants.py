@@ -48,6 +48,8 @@ WINDOWED = "engines/topk/window_engine.py"
 CONTRACT = ("tests/engines/test_contract.py", "tests/engines/test_recomputed.py")
 WINDOW_ADAPTER = "engines/topk/window_adapter.py"
 SNAPSHOT = "engines/topk/window_snapshot.py"
+EVER = "engines/topk/kernels/ever.py"
+LIST = "engines/topk/list.py"
 Listed: TypeAlias = tuple[str, str, str] | Mutant
 
 
@@ -110,6 +112,10 @@ ON_TIME = ("tests/topk/test_grids.py", "-k", "late_rows and arrival-TMA-linear")
 ABOVE = ("tests/topk/test_above.py", "-k", "comes")
 LONGER = ("tests/topk/test_grids.py", "-k", "longer_window")
 PA_LANES = family("PA-", "waves-4-150-no")
+ENDLESS = ("tests/topk/test_ever.py", "-k", "topk_equals")
+ABOVE_EVER = ("tests/topk/test_ever.py", "-k", "above_equals")
+EXTREME = ("tests/topk/test_ever.py", "-k", "extreme")
+MAPPED = ("tests/spark/test_ever.py", "-k", "streams or late or mappers")
 ODDS = ("tests/topk/test_odds.py", "-k", "limit")
 
 #: name: (file, what it says, what the mutant says, the tests that it must die of: those of SA if none are given)
@@ -857,6 +863,65 @@ MUTANTS: dict[str, Listed] = {
         LONGER,
     ),
     "memory: a snapshot has none": (SNAPSHOT, "memory.add(s, g, others", "(s, g, others", LONGER),
+    # --- windows without end
+    "ever: ties by arrival, whatever their times": (
+        EVER,
+        'if other["key"] > key or (other["key"] == key and other["stamp"] > stamp):',
+        'if other["key"] > key:',
+        ENDLESS,
+    ),
+    "ever: the older of equals ranks above": (
+        EVER,
+        '(other["key"] == key and other["stamp"] > stamp)',
+        '(other["key"] == key and other["stamp"] >= stamp)',
+        ENDLESS,
+    ),
+    "ever: one object more is kept": (
+        EVER,
+        "    if size == K:\n        drop",
+        "    if size == K + 1:\n        drop",
+        ENDLESS,
+    ),
+    "ever: a floor of which equals do not get in": (
+        EVER,
+        "if keys[i] >= floors[g]:",
+        "if keys[i] > floors[g]:",
+        ENDLESS,
+    ),
+    "ever: the floor does not rise": (EVER, "    if size + 1 == K:\n", "    if size + 2 == K:\n", ENDLESS),
+    "ever: nothing leaves a full answer": (EVER, "if size >= bounds[q]:", "if size > bounds[q]:", ENDLESS),
+    "ever: net batches forget what was there": (EVER, 'report.net and not groups[g]["open"]', "False", ENDLESS),
+    "ever: above counts the threshold itself": (
+        EVER,
+        "if keys[i] > runs.bounds[q]:",
+        "if keys[i] >= runs.bounds[q]:",
+        ABOVE_EVER,
+    ),
+    "ever: what only the lowest threshold wants is lost": (
+        LIST,
+        "self.queries.min(keepdims=True)",
+        "self.queries.max(keepdims=True)",
+        ABOVE_EVER,
+    ),
+    "ever: a mapper counts on k - 1": (
+        EVER,
+        "outranked[i] = size == K and best[0] > key",
+        "outranked[i] = size >= K - 1 and size > 0 and best[0] > key",
+        MAPPED,
+    ),
+    "ever: a mapper leaves out equals": (EVER, "size == K and best[0] > key", "size == K and best[0] >= key", MAPPED),
+    "ever: late rows count on those that are dropped": (
+        "engines/topk/adapter.py",
+        'self.algorithm == "BEST" and self.options.late == "drop"',
+        "False",
+        MAPPED,
+    ),
+    "ever: a late row is too late": (
+        "engines/numbering.py",
+        "if self.timed and min(limits) < EVER:",
+        "if self.timed:",
+        EXTREME,
+    ),
     # --- families
     "family: huge numbers": ("query/scoring/forms.py", "TAME = 1e100", "TAME = 1e300", OTHERS),
     "family: split without the ring": (FAMILY, "engine.admit(silent, np.array([len(silent)]))", "pass", LEAVE_BUFFER),

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.streams import Draw, Row, cells, check, examples, same_changes, same_rows
-from skyband import Last, Monitor, TopKUncertain
+from skyband import Ever, Last, Monitor, QueryError, TopKUncertain
 from skyband.engines.uncertain.front_engine import FrontEngine
 from skyband.oracle import Oracle
 
@@ -162,6 +162,18 @@ def scenes(draw: Draw, algorithm: str, semantics: Any, taste: Taste) -> Scene:
     return Scene(queries, events, options)
 
 
+def endless(scene: Scene) -> Scene:
+    """The same scene over windows without end."""
+
+    def lasting(query: TopKUncertain) -> TopKUncertain:
+        return dataclasses.replace(query, window=Ever())
+
+    events = [
+        (kind, (what[0], lasting(what[1])) if kind in ("add", "replace") else what) for kind, what in scene.events
+    ]
+    return Scene({name: lasting(query) for name, query in scene.queries.items()}, events, scene.options)
+
+
 def play(scene: Scene) -> Monitor:
     monitor, oracle = Monitor(scene.queries, **scene.options), Oracle(scene.queries, **scene.options)
     net_changes = scene.options["emit"] == "batch"
@@ -190,10 +202,11 @@ def play(scene: Scene) -> Monitor:
         for name, query in oracle.queries.items():
             assert isinstance(query, TopKUncertain)
             _same_answer(monitor, oracle, name, {}, where)
-            own: Any = query.window
-            length = number % (own.count or own.span) + 1
-            window = Last(length) if own.count else Last(span=length)
-            _same_answer(monitor, oracle, name, {"k": number % query.k + 1, "window": window}, where)
+            asked: dict[str, Any] = {"k": number % query.k + 1}
+            if isinstance(own := query.window, Last):
+                length = number % (own.count or own.span or 1) + 1
+                asked["window"] = Last(length) if own.count else Last(span=length)
+            _same_answer(monitor, oracle, name, asked, where)
             for key in [(1,), (None,)] if query.per else []:
                 _same_answer(monitor, oracle, name, {"key": key}, where)
     return monitor
@@ -241,3 +254,44 @@ def test_restored_between_any_two_events(algorithm: str, semantics: str, data: s
     events = [event for one in scene.events for event in (one, ("restore", None))]
     stored = play(dataclasses.replace(scene, events=events)).snapshot()
     assert Monitor.restore(stored).snapshot() == stored
+
+
+@pytest.mark.parametrize("taste", TASTES)
+@pytest.mark.parametrize("semantics", SEMANTICS)
+@examples(15)
+@given(data=st.data())
+def test_windows_without_end(semantics: str, taste: str, data: st.DataObject) -> None:
+    monitor = play(endless(data.draw(scenes("auto", semantics, TASTES[taste]))))
+    assert {one["algorithm"] for one in monitor.stats()["queries"].values()} == {"COMPACT"}
+
+
+@pytest.mark.parametrize("semantics", SEMANTICS)
+@examples(25)
+@given(data=st.data())
+def test_alternatives_of_windows_without_end(semantics: str, data: st.DataObject) -> None:
+    taste = Taste(alternatives=True, chances=tuple(ALTERNATIVES), rows=8, events=4)
+    play(endless(data.draw(scenes("auto", semantics, taste))))
+
+
+def test_times_are_never_too_far_apart_for_a_window_without_end() -> None:
+    rows = [
+        {"i": "a", "t": t, "x": x, "y": 1, "p": 0.4, "r": "m", "g": 1}
+        for x, t in enumerate((-(2**62) + 1, 2**62 - 1, 0, -(2**62) + 1, 5))
+    ]
+    for group in (None, "r"):
+        query = TopKUncertain(2, "x", Ever(), group=group)
+        play(Scene({"q": query}, [("push", rows), ("restore", None), ("push", rows)], {"time": "t", "emit": "arrival"}))
+
+
+def test_only_the_compact_set_is_kept() -> None:
+    """One tuple is sure, so no tuple below it is ever among the first 1; names that keep more are refused."""
+    monitor = Monitor(TopKUncertain(1, "x", Ever()))
+    monitor.push({"x": [float(x) for x in range(1000)], "p": [1.0] * 1000})
+    assert monitor.stats()["queries"]["q0"]["objects"] == 1
+    for name in SYNOPSES:
+        with pytest.raises(QueryError, match="COMPACT"):
+            Monitor(TopKUncertain(1, "x", Ever(), algorithm=name))
+    with pytest.raises(QueryError, match="for Ever\\(\\) only"):
+        Monitor(TopKUncertain(1, "x", Last(3), algorithm="COMPACT"))
+    with pytest.raises(QueryError, match="BS"):
+        Monitor(TopKUncertain(1, "x", Ever(), group="r", algorithm="COMPACT"))

@@ -26,6 +26,7 @@ GOLDEN = ("tests/uncertain/test_jin.py", "-k", "enough or windows_of_400 or lett
 QUEUES = ("tests/uncertain/test_jin.py", CONTRACT, "-k", "read_literally or (SCSQ and one)")
 STORED = ("tests/uncertain/test_queries.py", "-k", "comes_back")
 ALTERNATIVES = (CONTRACT, "-k", "alternatives")
+ENDLESS = (CONTRACT, "-k", "windows_without_end")
 
 MUTANTS: dict[str, Mutant] = {
     "ties: the older above": (
@@ -152,6 +153,18 @@ MUTANTS: dict[str, Mutant] = {
         "for other in range(at + 1, groups):  # all but its own",
         "for other in range(at, groups):  # with its own",
         ALTERNATIVES,
+    ),
+    "compact: ties below the set are dropped": (
+        UNCERTAIN + "compact.py",
+        ">= group.synopsis.floor)",
+        "> group.synopsis.floor)",
+        ENDLESS,
+    ),
+    "compact: what ranks below its last but one is dropped": (
+        UNCERTAIN + "compact.py",
+        "if self.full and t[:3] < self.best[-1][:3]:",
+        "if self.full and t[:3] < self.best[-2 if len(self.best) > 1 else -1][:3]:",
+        ENDLESS,
     ),
     "alternatives: a full group is no reason": (
         "engines/uncertain/adapter.py",

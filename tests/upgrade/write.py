@@ -53,7 +53,7 @@ def run(spark: SparkSession, folder: Path, kind: Kind) -> list[Any]:
 def write(names: list[str]) -> None:
     folder = HERE / version("skyband")
     folder.mkdir(exist_ok=True)
-    spark = sbs.session("local[2]", **SETTINGS, **{"spark.sql.shuffle.partitions": 2})
+    spark = sbs.session("local[2]", **SETTINGS, **{"spark.sql.shuffle.partitions": "2"})
     for name in names:
         monitor = KINDS[name].monitor()
         monitor.push(stream(2 * TRIGGER))

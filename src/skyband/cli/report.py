@@ -178,7 +178,7 @@ def _sizes(sizes: Sequence[Size]) -> str:
         return 1000 * (1 - math.log(count / low) / math.log(high / low))
 
     def expected(flights: float) -> float:  # k(1 + ln(n/k)) for each airport
-        k, n = demo_query().k, flights / len(AIRPORTS)
+        k, n = demo_query().most, flights / len(AIRPORTS)
         return len(AIRPORTS) * (k * (1 + math.log(n / k)) if n > k else n)
 
     powers = [10**power for power in range(round(math.log10(low)), round(math.log10(high)) + 1)]

@@ -176,7 +176,7 @@ def _local_spark(folder: Folder) -> Iterator[SparkSession]:
     try:
         with folder.log.open("ab") as log:
             os.dup2(log.fileno(), 2)
-        settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 2, "spark.log.level": "WARN"}
+        settings: dict[str, Any] = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.log.level": "WARN"}
         spark = session("local[2]", **settings)
     finally:
         os.dup2(kept, 2)

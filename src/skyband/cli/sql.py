@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
-from skyband.query.kinds import Query
+from skyband.query.kinds import Query, TopKGroups
 from skyband.query.sql.parser import sql
 from skyband.query.validation import RESERVED
 from skyband.query.windows import Last
@@ -33,11 +33,13 @@ def ask(
     """The answer after the last row of the files, or all changes as several tables."""
     query, paths = sql(question), [Path(file) for file in files]
     columns = schema(paths[0])
-    if time is None and query.window.sort == "time":
+    if time is None and (query.window.sort == "time" or getattr(query, "decay", None) is not None):
         time = _time(query, columns)
     taken = {*RESERVED, *query.per_columns, id, time}
-    kept = [name for name in columns.names if name not in taken] if keep is None else list(keep)
-    monitor = Monitor(query, id=id, time=time, keep=kept, part=part, value=value)
+    grouped = isinstance(query, TopKGroups)  # what comes with a group is said after SELECT
+    if keep is None:
+        keep = [name for name in columns.names if name not in taken and not grouped]
+    monitor = Monitor(query, id=id, time=time, keep=keep, part=part, value=value)
     malformed = Malformed()
     for path in paths:
         for table in tables(path, malformed=malformed):
@@ -61,7 +63,7 @@ def _time(query: Query, columns: Any) -> str:
     found = only_time(columns)
     if found is None:
         raise QueryError(
-            f"{query.window!r} is a time window, and the file has no, or more than one, column of times: name it, "
+            f"{query.window!r} goes by time, and the file has no, or more than one, column of times: name it, "
             f"--time COLUMN. Columns: {', '.join(columns.names)}."
         )
     print(f"time: {found}", file=sys.stderr)
@@ -70,13 +72,15 @@ def _time(query: Query, columns: Any) -> str:
 
 def show(answers: Iterable[Any], *, as_json: bool = False) -> None:
     """Print tables at a terminal, CSV in a pipe; or lines of JSON."""
-    for number, table in enumerate(answers):
+    for number, answer in enumerate(answers):
         if as_json:
             import json
 
-            for row in table.to_pylist():
+            for row in answer.to_pylist():
                 print(json.dumps(row, default=str, ensure_ascii=False))
-        elif not sys.stdout.isatty():
+            continue
+        table = answer.flatten()  # of a struct each field is a column
+        if not sys.stdout.isatty():
             from pyarrow import csv
 
             out = pa.BufferOutputStream()

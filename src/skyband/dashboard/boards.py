@@ -24,7 +24,6 @@ from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
 from skyband.pipeline.table import near
 from skyband.plot.views import plane_of, points_of
-from skyband.query.expressions import parse
 from skyband.query.kinds import Query
 from skyband.query.windows import Last
 from skyband.tables.columns import plain as plain_column
@@ -125,8 +124,9 @@ class MonitorBoard:
     def _sample(self, what: tuple[str, int | None], table: Any) -> None:
         """Keep a few of these rows: the part of the window that the Monitor does not keep."""
         query, key = self.monitor.queries[what[0]], self._key(*what)
-        if getattr(query, "by", None) is None or query.kind == "TopKPairs" or (query.per_columns and key is None):
-            return
+        alone = getattr(query, "by", None) is not None and query.kind not in ("TopKPairs", "TopKGroups")
+        if not alone or (query.per_columns and key is None):
+            return  # a row has no score of its own, or it is not known whose rows
         for column, value in zip(query.per_columns, key or (), strict=True):
             table = table.filter(pc.is_null(table[column]) if value is None else pc.equal(table[column], value))
         timed = isinstance(query.window, Last) and query.window.timed
@@ -317,20 +317,6 @@ def check(name: str, query: Query, columns: Sequence[str] | None = None) -> None
     if not 0 < len(name) <= limits.NAME or not name.isprintable() or "/" in name or name in (".", ".."):
         raise QueryError(f"a query's name has 1 to {limits.NAME} printable characters, no slash; got {name[:50]!r}.")
     affordable(query)
-    for column in () if columns is None else needed(query):
+    for column in () if columns is None else {name for names in query.reads.values() for name in names}:
         if column not in columns:  # type: ignore[operator]
             raise QueryError(f"the stream has no column {column!r}. {near(column, columns or (), 'It has')}")
-
-
-def needed(query: Query) -> set[str]:
-    """The columns that a query reads."""
-    found = {*query.per_columns}
-    for field in ("by", "where"):
-        given = getattr(query, field, None)
-        if isinstance(given, str):
-            pairs = field == "by" and query.kind == "TopKPairs"
-            names = parse(given, members=("a", "b") if pairs else ()).columns
-            found |= {one[2:] if pairs else one for one in names}
-        else:
-            found |= {*getattr(given, "columns", ())}
-    return found | {getattr(query, field) for field in ("probability", "group") if getattr(query, field, None)}

@@ -51,5 +51,6 @@ def _numbers(given: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 def _sizes(query: Query) -> list[tuple[str, int]]:
     found = [("columns of per", len(query.per_columns)), ("parts", len(getattr(query, "parts", ())))]
+    found.append(("aggregates", len(getattr(query, "aggregates", ()))))
     by = getattr(query, "by", None)
     return [*found, ("columns of the scoring", len(getattr(by, "columns", ()) or ()))]

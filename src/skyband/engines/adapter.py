@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.contract import NEVER, Arrivals, Changes, Engine, Spec
-from skyband.engines.numbering import Numbered, Numbering, Start, column_of
-from skyband.engines.output import Output
+from skyband.engines.contract import Arrivals, Changes, Engine, Spec
+from skyband.engines.numbering import Numbered, Numbering, Start, column_of, instants
+from skyband.engines.output import Output, leaving
 from skyband.engines.registry import choose, load, row_of
 from skyband.engines.specs import fits, shared_key, spec_of
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.query.scoring import scoring_of
-from skyband.query.windows import UntilDeleted
+from skyband.query.windows import Ever, UntilDeleted
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
@@ -47,6 +47,8 @@ class Adapter:
     family = False  # whether every query has a scoring of its own, of one form
     reads_change = False  # whether the engine puts what it keeps in order when that is read
     revalidates: Any = False  # whether rows are rejected because of earlier rows
+    ids: Groups | None = None  # codes of the ids by which rows are deleted, over UntilDeleted()
+    stands_still: ClassVar[bool] = True  # whether the engine's clock does, over a window without end: nothing is due
     block: tuple[int, int] | None = None  # of pairs on Spark: which share of them is scored, of how many
 
     def __init__(self, query: Query, groups: Groups, options: Options, start: Start) -> None:
@@ -55,11 +57,13 @@ class Adapter:
         self.where: str | None = getattr(query, "where", None)
         self.descending = query.descending
         self.timed = options.timed(query.window)
+        self.endless = isinstance(query.window, Ever)  # nothing expires
+        self.still = self.endless and self.stands_still
         self.deletable = isinstance(query.window, UntilDeleted)
         self.groups = groups
         self.options = options
         self.queries: dict[str, Any] = {}  # of one kind
-        dated = not self.timed and options.time is not None
+        dated = (not self.timed or self.endless) and options.time is not None
         self.numbering = Numbering(start, groups, timed=self.timed, dated=dated)
         self.output = Output(groups, options, self.numbering, self.score_of, self.deletable)
         self.engine: Engine | None = None
@@ -76,7 +80,7 @@ class Adapter:
 
     def reach(self, unit: int | None) -> int:
         """The length of its longest time window that ends: a time and this must fit into 64 bits together."""
-        return max((spec.length for spec in self.specs(unit) if self.timed and spec.length < NEVER), default=0)
+        return max(spec.length for spec in self.specs(unit)) if self.timed and not self.endless else 0
 
     def specs(self, unit: int | None) -> tuple[Spec, ...]:
         """The queries as the engine sees them."""
@@ -103,6 +107,14 @@ class Adapter:
 
     def engine_options(self) -> dict[str, Any]:
         """Arguments of the engine beyond those that all take."""
+        return {}
+
+    def id_type(self, types: dict[str, Any]) -> Any:
+        """The Arrow type of the ids of its objects, by the types of the input's columns; null: not known yet."""
+        return pa.int64() if self.options.id is None else types.get(self.options.id, pa.null())
+
+    def shown_types(self) -> dict[str, Any]:
+        """The Arrow types of the columns of `select`; null: not known yet."""
         return {}
 
     @property
@@ -142,7 +154,7 @@ class Adapter:
         self, validated: Validated, deletes: Bools, other: Bools, bad_times: dict[str, Bools | None]
     ) -> Validated:
         """Rows that delete an id have no score: only queries whose objects are deleted take them."""
-        scored = Scored(validated.scored.key)
+        scored = Scored(validated.scored.key, keys=validated.scored.keys)
         for reason, rows in validated.scored.rejected.items():
             scored.reject(reason, rows if self.deletable and reason in bad_times else rows & ~deletes)
         scored.reject("op is unknown", other)
@@ -151,7 +163,7 @@ class Adapter:
 
     def timely(self, accepted: Bools, ages: Ints, unit: int | None) -> Bools:
         """The accepted rows that are not too late to arrive; ages: how much older than the clock they are, at least."""
-        if not self.timed:
+        if not self.timed or (self.endless and self.options.late == "accept"):
             return accepted
         limit = max(spec.length for spec in self.specs(unit)) if self.options.late == "accept" else 1
         return accepted & (ages < limit) if ages.max() >= limit else accepted
@@ -185,6 +197,7 @@ class Adapter:
         arrived = self.numbering.take(push, numbered, deletable=self.deletable)
         changes = self.run(arrivals, push)
         fresh = push.columns | {_input(name): push.inputs[name] for name in self.reads(None) if name in push.inputs}
+        fresh |= self.more_columns(push, validated)
         if self.output.reports_numbers:
             fresh |= {column_of(i): as_arrow(numbers) for i, numbers in enumerate(numbered.numbers)}
         columns = self.output.changes(changes, push, fresh, numbered)
@@ -209,22 +222,31 @@ class Adapter:
     def arrivals(self, push: Push, validated: Validated, numbered: Numbered) -> Arrivals:
         """The numbered rows as the engine reads them."""
         here, numbers = numbered.here, numbered.numbers
+        if self.still:
+            now, clock = np.zeros(len(numbered.rows), np.int64), 0
+        else:
+            clocks = push.clocks if self.timed else None
+            now, clock = numbers[0, here] if clocks is None else clocks[here], push.clock
         return Arrivals(
             rows=numbered.rows,
             groups=numbered.groups,
             keys=self.keys(validated.scored.key[here]) if self.scored else np.empty(0),
             stamps=push.times[here] if push.times is not None and self.timed else numbers[0, here],
-            now=push.clocks[here] if push.clocks is not None and self.timed else numbers[0, here],
+            now=now,
             eligible=None if validated.eligible is None else validated.eligible[here],
             serial=push.serial,
             size=push.batch.rows,
-            clock=push.clock,
-            clocks=push.clocks,
+            clock=clock,
+            clocks=None if self.still else push.clocks,
             total=self.groups.total,
-            wants_alive=bool(push.columns) or self.output.reports_numbers or bool(self.reads(None)),
+            wants_alive=bool(push.columns) or self.output.keeps_more or bool(self.reads(None)),
             more=push.more,
             **self.extra_arrays(push, validated, numbered.rows),
         )
+
+    def more_columns(self, push: Push, validated: Validated) -> dict[str, Any]:
+        """Columns of the rows of a push that are kept with objects besides those that the user named."""
+        return {}
 
     def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
         """What the engine reads of these rows besides their keys: more fields of `Arrivals`."""
@@ -233,7 +255,15 @@ class Adapter:
     def run(self, arrivals: Arrivals, push: Push) -> Changes:
         """Let the engine take the arrivals."""
         assert self.engine is not None
-        return self.engine.take(arrivals)
+        changes = self.engine.take(arrivals)
+        if not self.still:
+            return changes
+        clocks = push.clocks if self.timed else None
+        return replace(changes, instant=instants(changes.row, arrivals, clocks, push.clock, self.options.emit))
+
+    def now(self, clock: int) -> Ints:
+        """Per group, where the engine's windows are: at the clock, or at the number of the last arrival."""
+        return np.zeros(self.groups.total, np.int64) if self.still else self.numbering.now(clock)
 
     def expire(self, push: Push) -> Columns:
         """The changes when time moves on with no arrival."""
@@ -248,6 +278,15 @@ class Adapter:
         """The scores to report for these keys."""
         value = self.keys(keys)
         return scoring_of(self.by).score(value)
+
+    def new_keys(self, validated: Validated) -> list[Any]:
+        """The same, with what these rows tell of them."""
+        return self.shown_keys
+
+    @property
+    def shown_keys(self) -> list[Any]:
+        """The types of the keys of an order that are reported."""
+        return []
 
     @property
     def kept_columns(self) -> KeptColumns:
@@ -276,7 +315,7 @@ class Adapter:
     def answer_at(self, query: int, spec: Spec, clock: int, groups: Ints | None) -> Columns:
         """The same of the engine's query with this number."""
         assert self.engine is not None
-        return self.output.answer(self.engine.answer(query, spec, self.numbering.now(clock), groups), query)
+        return self.output.answer(self.engine.answer(query, spec, self.now(clock), groups), query)
 
     def retract(
         self, name: str, unit: int | None, clock: int, groups: Ints | None = None, times: Ints | None = None
@@ -286,24 +325,8 @@ class Adapter:
             return {}
         query = self.place(name)
         spec = spec_of(self.queries[name], unit)
-        answer = self.engine.answer(query, spec, self.numbering.now(clock), groups)
-        size = len(answer.serial)
-        changes = Changes(
-            query=np.full(size, query),
-            group=answer.group,
-            row=np.full(size, -1),
-            instant=np.full(size, clock),
-            stamp=answer.stamp,
-            serial=answer.serial,
-            key=answer.key,
-            diff=np.full(size, -1, np.int8),
-            first=np.zeros(size, np.bool_),
-            alive=np.empty(0, np.bool_),
-            older=answer.older,
-            older_stamp=answer.older_stamp,
-            rank=answer.rank if spec.semantics == "u-kranks" else None,  # there the rank is part of the answer
-            probability=answer.probability,
-        )
+        answer = self.engine.answer(query, spec, self.now(clock), groups)
+        changes = leaving(answer, query, spec, clock)
         return self.output.changes_at_rest(changes, clock, times)
 
     # --- queries come and go
@@ -328,7 +351,7 @@ class Adapter:
         predecessors = np.array([names.index(name) for name in queries])
         self.queries = queries
         specs = self.specs(unit)
-        changes = self.engine.refit(specs, predecessors, self.numbering.now(clock))
+        changes = self.engine.refit(specs, predecessors, self.now(clock))
         columns = self.numbering.set_queries(specs, predecessors)
         if self.output.reports_numbers:
             self.kept_columns.relabel("number", columns)

@@ -15,10 +15,16 @@ Records = NDArray[Any]
 
 def runs(objects: Records, groups: Records, chosen: Ints) -> Records:
     """The records of these groups, one run after another."""
+    found: Records = objects[run_places(groups, chosen)]
+    return found
+
+
+def run_places(groups: Records, chosen: Ints) -> Ints:
+    """Where the records of these groups are, one run after another."""
     sizes = groups["size"][chosen]
     ends = np.cumsum(sizes)
-    found: Records = objects[np.arange(sizes.sum()) + np.repeat(groups["head"][chosen] - (ends - sizes), sizes)]
-    return found
+    places: Ints = np.arange(sizes.sum()) + np.repeat(groups["head"][chosen] - (ends - sizes), sizes)
+    return places
 
 
 def best_of(groups: Ints, kept: list[tuple[Records, Ints]], asked: Spec, now: Ints) -> Answer:

@@ -19,6 +19,9 @@ Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 NEVER = np.iinfo(np.int64).max  # objects stay until they are deleted
+#: The length of a window without end. Its clock stands still at 0: any time and this length fit into 64 bits together,
+#: and nothing is ever due.
+EVER = 2**62
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,12 @@ class Arrivals:
     named: Bools | None = None  # which arrivals have such a key; None: all
     deletes: Bools | None = None  # these rows are no arrivals: they delete an id
     probabilities: Floats | None = None  # that the object exists
+    steps: Ints | None = None  # which step an arrival is part of, where several are one
+    limits: Ints | None = None  # the k that a row brings for its group
     parts: Ints | None = None  # which part of its object a row brings, in the query's order
     columns: Any = None  # of pairs: what the scoring reads of each arrival
     scored: Bools | None = None  # of pairs: arrivals whose pairs with earlier ones are scored here; None: all
+    objects: Ints | None = None  # of groups: which object each row belongs to
 
     def only(self, which: Ints | slice) -> Arrivals:
         """Some of these arrivals."""
@@ -101,6 +107,8 @@ class Changes:
     older_stamp: Ints | None = None
     rank: Ints | None = None  # the rank held, where that is part of the answer; 0: none
     probability: Floats | None = None
+    object: Ints | None = None  # of groups: which object (`serial` is the row that decides its kept columns)
+    shown: tuple[Any, ...] = ()  # of groups: the values of `select`
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,8 @@ class Answer:
     older: Ints | None = None  # as in `Changes`
     older_stamp: Ints | None = None
     probability: Floats | None = None
+    object: Ints | None = None
+    shown: tuple[Any, ...] = ()
 
 
 class Engine(Protocol):

@@ -82,18 +82,24 @@ def ordered_changes(
     else:
         find_rows(out, visits, np.ascontiguousarray(taken["now"]), np.ascontiguousarray(taken["row"]), not engine.timed)
     if len(visits) > 1 or len(engine.queries) > 1:
-        order = np.arange(len(out))
-        place = np.maximum(2 * out["row"] + 1, 0)  # -1: a group whose last arrival was in an earlier push
-        if engine.timed:
-            clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
-            early = 2 * np.searchsorted(clocks, out["instant"], "left")
-            place = np.full(len(out), 2 * arrivals.size) if engine.net else np.where(alone, early, place)
-            order = np.argsort(out["instant"], kind="stable")
-        order = order[stable_order(place[order], 2 * arrivals.size + 2)]
-        if len(engine.queries) > 1:
-            order = order[stable_order(out["query"][order].astype(np.int64), len(engine.queries))]
-        out = reorder(out, order)
+        out = by_step(engine, out, alone, arrivals, len(engine.queries))
     return changes_of(out, out["query"], visits["group"][out["visit"]], alive)
+
+
+def by_step(engine: Visited, out: Records, alone: Bools, arrivals: Arrivals, queries: int) -> Records:
+    """Changes by query, then by step across groups; alone: those of steps without an arrival."""
+    order = np.arange(len(out))
+    place = np.maximum(2 * out["row"] + 1, 0)  # -1: a group whose last arrival was in an earlier push
+    if engine.timed:
+        clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
+        early = 2 * np.searchsorted(clocks, out["instant"], "left")
+        place = np.full(len(out), 2 * arrivals.size) if engine.net else np.where(alone, early, place)
+        order = np.argsort(out["instant"], kind="stable")
+    order = order[stable_order(place[order], 2 * arrivals.size + 2)]
+    if queries > 1:
+        order = order[stable_order(out["query"][order].astype(np.int64), queries)]
+    ordered: Records = reorder(out, order)
+    return ordered
 
 
 def changes_of(out: Records, queries: Records, groups: Ints, alive: Bools) -> Changes:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Spec
+from skyband.engines.contract import EVER, Arrivals, Spec
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.tables.groups import Groups
 from skyband.tables.push import BEGINNING, Push
@@ -50,7 +50,7 @@ class Numbering:
     def __init__(self, start: Start, groups: Groups, *, timed: bool, dated: bool) -> None:
         self.groups = groups
         self.timed = timed
-        self.dated = dated  # count windows with a time column: the time of each group's last arrival is kept
+        self.dated = dated  # windows that do not go by time, with a time column: each group's last time is kept
         self.counts: Ints = start.counts[None, :]  # the next number, by sequence and group
         self.at_rest = start.at_rest  # the same of groups without a code
         self.lengths: list[int] = []  # of each sequence
@@ -180,30 +180,53 @@ class Numbering:
         """Per group: the clock, or the number of the last arrival."""
         return np.full(self.groups.total, clock) if self.timed else self.next()[0] - 1
 
-    def number(self, push: Push, accepted: Bools, codes: Ints, *, accept_late: bool) -> Numbered:
-        """Number the accepted rows of a batch (codes: the group of each row). Changes nothing."""
-        late = np.zeros(len(self.lengths), np.int64)
+    def number(
+        self, push: Push, accepted: Bools, codes: Ints, *, accept_late: bool, late: Bools | None = None
+    ) -> Numbered:
+        """Number the accepted rows of a batch (codes: the group of each row). Changes nothing.
+
+        late: the rows that are too late, where that is no question of their age alone.
+        """
+        if late is not None:
+            return self._number_but(push, accepted, codes, late)
+        dropped = np.zeros(len(self.lengths), np.int64)
         rows = np.flatnonzero(accepted)
         too_late = np.zeros(push.batch.rows, np.bool_)
-        counted = [np.ones(len(rows), np.bool_) for _ in self.lengths]
-        if self.timed:
+        counted: list[Bools | None] = [None] * len(self.lengths)  # None: all rows
+        limits = self.lengths if accept_late else [1] * len(self.lengths)
+        here: Any = slice(None) if len(rows) == push.batch.rows else rows
+        if self.timed and min(limits) < EVER:
             assert push.times is not None and push.clocks is not None
-            ages = push.clocks[rows] - push.times[rows]
-            limits = self.lengths if accept_late else [1] * len(self.lengths)
-            timely = ages < max(limits)
-            counted = [(ages < limit)[timely] for limit in limits]
-            too_late[rows[ages >= min(limits)]] = True
-            late += [int((ages >= limit).sum()) for limit in limits]
-            rows = rows[timely]
-        here = slice(None) if len(rows) == push.batch.rows else rows
+            ages = push.clocks[here] - push.times[here]
+            if ages.max(initial=0) >= min(limits):
+                timely = ages < max(limits)
+                counted = [(ages < limit)[timely] for limit in limits]
+                too_late[rows[ages >= min(limits)]] = True
+                dropped += [int((ages >= limit).sum()) for limit in limits]
+                rows = rows[timely]
+                here = slice(None) if len(rows) == push.batch.rows else rows
         if push.deletes is not None:
             counted = [~push.deletes[here]]
         groups, before = codes[here], self.next()
-        numbers, after = np.empty((len(self.lengths), push.batch.rows), np.int64), before.copy()
-        for sequence, which in enumerate(counted):
-            numbers[sequence, here] = _number(groups, after[sequence], which)
-        arrived = np.array([np.count_nonzero(which) for which in counted], np.int64)
-        return Numbered(rows, here, groups, numbers, before, after, arrived, late, too_late)
+        after = before.copy()
+        each = [_number(groups, after[sequence], which) for sequence, which in enumerate(counted)]
+        if len(each) == 1 and len(rows) == push.batch.rows:
+            numbers = each[0][None, :]
+        else:
+            numbers = np.empty((len(self.lengths), push.batch.rows), np.int64)
+            numbers[:, here] = each
+        arrived = np.array([len(rows) if which is None else np.count_nonzero(which) for which in counted], np.int64)
+        return Numbered(rows, here, groups, numbers, before, after, arrived, dropped, too_late)
+
+    def _number_but(self, push: Push, accepted: Bools, codes: Ints, late: Bools) -> Numbered:
+        """Number the accepted rows but these."""
+        rows = np.flatnonzero(accepted & ~late)
+        here = slice(None) if len(rows) == push.batch.rows else rows
+        groups, before = codes[here], self.next()
+        numbers, after = np.empty((1, push.batch.rows), np.int64), before.copy()
+        numbers[0, here] = _number(groups, after[0], None)
+        counts = np.array([len(rows)]), np.array([int((late & accepted).sum())])
+        return Numbered(rows, here, groups, numbers, before, after, *counts, late & accepted)
 
     def take(self, push: Push, numbered: Numbered, *, deletable: bool) -> Bools:
         """Take the numbers that were given; returns which rows of the batch have arrived."""
@@ -216,10 +239,10 @@ class Numbering:
             arrived[:] = True
         else:
             arrived[numbered.rows[arriving]] = True
-        if self.timed and push.clocks is not None and self.groups.names:
+        if self.timed and not self.dated and push.clocks is not None and self.groups.names:
             self.last_times = wider(self.last_times, self.groups.total, push.clock)  # or unknown, after a restore
             self.last_times[numbered.groups] = push.clocks[here]
-        elif push.times is not None and not self.timed:
+        elif push.times is not None and self.dated:
             self.last_times = wider(self.last_times, self.groups.total, BEGINNING)
             self.last_times[numbered.groups[arriving]] = push.times[here][arriving]
             if deletable and (push.deletes is not None or len(self.step_times)):
@@ -241,20 +264,30 @@ def step_times(push: Push) -> Ints:
     return np.where(push.deletes, push.clocks, push.times)
 
 
+def instants(rows: Ints, arrivals: Arrivals, clocks: Ints | None, clock: int, emit: str) -> Ints:
+    """The instants of steps at these rows (-1: none), of an engine whose clock stands still.
+
+    clocks: of time windows, after each row of the batch; net changes are at the clock after it.
+    """
+    if clocks is None:  # the number of the row
+        return np.append(arrivals.stamps, -1)[np.where(rows < 0, -1, np.searchsorted(arrivals.rows, rows))]
+    return np.where((rows < 0) | (emit == "batch"), clock, clocks[rows])
+
+
 def wider(counts: Ints, total: int, fill: int = 0) -> Ints:
     """An array with room for so many groups in its last dimension."""
     more = total - counts.shape[-1]
     return counts if more <= 0 else np.concatenate([counts, np.full((*counts.shape[:-1], more), fill)], axis=-1)
 
 
-def _number(groups: Ints, counts: Ints, counted: Bools) -> Ints:
+def _number(groups: Ints, counts: Ints, counted: Bools | None) -> Ints:
     from skyband.kernels.routing import number, number_some
 
-    numbers = np.empty(len(groups), np.int64)
-    if len(counts) == 1 and counted.all():
+    if len(counts) == 1 and (counted is None or counted.all()):
         counts[0] += len(groups)
         return np.arange(counts[0] - len(groups), counts[0])
-    if counted.all():
+    numbers = np.empty(len(groups), np.int64)
+    if counted is None or counted.all():
         number(groups, counts, numbers)
     else:
         number_some(groups, counted, counts, numbers)

@@ -10,17 +10,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Answer, Changes
+from skyband.engines.contract import Answer, Changes, Spec
 from skyband.engines.numbering import Numbered, Numbering, column_of, step_times
 from skyband.query.options import Options
 from skyband.tables.changes import of_pair
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import from_times
-from skyband.tables.push import BEGINNING, Push
+from skyband.tables.push import AT, BEGINNING, STEP, Push
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+CHANGES, CLOCKS, OWN = "# changes", "# clocks", "# own time"  # what questions over answers read of changes
+AT_REST = "at rest"  # in place of clocks: changes between two pushes
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,13 @@ class Output:
         self.score = score  # from an engine's keys to scores
         self.deletable = deletable
         self.kept_columns = KeptColumns()
+        self.sourced = False  # whether questions over these answers are standing
+        self.keyed: Callable[[Callable[[str], Any]], dict[str, Any]] | None = None  # score and keys of an order
+
+    @property
+    def keeps_more(self) -> bool:
+        """Whether columns are kept that the user has not named."""
+        return self.reports_numbers or self.keyed is not None
 
     def kept_types(self, types: dict[str, Any]) -> dict[str, Any]:
         """The columns that are kept of objects to be reported later, with their Arrow types."""
@@ -76,7 +85,13 @@ class Output:
                 known = numbering.step_times > BEGINNING
                 when = np.where(known, numbering.step_times, numbering.last_times)[changes.group]
             when[~no_arrival] = step_times(push)[changes.row[~no_arrival]]
-        return self._change_columns(changes, at, when, sequences, Fresh(fresh, push.serial))
+        clocks: Any = push.clocks if numbering.timed else None
+        if AT in push.batch.names and len(changes.row):  # of a question over answers, the source's
+            at = np.asarray(push.batch.array(AT))[changes.row]
+            when = when if push.times is None else push.times[changes.row]
+            clocks = (np.asarray(push.batch.array(STEP))[changes.row],)
+        columns = self._change_columns(changes, at, when, sequences, Fresh(fresh, push.serial))
+        return columns | {CHANGES: changes, CLOCKS: clocks}
 
     def changes_at_rest(
         self, changes: Changes, clock: int, times: Ints | None = None, *, deleted: bool = False
@@ -90,8 +105,10 @@ class Output:
         if numbering.offsets is not None and numbering.shifts is not None:
             at = at + (numbering.offsets - numbering.shifts)[changes.query]
         known = numbering.last_times if times is None else times
-        when = np.full(len(at), clock) if numbering.timed or deleted or not len(known) else known[changes.group]
-        return self._change_columns(changes, at, when, sequences, None)
+        by_clock = deleted or not len(known) or (numbering.timed and times is None)
+        when = np.full(len(at), clock) if by_clock else known[changes.group]
+        columns = self._change_columns(changes, at, when, sequences, None)
+        return columns | {CHANGES: changes, CLOCKS: AT_REST}
 
     def answer(self, answer: Answer, query: int) -> dict[str, Any]:
         """An answer of one of the queries as columns."""
@@ -108,7 +125,7 @@ class Output:
         }
         if self.options.time is not None:
             columns["time"] = self._reported("time", answer.serial, answer.stamp, sequences, None)
-        return columns | self._members(answer, sequences, None, queries)
+        return columns | self._keys(answer, None) | self._members(answer, sequences, None, queries)
 
     def _change_columns(
         self, changes: Changes, at: Ints, when: Ints, sequences: Ints, fresh: Fresh | None
@@ -126,7 +143,17 @@ class Output:
             columns["rank"] = _with_nulls(changes.rank, changes.rank == 0)
         if self.options.time is not None:
             columns["time"] = from_times(when, (fresh or self.kept_columns).columns["time"].type)
-        return columns | self._members(changes, sequences, fresh, changes.query)
+            if self.sourced:
+                columns[OWN] = self._reported("time", changes.serial, changes.stamp, sequences, fresh)
+        return columns | self._keys(changes, fresh) | self._members(changes, sequences, fresh, changes.query)
+
+    def _keys(self, of: Changes | Answer, fresh: Fresh | None) -> dict[str, Any]:
+        """The score and the keys of objects that are ranked by an order."""
+        if self.keyed is None:
+            return {}
+        rows, first = ({}, 0) if fresh is None else (fresh.columns, fresh.serial)
+        columns = self.keyed(lambda name: self.kept_columns.read(name, of.serial, rows.get(name), first))
+        return {"score": pa.nulls(len(of.serial), pa.float64())} | columns
 
     def _per(self, groups: Ints) -> dict[str, Any]:
         """The `per` columns of these groups."""
@@ -134,7 +161,7 @@ class Output:
 
     def _members(self, of: Changes | Answer, sequences: Ints, fresh: Fresh | None, queries: Any) -> dict[str, Any]:
         """Ids and kept columns of these objects, or of both members of these pairs."""
-        names = ("id", *self.options.kept)
+        names = ("id", *(name for name in self.options.kept if name not in self.groups.names))
         if of.older is None or of.older_stamp is None:
             offsets = self.numbering.offsets
             stamps = of.stamp if offsets is None else of.stamp + offsets[queries]
@@ -159,6 +186,29 @@ class Output:
             for column in columns
         ]
         return as_arrow(np.stack(numbers)[sequences, np.arange(len(serials))])
+
+
+def leaving(answer: Answer, query: int, spec: Spec, clock: int) -> Changes:
+    """The changes by which a whole answer leaves."""
+    size = len(answer.serial)
+    return Changes(
+        query=np.full(size, query),
+        group=answer.group,
+        row=np.full(size, -1),
+        instant=np.full(size, clock),
+        stamp=answer.stamp,
+        serial=answer.serial,
+        key=answer.key,
+        diff=np.full(size, -1, np.int8),
+        first=np.zeros(size, np.bool_),
+        alive=np.empty(0, np.bool_),
+        older=answer.older,
+        older_stamp=answer.older_stamp,
+        rank=answer.rank if spec.semantics == "u-kranks" else None,  # there the rank is part of the answer
+        probability=answer.probability,
+        object=answer.object,
+        shown=answer.shown,
+    )
 
 
 def _probability(of: Changes | Answer) -> dict[str, Any]:

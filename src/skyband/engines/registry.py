@@ -5,6 +5,9 @@ Engines are loaded when they are first needed: Numba takes its time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from skyband.engines.contract import Engine
 from skyband.errors import QueryError
 from skyband.query.algorithms import Algorithm, algorithm, algorithms, names
@@ -28,16 +31,18 @@ def choose_with_reason(query: Query) -> tuple[str, str]:
         row = algorithm(query.kind, query.algorithm)
         _check(row, query)
         return row.name, "asked for by name"
+    if query.demands:
+        row = next(row for row in algorithms(query.kind) if _able(row, query))
+        return row.name, f"what auto takes for {_wanted(query.demands)}"
     if isinstance(query.window, UntilDeleted):
         row = next(row for row in algorithms(query.kind) if "until deleted" in row.windows)
         why = "what auto takes for UntilDeleted(): it keeps every object, so a deletion may bring any back"
         return row.name, why
     if isinstance(query.window, Ever):
         able = [row for row in algorithms(query.kind) if "ever" in row.windows]
-        if not able:
-            raise QueryError(f"{query.kind} takes no Ever() yet. Use Last(...).")
-        row = next((row for row in able if row.alternatives or getattr(query, "group", None) is None), able[0])
-        return row.name, "what auto takes for Ever(): nothing expires, so it keeps only what can still be an answer"
+        alone = getattr(query, "group", None) is None
+        row = next(row for row in able if row.alternatives or alone)
+        return row.name, f"what auto takes for Ever(): {row.auto}"
     if getattr(query, "group", None) is not None:
         row = next(row for row in algorithms(query.kind) if row.alternatives)
         return row.name, "what auto takes for alternatives: no tuple may be dropped where tuples exclude each other"
@@ -47,6 +52,12 @@ def choose_with_reason(query: Query) -> tuple[str, str]:
             return row.name, "what auto takes for small windows, where dropping tuples would save little"
     row = algorithms(query.kind)[0]
     return row.name, f"what auto takes: {row.auto}"
+
+
+def choose_for_keys(query: Query) -> str | None:
+    """The name of the algorithm that will answer, once the only key turns out to be no number; None: none can."""
+    rows = [algorithm(query.kind, query.algorithm)] if query.algorithm != "auto" else algorithms(query.kind)
+    return next((row.name for row in rows if _able(row, query) and "keys" in row.takes), None)
 
 
 def row_of(query: Query) -> Algorithm:
@@ -61,38 +72,71 @@ def load(kind: str, name: str, *, family: bool = False) -> type[Engine]:
     return engine
 
 
+_DEMANDS = {
+    "keys": "an order of keys",
+    "ranks": "ranks (offset, with_ties, distinct, a k from a column) or sessions",
+}
+
+
+def _wanted(demands: frozenset[str]) -> str:
+    return " and ".join(_DEMANDS[one] for one in sorted(demands))
+
+
+def _able(row: Algorithm, query: Query) -> bool:
+    """Whether an algorithm meets the query's demands over its window."""
+    return query.demands <= {*row.takes} and query.window.sort in row.windows
+
+
 # --- what a name cannot do
 
 
 def _check(row: Algorithm, query: Query) -> None:
     """A QueryError that names those that can, where an algorithm cannot answer a query."""
     kind, name = query.kind, row.name
-    if isinstance(query.window, UntilDeleted):
-        if "until deleted" not in row.windows:
-            able = names(kind, lambda other: "until deleted" in other.windows)
+    if not query.demands <= {*row.takes}:
+        able = names(kind, lambda other: _able(other, query))
+        raise QueryError(
+            f"{kind}: {name} ranks by one score alone, not by {_wanted(query.demands)}. "
+            f"Use auto or one of {', '.join(able)}."
+        )
+    if (sort := query.window.sort) not in row.windows:
+        listed = ", ".join(names(kind, lambda other: sort in other.windows))
+        if sort == "until deleted":
             raise QueryError(
                 f"{kind}: {name} forgets objects that newer ones outlive, and a deletion could bring them back. "
-                f"For UntilDeleted() use auto or one of {', '.join(able)}, which keep every object."
+                f"For UntilDeleted() use auto or one of {listed}, which keep every object."
             )
-    elif isinstance(query.window, Ever):
-        if "ever" not in row.windows:
-            able = names(kind, lambda other: "ever" in other.windows)
+        if sort == "ever":
             raise QueryError(
-                f"{kind}: {name} is for windows that end. For Ever(), where nothing expires, use auto or "
-                f"{', '.join(able)}."
+                f"{kind}: {name} is for windows that end. For Ever(), where nothing expires, use auto or {listed}."
             )
-    elif query.window.sort == "time" and "time" not in row.windows:
+        if row.windows == ("time",):
+            raise QueryError(f"{kind}: {name} cuts a time window into panes; {query.window!r} is none. Use {listed}.")
+        if row.windows == ("ever",):
+            raise QueryError(
+                f"{kind}: {name} is for Ever() only: nothing expires from it. Use auto or one of {listed}."
+            )
         raise QueryError(
             f"{kind}: {name} promises its error for a fixed number of objects in the window, and {query.window!r} "
-            f"holds any number. Use Last(n), or one of {', '.join(names(kind, lambda other: 'time' in other.windows))}."
+            f"holds any number. Use Last(n), or one of {listed}."
+        )
+    if query.per_columns and not row.grouped and row.scorings == "additive":
+        raise QueryError(
+            f"{kind}: {name} has one summary for one stream, and per={list(query.per_columns)} makes many. Leave per "
+            f"out, or use {', '.join(_others(query, lambda other: other.grouped))}."
         )
     if query.per_columns and not row.grouped:
         raise QueryError(
             f"{kind}: {name} tests the order of one stream, and per={list(query.per_columns)} makes many. "
-            f"Use BLOCK, which is exact for any order, or another of {', '.join(names(kind))}."
+            f"Use BLOCK, which is exact for any order, or another of {', '.join(_others(query, lambda _: True))}."
+        )
+    if sort == "ever" and row.alternatives and getattr(query, "group", None) is None:
+        raise QueryError(
+            f"{kind}: {name} keeps the whole window, and Ever() is all that ever arrived: only alternatives by group= "
+            f"need that. Use auto or {', '.join(names(kind, lambda other: other.windows == ('ever',)))}."
         )
     if getattr(query, "group", None) is not None and not row.alternatives:
-        able = names(kind, lambda other: other.alternatives)
+        able = _others(query, lambda other: other.alternatives)
         raise QueryError(
             f"{kind}: {name} forgets tuples that newer ones make superfluous, and that is proved only for tuples that "
             f"exist independently, not for alternatives by group={query.group!r}. "  # type: ignore[attr-defined]
@@ -102,10 +146,15 @@ def _check(row: Algorithm, query: Query) -> None:
         _SCORING_CHECKS[row.scorings](row, query)
 
 
+def _others(query: Query, which: Callable[[Algorithm], bool]) -> list[str]:
+    """The names that take the window of a query, of the rows that satisfy a condition."""
+    return names(query.kind, lambda other: query.window.sort in other.windows and which(other))
+
+
 def _check_bounded(row: Algorithm, query: Query) -> None:
     """Grids and sorted lists need a scoring that they can bound."""
     scoring = scoring_of(query.by)  # type: ignore[attr-defined]
-    others = names(query.kind, lambda other: not other.keeps_window) or ["auto"]
+    others = _others(query, lambda other: not other.keeps_window) or ["auto"]
     if scoring.bound({}) is None:
         raise QueryError(
             f"{query.kind}: {scoring.unbounded}, so {row.name} cannot bound it. Use a sum, a distance or a monotone "
@@ -119,7 +168,7 @@ def _check_nearest(row: Algorithm, query: Query) -> None:
         (same,) = (
             other.name for other in algorithms(query.kind) if other.engine == row.engine and other.name != row.name
         )
-        others = names(query.kind, lambda other: not other.keeps_window)
+        others = _others(query, lambda other: not other.keeps_window)
         raise QueryError(
             f"{query.kind}: {row.name} is {same} for nearest neighbours, and {scoring!r} is no Nearest. "
             f"Use {same}, or one of {', '.join(others)}."
@@ -137,12 +186,29 @@ def _check_local(row: Algorithm, query: Query) -> None:
     )
 
 
-_SCORING_CHECKS = {"bounded": _check_bounded, "nearest": _check_nearest, "local": _check_local}
+def _check_additive(row: Algorithm, query: Query) -> None:
+    groups: Any = query
+    score, others = groups.score, groups.having is not None or groups.select
+    alone = score.tree.op == "column" and groups.aggregates[0].function in ("count", "sum")
+    if not alone or others or not groups.descending:
+        raise QueryError(
+            f"{query.kind}: {row.name} counts objects up, so it ranks the largest count(*) or sum(x) alone, without "
+            f"having and select; got by={groups.by!r}. Use that, or "
+            f"{', '.join(_others(query, lambda other: other.scorings == 'any'))}."
+        )
+
+
+_SCORING_CHECKS = {
+    "bounded": _check_bounded,
+    "nearest": _check_nearest,
+    "local": _check_local,
+    "additive": _check_additive,
+}
 
 
 def _check_k(query: Query) -> None:
     """Engines that lay out places for k answers have a limit, unless the window holds no more."""
-    k, n = getattr(query, "k", 0), getattr(query.window, "count", None)
+    k, n = getattr(query, "most", getattr(query, "k", 0)), getattr(query.window, "count", None)
     if query.kind == "TopKPairs":
         if min(k, k if n is None else n * n) > MOST_K:
             raise QueryError(f"{query.kind}(k={k:,}): there are places for at most {MOST_K:,} pairs. Use a smaller k.")

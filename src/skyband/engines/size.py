@@ -6,6 +6,7 @@ what else is expected of the stream. It compiles nothing and reads no data.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -27,3 +28,10 @@ class Size:
     def nbytes(self, groups: float) -> int | None:
         """Bytes of all groups."""
         return None if self.objects is None else round(groups * (self.objects * self.each + self.besides))
+
+
+def harmonic(n: int) -> float:
+    """1 + 1/2 + ... + 1/n."""
+    if n < 100:
+        return sum(1 / i for i in range(1, n + 1))
+    return math.log(n) + 0.5772156649015329 + 1 / (2 * n) - 1 / (12 * n * n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skyband.engines.pairs import size_model as pairs
-from skyband.query.kinds import Query, TopKIncomplete, TopKPairs
+from skyband.query.kinds import Query, TopKGroups, TopKIncomplete, TopKPairs
 from skyband.query.scoring import scoring_of
 
 
@@ -14,6 +14,8 @@ def form_of(query: Query) -> tuple[str, tuple[str, ...], list[str]]:
     if isinstance(query, TopKIncomplete):
         return (query.combine if isinstance(query.combine, str) else repr(query.combine)), (), []
     best = f"The {'largest' if query.descending else 'smallest'} score is best"
+    if isinstance(query, TopKGroups):
+        return _group_form(query, best)
     if isinstance(query, TopKPairs):
         word, said, _ = pairs.form_of(query)
         return word, (f"{best}; {said}",), []
@@ -21,6 +23,20 @@ def form_of(query: Query) -> tuple[str, tuple[str, ...], list[str]]:
     if query.where is not None:  # type: ignore[attr-defined]
         notes.append("Objects that fail `where` are never kept: expect fewer objects and bytes than this.")
     return word, (f"{best}; {said}",), [*notes, "Columns named in keep= come on top of the bytes."]
+
+
+def _group_form(query: TopKGroups, best: str) -> tuple[str, tuple[str, ...], list[str]]:
+    listed = ", ".join(map(str, query.aggregates))
+    whose = " and ".join(query.of_columns) or "the Monitor's id column"
+    said = [f"{best}; objects are the groups of rows with one value of {whose}, by {listed}."]
+    if query.decides is not None:
+        said.append(f"Kept columns are those of the row that has the {query.aggregates[query.decides]}.")
+    if query.decay is not None:
+        said.append(f"A row counts half as much after {query.decay}, and an object has one number for all its rows.")
+    notes = ["Rows that fail `where` count in no aggregate: expect less than this."] if query.where is not None else []
+    words = {one.function for one in query.expressions.of(query.score)}
+    word = words.pop() if len(words) == 1 else "aggregates"
+    return word, tuple(said), [*notes, "Columns named in keep= come on top of the bytes."]
 
 
 def _object_form(query: Any) -> tuple[str, str, list[str]]:

@@ -87,9 +87,9 @@ def sent_rows(query: TopK, rows: float, keys: float, queries: float, shards: int
     if not query.per_columns and queries > 1:
         return rows * shards
     each = max(1, round(rows / keys))
-    if query.window.sort != "time" or each <= query.k:
+    if query.window.sort != "time" or each <= query.most:
         return rows
-    return min(rows, keys * 2 * strict_size(each, query.k))
+    return min(rows, keys * 2 * strict_size(each, query.most))
 
 
 def _bytes(size: float) -> str:

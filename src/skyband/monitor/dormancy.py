@@ -70,7 +70,7 @@ class Dormancy:
             numbering = adapter.numbering
             if adapter.engine is None or isinstance(adapter.engine, Nothing):
                 continue
-            if adapter.timed:
+            if adapter.timed and not adapter.endless:
                 known, size = numbering.last_times, min(total, len(adapter.engine.kept))
                 last = np.full(max(size, len(known)), self.state.clock)  # unknown after a restore
                 last[: len(known)] = known

@@ -93,8 +93,9 @@ def examine(state: State, batch: Batch) -> Examined:
             adapter.separate_deletions(one, deletes, other, bad_times)
             for adapter, one in zip(standing, validated, strict=True)
         ]
-    per = {name: read(name) for adapter in standing for name in adapter.groups.names}
+    per = {name: read(name) for adapter in standing for name in adapter.groups.inputs}
     inputs = {name: read(name) for adapter in standing for name in adapter.reads(batch)}
+    state.id_type(types)
     accepted = any_of([one.accepted for one in validated], batch.rows)
     return Examined(standing, validated, accepted, types, reported, per, instants, deletes, inputs)
 

@@ -1,4 +1,4 @@
-"""`forget`: groups of count windows and of `UntilDeleted()` that have been silent for so long are dropped.
+"""`forget`: groups of count windows, `UntilDeleted()` and `Ever()` that have been silent for so long are dropped.
 
 A group is silent from its last arrival on (a deletion is none). When the clock, or its own next row, is `forget` or
 more later, the group is forgotten: its answer leaves, at the moment when that time was up, and whatever arrives
@@ -27,6 +27,7 @@ from skyband.tables.push import BEGINNING
 if TYPE_CHECKING:
     from skyband.monitor.loop import Loop
 
+Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 
@@ -103,7 +104,7 @@ class Forget:
 
     def _groups(self) -> list[tuple[Groups, list[Adapter]]]:
         """The groups of each `per` with the adapters of windows that do not go by time."""
-        untimed = [adapter for adapter in self.state.standing() if not adapter.timed and adapter.groups.names]
+        untimed = [adapter for adapter in self.state.standing() if adapter.numbering.dated and adapter.groups.names]
         each = {id(adapter.groups): adapter.groups for adapter in untimed}.values()
         return [(groups, [adapter for adapter in untimed if adapter.groups is groups]) for groups in each]
 
@@ -134,12 +135,13 @@ class Forget:
         if examined.times is None:
             return none, none, none
         length = self.state.options.silence(examined.unit)
-        mine = [one for adapter, one in zip(examined.standing, examined.validated, strict=True) if adapter in adapters]
-        rows = np.flatnonzero(np.logical_or.reduce([one.accepted for one in mine]))
+        both = list(zip(examined.standing, examined.validated, strict=True))
+        mine = [self._arriving(adapter, one.accepted, examined) for adapter, one in both if adapter in adapters]
+        rows = np.flatnonzero(np.logical_or.reduce(mine))
         if not len(rows):
             return none, none, none
         mark, known = groups.mark(), self._last(groups, adapters)
-        columns = [examined.per[name].take(as_arrow(rows)) for name in groups.names]
+        columns = [examined.per[name].take(as_arrow(rows)) for name in groups.inputs]
         codes = groups.codes(columns, len(rows))
         groups.revert(mark)
         order = np.argsort(codes, kind="stable")
@@ -160,6 +162,14 @@ class Forget:
         gap = (last > BEGINNING) & (times - last >= length)
         self._note(groups, examined.times[rows], length)
         return rows[gap], before[gap], codes[gap]
+
+    def _arriving(self, adapter: Adapter, accepted: Bools, examined: Examined) -> Bools:
+        """The accepted rows that are not dropped as late."""
+        assert examined.times is not None
+        if not adapter.timed or self.state.options.late == "accept" or not len(accepted):
+            return accepted
+        clocks = np.maximum.accumulate(np.where(examined.accepted, examined.times, BEGINNING))
+        return adapter.timely(accepted, np.maximum(clocks, self.state.clock) - examined.times, examined.unit)
 
     def _note(self, groups: Groups, times: Ints, length: int) -> None:
         """Arrivals with these times come."""

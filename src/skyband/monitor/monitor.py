@@ -5,18 +5,22 @@ Its calls take turns: each holds the Monitor's lock, so that kernels, which run 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import wraps
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from weakref import WeakSet
 
+import numpy as np
 import pyarrow as pa
 
 from skyband.errors import QueryError, StateError
 from skyband.monitor.loop import Loop
 from skyband.monitor.snapshot import load, save
+from skyband.monitor.sources import all_queries, names_of, owner_of
 from skyband.query.html import monitor_html
 from skyband.query.kinds import Query
 from skyband.query.windows import Window
@@ -64,8 +68,8 @@ class Monitor:
         The column that says what a row does to the objects of `UntilDeleted()` queries: "insert" or "update" (the
         default for all rows), or "delete", by id and `per`.
     forget
-        How long a group of a count window or of `UntilDeleted()` may be silent, written as in `Last`: "30 days", or a
-        number of units of an integer time column. Then its answer leaves, its objects are dropped, and later rows
+        How long a group of a count window, `UntilDeleted()` or `Ever()` may be silent, written as in `Last`: "30 days",
+        or a number of units of an integer time column. Then its answer leaves, its objects are dropped, and later rows
         begin a new group, from number 0. Default: groups stay for ever. Needs `time`.
     threads
         What a call does while another thread's is at work: "wait" for its end, or "raise" a StateError at once.
@@ -107,6 +111,7 @@ class Monitor:
         self._loop = loop
         self._waits = threads == "wait"
         self._lock = threading.RLock()
+        _MONITORS.add(self)
 
     @contextmanager
     def _turn_or_raise(self) -> Iterator[None]:
@@ -138,7 +143,9 @@ class Monitor:
             The batch goes on with the next push: net changes (emit="batch") wait for its end.
 
         """
-        return self._loop.push(batch, to, more)
+        if not isinstance(more, bool | np.bool_):
+            raise QueryError(f"push(more={more!r}): more must be True or False.")
+        return self._loop.push(batch, to, bool(more))
 
     @in_turn
     def advance(self, to: Any) -> pa.Table:
@@ -170,7 +177,7 @@ class Monitor:
     def queries(self) -> dict[str, Query]:
         """The standing queries by name, in order of registration."""
         with self._lock:
-            return self._loop.state.queries
+            return all_queries(self._loop.state)
 
     @in_turn
     def add(self, name: str, query: Query, *, from_window: bool = False) -> pa.Table | None:
@@ -296,7 +303,7 @@ class Monitor:
         """
         if keys is None:
             asked = None if key is None else [key]
-        elif key is None and isinstance(keys, Iterable) and not isinstance(keys, str | bytes):
+        elif key is None and isinstance(keys, Iterable) and not isinstance(keys, str | bytes | np.generic):
             asked = list(keys)
         else:
             raise QueryError(f"key={key!r}, keys={keys!r}: give one key, or a list of them as keys=[...].")
@@ -305,7 +312,7 @@ class Monitor:
     @in_turn
     def answers(self) -> dict[str, pa.Table]:
         """The current answers of all standing queries by name, in order of registration."""
-        return {name: self._loop.answer(name, None, None, None) for name in self._loop.state.queries}
+        return {name: self._loop.answer(name, None, None, None) for name in names_of(self._loop.state)}
 
     @in_turn
     def stats(self) -> dict[str, Any]:
@@ -316,8 +323,10 @@ class Monitor:
             "late": state.counters["late"],
             "rejected": dict(state.counters["rejected"]),
             "queries": {
-                name: subscribed.stats(name) if name in state.subscriptions else adapter.stats(name)
-                for name, adapter in state.adapters.items()
+                name: subscribed.stats(name)
+                if name in state.subscriptions
+                else owner_of(state, name).adapters[name].stats(name)
+                for name in all_queries(state)
             },
         }
 
@@ -356,6 +365,8 @@ class Monitor:
             A scoring function is missing, or (not trusted) a stored query cannot be.
 
         """
+        if not isinstance(trusted, bool):
+            raise QueryError(f"restore(trusted={trusted!r}): trusted must be True or False.")
         return cls._of(Loop(load(data, callables or {}, trusted=trusted), settles=True))
 
     @classmethod
@@ -370,3 +381,16 @@ class Monitor:
 
     def _repr_html_(self) -> str:
         return monitor_html(self)
+
+
+_MONITORS: WeakSet[Monitor] = WeakSet()
+
+
+def _after_fork() -> None:
+    """Free the locks that other threads held: they are not in this process. Their commits never ended, and say so."""
+    for monitor in _MONITORS:
+        monitor._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

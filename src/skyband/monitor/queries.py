@@ -13,23 +13,29 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.kinds import adapter_class
 from skyband.engines.numbering import Start
 from skyband.engines.numbers_at_rest import NumbersAtRest
-from skyband.engines.registry import MANY, choose
+from skyband.engines.registry import MANY, choose, choose_for_keys
 from skyband.engines.topk.adapter import TopKAdapter
-from skyband.engines.topk.scorings import BLOCK, auto_key, family_key, where_box, window_key
-from skyband.engines.topk.slots_adapter import MOST_BOXED, SlotsAdapter
+from skyband.engines.topk.ordered_adapter import OrderedAdapter
+from skyband.engines.topk.scorings import BLOCK, auto_key, family_key, window_key
+from skyband.engines.topk.slots_adapter import SlotsAdapter
+from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remember_reported
 from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError
 from skyband.monitor.book import Book
+from skyband.monitor.families import alike, families_of, traits_of
+from skyband.monitor.over import is_inner
+from skyband.monitor.sources import forget_unused, in_one, in_order, names_of, over_for, owner_of, with_over
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import SubscribedQueries
 from skyband.query.kinds import Above, Query, TopK
-from skyband.query.scoring import scoring_of
-from skyband.query.windows import Last, UntilDeleted, size_of
+from skyband.query.windows import Last, Session, UntilDeleted, size_of
 from skyband.tables.changes import QueryNames, change_names, change_table
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
-from skyband.tables.subscriptions import MARK, Subscriptions, owner_of
+from skyband.tables.orders import ranks_by_key
+from skyband.tables.subscriptions import MARK, Subscriptions
+from skyband.tables.subscriptions import owner_of as key_owner
 
 Ints = NDArray[np.int64]
 Fresh = dict[Any, Adapter]  # adapters where nothing has arrived yet, by what their queries share
@@ -48,14 +54,20 @@ class StandingQueries:
     def start(self, queries: Mapping[str, Query]) -> None:
         """The queries of a new Monitor."""
         fresh: Fresh = {}
-        for name, query in queries.items():
-            self.add(name, query, fresh)
+        for name in in_order(queries):
+            self.add(name, queries[name], fresh)
+        self.state.order[:] = queries
 
     def add(self, name: str, query: Query, fresh: Fresh | None = None) -> None:
         """Add a query, which sees only later arrivals and goes on with the numbers."""
         self._check_name_is_free(name)
+        if getattr(query, "source", None) not in (None, self.state.source):
+            over = over_for(self.state, name, query)
+            over.loop.queries.add(name, query)
+            return
         checked = self.checked(name, query)
         with self.state.commit:
+            self.state.order.append(name)
             self._place(name, checked, self.numbers(checked), fresh)
 
     def add_from_window(self, name: str, query: Query) -> pa.Table:
@@ -68,7 +80,7 @@ class StandingQueries:
             raise QueryError(
                 f"{name}: a query with Each has no answer of its own. Use subscribe(..., from_window=True)."
             )
-        family = self._family_for(checked) if isinstance(checked, TopK) else None
+        family = self._family_for(checked) if isinstance(checked, TopK) and self.state.serial else None
         if family is not None and family.holds(cast(TopK, checked), self.state.unit, self.state.clock):
             with self.state.commit:
                 numbers, state = self.numbers(checked), self.state
@@ -99,11 +111,18 @@ class StandingQueries:
 
     def drop(self, name: str) -> None:
         """Stop a query. Nothing is reported."""
+        if (owner := owner_of(self.state, name)) is not self.state:
+            StandingQueries(owner).drop(name)
+            forget_unused(self.state)
+            return
+        self._check_no_source(name, "drop")
         self.state.adapter(name)
         with self.state.commit:
+            self.state.order.remove(name)
             if name in self.state.subscriptions:
                 self.subscribed.end(name)
                 del self.state.adapters[name]
+                self._traits = None
                 return
             adapter = self._alone(name)
             del self.state.adapters[name]
@@ -113,17 +132,49 @@ class StandingQueries:
 
     def replace(self, name: str, query: Query) -> pa.Table:
         """Ask another question under the same name; returns the changes from the old answer to the new one."""
-        self.state.adapter(name)
+        owner = owner_of(self.state, name)
+        old = owner.adapter(name).queries[name]
+        if getattr(query, "source", None) != owner.source:
+            return self._move(name, query, owner)
+        if owner is not self.state:
+            return in_one(self.state, [StandingQueries(owner).replace(name, query)])
+        if name in self.state.over and query.per != old.per:
+            self._check_no_source(name, "change the `per` of")
         checked = self.checked(name, query)
+        self.state.mark_sources()
         if checked.each or name in self.state.subscriptions:
+            self._traits = None
             return self.subscribed.replace(name, checked)
         with self.state.commit:
             return self._replace(name, checked)
 
+    def _move(self, name: str, query: Query, owner: State) -> pa.Table:
+        """Ask over rows or other answers from now on: the old answer leaves."""
+        self._check_no_source(name, "ask elsewhere under the name of")
+        source, place = getattr(query, "source", None), self.state.order.index(name)
+        target = self if source is None else over_for(self.state, name, query).loop.queries
+        target.checked(name, query)
+        adapter = owner.adapter(name)
+        piece = adapter.retract(name, owner.unit, owner.clock)
+        left = owner.changes([piece] if piece else [], [adapter] if piece else [])
+        StandingQueries(owner).drop(name)
+        target.add(name, query)
+        self.state.order.remove(name)
+        self.state.order.insert(place, name)
+        forget_unused(self.state)
+        return in_one(self.state, [left])
+
+    def _check_no_source(self, name: str, what: str) -> None:
+        """Refuse to change a query over whose answers others ask."""
+        over = owner_of(self.state, name).over.get(name)
+        if over is not None:
+            others = ", ".join(names_of(over.loop.state))
+            raise QueryError(f"{others} ask over the answers of {name}: to {what} it, drop these first.")
+
     def _replace(self, name: str, checked: Query) -> pa.Table:
         unit, clock, adapter = self.state.unit, self.state.clock, self._alone(name)
         query_names = QueryNames(list(self.state.adapters), self.state.subscriptions)
-        before = query_names.labels(adapter.names_in_order)
+        before = adapter.names_in_order
         self._traits = None
         types = self.state.change_types()
         if isinstance(adapter, WindowAdapter) and isinstance(checked, TopK | Above):
@@ -139,7 +190,11 @@ class StandingQueries:
             adapter.leave(name, unit, clock)
             self._place(name, checked, numbers)
             remember_reported(self.state.standing())
-        return change_table([piece] if piece else [], query_names, [before] if piece else [], types)
+        pieces, engines = ([piece], [before]) if piece else ([], [])
+        table = change_table(pieces, query_names, [query_names.labels(names) for names in engines], types)
+        if self.state.over or self.state.source is not None:
+            return with_over(self.state, table, pieces, engines)
+        return table
 
     def leave(self, name: str) -> None:
         """Let a plain query leave its adapter."""
@@ -184,6 +239,9 @@ class StandingQueries:
 
     def prepare(self, batches: Iterable[Batch]) -> None:
         """Before a batch, which may come in several pieces, is examined: let the right queries share engines."""
+        batches = list(batches)
+        for batch in batches:
+            self._find_keys(batch)
         if any(adapter.engine is None for adapter in self.state.taking()):
             with self.state.commit:
                 self._gather(self.state.adapters)
@@ -194,6 +252,31 @@ class StandingQueries:
             if splits := [adapter for adapter in self.state.taking() if adapter.must_split(batch)]:
                 with self.state.commit:
                     self.split(splits.__contains__)
+
+    def _find_keys(self, batch: Batch) -> None:
+        """Before their first arrival: queries whose only key is no number, in this batch, rank by it as an order."""
+        found: Fresh = {}
+        both = [(book, name) for book in (self.state.adapters, self.state.subscribed) for name in list(book)]
+        for book, name in both:
+            adapter = book[name]
+            query = adapter.queries[name]
+            slots = isinstance(adapter, SubscribedAdapter)
+            if adapter.engine is not None or not isinstance(query, TopK) or query.each or slots:
+                continue
+            if isinstance(adapter, OrderedAdapter) and adapter.labels:
+                continue
+            if not ranks_by_key(batch, query.by) or (algorithm := choose_for_keys(query)) is None:
+                continue
+            key = name if algorithm == "SORTED" else (key_owner(name), *OrderedAdapter.key(query), adapter.groups.names)
+            with self.state.commit:
+                del adapter.queries[name]
+                if key not in found:
+                    start = adapter.numbering.start()
+                    found[key] = OrderedAdapter(
+                        query, adapter.groups, adapter.options, start, algorithm=algorithm, keyed=True
+                    )
+                found[key].queries[name] = query
+                book[name] = found[key]
 
     def _gather(self, adapters: Book) -> None:
         """Bring queries together, or subscriptions of one query, before their first arrival, that one engine can serve.
@@ -216,7 +299,7 @@ class StandingQueries:
             for name in names:
                 del alone[name]
         alone = {name: adapter for name, adapter in alone.items() if len(adapter.queries) == 1}
-        for names in _alike(alone, lambda adapter: auto_key(cast(TopK, adapter.example)), MANY):
+        for names in alike(alone, lambda adapter: auto_key(cast(TopK, adapter.example)), MANY):
             first, born = alone[names[0]], self.state.serial
             start = first.numbering.start()
             window = WindowAdapter(first.example, first.groups, options, start, algorithm="SMA", born=born)
@@ -226,7 +309,7 @@ class StandingQueries:
             for name, adapter in adapters.items()
             if isinstance(adapter, WindowAdapter) and adapter.engine is None
         }
-        for names in _alike(windows, lambda adapter: cast(WindowAdapter, adapter).share, 2):
+        for names in alike(windows, lambda adapter: cast(WindowAdapter, adapter).share, 2):
             _share(adapters, windows[names[0]], names)
 
     def split(self, which: Callable[[Adapter], bool]) -> None:
@@ -253,7 +336,7 @@ class StandingQueries:
         """Give the query an adapter: a family that it can join, one that has not started yet, or a new one."""
         self.state.query_names = None
         if query.each:
-            groups = self.state.groups[query.per_columns]
+            groups = self.state.groups[query.grouping]
             adapter: Adapter = UnsubscribedAdapter(query, groups, self.state.options, numbers)
             adapter.queries[name] = query
             self.state.adapters[name], self.state.subscriptions[name] = adapter, Subscriptions(name, query)
@@ -267,7 +350,7 @@ class StandingQueries:
     def place(self, book: Book, name: str, query: Query, numbers: Start, fresh: Fresh) -> None:
         """Give a plain query an adapter, in this book: one that has not started yet, or a new one."""
         state = self.state
-        groups, kind = state.groups[query.per_columns], adapter_class(query, choose(query))
+        groups, kind = state.groups[query.grouping], adapter_class(query, choose(query))
         if issubclass(kind, WindowAdapter):
             window = WindowAdapter(
                 cast(TopK, query), groups, state.options, numbers, born=state.serial
@@ -285,14 +368,14 @@ class StandingQueries:
 
     def _family_for(self, query: TopK) -> SlotsAdapter | None:
         """A family of slots that has one for the query."""
-        if family_key(query) is None:
+        if adapter_class(query, choose(query)) is not TopKAdapter or family_key(query) is None:
             return None
         slots = (adapter for adapter in self._plain() if isinstance(adapter, SlotsAdapter))
         return next((adapter for adapter in slots if adapter.can_join(query)), None)
 
     def numbers(self, query: Query) -> Start:
         """The next numbers of a new query: per group the largest that any query with the same `per` has reached."""
-        groups = self.state.groups.setdefault(query.per_columns, Groups(query.per_columns))
+        groups = self.state.groups.setdefault(query.grouping, Groups(query.per_columns, query.per_inputs))
         return self.largest(self.state.standing() if self.state.serial else (), groups)
 
     def largest(self, adapters: Iterable[Adapter], groups: Groups) -> Start:
@@ -307,7 +390,9 @@ class StandingQueries:
     # --- checks
 
     def _check_name_is_free(self, name: str) -> None:
-        if name in self.state.adapters:
+        if not isinstance(name, str):
+            raise QueryError(f"a query's name is a string; got {name!r}.")
+        if name in names_of(self.state):
             raise QueryError(
                 f"a query called {name!r} is standing already. Use replace({name!r}, ...) or another name."
             )
@@ -329,7 +414,7 @@ class StandingQueries:
         if query.needs_id is not None and options.id is None:
             raise QueryError(f'{query.kind} {query.needs_id}: name the id column, Monitor(..., id="...").')
         self._check_columns(query)
-        if isinstance(query.window, Last) and query.window.timed:
+        if isinstance(query.window, Last | Session) and query.window.timed:
             if options.time is None:
                 raise QueryError(f'{query.window!r} is a time window: name the time column, Monitor(..., time="...").')
             if options.time in self.state.types and size_of(query.window) is None:
@@ -340,61 +425,34 @@ class StandingQueries:
         """No two columns of changes have one name."""
         kept = self.state.options.kept
         clash = set(query.per_columns) & set(kept)
-        if clash:
+        if clash and not is_inner(
+            self.state.options
+        ):  # a query over answers keeps the source's `per`, if it has not its own
             raise QueryError(
                 f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway."
             )
         if self._traits is None:
-            self._traits = {_traits(one): one for one in self.state.queries.values()}
+            self._traits = {traits_of(one): one for one in self.state.queries.values()}
+        sources = dict(zip(query.per_columns, query.per_inputs, strict=True))
+        for other in self._traits.values():
+            for name, column in zip(other.per_columns, other.per_inputs, strict=True):
+                if sources.get(name, column) != column:
+                    raise QueryError(
+                        f"per: {name!r} would be {column!r} for one query and {sources[name]!r} for another. Give one "
+                        "of them another name."
+                    )
         names = change_names([*self._traits.values(), query], kept, timed=False)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
+            if any(twice == name for name, _ in getattr(query, "select", ())):
+                raise QueryError(f"{twice!r} is in `select` and in `keep`. Give it another name in `select`.")
             raise QueryError(
                 f"{twice!r} would be two columns: of pairs each column of `keep` comes as name_a and name_b. Rename it."
             )
-        self._traits[_traits(query)] = query
-
-
-def _traits(query: Query) -> tuple[Any, ...]:
-    """What the columns of a query's changes go by."""
-    return query.per_columns, query.of_pairs, query.has_probability
-
-
-def families_of(adapters: Mapping[str, Adapter]) -> list[list[str]]:
-    """The names of queries that can be a family: of at least two adapters, and those of BLOCK over a few columns."""
-    found: list[list[str]] = []
-    for names in _alike(adapters, lambda adapter: family_key(cast(TopK, adapter.example)), 2):
-        if adapters[names[0]].algorithm != BLOCK:
-            names = [name for name in names if len(adapters[name].queries) == 1]
-        if len({adapters[name] for name in names}) < 2:  # they share one skyband
-            continue
-        if adapters[names[0]].algorithm != BLOCK:
-            found.append(names)
-            continue
-        queries = {name: cast(TopK, adapters[name].queries[name]) for name in names}
-        boxes = {name: tuple(where_box(query)[0]) for name, query in queries.items()}
-        columns = {*scoring_of(queries[names[0]].by).columns}
-        if len(columns.union(*boxes.values())) <= max(MOST_BOXED, len(columns)):
-            found.append(names)
-            continue
-        by_box: dict[tuple[str, ...], list[str]] = {}
-        for name in names:
-            by_box.setdefault(tuple(sorted(boxes[name])), []).append(name)
-        found += [some for some in by_box.values() if len({adapters[name] for name in some}) > 1]
-    return found
+        self._traits[traits_of(query)] = query
 
 
 def _share(book: Book, adapter: Adapter, names: list[str]) -> None:
     """Let an adapter serve these queries, each of which has one of its own."""
     adapter.queries = {name: book[name].queries[name] for name in names}
     book |= dict.fromkeys(names, adapter)
-
-
-def _alike(adapters: Mapping[str, Adapter], key: Callable[[Adapter], Any], least: int) -> list[list[str]]:
-    """The names of adapters with equal keys (None: of no others) and numbers, where there are at least so many."""
-    found: dict[Any, list[str]] = {}
-    for name, adapter in adapters.items():
-        if (known := key(adapter)) is not None:
-            numbers = (adapter.numbering.counts.tobytes(), adapter.numbering.at_rest.fingerprint())
-            found.setdefault((owner_of(name), known, adapter.groups.names, numbers), []).append(name)
-    return [names for names in found.values() if len(names) >= least]

@@ -19,6 +19,7 @@ from skyband.engines.kinds import adapter_class
 from skyband.engines.numbering import Start
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.topk.adapter import TopKAdapter
+from skyband.engines.topk.ordered_adapter import OrderedAdapter
 from skyband.engines.topk.scorings import BLOCK
 from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
@@ -27,11 +28,14 @@ from skyband.errors import QueryError, StateError
 from skyband.monitor import cells, strangers
 from skyband.monitor.archive import pack, unpack
 from skyband.monitor.book import Book
+from skyband.monitor.over import Over, is_inner
 from skyband.monitor.slots import restored_slots
+from skyband.monitor.sources import names_of, states_of
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import close_gaps
 from skyband.query.kinds import Query
 from skyband.query.options import Options
+from skyband.query.validation import as_stored, column_names, input_name, output_name
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.subscriptions import Subscriptions, entry_of, key_of, owner_of, slots_key
@@ -50,6 +54,13 @@ def save(state: State) -> bytes:
         for j, adapter in enumerate(_over(state, groups)):
             for k, arrays in enumerate(adapter.numbering.at_rest.arrays()):
                 parts |= {f"rest{i}.{j}.{k}.{name}": array for name, array in zip(AT_REST, arrays, strict=True)}
+    if state.over:
+        facts["standing"] = state.order
+        facts["over"] = {
+            source: {"next": over.next, "numbers": list(over.numbers.items())} for source, over in state.over.items()
+        }
+        for i, over in enumerate(state.over.values()):
+            parts[f"over{i}"] = np.frombuffer(save(over.loop.state), np.uint8)
     return pack(facts, parts)
 
 
@@ -61,7 +72,9 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: b
             query = stored
         else:
             by = stored.get("by")
-            call = callables.get(name, callables.get(by.get("callable", ""))) if isinstance(by, dict) else None
+            call: Any = callables if isinstance(by, list) else None
+            if isinstance(by, dict):
+                call = callables.get(name, callables.get(by.get("callable", "")))
             query = Query.from_dict(stored, call)
         if not trusted:
             strangers.check_size(name, query, max(strangers.MOST, len(data)))
@@ -77,11 +90,39 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: b
                 join(state, groups, [parts[f"cell{i}"].tobytes()], trusted=trusted)
                 for j, adapter in enumerate(_over(state, groups)):
                     _read_at_rest(adapter, parts, f"rest{i}.{j}")
+            _read_over(state, facts, parts, callables, trusted=trusted)
         return state
     except (QueryError, StateError):
         raise
     except Exception as error:  # whatever a forged fact or array leads to
         raise StateError(f"the snapshot's contents do not fit together ({error!r}). Use an intact copy.") from error
+
+
+def _read_over(
+    state: State,
+    facts: dict[str, Any],
+    parts: dict[str, Any],
+    callables: Mapping[str, Callable[..., Any]],
+    *,
+    trusted: bool,
+) -> None:
+    """The loops over answers, from a snapshot."""
+    from skyband.monitor.loop import Loop
+
+    for i, (source, stored) in enumerate(facts.get("over", {}).items()):
+        inner = load(parts[f"over{i}"].tobytes(), callables, trusted=trusted)
+        numbers = dict(stored["numbers"])
+        known = [stored["next"], *numbers, *numbers.values()]
+        if not all(map(_whole, known)) or source not in state.adapters or not is_inner(inner.options):
+            raise StateError("the stored questions over answers do not fit together. Use an intact copy.")
+        inner.source, inner.commit = source, state.commit
+        over = state.over[source] = Over(source, Loop(inner, settles=True))
+        over.next, over.numbers = stored["next"], numbers
+    state.order = list(facts.get("standing", state.adapters))
+    if sorted(state.order) != sorted(names_of(state)) and state.over and not is_inner(state.options):
+        raise StateError("the stored queries and their order do not fit together. Use an intact copy.")
+    for inner in states_of(state):
+        inner.order, inner.commit = state.order, state.commit
 
 
 def _over(state: State, groups: Groups) -> list[Adapter]:
@@ -112,7 +153,7 @@ def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
     facts = {
         "options": asdict(state.options),
         "order": list(state.adapters),
-        "groups": [list(names) for names in state.groups],
+        "groups": [as_stored(names) for names in state.groups],
         "homes": [_describe_adapter(adapter, families.index(adapter.groups)) for adapter in state.standing()],
         "clock": state.clock,
         "serial": state.serial,
@@ -168,7 +209,11 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Sta
     state.clock, state.serial, state.counters = facts["clock"], facts["serial"], facts["counters"]
     if "ahead" in parts:
         state.ahead = parts["ahead"].column("to")[0].as_py()
-    state.groups = {tuple(names): Groups(tuple(names)) for names in facts["groups"]}
+    state.groups = {}
+    for stored in facts["groups"]:
+        names = column_names("per", stored)
+        groups = Groups(tuple(map(output_name, names)), tuple(map(input_name, names)))
+        state.groups[names] = groups
     _restore_subscriptions(state, facts, parts, lookup)
     adapters: dict[str, Adapter] = {}
     for saved in facts["homes"]:
@@ -255,16 +300,19 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
     queries = _restore_queries(saved, state, lookup)
     groups = list(state.groups.values())[saved["groups"]]
     example = next(iter(queries.values()))
-    if any(query.per_columns != groups.names for query in queries.values()):
+    if any((query.per_columns, query.per_inputs) != (groups.names, groups.inputs) for query in queries.values()):
         raise StateError("a stored query and its groups do not fit together. Use an intact copy.")
     none, algorithm = np.empty(0, np.int64), saved["algorithm"]
-    kind: Any = UnsubscribedAdapter if example.each else adapter_class(example, algorithm)
+    own = saved.get("own") or {}
+    kind: Any = UnsubscribedAdapter if example.each else adapter_class(example, algorithm, keyed="keys" in own)
     more = {}
     if example.each:
         (name,) = queries
         more = {"sort": state.subscriptions[name].sort}
     elif issubclass(kind, WindowAdapter):
         more = {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
+    elif issubclass(kind, OrderedAdapter):
+        more = {"algorithm": algorithm, "keyed": "keys" in own}
     elif saved["family"] and algorithm == BLOCK:
         kind = SlotsAdapter
     elif issubclass(kind, TopKAdapter):
@@ -304,7 +352,7 @@ def _going_on(adapter: Adapter, saved: dict[str, Any], state: State) -> Adapter:
 def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
     """What is known of these groups, as cells: the groups order[bounds[i]:bounds[i + 1]] are in cell i."""
     streams: list[cells.Stream] = []
-    for i, type_ in enumerate(_types(state, groups.names)):
+    for i, type_ in enumerate(_types(state, groups.inputs)):
         column = _cast(groups.columns[i].take(order), type_) if groups.columns else pa.nulls(0, type_)
         streams += cells.column_streams(column, bounds)
     for adapter in _over(state, groups):
@@ -331,7 +379,7 @@ def join(state: State, groups: Groups, stored: Sequence[bytes], *, trusted: bool
     Cells on Spark are trusted: they are as safe as the checkpoint that holds them.
     """
     adapters = _over(state, groups)
-    types = _types(state, groups.names)
+    types = _types(state, groups.inputs)
     count = sum(map(cells.column_width, types))
     for adapter in adapters:
         count += 1 + adapter.numbering.dated

@@ -16,9 +16,21 @@ from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.errors import BatchError, QueryError
 from skyband.monitor.book import Book
 from skyband.monitor.commit import Commit
+from skyband.monitor.over import Over, is_inner
+from skyband.monitor.sources import with_over
 from skyband.query.kinds import Query
 from skyband.query.options import ALL, Options
-from skyband.tables.changes import Labels, QueryNames, answer_names, change_names, change_table, column_types, of_pair
+from skyband.tables.changes import (
+    Labels,
+    QueryNames,
+    answer_names,
+    change_names,
+    change_table,
+    column_types,
+    common_type,
+    key_names,
+    of_pair,
+)
 from skyband.tables.groups import Groups
 from skyband.tables.input import time_unit
 from skyband.tables.push import BEGINNING
@@ -33,7 +45,7 @@ class State:
     """Everything a Monitor knows."""
 
     options: Options
-    groups: dict[tuple[str, ...], Groups] = field(default_factory=dict)
+    groups: dict[tuple[Any, ...], Groups] = field(default_factory=dict)
     adapters: Book = field(default_factory=Book)  # by query, in order of registration
     subscriptions: dict[str, Subscriptions] = field(default_factory=dict)  # of the queries with `Each`
     subscribed: Book = field(default_factory=Book)  # by subscription (tables.subscriptions.key_of)
@@ -46,6 +58,9 @@ class State:
     query_names: QueryNames | None = None  # as changes name the queries; None: they have changed
     output_types: tuple[Any, Any, Any] = (None, None, None)  # of changes, with what they were derived from
     commit: Commit = field(default_factory=Commit)  # what changes any of this runs in it
+    over: dict[str, Over] = field(default_factory=dict)  # loops over the answers of these queries
+    source: str | None = None  # the query over whose answers this is
+    order: list[str] = field(default_factory=list)  # all queries, those over answers too, as they were registered
 
     def standing(self) -> list[Adapter]:
         """The adapters, each once, in order of registration; then those of subscriptions."""
@@ -64,7 +79,7 @@ class State:
 
     def adapter(self, name: str) -> Adapter:
         """The adapter of a query."""
-        if name not in self.adapters:
+        if not isinstance(name, str) or name not in self.adapters:
             standing = ", ".join(self.adapters) or "none"
             raise QueryError(f"no query called {name!r} is standing. Standing: {standing}.")
         return self.adapters[name]
@@ -130,9 +145,11 @@ class State:
     def change_types(self) -> dict[str, pa.DataType]:
         """The columns of changes with their types."""
         names = self._query_names()
-        if self.output_types[0] is not names or self.output_types[1] != self.types:
-            columns = change_names(self.queries.values(), self.options.kept, self.options.time is not None)
-            self.output_types = (names, self.types, column_types(columns, self._reported_types()))
+        inputs = (self.types, self.shown_types(), self.key_types())
+        if self.output_types[0] is not names or self.output_types[1] != inputs:
+            timed = self.options.time is not None
+            columns = change_names(self.queries.values(), self.options.kept, timed, len(inputs[2]))
+            self.output_types = (names, inputs, column_types(columns, self._reported_types()))
         return self.output_types[2]  # type: ignore[no-any-return]
 
     def _query_names(self) -> QueryNames:
@@ -140,15 +157,17 @@ class State:
             self.query_names = QueryNames(list(self.adapters), self.subscriptions)
         return self.query_names
 
-    def answer_types(self, query: Query) -> dict[str, pa.DataType]:
-        """The columns of an answer with their types."""
-        names = answer_names([query], self.options.kept, self.options.time is not None)
-        return column_types(names, self._reported_types())
+    def answer_types(self, query: Query, keys: Sequence[Any] = ()) -> dict[str, pa.DataType]:
+        """The columns of an answer with their types; keys: those of the keys that are reported."""
+        names = answer_names([query], self.options.kept, self.options.time is not None, len(keys))
+        own = dict(zip(key_names(len(keys)), keys, strict=True))
+        return column_types(names, self._reported_types() | own)
 
     def changes(self, pieces: list[Columns], adapters: Sequence[Adapter]) -> pa.Table:
         """One table from the changes of several adapters."""
-        names = self._query_names()
-        return change_table(pieces, names, [self.labels(adapter, names) for adapter in adapters], self.change_types())
+        names, known = [adapter.names_in_order for adapter in adapters], self._query_names()
+        table = change_table(pieces, known, [self.labels(adapter, known) for adapter in adapters], self.change_types())
+        return with_over(self, table, pieces, names) if self.over or is_inner(self.options) else table
 
     def labels(self, adapter: Adapter, names: QueryNames) -> Labels:
         """How changes name the queries of an adapter."""
@@ -156,12 +175,58 @@ class State:
             return names.of_slots(adapter.owner, adapter.table.entry)
         return names.labels(adapter.names_in_order)
 
+    def mark_sources(self) -> None:
+        """Let the adapters of queries over whose answers others ask report what these need."""
+        for source in self.over:
+            self.adapters[source].output.sourced = True
+
+    def shown_types(self) -> dict[str, Any]:
+        """The types of the columns of `select`; a QueryError where two of one name differ."""
+        found: dict[str, Any] = {}
+        for adapter in self.standing():
+            for name, type_ in adapter.shown_types().items():
+                known = found.setdefault(name, type_)
+                if pa.types.is_null(known):
+                    found[name] = type_
+                elif known != type_ and not pa.types.is_null(type_):
+                    raise QueryError(f"select: {name!r} is {known} in one query and {type_} in another. Rename one.")
+        return found
+
+    def id_type(self, types: Mapping[str, Any]) -> Any:
+        """The type of the ids of all queries' objects; a QueryError where they differ."""
+        found: dict[Any, str] = {}
+        for name, adapter in self.adapters.items():
+            type_ = adapter.id_type(dict(types))
+            if not pa.types.is_null(type_):
+                found.setdefault(type_, name)
+        if len(found) > 1:
+            (one, first), (other, second) = list(found.items())[:2]
+            raise QueryError(
+                f"the ids of {first!r} are {one} and those of {second!r} are {other}, but `id` is one column. "
+                "Give them Monitors of their own, or convert a column."
+            )
+        if not found and self.options.id is None and not self.adapters:
+            return pa.int64()
+        return next(iter(found), pa.null())
+
     def _reported_types(self) -> dict[str, pa.DataType]:
-        options, per = self.options, [name for adapter in self.standing() for name in adapter.groups.names]
-        types = {name: self.types.get(name, pa.null()) for name in (*options.kept, *per)}
-        types["id"] = pa.int64() if options.id is None else self.types.get(options.id, pa.null())
+        options = self.options
+        sources = {name: options.roles[name] for name in options.kept}
+        for adapter in self.standing():
+            sources |= dict(zip(adapter.groups.names, adapter.groups.inputs, strict=True))
+        types = {name: self.types.get(source, pa.null()) for name, source in sources.items()}
+        types["id"] = self.id_type(self.types)
         for name in ("id", *options.kept):
             types |= dict.fromkeys(of_pair(name), types[name])
         types["subscriber"] = self.subscriber_type or pa.null()
+        types |= self.shown_types()
         types["time"] = pa.null() if options.time is None else self.types.get(options.time, pa.null())
-        return types
+        return types | self.key_types()
+
+    def key_types(self) -> dict[str, pa.DataType]:
+        """The types of the keys that are reported: a union of types where those of queries differ."""
+        types: dict[str, list[pa.DataType]] = {}
+        for adapter in self.standing():
+            for name, type_ in zip(key_names(len(adapter.shown_keys)), adapter.shown_keys, strict=True):
+                types.setdefault(name, []).append(type_)
+        return {name: common_type(found) for name, found in types.items()}

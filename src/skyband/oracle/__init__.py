@@ -6,7 +6,7 @@ datetimes. It keeps every arrival of a window in a list and computes each answer
     objects.py     an arrival (an object), a member (a row of an answer)
     scalar.py scores.py     expressions and scorings of one row
     rows.py        a row as an arrival, or the reason to reject it
-    topk.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
+    topk.py groups.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
     shared.py      queries that are the same but for k and the window's length
     subscriptions.py    queries with `Each`: one plain query for each subscription
     stream.py      one query: its groups, windows, steps and differences
@@ -30,6 +30,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
 from skyband.errors import BatchError, QueryError
@@ -40,7 +41,7 @@ from skyband.oracle.shared import fits, narrowed, related, size
 from skyband.oracle.stream import Change, Group, Stream, members, remove
 from skyband.oracle.subscriptions import Subscribers, Unsubscribed, checked, take_over
 from skyband.oracle.topk import skyband
-from skyband.query.kinds import Query, TopK, TopKIncomplete
+from skyband.query.kinds import Query, TopK, TopKGroups, TopKIncomplete
 from skyband.query.validation import RESERVED
 from skyband.query.windows import Last, UntilDeleted, Window
 
@@ -62,12 +63,13 @@ class Oracle:
         emit: str = "arrival",
         late: str = "accept",
         invalid: str = "reject",
+        keyed: Iterable[str] = (),
     ) -> None:
         self.arrivals = 0  # rows that at least one query took in
         self.late = 0  # rows that at least one query dropped as late
         self.rejected: Counter[str] = Counter()  # rows by reason; also pairs without a score, unknown ids
         self.clock: Any = None
-        self._roles = Roles(id, time, part, value, (keep,) if isinstance(keep, str) else tuple(keep))
+        self._roles = Roles(id, time, part, value, kept(keep), frozenset(keyed))
         self._emit = _one_of("emit", emit, ("arrival", "batch"))
         self._drop_late = _one_of("late", late, ("accept", "drop")) == "drop"
         self._raise = _one_of("invalid", invalid, ("reject", "raise")) == "raise"
@@ -79,8 +81,14 @@ class Oracle:
             queries = [queries]
         if not isinstance(queries, Mapping):
             queries = {f"q{i}": query for i, query in enumerate(queries)}
-        for name, query in queries.items():
-            self.add(name, query)
+        left = dict(queries)
+        while left:  # each after its source
+            ready = [name for name, query in left.items() if getattr(query, "source", None) not in left]
+            if not ready:
+                raise QueryError(f"{', '.join(left)} ask over each other's answers.")
+            for name in ready:
+                self.add(name, left.pop(name))
+        self._streams = {name: self._streams[name] for name in queries}
 
     # ----------------------------------------------------------------------------- input
 
@@ -112,11 +120,13 @@ class Oracle:
         for id in ids:
             known = False
             for name, stream in self._taking().items():
-                if not isinstance(stream.query.window, UntilDeleted):
+                if not isinstance(stream.query.window, UntilDeleted) or stream.source is not None:
                     continue
                 for group in [group for group in stream.groups.values() if remove(group, id)]:
                     known = True
-                    changes[name] += self._step(stream, group, self.clock, group.last_number, self.clock)
+                    step = self._step(stream, group, self.clock, group.last_number, self.clock)
+                    changes[name] += step
+                    self._feed(name, step, changes)
             if not known:
                 self.rejected["unknown id"] += 1
         return self._finish(changes, deleting=True)
@@ -129,6 +139,8 @@ class Oracle:
         late: set[str] = set()
         reasons: set[str] = set()
         for name, stream in self._taking().items():
+            if stream.source is not None:
+                continue
             try:
                 arrival = stream.read(row)
                 if stream.late(arrival, now) and (self._drop_late or stream.expired(arrival, now)):
@@ -152,7 +164,9 @@ class Oracle:
                 if missing := stream.scoreless_pairs(group, arrival, now):
                     self.rejected["pair without a score"] += missing
                 step_time = now if stream.timed else arrival.time
-                changes[name] += self._step(stream, group, now, arrival.number, step_time)
+                step = self._step(stream, group, now, arrival.number, step_time)
+                changes[name] += step
+                self._feed(name, step, changes)
         self.late += bool(late)
         self.arrivals += len(accepted) > len(late)
 
@@ -160,8 +174,29 @@ class Oracle:
         """Expire all groups of all queries by the one clock, instant by instant."""
         self.clock = to
         for name, stream in self._taking().items():
-            for instant, group in stream.expiries(to):
-                changes[name] += self._step(stream, group, instant, group.last_number, instant)
+            for instant, expiring in groupby(stream.expiries(to), key=lambda expiry: expiry[0]):
+                step: list[Change] = []
+                for _, group in expiring:
+                    step += self._step(stream, group, instant, group.last_number, instant)
+                changes[name] += step
+                self._feed(name, step, changes)
+
+    def _feed(self, source: str, step: list[Change], changes: dict[str, list[Change]]) -> None:
+        """One step of a query is one step of those that ask over its answers."""
+        for name, stream in self._streams.items():
+            if stream.source != source or not step:
+                continue
+            touched: list[Group] = []
+            for change in step:
+                (row,) = answer_rows(
+                    self._streams[source].query, change.group, [change.member], self._streams[source].roles
+                )
+                group = stream.follow(change, row, (step[-1].at, step[-1].time))
+                touched += [] if group is None or any(group is one for one in touched) else [group]
+            report = self._emit == "arrival"
+            mine = [one for group in touched for one in stream.step(group, None, *group.told, report=report)]
+            changes.setdefault(name, []).extend(mine)
+            self._feed(name, mine, changes)
 
     def _step(self, stream: Stream, group: Group, now: Any, at: int, time: Any) -> list[Change]:
         return stream.step(group, now, at, time, report=self._emit == "arrival")
@@ -169,16 +204,20 @@ class Oracle:
     def _now(self, stream: Stream, deleting: bool = False) -> list[Change]:
         """One difference per group, between two pushes or at the end of one."""
         changes = []
-        for group in stream.groups.values():
+        groups = list(stream.groups.values())
+        for group in groups if stream.timed else sorted(groups, key=lambda group: group.touched):
             time = self.clock if deleting else stream.instant(group, self.clock)
-            changes += stream.step(group, self.clock, group.last_number, time, report=True)
+            at, time = (group.last_number, time) if stream.source is None else group.told
+            changes += stream.step(group, self.clock, at, time, report=True)
         return changes
 
     def _finish(self, changes: dict[str, list[Change]], deleting: bool = False) -> list[Row]:
         """The changes as rows; with emit="batch" one difference per group, after the last step."""
-        for name, stream in self._taking().items():
+        for name, stream in sorted(self._taking().items(), key=lambda item: self._depth(item[1])):
             if self._emit == "batch":
-                changes[name] += self._now(stream, deleting)
+                net = self._now(stream, deleting)
+                changes[name] += net
+                self._feed(name, net, changes)
             stream.forget(max((s.query.window for s in self._family(stream, stream.query)), key=size))
         return self._rows(changes)
 
@@ -254,12 +293,22 @@ class Oracle:
     def _start(self, name: str, query: Query) -> Stream:
         if isinstance(query.window, Last) and query.window.timed and self._roles.time is None:
             raise QueryError(f'{name}: {query.window!r} is a time window. Name its column with time="...".')
+        source = getattr(query, "source", None)
+        if source is not None:
+            above = self._named(source)
+            columns = {name: name for name in (*above.roles.keep, *above.query.per_columns)}
+            time = None if above.roles.time is None else "time"
+            roles = Roles("id", time, "", "", columns, self._roles.keyed)
+            return Stream(name, query, roles, self.clock, {}, born=self.arrivals)
+        if isinstance(query, TopKGroups) and query.decay is not None and self._roles.time is None:
+            raise QueryError(f'{name}: decay goes by time. Name its column with time="...".')
         keyed = isinstance(query, TopKIncomplete) or isinstance(query.window, UntilDeleted)
+        keyed |= isinstance(query, TopKGroups) and not query.of_columns
         if keyed and self._roles.id is None:
             raise QueryError(f'{name}: ids are keys here. Name the id column with id="...".')
         numbers: dict[Hashable, int] = {}
         for stream in self._streams.values():
-            if stream.query.per_columns == query.per_columns:
+            if stream.query.per == query.per:
                 for key, number in stream.next_numbers().items():
                     numbers[key] = max(number, numbers.get(key, 0))
         made = Unsubscribed if query.each else Stream
@@ -271,6 +320,10 @@ class Oracle:
         if name is None or name not in self._streams:
             raise QueryError(f"there is no query {name!r}. Running: {', '.join(self._streams)}.")
         return self._streams[name]
+
+    def _depth(self, stream: Stream) -> int:
+        """How many queries are between it and the rows."""
+        return 0 if stream.source is None else 1 + self._depth(self._streams[stream.source])
 
     def _family(self, stream: Stream, query: Query) -> list[Stream]:
         """The running queries that saw the same arrivals and ask the same, but for k and the window."""
@@ -303,7 +356,7 @@ class Oracle:
         rows: list[Row] = []
         for group in self._groups(stream, key):
             valid = stream.valid(group.arrivals, self.clock, query.window)
-            rows += answer_rows(query, group, members(query, valid), self._roles)
+            rows += answer_rows(query, group, members(query, valid, self.clock, group.limit), stream.roles)
         return rows
 
     def skyband(self, name: str | None = None, key: Any = ()) -> list[Any]:
@@ -333,8 +386,14 @@ class Oracle:
             of = self._subscribers[name].ids if name in self._subscribers else {name: None}
             for key, who in of.items():
                 made = changes.get(key, [])
-                rows += change_rows(name, self._streams[key].query, made, queries, self._roles, who)
+                rows += change_rows(name, self._streams[key], made, queries, self._roles, who)
         return rows
+
+
+def kept(keep: Any) -> dict[str, str]:
+    """Kept columns: the output's name -> the input's."""
+    names = [keep] if isinstance(keep, str) else keep
+    return dict(names) if isinstance(names, Mapping) else {name: name for name in names}
 
 
 def _one_of(what: str, choice: str, choices: tuple[str, ...]) -> str:

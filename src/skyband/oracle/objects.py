@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 Row: TypeAlias = dict[str, Any]
@@ -18,7 +18,8 @@ class Roles:
     time: str | None
     part: str
     value: str
-    keep: tuple[str, ...]
+    keep: dict[str, str]  # the output's name -> the input's
+    keyed: frozenset[str] = frozenset()  # columns that hold no numbers: alone they are keys, not scores
 
 
 @dataclass(eq=False)
@@ -26,13 +27,17 @@ class Arrival:
     """One row that a query took in. Two arrivals are two objects, whatever their ids."""
 
     row: Row
-    id: Any  # the value of the named column, or the arrival's own number
+    id: Any  # the value of the named column, or the arrival's own number; groups: the object's
     time: Any
+    row_id: Any = None  # the value by which it is deleted
+    owner: Hashable = None  # groups: the object that it is a row of
     number: int = -1  # `at`: its place in the group's stream, from 0
     age: tuple[Any, ...] = ()  # larger is newer: (number,), in time windows (time, number)
     eligible: bool = True  # satisfies `where`, so that it can be an answer
     key: float = math.nan  # what objects are ranked by
     score: float = math.nan  # what is reported
+    keys: tuple[Any, ...] = ()  # TopK: what objects are ranked by, each with its type
+    limit: int | None = None  # TopK: the k that the row brings, where k is a column
     probability: float = 1.0  # uncertain: that the object exists
     rival: Hashable = None  # uncertain: alternatives with the same `group` exclude each other
     part: str = ""  # incomplete: which part of the object this row brings
@@ -43,11 +48,15 @@ class Arrival:
 class Member:
     """One row of an answer. Changes are differences between answers as sets of identities."""
 
-    identity: Hashable  # the arrival; two of them; (arrival, rank held); the id of an incomplete object
+    identity: Hashable  # the arrival; two of them; (arrival, rank held); the id of an incomplete object or a group
     objects: tuple[Arrival, ...]  # one; of a pair the older, then the newer
-    score: float
+    score: Any  # a float; None where the first key of an order is no number
     rank: int | None = None  # the rank held, u-kranks only
     probability: float | None = None
+    key: Any = None  # groups: what ranks it, which is finer than the score with `decay`
+    shown: Row = field(default_factory=dict)  # groups: the values of `select`
+    rows: tuple[Arrival, ...] = ()  # groups with `decay`: what the score is made of
+    place: int | None = None  # the rank in an answer, where it is not the place in it
 
 
 def same(value: Any) -> Hashable:

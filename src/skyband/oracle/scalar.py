@@ -22,7 +22,7 @@ from skyband.oracle.objects import Row
 Value: TypeAlias = Any  # float | str | bool | None, or a time
 Lookup: TypeAlias = Callable[[str, str], Value]  # (member "a", "b" or "", column) -> value
 
-LARGEST_INTEGER = 2**53  # beyond it float64 cannot hold every integer
+LARGEST_INTEGER = 2**53  # beyond it float64 cannot hold every integer, so decimals are refused as well
 
 
 def plain(value: Any) -> Value:
@@ -37,6 +37,8 @@ def plain(value: Any) -> Value:
 def too_large(value: Any) -> bool:
     if isinstance(value, np.integer):
         value = int(value)
+    if isinstance(value, Decimal):
+        return value.copy_abs() > LARGEST_INTEGER  # abs() would round to the context's precision
     return isinstance(value, int) and abs(value) > LARGEST_INTEGER
 
 

@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
+from skyband.oracle.groups import faded, top_k_groups
 from skyband.oracle.incomplete import top_k_incomplete
 from skyband.oracle.objects import Arrival, Member, Roles, Row, same
 from skyband.oracle.pairs import scoreless, top_k_pairs
 from skyband.oracle.rows import Rejected, read
 from skyband.oracle.topk import above, top_k
 from skyband.oracle.uncertain import top_k_uncertain
-from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.query.windows import Ever, Last, UntilDeleted, Window
+from skyband.query.kinds import Above, Query, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.query.windows import Ever, Last, Session, UntilDeleted, Window
 
 _SLACK = 1e-12  # by how much the probabilities of alternatives may pass 1
 
@@ -35,6 +36,12 @@ class Group:
     ever_reported: set[Hashable] = field(default_factory=set)
 
     last_time: Any = None  # of the last arrival
+    limit: int | None = None  # the k of its newest row, where k is a column
+    newest: tuple[Any, ...] | None = None  # the age of that row
+    session: tuple[Any, Any] | None = None  # the first and the last time of the session that is open
+    ended: Any = None  # when the session before it ended
+    touched: int = 0  # when something last arrived or was deleted in it, among all groups
+    told: tuple[int, Any] = (-1, None)  # over answers: `at` and `time` of the source's last change in it
 
     @property
     def last_number(self) -> int:
@@ -53,11 +60,11 @@ class Change:
     first: bool
 
 
-def members(query: Query, valid: list[Arrival]) -> list[Member]:
-    """The answer, best first."""
+def members(query: Query, valid: list[Arrival], now: Any, limit: int | None = None) -> list[Member]:
+    """The answer at an instant, best first; limit: the k of the group, where k is a column."""
     match query:
         case TopK():
-            return top_k(query, valid)
+            return top_k(query, valid, query.most if limit is None else min(limit, query.most))
         case Above():
             return above(query, valid)
         case TopKPairs():
@@ -66,6 +73,8 @@ def members(query: Query, valid: list[Arrival]) -> list[Member]:
             return top_k_incomplete(query, valid)
         case TopKUncertain():
             return top_k_uncertain(query, valid)
+        case TopKGroups():
+            return top_k_groups(query, valid, now)
     raise AssertionError(query)
 
 
@@ -80,8 +89,15 @@ class Stream:
         self.roles = roles
         self.born = born  # how many rows the oracle had taken when the query was added
         self.groups: dict[Hashable, Group] = {}
+        self.followed: dict[Hashable, Arrival] = {}  # over answers: by the source's object
+        self._touches = 0
         self._clock = clock  # every expiry up to here is done
         self._numbers = numbers  # where the arrivals' numbers of a group go on
+
+    @property
+    def source(self) -> str | None:
+        """The query over whose answers it is asked."""
+        return getattr(self.query, "source", None)
 
     # ------------------------------------------------------------------ validity
 
@@ -94,7 +110,7 @@ class Stream:
     def valid(self, arrivals: list[Arrival], now: Any, window: Window | None = None) -> list[Arrival]:
         """The arrivals that count at an instant: the n most recent, or those with now in [t, t + span)."""
         window = window or self.query.window
-        if isinstance(window, UntilDeleted | Ever):
+        if isinstance(window, UntilDeleted | Ever | Session):  # a session's arrivals go all at once
             return list(arrivals)
         if window.count is not None:
             return arrivals[-window.count :]
@@ -105,7 +121,20 @@ class Stream:
         return self.timed and clock is not None and arrival.time < clock
 
     def expired(self, arrival: Arrival, clock: Any) -> bool:
+        if isinstance(self.query.window, Session):
+            return self._of_an_ended_session(arrival, clock)
         return self.timed and not self.valid([arrival], clock)
+
+    def _of_an_ended_session(self, arrival: Arrival, clock: Any) -> bool:
+        """Whether a row belongs to a session that has ended: an earlier one of its group, or one of its own."""
+        gap = span_of(self.query.window, arrival.time)
+        group = self.groups.get(self._key(arrival), Group((), 0))
+        session, ended = group.session, group.ended
+        if session is not None and session[1] + gap <= clock:
+            ended, session = session[1] + gap, None
+        if ended is not None and arrival.time < ended:
+            return True
+        return bool(arrival.time + gap <= (clock if session is None else session[0]))
 
     # ----------------------------------------------------------------------- rows
 
@@ -130,18 +159,48 @@ class Stream:
         """Take the arrival in: number it, put it at the end of its group."""
         group = self.groups.get(key := self._key(arrival))
         if group is None:
-            values = tuple(arrival.row.get(column) for column in self.query.per_columns)
+            values = tuple(arrival.row.get(column) for column in self.query.per_inputs)
             group = self.groups[key] = Group(values, self._numbers.get(key, 0))
         arrival.number = group.next_number
         arrival.age = (arrival.time, arrival.number) if self.timed else (arrival.number,)
-        if self.roles.id is None:
+        if self.roles.id is None and not isinstance(self.query, TopKGroups):
             arrival.id = arrival.number
-        if isinstance(self.query.window, UntilDeleted):
-            remove(group, arrival.id)
+        if isinstance(self.query.window, UntilDeleted) and getattr(self.query, "source", None) is None:
+            remove(group, arrival.row_id)
         group.arrivals.append(arrival)
         group.next_number += 1
+        self.touch(group)
         group.last_time = arrival.time
+        if isinstance(self.query.window, Session):
+            first, last = group.session or (arrival.time, arrival.time)
+            group.session = (min(first, arrival.time), max(last, arrival.time))
+        if group.newest is None or arrival.age > group.newest:
+            group.newest, group.limit = arrival.age, arrival.limit
         return group
+
+    def follow(self, change: Change, row: Row, told: tuple[int, Any]) -> Group | None:
+        """Take a change of the source's answer: its object arrives or is gone; returns its group (None: unknown)."""
+        object = change.member.identity
+        if change.diff < 0:
+            arrival = self.followed.pop(object, None)
+            if arrival is None:
+                return None
+            group = self.groups[self._key(arrival)]
+            group.arrivals.remove(arrival)
+            self.touch(group)
+        else:
+            try:
+                arrival = self.read(row)
+            except Rejected:
+                return None
+            group = self.arrive(arrival, None)
+            self.followed[object] = arrival
+        group.told = told
+        return group
+
+    def touch(self, group: Group) -> None:
+        self._touches += 1
+        group.touched = self._touches
 
     def take_over(self, donor: Stream, clock: Any) -> None:
         """Begin with the valid arrivals of another query, under the same numbers."""
@@ -159,12 +218,14 @@ class Stream:
         return scoreless(self.query, self.valid(group.arrivals, clock), arrival)
 
     def _key(self, arrival: Arrival) -> Hashable:
-        return tuple(same(arrival.row.get(column)) for column in self.query.per_columns)
+        return tuple(same(arrival.row.get(column)) for column in self.query.per_inputs)
 
     # ---------------------------------------------------------------------- steps
 
     def expiries(self, clock: Any) -> list[tuple[Any, Group]]:
         """The instants up to the clock at which objects leave a time window; from now on they are done."""
+        if isinstance(self.query.window, Session):
+            return self._session_ends(clock)
         found: dict[tuple[Any, int], Group] = {}
         for place, group in enumerate(self.groups.values()) if self.timed else ():
             for o in self.valid(group.arrivals, self._clock):
@@ -173,16 +234,31 @@ class Stream:
         self._clock = clock
         return [(instant, group) for (instant, _), group in sorted(found.items(), key=lambda item: item[0])]
 
+    def _session_ends(self, clock: Any) -> list[tuple[Any, Group]]:
+        """The sessions that end up to the clock; their arrivals are gone."""
+        ends = []
+        for place, group in enumerate(self.groups.values()):
+            if group.session is None:
+                continue
+            end = group.session[1] + span_of(self.query.window, group.session[1])
+            if end <= clock:
+                group.arrivals, group.session, group.ended = [], None, end
+                ends.append((end, place, group))
+        self._clock = clock
+        return [(end, group) for end, _, group in sorted(ends, key=lambda item: item[:2])]
+
     def step(self, group: Group, now: Any, at: int, time: Any, *, report: bool) -> list[Change]:
         """Compare the answer of a group with the one reported last, and report the difference."""
         valid = self.valid(group.arrivals, now)
         if isinstance(self.query, TopKIncomplete):  # gone and come back is `first` again
             group.ever_reported &= {same(o.id) for o in valid}
+        if isinstance(self.query, TopKGroups):
+            group.ever_reported &= {o.owner for o in valid if o.eligible}
         if not report:
             return []
-        answer = {member.identity: member for member in members(self.query, valid)}
+        answer = {member.identity: member for member in members(self.query, valid, now, group.limit)}
         changes = [
-            Change(group, member, at, time, -1, False)
+            Change(group, self._leaving(member, now), at, time, -1, False)
             for identity, member in group.reported.items()
             if identity not in answer
         ]
@@ -195,10 +271,14 @@ class Stream:
         group.ever_reported |= answer.keys()
         return changes
 
+    def _leaving(self, member: Member, now: Any) -> Member:
+        """A member as it was in the answer last; what fades has faded until now."""
+        return faded(self.query, member, now) if isinstance(self.query, TopKGroups) else member
+
     def leave(self, clock: Any) -> list[Change]:
         """Retract all that was reported: the query is removed."""
         return [
-            Change(group, member, group.last_number, self.instant(group, clock), -1, False)
+            Change(group, self._leaving(member, clock), group.last_number, self.instant(group, clock), -1, False)
             for group in self.groups.values()
             for member in group.reported.values()
         ]
@@ -224,12 +304,14 @@ class Stream:
 def remove(group: Group, id: Any) -> bool:
     """Delete the object of an id; whether there was one."""
     before = len(group.arrivals)
-    group.arrivals = [o for o in group.arrivals if same(o.id) != same(id)]
+    group.arrivals = [o for o in group.arrivals if same(o.row_id) != same(id)]
     return len(group.arrivals) < before
 
 
 def span_of(window: Window, time: Any) -> Any:
     """The length of a time window as what can be added to a time of this type."""
+    if isinstance(window, Session):
+        window = window.silence
     assert isinstance(window, Last)
     if isinstance(time, datetime):
         return timedelta(microseconds=window.length(10**3))

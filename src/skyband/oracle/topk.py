@@ -6,9 +6,10 @@ strictly above the threshold (mouratidis2006, section 7).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
-from skyband.oracle.objects import Arrival, Member
+from skyband.oracle.objects import Arrival, Member, same
+from skyband.oracle.orders import compare_keys, ranking, score_of_keys
 from skyband.query.kinds import Above, TopK
 from skyband.query.windows import Ever, UntilDeleted
 
@@ -19,8 +20,25 @@ def best_first(objects: Iterable[Arrival], descending: bool) -> list[Arrival]:
     return sorted(eligible, key=lambda o: (o.key if descending else -o.key, o.age), reverse=True)
 
 
-def top_k(query: TopK, valid: list[Arrival]) -> list[Member]:
-    return [Member(o, (o,), o.score) for o in best_first(valid, query.descending)[: query.k]]
+def top_k(query: TopK, valid: list[Arrival], k: int) -> list[Member]:
+    """Ranks offset + 1 to offset + k; with ties every object that fewer than k others rank above by their keys."""
+    ranked = counted(query, ranking(query, valid))
+    if query.with_ties:
+        better = [sum(compare_keys(query, other, o) > 0 for other in ranked) for o in ranked]
+        chosen = [(o, above + 1) for o, above in zip(ranked, better, strict=True) if above < k]
+    else:
+        chosen = [(o, i + 1) for i, o in enumerate(ranked)][query.offset : query.offset + k]
+    return [Member(o, (o,), score_of_keys(query, o.keys), place=place) for o, place in chosen]
+
+
+def counted(query: TopK, ranked: list[Arrival]) -> list[Arrival]:
+    """The objects that count, best first: with `distinct` one of each id."""
+    chosen: dict[Hashable, Arrival] = {}
+    for o in ranked:
+        known = chosen.setdefault(same(o.id), o)
+        if query.distinct == "last" and o.age > known.age:
+            chosen[same(o.id)] = o
+    return ranked if query.distinct is None else [o for o in ranked if chosen[same(o.id)] is o]
 
 
 def above(query: Above, valid: list[Arrival]) -> list[Member]:
@@ -34,18 +52,18 @@ def skyband(query: TopK, valid: list[Arrival]) -> list[Arrival]:
     be the next to leave, so none dominates another.
     """
     if isinstance(query.window, UntilDeleted):
-        return best_first(valid, query.descending)
+        return ranking(query, valid)
     if isinstance(query.window, Ever):  # nothing expires, so every object that ranks above dominates
-        return best_first(valid, query.descending)[: query.k]
+        return ranking(query, valid)[: query.most]
     timed = query.window.timed
 
     def expires_before(a: Arrival, b: Arrival) -> bool:
         return bool(a.time < b.time) if timed else a.number < b.number
 
-    ranking = best_first(valid, query.descending)
+    ranked = ranking(query, valid)
     kept = []
-    for rank, b in enumerate(ranking):
-        dominators = [a for a in ranking[:rank] if not expires_before(a, b)]
-        if len(dominators) < query.k:
+    for rank, b in enumerate(ranked):
+        dominators = [a for a in ranked[:rank] if not expires_before(a, b)]
+        if len(dominators) < query.most:
             kept.append(b)
     return kept

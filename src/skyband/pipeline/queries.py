@@ -8,14 +8,13 @@ from typing import Any
 
 from skyband.errors import QueryError
 from skyband.pipeline.table import Table, near
-from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.query.kinds import KINDS, Query
 from skyband.query.scoring import by_from_dict
-from skyband.query.sql.parser import culprit, sql
+from skyband.query.sql.clauses import culprit
+from skyband.query.sql.parser import sql
 from skyband.query.windows import Ever, Last, UntilDeleted, Window
 
-_KINDS: dict[str, type[Query]] = {
-    kind.kind.lower(): kind for kind in (TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain)
-}
+_KINDS: dict[str, type[Query]] = {name.lower(): kind for name, kind in KINDS.items()}
 
 
 def read_queries(table: Table) -> dict[str, Query]:

@@ -10,7 +10,7 @@ from skyband.pipeline.sinks import SINKS
 from skyband.pipeline.sources import INTEGERS, SOURCES, TIMES
 from skyband.pipeline.table import Table, near
 from skyband.pipeline.values import SinkSettings, SourceSettings
-from skyband.query.kinds import Query, TopKIncomplete
+from skyband.query.kinds import Query, TopKGroups, TopKIncomplete
 from skyband.query.options import ALL, Options, check_op
 from skyband.query.windows import Last
 
@@ -58,8 +58,7 @@ def _check_queries(table: Table, stream: dict[str, Any], queries: dict[str, Quer
     except QueryError as error:
         table.mistake("op", str(error))
     for name, query in queries.items():
-        timed = query.window.sort == "time"
-        if timed and "time" not in stream:
+        if query.window.sort == "time" and "time" not in stream:
             table.mistake("time", f"is missing: the window of queries.{name}, {query.window!r}, is a time window.")
             continue
         try:
@@ -100,5 +99,8 @@ def _check_columns(table: Table, stream: dict[str, Any], queries: dict[str, Quer
         try:
             if isinstance(query.window, Last):
                 query.window.length(unit)
+            if isinstance(query, TopKGroups):
+                query.half_life(unit)
         except QueryError as error:
-            table.mistakes.append(f"queries.{name}.window: {error}")
+            key = "window" if isinstance(query.window, Last) else "decay"
+            table.mistakes.append(f"queries.{name}.{key}: {error}")

@@ -69,10 +69,10 @@ def plane_of(monitor: Monitor, name: str | None = None, *, key: Any = None) -> P
         return empty
     now = int(adapter.numbering.now(state.clock)[code])
     spec, place, group = spec_of(query, state.unit), list(adapter.queries).index(name), np.array([code])
-    answer = adapter.engine.answer(place, spec, adapter.numbering.now(state.clock), group)
+    answer = adapter.engine.answer(place, spec, adapter.now(state.clock), group)
     kept = answer
     if isinstance(query, TopK | TopKPairs):  # all kept objects are the answer to a larger k
-        kept = adapter.engine.answer(place, replace(spec, k=_ALL), adapter.numbering.now(state.clock), group)
+        kept = adapter.engine.answer(place, replace(spec, k=_ALL), adapter.now(state.clock), group)
     ranks = dict(zip(_names(answer), answer.rank.tolist(), strict=True))
     return replace(
         empty,

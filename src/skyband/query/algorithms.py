@@ -18,7 +18,7 @@ from typing import Any, Literal
 from skyband.errors import QueryError
 from skyband.query.windows import Sort
 
-Scorings = Literal["any", "bounded", "nearest", "local"]
+Scorings = Literal["any", "bounded", "nearest", "local", "additive"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Algorithm:
         The kinds of window that it takes.
     scorings
         "any"; "bounded": those that can be bounded over a box; "nearest": `Nearest` only; "local": sums and products
-        of |a.x - b.x| and a.x + b.x.
+        of |a.x - b.x| and a.x + b.x; "additive": of groups, count(*) or sum(x) alone.
     exact
         Whether every answer is right.
     shares
@@ -58,6 +58,9 @@ class Algorithm:
         Whether it takes `per`.
     alternatives
         Whether it takes `group=`: alternatives that exclude each other.
+    takes
+        Which demands of a query it meets: "keys" (orders of keys of any type), "ranks" (offsets, ties, distinct ids,
+        a k from a column).
     small
         Auto takes it for count windows up to this length.
     auto
@@ -80,6 +83,7 @@ class Algorithm:
     keeps_window: bool = False
     grouped: bool = True
     alternatives: bool = False
+    takes: tuple[str, ...] = ()
     small: int = 0
     auto: str = ""
 
@@ -171,10 +175,10 @@ def _topk(name: str, module: str, what: str, size: str, **more: Any) -> None:
 
 
 _topk("BLOCK", "block:BLOCK", "the strict k-skyband, fed by blocks of arrivals", "block_size",
-      family="slots:Slots",
+      family="slots:Slots", takes=("keys",),
       auto="exact on any stream, and most arrivals of a push cost it two comparisons")  # fmt: skip
-_topk("SA", "sa:SA", "the strict k-skyband, arrival by arrival", "strict_size")
-_topk("RA", "ra:RA", "the relaxed k-skyband, pruned now and then", "relaxed_size")
+_topk("SA", "sa:SA", "the strict k-skyband, arrival by arrival", "strict_size", takes=("keys",))
+_topk("RA", "ra:RA", "the relaxed k-skyband, pruned now and then", "relaxed_size", takes=("keys",))
 _approximate: dict[str, Any] = {"windows": ("count",), "exact": False, "shares": False}
 _topk("PA", "pa:PA", "the k best and a few candidates, by their odds", "probabilistic_size", family="family:PAFamily",
       answers="a bounded error in random order", **_approximate)  # fmt: skip
@@ -184,6 +188,8 @@ for _name in ("SASF", "SARF", "SAPF", "RASF", "RARF", "RAPF"):
     _topk(_name, f"buffered:{_name}", "a buffer and a filter before SA or RA", "buffered_size",
           family=f"family:{_name}Family")  # fmt: skip
 
+_topk("BEST", "best:BEST", "the k best of all that arrived, for windows without end", "best_size", windows=("ever",),
+      auto="nothing expires, so no other object can become an answer")  # fmt: skip
 _any_window, _moving = ("count", "time", "until deleted"), ("count", "time")
 _whole: dict[str, Any] = {"size": "window_size", "keeps_window": True}
 _row("TMA", "topk", "TopK Above", "tma:TMA", "the whole window in a grid, searched again when an answer expires",
@@ -193,8 +199,20 @@ _row("SMA", "topk", "TopK Above", "sma:SMA", "the whole window in a grid, and a 
      windows=_moving, scorings="bounded", **_whole)  # fmt: skip
 _row("TSL", "topk", "TopK Above", "tsl:TSL", "the whole window in sorted lists",
      windows=_any_window, scorings="bounded", **_whole)  # fmt: skip
+_row("LIST", "topk", "Above", "list:LIST", "all that arrived above the threshold, for windows without end", "list_size",
+     page="best", windows=("ever",), auto="nothing leaves the answer, so no other object is needed")  # fmt: skip
 _topk("CPM/W", "tma:TMA", "TMA for nearest neighbours", windows=_any_window, scorings="nearest", **_whole)
 _topk("SNN", "sma:SMA", "SMA for nearest neighbours", windows=_moving, scorings="nearest", **_whole)
+
+_row("SORTED", "topk", "TopK Above", "sorted:SORTED", "what can still become an answer, ranked anew at each step",
+     "sorted_size", windows=("count", "time", "ever", "until deleted"), shares=False,
+     takes=("keys", "ranks"))  # fmt: skip
+_row("TALLY", "groups", "TopKGroups", "tally:TALLY", "exact aggregates of every object, kept up row by row",
+     "tally_size", windows=("count", "time", "ever", "until deleted"),
+     auto="exact over every window, at a cost that does not depend on how many rows an object has")  # fmt: skip
+_row("SKETCH", "groups", "TopKGroups", "sketch:SKETCH", "counts and sums of more objects than memory holds",
+     "sketch_size", windows=("time",), scorings="additive", answers="`stats()` has the precision", exact=False, shares=False,
+     grouped=False)  # fmt: skip
 
 _row("SCASE", "pairs", "TopKPairs", "scase:SCASE", "one K-skyband behind a K-staircase, for every k and window",
      "pairs_size", auto="any scoring, and one pass over the window an arrival")  # fmt: skip
@@ -210,7 +228,7 @@ for _name, _what in (
     ("SLA", "every valid row, in sorted lists"),
 ):
     _row(_name, "incomplete", "TopKIncomplete", f"{_name.lower()}:{_name}", _what, "rows_size",
-         auto="exact, and the fastest of them")  # fmt: skip
+         windows=("count", "time", "ever"), auto="exact, and the fastest of them")  # fmt: skip
 for _name, _what in (
     ("APPROX", "best scores by how likely parts are to come"),
     ("BUDGET", "a fixed number of rows, the most likely to matter"),
@@ -220,8 +238,12 @@ for _name, _what in (
 
 _row("DOM", "uncertain", "TopKUncertain", "dom:DOM", "drops what newer, better ones replace",
      "synopsis_size", auto="exact on any stream; it drops tuples that newer, better ones make superfluous")  # fmt: skip
+_row("COMPACT", "uncertain", "TopKUncertain", "compact:COMPACT", "the compact set, for windows without end",
+     "compact_size", windows=("ever",),
+     auto="nothing expires, so no tuple below the compact set can matter again")  # fmt: skip
 _row("BS", "uncertain", "TopKUncertain", "bs:BS", "the window itself, and a list of its best",
-     "synopsis_size", alternatives=True, small=1024)  # fmt: skip
+     "synopsis_size", windows=("count", "time", "ever"), alternatives=True, small=1024,
+     auto="no tuple may be dropped where tuples exclude each other")  # fmt: skip
 for _name, _module, _what in (
     ("CSQ", "csq:CSQ", "the compact sets of all suffixes of the window"),
     ("CCSQ", "ccsq:CCSQ", "CSQ, compressed"),

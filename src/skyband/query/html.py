@@ -29,7 +29,21 @@ def _bold(text: str) -> str:
     return " ".join(f"<b>{word}</b>" if word in _KEYWORDS else word for word in words)
 
 
-_KEYWORDS = {*CLAUSES, "ASC", "DESC", "ROWS", "SPAN", "DELETED", "PROBABILITY", "METRIC", "WEIGHTS", "TO"}
+_KEYWORDS = {
+    *CLAUSES,
+    "AS",
+    "ASC",
+    "DESC",
+    "ROWS",
+    "SPAN",
+    "EVER",
+    "DECAY",
+    "DELETED",
+    "PROBABILITY",
+    "METRIC",
+    "WEIGHTS",
+    "TO",
+}
 
 
 def monitor_html(monitor: Any) -> str:

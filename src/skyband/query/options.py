@@ -9,7 +9,7 @@ from typing import Any
 
 from skyband.errors import QueryError
 from skyband.query.kinds import Query
-from skyband.query.validation import RESERVED
+from skyband.query.validation import Named, column_names, input_name, is_reserved, output_name
 from skyband.query.windows import Last, UntilDeleted, Window
 
 ALL = "*"
@@ -23,7 +23,7 @@ class Options:
     time: str | None = None
     part: str = "part"
     value: str = "value"
-    keep: str | Iterable[str] = ()
+    keep: str | Iterable[Any] | Mapping[str, str] = ()
     emit: str = "arrival"
     late: str = "accept"
     invalid: str = "reject"
@@ -63,21 +63,23 @@ class Options:
     @property
     def kept(self) -> tuple[str, ...]:
         """`keep` as a tuple of column names; none as long as keep="*" waits for the first batch."""
-        return () if self.keep == (ALL,) else tuple(self.keep)
+        return () if self.keep == (ALL,) else tuple(map(output_name, self.keep))
 
     def settled(self, columns: Iterable[str], queries: Iterable[Query]) -> Options:
         """The options with these columns in place of keep="*": all that have no role and no reserved name."""
         if self.keep != (ALL,):
             return self
-        per = [name for query in queries for name in query.per_columns]
-        taken = {*RESERVED, *per, self.id, self.time, self.op}
-        return replace(self, keep=[name for name in columns if name not in taken])
+        per = [name for query in queries for name in (*query.per_columns, *query.per_inputs)]
+        taken = {*per, self.id, self.time, self.op}
+        return replace(self, keep=[name for name in columns if name not in taken and not is_reserved(name)])
 
     @property
     def roles(self) -> dict[str, str]:
         """The columns that are reported of objects: the output's name -> the input's."""
         named = {"id": self.id, "time": self.time}
-        return {role: name for role, name in named.items() if name is not None} | {name: name for name in self.kept}
+        return {role: name for role, name in named.items() if name is not None} | {
+            output_name(name): input_name(name) for name in self.keep if name != ALL
+        }
 
 
 def named(queries: Query | Iterable[Query] | Mapping[str, Query]) -> dict[str, Query]:
@@ -106,17 +108,12 @@ def _column(what: str, name: Any) -> Any:
     return name
 
 
-def _kept(keep: str | Iterable[str]) -> tuple[str, ...]:
-    names = (keep,) if isinstance(keep, str) else tuple(keep)
-    for name in names:
-        if _column("keep", name) in RESERVED:
-            raise QueryError(
-                f"Monitor: keep={name!r} is a column that skyband writes itself ({', '.join(RESERVED)}). Rename it."
-            )
-        if names.count(name) > 1:
-            raise QueryError(f"Monitor: keep names {name!r} twice.")
-        if name == ALL and len(names) > 1:
-            raise QueryError(f'Monitor: keep={list(names)!r}: keep="*" stands for all columns, so it stands alone.')
+def _kept(keep: str | Iterable[Any] | Mapping[str, str]) -> tuple[Named, ...]:
+    if not isinstance(keep, Iterable):
+        raise QueryError(f"Monitor: keep={keep!r}: give a list of column names.")
+    names = column_names("Monitor: keep", keep)
+    if ALL in names and len(names) > 1:
+        raise QueryError(f'Monitor: keep={list(names)!r}: keep="*" stands for all columns, so it stands alone.')
     return names
 
 

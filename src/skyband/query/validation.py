@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,7 +14,15 @@ from skyband.query.expressions import parse, ranges
 from skyband.query.windows import Ever, UntilDeleted, Window
 
 #: Columns that skyband writes itself; no `per` or `keep` column may take one of these names.
-RESERVED = ("query", "subscriber", "at", "time", "id", "id_a", "id_b", "rank", "score", "probability", "diff", "first")
+RESERVED = (
+    *("query", "subscriber", "at", "time", "id", "id_a", "id_b", "rank", "score", "probability", "diff", "first"),
+    *("key_1", "key_2", "..."),
+)
+
+
+def is_reserved(name: object) -> bool:
+    """Whether skyband writes a column of this name itself."""
+    return isinstance(name, str) and (name in RESERVED[:-1] or re.fullmatch(r"key_[1-9][0-9]*", name) is not None)
 
 
 def each_or_whole_number(kind: str, name: str, number: Any, least: int, example: str) -> Any:
@@ -49,30 +58,105 @@ def each_or_number(kind: str, number: Any) -> Any:
 
 
 def any_number(kind: str, number: object) -> float:
-    if isinstance(number, bool) or not isinstance(number, int | float) or math.isnan(number):
-        raise QueryError(f"{kind}: threshold must be a number; got {number!r}.")
-    return float(number)
+    try:
+        if not isinstance(number, bool) and isinstance(number, int | float) and not math.isnan(number):
+            return float(number)
+    except OverflowError:
+        raise QueryError(f"{kind}: threshold must be within the range of float64; got a larger integer.") from None
+    raise QueryError(f"{kind}: threshold must be a number; got {number!r}.")
 
 
-def column_names(what: str, names: object) -> tuple[str, ...]:
+def column_names(what: str, names: object) -> tuple[Named, ...]:
+    """Columns, each under its own name (a string) or another one: a pair of the output's name and the column."""
     given = () if names is None else (names,) if isinstance(names, str) else names
-    listed = tuple(given) if isinstance(given, Iterable) else (given,)
-    for name in listed:
-        if not isinstance(name, str) or not name:
-            raise QueryError(f"{what} names columns by non-empty strings; got {name!r}.")
-        if name in RESERVED:
+    if isinstance(given, Mapping):
+        given = given.items()
+    listed = tuple(map(_named, given)) if isinstance(given, Iterable) else (given,)
+    for named in listed:
+        for each in named if isinstance(named, tuple) else (named,):
+            if not isinstance(each, str) or not each:
+                raise QueryError(f"{what} names columns by non-empty strings; got {each!r}.")
+    shown = [output_name(name) for name in listed]
+    for name, named in zip(shown, listed, strict=True):
+        if is_reserved(name):
             raise QueryError(
                 f"{what}: {name!r} is a column that skyband writes itself ({', '.join(RESERVED)}). "
-                "Rename the input's column."
+                f'Give it another name, {{"my_{name}": {input_name(named)!r}}}.'
             )
-        if listed.count(name) > 1:
+        if shown.count(name) > 1:
             raise QueryError(f"{what} names {name!r} twice. Name each column once.")
     return listed
+
+
+Named = str | tuple[str, str]  # a column, or the output's name and the column
+
+
+def _named(name: object) -> Any:
+    """A pair of equal names is one name."""
+    if isinstance(name, tuple | list) and len(name) == 2:
+        return name[0] if name[0] == name[1] else tuple(name)
+    return name
+
+
+def output_name(name: Any) -> str:
+    """The name of a column in changes and answers."""
+    return str(name[0]) if isinstance(name, tuple) else str(name)
+
+
+def input_name(name: Any) -> str:
+    """The name of a column in batches."""
+    return str(name[1]) if isinstance(name, tuple) else str(name)
+
+
+def as_stored(names: Iterable[Named]) -> Any:
+    """Columns as plain data: a list of names, or a mapping of the output's names."""
+    listed = list(names)
+    if all(isinstance(name, str) for name in listed):
+        return listed
+    return {output_name(name): input_name(name) for name in listed}
 
 
 def direction(kind: str, largest: object) -> None:
     if largest is not None and not isinstance(largest, bool):
         raise QueryError(f"{kind}: largest is True, False or None (largest is best, but for Nearest); got {largest!r}.")
+
+
+def directions(kind: str, largest: object, by: object) -> Any:
+    """One direction for all keys, or a tuple with one for each."""
+    if not isinstance(largest, tuple | list):
+        direction(kind, largest)
+        return largest
+    keys = len(by) if isinstance(by, tuple) else 1
+    if len(largest) != keys or not all(isinstance(one, bool) for one in largest):
+        raise QueryError(
+            f"{kind}: largest is one bool, or one for each key of `by`; got {largest!r} for {keys} "
+            f"key{'s' if keys != 1 else ''}."
+        )
+    return (tuple(largest) or None) if isinstance(by, tuple) else largest[0]
+
+
+def one_of(kind: str, name: str, value: object, allowed: tuple[Any, ...]) -> None:
+    if not any(value is one or (isinstance(one, str) and value == one) for one in allowed):
+        raise QueryError(f"{kind}: {name} is {' or '.join(map(repr, allowed))}; got {value!r}.")
+
+
+def source_window(kind: str, source: object, window: Any, by: object) -> Any:
+    """The window of a query, which a query over answers need not name."""
+    if source is None:
+        return window
+    if not isinstance(source, str) or not source:
+        raise QueryError(f"{kind}: source names another query; got {source!r}.")
+    if window is not None and not isinstance(window, UntilDeleted):
+        raise QueryError(
+            f"{kind}(source={source!r}): its objects are valid as long as they are in the answers of {source!r}, not "
+            f"by {window!r}. Leave the window out; the source has one."
+        )
+    if any(map(callable, by if isinstance(by, tuple) else (by,))):
+        raise QueryError(
+            f"{kind}(source={source!r}): a function could fail after the source has moved on. Rank by columns or an "
+            "expression."
+        )
+    return UntilDeleted()
 
 
 def condition(kind: str, where: object) -> None:

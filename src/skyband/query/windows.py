@@ -4,6 +4,7 @@ Last(1000)            the 1000 most recent arrivals
 Last("10 minutes")    times in the last 10 minutes; also a timedelta (NumPy's too), "24 hours", "500 ms"
 Last(span=300)        the last 300 units of an integer time column
 Last(Each("n"))       as long as each subscription says
+Session("30 minutes") until its group has been silent for that long; Session(span=300) for an integer time column
 UntilDeleted()        until an explicit deletion
 Ever()                without end: what has arrived stays valid
 """
@@ -154,6 +155,82 @@ class Last:
         return {"last": self.count if self.nanoseconds is None else _spell(self.nanoseconds)}
 
 
+@dataclass(frozen=True, init=False, repr=False)
+class Session:
+    """The objects of a group since it was last silent for the gap; then all leave at once.
+
+    A session ends at the last time of its group + gap; a row at or after that instant begins another. A late row that
+    belongs to a session that has ended is too late.
+
+    Parameters
+    ----------
+    gap : str, datetime.timedelta or numpy.timedelta64, optional
+        How long a group is silent before its session ends, of a timestamp column: "30 minutes", a timedelta.
+    span : int, optional
+        The same in units of an integer time column, in place of `gap`.
+
+    Examples
+    --------
+    >>> Session("30 minutes").to_dict()
+    {'session': '30 minutes'}
+
+    """
+
+    silence: Last
+
+    def __init__(self, gap: str | timedelta | np.timedelta64 | None = None, *, span: int | None = None) -> None:
+        try:
+            silence = Last(gap, span=span)
+        except QueryError as error:
+            raise QueryError(f"Session: {error}") from None
+        if not silence.timed:
+            raise QueryError(
+                f'Session({gap!r}): a session ends by silence, a duration such as "30 minutes", or span=300 for an '
+                "integer time column."
+            )
+        object.__setattr__(self, "silence", silence)
+
+    @property
+    def timed(self) -> bool:
+        """Whether it is a time window: always."""
+        return True
+
+    @property
+    def sort(self) -> Sort:
+        """The sort of window it is."""
+        return "time"
+
+    @property
+    def count(self) -> None:
+        """It counts no arrivals."""
+
+    @property
+    def nanoseconds(self) -> int | None:
+        """The gap, of a timestamp column."""
+        return self.silence.nanoseconds
+
+    @property
+    def span(self) -> int | None:
+        """The gap, of an integer time column."""
+        return self.silence.span
+
+    def gap(self, unit: int | None) -> int:
+        """Return the gap in units of a time column of `unit` nanoseconds (None: integers)."""
+        return self.silence.length(unit)
+
+    def length(self, unit: int | None) -> int:
+        """Return how long a row can matter after its session's last time: until no late row can be of its session."""
+        return 2 * self.gap(unit)
+
+    def __repr__(self) -> str:
+        return repr(self.silence).replace("Last", "Session", 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        stored = self.silence.to_dict()
+        return {"session": stored["last"]} if "last" in stored else {"session_span": stored["span"]}
+
+
 @dataclass(frozen=True)
 class UntilDeleted:
     """The window of objects that stay valid until `Monitor.delete` names their id, or a row with it replaces them.
@@ -204,7 +281,7 @@ class Ever:
         return {"ever": True}
 
 
-Window = Last | UntilDeleted | Ever
+Window = Last | Session | UntilDeleted | Ever
 
 
 def size_of(window: Window) -> Need | None:
@@ -230,6 +307,10 @@ def window_from_dict(data: Mapping[str, Any]) -> Window:
             return Last(from_stored(size))
         case {"span": span, **rest} if not rest:
             return Last(span=from_stored(span))
+        case {"session": gap, **rest} if not rest:
+            return Session(gap)
+        case {"session_span": span, **rest} if not rest:
+            return Session(span=span)
         case {"until": "deleted", **rest} if not rest:
             return UntilDeleted()
         case {"ever": True, **rest} if not rest:

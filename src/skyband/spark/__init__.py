@@ -23,8 +23,9 @@ except ImportError as error:
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers must have skyband too
 
-from skyband.spark.checkpoint import state
+from skyband.spark.checkpoint import check, state
+from skyband.spark.failure import reason
 from skyband.spark.pipeline import answers, monitor, rejected
 from skyband.spark.session import session
 
-__all__ = ["answers", "monitor", "pyspark", "rejected", "session", "state"]
+__all__ = ["answers", "check", "monitor", "pyspark", "reason", "rejected", "session", "state"]

@@ -1,17 +1,26 @@
-"""`state`: the contents of a checkpoint, read without running anything."""
+"""`state` and `check`: what a checkpoint holds, and what a query would do with it, read without running anything."""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from skyband.errors import QueryError
 from skyband.monitor.archive import unpack
+from skyband.monitor.loop import Loop
+from skyband.query.kinds import Query
+from skyband.query.options import ALL, Options, named
+from skyband.spark.plan import Plan
 from skyband.spark.session import session
-from skyband.spark.shard import refusals
+from skyband.spark.shard import compare, refusals
 
+_NEW = "STDS_COMMITTED_BATCH_UNAVAILABLE"
+_OPERATORS = 4  # stateful ones of a streaming query among which skyband's is looked for
 _COLUMNS = (
     "shard int, per string, window string, queries array<string>, groups long, objects long, cells long, bytes long, "
     "late long, rejected map<string, long>"
@@ -39,6 +48,91 @@ def state(path: str, *, operator: int | None = None) -> DataFrame:
     heads = _heads(spark, path, 0 if operator is None else operator, alone=operator is not None)
     rows = [row for head in heads for row in _rows(head)]
     return spark.createDataFrame(sorted(rows, key=lambda row: row[:3]), _COLUMNS)
+
+
+def check(
+    checkpoint: str,
+    queries: Query | Iterable[Query] | Mapping[str, Query],
+    *,
+    id: str,
+    order: str | Iterable[str] | None = None,
+    shards: int | None = None,
+    blocks: bool | None = None,
+    **options: Any,
+) -> dict[str, str]:
+    """What would become of each query if a stream were started from this checkpoint, by its name.
+
+    "resumes", "starts empty", or "is discarded" (a query of the checkpoint that is not given). A StateError says what
+    cannot be resumed, as the first trigger would.
+
+    Parameters
+    ----------
+    checkpoint : str
+        The folder of the checkpoint; one where no trigger has ended is new, and every query starts empty.
+    queries : Query, list of Query, or {name: Query}
+        The queries.
+    id : str
+        The column that labels objects.
+    order : str or list of str, optional
+        The columns that order rows, as given to `monitor`.
+    shards : int, optional
+        The number of shards, as given to `monitor`.
+    blocks : bool, optional
+        Whether all shards score pairs together, as given to `monitor`.
+    **options : Any
+        The other arguments of `monitor`: time, part, value, op, keep, emit, late, invalid, forget.
+
+    """
+    settings = Options(id=id, **options)
+    if settings.keep == (ALL,):
+        raise QueryError('check(keep="*"): the columns are not known here. Name those that monitor keeps.')
+    asked = Loop.of(named(queries), **asdict(settings)).state.queries
+    plan = Plan(
+        asked,
+        settings,
+        order_of(settings, order),
+        shards or 1,
+        (),
+        options.get("forget"),
+        False,
+        blocks,
+        shards is None,
+    )
+    spark = SparkSession.getActiveSession() or session()
+    stored = stored_plan(spark, checkpoint)
+    if stored is None:
+        return dict.fromkeys(asked, "starts empty")
+    resumed(plan, stored)
+    fates = {name: "resumes" if name in stored["queries"] else "starts empty" for name in asked}
+    return fates | {name: "is discarded" for name in stored["queries"] if name not in asked}
+
+
+def order_of(options: Options, order: str | Iterable[str] | None) -> tuple[str, ...]:
+    """The columns that order the rows of a trigger: by default the time, then the id."""
+    named = (options.time, options.id) if order is None else (order,) if isinstance(order, str) else tuple(order)
+    return tuple(name for name in named if name is not None)
+
+
+def resumed(plan: Plan, stored: dict[str, Any]) -> Plan:
+    """The plan with the checkpoint's number of shards, unless it fixes one; a StateError if it cannot resume."""
+    plan = replace(plan, shards=stored["shards"], follows=False) if plan.follows else plan
+    compare(stored, plan.fingerprint)
+    return plan
+
+
+def stored_plan(spark: SparkSession, path: str) -> dict[str, Any] | None:
+    """The fingerprint of the plan that wrote a checkpoint; None: it has no trigger that ended, or no such operator."""
+    for operator in range(_OPERATORS):
+        try:
+            heads = _heads(spark, path, operator, alone=True)
+        except PySparkException as error:
+            if error.getCondition() == _NEW:
+                return None
+            continue  # an operator of the user's own, or none
+        if heads:
+            asked: dict[str, Any] = unpack(zlib.decompress(heads[0]))[0]["asked"]
+            return asked
+    return None
 
 
 def _heads(spark: SparkSession, path: str, operator: int, *, alone: bool) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""The loop of one query set in one shard; and `forget`: silent groups of count windows are dropped.
+"""The loop of one query set in one shard; and `forget`: silent groups of windows that do not go by time are dropped.
 
 A group is silent from its last arrival on (a deletion is none). When the clock, or its own next row, is `forget` or
 more later, the group is forgotten: its answer leaves, at the moment when that time was up, and whatever arrives
@@ -34,7 +34,7 @@ class SetLoop:
 
     def __init__(self, loop: Loop, query_set: QuerySet, forget: str | int | None) -> None:
         self.loop, self.query_set, self.per = loop, query_set, query_set.per
-        self.forget = None if query_set.timed or not query_set.per else forget
+        self.forget = forget if query_set.can_forget else None
         self.gone: Ints = np.empty(0, np.int64)  # groups that are forgotten at the end
 
     @classmethod

@@ -24,6 +24,7 @@ from skyband.monitor.loop import Loop
 from skyband.query.kinds import Above, Query, TopK
 from skyband.spark.plan import Plan, QuerySet, hash_groups, labels, shard_of
 from skyband.spark.subscriptions import FIRST, share
+from skyband.spark.task import running, spare_collector
 from skyband.tables.columns import as_arrow, plain
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch, time_unit, times
@@ -54,6 +55,8 @@ def from_bytes(data: Any) -> pa.Table:
 
 def pack(plan: Plan, batches: Iterator[Any]) -> Iterator[Any]:
     """The mapper before the shuffle."""
+    spare_collector()
+    plan = running(plan)
     names = list(plan.wanted(plan.queries))
     packer = Packer(plan)
     waiting: list[Any] = []
@@ -203,7 +206,9 @@ class Packer:
                 continue
             rows = one.accepted
             others = [other for name in adapter.queries for other in represented.get(name, ())]
-            if adapter.timed and others:
+            if query_set.can_forget and self.plan.forget is not None:
+                pass  # a row that can never be an answer still ends a group's silence
+            elif adapter.timed and others:
                 rows = rows if one.eligible is None else rows & one.eligible
             elif adapter.timed and rows.any() and isinstance(adapter, TopKAdapter):
                 assert examined.times is not None
@@ -268,7 +273,7 @@ def moment_of(clock: Any) -> int:
 
 def in_order(table: pa.Table, order: tuple[str, ...]) -> pa.Table:
     """Rows in order of arrival; rows that are equal in `order`, by all their other columns."""
-    ties = [name for name in table.column_names if name not in order and _sortable(table.schema.field(name).type)]
+    ties = [name for name in table.column_names if name not in order and sortable(table.schema.field(name).type)]
     keys = [*order, *ties]
     if _is_sorted(table, keys):
         return table
@@ -293,12 +298,14 @@ def _is_sorted(table: Any, keys: list[str]) -> bool:
     return True
 
 
-def _sortable(type_: Any) -> bool:
-    return not (pa.types.is_nested(type_) or pa.types.is_null(type_))
+def sortable(type_: Any) -> bool:
+    """Whether rows can be sorted by a column of this type."""
+    return not (pa.types.is_nested(type_) or pa.types.is_null(type_) or pa.types.is_interval(type_))
 
 
 def unpack(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
     """The mapper after the operator: packed changes as rows of the output's schema."""
+    spare_collector()
     for batch in batches:
         for blob in batch.column(0):
             if not blob.is_valid:

@@ -5,7 +5,7 @@
     figures = Figures()
     exporter = Exporter(figures, 9400)
     spark.streams.addListener(Listener(figures))
-    sbs.monitor(..., metrics="skyband").writeStream.queryName("late")...
+    sbs.monitor(..., metrics="any name").writeStream.queryName("late")...
 
 A scrape reads a few numbers and never waits; a query reports them once a trigger.
 """
@@ -43,7 +43,7 @@ _TABLE = (
     ("skyband_last_batch", "gauge", "", "the number of the last trigger of the checkpoint"),
     ("skyband_malformed", "counter", "", "messages that could not be read since this process began"),
     ("skyband_arrivals", "counter", "", "rows that arrived since the checkpoint began"),
-    ("skyband_late", "counter", "", "rows that came too late since the checkpoint began"),
+    ("skyband_late", "counter", "", "rows that came too late since the checkpoint began, at least: mappers drop some"),
     ("skyband_rejected", "counter", "", "rows that were rejected since the checkpoint began"),
     ("skyband_groups", "gauge", "", "groups in the state"),
     ("skyband_objects", "gauge", "", "objects kept in the state"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -20,6 +21,7 @@ from skyband.spark.merge import BEGIN, merge_key
 from skyband.spark.plan import Plan, labels
 from skyband.spark.shard import Shard
 from skyband.spark.subscriptions import FIRST
+from skyband.spark.task import batch_number, running, spare_collector
 from skyband.spark.trigger_rows import TriggerRows
 from skyband.tables.input import time_unit
 
@@ -29,9 +31,11 @@ if TYPE_CHECKING:
 _FIGURES = (
     *("arrivals", "late", "late_anywhere", "rejected", "refused", "refused_anywhere"),
     *("groups", "objects", "bytes"),
+    *("reports", "shards"),  # whether the row is a shard's first in this trigger, and how many shards there are
 )
 OUTPUT = "blob binary, " + ", ".join(f"{name} long" for name in _FIGURES)
 OUTPUT_TO_MERGE = f"merge string, {OUTPUT}"
+_LOG = logging.getLogger("skyband.spark")
 _ROWS = 1 << 17  # of changes that are packed together
 
 
@@ -43,7 +47,9 @@ class Operator(StatefulProcessor):
         self.whole = whole  # report answers, not changes
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_collector()
         self.handle = handle
+        self.plan = running(self.plan)
         self.head = handle.getValueState("head", "data binary")
         self.cells = handle.getMapState("cells", "family int, cell int", "data binary")
         self.numbers = {label: number for number, label in enumerate(labels(self.plan.shards))}
@@ -55,6 +61,7 @@ class Operator(StatefulProcessor):
         arrived: dict[int, TriggerRows] = {}
         joining: dict[str, list[pa.Table]] = {}  # rows that subscribe and unsubscribe, by query
         clock = None
+        rejected: Counter[str] = Counter()  # by reason, in this trigger; the mappers report them to one shard
         for frame in rows:
             for number, blob in zip(frame["family"], frame["blob"], strict=True):
                 if number <= FIRST:
@@ -67,8 +74,10 @@ class Operator(StatefulProcessor):
                 if report.num_rows and (clock is None or moment_of(report) > moment_of(clock)):
                     clock = report
                 counts = json.loads((report.schema.metadata or {}).get(b"counts", b"{}"))
-                shard.rejected.update(counts.pop("rejected", {}))
+                rejected.update(counts.pop("rejected", {}))
                 shard.counts.update(counts)
+        shard.rejected.update(rejected)
+        log_rejected(rejected)
         self.reported.add(shard.number)
         yield from self._take(shard, arrived, clock, Counter(), joining)
 
@@ -78,7 +87,8 @@ class Operator(StatefulProcessor):
         if shard.clock is not None:
             type_ = shard.clock.schema.field("clock").type
             reached = pa.array([timerValues.getCurrentWatermarkInMs()], pa.timestamp("ms", type_.tz)).cast(type_)
-            reported = Counter(shard.totals() if shard.number in self.reported else {})
+            reported = Counter(shard.totals() | {"reports": 1} if shard.number in self.reported else {})
+            self.reported.add(shard.number)
             yield from self._take(shard, {}, pa.table({"clock": reached}), reported)
 
     def _take(
@@ -97,8 +107,8 @@ class Operator(StatefulProcessor):
         self.head.update((shard.head(),))
         if self.plan.watermarked and shard.clock is not None:
             self._set_timer(shard)
-        totals = {name: total - reported[name] for name, total in shard.totals().items()}
-        yield self._row(str(shard.number), **totals)
+        totals = {name: total - reported[name] for name, total in (shard.totals() | {"reports": 1}).items()}
+        yield self._row(str(shard.number), **totals, shards=self.plan.shards)
 
     def _set_timer(self, shard: Shard) -> None:
         """Also behind the watermark, which rejected rows may have moved past the clock: it fires at once."""
@@ -139,6 +149,13 @@ class Operator(StatefulProcessor):
 
         row = {name: [values.get(name)] for name in ("blob", *_FIGURES)}
         return pd.DataFrame({"merge": [merge], **row} if self.plan.blocked else row)
+
+
+def log_rejected(rejected: Counter[str]) -> None:
+    """One line in the executor's log for a trigger that rejected rows."""
+    if count := sum(rejected.values()):
+        reasons = ", ".join(f"{reason} ({number:,})" for reason, number in rejected.most_common())
+        _LOG.warning("trigger %s: %s rows were rejected: %s", batch_number(), f"{count:,}", reasons)
 
 
 def _answers(loop: SetLoop, pieces: list[pa.Table]) -> Iterator[pa.Table]:

@@ -10,50 +10,27 @@ from typing import Any, Literal, ParamSpec
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import coalesce, col, greatest, lit
+from pyspark.sql.functions import col, greatest, when
 from pyspark.sql.functions import max as largest
 from pyspark.sql.functions import sum as total
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DoubleType,
-    IntegralType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from skyband.errors import QueryError
 from skyband.monitor.loop import Loop
-from skyband.query.kinds import Query, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.query.kinds import Query, TopKIncomplete, TopKUncertain
 from skyband.query.options import Options, check_op, named
-from skyband.query.windows import Last, size_of
+from skyband.spark.checkpoint import order_of, resumed, stored_plan
 from skyband.spark.mappers import PACKED, pack, pack_subscriptions, reject, unpack
 from skyband.spark.merge import MERGED, Merger
 from skyband.spark.operator import OUTPUT, OUTPUT_TO_MERGE, Operator
-from skyband.spark.plan import Plan
-from skyband.spark.session import check
+from skyband.spark.plan import MOST_SHARDS, Plan
+from skyband.spark.schema import check_rows, check_schema, output_types, sample
+from skyband.spark.session import check, partitions_of
 from skyband.spark.subscriptions import SUBSCRIBER, sources
-from skyband.tables.changes import answer_names, change_names, of_pair
+from skyband.tables.changes import answer_names, change_names
 
 P = ParamSpec("P")
-_DAY = 86400 * 10**9
-_OURS: dict[str, DataType] = {
-    "query": StringType(),
-    "at": LongType(),
-    "rank": LongType(),
-    "score": DoubleType(),
-    "probability": DoubleType(),
-    "diff": ByteType(),
-    "first": BooleanType(),
-}
 
 
 def monitor(
@@ -76,6 +53,7 @@ def monitor(
     blocks: bool | None = None,
     metrics: str | None = None,
     subscriptions: Mapping[str, DataFrame] | None = None,
+    checkpoint: str | None = None,
 ) -> DataFrame:
     """The changes of the answers, as a DataFrame in append mode; columns as those of `skyband.Monitor.push`.
 
@@ -110,14 +88,18 @@ def monitor(
         A delay, such as "10 minutes", by which Spark's watermark follows the largest time of any row; it moves the
         clock on when only rejected rows come.
     shards : int, optional
-        The number of pieces of state that work side by side (default: Spark's parallelism). Part of a checkpoint.
+        The number of pieces of state that work side by side. By default as many as Spark has shuffle partitions,
+        `spark.sql.shuffle.partitions`, or as a checkpoint has; a number that is given is part of the checkpoint.
     forget : str or int, optional
-        How long a group of a count window may be silent before it is dropped.
+        How long a group of a count window, of UntilDeleted() or of Ever() may be silent before it is dropped.
     blocks : bool, optional
         Whether all shards score pairs together where there is no `per` (default: over 50,000 arrivals and more).
     metrics : str, optional
         A name under which the query's progress reports arrivals, late, rejected, groups, objects and bytes
-        (`observedMetrics`).
+        (`observedMetrics`); they are null in a trigger without rows, which a watermark may bring.
+    checkpoint : str, optional
+        The checkpoint that the stream will be started from. It is read here: what cannot resume from it is a StateError
+        now, whether or not rows come, and its number of shards is used if `shards` gives none.
     subscriptions : {name: DataFrame}, optional
         For each query with `Each` its subscriptions: a column `subscriber` and those that `Each` names. Static: at a
         restart with another table, what is gone is unsubscribed, what is new or changed subscribes. Streaming: its rows
@@ -196,6 +178,7 @@ def rejected(
     for name in ("reason", "queries"):
         if name in df.columns:
             raise QueryError(f"rejected() adds a column {name!r}, and the DataFrame has one. Rename that first.")
+    check_rows(sample(df.schema, tuple(df.columns)), by_name, roles)
     schema = StructType(
         [StructField("reason", StringType()), StructField("queries", ArrayType(StringType())), *df.schema.fields]
     )
@@ -217,7 +200,7 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
         names = ["query", *answer_names(plan.queries.values(), options.kept, timed)]
     else:
         names = change_names(plan.queries.values(), options.kept, timed)
-    types = _types(df, plan)
+    types = output_types(df.schema, plan)
     if plan.subscribed:
         types[SUBSCRIBER] = next(iter(given["subscriptions"].values())).schema[SUBSCRIBER].dataType
     schema = StructType([StructField(name, types[name]) for name in names])
@@ -255,51 +238,31 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
     check_op(options.op, queries.values())
     if options.id is None:
         raise QueryError("skyband.spark needs id=: the column that labels objects, since rows have no number here.")
-    ordered = (options.time, options.id) if order is None else (order,) if isinstance(order, str) else tuple(order)
+    ordered = order_of(options, order)
     if options.time is not None and ordered[:1] != (options.time,):
         _check_order(options, queries)
-    count = df.sparkSession.sparkContext.defaultParallelism if shards is None else shards
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 10_000:
+    count = min(partitions_of(df.sparkSession), MOST_SHARDS) if shards is None else shards
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_SHARDS:
         raise QueryError(f"shards={shards!r} must be a whole number from 1 to 10,000.")
     if blocks is not None and not isinstance(blocks, bool):
         raise QueryError(f"blocks={blocks!r} must be True, False or None (where it pays).")
     watermarked = given["watermark"] is not None and df.isStreaming
-    used = tuple(name for name in ordered if name is not None)
-    subscribed = sources(given.get("subscriptions"), queries, used, df.isStreaming)
-    plan = Plan(queries, options, used, count, tuple(df.columns), given["forget"], watermarked, blocks, subscribed)
+    subscribed = sources(given.get("subscriptions"), queries, ordered, df.isStreaming)
+    plan = Plan(
+        queries, options, ordered, count, tuple(df.columns), given["forget"], watermarked, blocks, shards is None,
+        subscribed,
+    )  # fmt: skip
     for name, source in subscribed.items():
         if source.table is not None:  # reports mistakes before any job
             trial = Loop.of({name: queries[name]}, **dataclasses.asdict(options))
             trial.queries.subscribed.subscribe(name, source.rows(), SUBSCRIBER, False)
-    missing = [name for name in plan.wanted(queries) if name not in df.columns]
-    if missing:
-        raise QueryError(f"the DataFrame has no column {missing[0]!r}. It has: {', '.join(df.columns)}.")
-    _check_types(df, plan, given["watermark"])
-    return plan
-
-
-def _check_types(df: DataFrame, plan: Plan, watermark: str | None) -> None:
-    """Check the types of `op` and `time`, and the time spans against the unit of `time`."""
-    op, time, forget = plan.options.op, plan.options.time, plan.forget
-    if op is not None and not isinstance(df.schema[op].dataType, StringType):
-        type_ = df.schema[op].dataType.simpleString()
-        raise QueryError(f"the op column {op!r} is {type_}. It is a string: insert, update or delete.")
-    unit = None
-    if time is not None:
-        unit = _unit_of(time, df.schema[time].dataType)
-        for query in plan.queries.values():
-            if isinstance(query.window, Last) and size_of(query.window) is None:
-                query.window.length(unit)
-    if forget is not None:
-        if time is None:
-            raise QueryError('forget= says how long a group may be silent: name the time column, time="...".')
-        try:
-            (Last(forget) if isinstance(forget, str) else Last(span=forget)).length(unit)
-        except QueryError as error:
-            raise QueryError(f"forget={forget!r} must be a time span, written as in Last(...). {error}") from error
-    stamps = time is not None and isinstance(df.schema[time].dataType, TimestampType | TimestampNTZType)
-    if watermark is not None and not stamps:
-        raise QueryError("watermark= needs a time column of type TIMESTAMP or TIMESTAMP_NTZ. Leave it out.")
+    check_schema(df.schema, plan, given["watermark"])
+    if given["checkpoint"] is None:
+        return plan
+    if not df.isStreaming:
+        raise QueryError("checkpoint= is for a stream: a query over a table has none. Leave it out.")
+    stored = stored_plan(df.sparkSession, given["checkpoint"])
+    return plan if stored is None else resumed(plan, stored)
 
 
 def _check_order(options: Options, queries: Mapping[str, Query]) -> None:
@@ -320,33 +283,17 @@ def _check_order(options: Options, queries: Mapping[str, Query]) -> None:
             )
 
 
-def _unit_of(time: str, type_: DataType) -> int | None:
-    """Nanoseconds of a unit of the time column; None: integers."""
-    if isinstance(type_, TimestampType | TimestampNTZType):
-        return 10**3
-    if isinstance(type_, DateType):
-        return _DAY
-    if isinstance(type_, IntegralType):
-        return None
-    raise QueryError(f"the time column {time!r} is {type_.simpleString()}. Time is a timestamp, a date or an integer.")
-
-
 def _figures() -> dict[str, Column]:
-    """The metrics of a trigger; queries without `per` count a late row in each of their shards."""
+    """The metrics of a trigger; queries without `per` count a late row in each of their shards.
+
+    Null unless all shards report: in a trigger without rows, which a watermark brings, only those with an expiry do.
+    """
     late, refused = (greatest(total(name), largest(f"{name}_anywhere")) for name in ("late", "refused"))
     figures = {name: total(name) for name in ("groups", "objects", "bytes")}
     figures = {"arrivals": total("arrivals") - late, "late": late, "rejected": total("rejected") + refused, **figures}
-    return {name: coalesce(figure, lit(0)) for name, figure in figures.items()}
+    whole = total("reports") == largest("shards")
+    return {name: when(whole, figure) for name, figure in figures.items()}
 
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def _types(df: DataFrame, plan: Plan) -> dict[str, DataType]:
-    """The types of the output's columns."""
-    roles, queries = plan.options.roles, plan.queries.values()
-    sources = {name: name for query in queries for name in query.per_columns} | roles
-    if any(isinstance(query, TopKPairs) for query in queries):
-        sources |= {end: source for role, source in roles.items() for end in of_pair(role)}
-    return {name: df.schema[source].dataType for name, source in sources.items()} | _OURS

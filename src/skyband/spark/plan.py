@@ -26,6 +26,7 @@ from skyband.tables.columns import distinct, key_bits, valid_of
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
+MOST_SHARDS = 10_000
 LONG = 50_000  # arrivals: shorter windows of pairs are answered faster than a second operator starts
 
 
@@ -36,6 +37,12 @@ class QuerySet:
     per: tuple[str, ...]
     timed: bool
     blocks: bool = False  # all rows go to all shards
+    ever: bool = False  # over a window without end: silent groups can be forgotten
+
+    @property
+    def can_forget(self) -> bool:
+        """Whether `forget` drops its silent groups."""
+        return bool(self.per) and (self.ever or not self.timed)
 
 
 @dataclass(frozen=True)
@@ -50,13 +57,15 @@ class Plan:
     forget: str | int | None = None
     watermarked: bool = False
     blocks: bool | None = None  # pairs by blocks; None: where it is faster
+    follows: bool = False  # shards: as many as the running query has partitions of state (task.py)
     subscribed: Mapping[str, Source] = field(default_factory=dict)  # by query with `Each`
 
     @cached_property
     def query_sets(self) -> dict[QuerySet, dict[str, Query]]:
         found: dict[QuerySet, dict[str, Query]] = {}
         for name, query in self.queries.items():
-            query_set = QuerySet(query.per_columns, self.timed(name), name in self.blocked)
+            ever = query.window.sort == "ever"
+            query_set = QuerySet(query.per_columns, self.timed(name), name in self.blocked, ever)
             found.setdefault(query_set, {})[name] = query
         return found
 
@@ -67,8 +76,8 @@ class Plan:
 
     @cached_property
     def blocked(self) -> dict[str, TopKPairs]:
-        """The queries of pairs that all shards answer together."""
-        if self.shards == 1 or self.watermarked or self.blocks is False:
+        """The queries of pairs that all shards answer together; one shard that was asked for works alone."""
+        if (self.shards == 1 and not self.follows) or self.watermarked or self.blocks is False:
             return {}
         plain = {name: query for name, query in self.queries.items() if not query.each}
         pairs = {name: query for name, query in plain.items() if isinstance(query, TopKPairs)}

@@ -3,64 +3,108 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import warnings
 from functools import cache
 from typing import Any
 
-from pyspark import SparkContext
+from pyspark.errors import PySparkImportError
 from pyspark.sql import SparkSession
 
 from skyband.errors import QueryError
+from skyband.spark.task import PARTITIONS
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_PARTITIONS = "spark.sql.shuffle.partitions"
 
 _SETTINGS = {
     _PROVIDER: _ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a trigger writes what it changed
-    "spark.ui.showConsoleProgress": "false",
 }
+_CLASSIC = {"spark.ui.showConsoleProgress": "false"}  # which Spark Connect warns of
 
 
-def session(master: str | None = None, **settings: Any) -> SparkSession:
+def session(master: str | None = None, *, remote: str | None = None, **settings: Any) -> SparkSession:
     """A SparkSession with the RocksDB state store; settings are Spark's own, and come before skyband's.
 
-    `session("local[2]", **{"spark.sql.shuffle.partitions": 4})`
+    `session("local[2]", **{"spark.sql.shuffle.partitions": "4"})`
 
     On a local master there are as many shuffle partitions as cores, unless something says a number: a trigger opens and
     commits a state store for each of them, and Spark's 200 make it many times as long.
+
+    Parameters
+    ----------
+    master : str, optional
+        Where Spark runs, as "local[2]" or "spark://host:7077" (default: Spark's own choice).
+    remote : str, optional
+        In the place of `master`, the address of a Spark Connect server, as "sc://host:15002"; "local[2]" starts one.
+        A server of your own must have skyband for its Python workers. It needs `pip install "skyband[connect]"`.
+    **settings : Any
+        Spark's settings by name.
+
     """
+    if master is not None and remote is not None:
+        raise QueryError(f"session({master!r}, remote={remote!r}): Spark runs in one place. Leave one of them out.")
     builder = SparkSession.builder
-    for name, value in _SETTINGS.items():
+    remote = os.environ.get("SPARK_REMOTE") if remote is None and master is None else remote
+    for name, value in (_SETTINGS | _CLASSIC if remote is None else _SETTINGS).items():
         builder = builder.config(name, value)
     if master is not None:
         builder = builder.master(master)
-        if master.startswith("local"):
-            builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+    if remote is not None:
+        builder = builder.remote(remote)
+    if (master or remote or "").startswith("local"):
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
     for name, value in settings.items():
         builder = builder.config(name, str(value))
-    spark = builder.getOrCreate()
-    context = spark.sparkContext
-    said = context.getConf().contains(_PARTITIONS) or spark.conf.get(_PARTITIONS) != "200"
-    if _local(context) and not said:
-        spark.conf.set(_PARTITIONS, context.defaultParallelism)
+    try:
+        with warnings.catch_warnings():
+            if (remote or "").startswith("local"):  # the server was started with all of them, and Spark tries again
+                warnings.filterwarnings("ignore", "Failed to set ", UserWarning)
+            spark = builder.getOrCreate()
+    except PySparkImportError as error:
+        raise ImportError(f'Spark Connect needs more: pip install "skyband[connect]" ({error})') from error
+    cores = _cores(remote or spark.conf.get("spark.master", "") or "")
+    if cores is not None and not _said(spark, settings):
+        spark.conf.set(PARTITIONS, cores)
     return spark
+
+
+def partitions_of(spark: SparkSession) -> int:
+    """The number of shuffle partitions."""
+    return int(spark.conf.get(PARTITIONS) or 200)
 
 
 def check(spark: SparkSession, *, streaming: bool) -> None:
     """Refuse a session that would fail when the first job runs; one that is merely slow is left alone."""
     if streaming:
         _check_provider(spark)
-    context: SparkContext | None = getattr(spark, "sparkContext", None)  # which Spark Connect does not have
-    if context is not None and _local(context) and not context.listFiles:  # which may bring skyband
+    context = _context(spark)
+    if context is not None and _cores(context.master or "") and not context.listFiles:  # which may bring skyband
         _check_workers(context.pythonExec)
 
 
-def _local(context: SparkContext) -> bool:
-    return (context.master or "").startswith("local")
+def _context(spark: SparkSession) -> Any:
+    """The SparkContext of a session in this process; None: the session is one of Spark Connect."""
+    return getattr(spark, "sparkContext", None)
+
+
+def _cores(master: str) -> int | None:
+    """The cores of a master of this machine; None: it is another one."""
+    found = re.match(r"local(?:\[(\d+|\*)|$)", master)
+    if found is None:
+        return None
+    return (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
+
+
+def _said(spark: SparkSession, settings: dict[str, Any]) -> bool:
+    """Whether somebody has set the number of shuffle partitions; over Connect, 200 is taken for Spark's default."""
+    context = _context(spark)
+    configured = context is not None and context.getConf().contains(PARTITIONS)
+    return configured or PARTITIONS in settings or partitions_of(spark) != 200
 
 
 def _check_provider(spark: SparkSession) -> None:

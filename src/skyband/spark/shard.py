@@ -93,7 +93,7 @@ class Shard:
             "asked": self.plan.fingerprint,
             "counts": self.counts,
             "rejected": self.rejected,
-            "families": [[self.numbers[one], list(one.per), one.timed, one.blocks] for one in sets],
+            "families": [[self.numbers[one], list(one.per), one.timed, one.blocks, one.ever] for one in sets],
             "described": [self.facts[query_set][0] for query_set in sets],
             "static": self.static,
         }

@@ -29,26 +29,33 @@ def column_types(names: Iterable[str], inputs: Mapping[str, Any]) -> dict[str, A
     return {name: _QUERY if name == "query" else _FIXED[name] if name in _FIXED else inputs[name] for name in names}
 
 
-def change_names(queries: Iterable[Query], keep: Iterable[str], timed: bool) -> list[str]:
-    """The union of the queries' columns of changes, in the contract's order."""
+def change_names(queries: Iterable[Query], keep: Iterable[str], timed: bool, keys: int = 0) -> list[str]:
+    """The union of the queries' columns of changes, in the contract's order; keys: how many are reported."""
     asked = list(queries)
     per, ids, probability, kept = _parts(asked, keep)
     when = ["time"] if timed else []
     rank = ["rank"] if probability else []
     subscriber = ["subscriber"] if any(query.each for query in asked) else []
-    return ["query", *subscriber, *per, "at", *when, *ids, "score", *rank, *probability, "diff", "first", *kept]
+    scores = ["score", *rank, *probability, *key_names(keys)]
+    return ["query", *subscriber, *per, "at", *when, *ids, *scores, "diff", "first", *kept]
 
 
-def answer_names(queries: Iterable[Query], keep: Iterable[str], timed: bool) -> list[str]:
+def answer_names(queries: Iterable[Query], keep: Iterable[str], timed: bool, keys: int = 0) -> list[str]:
     """The union of the columns of the queries' answers, in the contract's order."""
     asked = list(queries)
     per, ids, probability, kept = _parts(asked, keep)
     subscriber = ["subscriber"] if any(query.each for query in asked) else []
-    return [*subscriber, *per, "rank", *ids, *(["time"] if timed else []), "score", *probability, *kept]
+    scores = ["score", *probability, *key_names(keys)]
+    return [*subscriber, *per, "rank", *ids, *(["time"] if timed else []), *scores, *kept]
+
+
+def key_names(count: int) -> list[str]:
+    """The columns of so many keys of an order."""
+    return [f"key_{i + 1}" for i in range(count)]
 
 
 def _parts(queries: Iterable[Query], keep: Iterable[str]) -> tuple[list[str], list[str], list[str], list[str]]:
-    """The columns of groups, of ids and of probabilities, and those that are kept."""
+    """The columns of groups, of ids and of probabilities, and those that are kept, with those of `select`."""
     asked = list(queries)
     pairs = any(query.of_pairs for query in asked)
     single = not pairs or not all(query.of_pairs for query in asked)
@@ -60,7 +67,37 @@ def _parts(queries: Iterable[Query], keep: Iterable[str]) -> tuple[list[str], li
 
     probability = ["probability"] if any(query.has_probability for query in asked) else []
     per = dict.fromkeys(name for query in asked for name in query.per_columns)
-    return list(per), of_members(["id"]), probability, of_members(keep)
+    shown = dict.fromkeys(name for query in asked for name, _ in getattr(query, "select", ()))
+    return list(per), of_members(["id"]), probability, [*of_members(name for name in keep if name not in per), *shown]
+
+
+def common_type(types: Iterable[Any]) -> Any:
+    """The type of a column of several queries: theirs if it is one, else a dense union of theirs."""
+    known: dict[Any, None] = {}
+    for type_ in types:
+        known |= dict.fromkeys(field.type for field in type_) if pa.types.is_union(type_) else {type_: None}
+    distinct = [type_ for type_ in known if not pa.types.is_null(type_)]
+    if len(distinct) < 2:
+        return distinct[0] if distinct else pa.null()
+    return pa.dense_union([pa.field(str(type_), type_) for type_ in distinct])
+
+
+def in_type(column: Any, type_: Any) -> Any:
+    """A column in the common type."""
+    if column.type == type_ or not pa.types.is_union(type_):
+        return column if column.type == type_ else column.cast(type_)
+    places = {field.type: i for i, field in enumerate(type_)}
+    parts = {0: column}
+    codes, offsets = np.zeros(len(column), np.int8), np.arange(len(column), dtype=np.int32)
+    if pa.types.is_union(column.type):
+        codes, offsets = np.asarray(column.type_codes), np.asarray(column.offsets)
+        parts = {i: column.field(i) for i in range(column.type.num_fields)}
+    targets = np.array([places.get(part.type, 0) for part in parts.values()], np.int8)
+    children = [pa.nulls(0, field.type) for field in type_]
+    for part, target in zip(parts.values(), targets.tolist(), strict=True):
+        children[target] = part.cast(type_.field(target).type)
+    names = [field.name for field in type_]
+    return pa.UnionArray.from_dense(as_arrow(targets[codes]), as_arrow(offsets), children, names)
 
 
 def of_pair(name: str) -> tuple[str, str]:
@@ -79,9 +116,9 @@ class Labels(NamedTuple):
 class QueryNames:
     """The standing queries in order of registration: their names as Arrow, and where those of an engine are."""
 
-    def __init__(self, names: Sequence[str], subscriptions: Mapping[str, Subscriptions]) -> None:
+    def __init__(self, names: Sequence[str], subscriptions: Mapping[str, Subscriptions] | None = None) -> None:
         self.names = list(names)
-        self.subscriptions = subscriptions  # by query
+        self.subscriptions = subscriptions or {}  # by query
         words = [name.encode() for name in names]  # by buffers, for the reason that `as_arrow` gives
         ends = np.cumsum([0, *map(len, words)]).astype(np.int32)
         self.words = pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(words)))
@@ -155,6 +192,6 @@ def _table(columns: Mapping[str, Any], types: Mapping[str, Any], rows: int) -> A
         if column is None:
             column = pa.nulls(rows, type_)
         elif column.type != type_:
-            column = column.cast(type_)
+            column = in_type(column, type_)
         arrays.append(column)
     return pa.Table.from_arrays(arrays, names=list(types))

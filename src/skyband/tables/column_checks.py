@@ -9,7 +9,7 @@ texts, bytes and times always can be, and so can lists and structs of numbers, t
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Collection, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,24 @@ def _is_ascii(texts: Any, offsets: str) -> bool:
     return bool(np.frombuffer(data, np.uint8)[places[0] : places[-1]].max(initial=0) < 128)
 
 
+def from_values(values: Any, **options: Any) -> Any:
+    """Values of Python's or NumPy's as an Arrow array; Arrow itself ends the process where they nest too deeply."""
+    flat = values.dtype.kind != "O" if isinstance(values, np.ndarray) else not isinstance(values, Collection)
+    if not flat and type(next(iter(values), None)) not in _DECISIVE and not set(map(type, values)) <= _FLAT:
+        _check_depth(values)
+    return pa.array(values, **options)
+
+
+def _check_depth(values: Any) -> None:
+    level = [values]
+    for _ in range(DEPTH):
+        inside = (value for one in level for value in (one.values() if isinstance(one, Mapping) else one))
+        level = list({id(value): value for value in inside if isinstance(value, _NESTED)}.values())
+        if not level:
+            return
+    raise BatchError(f"a column holds values that nest more than {DEPTH} deep. Nothing was pushed.")
+
+
 def decoded(column: Any) -> Any:
     """The column without run ends and 8-bit booleans, which Arrow can neither take from nor make."""
     type_ = column.type
@@ -64,7 +82,8 @@ def check_kept(name: str, column: Any) -> None:
     try:
         values = column.to_pylist()
         same = repr(pa.array(values, type_).to_pylist()) == repr(values)
-        why = "" if same else "its values do not come back as they were"
+        stored = pa.ipc.read_schema(pa.schema([(name, type_)]).serialize()).field(0).type == type_
+        why = "" if same and stored else "its values do not come back as they were"
     except Exception as error:  # of many kinds, by type and value
         why = f"{type(error).__name__}: {error}"
     if why:
@@ -74,7 +93,6 @@ def check_kept(name: str, column: Any) -> None:
         )
 
 
-@cache
 def _always_can(type_: Any) -> bool:
     """Whether every value of the type is one of Python's too; times are not: Python's are fewer."""
     if pa.types.is_struct(type_):
@@ -87,6 +105,10 @@ def _always_can(type_: Any) -> bool:
     return any(is_kind(type_) for is_kind in _PLAIN)
 
 
+DEPTH = 64  # of lists and structs
+_DECISIVE = frozenset({float, str, bool, bytes})  # where a column begins so, Arrow opens no list that comes later
+_FLAT = _DECISIVE | {int, type(None), np.float64, np.int64}
+_NESTED = (list, tuple, Mapping, Set, np.ndarray)
 NUMBERS = frozenset(
     type_.id
     for type_ in (

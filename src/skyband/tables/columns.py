@@ -16,6 +16,13 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 
+#: What Arrow raises at bad input. Its want of memory is a MemoryError and no fault of the input.
+ARROW_ERRORS = (
+    pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, pa.ArrowKeyError, pa.ArrowIndexError,
+    pa.lib.ArrowCapacityError, pa.ArrowSerializationError,
+)  # fmt: skip
+
+
 def plain(column: Any) -> Any:
     """One contiguous array, dictionaries decoded."""
     if isinstance(column, pa.ChunkedArray):
@@ -56,10 +63,13 @@ def bits_of(column: Any) -> NDArray[Any]:
     data = column.buffers()[1]
     if data is None:
         return np.zeros(len(column), f"i{width}")
-    found = np.frombuffer(data, f"i{width}", len(column), column.offset * width)
-    if not found.flags.writeable:
-        found = np.asarray(_Memory(found))
+    found = lent(np.frombuffer(data, f"i{width}", len(column), column.offset * width))
     return found if found.flags.aligned else found.copy()
+
+
+def lent(array: NDArray[Any]) -> NDArray[Any]:
+    """The array as kernels take it, without a copy: they only read it."""
+    return array if array.flags.writeable else np.asarray(_Memory(array))
 
 
 class _Memory:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.tables.columns import Column, as_arrow, distinct, key_bits, name_digests, valid_of
+from skyband.tables.columns import ARROW_ERRORS, Column, as_arrow, distinct, key_bits, name_digests, valid_of
 
 Ints = NDArray[np.int64]
 Mark = tuple[int, list[int], list[int]]  # how many groups, words and codes there are
@@ -29,9 +29,12 @@ class _Coder:
 
     def encode(self, keys: Ints, valid: NDArray[np.bool_] | None) -> tuple[Ints, Ints]:
         """Codes, and for each new one the row where it was first seen."""
-        from skyband.kernels.routing import intern
+        from skyband.kernels.routing import drop_last, intern, reindex
 
         known = int(self.state[0])
+        if not known:  # kernels of rare steps are loaded now: later there may be no memory, and LLVM ends the process
+            reindex(self.table, self.keys, self.state)
+            drop_last(self.table, self.keys, self.state, 0)
         codes, seen = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
         begin = 0
         while begin < len(keys):  # in pieces, so that room grows with the keys and not with the rows
@@ -74,8 +77,9 @@ class _Coder:
 class Groups:
     """The groups of one `per`; without columns there is one group, code 0."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
+    def __init__(self, names: tuple[str, ...], inputs: tuple[str, ...] | None = None) -> None:
         self.names = names
+        self.inputs = names if inputs is None else inputs  # what batches call these columns
         self.columns: list[Column] = []
         self.total = 0 if names else 1
         self._words: list[dict[Any, int]] = [{} for _ in names]
@@ -123,7 +127,7 @@ class Groups:
     def keep(self, codes: Ints) -> None:
         """Know only these groups, under the codes 0, 1, ..."""
         columns = [column.take(codes) for column in self.columns]
-        self.__init__(self.names)  # type: ignore[misc]
+        self.__init__(self.names, self.inputs)  # type: ignore[misc]
         if len(codes):
             self.codes(columns, len(codes))
 
@@ -160,9 +164,9 @@ class Groups:
         for column, values in zip(self.columns, zip(*known, strict=True), strict=True):
             asked = pa.concat_arrays(values)
             match &= _among(column.all(), asked)
-            wanted.append(map(_canonical, asked.to_pylist()))
+            wanted.append(map(_hashable, asked.to_pylist()))
         candidates, tuples = np.flatnonzero(match), set(zip(*wanted, strict=True))
-        held = [map(_canonical, column.take(candidates).to_pylist()) for column in self.columns]
+        held = [map(_hashable, column.take(candidates).to_pylist()) for column in self.columns]
         return candidates[[one in tuples for one in zip(*held, strict=True)]]
 
     def holding(self, column: Any) -> tuple[Ints, Ints]:
@@ -184,7 +188,8 @@ class Groups:
         if keys is None:
             values, slots = distinct(column)
             words = self._words[place]
-            keys = np.array([*(words.setdefault(_hashable(word), len(words)) for word in values), 0])[slots]
+            codes = np.array([*(words.setdefault(_hashable(word), len(words)) for word in values), 0])
+            keys = codes.take(slots)  # codes[slots] ends the process if NumPy has no memory for it
         return coder.encode(keys, valid)
 
 
@@ -192,7 +197,7 @@ def _value(column: Column, value: Any) -> Any:
     """A value as an array of the column's type; None: it has none there."""
     try:
         return pa.array([value], column.type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+    except (*ARROW_ERRORS, TypeError, ValueError, OverflowError) as error:
         if isinstance(value, list | set | dict):
             raise TypeError(f"{value!r} is no {column.type}: {error}") from None
         return None
@@ -210,13 +215,10 @@ def _among(column: Any, values: Any) -> NDArray[np.bool_]:
         return np.ones(len(column), np.bool_)
 
 
-def _canonical(value: Any) -> Any:
-    """Equal for values of one group."""
-    return "NaN" if value != value else _hashable(value)
-
-
 def _hashable(value: Any) -> Any:
-    """Lists and structs as tuples, so that they can be looked up."""
-    if isinstance(value, list):
+    """Equal for values of one group, so that they can be looked up: lists, maps and structs as tuples."""
+    if isinstance(value, list | tuple):
         return tuple(_hashable(part) for part in value)
-    return tuple((name, _hashable(part)) for name, part in value.items()) if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return tuple((name, _hashable(part)) for name, part in value.items())
+    return "NaN" if value != value else value

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from skyband.errors import BatchError
 from skyband.query.expressions import Operand
-from skyband.tables.column_checks import check_kept, decoded, validate
-from skyband.tables.columns import as_arrow, bits_of, plain, valid_of
+from skyband.tables.column_checks import check_kept, decoded, from_values, validate
+from skyband.tables.columns import ARROW_ERRORS, as_arrow, bits_of, plain, valid_of
 from skyband.tables.iso import instants
 
 Bools = NDArray[np.bool_]
@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 EXACT = 2**53  # integers up to here are float64 numbers
+_NEAR = 16  # around it a decimal is compared exactly
 FAR = 2**62  # times stay below this in size, so that time + span cannot overflow
 _UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _DAY = 86400 * 10**9
@@ -45,8 +46,8 @@ def to_table(batch: Any) -> Any:
             return _from_columns(batch)
         if isinstance(batch, list) and all(isinstance(row, Mapping) for row in batch):
             names = dict.fromkeys(name for row in batch for name in row)
-            return pa.table({name: pa.array([row.get(name) for row in batch]) for name in names})
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            return pa.table({name: from_values([row.get(name) for row in batch]) for name in names})
+    except (*ARROW_ERRORS, TypeError, ValueError, OverflowError) as error:
         raise BatchError(
             f"the batch cannot be read as a table: {error}. Give every column one type and the same number of rows."
         ) from error
@@ -61,7 +62,7 @@ def to_table(batch: Any) -> Any:
             return pa.concat_tables(
                 [to_table(piece) for piece in batch] or [pa.table({})], promote_options="permissive"
             )
-    except BatchError:
+    except (BatchError, MemoryError):
         raise
     except Exception as error:  # of the library or generator that is read, so of any type
         raise BatchError(
@@ -83,7 +84,7 @@ def _from_columns(columns: Mapping[Any, Any]) -> Any:
         arrays[name] = _array(values)
         if arrays[name] is None:
             scalar = isinstance(values, np.generic | np.ndarray)
-            scalars[name] = _from_numpy(np.reshape(values, 1)) if scalar else pa.array([values])
+            scalars[name] = _from_numpy(np.reshape(values, 1)) if scalar else from_values([values])
     if scalars:
         rows = next((len(array) for array in arrays.values() if array is not None), 1)
         arrays |= {name: pa.repeat(one[0], rows) for name, one in scalars.items()}
@@ -95,12 +96,12 @@ def _array(values: Any) -> Any:
     if isinstance(values, np.ndarray):
         return _from_numpy(values) if values.ndim else None
     if isinstance(values, list | tuple):
-        return pa.array(values)
+        return from_values(values)
     if isinstance(values, _SCALARS):
         return None
     if hasattr(values, "__arrow_c_stream__"):
         return pa.chunked_array(values)
-    return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+    return values if isinstance(values, pa.Array | pa.ChunkedArray) else from_values(values)
 
 
 def _from_numpy(values: NDArray[Any]) -> Any:
@@ -109,8 +110,8 @@ def _from_numpy(values: NDArray[Any]) -> Any:
     if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in _COARSE[values.dtype.kind]:
         values = values.astype(f"{values.dtype.kind}8[s]")
     if isinstance(values, np.ma.MaskedArray):
-        return pa.array(values.data, mask=np.ma.getmaskarray(values))
-    return as_arrow(values) if values.dtype.kind in "iuf" and values.dtype.isnative else pa.array(values)
+        return from_values(values.data, mask=np.ma.getmaskarray(values))
+    return as_arrow(values) if values.dtype.kind in "iuf" and values.dtype.isnative else from_values(values)
 
 
 _COARSE = {"M": ("Y", "M", "W", "h", "m"), "m": ("W", "D", "h", "m")}  # units that Arrow does not have
@@ -122,7 +123,10 @@ class Batch:
     def __init__(self, table: Any) -> None:
         self.table = table
         self.rows: int = table.num_rows
-        self.names: list[str] = table.column_names
+        try:
+            self.names: list[str] = table.column_names
+        except UnicodeDecodeError as error:
+            raise BatchError(f"a column's name is not valid UTF-8 ({error}). Rename it.") from None
         if len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
             raise BatchError(f"the batch has two columns called {twice!r}. Rename one.")
@@ -140,7 +144,7 @@ class Batch:
         column = self.table.column(name)
         try:
             validate(column)
-        except pa.ArrowException as error:
+        except ARROW_ERRORS as error:
             raise BatchError(
                 f"column {name!r} is damaged: {error}. Nothing was pushed; make the column anew."
             ) from None
@@ -149,7 +153,12 @@ class Batch:
     def array(self, name: str) -> Any:
         """The column as one Arrow array."""
         if name not in self._arrays:
-            self._arrays[name] = plain(decoded(self.column(name)))
+            try:
+                self._arrays[name] = plain(decoded(self.column(name)))
+            except ARROW_ERRORS as error:
+                raise BatchError(
+                    f"column {name!r} cannot be read: {error}. Nothing was pushed; cast it first."
+                ) from None
         return self._arrays[name]
 
     def parse_times(self, name: str, type_: Any | None) -> Bools | None:
@@ -191,7 +200,7 @@ class Batch:
         return operand
 
     def beyond(self, name: str) -> Bools | None:
-        """Which integers of the column are beyond 2^53, where float64 cannot tell neighbours apart; None: no row."""
+        """Which integers and decimals of the column are beyond 2^53, where float64 is not exact; None: no row."""
         return self._beyond.get(name)
 
     def _numbers(self, name: str, column: Any) -> Operand:
@@ -210,9 +219,24 @@ class Batch:
         else:
             filled = column.cast(pa.float64()) if column.type != pa.float64() else column
             values = bits_of(filled).view(np.float64)
+            if pa.types.is_decimal(column.type) and column.type.precision - column.type.scale >= len(str(EXACT)):
+                beyond = _decimals_beyond(column, values)
+                if beyond.any():
+                    self._beyond[name] = beyond
         if valid is not None:
             values = np.where(valid, values, np.nan)
         return Operand(values, valid)
+
+
+def _decimals_beyond(column: Any, values: Floats) -> Bools:
+    """Which decimals are beyond 2^53; `values`: their float64, which hides it next to 2^53."""
+    size = np.abs(values)
+    beyond = size > EXACT
+    for row in np.flatnonzero(np.abs(size - EXACT) <= _NEAR).tolist():
+        exact = column[row].as_py()
+        beyond[row] = exact is not None and exact.copy_abs() > EXACT  # abs() would round to the context's precision
+    valid = valid_of(column)
+    return beyond if valid is None else beyond & valid
 
 
 class Columns(Mapping[str, NDArray[Any]]):
@@ -284,6 +308,8 @@ def times(column: Any, reach: int) -> tuple[Ints, Bools | None, Bools | None]:
     if pa.types.is_unsigned_integer(column.type):
         bits = bits.view(f"u{bits.itemsize}")
     latest = min(FAR - 1, int(np.iinfo(bits.dtype).max) - reach)
+    if valid is None and len(bits) and bits.max() <= latest and bits.min() > -FAR:
+        return bits.astype(np.int64, copy=False), None, None
     far = bits > latest
     if bits.dtype == np.int64:
         far |= bits <= -FAR
@@ -300,34 +326,39 @@ def moment(to: Any) -> Any:
     if not isinstance(to, np.datetime64):
         return to
     whole = to.astype("M8[us]")
-    if np.isnat(to) or whole != to or not isinstance(whole.item(), datetime):
-        return pa.scalar(to.astype("M8[s]") if np.datetime_data(to)[0] in (*_COARSE["M"], "D") else to)
+    if np.isnat(to):
+        return pa.scalar(None, pa.timestamp("s"))
+    if whole.astype(to.dtype) != to or not isinstance(whole.item(), datetime):
+        unit = np.datetime_data(to)[0]
+        if unit in ("ps", "fs", "as"):
+            raise BatchError(f"{to!r} is finer than a nanosecond. Give it in ns.")
+        return pa.scalar(to.astype("M8[s]") if unit in (*_COARSE["M"], "D") else to)
     return whole.item()
 
 
-def announce(to: Any, earlier: Any) -> None:
-    """Check an instant that is given before the type of the time column is known."""
+def announce(to: Any, earlier: Any) -> bool:
+    """Check an instant that is given before the type of the time column is known; returns whether it is not earlier."""
     try:
-        type_ = pa.array([to]).type
-        if not is_time(type_):
-            raise TypeError(f"{type_} is no time")
-        backwards = earlier is not None and to < earlier
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        given = from_values([to])
+        if not is_time(given.type) or given.null_count:
+            raise TypeError(f"a {'null' if given.null_count else given.type} is no time")
+        if times(given, 0)[2] is not None:
+            raise ValueError("it is out of range")
+        return earlier is None or bool(to >= earlier)
+    except (*ARROW_ERRORS, TypeError, ValueError, OverflowError) as error:
         raise BatchError(
-            f"advance({to!r}): {error}. Give a timestamp, a date or an integer, always of one kind."
+            f"{to!r} is no instant to move to: {error}. Give a timestamp, a date or an integer, always of one kind."
         ) from error
-    if backwards:
-        raise BatchError(f"advance({to!r}) would move time backwards from {earlier!r}.")
 
 
 def instant(to: Any, type_: Any) -> int:
     """An instant given by a user, in the units of the time column."""
     try:
-        value = pa.array([to], to.type if isinstance(to, pa.Scalar) else None)
+        value = pa.array([to], to.type) if isinstance(to, pa.Scalar) else from_values([to])
         if pa.types.is_integer(value.type) != pa.types.is_integer(type_):
             raise TypeError(f"the time column holds {type_}")
         values, null, far = times(value.cast(type_), 0)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+    except (*ARROW_ERRORS, TypeError, ValueError, OverflowError) as error:
         raise BatchError(f"{to!r} is no time of the time column ({type_}): {error}.") from error
     if null is not None or far is not None:
         raise BatchError(f"{to!r} is no time, or out of range.")
@@ -358,7 +389,7 @@ def conform(name: str, column: Any, type_: Any | None) -> Any:
         if same_kind:
             return column.cast(type_)
         why = "the types differ"
-    except pa.ArrowException as error:
+    except ARROW_ERRORS as error:
         why = str(error)
     raise BatchError(
         f"column {name!r} was {type_} in earlier batches and is {column.type} now: {why}. Push one type throughout."

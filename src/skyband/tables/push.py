@@ -11,11 +11,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from skyband.errors import BatchError
+from skyband.tables.columns import ARROW_ERRORS
 from skyband.tables.input import Batch
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 BEGINNING = -(2**62)  # the clock before any arrival
+AT, STEP = "# at", "# step"  # columns of rows that are changes of another query: its `at`, and which step they are
 
 
 @dataclass(frozen=True)
@@ -35,16 +37,15 @@ class Push:
 
 def what_rows_do(op: Any) -> tuple[Bools, Bools]:
     """Which rows delete an id, and which name an unknown operation."""
-    words = np.array([*_DOES, ""], object)
     try:
         named = pc.utf8_lower(op.cast(pa.string()))
-    except pa.ArrowException as error:
+    except ARROW_ERRORS as error:
         raise BatchError(
             f"the op column holds {op.type}. It is a string: insert, update or delete. ({error})"
         ) from None
     known = pc.index_in(named, pa.array(list(_DOES))).fill_null(len(_DOES))
     place = np.asarray(known)
-    return words[place] == "delete", place == len(_DOES)
+    return place == _DOES.index("delete"), place == len(_DOES)
 
 
 _DOES = ("insert", "update", "delete")

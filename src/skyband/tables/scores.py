@@ -26,6 +26,7 @@ class Scored:
 
     key: Floats
     rejected: dict[str, Bools] = field(default_factory=dict)
+    keys: list[Any] | None = None  # of an order, as Arrow arrays
 
     def reject(self, reason: str, rows: Bools) -> None:
         if rows.any():

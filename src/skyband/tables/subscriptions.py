@@ -1,7 +1,7 @@
 """Subscriptions of one query with `Each`: their ids and values by column, as they come and go.
 
-A table of them is validated column by column (subscription_table.py). An entry is one subscription, numbered in the order
-of subscription. Memory is that of the columns, O(1) amortised each; ids that are no numbers have a Python object each.
+A table of them is validated column by column (subscription_table.py). An entry is one subscription, numbered in the
+order of subscription. Memory is that of the columns, O(1) amortised each; ids that are texts have a Python object each.
 """
 
 from __future__ import annotations

@@ -123,6 +123,7 @@ function drawExamples(stream) {
     const by = numbers[numbers.length - 1], over = stream.roles.time ? "WINDOW '1 hour'" : "WINDOW 1000 ROWS";
     examples.push(["best", "SELECT * FROM s ORDER BY " + by + " DESC LIMIT 10 WINDOW 1000 ROWS"]);
     if (words.length) examples.push(["best per " + words[0], "SELECT * FROM s ORDER BY " + by + " DESC LIMIT 5 PER " + words[0] + " " + over]);
+    if (words.length) examples.push([words[0] + " by total", "SELECT " + words[0] + ", sum(" + by + "), count(*) FROM s GROUP BY " + words[0] + " ORDER BY sum(" + by + ") DESC LIMIT 10 " + over]);
     if (numbers.length > 1) examples.push(["both", "SELECT * FROM s ORDER BY 0.5*" + numbers[0] + " + 0.5*" + numbers[1] + " DESC LIMIT 10 " + over]);
   }
   const place = $("examples");
@@ -255,7 +256,9 @@ function drawAnswer(answer) {
   set("total", answer.total > answer.rows.length ? "(the first " + answer.rows.length + " of " + shown(answer.total) + ")" : "");
   $("empty").hidden = answer.rows.length > 0;
   const label = columns.map((name, place) => (/^id(_[ab])?$/.test(name) || (detail.per || []).includes(name) ? place : -1)).filter((place) => place >= 0);
-  const times = columns.indexOf("time"), next = new Map(), fresh = ranks.size > 0;
+  const kind = head.queries.find((one) => one.name === chosen).kind, keyed = kind === "TopKGroups" || kind === "TopKIncomplete";
+  const times = keyed ? -1 : columns.indexOf("time");  // a keyed object stays the same when a newer row comes
+  const next = new Map(), fresh = ranks.size > 0;
   answer.rows.forEach((row, place) => {
     const identity = label.map((at) => row[at]).join("\u0000") + (times >= 0 ? "\u0000" + row[times] : "");
     const before = ranks.get(identity);
@@ -278,8 +281,8 @@ function drawAnswer(answer) {
   answer.rows.forEach((row, place) => {
     const cells = body.rows[place].cells, mark = marks[place], live = mark && now - mark.at < 3000 ? mark : { moved: "", by: 0 };
     fill(cells[0], live.moved === "new" ? "new" : live.moved === "up" ? "▲ " + live.by : live.moved === "down" ? "▼ " + live.by : "");
-    const kind = "move " + live.moved;
-    if (cells[0].className !== kind) cells[0].className = kind;
+    const style = "move " + live.moved;
+    if (cells[0].className !== style) cells[0].className = style;
     row.forEach((value, n) => {
       fill(cells[n + 1], value === null ? "" : typeof value === "number" ? (columns[n] === "score" || columns[n] === "probability" ? short(value) : String(value)) : shortTime(value));
       const side = typeof value === "number" ? "n" : "";

@@ -79,7 +79,7 @@ class IncompleteAdapter(Adapter):
     def _new_register(self, unit: int | None) -> Register:
         from skyband.engines.incomplete.register import Register
 
-        return Register(self.specs(unit)[0].length, timed=self.timed)
+        return Register(self.specs(unit)[0].length, timed=self.timed and not self.endless)
 
     # --- rows
 
@@ -126,12 +126,15 @@ class IncompleteAdapter(Adapter):
     def revalidate(self, push: Push, validated: Validated, codes: Ints, unit: int | None) -> Validated:
         if self.engine is None and self._first is None:
             self._first = self._new_register(unit)
-        register = cast("Register", self.register)
+        register, coming = cast("Register", self.register), validated.accepted
+        if self.endless and self.timed and push.batch.rows:  # the register of a window without end goes by numbers
+            assert push.times is not None and push.clocks is not None
+            coming = self.timely(coming, np.maximum(push.clocks, push.times) - push.times, unit)
         again = register.validate(
             self._names(push.batch),
             self._parts(push.batch),
             codes,
-            np.flatnonzero(validated.accepted),
+            np.flatnonzero(coming),
             push.times,
             push.clocks,
             self.numbering.next()[0],

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
+from skyband.engines.contract import EVER, Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
 from skyband.engines.grouped import ordered_changes, rebuild, visits_of
 from skyband.engines.incomplete.kernels.batches import (
     ARRIVAL,
@@ -100,6 +100,11 @@ class IncompleteEngine:
         k = np.minimum(self.views["k"], objects)
         self.views["most"] = k + np.maximum(k, 16)
         self.margin = int((2 * np.minimum(self.queries["k"], objects) + 2).sum())
+
+    @property
+    def endless(self) -> bool:
+        """Whether the window has no end: its clock stands still, and the register counts rows."""
+        return bool(self.views["length"][0] == EVER)
 
     @property
     def kernel_queries(self) -> Queries:

@@ -362,7 +362,7 @@ class LinkedRows(IncompleteEngine):
                 len(lots) == len(packs) and are_counts(lots, len(entries)), "groups have their part of the register"
             )
             if not trusted:
-                check_register(entries, lots, rows, sizes, names, counts, self.d)
+                check_register(self, entries, lots, rows, sizes, names, counts)
             self.register.restore(entries, lots)
         if len(packs):
             self._rebuild(self.groups["now"])

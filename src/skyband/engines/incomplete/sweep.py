@@ -315,7 +315,7 @@ class SWEEP(IncompleteEngine):
         require(len(lots) == len(packs) and are_counts(lots, len(entries)), "groups have their part of the register")
         if not trusted:
             check_stored(self, rows, packs["rows"], names, counts, packs["now"])
-            check_register(entries, lots, rows, packs["rows"], names, counts, self.d)
+            check_register(self, entries, lots, rows, packs["rows"], names, counts)
             check_reported(self, reported, packs, shown)
         self._empty()
         self._add_groups(len(packs))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
-from skyband.engines.size import Size
+from skyband.engines.size import Size, harmonic
 from skyband.query.kinds import TopKPairs
 from skyband.query.scoring import scoring_of
 
@@ -31,7 +32,8 @@ def expected_pairs(n: int, k: int) -> float:
 
     shen2012, Theorem 3, corrected: about x²/2 pairs are younger than x, not x². There are x - 1 pairs of age x.
     """
-    return sum(min(x - 1, 2 * k / x) for x in range(2, n + 1))
+    every = min(n, (1 + math.isqrt(1 + 8 * k)) // 2)  # up to this age there are fewer than 2k/x pairs
+    return every * (every - 1) / 2 + 2 * k * (harmonic(n) - harmonic(every))
 
 
 def pairs_size(name: str, query: TopKPairs, n: int | None, expected: Mapping[str, float]) -> Size:

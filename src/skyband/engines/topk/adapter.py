@@ -5,17 +5,18 @@ The engine of a family reads the attributes of objects and scores them itself, a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
-from skyband.engines.contract import Arrivals, Scorings
+from skyband.engines.contract import Arrivals, Engine, Scorings
 from skyband.engines.numbering import Start
 from skyband.engines.registry import load
 from skyband.engines.topk.scorings import scorings_of, validate_family
-from skyband.query.kinds import Query
+from skyband.query.kinds import Above, Query
 from skyband.query.options import Options
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
@@ -34,6 +35,12 @@ class TopKAdapter(Adapter):
         super().__init__(query, groups, options, start)
         self.family = family
         self.scored = not family
+
+    @staticmethod
+    def key(query: Query) -> tuple[Any, ...]:
+        if isinstance(query, Above):  # a lower threshold serves a higher one
+            return Adapter.key(replace(query, threshold=0.0))
+        return Adapter.key(query)
 
     def engine_options(self) -> dict[str, Any]:
         return {"scorings": self.scorings()} if self.family else {}
@@ -84,11 +91,16 @@ class TopKAdapter(Adapter):
             clocks=None,
             total=total,
         )
-        engine = load("TopK", self.algorithm)
-        kept = engine.needed(arrivals, self.specs(unit), net=self.options.emit == "batch")
+        kept = self._pruner().needed(arrivals, self.specs(unit), net=self.options.emit == "batch")
         needed = np.zeros(len(validated.accepted), np.bool_)
         needed[rows[kept]] = True
         return needed
+
+    def _pruner(self) -> type[Engine]:
+        """The engine that says which rows are needed."""
+        # BEST counts on earlier rows, which may yet be dropped as late; BLOCK counts on as many later ones too
+        uncertain = self.algorithm == "BEST" and self.options.late == "drop"
+        return load(self.example.kind, "BLOCK" if uncertain else self.algorithm)
 
     def must_split(self, batch: Batch) -> bool:
         return not self.scored and batch.rows > 0 and validate_family(batch, self.by) is None
@@ -103,5 +115,5 @@ class TopKAdapter(Adapter):
                 adapter.start(unit)
                 adapter.go_on_from(self)
             engines = [adapter.engine for adapter in adapters.values()]
-            self.engine.split(engines, self.numbering.now(clock))  # type: ignore[attr-defined]
+            self.engine.split(engines, self.now(clock))  # type: ignore[attr-defined]
         return adapters

@@ -247,6 +247,6 @@ def _joined(pieces: list[Changes], alive: Bools) -> Changes:
     names = ("query", "group", "row", "instant", "stamp", "serial", "key", "diff", "first")
     empty: dict[str, Any] = {name: np.empty(0, np.int64) for name in names}
     empty |= {"key": np.empty(0), "diff": np.empty(0, np.int8), "first": np.empty(0, np.bool_)}
-    columns = {name: np.concatenate([empty[name], *(getattr(piece, name) for piece in pieces)]) for name in names}
+    columns: dict[str, Any] = {name: np.concatenate([empty[name], *(getattr(piece, name) for piece in pieces)]) for name in names}
     order = np.argsort(columns["query"], kind="stable")
     return Changes(**{name: column[order] for name, column in columns.items()}, alive=alive)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.arena import place, recast, runs, unplaced
-from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Ints, Spec
+from skyband.engines.arena import place, recast, run_places, runs, unplaced
+from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
 from skyband.engines.grouped import changes_of, ordered_changes, rebuild, slices_of, visits_of
 from skyband.engines.invariants import FAR, are_counts, require
 from skyband.engines.topk.invariants import check_counters, check_runs
@@ -96,9 +96,9 @@ class SkybandEngine:
         needed = np.zeros(len(arrivals.rows), np.bool_)
         places = np.arange(len(needed))
         if arrivals.total == 1:
-            places = _hopeful(arrivals, K, reach)
+            places = hopeful(arrivals, K, reach)
             arrivals = arrivals.only(places)
-        order, taken = _grouped(arrivals)
+        order, taken = grouped(arrivals)
         visits = slices_of(arrivals.groups[order] if len(order) else arrivals.groups)
         hopeless = np.zeros(len(taken), np.bool_)
         mark_hopeless(taken, visits, K, reach, net, hopeless)
@@ -107,7 +107,7 @@ class SkybandEngine:
 
     def take(self, arrivals: Arrivals) -> Changes:
         self._grow(arrivals.total)
-        order, taken = _grouped(arrivals)
+        order, taken = grouped(arrivals)
         one = not len(order)
         visits = visits_of(self, arrivals.groups if one else arrivals.groups[order], taken["now"], arrivals)
 
@@ -136,6 +136,15 @@ class SkybandEngine:
         slices["begin"] = slices["end"] - sizes
         silent["row"] -= FAR  # they are no rows of a batch that begins there, and no answers: nothing is reported
         self._take(silent, slices, np.zeros(0, np.bool_), FAR, False, net=False)
+
+    def relabel(self, groups: Ints, keys: Floats) -> None:
+        """Give the objects of these groups other keys in the same order, in the order of `serials`."""
+        self.objects["key"][run_places(self.groups, groups)] = keys
+
+    def ages(self, groups: Ints) -> tuple[Ints, Ints]:
+        """The stamps and serials of the objects of these groups, in the order of `serials`."""
+        run = runs(self.objects, self.groups, groups)
+        return run["stamp"], run["serial"]
 
     @property
     def buffer(self) -> int:
@@ -257,7 +266,7 @@ class SkybandEngine:
             check_counters(self)
 
 
-def _hopeful(arrivals: Arrivals, K: int, reach: int) -> Ints:
+def hopeful(arrivals: Arrivals, K: int, reach: int) -> Ints:
     """The arrivals that may be needed, by a threshold for each block: the K best of both its ends are above the others.
 
     It is the rule of the look-ahead for arrivals that are far below, without a look at the others, in a quarter of its
@@ -279,7 +288,7 @@ def _hopeful(arrivals: Arrivals, K: int, reach: int) -> Ints:
     return np.flatnonzero(hopeful)
 
 
-def _grouped(arrivals: Arrivals) -> tuple[Ints, Records]:
+def grouped(arrivals: Arrivals) -> tuple[Ints, Records]:
     """The arrivals as records sorted by group, and the order that sorts them (empty for one group)."""
     one = arrivals.total == 1
     order = np.empty(0, np.int64) if one else stable_order(arrivals.groups, arrivals.total)

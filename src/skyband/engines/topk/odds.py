@@ -20,6 +20,8 @@ import math
 from collections.abc import Iterator
 from functools import cache
 
+from skyband.engines.size import harmonic
+
 _MARGIN = 1e-9  # sums are right to about 1e-11; a limit must not be too small because of that
 
 
@@ -113,13 +115,6 @@ def relaxed_size(n: int, k: int, gamma: float) -> float:
     """Objects in a relaxed k-skyband, on average (Lemma 4.9): half of gamma more candidates than needed."""
     strict = strict_size(n, k)
     return strict + gamma / 2 * max(0.0, strict - k)
-
-
-def harmonic(n: int) -> float:
-    """1 + 1/2 + ... + 1/n."""
-    if n < 100:
-        return sum(1 / i for i in range(1, n + 1))
-    return math.log(n) + 0.5772156649015329 + 1 / (2 * n) - 1 / (12 * n * n)
 
 
 # --- the ranks that Theorem 4.4 does not cover

@@ -71,7 +71,7 @@ def window_key(query: TopK | Above, algorithm: str) -> tuple[Any, ...]:
 
 def auto_key(query: TopK | Above) -> tuple[Any, ...] | None:
     """The key of queries that auto may let share a window; None: of others."""
-    if query.algorithm != "auto" or query.per_columns or plain_scoring(query.by) is None:
+    if query.algorithm != "auto" or query.window.sort == "ever" or query.per_columns or plain_scoring(query.by) is None:
         return None
     return window_key(query, "SMA")
 

@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from skyband.engines.size import Size
+from skyband.engines.size import Size, harmonic
 from skyband.engines.topk import odds
 from skyband.engines.topk.scorings import family_key, plain_scoring
 from skyband.query.algorithms import algorithm
-from skyband.query.kinds import TopK
+from skyband.query.kinds import Above, TopK
+from skyband.query.windows import Session, UntilDeleted
 
 _SIFTED = 40  # bytes of an object in a filter
 _WAITING = 24 + 8  # of an object in a buffer, and of its id
@@ -23,12 +24,12 @@ Expected = Mapping[str, float]
 
 def strict_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
     why = (
-        f"It keeps the k-skyband: objects that fewer than {query.k} others outrank and outlive. "
+        f"It keeps the k-skyband: objects that fewer than {query.most} others outrank and outlive. "
         "No other can become an answer."
     )
-    if n is None or n <= query.k:
+    if n is None or n <= query.most:
         return _few(query, n, why)
-    kept = odds.strict_size(n, query.k)
+    kept = odds.strict_size(n, query.most)
     counted = (
         f"Of {n:,} arrivals in a group's window that is k + k·(H_n - H_k) = {kept:,.1f} when scores come in "
         f"random order. Falling scores are the worst case: all {n:,} are kept."
@@ -36,10 +37,20 @@ def strict_size(name: str, query: TopK, n: int | None, expected: Expected) -> Si
     return Size(kept, (why, counted))
 
 
+def sorted_size(name: str, query: TopK | Above, n: int | None, expected: Expected) -> Size:
+    why = "It keeps what can still become an answer in sorted lists, and ranks it anew at each step: O(kept) a row."
+    K = getattr(query, "most", 0) + getattr(query, "offset", 0)
+    if isinstance(query, Above) or query.distinct == "last" or isinstance(query.window, UntilDeleted):
+        return Size(None if n is None else float(n), (why, "Here that can be every valid object."))
+    if n is None or n <= K or isinstance(query.window, Session):
+        return Size(float(K), (why, f"Of a group that is the best {K:,} at least."))
+    return Size(odds.strict_size(n, K), (why, f"Of {n:,} arrivals in random order about k + offset = {K:,} skybands."))
+
+
 def block_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
     kept = strict_size(name, query, n, expected)
     left_out = (
-        f"A push is a buffer: an arrival with {query.k} better ones before it and {query.k} after it in the push "
+        f"A push is a buffer: an arrival with {query.most} better ones before it and {query.most} after it in the push "
         "never reaches the skyband. Pushes of one row gain nothing by that."
     )
     notes: tuple[str, ...] = ()
@@ -51,25 +62,35 @@ def block_size(name: str, query: TopK, n: int | None, expected: Expected) -> Siz
     return replace(kept, why=(*kept.why, left_out), notes=notes)
 
 
+def best_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
+    why = f"It keeps the {query.k:,} best of each group. Nothing expires, so no other object can become an answer."
+    return Size(float(query.k if n is None else min(query.k, n)), (why,))
+
+
+def list_size(name: str, query: Above, n: int | None, expected: Expected) -> Size:
+    why = "It keeps every object above the threshold, since none ever leaves, and no other."
+    return Size(None if n is None else float(n), (why,), notes=("At most: if every object is above the threshold.",))
+
+
 def relaxed_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
     why = (
         "It keeps the k-skyband and some dominated objects: it prunes when those below the top k are "
         f"1 + gamma = {1 + query.gamma:g} times as many as the last pruning left."
     )
-    if n is None or n <= query.k:
+    if n is None or n <= query.most:
         return _few(query, n, why)
-    kept = odds.relaxed_size(n, query.k, query.gamma)
-    most = query.k + max(4 * query.k, math.ceil((1 + query.gamma) * (n - query.k)))
+    kept = odds.relaxed_size(n, query.most, query.gamma)
+    most = query.most + max(4 * query.most, math.ceil((1 + query.gamma) * (n - query.most)))
     counted = (
         f"Of {n:,} arrivals in a group's window that is {kept:,.1f} when scores come in random order (Lemma 4.9; the "
-        f"k-skyband is {odds.strict_size(n, query.k):,.1f} of it), and fewer than {most:,} in any order."
+        f"k-skyband is {odds.strict_size(n, query.most):,.1f} of it), and fewer than {most:,} in any order."
     )
     return Size(kept, (why, counted))
 
 
 def probabilistic_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
     assert n is not None, "PA is for count windows"
-    k, sigma, additional = query.k, query.sigma, query.additional
+    k, sigma, additional = query.most, query.sigma, query.additional
     limit = odds.candidates(n, k, sigma)
     why = (
         f"It keeps the {k:,} best and at most {limit:,} + {additional:,} candidates, and ignores arrivals that rank "
@@ -100,7 +121,7 @@ def adaptive_size(name: str, query: TopK, n: int | None, expected: Expected) -> 
 
 def buffered_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
     run, filter_ = name[:2], name[2:]
-    k, most = query.k, query.buffer or BUFFER
+    k, most = query.most, query.buffer or BUFFER
     half = "spans less than half the window" if (query.window.sort == "time") else "at most (n + 1) // 2 of the window"
     why = (
         f"A buffer of recent arrivals and a {_FILTERS[filter_]} filter of these stand before a {_RUNS[run]} k-skyband. "
@@ -120,7 +141,7 @@ def buffered_size(name: str, query: TopK, n: int | None, expected: Expected) -> 
     besides = sifted * _SIFTED + b * _WAITING
     if n <= k:
         return replace(_few(query, n, why), besides=besides)
-    candidates = k * (odds.harmonic(n) - odds.harmonic(max(b, k)))
+    candidates = k * (harmonic(n) - harmonic(max(b, k)))
     kept = k + candidates * (1 + (query.gamma / 2 if run == "RA" else 0))
     counted = (
         f"Of {n:,} arrivals in a group's window about {kept:,.1f} are in the skyband when scores come in random order, "
@@ -146,7 +167,7 @@ def window_size(name: str, query: TopK, n: int | None, expected: Expected) -> Si
     if n is None:
         return Size(None, (why,), notes=(note,))
     each = 8 * d + 28 + 8 + (4 * d if engine == "TSL" else 0)  # attributes, age, place, id
-    run = 0 if query.kind == "Above" else min(n, query.k)
+    run = 0 if query.kind == "Above" else min(n, query.most)
     counted = f"The window's {n:,} objects take about {each} bytes each."
     return Size(float(run), (why, counted), besides=n * each, notes=(note,))
 

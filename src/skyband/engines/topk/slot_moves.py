@@ -31,6 +31,7 @@ def join_from_window(engine: Slots, columns: SlotColumns, serial: int, now: int)
         raise ValueError("no history holds the whole window")
     slots = engine.join(columns, serial)
     for slot, donor in zip(slots.tolist(), donors, strict=True):
+        assert donor is not None
         place = engine.slots[slot]
         pool = engine.pools[int(place["pool"])]
         chunk, s = pool.chunks[place["chunk"]], int(place["lane"])

@@ -287,7 +287,8 @@ class Slots:
     @property
     def work(self) -> Ints:
         """Counted: [keys computed, objects taken, lanes deepened, ranges of cells found]."""
-        return np.array([np.zeros(4, np.int64), *(pool.work for pool in self.pools.values())]).sum(axis=0)
+        work: Ints = np.array([np.zeros(4, np.int64), *(pool.work for pool in self.pools.values())]).sum(axis=0)
+        return work
 
     @property
     def buffer(self) -> int:

@@ -15,6 +15,7 @@ from skyband.engines.adapter import Columns
 from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.invariants import require
 from skyband.engines.numbering import Numbered, Start, column_of
+from skyband.engines.output import CHANGES
 from skyband.engines.specs import spec_of
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.odd_rows import OddRow, find_odd_rows
@@ -166,7 +167,10 @@ class SlotsAdapter(TopKAdapter):
 
     def _named(self, columns: Columns) -> Columns:
         """Changes by the places of their queries' names."""
-        return columns | {"query": self._by_slot()[1][columns["query"]]} if columns else columns
+        if not columns:
+            return columns
+        places = self._by_slot()[1][columns["query"]]
+        return columns | {"query": places, CHANGES: replace(columns[CHANGES], query=places)}
 
     def place(self, name: str) -> int:
         return self.slots[name]
@@ -364,7 +368,7 @@ def _slice(arrivals: Arrivals, low: int, high: int | None, *, more: bool) -> Arr
 def joined(pieces: list[Changes]) -> Changes:
     """The changes of several parts of a batch, by query."""
     names = ("query", "group", "row", "instant", "stamp", "serial", "key", "diff", "first")
-    columns = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in names}
+    columns: dict[str, Any] = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in names}
     order = np.argsort(columns["query"], kind="stable")
     alive = np.logical_or.reduce([piece.alive for piece in pieces])
     return Changes(**{name: column[order] for name, column in columns.items()}, alive=alive)

@@ -116,6 +116,10 @@ def slot_form(query: Query, example: Query) -> SlotForm | str:
     """
     if not isinstance(query, TopK) or not isinstance(example, TopK):
         return f"{query.kind} has no engine of slots"
+    usual = {"nulls": "reject", "ties": "newest", "with_ties": False, "offset": 0, "distinct": None, "source": None}
+    odd = [name for name, value in usual.items() if getattr(query, name) != value]
+    if odd or isinstance(query.by, tuple) or isinstance(query.k, str):
+        return f"slots rank by one score, newest first among equals ({', '.join(odd) or 'by or k'} ask for more)"
     if query.per_columns:
         return "there is an answer for each value of `per`"
     if not isinstance(query.window, Last):

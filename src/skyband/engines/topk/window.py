@@ -87,10 +87,9 @@ class Store:
             if queries.net:
                 scratch = scratch._replace(before=self.before, touched=self.touched)
             span = Span(begin, last, queries.length, serial, self.opened, not queries.timed, queries.net, final)
-            begin, grown = take_arrivals(
+            begin, self.lists, self.records, self.reported, changes = take_arrivals(
                 queries.arrays, self.window, scratch, self.sorted_lists, self.growing(changes), stream, span
             )
-            changes = self._set_growing(grown)
             if begin == len(stream.stamps):
                 break
             self.extend()
@@ -115,7 +114,7 @@ class Store:
         self.tally[1] = 0
         step = np.zeros(1, CHANGE)
         step["row"] = -1
-        grown = start_query(
+        self.lists, self.records, changes = start_query(
             self.queries.arrays,
             self.window,
             self.queries.scratch,
@@ -124,7 +123,6 @@ class Store:
             s,
             step,
         )
-        changes = self._set_growing(grown)
         return entering if spec.threshold is not None else changes[: self.tally[1]]
 
     def scan(self, s: int, spec: Spec, now: int) -> Records:
@@ -157,10 +155,6 @@ class Store:
 
     def growing(self, changes: Records) -> Growing:
         return Growing(self.lists, self.records, self.reported, changes)
-
-    def _set_growing(self, grown: Growing) -> Records:
-        self.lists, self.records, self.reported, changes = grown
-        return changes
 
     # --- objects
 
@@ -247,7 +241,7 @@ class Store:
                     edges[j, side + 1] = side / (high - low) if high - low > side * 1e-300 else 0.0
         self._set_grid(side, edges)
         queries.fit_grid(len(self.cells), side)
-        self._set_growing(fill_grid(queries.arrays, self.window, queries.scratch, self.growing(np.empty(0, CHANGE))))
+        self.lists = fill_grid(queries.arrays, self.window, queries.scratch, self.lists, self.records)
         self.counters[LIMIT] = FEW + 2 * self.counters[OUTSIDE] + self.live // 8
 
     # --- queries

@@ -14,15 +14,14 @@ from skyband.engines.numbering import Start
 from skyband.engines.registry import choose, row_of
 from skyband.engines.specs import length_of, spec_of
 from skyband.engines.topk.adapter import TopKAdapter
+from skyband.engines.topk.id_codes import IdCodes
 from skyband.engines.topk.scorings import box_of, own_score, plain_scoring, scorings_of, window_key, with_boxes
 from skyband.query.kinds import Above, Query, TopK
 from skyband.query.options import Options
 from skyband.query.windows import UntilDeleted
-from skyband.tables.columns import as_arrow
 from skyband.tables.groups import Groups
-from skyband.tables.input import Batch
 from skyband.tables.push import Push
-from skyband.tables.scores import Scored, Validated
+from skyband.tables.scores import Validated
 
 if TYPE_CHECKING:
     from skyband.engines.topk.window_engine import Windowed
@@ -31,7 +30,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 
-class WindowAdapter(TopKAdapter):
+class WindowAdapter(IdCodes, TopKAdapter):
     """One engine that keeps a window, and the queries over it."""
 
     keeps_window = True
@@ -56,14 +55,6 @@ class WindowAdapter(TopKAdapter):
             self.by, self.where = plain, box_of(query, plain)[1]
         self.ids = self._no_ids() if isinstance(query.window, UntilDeleted) else None
 
-    def _no_ids(self) -> Groups:
-        """Codes of ids, none yet: an id is a key within its group."""
-        return Groups(("group", "id") if self.groups.names else ("id",))
-
-    def _codes_of_ids(self, groups: Ints, ids: Any) -> Ints:
-        assert self.ids is not None
-        return self.ids.codes([as_arrow(groups), ids] if self.groups.names else [ids], len(ids))
-
     @property
     def machine(self) -> Windowed:
         return cast("Windowed", self.engine)
@@ -81,12 +72,6 @@ class WindowAdapter(TopKAdapter):
     def _scorings(self, queries: list[TopK | Above]) -> Scorings:
         return own_score(len(queries)) if self.scored else with_boxes(scorings_of(queries), queries)
 
-    def validate(self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]) -> Validated:
-        if self.ids is not None and self.options.id is not None:
-            null = batch.array(self.options.id).is_null()
-            bad_times = {**bad_times, "id is null": np.asarray(null, np.bool_) if batch.rows else None}
-        return super().validate(batch, cache, bad_times)
-
     def needed(
         self, validated: Validated, codes: Ints, total: int, times: Ints, clocks: Ints, unit: int | None
     ) -> Bools:
@@ -97,68 +82,12 @@ class WindowAdapter(TopKAdapter):
         return above if validated.eligible is None else above & validated.eligible
 
     def run(self, arrivals: Arrivals, push: Push) -> Changes:
-        names = None if self.ids is None else np.empty(0, np.int64)  # a batch may go on with no row for these queries
-        if self.ids is not None and len(arrivals.rows):
-            column = push.columns["id"]
-            whole = len(arrivals.rows) == len(column)
-            names = self._codes_of_ids(arrivals.groups, column if whole else column.take(arrivals.rows))
+        names = self.names_of(arrivals.rows, arrivals.groups, push)
         attributes = (arrivals.keys,) if self.scored else arrivals.attributes
         deletes = None if push.deletes is None else push.deletes[arrivals.rows]
         changes = self.machine.take(replace(arrivals, attributes=attributes, names=names, deletes=deletes))
-        if self.machine.unknown:
-            self.rejected["unknown id"] = self.rejected.get("unknown id", 0) + len(self.machine.unknown)
+        self.count_unknown()
         return changes
-
-    def take(self, push: Push, validated: Validated, codes: Ints) -> tuple[dict[str, Any], Bools, Bools]:
-        taken = super().take(push, validated, codes)
-        if self.ids is not None:
-            self.tidy()
-        return taken
-
-    # --- deletions
-
-    def delete(self, ids: Any, push: Push) -> tuple[dict[str, Any], NDArray[np.bool_]]:
-        """Delete objects by id, one step each; returns the changes as columns, and which ids were known."""
-        assert self.ids is not None
-        known = np.zeros(len(ids), np.bool_)
-        if self.engine is None:
-            return {}, known
-        if self.ids.columns:
-            codes, steps = self.ids.holding(ids.cast(self.ids.columns[-1].type))
-            owners = self.ids.columns[0].bits[codes] if self.groups.names else np.zeros(len(codes), np.int64)
-            changes, deleted = self.machine.delete(codes, owners, steps)
-            known[deleted] = True
-            piece = self.output.changes_at_rest(changes, push.clock, deleted=True)
-            self.tidy()
-            return piece, known
-        return {}, known
-
-    def tidy(self) -> None:
-        """Forget the ids of objects that are gone, once they are many."""
-        assert self.ids is not None
-        if self.ids.total > 1024 + 4 * int(self.machine.kept.sum()):
-            self.rebuild_ids()
-
-    def after_restore(self) -> None:
-        self.rebuild_ids()
-
-    def keep_groups(self, codes: Ints) -> None:
-        super().keep_groups(codes)
-        self.rebuild_ids()
-
-    def forget_groups(self, codes: Ints) -> None:
-        super().forget_groups(codes)
-        self.rebuild_ids()
-
-    def rebuild_ids(self) -> None:
-        """Give codes to the ids of the valid objects only."""
-        if self.ids is None or self.engine is None:
-            return
-        self.ids = self._no_ids()
-        serials, sizes = self.machine.serials()
-        owners, column = np.repeat(np.arange(len(sizes)), sizes), self.kept_columns.read("id", serials)
-        codes = self._codes_of_ids(owners, column) if len(serials) else serials
-        self.machine.set_ids(codes, sizes, self.ids.total)
 
     # --- queries join and leave
 

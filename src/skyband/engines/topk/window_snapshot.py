@@ -46,7 +46,8 @@ def save(stores: list[Store], groups: list[int], memory: Memory) -> dict[str, tu
             earlier = earlier[~np.isin(earlier["serial"], held["serial"])]
             outside = np.zeros(len(earlier), REPORTED)
             outside["serial"], outside["was"] = earlier["serial"], earlier["stamp"]
-            reported[s] = np.concatenate([inside, outside])
+            both = np.concatenate([inside, outside])
+            reported[s] = both[np.argsort(both["serial"])]  # places, by which they may lie, are others after a restore
         sizes = np.array([len(taken), *map(len, found), *map(len, reported)], np.int64)
         runs = np.concatenate([np.empty(0, OBJECT), *found])
         runs["was"] = 0

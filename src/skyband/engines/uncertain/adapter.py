@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
-from skyband.engines.contract import Engine
+from skyband.engines.contract import NEVER, Engine
 from skyband.engines.registry import choose
 from skyband.engines.specs import shared_key
 from skyband.query.kinds import Query, TopKUncertain
@@ -107,9 +107,10 @@ class UncertainAdapter(Adapter):
             else:
                 assert push.clocks is not None and push.times is not None
                 stamp, now = int(push.times[row]), max(int(push.clocks[row]), int(push.times[row]))
-                if now - stamp >= (length if self.options.late == "accept" else 1):
+                limit = NEVER if self.endless else length
+                if now - stamp >= (limit if self.options.late == "accept" else 1):
                     continue  # too late: no arrival
-                low = now - length
+                low = now - limit
             if named[row]:
                 if (code, name) not in known:
                     known[code, name] = self._alternatives(code, name)

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
-from skyband.engines.grouped import Visited, visits_of
+from skyband.engines.grouped import Visited, by_step, visits_of
 from skyband.engines.uncertain.kernels.changes import Columns, write_columns
 from skyband.engines.uncertain.kernels.records import CHANGE
-from skyband.kernels.routing import find_rows, reorder, stable_order
+from skyband.kernels.routing import find_rows, stable_order
 
 Records = NDArray[Any]
 
@@ -89,17 +89,7 @@ def ordered(
         now, rows = np.ascontiguousarray(batch.all_now), np.ascontiguousarray(batch.all_rows)
         find_rows(out, visits, now, rows, not engine.timed)
     if len(visits) > 1 or Q > 1:
-        order = np.arange(len(out))
-        place = np.maximum(2 * out["row"] + 1, 0)  # -1: a group whose last arrival was in an earlier push
-        if engine.timed:
-            clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
-            early = 2 * np.searchsorted(clocks, out["instant"], "left")
-            place = np.full(len(out), 2 * arrivals.size) if engine.net else np.where(alone, early, place)
-            order = np.argsort(out["instant"], kind="stable")
-        order = order[stable_order(place[order], 2 * arrivals.size + 2)]
-        if Q > 1:
-            order = order[stable_order(out["query"][order].astype(np.int64), Q)]
-        out = reorder(out, order)
+        out = by_step(engine, out, alone, arrivals, Q)
     groups = np.zeros(len(out), np.int64) if arrivals.total == 1 else visits["group"][out["visit"]]
     return _changes(engine, out, groups, alive)
 

@@ -104,9 +104,9 @@ class Semantics(ABC):
     def _walk(self, probabilities: Sequence[float]) -> tuple[int, bool, list[Place]]:
         front = np.zeros(len(probabilities), TUPLE)
         front["p"] = probabilities
-        found = read_prefix(front, self.k, self.code, self.threshold)
-        passed, _, enough, many = found.result.tolist()
-        places = zip(found.at[:many].tolist(), found.rank[:many].tolist(), found.chance[:many].tolist(), strict=True)
+        at, rank, chance, result = read_prefix(front, self.k, self.code, self.threshold)
+        passed, _, enough, many = result.tolist()
+        places = zip(at[:many].tolist(), rank[:many].tolist(), chance[:many].tolist(), strict=True)
         return passed, bool(enough), [Place(*one) for one in places]
 
 

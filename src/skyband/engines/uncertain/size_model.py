@@ -24,10 +24,25 @@ def union(k: int, probability: float, n: int) -> float:
     return H * (1 + math.log(n / H))
 
 
-def synopsis_size(name: str, query: TopKUncertain, n: int | None, expected: Mapping[str, float]) -> Size:
+def compact_size(name: str, query: TopKUncertain, n: int | None, expected: Mapping[str, float]) -> Size:
+    size = compact_set(query.k, _mean(expected))
+    why = (
+        f"It keeps the compact set, about k / mean(p) = {size:.0f} tuples: nothing expires, and no tuple below it can "
+        "be in an answer again."
+    )
+    return Size(size if n is None else min(size, float(n)), (why,))
+
+
+def _mean(expected: Mapping[str, float]) -> float:
+    """The mean probability of tuples."""
     probability = expected.get("probability", 0.5)
     if probability > 1:
         raise QueryError(f"explain: probability={probability} is no probability. Give the mean, such as 0.5.")
+    return probability
+
+
+def synopsis_size(name: str, query: TopKUncertain, n: int | None, expected: Mapping[str, float]) -> Size:
+    probability = _mean(expected)
     size = compact_set(query.k, probability)
     why = (
         f"An answer is read from a compact set of about {size:.0f} tuples: k / mean(p) and a little more "

@@ -117,18 +117,25 @@ class SynopsisEngine:
 
     def _visit(self, group: Group, visit: Any, batch: Taken, arrivals: Arrivals) -> None:
         for i in range(visit["begin"], visit["end"]):
-            now, stamp, row = int(batch.now[i]), int(batch.stamps[i]), int(batch.rows[i])
-            affected = self._expire(group, now, joint=not self.timed)
-            name = int(batch.names[i]) if len(batch.names) and batch.named[i] else None
-            eligible = not len(batch.eligible) or bool(batch.eligible[i])
-            p = float(batch.probabilities[i])
-            t = Tuple(float(batch.keys[i]), stamp, arrivals.serial + row, p, name, eligible)
-            group.synopsis.insert(t)
-            group.newest = max(group.newest, stamp)
-            for q, view in enumerate(group.views):
-                touched = eligible and stamp > view.low and t.key >= view.floor
-                if (touched or q in affected) and not self.net:
-                    self._report(group, q, now, row)
+            self._arrive(group, batch, i, arrivals.serial)
+        self._close(group, visit, arrivals)
+
+    def _arrive(self, group: Group, batch: Taken, i: int, serial: int) -> None:
+        """Take one arrival; serial: of the batch's first row."""
+        now, stamp, row = int(batch.now[i]), int(batch.stamps[i]), int(batch.rows[i])
+        affected = self._expire(group, now, joint=not self.timed)
+        name = int(batch.names[i]) if len(batch.names) and batch.named[i] else None
+        eligible = not len(batch.eligible) or bool(batch.eligible[i])
+        t = Tuple(float(batch.keys[i]), stamp, serial + row, float(batch.probabilities[i]), name, eligible)
+        group.synopsis.insert(t)
+        group.newest = max(group.newest, stamp)
+        for q, view in enumerate(group.views):
+            touched = eligible and stamp > view.low and t.key >= view.floor
+            if (touched or q in affected) and not self.net:
+                self._report(group, q, now, row)
+
+    def _close(self, group: Group, visit: Any, arrivals: Arrivals) -> None:
+        """Time goes on to the end of a visit, and net changes are reported."""
         self._expire(group, int(visit["last"]), joint=False)
         if self.net and not arrivals.more:
             for q in range(len(self.specs)):

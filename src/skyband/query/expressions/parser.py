@@ -8,17 +8,19 @@ sqlglot's parser spends some 20 Python frames per bracket. Cost: linear in the t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import zip_longest
 from math import isfinite
-from typing import Any
+from typing import Any, TypeAlias
 
 from skyband.errors import QueryError
 from skyband.query.expressions.evaluation import evaluate
 from skyband.query.expressions.tree import Kind, Node, Operand, kind_of
+
+Lift: TypeAlias = Callable[[list[Any]], list[Any]]  # tokens -> tokens
 
 MAX_LENGTH = 10_000  # characters
 MAX_DEPTH = 200  # operations inside one another
@@ -27,8 +29,8 @@ EACH = "\0"  # begins the name of a value that subscriptions bring, inside the p
 
 _SYMBOLS = {"+", "-", "*", "/", "%", "=", "==", "<>", "!=", "<", "<=", ">", ">=", "!", "(", ")", ",", "."}
 _CONSTANTS = {"null", "true", "false"}
-_WORDS = {"and", "or", "not", "is", "in", "between", "case", "when", "then", "else", "end"} | _CONSTANTS
-_FUNCTIONS = ("abs", "sqrt", "power", "pow", "exp", "ln", "least", "greatest", "coalesce")
+WORDS = {"and", "or", "not", "is", "in", "between", "case", "when", "then", "else", "end"} | _CONSTANTS
+FUNCTIONS = ("abs", "sqrt", "power", "pow", "exp", "ln", "least", "greatest", "coalesce")
 _REFUSED = {"select", "distinct", "like", "ilike", "rlike", "regexp"}  # columns only in backticks
 _ALLOWED = (
     "Allowed: + - * / %, = <> < <= > >=, and, or, not, between, in, is null, case, numbers, 'strings', "
@@ -48,6 +50,8 @@ _INSTEAD = {
     "isnotnull": "x is not null",
     "square": "power(x, 2)",
     "like": "x in ('one', 'other')",
+    **{name: f"sb.TopKGroups, which ranks groups of rows by {name}(x)" for name in ("sum", "avg", "first", "last")},
+    "count": "sb.TopKGroups, which ranks groups of rows by count(*)",
 }
 
 # sqlglot's class -> our operation and the fields that hold its arguments, in order
@@ -110,22 +114,36 @@ class Expression:
 
 def parse(text: str, *, members: tuple[str, ...] = ()) -> Expression:
     """Parse `text`, once. With `members` (pairs: "a" and "b") every column names its member, as in a.x."""
+    _check_length(text)
+    return _parsed(text, members)
+
+
+def parse_lifted(text: str, lift: Lift) -> Expression:
+    """Parse `text`, in which `lift` puts names in the place of some tokens before the gate sees them."""
+    _check_length(text)
+    return _parse(text, (), lift)
+
+
+def _check_length(text: object) -> None:
     if not isinstance(text, str) or not text.strip():
         raise _empty(text)
     if len(text) > MAX_LENGTH:
         raise QueryError(
-            f"{_shown(text)}: {len(text):,} characters are too long for an expression; the limit is "
+            f"{shown(text)}: {len(text):,} characters are too long for an expression; the limit is "
             f"{MAX_LENGTH:,}. Compute a column before pushing, or score by a callable."
         )
-    return _parsed(text, members)
 
 
 @lru_cache(maxsize=4096)  # every push parses its scorings again
 def _parsed(text: str, members: tuple[str, ...]) -> Expression:
-    plain = text.isidentifier() and text.lower() not in _WORDS | _REFUSED
+    plain = text.isidentifier() and text.lower() not in WORDS | _REFUSED
+    return _parse(text, members, None, _column(text, [text], members) if plain else None)
+
+
+def _parse(text: str, members: tuple[str, ...], lift: Lift | None, plain: Node | None = None) -> Expression:
     try:
-        tree = _column(text, [text], members) if plain else _read(text, members)
-        kind = kind_of(tree, {}, lambda message: QueryError(f"{_shown(text)}: {message}."))
+        tree = plain or _read(text, members, lift)
+        kind = kind_of(tree, {}, lambda message: QueryError(f"{shown(text)}: {message}."))
     except RecursionError:
         raise _too_deep(text) from None
     columns, each = (tuple(dict.fromkeys(_names(tree, op))) for op in ("column", "each"))
@@ -141,24 +159,25 @@ def _names(node: Node, op: str) -> Iterator[str]:
         stack.extend(reversed(node.args))
 
 
-def _read(text: str, members: tuple[str, ...]) -> Node:
+def _read(text: str, members: tuple[str, ...], lift: Lift | None) -> Node:
     from sqlglot.dialects.dialect import Dialect
     from sqlglot.errors import ParseError, TokenError
 
     dialect = Dialect.get_or_raise("spark")
     try:
-        tokens = _gate(text, _joined(text, dialect.tokenize(text)))
+        tokens = _joined(text, dialect.tokenize(text))
+        tokens = _gate(text, tokens if lift is None else lift(tokens))
         if not tokens:  # comments only
             raise _empty(text)
         parsed = dialect.parser(error_message_context=MAX_LENGTH).parse(tokens, text)
         if not parsed:  # a lone "else"
-            raise _broken(text, 0)
+            raise broken(text, 0)
         return _convert(text, parsed[0], members, 0)
     except TokenError:
-        raise QueryError(f"{_shown(text)}: a quote, a backtick or a comment is not closed.") from None
+        raise QueryError(f"{shown(text)}: a quote, a backtick or a comment is not closed.") from None
     except ParseError as error:
         at = len(error.errors[0]["start_context"] or "") if error.errors else len(text)
-        raise _broken(text, at) from None
+        raise broken(text, at) from None
 
 
 # --- the gate -----------------------------------------------------------------------------------------------
@@ -202,13 +221,13 @@ def _role(text: str, before: str, token: Any, following: Any) -> str:
         return "literal"
     if kind == "IDENTIFIER" or (before == "of" and word.isidentifier()):
         return "name"
-    if word in _SYMBOLS or word in _WORDS:
+    if word in _SYMBOLS or word in WORDS:
         return "of" if word == "." and before == "name" else str(word)
     if not word.isidentifier() or word in _REFUSED:
         raise _not_allowed(text, token)
     if following is None or following.token_type.name != "L_PAREN":
         return "name"
-    if word not in _FUNCTIONS:
+    if word not in FUNCTIONS:
         raise _not_allowed(text, token)
     return "function"
 
@@ -256,7 +275,7 @@ def _convert(text: str, tree: Any, members: tuple[str, ...], depth: int) -> Node
         op, args = _args(text, tree, *_PREDICATES[name])
         _refuse_chain(text, op, args)
     else:
-        raise QueryError(f"{_shown(text)}: {name.lower()} is not allowed in an expression. {_ALLOWED}")
+        raise QueryError(f"{shown(text)}: {name.lower()} is not allowed in an expression. {_ALLOWED}")
     return Node(op, tuple([_convert(text, arg, members, depth + 1) for arg in args]))
 
 
@@ -266,10 +285,10 @@ def _args(text: str, tree: Any, op: str, fields: tuple[str, ...]) -> tuple[str, 
         found = tree.args.get(each) or []
         args.extend(found if isinstance(found, list) else [found])
     if op == "is null" and type(tree.expression).__name__ != "Null":
-        raise QueryError(f"{_shown(text)}: is and is not are for null only; compare with = or <>. {_ALLOWED}")
+        raise QueryError(f"{shown(text)}: is and is not are for null only; compare with = or <>. {_ALLOWED}")
     if len(args) < 2 and op in ("in", "least", "greatest"):
         wants = "a list in brackets, as in x in (1, 2)" if op == "in" else "at least two arguments"
-        raise QueryError(f"{_shown(text)}: {op} needs {wants}.")
+        raise QueryError(f"{shown(text)}: {op} needs {wants}.")
     return op, args
 
 
@@ -284,23 +303,23 @@ def _case_args(tree: Any) -> tuple[str, list[Any]]:
 def _refuse_chain(text: str, op: str, args: list[Any]) -> None:
     """`a = b > c` and `a = b is null` bind differently in Spark and in sqlglot."""
     if any(type(arg).__name__ in _PREDICATES or type(arg).__name__ == "Not" for arg in args):
-        raise QueryError(f"{_shown(text)}: a comparison inside {op} needs brackets, as in (a < b) = c.")
+        raise QueryError(f"{shown(text)}: a comparison inside {op} needs brackets, as in (a < b) = c.")
 
 
 def _number(text: str, digits: str) -> float:
     try:
         value = float(digits)
     except ValueError:
-        raise QueryError(f"{_shown(text)}: {digits} is no number.") from None
+        raise QueryError(f"{shown(text)}: {digits} is no number.") from None
     if not isfinite(value) or (digits.isdecimal() and int(digits) != value):
-        raise QueryError(f"{_shown(text)}: no float64 holds {digits}, and scores are float64.")
+        raise QueryError(f"{shown(text)}: no float64 holds {digits}, and scores are float64.")
     return value
 
 
 def _column(text: str, parts: list[str], members: tuple[str, ...]) -> Node:
     if parts[-1].startswith(EACH):
         if len(parts) > 1:
-            raise QueryError(f"{_shown(text)}: write :{parts[-1][1:]} alone: a subscription's value is of no object.")
+            raise QueryError(f"{shown(text)}: write :{parts[-1][1:]} alone: a subscription's value is of no object.")
         return Node("each", value=parts[0][1:])
     if len(parts) == 1 and not members:
         return Node("column", value=parts[0])
@@ -310,9 +329,9 @@ def _column(text: str, parts: list[str], members: tuple[str, ...]) -> Node:
     last = parts[-1] if parts[-1].isidentifier() else f"`{parts[-1]}`"
     if members:
         which = " or ".join(f"{member}.{last}" for member in members)
-        raise QueryError(f'{_shown(text)}: "{name}" does not say of which object it is. Write {which}.')
+        raise QueryError(f'{shown(text)}: "{name}" does not say of which object it is. Write {which}.')
     raise QueryError(
-        f'{_shown(text)}: "{name}" is qualified, but only pair scorings use a. and b. '
+        f'{shown(text)}: "{name}" is qualified, but only pair scorings use a. and b. '
         f"Write {last}, or `{name}` in backticks if the column is called that."
     )
 
@@ -352,29 +371,29 @@ def _literal(value: Any) -> str:
 
 def _not_allowed(text: str, token: Any, why: str = "is not allowed in an expression") -> QueryError:
     source = text[token.start : token.end + 1]
-    close = get_close_matches(source.lower(), _FUNCTIONS, n=1, cutoff=0.75)
+    close = get_close_matches(source.lower(), FUNCTIONS, n=1, cutoff=0.75)
     instead = _INSTEAD.get(source.lower()) or "".join(close)
     hint = f" Did you mean {instead}?" if instead else ""
     if source.lower() in _REFUSED or (token.token_type.name == "VAR" and not source.isidentifier()):
         hint += f" If it is a column, put it in backticks: `{source}`."
-    return QueryError(f"{_shown(text)}: {source} {why}. {_ALLOWED}{hint}", text, token.start)
+    return QueryError(f"{shown(text)}: {source} {why}. {_ALLOWED}{hint}", text, token.start)
 
 
 def _empty(text: object) -> QueryError:
     return QueryError(f"{text!r} is no expression: write a column or a formula, such as 0.7*x + 0.3*y.")
 
 
-def _broken(text: str, at: int) -> QueryError:
+def broken(text: str, at: int) -> QueryError:
     why = "this is no expression: an operand, argument or bracket is missing, or one too many, at the mark."
-    return QueryError(f"{_shown(text)}: {why}", text, at)
+    return QueryError(f"{shown(text)}: {why}", text, at)
 
 
 def _too_deep(text: str) -> QueryError:
     return QueryError(
-        f"{_shown(text)}: nested too deeply; the limits are {MAX_BRACKETS} brackets and {MAX_DEPTH} "
+        f"{shown(text)}: nested too deeply; the limits are {MAX_BRACKETS} brackets and {MAX_DEPTH} "
         "operations inside one another. Compute a column before pushing, or score by a callable."
     )
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     return f'"{text}"' if len(text) <= 120 else f'"{text[:117]}..."'

@@ -12,8 +12,8 @@ from skyband.query.kinds.query import Query
 from skyband.query.scoring import By, check_scoring, scoring_of
 from skyband.query.sql.text import number
 from skyband.query.tuning import Tuning
-from skyband.query.validation import condition, each_or_number, whole_number
-from skyband.query.windows import Window
+from skyband.query.validation import condition, each_or_number, source_window, whole_number
+from skyband.query.windows import Session, Window
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,14 +28,18 @@ class Above(Query):
         The score of an object: a column, an expression such as "0.7*x + 0.3*y", `Linear`, `Product`, `Quadratic`,
         or a function from a batch (a mapping of column to NumPy array) to one float per row. Not `Nearest`,
         whose smallest scores are best.
-    window : Last or UntilDeleted
-        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`, `UntilDeleted()`.
+    window : Last, Ever or UntilDeleted
+        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`, `Ever()`,
+        `UntilDeleted()`.
     where : str, optional
         A condition in SQL. An object that fails it still moves the window, but is never an answer.
     per : str or iterable of str, optional
         One answer, and one window, per value of these columns; null is a value too.
     algorithm : str, default "auto"
         The name of an algorithm, in any case, or "auto". `sb.explain(query)` tells which one auto takes, and why.
+    source : str, optional
+        The name of another query: the objects are the members of its answers, and columns are those of its answer.
+        The window is then `UntilDeleted()`.
 
     Other Parameters
     ----------------
@@ -55,14 +59,16 @@ class Above(Query):
     kind: ClassVar[str] = "Above"
     threshold: Any  # float, or Each
     by: By
-    window: Window
+    window: Window = None  # type: ignore[assignment]  # UntilDeleted() with `source`
     _: dataclasses.KW_ONLY
     where: str | None = None
     per: str | Iterable[str] | None = None
     algorithm: str = "auto"
+    source: str | None = None
     cells: int | None = None
 
     def __post_init__(self) -> None:
+        self._set("window", source_window(self.kind, self.source, self.window, self.by))
         super().__post_init__()
         self._set("threshold", each_or_number(self.kind, self.threshold))
         if self.cells is not None:
@@ -77,6 +83,10 @@ class Above(Query):
     @property
     def descending(self) -> bool:
         return True
+
+    @property
+    def demands(self) -> frozenset[str]:
+        return frozenset(["ranks"] * (isinstance(self.window, Session) or self.source is not None))
 
     @property
     def tuning(self) -> Tuning:

@@ -29,9 +29,9 @@ class TopKIncomplete(Query):
     parts : iterable of str, or mapping of str to (low, high)
         The parts of an object. Values of a part lie in [low, high], [0, 1] where only names are given; a part with no
         valid row counts as its low.
-    window : Last
-        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`. Rows of all
-        parts count together.
+    window : Last or Ever
+        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`, `Ever()`. Rows of
+        all parts count together.
     combine : {"sum", "mean", "min", "max"}, Linear or str, default "sum"
         How an object's score comes from its parts: one of these words, `Linear({part: weight})` with weights of 0 or
         more, or an expression over the parts that rises with each of them.
@@ -63,7 +63,6 @@ class TopKIncomplete(Query):
 
     kind: ClassVar[str] = "TopKIncomplete"
     scores_move: ClassVar[bool] = True
-    needs_id: ClassVar[str | None] = "puts objects together by their ids"
     k: Any  # int, or Each
     parts: Any
     window: Window
@@ -79,6 +78,10 @@ class TopKIncomplete(Query):
     @property
     def descending(self) -> bool:
         return True
+
+    @property
+    def needs_id(self) -> str:
+        return "puts objects together by their ids"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -14,21 +14,23 @@ from skyband.query.algorithms import algorithm_name
 from skyband.query.each import Each, Need, bound, from_stored
 from skyband.query.expressions import bind, parse
 from skyband.query.html import query_html
-from skyband.query.scoring import by_from_dict, by_to_dict, scoring_of
+from skyband.query.scoring import Scoring, by_from_dict, by_to_dict, scoring_of
 from skyband.query.sql.writer import order_by, sentence
 from skyband.query.tuning import Tuning
-from skyband.query.validation import column_names
-from skyband.query.windows import Ever, Last, Window, bind_window, size_of, window_from_dict
+from skyband.query.validation import as_stored, column_names, input_name, output_name
+from skyband.query.windows import Ever, Last, Session, Window, bind_window, size_of, window_from_dict
+
+SESSIONS = ("TopK", "Above", "TopKGroups")  # kinds over sessions
 
 
 class Query:
-    """The base of all kinds of query. Use one of the kinds: TopK, Above, TopKPairs, TopKIncomplete, TopKUncertain."""
+    """The base of all kinds of query. Use one of the kinds: TopK, Above, TopKGroups, TopKPairs, TopKIncomplete, ..."""
 
     kind: ClassVar[str] = "Query"
     of_pairs: ClassVar[bool] = False  # whether a row of its answer is a pair of objects
     has_probability: ClassVar[bool] = False  # whether a row of its answer has a probability
     scores_move: ClassVar[bool] = False  # whether an object's score can change while it stays in the answer
-    needs_id: ClassVar[str | None] = None  # what it does with ids, if it needs the id column for that
+    source: str | None = None  # the query over whose answers it asks
     window: Window
     per: str | Iterable[str] | None
     algorithm: str
@@ -39,9 +41,24 @@ class Query:
         raise NotImplementedError
 
     @property
+    def directions(self) -> tuple[bool, ...]:
+        """For each key whether the largest is best."""
+        return (self.descending,)
+
+    @property
+    def demands(self) -> frozenset[str]:
+        """What an algorithm must be able to do for it (`Algorithm.takes`)."""
+        return frozenset()
+
+    @property
     def tuning(self) -> Tuning:
         """The options of single algorithms."""
         return Tuning()
+
+    @property
+    def needs_id(self) -> str | None:
+        """What it does with the Monitor's id column, if it needs one for that."""
+        return None
 
     def smaller(self, k: int | None = None, window: Any = None) -> Self:
         """Return the same query with a smaller k or window, which the same state can answer.
@@ -56,7 +73,7 @@ class Query:
         """
         less = {} if k is None else {"k": k}
         query = dataclasses.replace(self, **less, window=self.window if window is None else _window(window))  # type: ignore[type-var]
-        most = getattr(self, "k", 0)
+        most: Any = getattr(self, "k", 0)
         if k is not None and k > most:
             raise QueryError(f"k={k}: the query keeps only what its own k={most} needs. Ask for at most that.")
         if window is not None:
@@ -69,6 +86,8 @@ class Query:
                 f'{self.kind}: window must say how long objects count, such as Last(1000) or Last("10 minutes"); '
                 f"got {self.window!r}."
             )
+        if isinstance(self.window, Session) and self.kind not in SESSIONS:
+            raise QueryError(f"{self.kind}: {self.window!r} is for {', '.join(SESSIONS)}. Use Last(...) here.")
         self._set("per", column_names(f"{self.kind}: per", self.per))
         self._set("algorithm", algorithm_name(self.kind, self.algorithm))
 
@@ -77,7 +96,12 @@ class Query:
 
     @property
     def per_columns(self) -> tuple[str, ...]:
-        """`per` as a tuple of column names, empty for one group."""
+        """The columns of `per` in changes and answers, empty for one group."""
+        return tuple(map(output_name, self.per or ()))
+
+    @property
+    def grouping(self) -> tuple[Any, ...]:
+        """`per` as it is kept: names, and pairs of the output's name and the column."""
         return tuple(self.per or ())
 
     # --- values that subscriptions bring
@@ -91,11 +115,12 @@ class Query:
             for name in ("k", "threshold")
             if isinstance(value := getattr(self, name, None), Each)
         ]
-        if isinstance(by, str):
-            members = ("a", "b") if self.of_pairs else ()
-            found += [Need(name, "literal", "by") for name in parse(by, members=members).each]
-        elif by is not None:
-            found += scoring_of(by).needs
+        members = ("a", "b") if self.of_pairs else ()
+        for key in by if isinstance(by, tuple) else () if by is None or self.kind == "TopKGroups" else (by,):
+            if isinstance(key, str):
+                found += [Need(name, "literal", "by") for name in parse(key, members=members).each]
+            else:
+                found += scoring_of(key).needs
         found += [need] if (need := size_of(self.window)) is not None else []
         return (*found, *(Need(name, "literal", "where") for name in (parse(where).each if where else ())))
 
@@ -117,10 +142,17 @@ class Query:
         changed: dict[str, Any] = {"window": bind_window(self.window, values)}
         changed |= {name: bound(getattr(self, name), values) for name in ("k", "threshold") if hasattr(self, name)}
         if by is not None:
-            changed["by"] = bind(by, values) if isinstance(by, str) else by if callable(by) else by.bind(values)
+            several = isinstance(by, tuple)
+            keys = tuple(_bound_key(key, values) for key in (by if several else (by,)))
+            changed["by"] = by if self.kind == "TopKGroups" else keys if several else keys[0]
         if where is not None:
             changed["where"] = bind(where, values)
         return dataclasses.replace(self, **changed)  # type: ignore[type-var]
+
+    @property
+    def per_inputs(self) -> tuple[str, ...]:
+        """The columns of `per` in batches."""
+        return tuple(map(input_name, self.per or ()))
 
     @property
     def reads(self) -> dict[str, tuple[str, ...]]:
@@ -131,7 +163,7 @@ class Query:
             found["by"] = scoring.pair_columns if self.kind == "TopKPairs" else scoring.columns
         found |= {} if where is None else {"where": parse(where).columns}
         named = {key: getattr(self, key, None) for key in ("probability", "group")}
-        return found | {key: (name,) for key, name in named.items() if name is not None} | {"per": self.per_columns}
+        return found | {key: (name,) for key, name in named.items() if name is not None} | {"per": self.per_inputs}
 
     def __repr__(self) -> str:
         """The call that makes it, without arguments that are at their default."""
@@ -157,10 +189,12 @@ class Query:
             elif field.name == "parts":
                 value = {part: list(bounds) for part, bounds in value}
             elif field.name == "per":
-                value = list(self.per_columns)
+                value = as_stored(self.per or ())
+            elif isinstance(value, tuple):
+                value = list(value)
             elif hasattr(value, "to_dict"):  # a window, a combination
                 value = value.to_dict()
-            if value not in (None, []):
+            if value not in (None, [], {}) or field.name == "by":
                 data[field.name] = value
         return data
 
@@ -168,6 +202,10 @@ class Query:
     def usual_direction(by: Any, descending: bool) -> bool | None:
         """The argument `largest` of a query with this direction: None where it is the scoring's own."""
         return None if descending != scoring_of(by).smallest_first else descending
+
+    def listed_sql(self, values: dict[str, Any]) -> str:
+        """What stands after SELECT, for `to_sql`; takes what it says out of the values."""
+        return "*"
 
     def ranking_sql(self, values: dict[str, Any]) -> list[str]:
         """The clauses that say what ranks, for `to_sql`; takes what they say out of the values."""
@@ -234,6 +272,13 @@ class Query:
 
 
 KINDS: dict[str, type[Query]] = {}  # by name; `skyband.query.kinds` fills it
+
+
+def _bound_key(key: Any, values: Mapping[str, Any]) -> Any:
+    """A scoring or a key with the values of a subscription."""
+    if isinstance(key, str):
+        return bind(key, values)
+    return key.bind(values) if isinstance(key, Scoring) else key
 
 
 def _window(given: Any) -> Window:

@@ -36,8 +36,8 @@ class TopKUncertain(Query):
     by : str, scoring or callable
         The score of an object: a column, an expression such as "0.7*x + 0.3*y", `Linear`, `Product`, `Quadratic`,
         `Nearest`, or a function from a batch (a mapping of column to NumPy array) to one float per row.
-    window : Last
-        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`.
+    window : Last or Ever
+        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`, `Ever()`.
     probability : str, default "p"
         The column of probabilities, 0 < p <= 1.
     semantics : {"pk-topk", "pt-k", "u-kranks", "u-topk"}, default "pk-topk"

@@ -17,10 +17,12 @@ from skyband.query.scoring.function import Function
 from skyband.query.scoring.global_ import Global
 from skyband.query.scoring.linear import Linear
 from skyband.query.scoring.nearest import Nearest
+from skyband.query.scoring.order import Order
 from skyband.query.scoring.product import Product
 from skyband.query.scoring.quadratic import Quadratic
 
 By: TypeAlias = str | Scoring | Callable[..., Any]
+Keys: TypeAlias = By | tuple[By, ...]
 
 SCORINGS: dict[str, type[Scoring]] = {  # by the word under which values are stored
     "linear": Linear,
@@ -31,10 +33,12 @@ SCORINGS: dict[str, type[Scoring]] = {  # by the word under which values are sto
 }
 
 
-def scoring_of(by: By) -> Scoring:
-    """A query's `by` under the protocol: a value is one itself, text and functions get one around them."""
+def scoring_of(by: Keys) -> Scoring:
+    """A query's `by` under the protocol: a value is one itself, text, functions and tuples get one around them."""
     if isinstance(by, Scoring):
         return by
+    if isinstance(by, tuple):
+        return Order(tuple(map(scoring_of, by)))
     return Typed(by) if isinstance(by, str) else Function(by)
 
 
@@ -64,15 +68,27 @@ def check_pair_scoring(kind: str, by: object) -> Scoring:
     return scoring
 
 
-def by_to_dict(by: By) -> Any:
+def check_keys(kind: str, by: object) -> Keys:
+    """The scoring of a query of objects, or a tuple of keys."""
+    if not isinstance(by, tuple | list):
+        check_scoring(kind, by)
+        return by  # type: ignore[return-value]
+    for key in by:
+        check_scoring(kind, key)
+    return tuple(by)
+
+
+def by_to_dict(by: Keys) -> Any:
     """A scoring as JSON-ready data; a function is named, not stored."""
     return scoring_of(by).to_dict()
 
 
-def by_from_dict(data: Any, call: Callable[..., Any] | None = None) -> By:
+def by_from_dict(data: Any, call: Callable[..., Any] | Mapping[str, Callable[..., Any]] | None = None) -> Keys:
     """The inverse of `by_to_dict`; `call` is the function itself where one was stored. Keys come in any order."""
     if isinstance(data, str):
         return data
+    if isinstance(data, list | tuple):
+        return tuple(by_from_dict(one, call) for one in data)  # type: ignore[misc]
     stored: dict[str, Any] = dict(data) if isinstance(data, Mapping) else {}
     word = next((key for key in stored if key in SCORINGS), None)
     if word is not None and stored.keys() - {word} <= SCORINGS[word].options.keys():
@@ -80,14 +96,15 @@ def by_from_dict(data: Any, call: Callable[..., Any] | None = None) -> By:
         value: Scoring = make(_given(stored.pop(word)), **{key: _given(option) for key, option in stored.items()})
         return value
     if stored.keys() == {"callable"}:
-        if call is not None:
-            return call
+        known = call.get(stored["callable"]) if isinstance(call, Mapping) else call
+        if known is not None:
+            return known
         raise QueryError(
             f"this query scores by the Python function {stored['callable']!r}, which is never stored. "
             "Give the function itself, for example callables={'q0': my_function} by the query's name."
         )
-    known = ", ".join(f'{{"{word}": {{...}}}}' for word in SCORINGS)
-    raise QueryError(f"{data!r} is not a scoring. Use a column or expression, or one of {known}.")
+    words = ", ".join(f'{{"{word}": {{...}}}}' for word in SCORINGS)
+    raise QueryError(f"{data!r} is not a scoring. Use a column or expression, or one of {words}.")
 
 
 def _given(terms: Any) -> Any:
@@ -101,14 +118,17 @@ __all__ = [
     "Floats",
     "Function",
     "Global",
+    "Keys",
     "Linear",
     "Nearest",
+    "Order",
     "Product",
     "Quadratic",
     "Scoring",
     "Typed",
     "by_from_dict",
     "by_to_dict",
+    "check_keys",
     "check_pair_scoring",
     "check_scoring",
     "scoring_of",

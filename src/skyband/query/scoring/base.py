@@ -243,9 +243,12 @@ def checked_column(what: str, name: object) -> str:
 def _number(what: str, number: Any) -> float:
     if isinstance(number, Each):
         return number  # type: ignore[return-value]  # a query with it is never asked for scores
-    if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
+    if isinstance(number, bool | np.timedelta64) or not isinstance(number, int | float | np.integer | np.floating):
         raise QueryError(f"{what} must be a number; got {number!r}.")
-    value = float(number)
+    try:
+        value = float(number)
+    except OverflowError:  # an integer
+        value = math.inf
     if not math.isfinite(value):
         raise QueryError(f"{what} must be finite; got {number!r}.")
     return value

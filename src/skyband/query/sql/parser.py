@@ -1,10 +1,11 @@
 """A query from a sentence in SQL: `sql("SELECT * FROM ... ORDER BY ... LIMIT 10 WINDOW '24 hours'")`.
 
     SELECT * FROM stream [a, stream b]              two of one stream: pairs
+    SELECT column, aggregate [AS name], ... FROM    groups of rows, with GROUP BY column, ... [HAVING condition]
     [WHERE condition]                               which objects can be an answer
     ORDER BY scoring [ASC | DESC] LIMIT k           or, for all above a threshold: ABOVE threshold BY scoring
     [PER column, ...]
-    WINDOW n ROWS | WINDOW '24 hours' | WINDOW SPAN n | WINDOW :size | WINDOW EVER | UNTIL DELETED
+    WINDOW n ROWS | WINDOW '24 hours' | WINDOW SPAN n | WINDOW :size | WINDOW EVER [DECAY '1 hour'] | UNTIL DELETED
     [WITH PROBABILITY column] [SEMANTICS 'u-topk'] [THRESHOLD p] [GROUP column]
     [PARTS (part, part low TO high, ...) COMBINE sum] [REPEAT last]      in place of ORDER BY
     [APPROXIMATE sigma] [USING algorithm] [OPTIONS (name = value, ...)]
@@ -21,43 +22,31 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from skyband.errors import QueryError
-from skyband.query.kinds import Above, Query, TopK, TopKIncomplete, TopKPairs, TopKUncertain
+from skyband.query.aggregates import mentioned
+from skyband.query.expressions import parse
+from skyband.query.kinds import Above, Query, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.query.scoring import SCORINGS, scoring_of
+from skyband.query.sql.clauses import ASKED, COMBINES, INSTEAD, NEEDS, SAID, TAKES, culprit, options_of
+from skyband.query.sql.grouped import (
+    Item,
+    checked_condition,
+    checked_score,
+    checked_where,
+    is_grouped,
+    ranked_by,
+    select_list,
+    selected,
+)
 from skyband.query.sql.text import CLAUSES
 from skyband.query.sql.tokens import Cursor, Word
 from skyband.query.windows import Ever, Last, UntilDeleted
 
 MAX_LENGTH = 100_000  # characters
 _SHAPE = "SELECT * FROM stream ORDER BY delay DESC LIMIT 10 WINDOW '24 hours'"
-_COMMON = {"FROM", "PER", "WINDOW", "UNTIL", "USING", "OPTIONS"}
-_RANKED = _COMMON | {"WHERE", "ORDER", "LIMIT"}
-_COMBINES = ("SUM", "MEAN", "MIN", "MAX")
-_TAKES: dict[type[Query], set[str]] = {  # the clauses of a kind
-    TopK: _RANKED | {"APPROXIMATE"},
-    Above: _COMMON | {"WHERE", "ABOVE"},
-    TopKPairs: _RANKED,
-    TopKIncomplete: _COMMON | {"LIMIT", "PARTS", "COMBINE", "REPEAT"},
-    TopKUncertain: _RANKED | {"WITH", "SEMANTICS", "THRESHOLD", "GROUP"},
-}
-_NEEDS = {  # what a kind cannot do without, and what to write
-    "by": "ORDER BY is missing: what to rank by? Such as ORDER BY delay DESC",
-    "k": "LIMIT is missing: how many? Such as LIMIT 10",
-    "window": "WINDOW is missing: how long do objects count? Such as WINDOW 1000 ROWS or WINDOW '24 hours'",
-}
-_INSTEAD = {
-    "GROUP BY": "For one answer per value write PER column.",
-    "PARTITION": "For one answer per value write PER column.",
-    "HAVING": "For all above a threshold write ABOVE threshold BY scoring.",
-    "JOIN": "Pairs are FROM s a, s b.",
-    "OVER": "Write ORDER BY, LIMIT, PER and WINDOW as clauses of their own.",
-    ",": "Rank by one expression, such as 0.7*x + 0.3*y.",
-    "TOP": "Write LIMIT 10.",
-}
 
 
 def sql(text: str) -> Query:
@@ -88,22 +77,6 @@ def is_sql(text: str) -> bool:
     return re.match(r"\s*select\b", text, re.IGNORECASE) is not None
 
 
-def culprit(kind: type[Query], values: Mapping[str, Any]) -> str | None:
-    """Find the argument to blame: without its value the query would be valid."""
-    by = "abs(a.x - b.x)" if kind is TopKPairs else "x"
-    good = {"k": 1, "by": by, "window": Last(1), "threshold": 1.0, "parts": ["p"]}
-    for key in values:
-        tried = {name: value for name, value in values.items() if name != key}
-        if key in good:
-            tried[key] = good[key]
-        try:
-            kind(**tried)
-        except (QueryError, TypeError):
-            continue
-        return key
-    return None
-
-
 class _Reader(Cursor):
     """One pass over the words: each clause stores its values, and the places where they stood."""
 
@@ -113,6 +86,8 @@ class _Reader(Cursor):
         self.said: dict[str, Word] = {}  # clauses
         self.places: dict[str, int] = {}  # of values
         self.pairs = False
+        self.items: list[Item] = []  # the list after SELECT; empty: *
+        self.grouped = False
         self.descending = False
 
     # --- the sentence
@@ -133,8 +108,11 @@ class _Reader(Cursor):
     def begin(self) -> None:
         self.expect("SELECT", _SHAPE)
         if not self.accept("*"):
+            self.items = select_list(self)
+        self.grouped = is_grouped(self, self.items)
+        if self.items and not self.grouped:
             self.fail(
-                self.word,
+                self.items[0].word,
                 "write SELECT *. Which columns come with an answer is said to the Monitor, keep=, not in the question",
             )
         self.said["FROM"] = self.word
@@ -154,7 +132,7 @@ class _Reader(Cursor):
 
     def unknown(self, word: Word) -> NoReturn:
         following = self.words[self.at].upper if self.at < len(self.words) else ""
-        instead = _INSTEAD.get(f"{word.upper} {following}") or _INSTEAD.get(word.upper)
+        instead = INSTEAD.get(f"{word.upper} {following}") or INSTEAD.get(word.upper)
         hint = f". {instead[:-1]}" if instead else self.near(word)
         self.fail(word, f"no clause begins like this{hint}")
 
@@ -168,6 +146,8 @@ class _Reader(Cursor):
         for kind, mark in marks.items():
             if mark in self.said:
                 return kind
+        if self.grouped:
+            return TopKGroups
         for only, mark in (("SEMANTICS", "WITH PROBABILITY p"), ("COMBINE", "PARTS (...)")):
             if only in self.said:
                 self.fail(self.said[only], f"goes with {mark}, which is missing")
@@ -175,25 +155,36 @@ class _Reader(Cursor):
 
     def made(self, kind: type[Query]) -> Query:
         for clause, word in self.said.items():
-            if clause not in _TAKES[kind]:
-                known = [one for one in CLAUSES if one in _TAKES[kind]]
-                self.fail(word, f"does not go with {_ASKED[kind]}, which takes {', '.join(known)}")
+            if clause not in TAKES[kind]:
+                known = [one for one in (*CLAUSES, "GROUP BY") if one in TAKES[kind]]
+                self.fail(word, f"does not go with {ASKED[kind]}, which takes {', '.join(known)}")
         if "by" in self.values:
             self.direct(kind)
+        if kind is TopKGroups:
+            self.select()
         combine = self.values.get("combine")
-        if isinstance(combine, str) and combine not in self.values["parts"] and combine.upper() in _COMBINES:
+        if isinstance(combine, str) and combine not in self.values["parts"] and combine.upper() in COMBINES:
             self.values["combine"] = combine.lower()
         fields = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-        for field, missing in _NEEDS.items():
+        for field, missing in NEEDS.items():
             if field in fields and field not in self.values:
                 self.fail(self.words[-1], missing)
         for field in self.values.keys() - fields:
-            self.fail(self.places[field], f"{field} is no option of {kind.kind}. Options: {', '.join(_options(kind))}")
+            self.fail(
+                self.places[field], f"{field} is no option of {kind.kind}. Options: {', '.join(options_of(kind))}"
+            )
         try:
             return kind(**self.values)
         except QueryError as error:
             place = self.places.get(culprit(kind, self.values) or "", 0)
             raise QueryError(error.said, self.text, place) from None
+
+    def select(self) -> None:
+        """Set `select` from the list after SELECT."""
+        if self.items and isinstance(self.values.get("by"), str):
+            columns = {*self.values.get("of", ()), *self.values.get("per", ())}
+            if found := selected(self, self.items, self.values["by"], columns):
+                self.put("select", self.items[0].word.start, found)
 
     def direct(self, kind: type[Query]) -> None:
         """Set `largest` from ASC or DESC."""
@@ -201,7 +192,7 @@ class _Reader(Cursor):
             return
         by = self.values["by"]
         said = self.values.setdefault("largest", kind.usual_direction(by, self.descending))
-        means = said if said is not None else not scoring_of(by).smallest_first
+        means = said if said is not None else kind is TopKGroups or not scoring_of(by).smallest_first
         if means != self.descending:
             way = "DESC" if self.descending else "ASC"
             self.fail(self.places["largest"], f"this contradicts ORDER BY ... {way}, which says it already")
@@ -213,7 +204,7 @@ class _Reader(Cursor):
         self.values[field] = value
 
     def _where(self) -> None:
-        self.put("where", self.word.start, self.expression())
+        self.put("where", self.word.start, self.expression(check=checked_where))
 
     def _above(self) -> None:
         example = "ABOVE 60 BY delay"
@@ -224,6 +215,9 @@ class _Reader(Cursor):
     def _order(self) -> None:
         self.expect("BY", "ORDER BY delay DESC")
         self.put("by", self.word.start, self.scoring())
+        if self.grouped and isinstance(self.values["by"], str):
+            start = self.places["by"]
+            self.values["by"] = ranked_by(self.values["by"], self.items, lambda why: self.fail(start, why))
         self.descending = self.accept("DESC")
         if not self.descending:
             self.accept("ASC")
@@ -232,10 +226,13 @@ class _Reader(Cursor):
         self.put("k", self.word.start, self.number_or_each("LIMIT 10"))
 
     def _per(self) -> None:
-        start, names = self.word.start, [self.name("PER origin, carrier")]
+        self.put("per", self.word.start, self.names("PER origin, carrier"))
+
+    def names(self, example: str) -> list[str]:
+        names = [self.name(example)]
         while self.accept(","):
-            names.append(self.name("PER origin, carrier"))
-        self.put("per", start, names)
+            names.append(self.name(example))
+        return names
 
     def _window(self) -> None:
         start = self.word.start
@@ -245,6 +242,8 @@ class _Reader(Cursor):
             return
         if self.accept("EVER"):
             self.put("window", start, Ever())
+            if self.accept("DECAY"):
+                self.put("decay", self.word.start, self.value("WINDOW EVER DECAY '1 hour'"))
             return
         arguments: dict[str, Any] = {}
         if self.accept("SPAN"):
@@ -283,9 +282,16 @@ class _Reader(Cursor):
         self.put("threshold", self.word.start, self.number_or_each("THRESHOLD 0.5"))
 
     def _group(self) -> None:
-        if self.follows("BY"):
-            self.unknown(self.words[self.at - 1])
+        if self.accept("BY"):
+            if "GROUP BY" in self.said:
+                self.fail(self.said["GROUP"], "is said twice")
+            self.said["GROUP BY"] = self.said.pop("GROUP")
+            self.put("of", self.word.start, self.names("GROUP BY symbol, venue"))
+            return
         self.put("group", self.word.start, self.name("GROUP sensor"))
+
+    def _having(self) -> None:
+        self.put("having", self.word.start, self.expression(check=checked_condition))
 
     def _parts(self) -> None:
         start, example = self.word.start, "PARTS (north, south 0 TO 5)"
@@ -329,37 +335,30 @@ class _Reader(Cursor):
 
         def option() -> None:
             word, key = self.word, self.name(example)
-            if key in self.values or key in _SAID:
-                self.fail(word, f"is said {'by a clause of its own' if key in _SAID else 'twice'}")
+            if key in self.values or key in SAID:
+                self.fail(word, f"is said {'by a clause of its own' if key in SAID else 'twice'}")
             self.expect("=", example)
             self.put(key, word.start, self.value(example))
 
         self.listed(option, example)
 
+    def ranking(self, text: str) -> None:
+        """Check an expression to rank by; one over aggregates groups rows, by their ids without GROUP BY."""
+        if self.pairs or not (self.grouped or mentioned(text)):
+            parse(text, members=("a", "b") if self.pairs else ())
+            return
+        self.grouped = True
+        if text.isdecimal() or any(item.alias == text for item in self.items):
+            return
+        checked_score(text)
+
     def scoring(self) -> Any:
         word = self.word
         found = SCORINGS.get(word.upper.lower())
         if found is None or not self.follows(word.upper, "("):
-            return self.expression(("a", "b") if self.pairs else ())
+            return self.expression(check=self.ranking)
         self.next()
         try:
             return found.from_sql(self)
         except QueryError as error:
             raise error if error.at is not None else QueryError(error.said, self.text, word.start) from None
-
-
-def _options(kind: type[Query]) -> list[str]:
-    return [field.name for field in dataclasses.fields(kind) if field.name not in _SAID]  # type: ignore[arg-type]
-
-
-_SAID = (  # arguments with a clause of their own
-    *("k", "by", "window", "where", "per", "threshold", "parts", "combine", "repeat"),
-    *("probability", "semantics", "group", "algorithm"),
-)
-_ASKED: dict[type[Query], str] = {
-    TopK: "a top-k question (ORDER BY ... LIMIT)",
-    Above: "ABOVE",
-    TopKPairs: "pairs (FROM s a, s b)",
-    TopKIncomplete: "PARTS",
-    TopKUncertain: "WITH PROBABILITY",
-}

@@ -12,11 +12,11 @@ from skyband.query.each import Each, from_stored
 #: Words that begin a clause; a column of that name is put in backticks.
 CLAUSES = (
     *("SELECT", "FROM", "WHERE", "ABOVE", "BY", "ORDER", "PARTS", "COMBINE", "REPEAT", "LIMIT", "PER", "WINDOW"),
-    *("UNTIL", "WITH", "SEMANTICS", "THRESHOLD", "GROUP", "APPROXIMATE", "USING", "OPTIONS"),
+    *("UNTIL", "WITH", "SEMANTICS", "THRESHOLD", "GROUP", "HAVING", "APPROXIMATE", "USING", "OPTIONS"),
 )
 #: Words that are no column in an expression, unless in backticks.
 RESERVED = (*CLAUSES, "ASC", "DESC")
-_INSIDE = ("METRIC", "WEIGHTS", "ROWS", "SPAN", "DELETED", "PROBABILITY", "TO", "TRUE", "FALSE", "NULL")
+_INSIDE = ("AS", "METRIC", "WEIGHTS", "ROWS", "SPAN", "DELETED", "PROBABILITY", "TO", "TRUE", "FALSE", "NULL")
 
 
 def name(text: str) -> str:

@@ -152,8 +152,11 @@ class Cursor:
         self.listed(term, example)
         return found
 
-    def expression(self, members: tuple[str, ...] = ()) -> str:
-        """The text up to the first word that follows an operand and is no part of an expression."""
+    def expression(self, members: tuple[str, ...] = (), check: Callable[[str], object] | None = None) -> str:
+        """The text up to the first word that follows an operand and is no part of an expression.
+
+        check: raises a QueryError where the text is wrong; None: an expression over a row.
+        """
         first = self.word
         if first.upper == "EXPRESSION" and self.words[self.at + 1].kind == "string":
             self.at += 2
@@ -164,7 +167,7 @@ class Cursor:
             if first is last and first.kind == "name" and first.text.isidentifier():
                 text = first.text  # `order` is the column order
         try:
-            parse(text, members=members)
+            _ = parse(text, members=members) if check is None else check(text)
         except QueryError as error:
             at = first.start if start is None or error.at is None else start + error.at
             raise QueryError(error.said, self.text, at) from None

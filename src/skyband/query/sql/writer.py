@@ -10,7 +10,7 @@ from typing import Any
 
 from skyband.query.scoring import scoring_of
 from skyband.query.sql.text import each, expression, name, number, quoted, value
-from skyband.query.windows import Ever, UntilDeleted, Window
+from skyband.query.windows import Ever, Last, Session, UntilDeleted, Window
 
 
 def sentence(query: Any, stream: str = "stream") -> str:
@@ -19,7 +19,7 @@ def sentence(query: Any, stream: str = "stream") -> str:
     values = {field.name: getattr(query, field.name) for field in fields}
     take = values.pop
     source = name(stream)
-    said = ["SELECT * FROM", f"{source} a, {source} b" if query.of_pairs else source]
+    said = [f"SELECT {query.listed_sql(values)} FROM", f"{source} a, {source} b" if query.of_pairs else source]
     if (where := take("where", None)) is not None:
         said.append(f"WHERE {expression(where)}")
     said += query.ranking_sql(values)
@@ -27,7 +27,7 @@ def sentence(query: Any, stream: str = "stream") -> str:
         said.append(f"LIMIT {number(take('k'))}")
     if per := take("per"):
         said.append(f"PER {', '.join(map(name, per))}")
-    said.append(_window(take("window")))
+    said.append(_window(take("window"), take("decay", None)))
     said += query.more_sql(values)
     if (algorithm := take("algorithm", "auto")) != "auto":
         said.append(f"USING {algorithm if algorithm.isidentifier() else quoted(algorithm)}")
@@ -45,12 +45,14 @@ def order_by(query: Any, values: dict[str, Any]) -> str:
     return f"ORDER BY {by.to_sql()} {'DESC' if query.descending else 'ASC'}"
 
 
-def _window(window: Window) -> str:
+def _window(window: Window, decay: str | float | None) -> str:
     if isinstance(window, UntilDeleted):
         return "UNTIL DELETED"
+    if isinstance(window, Session):
+        return _window(window.silence, None).replace("WINDOW", "WINDOW SESSION", 1)
     if isinstance(window, Ever):
-        return "WINDOW EVER"
-    if window.each is not None:
+        return "WINDOW EVER" if decay is None else f"WINDOW EVER DECAY {value(decay)}"
+    if isinstance(window, Last) and window.each is not None:
         return f"WINDOW {'SPAN ' if window.spans else ''}{each(window.each)}"
     if window.span is not None:
         return f"WINDOW SPAN {window.span}"

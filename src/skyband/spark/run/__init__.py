@@ -1,5 +1,1 @@
-"""`skyband run`: a pipeline file on Spark."""
-
-from skyband.spark.run.command import run
-
-__all__ = ["run"]
+"""`skyband run`: a pipeline file on Spark. `command.run` starts it; sinks and sources are classes here."""

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from skyband.errors import RunError
-from skyband.query.kinds import Query, TopKIncomplete, TopKUncertain
+from skyband.query.kinds import Query, TopKUncertain
 
 FILE = "answer.parquet"
 _STAMP = b"skyband"
@@ -121,7 +121,7 @@ def answer_after(
 
 def _settled(table: Any, queries: dict[str, Query]) -> Any:
     """The changes without the numbers that change while an object stays."""
-    moving = [name for name, query in queries.items() if isinstance(query, TopKIncomplete | TopKUncertain)]
+    moving = [name for name, query in queries.items() if query.scores_move]
     if not moving:
         return table
     moves = pc.is_in(table.column("query"), pa.array(moving, pa.string()))

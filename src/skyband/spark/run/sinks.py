@@ -33,11 +33,12 @@ class Sink:
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         self.settings = pipeline.sink.values
+        self.checkpoint: str | None = None  # one that the run resumes: the queries are checked against it
 
     def output(self, rows: DataFrame) -> DataFrame:
         """The DataFrame to write, of the rows of the source: changes or answers."""
         make = answers if self.pipeline.output == "answers" else monitor
-        return make(rows, self.pipeline.queries, **self.pipeline.stream, metrics="skyband")
+        return make(rows, self.pipeline.queries, **self.pipeline.stream, metrics="skyband", checkpoint=self.checkpoint)
 
     def refuse_another_run(self) -> None:
         """Called when the checkpoint is new: raise a RunError if the sink holds what another run has written."""
@@ -92,12 +93,13 @@ class Upsert(Sink):
         shown = {id_: "id"} | ({} if time is None else {time: "time"})
         self.file.order = [shown.get(name, name) for name in order if name in (id_, time, *keep)]
         if time is None:
-            return monitor(rows, queries, **{**stream, "keep": keep}, metrics="skyband")
+            return monitor(rows, queries, **{**stream, "keep": keep}, metrics="skyband", checkpoint=self.checkpoint)
         own = "own time"
         while own in rows.columns:
             own += " "
         rows = rows.withColumn(own, col(_quoted(time)))
-        out = monitor(rows, queries, **{**stream, "keep": [*keep, own]}, metrics="skyband")
+        kept = {**stream, "keep": [*keep, own]}
+        out = monitor(rows, queries, **kept, metrics="skyband", checkpoint=self.checkpoint)
         names = [name for name in out.columns if name not in ("time", own)]
         names.insert(names.index("id") + 1, own)  # as in an answer; in changes `time` comes before `id`
         return out.select(*[col(_quoted(name)).alias("time" if name == own else name) for name in names])

@@ -22,6 +22,7 @@ from skyband.datasets import endless
 from skyband.errors import RunError
 from skyband.pipeline import Pipeline
 from skyband.pipeline.sources import SOURCES
+from skyband.spark.session import partitions_of
 
 MALFORMED = "skyband malformed"  # the name under which a source observes how many rows could not be read
 CORRUPT = "skyband corrupt"  # the column for what Spark could not read
@@ -98,7 +99,7 @@ class Synthetic(Source):
 
     def read(self, spark: SparkSession) -> DataFrame:
         spark.dataSource.register(EndlessSource)
-        given = {**self.settings, "parts": spark.sparkContext.defaultParallelism}
+        given = {**self.settings, "parts": partitions_of(spark)}
         reader = spark.readStream.format(EndlessSource.name()).option("stream", json.dumps(given))
         return reader.schema(str(self.pipeline.source.schema)).load()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -43,12 +44,22 @@ class Trigger:
         took = int(progress["durationMs"]["triggerExecution"])
         rows = int(progress["numInputRows"])
         observed = progress["observedMetrics"] or {}
-        found = observed["skyband"].asDict() if "skyband" in observed else {}
+        found = _added_up(observed)
         if MALFORMED in observed:
             found["malformed"] = observed[MALFORMED]["malformed"]
         metrics = {name: int(found[name]) for name in METRICS if found.get(name) is not None}
         state = sum(int(part["memoryUsedBytes"]) for part in progress["stateOperators"])
         return cls(int(progress["batchId"]), rows, round(1000 * rows / max(took, 1), 1), took, metrics, state)
+
+
+def _added_up(observed: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics of `monitor`, whatever name they have; those of several monitors in one query are added up."""
+    monitors = [row.asDict() for row in observed.values()]
+    monitors = [one for one in monitors if set(METRICS) - {"malformed"} <= one.keys()]
+    known = [one for one in monitors if None not in one.values()]  # null: a trigger without rows
+    if not known or len(known) < len(monitors):
+        return {}
+    return {name: sum(int(one[name]) for one in known) for name in known[0]}
 
 
 class Report(Protocol):

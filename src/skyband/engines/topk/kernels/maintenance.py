@@ -229,8 +229,8 @@ def take_arrivals(
     growing: Growing,
     stream: Stream,
     span: Span,
-) -> tuple[int, Growing]:
-    """Take arrivals from `span.begin` on, while capacity lasts; returns the first one that was not taken.
+) -> tuple[int, Records, Records, Records, Records]:
+    """Take arrivals from `span.begin` on, while capacity lasts; returns the first one not taken, and what grew.
 
     A step is an arrival (in count windows with the expiry that it causes), all that expire at one instant, or the
     batch's end.
@@ -298,13 +298,13 @@ def take_arrivals(
             lists = update_lists(queries, window, scratch, lists, records, scratch.stale[t])
         counters[STALE] = 0
         a += arrives
-    return a, Growing(lists, records, reported, changes)
+    return a, lists, records, reported, changes
 
 
 @kernel
-def fill_grid(queries: Queries, window: Window, scratch: Scratch, growing: Growing) -> Growing:
-    """Put all objects into the cells of a new grid, and all queries into its lists."""
-    counters, slots, state, lists = window.counters, window.slots, window.state, growing.lists
+def fill_grid(queries: Queries, window: Window, scratch: Scratch, lists: Records, records: Records) -> Records:
+    """Put all objects into the cells of a new grid, and all queries into its lists, which are returned."""
+    counters, slots, state = window.counters, window.slots, window.state
     counters[OUTSIDE] = counters[UNLISTED] = counters[STALE] = 0
     for i in range(len(slots)):
         if slots[i]["serial"] >= 0 and np.isnan(window.data[i, 0]):
@@ -314,8 +314,8 @@ def fill_grid(queries: Queries, window: Window, scratch: Scratch, growing: Growi
     for s in range(len(queries.specs)):
         state[s]["reach"] = np.inf
         state[s]["listed"] = state[s]["misses"] = state[s]["unlisted"] = 0
-        lists = update_lists(queries, window, scratch, lists, growing.records, s)
-    return Growing(lists, growing.records, growing.reported, growing.changes)
+        lists = update_lists(queries, window, scratch, lists, records, s)
+    return lists
 
 
 @kernel
@@ -327,13 +327,17 @@ def start_query(
     growing: Growing,
     s: int,
     step: Records,
-) -> Growing:
-    """The first answer of a new query, by a search; a query with a threshold is only listed."""
+) -> tuple[Records, Records, Records]:
+    """The first answer of a new query, by a search; a query with a threshold is only listed.
+
+    Returns the lists, records and changes.
+    """
     if queries.specs[s]["above"]:
-        if queries.algorithm == TSL:
-            return growing
-        lists = update_lists(queries, window, scratch, growing.lists, growing.records, s)
-        return Growing(lists, growing.records, growing.reported, growing.changes)
+        lists = growing.lists
+        if queries.algorithm != TSL:
+            lists = update_lists(queries, window, scratch, lists, growing.records, s)
+        return lists, growing.records, growing.changes
     touch(window, scratch, growing.records, s, queries.specs[s]["k"])
     window.state[s]["key"], window.state[s]["stamp"] = np.inf, 0  # a floor that no object is above
-    return finish_step(queries, window, scratch, sorted_lists, growing, step)
+    grown = finish_step(queries, window, scratch, sorted_lists, growing, step)
+    return grown.lists, grown.records, grown.changes

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.engines.uncertain.kernels.records import Floats, Records, Walk
+from skyband.engines.uncertain.kernels.records import Floats, Ints, Records, Walk
 from skyband.kernels.compile import kernel, part, uncounted
 
 PK, PT, UK, UT = 0, 1, 2, 3  # pk-topk, pt-k, u-kranks, u-topk
@@ -247,8 +247,8 @@ def new_walk(size: int, k: int) -> Walk:
 
 
 @kernel
-def read_prefix(front: Records, k: int, semantics: int, threshold: float) -> Walk:
-    """One walk over tuples in order of rank, that goes no further than necessary."""
+def read_prefix(front: Records, k: int, semantics: int, threshold: float) -> tuple[Ints, Ints, Floats, Ints]:
+    """One walk over tuples in order of rank, that goes no further than necessary; its result."""
     out = new_walk(len(front), k)
     walk(front, 0, len(front), -1, k, semantics, threshold, 0, EACH, out)
-    return out
+    return out.at, out.rank, out.chance, out.result

@@ -1,0 +1,1 @@
+"""Engines for groups of rows, ranked by aggregates: TopKGroups."""

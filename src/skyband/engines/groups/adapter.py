@@ -1,0 +1,267 @@
+"""The adapter of TopKGroups: rows to objects by the columns of `of`, and aggregates to scores.
+
+An object has a code, which is its slot in the engine, while a row of it is valid. Codes of objects that are gone are
+given back when they outnumber the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from skyband.engines.adapter import Adapter
+from skyband.engines.contract import Arrivals, Changes
+from skyband.engines.groups.arguments import Arguments
+from skyband.engines.groups.output import GroupsOutput
+from skyband.engines.invariants import require
+from skyband.engines.registry import row_of
+from skyband.errors import QueryError
+from skyband.query.kinds import Query, TopKGroups
+from skyband.tables.columns import as_arrow
+from skyband.tables.groups import Groups
+from skyband.tables.input import Batch
+from skyband.tables.push import Push
+from skyband.tables.scores import Scored, Validated, matches, reject_beyond
+
+if TYPE_CHECKING:
+    from skyband.engines.groups.decay import Fading
+    from skyband.engines.groups.tally import TALLY
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+SHORTEST = 2**9  # nanoseconds: the shortest half-life for times in nanoseconds
+FEWEST = 1024  # objects that are gone before it is worth the while to look for them
+
+
+class GroupsAdapter(Adapter):
+    """One engine for queries that rank the same objects by the same aggregates."""
+
+    scored = False
+    stands_still = False  # decay goes by the clock
+
+    def __init__(self, query: Query, *args: Any, **options: Any) -> None:
+        super().__init__(query, *args, **options)
+        assert isinstance(query, TopKGroups)
+        self.of = query.of_columns or (cast(str, self.options.id),)
+        self.arguments = Arguments(query)
+        self.output = GroupsOutput(self.groups, self.options, self.numbering, self.score_of, self.deletable)
+        self.output.of, self.output.select = self.of, tuple(query.shown)
+        self._set_objects(self._no_objects())
+        self.ids = self._no_ids() if self.deletable else None
+        self.fading: Fading | None = None
+        self.output.clock = lambda: self.machine.clock
+
+    @staticmethod
+    def key(query: Query) -> tuple[Any, ...]:
+        """An approximate engine keeps what its own k needs."""
+        assert isinstance(query, TopKGroups)
+        return Adapter.key(query) if row_of(query).exact else (*Adapter.key(query), query.k)
+
+    def _no_objects(self) -> Groups:
+        """Codes of objects, none yet."""
+        return Groups(("group", *self.of) if self.groups.names else self.of)
+
+    def _no_ids(self) -> Groups:
+        """Codes of the ids of rows, none yet: an id is a key within its group."""
+        return Groups(("group", "id") if self.groups.names else ("id",))
+
+    def _set_objects(self, objects: Groups) -> None:
+        self.objects = cast(GroupsOutput, self.output).objects = objects
+
+    def _codes(self, of: Groups, groups: Ints, columns: Sequence[Any]) -> Ints:
+        """The codes of values within their groups."""
+        first = [as_arrow(groups)] if self.groups.names else []
+        return of.codes([*first, *columns], len(groups))
+
+    def start(self, unit: int | None) -> None:
+        if (half_life := self.example.half_life(unit)) is not None:
+            from skyband.engines.groups.decay import Fading
+
+            self.fading = cast(GroupsOutput, self.output).fading = Fading(half_life)
+        super().start(unit)
+
+    def reach(self, unit: int | None) -> int:
+        if (half_life := self.example.half_life(unit)) is not None and unit == 1 and half_life < SHORTEST:
+            raise QueryError(
+                f"TopKGroups: decay={self.example.decay!r} is shorter than {SHORTEST} nanoseconds, and times are in "
+                "nanoseconds. Use a longer half-life, or a coarser time column."
+            )
+        return super().reach(unit)
+
+    @property
+    def machine(self) -> TALLY:
+        return cast("TALLY", self.engine)
+
+    def engine_options(self) -> dict[str, Any]:
+        from skyband.engines.groups.scores import measures_of
+
+        if self.fading is not None:
+            from skyband.engines.groups.decay import fading_measures
+
+            return {"sort": "ever", "measures": fading_measures(self.descending)}
+        return {"sort": self.example.window.sort, "measures": measures_of(self.example, self.arguments)}
+
+    def id_type(self, types: dict[str, Any]) -> Any:
+        fields = [(name, types.get(name, pa.null())) for name in self.of]
+        if len(fields) == 1:
+            return fields[0][1]
+        known = all(name in types for name in self.of)
+        return pa.struct(fields) if known else pa.null()
+
+    def shown_types(self) -> dict[str, Any]:
+        return self.arguments.shown_types(self.example)
+
+    # --- rows
+
+    def validate(self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]) -> Validated:
+        scored = Scored(np.empty(batch.rows))
+        reasons = dict(bad_times)
+        named = {name: f"{name} is null" for name in self.of}
+        if self.ids is not None:
+            named |= {cast(str, self.options.id): "id is null"}
+        for name, reason in named.items():
+            column = batch.array(name)
+            reasons[reason] = np.asarray(column.is_null(), np.bool_) if column.null_count else None
+        for reason, rows in reasons.items():
+            if rows is not None:
+                scored.reject(reason, rows)
+        self.arguments.read(batch, scored, self.example)
+        if self.algorithm == "SKETCH":  # whose counters only rise
+            self.arguments.reject_negative(batch, scored)
+        eligible = None
+        if self.where is not None:
+            eligible, columns = matches(batch, self.where)
+            reject_beyond(scored, batch, columns)
+        return scored.validated(eligible)
+
+    def reads(self, batch: Batch | None) -> tuple[str, ...]:
+        """The columns of objects, unless that is the Monitor's id, which is kept anyway."""
+        return tuple(name for name in self.of if name != self.options.id)
+
+    def _columns_of(self, push: Push) -> list[Any]:
+        return [push.columns["id"] if name == self.options.id else push.inputs[name] for name in self.of]
+
+    def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
+        if not len(rows):
+            none: Any = np.empty(0, np.int64)
+            none_of = self.arguments.none if self.fading is None else (np.empty(0), np.empty(0))
+            return {"attributes": none_of, "objects": none, "names": none if self.deletable else None}
+        attributes = self.arguments.values(push.batch)
+        if self.fading is not None:
+            assert push.times is not None
+            terms = [(weight, self.arguments.of(at, attributes)) for at, weight in self.example.weights]
+            attributes = self.fading.contributions(terms, push.times)
+        if push.deletes is not None:
+            attributes = tuple(np.where(push.deletes, 0.0, one) for one in attributes)
+        return {"attributes": tuple(one[rows] if len(rows) < len(one) else one for one in attributes)}
+
+    def run(self, arrivals: Arrivals, push: Push) -> Changes:
+        from dataclasses import replace
+
+        rows = arrivals.rows
+        if len(rows):
+            here = None if len(rows) == push.batch.rows else as_arrow(rows)
+            columns = [one if here is None else one.take(here) for one in self._columns_of(push)]
+            arrivals = replace(arrivals, objects=self._codes(self.objects, arrivals.groups, columns))
+            if self.ids is not None:
+                column = push.columns["id"] if here is None else push.columns["id"].take(here)
+                deletes = None if push.deletes is None else push.deletes[rows]
+                arrivals = replace(arrivals, names=self._codes(self.ids, arrivals.groups, [column]), deletes=deletes)
+        changes = self.machine.take(arrivals)
+        if self.machine.unknown:
+            self.rejected["unknown id"] = self.rejected.get("unknown id", 0) + len(self.machine.unknown)
+        return changes
+
+    def take(self, push: Push, validated: Validated, codes: Ints) -> tuple[dict[str, Any], Bools, Bools]:
+        taken = super().take(push, validated, codes)
+        if not push.more:
+            self.tidy()
+        return taken
+
+    def score_of(self, keys: Floats) -> Floats:
+        return self.keys(keys)
+
+    def live_serials(self) -> Ints:
+        return np.unique(np.concatenate([self.machine.serials()[0], self.machine.shown()]))
+
+    # --- deletions
+
+    def delete(self, ids: Any, push: Push) -> tuple[dict[str, Any], NDArray[np.bool_]]:
+        """Delete rows by id, one step each; returns the changes as columns, and which ids were known."""
+        assert self.ids is not None
+        known = np.zeros(len(ids), np.bool_)
+        if self.engine is None or not self.ids.columns:
+            return {}, known
+        codes, steps = self.ids.holding(ids.cast(self.ids.columns[-1].type))
+        owners = self.ids.columns[0].bits[codes] if self.groups.names else np.zeros(len(codes), np.int64)
+        changes, deleted = self.machine.delete(codes, owners, steps)
+        known[deleted] = True
+        piece = self.output.changes_at_rest(changes, push.clock, deleted=True)
+        self.tidy()
+        return piece, known
+
+    # --- codes
+
+    def tidy(self) -> None:
+        """Give back the codes of objects, and of ids, that are gone, once they are many."""
+        if self.objects.total > FEWEST + 2 * self.machine.objects:
+            kept = np.flatnonzero(self.machine.there[: self.objects.total])
+            columns = [column.take(kept) for column in self.objects.columns]
+            self.machine.keep_objects(kept)
+            self._set_objects(self._no_objects())
+            if len(kept):
+                self.objects.codes(columns, len(kept))
+        if self.ids is not None and self.ids.total > FEWEST + 4 * self.machine.rows:
+            self._rebuild_ids()
+
+    def after_restore(self) -> None:
+        self._rebuild_codes()
+
+    def keep_groups(self, codes: Ints) -> None:
+        super().keep_groups(codes)
+        self._rebuild_codes()
+
+    def forget_groups(self, codes: Ints) -> None:
+        super().forget_groups(codes)
+        self._rebuild_codes()
+
+    def _rebuild_codes(self) -> None:
+        """Give codes to the objects of the engine, in their order, from the columns that are kept of their rows."""
+        self._set_objects(self._no_objects())
+        if self.engine is None:
+            return
+        slots, groups, serials = self.machine.object_serials()
+        require((slots == np.arange(len(slots))).all(), "objects are numbered")
+        if len(slots):
+            names = ["id" if name == self.options.id else f"={name}" for name in self.of]
+            codes = self._codes(self.objects, groups, [self.kept_columns.read(name, serials) for name in names])
+            require((codes == slots).all(), "an id is one object")
+        self._rebuild_ids()
+
+    def _rebuild_ids(self) -> None:
+        if self.ids is None or self.engine is None:
+            return
+        self.ids = self._no_ids()
+        serials, sizes = self.machine.serials()
+        owners = np.repeat(np.arange(len(sizes)), sizes)
+        codes = self._codes(self.ids, owners, [self.kept_columns.read("id", serials)]) if len(serials) else serials
+        self.machine.set_ids(codes, serials, self.ids.total)
+
+    # --- snapshots
+
+    def extra_facts(self) -> dict[str, Any]:
+        return self.arguments.facts()
+
+    def restore_facts(self, facts: dict[str, Any]) -> None:
+        self.arguments.restore(facts)
+
+    def stats(self, name: str) -> dict[str, Any]:
+        if self.engine is None:
+            return super().stats(name)
+        more: dict[str, Any] = getattr(self.engine, "more_stats", dict)()  # of approximate engines
+        return super().stats(name) | {"rows": self.machine.rows} | more

@@ -1,0 +1,163 @@
+"""Queries that are asked over the answers of others: where each one stands, and one table of all their changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from skyband.engines.output import OWN
+from skyband.errors import QueryError
+from skyband.monitor.over import ID, Over, inner_options, is_inner, shown, visible
+from skyband.query.kinds import Query
+from skyband.query.options import ALL
+from skyband.tables.changes import QueryNames, change_names, common_type, in_type
+from skyband.tables.columns import as_arrow, plain
+
+SOURCES = ("TopK", "Above", "TopKGroups")  # kinds that are asked, and that are asked over
+
+
+def owner_of(state: Any, name: str) -> Any:
+    """The state in which a query stands: this one, or that of a loop over answers."""
+    for over in state.over.values():
+        if name in names_of(over.loop.state):
+            return owner_of(over.loop.state, name)
+    return state
+
+
+def names_of(state: Any) -> list[str]:
+    """All queries of a state and over its answers."""
+    return [*state.adapters, *(name for over in state.over.values() for name in names_of(over.loop.state))]
+
+
+def all_queries(state: Any) -> dict[str, Query]:
+    """The standing queries by name, in order of registration."""
+    if not state.over:
+        return state.queries  # type: ignore[no-any-return]
+    return {name: owner_of(state, name).queries[name] for name in state.order}
+
+
+def in_order(queries: Mapping[str, Query]) -> list[str]:
+    """The names of new queries, each after its source; a circle is a QueryError."""
+    left, found = dict(queries), list[str]()
+    while left:
+        ready = [name for name, query in left.items() if getattr(query, "source", None) not in left]
+        if not ready:
+            raise QueryError(f"{', '.join(left)} ask over each other's answers in a circle. One must ask over rows.")
+        found += ready
+        left = {name: query for name, query in left.items() if name not in ready}
+    return found
+
+
+def over_for(state: Any, name: str, query: Query) -> Over:
+    """The loop over the answers of a query's source, which may be new."""
+    source = str(query.source)
+    if source not in names_of(state):
+        standing = ", ".join(names_of(state)) or "none"
+        raise QueryError(
+            f"{name}: no query called {source!r} is standing, over whose answers to ask. Standing: {standing}."
+        )
+    owner = owner_of(state, source)
+    asked = owner.queries[source]
+    if query.kind not in SOURCES or asked.kind not in SOURCES:
+        raise QueryError(
+            f"{name}: source= is for {', '.join(SOURCES)}, over one of these; {source!r} is a {asked.kind}."
+        )
+    if query.each or asked.each:
+        raise QueryError(f"{name}: questions over answers are for plain queries, without Each, on both sides.")
+    if owner.options.keep == (ALL,):
+        raise QueryError(f'{name}: keep="*" does not say yet which columns the answers of {source!r} have. Name them.')
+    _check_columns(name, query, owner, asked)
+    if source not in owner.over:
+        from skyband.monitor.loop import Loop
+        from skyband.monitor.state import State
+
+        inner = State(inner_options(owner.options, asked), commit=owner.commit, source=source, order=owner.order)
+        owner.over[source] = Over(source, Loop(inner, settles=True))
+    over: Over = owner.over[source]
+    return over
+
+
+def _check_columns(name: str, query: Query, owner: Any, asked: Query) -> None:
+    """The query reads columns of its source's answer only."""
+    known = {*asked.per_columns, "id", "score", *visible(owner.options)} | ({"time"} if owner.options.time else set())
+    for what, columns in query.reads.items():
+        for column in columns:
+            if column in known or re.fullmatch(r"key_[1-9][0-9]*", column):
+                continue
+            why = "which moves with every arrival" if column == "rank" else "which it has not"
+            raise QueryError(
+                f"{name}: {what} reads {column!r} of the answers of {query.source!r}, {why}. They have: "
+                f"{', '.join(sorted(known))}."
+            )
+
+
+def source_types(state: Any, source: str, keys: Any = None) -> dict[str, Any]:
+    """The columns of the answers of a source, with their types, as queries over them read them."""
+    adapter = state.adapter(source)
+    types = state.answer_types(adapter.queries[source], adapter.shown_keys if keys is None else keys)
+    types.pop("rank")
+    if is_inner(state.options):
+        types["id"] = types[ID]
+        if OWN in types:
+            types["time"] = types[OWN]
+    return {name: type_ for name, type_ in types.items() if not name.startswith("#")}
+
+
+def with_over(state: Any, table: pa.Table, pieces: Any, engines: Any) -> pa.Table:
+    """The changes of a state and those that they bring about over its answers, in one table.
+
+    engines: for each piece, the names of its engine's queries.
+    """
+    tables = [shown(table) if is_inner(state.options) else table]
+    for source, over in state.over.items():
+        taken = [
+            over.take(piece, list(names).index(source), source_types(state, source), is_inner(state.options))
+            for piece, names in zip(pieces, engines, strict=True)
+            if source in names and piece and len(piece["query"])
+        ]
+        tables += taken or [over.loop.state.changes([], [])]
+    return in_one(state, tables)
+
+
+def in_one(state: Any, tables: list[pa.Table]) -> pa.Table:
+    """Tables of changes in the columns of all queries, by query in order of registration."""
+    known = {name: query for owner in states_of(state) for name, query in owner.queries.items()}
+    queries = [known[name] for name in state.order if name in known]
+    found: dict[str, list[Any]] = {}
+    for field in (field for table in tables for field in table.schema):
+        found.setdefault(field.name, []).append(field.type)
+    types = {name: common_type(each) for name, each in found.items()}
+    keys = sum(name.startswith("key_") for name in types)
+    names = change_names(queries, visible(state.options), state.options.time is not None, keys)
+    types |= {name: pa.null() for name in names if name not in types}
+    place = {name: i for i, name in enumerate(state.order)}
+    rows = [place[name] for table in tables for name in table.column("query").to_pylist()]
+    order = np.argsort(np.array(rows, np.int64), kind="stable")
+    indices = pa.array(np.array(rows, np.int32)[order], pa.int32())
+    columns: dict[str, Any] = {"query": pa.DictionaryArray.from_arrays(indices, QueryNames(state.order).words)}
+    for name in names[1:]:
+        parts = [
+            in_type(plain(table.column(name)), types[name])
+            if name in table.column_names
+            else pa.nulls(table.num_rows, types[name])
+            for table in tables
+        ]
+        columns[name] = pa.concat_arrays(parts).take(as_arrow(order))
+    return pa.table(columns)
+
+
+def forget_unused(state: Any) -> None:
+    """Drop loops over answers that nobody asks over any more."""
+    for source, over in list(state.over.items()):
+        forget_unused(over.loop.state)
+        if not names_of(over.loop.state):
+            del state.over[source]
+
+
+def states_of(state: Any) -> list[Any]:
+    """A state and those of all loops over its answers."""
+    return [state, *(inner for over in state.over.values() for inner in states_of(over.loop.state))]

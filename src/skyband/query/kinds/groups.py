@@ -1,0 +1,283 @@
+"""TopKGroups: the k best groups of rows, by their total, count, average, best or latest."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skyband.errors import QueryError
+from skyband.query.aggregates import ALLOWED, Aggregate, Expressions, mentioned, read, weights
+from skyband.query.expressions import Expression, parse
+from skyband.query.kinds.query import Query
+from skyband.query.sql.grouped import list_text
+from skyband.query.sql.text import expression, name
+from skyband.query.validation import RESERVED, column_names, condition, direction, whole_number
+from skyband.query.windows import Ever, Last, UntilDeleted, Window
+
+
+@dataclass(frozen=True, repr=False)
+class TopKGroups(Query):
+    """The k best groups of rows: by their total, count, average, best or latest over the window.
+
+    The objects are groups of rows: those with one value of the column `of`, within `per`. In changes and answers that
+    value is the `id`.
+
+    Parameters
+    ----------
+    k : int
+        The number of objects in an answer, at least 1.
+    by : str
+        The score of an object: an expression over aggregates of its valid rows, count(*), count(distinct x), sum(x),
+        avg(x), min(x), max(x), first(x) and last(x), where x is an expression of a row. Such as "sum(price * qty)".
+    window : Last, Ever or UntilDeleted
+        How long rows are valid: `Last(1000)` arrivals, `Last("5 minutes")`, `Last(span=300)`, `Ever()`, or
+        `UntilDeleted()` with rows keyed by the Monitor's id column.
+    of : str or iterable of str, optional
+        The column whose values are the objects; several columns make `id` a struct. None: the Monitor's id column.
+    having : str, optional
+        A condition over aggregates, such as "count(*) > 3". An object that fails it is no answer.
+    largest : bool, optional
+        Whether the largest score is best. None: it is.
+    where : str, optional
+        A condition on rows. A row that fails it still moves the window, but counts in no aggregate.
+    per : str or iterable of str, optional
+        One answer, and one window, per value of these columns; null is a value too.
+    decay : str, datetime.timedelta, numpy.timedelta64 or number, optional
+        A half-life, over `Ever()` and a time column: a row counts 2^(-age / half-life) times. A duration such as
+        "1 hour", or a number of units of an integer time column. `by` is then a sum of multiples of sum(x) and
+        count(*).
+    algorithm : str, default "auto"
+        The name of an algorithm, in any case, or "auto". `sb.explain(query)` tells which one auto takes, and why.
+    select : mapping of str to str, or iterable of str, optional
+        More expressions over aggregates, which come as kept columns: {"trades": "count(*)"}. Without a name a column
+        is called as it is written.
+
+    Examples
+    --------
+    >>> from skyband import Last
+    >>> TopKGroups(10, by="sum(qty)", window=Last("5 minutes"), of="symbol", having="count(*) > 3")
+    TopKGroups(k=10, by='sum(qty)', window=Last('5 minutes'), of='symbol', having='count(*) > 3')
+
+    """
+
+    kind: ClassVar[str] = "TopKGroups"
+    scores_move: ClassVar[bool] = True
+    k: int
+    by: str
+    window: Window
+    _: dataclasses.KW_ONLY
+    of: str | Iterable[str] | None = None
+    having: str | None = None
+    largest: bool | None = None
+    where: str | None = None
+    per: str | Iterable[str] | None = None
+    decay: str | timedelta | np.timedelta64 | float | None = None
+    algorithm: str = "auto"
+    select: Any = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
+        self._set("of", _columns(self.of))
+        direction(self.kind, self.largest)
+        for what, text in (("by", self.by), ("having", self.having)):
+            if not isinstance(text, str) and (what == "by" or text is not None):
+                raise QueryError(
+                    f"{self.kind}: {what} is an expression over aggregates, a text; got {text!r}. {ALLOWED}"
+                )
+        self._check_where()
+        self._set("select", _selected(self.select, self.per_columns))
+        _ = self.expressions  # read here, and may be wrong
+        if isinstance(self.window, UntilDeleted) and not self.of_columns:
+            raise QueryError(
+                f"{self.kind}: over UntilDeleted() the Monitor's id is the key of a row, by which it is replaced and "
+                'deleted. Name the column whose values are the objects, of="...".'
+            )
+        if self.decay is not None:
+            self._check_decay()
+
+    def _check_where(self) -> None:
+        if isinstance(self.where, str) and (name := mentioned(self.where)) is not None:
+            raise QueryError(
+                f"{self.kind}: where={self.where!r} is about single rows, and {name} is an aggregate of many. "
+                f"Use having={self.where!r} for which objects can be an answer."
+            )
+        condition(self.kind, self.where)
+
+    def _check_decay(self) -> None:
+        self._set("decay", _half_life(self.decay))
+        if not isinstance(self.window, Ever):
+            raise QueryError(
+                f"{self.kind}: decay fades rows out instead of a window's end, so it goes with window=Ever(), not with "
+                f"{self.window!r}. Use one of the two."
+            )
+        if self.having is not None or self.select:
+            what = "having" if self.having is not None else "select"
+            raise QueryError(
+                f"{self.kind}: with decay an object has one number, its score, so there is no {what}. Leave it out, or "
+                "ask without decay."
+            )
+        if self.weights is None or any(self.aggregates[at].function not in ("sum", "count") for at, _ in self.weights):
+            raise QueryError(
+                f"{self.kind}: with decay `by` is a sum of multiples of sum(x) and count(*) without a constant, such "
+                f'as "sum(x)" or "2*sum(x) + count(*)", because only these fade evenly; got {self.by!r}.'
+            )
+
+    # --- what is computed
+
+    @property
+    def expressions(self) -> Expressions:
+        """All its expressions over aggregates, with the aggregates."""
+        return read(self.by, self.having, tuple(self.select))
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """The distinct aggregates of `by`, `having` and `select`, in order of appearance."""
+        return self.expressions.aggregates
+
+    @property
+    def score(self) -> Expression:
+        """`by` over the pseudo columns #0, #1, ..., one per aggregate."""
+        return self.expressions.score
+
+    @property
+    def condition(self) -> Expression | None:
+        """`having` over the pseudo columns."""
+        return self.expressions.condition
+
+    @property
+    def shown(self) -> dict[str, Expression]:
+        """`select` by name, over the pseudo columns."""
+        return self.expressions.shown
+
+    @property
+    def decides(self) -> int | None:
+        """The aggregate whose extreme row gives the kept columns: the one min or max in `by`. None: the newest row."""
+        columns = self.score.columns
+        place = int(columns[0][1:])
+        return place if len(columns) == 1 and self.aggregates[place].function in ("min", "max") else None
+
+    @property
+    def weights(self) -> tuple[tuple[int, float], ...] | None:
+        """The aggregates and factors of `by` where it is a sum of multiples without a constant, else None."""
+        return weights(self.score)
+
+    def half_life(self, unit: int | None) -> float | None:
+        """Return the half-life in units of a time column of `unit` nanoseconds (None: integers)."""
+        if self.decay is None:
+            return None
+        if isinstance(self.decay, str) == (unit is None):
+            column = "integers, which have no unit" if unit is None else "timestamps or dates"
+            instead = "a number of the column's own units" if unit is None else 'a duration, such as "1 hour"'
+            raise QueryError(f"{self.kind}: decay={self.decay!r}, but the time column holds {column}. Use {instead}.")
+        return float(self.decay) if unit is None else (Last(self.decay).nanoseconds or 0) / unit  # type: ignore[arg-type]
+
+    # --- as other kinds
+
+    @property
+    def of_columns(self) -> tuple[str, ...]:
+        """`of` as a tuple of column names; empty: the Monitor's id column is the object."""
+        return () if self.of is None else (self.of,) if isinstance(self.of, str) else tuple(self.of)
+
+    @property
+    def descending(self) -> bool:
+        return self.largest is not False
+
+    @property
+    def needs_id(self) -> str | None:
+        if isinstance(self.window, UntilDeleted):
+            return "over UntilDeleted() knows rows by their ids"
+        return None if self.of_columns else "without of= groups rows by their ids"
+
+    @property
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        said: dict[str, list[Expression | None]] = {
+            "by": [self.score],
+            "having": [self.condition],
+            "select": list(self.shown.values()),
+        }
+        found = {
+            what: tuple(dict.fromkeys(name for one in self.expressions.of(*trees) for name in one.columns))
+            for what, trees in said.items()
+        }
+        found |= {} if self.where is None else {"where": parse(self.where).columns}
+        return {**found, "of": self.of_columns, "per": self.per_columns}
+
+    def to_dict(self) -> dict[str, Any]:
+        data = super().to_dict()
+        if "of" in data:
+            data["of"] = self.of if isinstance(self.of, str) else list(self.of_columns)
+        if "select" in data:
+            data["select"] = dict(self.select)
+        return data
+
+    def listed_sql(self, values: dict[str, Any]) -> str:
+        return list_text(self.of_columns, self.by, dict(values.pop("select")))
+
+    def ranking_sql(self, values: dict[str, Any]) -> list[str]:
+        of, having, by = values.pop("of"), values.pop("having"), values.pop("by")
+        clauses = [] if of is None else [f"GROUP BY {', '.join(map(name, self.of_columns))}"]
+        clauses += [] if having is None else [f"HAVING {expression(having)}"]
+        if values["largest"] == self.usual_direction(by, self.descending):
+            values.pop("largest")
+        return [*clauses, f"ORDER BY {expression(by)} {'DESC' if self.descending else 'ASC'}"]
+
+    @staticmethod
+    def usual_direction(by: Any, descending: bool) -> bool | None:
+        return None if descending else False
+
+
+def _columns(of: Any) -> str | tuple[str, ...] | None:
+    """The columns of objects; one column stands alone. The output calls them `id`, so any name is free."""
+    if of is None:
+        return None
+    names = (of,) if isinstance(of, str) else tuple(of) if isinstance(of, Iterable) else (of,)
+    column_names("TopKGroups: of", [one for one in names if one not in RESERVED])
+    if len(set(names)) < len(names) or not names:
+        raise QueryError(f"TopKGroups: of={of!r} must name at least one column, and each once.")
+    return names if len(names) > 1 else names[0]
+
+
+def _selected(select: Any, per: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """The further expressions as pairs of name and text."""
+    if isinstance(select, str):
+        select = (select,)
+    if isinstance(select, Mapping):
+        select = select.items()
+    given: list[Any] = list(select) if isinstance(select, Iterable) else [select]
+    pairs = [(one, one) if isinstance(one, str) else one for one in given]
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+            raise QueryError(
+                f'TopKGroups: select is a mapping of column to expression, {{"trades": "count(*)"}}, or expressions; '
+                f"got {select!r}."
+            )
+    names = column_names("TopKGroups: select", [name for name, _ in pairs])
+    if clash := set(names) & set(per):
+        raise QueryError(f"TopKGroups: {clash.pop()!r} is in `select` and in `per`. Give it another name in `select`.")
+    return tuple((name, text) for name, text in pairs)
+
+
+def _half_life(decay: Any) -> str | float:
+    """The half-life as plain data: a spelled duration, or a number of units of the time column."""
+    if isinstance(decay, str | timedelta | np.timedelta64):
+        try:
+            return str(Last(decay).to_dict()["last"])
+        except QueryError as error:
+            raise QueryError(
+                f'TopKGroups: decay={decay!r} is no half-life: it must be a duration such as "1 hour". {error.said}'
+            ) from None
+    number = not isinstance(decay, bool) and isinstance(decay, int | float | np.integer | np.floating)
+    if not number or not 0 < decay < math.inf:
+        raise QueryError(
+            'TopKGroups: decay is a half-life: a duration such as "1 hour", or a positive number of units of an '
+            f"integer time column; got {decay!r}."
+        )
+    value = float(decay)
+    return int(value) if value.is_integer() and value < 2**53 else value

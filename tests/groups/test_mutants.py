@@ -1,0 +1,172 @@
+"""Mutants of the engine of groups: each must die of its tests (tests/mutation.py says how)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mutation import Mutant, Suite, all_apply, chosen, dies, passes
+
+SUMS, CHAINS, OBJECTS, STEPS, RANKS, VALUES = (
+    f"engines/groups/kernels/{name}.py" for name in ("sums", "chains", "objects", "steps", "ranks", "values")
+)
+ENGINES = "engines/groups/"
+FILES = ("tests/groups/test_steps.py", "tests/groups/test_contract.py")
+
+
+def some(only: str) -> tuple[str, ...]:
+    return (*FILES, "-k", only)
+
+
+RULES = ("tests/groups/test_steps.py",)
+MOVING = some("moving or newest")
+PICKED = some("picked or decides")
+DELETIONS = some("deletions or deleted")
+
+#: name: (file, what it says, what the mutant says, the tests that it must die of)
+MUTANTS: dict[str, Mutant] = {
+    "ties: the older above": (
+        RANKS,
+        'return stamp > other["recorded_stamp"]',
+        'return stamp < other["recorded_stamp"]',
+        MOVING,
+    ),
+    "ties: the earlier arrival above": (
+        RANKS,
+        'return serial > other["recorded_serial"]',
+        'return serial < other["recorded_serial"]',
+        MOVING,
+    ),
+    "ties: a late row is the newest": (
+        OBJECTS,
+        "    if window.keeps == ALL:\n        note(window, batch, serial, True)\n    elif",
+        "    newest = True\n    if window.keeps == ALL:\n        note(window, batch, serial, True)\n    elif",
+        MOVING,
+    ),
+    "ties: of equal largest rows the older decides": (
+        CHAINS,
+        "state.values[older, column] <= value:\n        if decides",
+        "state.values[older, column] < value:\n        if decides",
+        PICKED,
+    ),
+    "expiry: time windows are one longer": (
+        STEPS,
+        "stamp + window.length > now:",
+        "stamp + window.length >= now:",
+        MOVING,
+    ),
+    "expiry: count windows are one longer": (
+        STEPS,
+        'rows[oldest]["stamp"] <= now - window.length:',
+        'rows[oldest]["stamp"] < now - window.length:',
+        MOVING,
+    ),
+    "expiry: a late row is never too late": (
+        STEPS,
+        "if timed and batch.stamps[i] <= now - window.length:",
+        "if False:",
+        some("moving"),
+    ),
+    "expiry: the latest of late rows first": (
+        STEPS,
+        'rows[late[child + 1]]["stamp"] < rows[late[child]]["stamp"]',
+        'rows[late[child + 1]]["stamp"] > rows[late[child]]["stamp"]',
+        some("late_ones or moving"),
+    ),
+    "sums: two words round half away from even": (
+        SUMS,
+        "    leading |= np.int64((below << gap) != np.uint64(0))\n",
+        "",
+        some("rounded_once"),
+    ),
+    "sums: what is below the leading words is lost": (
+        SUMS,
+        "if rest != np.uint64(0) or least < top - 1:",
+        "if rest != np.uint64(0):",
+        some("rounded_once or underflow"),
+    ),
+    "sums: a borrow is lost": (SUMS, "part = high + np.uint64(before < low)", "part = high", some("rounded_once")),
+    "sums: a carry is lost": (SUMS, "part = high + carry", "part = high + np.uint64(0)", some("rounded_once")),
+    "sums: one word for everything": (
+        ENGINES + "store.py",
+        "if low < lowest[m] or",
+        "if",
+        some("rounded_once"),
+    ),
+    "largest: a newer one that is as large is not looked at": (
+        CHAINS,
+        "if newer >= 0 and state.values[newer, column] >= value:",
+        "if False:",
+        some("late_ones or decides"),
+    ),
+    "largest: the next is not picked": (CHAINS, "        pick(state, m, s, newer)\n", "        pass\n", PICKED),
+    "deletions: the heap keeps a row": (
+        CHAINS,
+        "    if top == r:\n        top = rest",
+        "    if False:\n        top = rest",
+        DELETIONS,
+    ),
+    "deletions: a replaced row stays": (
+        STEPS,
+        "        if old >= 0:\n            other",
+        "        if False:\n            other",
+        DELETIONS,
+    ),
+    "distinct: entries behind a gap are lost": (
+        VALUES,
+        "if ((place - home) & mask) >= ((place - free) & mask):",
+        "if False:",
+        some("distinct"),
+    ),
+    "boundary: one more inside": (
+        RANKS,
+        'if head["size"] == k:\n            if not',
+        'if head["size"] == k + 1:\n            if not',
+        MOVING,
+    ),
+    "boundary: the best outside is not looked at": (
+        RANKS,
+        "stays = better and (top < 0 or ranks_above(key, stamp, serial, ranks[top]))",
+        "stays = better",
+        MOVING,
+    ),
+    "boundary: who falls is not recorded": (
+        RANKS,
+        '        _record(one)\n        head["inside"] = _raised(ranks, head["inside"], s, False)\n',
+        "        pass\n",
+        MOVING,
+    ),
+    "reports: always for the first time": (RANKS, '1 - ranks[s]["shown"]', "1", MOVING),
+    "reports: an object that returns is not new": (
+        RANKS,
+        '            one["shown"] = 0\n',
+        "            pass\n",
+        RULES,
+    ),
+    "reports: the score as it is now": (
+        RANKS,
+        'ranks[s]["old_key"] if old else ranks[s]["key"]',
+        'ranks[s]["key"]',
+        RULES,
+    ),
+    "stored: what was shown is lost": (
+        ENGINES + "snapshot.py",
+        'shown = (kept["shown"] & BITS[q]) != 0',
+        'shown = (kept["shown"] & BITS[q]) != 2',
+        MOVING,
+    ),
+}
+
+
+def test_every_mutant_applies() -> None:
+    all_apply(MUTANTS.values())
+
+
+def test_the_package_itself_passes(suite: Suite, tmp_path: Path) -> None:
+    passes(RULES, suite, tmp_path)
+
+
+@pytest.mark.parametrize("name", chosen(MUTANTS))
+def test_mutant_dies(name: str, suite: Suite, tmp_path: Path) -> None:
+    dies(MUTANTS[name], suite, tmp_path)
