@@ -29,6 +29,7 @@ from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated, reject_beyond
+from skyband.tables.subscriptions import Subscriptions
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -61,11 +62,20 @@ class UnsubscribedAdapter(Adapter):
     """The numbers of a query with `Each`, and which rows it accepts as long as nobody has subscribed."""
 
     def __init__(
-        self, query: Query, groups: Groups, options: Options, start: Start, *, sort: str | None = None
+        self,
+        query: Query,
+        groups: Groups,
+        options: Options,
+        start: Start,
+        *,
+        sort: str | None = None,
+        subscriptions: Subscriptions | None = None,
     ) -> None:
+        if subscriptions is not None:
+            sort = subscriptions.sort
         example = example_of(query, sort)
         super().__init__(example, groups, options, start)
-        self.subscribed = False  # then it takes no rows
+        self.subscribed = subscriptions is not None and subscriptions.count > 0  # then it takes no rows
         self._validator = self._new_validator(query, example)
         self._open = size_of(query.window) is not None  # how long its window is, subscriptions say
 

@@ -327,25 +327,20 @@ class Loop:
     def answer(
         self, name: str | None, keys: list[Any] | None, k: int | None, window: Any, subscriber: list[Any] | None = None
     ) -> pa.Table:
-        """The current answer, best first; of the groups with these keys (None: of all), of a smaller k or window.
-
-        subscriber: in a list of one, of a query with `Each`; None: of all.
-        """
+        """The current answer, best first; of these keys and this subscriber (None: all), of a smaller k or window."""
         standing = names_of(self.state)
         if name is None:
             if len(standing) != 1:
                 raise QueryError(f"name the query: {', '.join(standing) or 'none is standing'}.")
             name = standing[0]
         if (owner := owner_of(self.state, name)) is not self.state:
-            if subscriber is not None:
-                raise QueryError(f"{name} is a plain query: it has no subscriptions. Ask without subscriber=.")
+            _refuse(subscriber, name)
             return shown(Loop(owner).answer(name, keys, k, window))
         adapter = self.state.adapter(name)
+        groups = None if keys is None else self.groups_of(name, keys)
         if name in self.state.subscriptions:
-            groups = None if keys is None else self.groups_of(name, keys)
             return self.queries.subscribed.answer(name, subscriber, groups, k, window)
-        if subscriber is not None:
-            raise QueryError(f"{name} is a plain query: it has no subscriptions. Ask without subscriber=.")
+        _refuse(subscriber, name)
         query = adapter.queries[name].smaller(k, window)
         if adapter.algorithm in ("PA", "SKETCH") and query.window != adapter.queries[name].window:
             exact = "TALLY" if adapter.algorithm == "SKETCH" else "BLOCK"
@@ -353,7 +348,6 @@ class Loop:
                 f"{name}: {adapter.algorithm} keeps only what its own window {adapter.queries[name].window!r} needs, "
                 f"so it cannot answer for {query.window!r}. Ask without window=, or use an exact algorithm: {exact}."
             )
-        groups = None if keys is None else self.groups_of(name, keys)
         return self._answer(name, query, groups)
 
     def groups_of(self, name: str, keys: list[Any]) -> Ints:
@@ -399,3 +393,8 @@ class Loop:
         """Assert every invariant of the engines (tests call it)."""
         for adapter in self.state.standing():
             adapter.check()
+
+
+def _refuse(subscriber: Any, name: str) -> None:
+    if subscriber is not None:
+        raise QueryError(f"{name} is a plain query: it has no subscriptions. Ask without subscriber=.")

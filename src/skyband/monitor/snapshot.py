@@ -32,13 +32,14 @@ from skyband.monitor.over import Over, is_inner
 from skyband.monitor.slots import restored_slots
 from skyband.monitor.sources import names_of, states_of
 from skyband.monitor.state import State
+from skyband.monitor.subscription_snapshot import owner_of_slots, restore_queries, restore_subscriptions
 from skyband.monitor.subscriptions import close_gaps
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.query.validation import as_stored, column_names, input_name, output_name
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
-from skyband.tables.subscriptions import Subscriptions, entry_of, key_of, owner_of, slots_key
+from skyband.tables.subscriptions import owner_of, slots_key
 
 Ints = NDArray[np.int64]
 AT_REST = ("keys", "checks", "numbers")  # the arrays of groups without objects
@@ -214,7 +215,7 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Sta
         names = column_names("per", stored)
         groups = Groups(tuple(map(output_name, names)), tuple(map(input_name, names)))
         state.groups[names] = groups
-    _restore_subscriptions(state, facts, parts, lookup)
+    restore_subscriptions(state, facts, parts, lookup)
     adapters: dict[str, Adapter] = {}
     for saved in facts["homes"]:
         adapter = _restore_adapter(saved, state, lookup)
@@ -230,38 +231,6 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Sta
         raise StateError("the stored queries and their order do not fit together. Use an intact copy.")
     remember_reported(state.standing())
     return state
-
-
-def _restore_subscriptions(state: State, facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> None:
-    stored = {name: query for saved in facts["homes"] for name, query in saved["queries"].items()}
-    for i, (name, known) in enumerate(facts.get("subscriptions", {}).items()):
-        query = lookup(name, stored[name])
-        if not query.each or known["sort"] not in (None, "count", "duration") or not _whole(known["unknown"]):
-            raise StateError("the stored subscriptions and their query do not fit together. Use an intact copy.")
-        subscriptions = state.subscriptions[name] = Subscriptions(name, query)
-        subscriptions.sort, subscriptions.unknown = known["sort"], known["unknown"]
-        subscriptions.restored(parts[f"subscriptions{i}"])
-    if "subscribers" in parts:
-        state.subscriber_type = parts["subscribers"].schema.field(0).type
-    if any(one.ids is not None and one.ids.type != state.subscriber_type for one in state.subscriptions.values()):
-        raise StateError("the stored ids of subscribers are of several types. Use an intact copy.")
-
-
-def _restore_queries(saved: dict[str, Any], state: State, lookup: Lookup) -> dict[str, Query]:
-    """The queries of an adapter; subscriptions have theirs from their values."""
-    names = list(saved["queries"])
-    owners = {owner_of(name) for name in names}
-    if owners == {None}:
-        return {name: lookup(name, stored) for name, stored in saved["queries"].items()}
-    (owner,) = owners
-    subscriptions = state.subscriptions[str(owner)]
-    entries = np.array([entry_of(name) for name in names])
-    if any(name != key_of(str(owner), entry) for name, entry in zip(names, entries.tolist(), strict=True)):
-        raise StateError("a stored subscription has no entry. Use an intact copy.")
-    if not 0 <= entries.min() <= entries.max() < subscriptions.size:
-        raise StateError("a stored subscription is not there. Use an intact copy.")
-    bound = [subscriptions.query.bind(values) for values in subscriptions.values(entries)]
-    return {name: lookup(name, query) for name, query in zip(names, bound, strict=True)}
 
 
 def _whole(value: Any, least: int = 0) -> bool:
@@ -295,9 +264,9 @@ def _check_adapter(saved: dict[str, Any]) -> None:
 
 def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Adapter:
     _check_adapter(saved)
-    if (owner := _owner_of_slots(saved)) is not None:
+    if (owner := owner_of_slots(saved)) is not None:
         return _going_on(restored_slots(state, state.subscriptions[owner], saved), saved, state)
-    queries = _restore_queries(saved, state, lookup)
+    queries = restore_queries(saved, state, lookup)
     groups = list(state.groups.values())[saved["groups"]]
     example = next(iter(queries.values()))
     if any((query.per_columns, query.per_inputs) != (groups.names, groups.inputs) for query in queries.values()):
@@ -305,10 +274,9 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
     none, algorithm = np.empty(0, np.int64), saved["algorithm"]
     own = saved.get("own") or {}
     kind: Any = UnsubscribedAdapter if example.each else adapter_class(example, algorithm, keyed="keys" in own)
-    more = {}
+    more: dict[str, Any] = {}
     if example.each:
-        (name,) = queries
-        more = {"sort": state.subscriptions[name].sort}
+        more = {"subscriptions": state.subscriptions[next(iter(queries))]}
     elif issubclass(kind, WindowAdapter):
         more = {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
     elif issubclass(kind, OrderedAdapter):
@@ -319,22 +287,12 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
         more = {"family": saved["family"]}
     adapter: Adapter = kind(example, groups, state.options, Start(none, NumbersAtRest(1)), **more)
     adapter.queries, adapter.algorithm = queries, algorithm
-    if isinstance(adapter, UnsubscribedAdapter):
-        adapter.subscribed = state.subscriptions[name].count > 0
-    if saved.get("own"):  # older snapshots have none
-        adapter.restore_facts(saved["own"])
+    if own:  # older snapshots have none
+        adapter.restore_facts(own)
     return _going_on(adapter, saved, state)
 
 
-def _owner_of_slots(saved: dict[str, Any]) -> str | None:
-    """The query whose subscriptions are slots of this adapter."""
-    name = next(iter(saved["queries"]))
-    owner = owner_of(name)
-    return owner if owner is not None and name == slots_key(owner) else None
-
-
 def _going_on(adapter: Adapter, saved: dict[str, Any], state: State) -> Adapter:
-    """The adapter with the numbers and counts of the snapshot."""
     if saved["started"]:
         adapter.start(state.unit)
         if isinstance(adapter, SlotsAdapter):

@@ -39,7 +39,7 @@ from skyband.oracle.output import answer_rows, change_rows
 from skyband.oracle.rows import Rejected
 from skyband.oracle.shared import fits, narrowed, related, size
 from skyband.oracle.stream import Change, Group, Stream, members, remove
-from skyband.oracle.subscriptions import Subscribers, Unsubscribed, checked, take_over
+from skyband.oracle.subscriptions import Subscribable, Subscribers, Unsubscribed
 from skyband.oracle.topk import skyband
 from skyband.query.kinds import Query, TopK, TopKGroups, TopKIncomplete
 from skyband.query.validation import RESERVED
@@ -48,7 +48,7 @@ from skyband.query.windows import Last, UntilDeleted, Window
 __all__ = ["Oracle"]
 
 
-class Oracle:
+class Oracle(Subscribable):
     """All queries over one stream of rows."""
 
     def __init__(
@@ -260,35 +260,6 @@ class Oracle:
         if name in self._subscribers:
             for key in self._subscribers.pop(name).ids:
                 del self._streams[key]
-
-    # --------------------------------------------------------------------- subscriptions
-
-    def subscribe(self, name: str, rows: Iterable[Mapping[str, Any]], *, id: str = "subscriber") -> None:
-        """Add a plain query for each row; one that has the same id is dropped first."""
-        subscribers = self._subscribers[name]
-        asked = [(row[id], subscribers.query.bind(row)) for row in checked(rows, id)]
-        self._end(name, [who for who, _ in asked if same(who) in subscribers.keys])
-        for who, query in asked:
-            key = subscribers.key(name, who)
-            self._streams[key] = self._start(key, query)
-
-    def unsubscribe(self, name: str, ids: Iterable[Any]) -> None:
-        """Drop the plain queries of these subscribers; unknown ones are counted."""
-        known = [who for who in ids if same(who) in self._subscribers[name].keys]
-        self.rejected["unknown subscriber"] += len(list(ids)) - len(known)
-        self._end(name, known)
-
-    def _end(self, name: str, ids: list[Any]) -> None:
-        subscribers = self._subscribers[name]
-        for who in ids:
-            key = subscribers.keys.pop(same(who))
-            del subscribers.ids[key]
-            take_over(self._streams[name], self._streams.pop(key))
-
-    def _taking(self) -> dict[str, Stream]:
-        """The streams that take rows: that of a query with `Each` does only while nobody subscribes."""
-        idle = {name for name, subscribers in self._subscribers.items() if subscribers.keys}
-        return {name: stream for name, stream in self._streams.items() if name not in idle}
 
     def _start(self, name: str, query: Query) -> Stream:
         if isinstance(query.window, Last) and query.window.timed and self._roles.time is None:

@@ -7,7 +7,8 @@ are never below those of a subscription that has left.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,3 +93,39 @@ def take_over(query: Stream, leaving: Stream) -> None:
     """Let the numbers of a query go on from those of a subscription that leaves."""
     mine, theirs = query.next_numbers(), leaving.next_numbers()
     query.go_on({key: max(mine.get(key, 0), theirs.get(key, 0)) for key in mine | theirs})
+
+
+class Subscribable:
+    """What an oracle does with subscriptions."""
+
+    rejected: Counter[str]
+    _streams: dict[str, Stream]
+    _subscribers: dict[str, Subscribers]
+    _start: Callable[[str, Query], Stream]
+
+    def subscribe(self, name: str, rows: Iterable[Mapping[str, Any]], *, id: str = "subscriber") -> None:
+        """Add a plain query for each row; one that has the same id is dropped first."""
+        subscribers = self._subscribers[name]
+        asked = [(row[id], subscribers.query.bind(row)) for row in checked(rows, id)]
+        self._end(name, [who for who, _ in asked if same(who) in subscribers.keys])
+        for who, query in asked:
+            key = subscribers.key(name, who)
+            self._streams[key] = self._start(key, query)
+
+    def unsubscribe(self, name: str, ids: Iterable[Any]) -> None:
+        """Drop the plain queries of these subscribers; unknown ones are counted."""
+        known = [who for who in ids if same(who) in self._subscribers[name].keys]
+        self.rejected["unknown subscriber"] += len(list(ids)) - len(known)
+        self._end(name, known)
+
+    def _end(self, name: str, ids: list[Any]) -> None:
+        subscribers = self._subscribers[name]
+        for who in ids:
+            key = subscribers.keys.pop(same(who))
+            del subscribers.ids[key]
+            take_over(self._streams[name], self._streams.pop(key))
+
+    def _taking(self) -> dict[str, Stream]:
+        """The streams that take rows: that of a query with `Each` does only while nobody subscribes."""
+        idle = {name for name, subscribers in self._subscribers.items() if subscribers.keys}
+        return {name: stream for name, stream in self._streams.items() if name not in idle}
