@@ -246,8 +246,7 @@ class Monitor:
         id
             The column of ids: none null, none twice.
         from_window
-            Answer at once from the window, where the engine holds it; what enters is returned, at the last arrival's
-            number and the clock, with `first` true. Else no change is returned.
+            True is a QueryError in this version: subscriptions see later rows only.
 
         Raises
         ------

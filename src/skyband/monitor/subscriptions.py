@@ -63,7 +63,9 @@ class SubscribedQueries:
         """Take a table of subscriptions, or nothing of it."""
         subscriptions, state = self.of(name), self.state
         if from_window:
-            raise QueryError(f"{name}: from_window=True needs an engine that holds the window. Subscribe without it.")
+            raise QueryError(
+                f"{name}: subscribe(from_window=True) is not there yet: subscriptions see later rows only. Leave it out."
+            )
         rows = read(table, subscriptions, id, state.subscriber_type)
         if not len(rows):
             return state.changes([], [])
