@@ -64,7 +64,7 @@ class SubscribedQueries:
         subscriptions, state = self.of(name), self.state
         if from_window:
             raise QueryError(
-                f"{name}: subscribe(from_window=True) is not there yet: subscriptions see later rows only. Leave it out."
+                f"{name}: subscribe(from_window=True) is not there yet: they see later rows only. Leave it out."
             )
         rows = read(table, subscriptions, id, state.subscriber_type)
         if not len(rows):

@@ -25,7 +25,8 @@ class SlotTable:
         self.entry: Ints = np.empty(0, np.int64)  # of the subscription; -1: it is free
         self.offset: Ints = np.empty(0, np.int64)  # its numbers of arrivals less the engine's
         self.shift: Ints = np.empty(0, np.int64)  # count windows: how many rows it has rejected
-        self.columns = SlotColumns(*(np.empty(0) for _ in range(6)))
+        none: Any = np.empty(0)
+        self.columns = SlotColumns(none, none, none, none, none, none)
         self.slot: Ints = np.empty(0, np.int64)  # by entry
         self.count = 0  # slots that are taken
         self._ahead: Counter[int] | None = Counter()  # slots by how far their numbers are ahead; None: not known

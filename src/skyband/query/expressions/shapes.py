@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf, isfinite, nextafter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from skyband.query.expressions.parser import Expression
 from skyband.query.expressions.tree import Node
@@ -144,7 +144,7 @@ def demands(expression: Expression) -> tuple[list[Demand], list[Node]] | None:
         if not _has_each(part):
             rest.append(part)
             continue
-        pairs = [(part.op, *part.args)]
+        pairs: list[tuple[Any, ...]] = [(part.op, *part.args)]
         if part.op == "between":
             value, low, high = part.args
             pairs = [(">=", value, low), ("<=", value, high)]
