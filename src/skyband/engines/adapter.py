@@ -6,7 +6,6 @@ columns (output.py). Each kind of query has a subclass in its folder, which says
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -85,14 +84,6 @@ class Adapter:
     def specs(self, unit: int | None) -> tuple[Spec, ...]:
         """The queries as the engine sees them."""
         return tuple(spec_of(query, unit) for query in self.queries.values())
-
-    def lengths(self, unit: int | None) -> list[int]:
-        """The lengths of time windows by which queries number arrivals; 0 of others."""
-        return [spec.length if self.timed else 0 for spec in self.specs(unit)]
-
-    def largest(self) -> Ints:
-        """By group, the largest of the next numbers of any query."""
-        return self.numbering.largest()
 
     def start(self, unit: int | None) -> None:
         """Make the engine, now that the unit of time is known."""
@@ -292,11 +283,9 @@ class Adapter:
 
     def answer(self, name: str, spec: Spec, clock: int, groups: Ints | None) -> Columns:
         """The current answers of these groups (None: all) as columns."""
-        return {} if self.engine is None else self.answer_at(self.place(name), spec, clock, groups)
-
-    def answer_at(self, query: int, spec: Spec, clock: int, groups: Ints | None) -> Columns:
-        """The same of the engine's query with this number."""
-        assert self.engine is not None
+        if self.engine is None:
+            return {}
+        query = self.place(name)
         return self.output.answer(self.engine.answer(query, spec, self.now(clock), groups), query)
 
     def retract(
@@ -342,10 +331,6 @@ class Adapter:
     def leave(self, name: str, unit: int | None, clock: int) -> None:
         """Serve one query less."""
         self.refit({other: query for other, query in self.queries.items() if other != name}, unit, clock)
-
-    def rename(self, names: Mapping[str, str]) -> None:
-        """Give queries other names."""
-        self.queries = {names.get(name, name): query for name, query in self.queries.items()}
 
     def split(self, unit: int | None, clock: int) -> dict[str, Adapter]:
         """Each query of a family with an adapter of its own, which goes on from here."""

@@ -120,11 +120,7 @@ class Output:
 
     def answer(self, answer: Answer, query: int) -> dict[str, Any]:
         """An answer of one of the queries as columns."""
-        return self.answer_of(answer, np.full(len(answer.serial), query))
-
-    def answer_of(self, answer: Answer, queries: Ints) -> dict[str, Any]:
-        """The same of several queries, one for each row."""
-        sequences = self.numbering.of_query[queries]
+        sequences = np.full(len(answer.serial), self.numbering.of_query[query])
         columns = {
             **self._per(answer.group),
             "rank": as_arrow(answer.rank),
@@ -133,6 +129,7 @@ class Output:
         }
         if self.options.time is not None:
             columns["time"] = self._reported("time", answer.serial, answer.stamp, sequences, None)
+        queries = np.full(len(answer.serial), query)
         return columns | self._keys(answer, None) | self._members(answer, sequences, None, queries)
 
     def _change_columns(

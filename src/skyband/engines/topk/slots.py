@@ -215,7 +215,7 @@ class Slots:
             sizes[i] = len(run)
         records = np.concatenate([*kept, np.empty(0, OBJECT)])
         everything = Spec(NEVER, NEVER)
-        ranked = best_of(np.arange(len(slots)), [(records, sizes)], everything, np.zeros(len(slots), np.int64))
+        ranked = best_of(np.arange(len(slots)), [(records, sizes)], everything, np.full(len(slots), NEVER - 1))
         order = np.flatnonzero(ranked.stamp > since[ranked.group])
         group = ranked.group[order]
         rank = np.arange(1, len(order) + 1) - np.searchsorted(group, group)

@@ -9,8 +9,8 @@ import dataclasses
 from typing import Any
 
 from skyband.query.scoring import scoring_of
-from skyband.query.sql.text import each, expression, name, number, quoted, value
-from skyband.query.windows import Ever, Last, Session, UntilDeleted, Window
+from skyband.query.sql.text import expression, name, quoted, value
+from skyband.query.windows import Ever, Session, UntilDeleted, Window
 
 
 def sentence(query: Any, stream: str = "stream") -> str:
@@ -24,7 +24,7 @@ def sentence(query: Any, stream: str = "stream") -> str:
         said.append(f"WHERE {expression(where)}")
     said += query.ranking_sql(values)
     if "k" in values:
-        said.append(f"LIMIT {number(take('k'))}")
+        said.append(f"LIMIT {take('k')}")
     if per := take("per"):
         said.append(f"PER {', '.join(map(name, per))}")
     said.append(_window(take("window"), take("decay", None)))
@@ -52,8 +52,6 @@ def _window(window: Window, decay: str | float | None) -> str:
         return _window(window.silence, None).replace("WINDOW", "WINDOW SESSION", 1)
     if isinstance(window, Ever):
         return "WINDOW EVER" if decay is None else f"WINDOW EVER DECAY {value(decay)}"
-    if isinstance(window, Last) and window.each is not None:
-        return f"WINDOW {'SPAN ' if window.spans else ''}{each(window.each)}"
     if window.span is not None:
         return f"WINDOW SPAN {window.span}"
     if window.count is not None:
