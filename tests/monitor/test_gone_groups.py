@@ -36,7 +36,12 @@ def queries(window: Any, **own: Any) -> dict[str, Query]:
     made: dict[str, Query] = {}
     timed = window.timed
     for row in algorithms():
-        if ("time" if timed else "count") not in row.windows or not row.grouped or not row.exact:
+        if (
+            ("time" if timed else "count") not in row.windows
+            or not row.grouped
+            or not row.exact
+            or "ranks" in row.takes
+        ):
             continue
         more = {"per": "g", **own, "algorithm": row.name}
         by: Any = sb.Nearest({"x": 2.0}) if row.scorings == "nearest" else "x"

@@ -16,7 +16,7 @@ from engines.streams import Push, Replace, Restore, Scene, Taste, check, cuts, e
 from skyband import Above, Last, Linear, Monitor, Product, Quadratic, TopK
 from skyband.query.algorithms import names
 
-ALGORITHMS = [*names("Above", lambda row: "count" in row.windows), "auto"]
+ALGORITHMS = [*names("Above", lambda row: "count" in row.windows and "ranks" not in row.takes), "auto"]
 BOUNDED = (
     "x",
     "x + y",
