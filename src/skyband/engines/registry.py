@@ -160,7 +160,7 @@ def _others(query: Query, which: Callable[[Algorithm], bool]) -> list[str]:
 def _check_bounded(row: Algorithm, query: Query) -> None:
     """Grids and sorted lists need a scoring that they can bound."""
     scoring = scoring_of(query.by)  # type: ignore[attr-defined]
-    others = _others(query, lambda other: not other.keeps_window) or ["auto"]
+    others = _others(query, lambda other: not other.keeps_window and "ranks" not in other.takes) or ["auto"]
     if scoring.bound({}) is None:
         raise QueryError(
             f"{query.kind}: {scoring.unbounded}, so {row.name} cannot bound it. Use a sum, a distance or a monotone "
