@@ -6,7 +6,7 @@ Queries differ in the numbers of their scoring, in k, in their windows and in th
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,15 @@ from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.odd_rows import OddRow, find_odd_rows
 from skyband.engines.topk.scorings import MOST_ATTRIBUTES, family_key, form_of, plain_scoring, slot_columns, where_box
 from skyband.engines.topk.slot_columns import Shape
-from skyband.engines.topk.slots import Slots
 from skyband.query.kinds import Query, TopK
 from skyband.query.options import Options
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated, reject_beyond
+
+if TYPE_CHECKING:
+    from skyband.engines.topk.slots import Slots
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -55,8 +57,7 @@ class SlotsAdapter(TopKAdapter):
 
     @property
     def slots_engine(self) -> Slots:
-        assert isinstance(self.engine, Slots)
-        return self.engine
+        return cast("Slots", self.engine)
 
     # --- queries
 
