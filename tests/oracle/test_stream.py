@@ -49,7 +49,8 @@ def test_emit_batch_is_one_difference_per_group() -> None:
     #  x: A5 comes and goes within the push, so it never enters; `first` is of emitted changes
     rows = objects("A5@1 B1@2 C2@3", g="x") + objects("D1@2", g="y") + objects("E0@4", g="x")
     changes = o.push(rows)
-    assert [(c["g"], *brief([c])) for c in changes] == [("x", "3@4 +C*"), ("y", "0@2 +D*")]
+    # by step: the last arrival of y comes before that of x, as a Monitor reports them
+    assert [(c["g"], *brief([c])) for c in changes] == [("y", "0@2 +D*"), ("x", "3@4 +C*")]
     assert o.push([]) == []
     assert brief(o.push(objects("F9@5 G1@5 H0@5", g="x"))) == ["6@5 -C", "6@5 +G*"]
 
