@@ -78,12 +78,16 @@ def is_key(type_: Any) -> bool:
     """Whether values of a type have an order of their own."""
     binary = pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_)
     return bool(
-        is_number(type_) or is_string(type_) or pa.types.is_temporal(type_) or pa.types.is_boolean(type_) or binary
+        is_number(type_)
+        or is_string(type_)
+        or (pa.types.is_temporal(type_) and not pa.types.is_interval(type_))
+        or pa.types.is_boolean(type_)
+        or binary
     )
 
 
 def checked_key(name: str, column: Any) -> Any:
-    if not is_key(column.type) or pa.types.is_interval(column.type):
+    if not is_key(column.type):
         raise BatchError(
             f"column {name!r} holds {column.type}, which has no order. A key is a number, a string, a time, a date or "
             "a boolean; rank by one of its parts."
