@@ -154,6 +154,10 @@ def test_an_answer_at_once_wants_a_window_that_is_kept() -> None:
         monitor.add("top", sb.TopK(1, sb.Linear({"x": 1, "y": 2}), sb.Last(5)), from_window=True)
     assert monitor.snapshot() == before
     assert brief(monitor.add("new", sb.TopK(1, sb.Linear({"x": 1, "y": 2}), sb.Last(5)), from_window=True)) == ["+5"]
+    restored = sb.Monitor.restore(monitor.snapshot())
+    for one in (monitor, restored):
+        one.drop("new")
+        assert "new" not in one.queries
 
 
 def test_more_answers_than_a_kept_window_has_places_for() -> None:

@@ -38,8 +38,8 @@ def frame(spark: SparkSession) -> DataFrame:
 @pytest.mark.parametrize(
     ("query", "options", "says"),
     [
-        (sb.TopK(by="word", **ONE), {}, "column 'word' holds string, but a score needs a number.*Convert the column"),
-        (sb.TopK(by="flag", **ONE), {}, "column 'flag' holds bool, but a score needs a number"),
+        (sb.TopK(by="word", **ONE), {}, "by='word' is string, and keys that are no numbers.* not for Spark yet. Score"),
+        (sb.TopK(by="flag", **ONE), {}, "by='flag' is boolean, and keys that are no numbers"),
         (sb.TopK(by="x + word", **ONE), {}, '"x \\+ word": \\+ needs numbers, but column "word" is a string'),
         (sb.TopK(by="list", **ONE), {}, "column 'list' holds list.*cannot use"),
         (sb.TopK(by=sb.Linear({"x": 1, "map": 2}), **ONE), {}, "column 'map' holds map"),

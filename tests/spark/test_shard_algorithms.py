@@ -14,7 +14,7 @@ from skyband.query.algorithms import names
 from skyband.spark import mappers as packing
 from spark.shards import Shards, Sizes, cut, many_rows, near, pushed, rows, streams
 
-NAMES = names("TopK", lambda row: row.grouped)  # it takes no `per`
+NAMES = names("TopK", lambda row: "count" in row.windows and "ranks" not in row.takes and row.grouped)
 _OWN_NAMES = [name for name in NAMES if name not in ("CPM/W", "SNN")]  # those of TMA and SMA
 
 
@@ -65,7 +65,7 @@ def test_every_algorithm_with_longer_windows(algorithm: str, shards: int, per: A
         one._loop.check()
 
 
-@pytest.mark.parametrize("algorithm", names("TopK", lambda row: row.exact))
+@pytest.mark.parametrize("algorithm", [name for name in NAMES if name not in APPROXIMATE])
 def test_groups_of_time_windows_go_with_all_that_waits(algorithm: str) -> None:
     by = scoring_for(algorithm)
     query = {"q": TopK(2, by=by, window=Last(span=50), per="g", algorithm=algorithm, buffer=5)}

@@ -242,13 +242,13 @@ MUTANTS: dict[str, Listed] = {
     ),
     "the clock is not carried from group to group": (
         "engines/adapter.py",
-        "now=push.clocks[here] if push.clocks is not None and self.timed else",
-        "now=push.times[here] if push.times is not None and self.timed else",
+        "numbers[0, here] if clocks is None else clocks[here], push.clock",
+        "numbers[0, here] if clocks is None else push.times[here], push.clock",
     ),
     "the clock does not pass rows that are rejected": (
         "monitor/loop.py",
-        "np.where(examined.accepted, examined.times, BEGINNING)",
-        "examined.times",
+        "known if accepted.all() else np.where(accepted, known, BEGINNING)",
+        "known",
     ),
     "no expiry after the last arrival": (
         GROUPED,
@@ -344,8 +344,8 @@ MUTANTS: dict[str, Listed] = {
     "null is no group of its own": (ROUTING, "if len(valid) and not valid[i]:", "if False:"),
     "distances are squares": (
         "engines/adapter.py",
-        "return scoring_of(self.by).score(value)",
-        "return value",
+        "return scoring_of(self.by).score(self.keys(keys))",
+        "return self.keys(keys)",
     ),
     "refit forgets what was shown": (ANSWERS, 'objects[i]["shown"] = shown', 'objects[i]["shown"] = 0'),
     # --- looking ahead

@@ -100,13 +100,15 @@ def _check(row: Algorithm, query: Query) -> None:
             f"Use auto or one of {', '.join(able)}."
         )
     if "ranks" in row.takes and not query.demands:
-        others = names(kind, lambda other: "ranks" not in other.takes)
+        others = names(kind, lambda other: "ranks" not in other.takes and _able(other, query))
         raise QueryError(
             f"{kind}: {name} is for what one score cannot say: several keys, ties, offsets, distinct ids, sessions. "
             f"Use auto, which takes it where it is needed, or one of {', '.join(others)}."
         )
     if (sort := query.window.sort) not in row.windows:
-        listed = ", ".join(names(kind, lambda other: sort in other.windows))
+        listed = ", ".join(
+            names(kind, lambda other: _able(other, query) and ("ranks" not in other.takes or bool(query.demands)))
+        )
         if sort == "until deleted":
             raise QueryError(
                 f"{kind}: {name} forgets objects that newer ones outlive, and a deletion could bring them back. "

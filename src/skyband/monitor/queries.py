@@ -77,6 +77,7 @@ class StandingQueries:
                     name, cast(TopK, checked), state.unit, state.serial, numbers, state.clock
                 )
                 state.adapters[name], state.query_names = family, None
+                state.order.append(name)
                 return state.changes([piece], [family])
         able = [
             adapter
@@ -96,6 +97,7 @@ class StandingQueries:
             adapter = self._adapter_over(able[0], name, checked, algorithm)
             piece = adapter.join(name, checked, self.state.unit, self.state.clock, {})
             self.state.adapters[name] = adapter
+            self.state.order.append(name)
             remember_reported(self.state.standing())
             return self.state.changes([piece], [adapter])
 

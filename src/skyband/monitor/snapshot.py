@@ -110,7 +110,7 @@ def _read_over(
         inner.source, inner.commit = source, state.commit
         over = state.over[source] = Over(source, Loop(inner, settles=True))
         over.next, over.numbers = stored["next"], numbers
-    state.order = list(facts.get("standing", state.adapters))
+    state.order = list(facts.get("standing", state.order))
     if sorted(state.order) != sorted(names_of(state)) and state.over and not is_inner(state.options):
         raise StateError("the stored queries and their order do not fit together. Use an intact copy.")
     for inner in states_of(state):
@@ -204,6 +204,7 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Sta
             raise StateError("a stored query is there twice. Use an intact copy.")
         adapters |= dict.fromkeys(adapter.queries, adapter)
     state.adapters = Book({name: adapters[name] for name in facts["order"]})
+    state.order = list(state.adapters)
     if len(state.adapters) != len(adapters):
         raise StateError("the stored queries and their order do not fit together. Use an intact copy.")
     remember_reported(state.standing())

@@ -168,7 +168,8 @@ def rejected(
     check(df.sparkSession, streaming=False)
     by_name = named(queries)
     roles: dict[str, Any] = {"time": time, "id": id, "part": part, "value": value, "op": op}
-    Loop.of(by_name, **roles)  # reports mistakes before any job runs
+    state = Loop.of(by_name, **roles).state  # reports mistakes before any job runs
+    check_for_spark(by_name, state.options, df.schema)
     for name in ("reason", "queries"):
         if name in df.columns:
             raise QueryError(f"rejected() adds a column {name!r}, and the DataFrame has one. Rename that first.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pyspark.sql.types import NumericType, StructType
+from pyspark.sql.types import ArrayType, MapType, NumericType, StructType
 
 from skyband.errors import QueryError
 from skyband.query.kinds import Query, TopK
@@ -26,7 +26,7 @@ def check_for_spark(queries: Mapping[str, Query], options: Options, schema: Stru
             )
         if isinstance(query, TopK) and isinstance(query.by, str) and query.by in schema.names:
             type_ = schema[query.by].dataType
-            if not isinstance(type_, NumericType):
+            if not isinstance(type_, NumericType | ArrayType | MapType | StructType):  # those are no keys either
                 raise QueryError(
                     f"{name}: by={query.by!r} is {type_.simpleString()}, and keys that are no numbers are for "
                     "sb.Monitor, not for Spark yet. Score by a number."
