@@ -300,7 +300,7 @@ def test_kafka_orders_and_labels_by_the_coordinates_of_messages() -> None:
         ({"queries__late__per": "score"}, "queries.late.per: TopK: per: 'score' is a column that skyband writes"),
         ({"queries__late__where": "delya > 1"}, "queries.late.where: the source has no column 'delya'."),
         ({"queries__late__largest": 3}, "queries.late.largest: TopK: largest is True, False or None"),
-        ({"queries__late__algorithm": "best"}, "queries.late.algorithm: TopK: algorithm 'best' is unknown."),
+        ({"queries__late__algorithm": "worst"}, "queries.late.algorithm: TopK: algorithm 'worst' is unknown."),
         ({"queries__late__where": "delay between 3 and 1"}, "queries.late.where: TopK: where"),
         # stream
         ({"stream__id": None}, "stream.id: is missing. Name the column that labels objects"),
@@ -309,7 +309,7 @@ def test_kafka_orders_and_labels_by_the_coordinates_of_messages() -> None:
         ({"stream__time": "origin"}, "stream.time: the column 'origin' is string. Time is a timestamp"),
         ({"source": CSV, "queries__late__window": "1 hour"}, "queries.late.window: Last('1 hour') cannot be expressed"),
         ({"stream__keep": ["delay", "zzz"]}, "stream.keep: the source has no column 'zzz'. It has: flight, origin"),
-        ({"stream__keep": "time"}, "stream.keep: keep='time' is a column that skyband writes itself"),
+        ({"stream__keep": "time"}, "stream.keep: keep: 'time' is a column that skyband writes itself"),
         ({"stream__keep": "origin"}, "queries.late: 'origin' is in `per` and in `keep`"),
         ({"stream__order": [3]}, "stream.order: names a column, or a list of columns; got [3]."),
         ({"stream__emit": "arival"}, "stream.emit: 'arival' is unknown. Did you mean 'arrival'?"),

@@ -46,20 +46,23 @@ class Over:
         """
         changes: Changes = piece[CHANGES]
         mine = np.flatnonzero(np.asarray(changes.query) == place)
-        objects = self._objects(changes, mine)
-        mine, objects = mine[objects >= 0], objects[objects >= 0]
-        here, net = as_arrow(mine), self.loop.state.options.emit == "batch"
+        net = self.loop.state.options.emit == "batch"
         steps = np.ones(len(mine), np.int64) if net else _steps(changes, mine, piece[CLOCKS])
-        last = as_arrow(mine[np.searchsorted(steps, steps, "right") - 1])  # a step is known by its last change
+        last = mine[np.searchsorted(steps, steps, "right") - 1]  # a step is known by its last change
+        mine = mine[np.lexsort((changes.serial[mine], changes.diff[mine], steps))]  # what enters, as it arrived
+        objects = self._objects(changes, mine)
+        known = objects >= 0
+        mine, objects, steps, last = mine[known], objects[known], steps[known], last[known]
+        here = as_arrow(mine)
         found = {name: piece[name] for name in types if name in piece}
         found |= {"id": piece[ID if inner else "id"], OBJECT: as_arrow(objects)}
         if "time" in types:
             found["time"] = piece[OWN]
         columns = {name: column if name == OBJECT else column.take(here) for name, column in found.items()}
         columns[OP] = pa.array(["insert" if diff > 0 else "delete" for diff in changes.diff[mine]], pa.string())
-        columns |= {STEP: as_arrow(steps), AT: piece["at"].take(last)}
+        columns |= {STEP: as_arrow(steps), AT: piece["at"].take(as_arrow(last))}
         if "time" in types:
-            columns[TIME] = piece["time"].take(last)
+            columns[TIME] = piece["time"].take(as_arrow(last))
         whole = {
             field.name: columns[field.name].cast(field.type)
             if field.name in columns

@@ -72,10 +72,8 @@ class StandingQueries:
         family = self._family_for(checked) if isinstance(checked, TopK) and self.state.serial else None
         if family is not None and family.holds(cast(TopK, checked), self.state.unit, self.state.clock):
             with self.state.commit:
-                numbers, state = self._numbers(checked), self.state
-                piece = family.join_from_window(
-                    name, cast(TopK, checked), state.unit, state.serial, numbers, state.clock
-                )
+                asked, numbers, state = cast(TopK, checked), self._numbers(checked), self.state
+                piece = family.join_from_window(name, asked, state.unit, state.serial, numbers, state.clock)
                 state.adapters[name], state.query_names = family, None
                 state.order.append(name)
                 return state.changes([piece], [family])

@@ -17,7 +17,7 @@ from skyband.query.options import ALL
 from skyband.tables.changes import QueryNames, change_names, common_type, in_type
 from skyband.tables.columns import as_arrow, plain
 
-SOURCES = ("TopK", "Above", "TopKGroups")  # kinds that are asked, and that are asked over
+SOURCES = ("TopK", "Above")  # kinds that are asked, and that are asked over
 
 
 def owner_of(state: Any, name: str) -> Any:

@@ -184,7 +184,8 @@ class Oracle:
             if stream.source != source or not step:
                 continue
             touched: list[Group] = []
-            for change in step:
+            entering = sorted((one for one in step if one.diff > 0), key=lambda one: one.member.objects[0].sequence)
+            for change in [one for one in step if one.diff < 0] + entering:
                 (row,) = answer_rows(
                     self._streams[source].query, change.group, [change.member], self._streams[source].roles
                 )

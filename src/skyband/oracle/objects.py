@@ -33,6 +33,7 @@ class Arrival:
     owner: Hashable = None  # groups: the object that it is a row of
     number: int = -1  # `at`: its place in the group's stream, from 0
     age: tuple[Any, ...] = ()  # larger is newer: (number,), in time windows (time, number)
+    sequence: int = -1  # its place among the arrivals of all groups
     eligible: bool = True  # satisfies `where`, so that it can be an answer
     key: float = math.nan  # what objects are ranked by
     score: float = math.nan  # what is reported

@@ -170,6 +170,7 @@ class Stream:
         group.arrivals.append(arrival)
         group.next_number += 1
         self.touch(group)
+        arrival.sequence = group.touched
         group.last_time = arrival.time
         if isinstance(self.query.window, Session):
             first, last = group.session or (arrival.time, arrival.time)

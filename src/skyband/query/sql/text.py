@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
+
+from skyband.errors import QueryError
+from skyband.query.expressions import parse
 
 #: Words that begin a clause; a column of that name is put in backticks.
 CLAUSES = (
@@ -44,9 +48,18 @@ _INSIDE = (
 )
 
 
+@lru_cache(maxsize=1024)
+def _is_column(text: str) -> bool:
+    """Whether an expression reads a word as a column, which it does not for `else`."""
+    try:
+        return tuple(parse(text).columns) == (text,)
+    except QueryError:
+        return False
+
+
 def name(text: str) -> str:
     """A column or another name, in backticks where it must be."""
-    plain = text.isascii() and text.isidentifier() and text.upper() not in (*RESERVED, *_INSIDE)
+    plain = text.isascii() and text.isidentifier() and text.upper() not in (*RESERVED, *_INSIDE) and _is_column(text)
     return text if plain else "`" + text.replace("`", "``") + "`"
 
 
