@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
+from hypothesis import strategies as st
 
 import skyband as sb
 from engines.comparison import cells, same_rows
+from engines.streams import examples
 from skyband import TopK
 from skyband.oracle import Oracle
 from subscriptions.scenes import ASKED, Asked, Event, Push, Restore, Row, Subscribe, Unsubscribe, scenes
 
 TYPES = {"i": pa.string(), "x": pa.float64(), "y": pa.float64(), "g": pa.string(), "city": pa.string(), "t": pa.int64()}
-EXAMPLES = int(os.environ.get("SUBSCRIPTION_EXAMPLES", "20"))
-TRIED = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 TYPES["p"] = pa.float64()
 COUNTERS = {  # they take every row, so that numbers are the same in Monitors of plain queries
     "first": TopK(1, by="0", window=sb.Last(3)),
@@ -111,12 +110,11 @@ def play_against_plain(asked: Asked, events: list[Event], emit: str) -> None:
                 monitor = sb.Monitor.restore(monitor.snapshot(), trusted=trusted)
 
 
-@pytest.mark.parametrize("emit", ["arrival", "batch"])
 @pytest.mark.parametrize("name", ASKED)
-def test_oracle(name: str, emit: str) -> None:
-    @TRIED
-    @given(scene=scenes([name], wild=name not in ("pairs",)))
-    def check(scene: tuple[str, list[Event]]) -> None:
+def test_oracle(name: str) -> None:
+    @examples(15)
+    @given(scene=scenes([name], wild=name not in ("pairs",)), emit=st.sampled_from(["arrival", "batch"]))
+    def check(scene: tuple[str, list[Event]], emit: str) -> None:
         play_against_oracle(ASKED[name], scene[1], emit)
 
     check()
@@ -124,7 +122,7 @@ def test_oracle(name: str, emit: str) -> None:
 
 @pytest.mark.parametrize("name", ASKED)
 def test_plain_queries(name: str) -> None:
-    @TRIED
+    @examples(6)
     @given(scene=scenes([name], wild=True))
     def check(scene: tuple[str, list[Event]]) -> None:
         play_against_plain(ASKED[name], scene[1], "arrival")

@@ -29,7 +29,9 @@ class SlotTable:
         self.columns = SlotColumns(none, none, none, none, none, none)
         self.slot: Ints = np.empty(0, np.int64)  # by entry
         self.count = 0  # slots that are taken
+        self.longest = 0  # the longest window of a slot that is taken
         self._ahead: Counter[int] | None = Counter()  # slots by how far their numbers are ahead; None: not known
+        self._lengths: Counter[int] = Counter()  # slots by the length of their windows
 
     @property
     def taken(self) -> Ints:
@@ -45,6 +47,8 @@ class SlotTable:
         self.set_columns(slots, columns)
         self._set_slots(entries, slots)
         self.count += len(slots)
+        self._lengths.update(_counted(columns.length))
+        self.longest = max(self.longest, int(columns.length.max(initial=0)))
         if self._ahead is not None:
             self._ahead[offset] += len(slots)
 
@@ -60,7 +64,10 @@ class SlotTable:
     def leave(self, slots: Ints) -> None:
         """These slots are free."""
         if self._ahead is not None:
-            self._ahead -= Counter((self.offset - self.shift)[slots].tolist())
+            _subtract(self._ahead, self.offset[slots] - self.shift[slots])
+        _subtract(self._lengths, self.columns.length[slots])
+        if self.longest not in self._lengths:
+            self.longest = max(self._lengths, default=0)
         self.entry[slots] = -1
         self.count -= len(slots)
 
@@ -77,6 +84,8 @@ class SlotTable:
         self.set_columns(there, columns)
         self._set_slots(self.entry[there], there)
         self.count, self._ahead = len(there), None
+        self._lengths = _counted(columns.length)
+        self.longest = max(self._lengths, default=0)
 
     def _set_slots(self, entries: Ints, slots: Ints) -> None:
         self.slot = grown(self.slot, int(entries.max(initial=-1)) + 1, -1)
@@ -96,12 +105,26 @@ class SlotTable:
         """By how much the largest numbers of any slot differ from the engine's."""
         if self._ahead is None:
             there = self.taken
-            self._ahead = Counter((self.offset - self.shift)[there].tolist())
+            self._ahead = _counted(self.offset[there] - self.shift[there])
         return max((offset for offset, count in self._ahead.items() if count), default=0)
 
     @property
     def nbytes(self) -> int:
         return sum(int(one.nbytes) for one in (*arrays(self.columns), self.entry, self.offset, self.shift, self.slot))
+
+
+def _counted(values: Ints) -> Counter[int]:
+    """How often each value is there."""
+    found, counts = np.unique(values, return_counts=True)
+    return Counter(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+
+
+def _subtract(counter: Counter[int], values: Ints) -> None:
+    """Count each of these values once less."""
+    for value, count in _counted(values).items():
+        counter[value] -= count
+        if not counter[value]:
+            del counter[value]
 
 
 def arrays(columns: SlotColumns) -> list[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Columns
-from skyband.engines.contract import Answer, Arrivals, Changes
+from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.numbering import Numbered
 from skyband.engines.topk.odd_rows import lane_keys
 from skyband.engines.topk.slots_adapter import _box_values, _slice, joined
@@ -251,25 +251,11 @@ class SubscribedAdapter(SubscribedSlots):
         if length is not None and (own.length[slots] < length).any():
             raise QueryError("window=: a subscription's own window is shorter. Ask for at most that.")
         now = self.numbering.now(clock)
-        found = self._ranked(slots, int(now[0]) if len(now) else 0, k, length)
+        found = self.slots.answers(slots, int(now[0]) if len(now) else 0, k, length)
         who = entries[found.group]
         of = slots[found.group]
         answer = replace(found, group=np.zeros(len(found.group), np.int64))
         return who, self.output.answer_of(answer, of)
-
-    def _ranked(self, slots: Ints, now: int, k: int | None, length: int | None) -> Answer:
-        shifts = self.table.shift[slots]
-        if self.timed or not shifts.any():
-            return self.slots.answers(slots, now, k, length)
-        parts = []  # slots that have rejected rows count fewer
-        for behind in np.unique(shifts).tolist():
-            mine = np.flatnonzero(shifts == behind)
-            part = self.slots.answers(slots[mine], now - behind, k, length)
-            parts.append(replace(part, group=mine[part.group]))
-        order = np.argsort(np.concatenate([part.group for part in parts]), kind="stable")
-        names = ("group", "rank", "stamp", "serial", "key")
-        found: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
-        return Answer(**found)
 
     def retract_all(self, clock: int) -> Columns:
         """The changes by which all answers leave."""
@@ -277,7 +263,7 @@ class SubscribedAdapter(SubscribedSlots):
             return {}
         there = self.table.taken
         now = self.numbering.now(clock)
-        found = self._ranked(there, int(now[0]) if len(now) else 0, None, None)
+        found = self.slots.answers(there, int(now[0]) if len(now) else 0)
         size, slots = len(found.group), there[found.group]
         changes = Changes(
             query=slots, group=np.zeros(size, np.int64), row=np.full(size, -1), instant=np.full(size, clock),

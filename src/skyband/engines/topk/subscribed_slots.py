@@ -44,7 +44,6 @@ class SubscribedSlots(TopKAdapter):
         self.words: dict[str, dict[str, int]] = {column: {} for column, kind in kinds.items() if kind == "string"}
         self.table = SlotTable()
         self.waiting: list[tuple[Ints, SlotColumns, int]] = []  # entries, columns, next number: until the first arrival
-        self.longest = 0  # the longest window, in units of time or arrivals
         self.unit: int | None = None  # of time, once the engine is there
         self.swept = 0
         self.new_reasons: dict[str, int] = {}
@@ -78,7 +77,6 @@ class SubscribedSlots(TopKAdapter):
             self.waiting.append((entries, columns, number))
             return
         columns = replace(columns, length=self.lengths_in(columns.length, self.unit))
-        self.longest = max(self.longest, int(columns.length.max(initial=0)))
         slots = self.slots.join(columns, serial)
         self.table.join(slots, entries, columns, number - int(self.numbering.next()[0].max(initial=0)))
         self._number_slots()
@@ -99,11 +97,17 @@ class SubscribedSlots(TopKAdapter):
         slots = self.table.slot[entries]
         self.slots.leave(slots)
         self.table.leave(slots)
+        self._number_slots()
 
     def renumber(self, old: Ints) -> None:
         """Entries have new numbers: their place in `old`."""
         self.table.renumber(old)
         self.waiting = [(np.searchsorted(old, of), columns, number) for of, columns, number in self.waiting]
+
+    @property
+    def longest(self) -> int:
+        """The longest window, in units of time or arrivals."""
+        return self.table.longest
 
     @property
     def count(self) -> int:
@@ -171,7 +175,6 @@ class SubscribedSlots(TopKAdapter):
         stored: list[list[int]] = self._stored["numbers"] or [[], []]
         offset, shift = (np.array(one, np.int64) for one in stored)
         self.table.restore(entries, offset, shift, columns)
-        self.longest = int(columns.length.max(initial=0))
 
     def sequences(self) -> Ints:
         return np.zeros(1, np.int64)
