@@ -134,6 +134,7 @@ def test_subscriptions_come_and_go_and_all_is_as_with_plain_queries(windows: str
 def test_many_come_and_go_and_what_is_kept_is_of_those_that_are_there() -> None:
     twins = Twins(False, "arrival")
     rng = np.random.default_rng(5)
+    twins.subscribe([a_subscription(rng, "a")])  # stays, and so does the engine
     twins.push(a_batch(rng, 0, wild=False))
     for i in range(60):  # more than 1,024 entries: they are numbered anew
         twins.ours.subscribe("each", [a_subscription(rng, f"{i}.{j}") for j in range(40)])
@@ -145,4 +146,36 @@ def test_many_come_and_go_and_what_is_kept_is_of_those_that_are_there() -> None:
     subscriptions = twins.ours._loop.state.subscriptions["each"]
     assert subscriptions.size < 1_200, "entries of those that have left are given again"
     adapter = twins.ours._loop.state.subscribed[slots_key("each")]
-    assert isinstance(adapter, SubscribedAdapter) and adapter.slots.count <= 40, "slots are given again"
+    assert isinstance(adapter, SubscribedAdapter) and adapter.slots.count <= 41, "slots are given again"
+
+
+def test_numbers_go_on_from_those_of_the_slots_that_are_there() -> None:
+    """A slot that has rejected a row is behind; the slot that it frees is not. (By hand: no other query counts.)"""
+    by = Nearest({"x": 0, "y": 0}, weights={"x": Each("w"), "y": 1})
+    monitor = sb.Monitor({"each": TopK(1, by=by, window=Last(3))}, id="i")
+    pushed = 0
+
+    def push(x: float) -> dict[str, int]:
+        """The number of the row for each subscriber, nearer than all before it."""
+        nonlocal pushed
+        pushed += 1
+        changes = monitor.push({"i": [pushed], "x": [x], "y": [1 / pushed]}).to_pylist()
+        return {row["subscriber"]: row["at"] for row in changes if row["diff"] > 0}
+
+    def subscribe(who: str, w: float) -> None:
+        monitor.subscribe("each", {"subscriber": [who], "w": [w]})
+
+    subscribe("a", 0.0)
+    subscribe("b", 1.0)
+    assert push(np.inf) == {"b": 0}, "0 * inf is no score: a rejects it"
+    monitor.unsubscribe("each", ["b"])
+    assert push(0.0) == {"a": 0}
+    subscribe("c", 1.0)
+    assert push(0.0) == {"a": 1, "c": 1}
+    monitor.unsubscribe("each", ["a"])
+    subscribe("d", 1.0)  # takes the slot of a
+    assert push(0.0) == {"c": 2, "d": 2}
+    monitor.unsubscribe("each", ["c"])
+    assert push(0.0) == {"d": 3}
+    subscribe("e", 1.0)
+    assert push(0.0) == {"d": 4, "e": 4}

@@ -18,7 +18,7 @@ ENGINE = "engines/topk/slots.py"
 ENTRIES = "tables/subscriptions.py"
 QUERIES = "monitor/subscriptions.py"
 CHURN = "tests/subscriptions/test_churn.py"
-COUNT = (CHURN, "-k", "count or many")
+COUNT = (CHURN, "-k", "count or many or numbers")
 TIME = (CHURN, "-k", "time")
 BOTH = (CHURN,)
 
