@@ -130,6 +130,24 @@ ASKED: dict[str, Asked] = {
         {"k": K, "n": COUNT, "b": NUMBER, "city": CITY},
         budget,
     ),
+    "order": Asked(
+        TopK(Each("k"), by=("x", "y"), window=Last(Each("n")), largest=(False, True), where="y <= :most"),
+        {"k": K, "n": COUNT, "most": NUMBER},
+        lambda v: TopK(
+            v["k"], by=("x", "y"), window=Last(v["n"]), largest=(False, True), where=f"y <= ({v['most']!r})"
+        ),
+    ),
+    "ties": Asked(
+        TopK(Each("k"), by=Linear({"x": Each("a"), "y": 0}), window=Last(span=4), with_ties=True, ties="oldest"),
+        {"k": K, "a": NUMBER},
+        lambda v: TopK(v["k"], by=Linear({"x": v["a"], "y": 0}), window=Last(span=4), with_ties=True, ties="oldest"),
+        TIMED,
+    ),
+    "ever": Asked(
+        TopK(Each("k"), by=Nearest({"x": Each("px"), "y": 0}), window=sb.Ever()),
+        {"k": K, "px": NUMBER},
+        lambda v: TopK(v["k"], by=Nearest({"x": v["px"], "y": 0}), window=sb.Ever()),
+    ),
     "deleted": Asked(
         TopK(Each("k"), by=Linear({"x": Each("a"), "y": 1}), window=sb.UntilDeleted()),
         {"k": K, "a": NUMBER},

@@ -99,7 +99,7 @@ class Twins:
                 assert found.num_rows == 0
                 continue
             assert found.to_pylist() == self.theirs.answer(who).to_pylist()
-            small = {"k": 1, "window": Last(span=1) if self.timed else 1}
+            small: dict[str, Any] = {"k": 1, "window": Last(span=1) if self.timed else 1}
             smaller = self.ours.answer("each", subscriber=who, **small).drop_columns(["subscriber"])
             assert smaller.to_pylist() == self.theirs.answer(who, **small).to_pylist()
         assert self.ours.stats()["queries"]["each"]["subscriptions"] == len(self.rows)
@@ -177,5 +177,28 @@ def test_numbers_go_on_from_those_of_the_slots_that_are_there() -> None:
     assert push(0.0) == {"c": 2, "d": 2}
     monitor.unsubscribe("each", ["c"])
     assert push(0.0) == {"d": 3}
+    monitor = sb.Monitor.restore(monitor.snapshot())  # how far slots are behind is counted anew
     subscribe("e", 1.0)
     assert push(0.0) == {"d": 4, "e": 4}
+
+
+def test_replace_lets_subscriptions_start_anew_in_one_engine() -> None:
+    twins = Twins(False, "arrival")
+    rng = np.random.default_rng(6)
+    rows = [a_subscription(rng, who) | {"py": 0.0} for who in WHO]
+    twins.subscribe(rows)
+    twins.push(a_batch(rng, 0, wild=False))
+    members = twins.ours.answer("each")
+    left = twins.ours.replace("each", asked(False))
+    assert sorted(zip(left["subscriber"].to_pylist(), left["id"].to_pylist(), strict=True)) == sorted(
+        zip(members["subscriber"].to_pylist(), members["id"].to_pylist(), strict=True)
+    )
+    assert members.num_rows and set(left["diff"].to_pylist()) == {-1}
+    for who in WHO:  # a plain query starts empty too
+        twins.theirs.drop(who)
+        twins.theirs.add(who, plain(twins.rows[who], False))
+    for serial in range(1, 4):
+        twins.push(a_batch(rng, serial * 6, wild=False))
+    twins.compare()
+    stats = twins.ours.stats()["queries"]["each"]
+    assert (stats["engines"], stats["shared"]) == (1, len(WHO))

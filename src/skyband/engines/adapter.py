@@ -43,7 +43,6 @@ class Adapter(Validation):
     """
 
     most: ClassVar[int] = 32  # queries of one engine: their marks on an object are bits of one word
-    shown_keys: Any = ()  # the types of the keys of an order that are reported
     keeps_window = False  # whether the engine keeps every valid object
     scored = True  # whether rows have a score before the engine sees them
     family = False  # whether every query has a scoring of its own, of one form
@@ -223,6 +222,11 @@ class Adapter(Validation):
         return np.unique(np.concatenate([self.engine.serials()[0], self.engine.held["serial"]]))
 
     # --- answers
+
+    @property
+    def shown_keys(self) -> Any:
+        """The types of the keys of an order that are reported."""
+        return ()
 
     @property
     def names_in_order(self) -> list[str]:

@@ -96,6 +96,10 @@ class UnsubscribedAdapter(Adapter):
         return validator
 
     @property
+    def shown_keys(self) -> Any:
+        return self._validator.shown_keys
+
+    @property
     def validates(self) -> Query:
         """The plain query by which rows are validated."""
         found: Query = next(iter(self._validator.queries.values()))

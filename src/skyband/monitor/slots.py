@@ -36,11 +36,16 @@ class Prepared:
     asked: list[Query] = field(default_factory=list)
 
 
-def prepare(state: State, subscriptions: Subscriptions, rows: Rows) -> Prepared:
-    """Make slots of the rows that can be, all columns at once; a QueryError names the subscriber."""
-    adapter = adapter_for(state, subscriptions, rows)
+def prepare(state: State, subscriptions: Subscriptions, rows: Rows, *, anew: bool = False) -> Prepared:
+    """Make slots of the rows that can be, all columns at once; a QueryError names the subscriber.
+
+    anew: in an engine of their own, not in the one that subscriptions of this name have.
+    """
+    known = None if anew else state.subscribed.get(slots_key(subscriptions.name))
+    adapter = adapter_for(state, subscriptions, rows) if known is None else known
     if adapter is None:
         return Prepared(rows, np.zeros(len(rows), np.bool_))
+    assert isinstance(adapter, SubscribedAdapter)
     columns = adapter.slot_columns(rows.columns, sizes(subscriptions.query, rows))
     _check_time(state, adapter, columns, subscriptions.name, rows)
     _check_boxes(adapter, columns, subscriptions.name, rows)
@@ -67,11 +72,7 @@ def why_not(state: State, query: Query, sort: str | None) -> SlotForm | str:
 
 
 def adapter_for(state: State, subscriptions: Subscriptions, rows: Rows) -> SubscribedAdapter | None:
-    """The adapter of the query's slots, which may be new; None: there can be none."""
-    known = state.subscribed.get(slots_key(subscriptions.name))
-    if known is not None:
-        assert isinstance(known, SubscribedAdapter)
-        return known
+    """A new adapter for the query's slots; None: there can be none."""
     form = why_not(state, subscriptions.query, rows.sort)
     types = {name: column.type for name, column in rows.columns.items()}
     kinds = form.kinds(types) if isinstance(form, SlotForm) else None

@@ -1,7 +1,7 @@
 """Subscriptions of a Monitor's queries with `Each`: they come and go, each as a plain query of its own.
 
-All of a table is validated and bound before anything changes. Cost: O(1) per subscription that comes or goes, apart
-from what engines do: a family of scorings is split when one of its queries leaves.
+All of a table is validated before anything changes. Those that can be slots of one engine are (monitor/slots.py), at
+O(1) each, amortised; the others are plain queries of their own, and cost what these do.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class SubscribedQueries:
             self._add(subscriptions, prepared)
             return state.changes([], [])
 
-    def _prepared(self, subscriptions: Subscriptions, rows: Rows) -> Prepared:
+    def _prepared(self, subscriptions: Subscriptions, rows: Rows, *, anew: bool = False) -> Prepared:
         """Slots and plain queries of a table; a QueryError names the subscriber."""
-        prepared = prepare(self.state, subscriptions, rows)
+        prepared = prepare(self.state, subscriptions, rows, anew=anew)
         alone = ~prepared.shared
         return replace(prepared, asked=self._bound(subscriptions, rows.only(alone)) if alone.any() else [])
 
@@ -145,7 +145,7 @@ class SubscribedQueries:
         state, old = self.state, self.state.subscriptions.get(name)
         prepared = None
         if old is not None and old.count and query.each and {*query.each} <= {*old.query.each}:
-            prepared = self._replacing(Subscriptions(name, query), old.rows(query))
+            prepared = self._prepared(Subscriptions(name, query), old.rows(query), anew=True)
         with state.commit:
             pieces, adapters = self._retracted(name)
             changes = state.changes(pieces, adapters)
@@ -158,10 +158,6 @@ class SubscribedQueries:
             if prepared is not None:
                 self._add(state.subscriptions[name], prepared)
             return changes
-
-    def _replacing(self, new: Subscriptions, rows: Rows) -> Prepared:
-        """The subscriptions of a query as those of another, which takes its place: plain queries, one and all."""
-        return Prepared(rows, np.zeros(len(rows), np.bool_), asked=self._bound(new, rows))
 
     def _retracted(self, name: str) -> tuple[list[Columns], list[Adapter]]:
         """The changes by which all answers of a query leave, and the adapter of each piece."""
@@ -258,7 +254,8 @@ class SubscribedQueries:
         self, subscriptions: Subscriptions, entries: Ints, groups: Ints | None, k: int | None, window: Any
     ) -> pa.Table:
         name, state = subscriptions.name, self.state
-        types = state.answer_types(subscriptions.query)
+        keys = next((state.subscribed[key].shown_keys for key in subscriptions.names(entries[:1])), None)
+        types = state.answer_types(subscriptions.query, state.adapters[name].shown_keys if keys is None else keys)
         tables = []
         slots = state.subscribed.get(slots_key(name))
         if isinstance(slots, SubscribedAdapter):

@@ -36,8 +36,10 @@ def whole_number(kind: str, name: str, number: object, least: int, example: str)
             raise TypeError
         whole = operator.index(number)  # type: ignore[arg-type]
     except TypeError:
+        why = "cannot be an Each in this version: it" if isinstance(number, Each) else ""
         raise QueryError(
-            f"{kind}({name}={number!r}): {name} must be a whole number. Did you mean {name}={example}?"
+            f"{kind}({name}={number!r}): {name} {why + ' ' if why else ''}must be a whole number. "
+            f"Did you mean {name}={example}?"
         ) from None
     if whole < least or whole >= 2**31:
         raise QueryError(
