@@ -18,7 +18,7 @@ import numpy as np
 from skyband.engines.groups.kernels.state import BEFORE, Event, Events, Floats, Ints, Live, Records
 from skyband.kernels.compile import close, uncounted, uncounted_kernel
 
-RANK = np.dtype(
+RANK = np.dtype(  # zeros: nothing is known of it
     [
         ("key", "f8"),  # larger is better; NaN: it is no answer
         ("stamp", "i8"),  # of its newest row
@@ -61,6 +61,7 @@ CHANGE = np.dtype(
     align=True,
 )
 NOWHERE, INSIDE, OUTSIDE = range(3)
+AHEAD = 0.75  # of the way to the worst inside, which an object outside is recorded ahead
 
 
 @close
@@ -84,6 +85,17 @@ def _record(one: Any) -> None:
     one["recorded"], one["recorded_stamp"], one["recorded_serial"] = one["key"], one["stamp"], one["serial"]
     if np.isnan(one["key"]):
         one["recorded"], one["recorded_stamp"] = -np.inf, BEFORE
+
+
+@close
+def _record_ahead(one: Any, ranks: Records, head: Any, k: Any) -> None:
+    """Record an object outside as better than it is, by most of the way to the worst inside: so far it may rise."""
+    _record(one)
+    if head["size"] == k:
+        worst = ranks[head["inside"]]["recorded"]
+        ahead = one["key"] + AHEAD * (worst - one["key"])
+        if one["key"] < ahead < worst:
+            one["recorded"] = ahead
 
 
 @close
@@ -236,10 +248,11 @@ def _move_outside(ranks: Records, head: Any, s: int, k: int, step: int, log: Int
     one = ranks[s]
     if one["place"] == NOWHERE:
         one["place"] = OUTSIDE
-        _record(one)
+        one["child"] = one["sibling"] = one["before"] = -1
+        _record_ahead(one, ranks, head, k)
         head["outside"] = _meld(ranks, head["outside"], s, True)
     elif ranks_above(one["key"], one["stamp"], one["serial"], one):
-        _record(one)
+        _record_ahead(one, ranks, head, k)
         head["outside"] = _raised(ranks, head["outside"], s, True)
     if head["size"] < k or ranks_above(one["key"], one["stamp"], one["serial"], ranks[head["inside"]]):
         settle(ranks, head, k, step, log)
@@ -338,7 +351,7 @@ def rebuild(ranks: Records, heads: Records, slots: Records, k: int, log: Ints) -
     for s in range(len(ranks)):
         one = ranks[s]
         one["child"] = one["sibling"] = one["before"] = -1
-        if np.isnan(one["key"]):
+        if slots[s]["count"] == 0 or np.isnan(one["key"]):
             one["place"] = NOWHERE
             continue
         _record(one)
