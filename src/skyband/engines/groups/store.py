@@ -47,6 +47,7 @@ from skyband.engines.groups.kernels.values import reindex
 from skyband.engines.groups.measures import Measures
 from skyband.kernels.records import NEVER
 
+GROWTH = 3  # times as many rows are added where there is no room: those not used yet have no memory, copies do
 SMALLEST = 64  # rows, and entries of the table of distinct values
 
 
@@ -131,7 +132,7 @@ class Store:
     def _add_rows(self, most: int) -> None:
         more = most - len(self.rows)
         if more > 0:
-            size, used = len(self.rows) + max(more, len(self.rows), SMALLEST), int(self.facts[USED])
+            size, used = len(self.rows) + max(more, GROWTH * len(self.rows), SMALLEST), int(self.facts[USED])
             for name in ("rows", "values", "links"):
                 old = getattr(self, name)
                 new = np.empty((size, *old.shape[1:]), old.dtype)
@@ -222,7 +223,9 @@ class Store:
 
     @property
     def nbytes(self) -> int:
-        return sum(int(array.nbytes) for array in self.state)
+        unused = 1 - int(self.facts[USED]) / max(len(self.rows), 1)  # which has no memory yet
+        rows = sum(int(array.nbytes) for array in (self.rows, self.values, self.links))
+        return sum(int(array.nbytes) for array in self.state) - int(unused * rows)
 
     @property
     def open(self) -> bool:

@@ -3,8 +3,9 @@
 Each group has two pairing heaps over slots: of the objects inside the answer with the worst on top, and of the others
 with the best on top. Heaps go by *recorded* ranks, and only changes towards the top are recorded at once: inside, a
 record is at most as good as the object is; outside, at least as good. What surfaces with an old record is recorded anew
-and sinks. So an event that does not reach the boundary costs a comparison with the top of the other heap, and others
-O(log objects) amortised. An object that is no answer any more stays where it is until it surfaces.
+and sinks. Outside, records run ahead of their objects, but below all inside: most who rise need not move. So an event
+that does not reach the boundary costs a comparison with its own record, and others O(log objects) amortised. An object
+that is no answer any more stays where it is until it surfaces.
 
 Changes are those of whole steps: who was inside before the step and is not after it, and the reverse.
 """
