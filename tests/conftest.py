@@ -24,6 +24,9 @@ _FILES = (
     "upgrade",
     "rounds",
     "spark_benchmarks",
+    "partitions",
+    "recipes",
+    "schema",
 )
 STARTS_SPARK = (*(f"spark/test_{name}.py" for name in _FILES), "::test_three_kinds_in_spark")
 
@@ -41,6 +44,14 @@ def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
             return "spark" if any(file in nodeid for file in STARTS_SPARK) else nodeid
 
     return OneSession(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A second session would be a second JVM for the same two cores."""
+    fixtures = {item.nodeid: getattr(item, "fixturenames", ()) for item in items}
+    apart = [one for one in fixtures if "spark" in fixtures[one] and not any(file in one for file in STARTS_SPARK)]
+    if apart:
+        raise pytest.UsageError(f"{apart[0]} starts Spark: name its file in tests/conftest.py, beside the others.")
 
 
 @pytest.fixture(scope="session")

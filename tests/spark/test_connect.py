@@ -12,7 +12,7 @@ import pytest
 
 HERE = Path(__file__).parent
 SAMPLE = (
-    "test_partitions.py",
+    "test_partitions.py::test_a_batch_has_as_many_as_the_session",
     "test_schema.py::test_types_that_are_fine",
     "test_schema.py::test_the_reason_of_a_failed_query",
 )
@@ -26,7 +26,7 @@ def test_a_sample_over_connect(java: None) -> None:
     env = {**os.environ, "SPARK_REMOTE": "local[2]"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-8000:]
-    assert "6 passed" in done.stdout
+    assert "3 passed" in done.stdout
 
 
 def test_a_user_of_connect_needs_no_py4j() -> None:
