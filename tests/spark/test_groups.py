@@ -80,26 +80,45 @@ def asked(draw: Draw, sort: str, of: Any, clockwork: Clockwork) -> TopKGroups:
     )
 
 
+def picked(draw: Draw, of: Any) -> TopKGroups:
+    """A query whose aggregates few rows of an object decide."""
+    return TopKGroups(
+        draw(st.integers(1, 3)),
+        by=draw(st.sampled_from([*PICKS, *OTHERS[:3]])),
+        window=Ever(),
+        of=of,
+        having=draw(st.sampled_from([None, None, "max(x) > min(x)", "last(z) = 'm'", "first(y) > 0"])),
+        largest=draw(st.sampled_from([None, False])),
+        where=draw(st.sampled_from([None, None, "y > 0"])),
+        per=draw(st.sampled_from([None, "g"])),
+        select=draw(st.sampled_from([(), {"l": "last(z)", "f": "first(y > 1)", "m": "min(y)"}])),
+    )
+
+
 @st.composite
-def streams(draw: Draw, *, emit: Sequence[str] = ("arrival", "batch"), forgets: bool = False) -> Stream:
+def streams(
+    draw: Draw, *, emit: Sequence[str] = ("arrival", "batch"), forgets: bool = False, picks: bool = False
+) -> Stream:
     """Queries of groups over every window, and rows cut into triggers and partitions; some are late."""
     clockwork = CLOCKWORKS[draw(st.sampled_from(["int64", "us", "date32"]))]
     of = draw(st.sampled_from([[None, "o"], ["v"], [("o", "v")]]))  # ids of one type
     named = [one for one in of if one is not None]
 
     def one() -> TopKGroups:
+        if picks:
+            return picked(draw, draw(st.sampled_from(of)))
         sort = draw(st.sampled_from(["count", "time", "time", "ever", "ever", "until deleted"]))
         return asked(draw, sort, draw(st.sampled_from(named if sort == "until deleted" else of)), clockwork)
 
     queries: dict[str, Query] = {name: one() for name in ("p", "q", "r")[: draw(st.integers(1, 3))]}
-    more: list[Query] = [] if forgets else [one() for _ in range(draw(st.integers(0, 2)))]
+    more: list[Query] = [] if forgets or picks else [one() for _ in range(draw(st.integers(0, 2)))]
     both: list[Any] = [*queries.values(), *more]
     timed = any(query.window.sort == "time" or query.decay is not None for query in both)
     stays = any(isinstance(query.window, UntilDeleted) for query in queries.values())
     late = draw(st.sampled_from(["accept", "accept", "drop"]))
     options: dict[str, Any] = {
         "id": "i",
-        "time": "t" if timed or forgets or draw(st.booleans()) else None,
+        "time": "t" if timed or forgets or picks or draw(st.booleans()) else None,
         "op": "op" if stays and draw(st.integers(0, 3)) > 0 else None,
         "keep": draw(st.sampled_from([(), ("z",), ("x", "i")])),
         "emit": draw(st.sampled_from(emit)),
@@ -158,6 +177,19 @@ def test_as_one_monitor(stream: Stream, data: st.DataObject) -> None:
             shards.restart(monitor.queries)
 
 
+@examples(24)
+@given(streams(emit=("batch",), picks=True), st.data())
+def test_mappers_send_rows_that_decide(stream: Stream, data: st.DataObject) -> None:
+    """Over Ever(), net changes, nothing but picked rows: what is left out changes no column of any change."""
+    shards, monitor = stream.start()
+    for number, trigger in enumerate(stream.triggers):
+        expected = without_numbers(monitor, stream.push(monitor, trigger))
+        same_rows(shards.trigger(trigger), expected, f"trigger {number}")
+        compare(shards, monitor, f"trigger {number}")
+        if data.draw(st.booleans()):
+            shards.restart()
+
+
 @examples(15)
 @given(streams(emit=("arrival",), forgets=True), st.data())
 def test_silent_groups_are_forgotten(stream: Stream, data: st.DataObject) -> None:
@@ -192,6 +224,29 @@ def test_mappers_send_what_is_read() -> None:
     )
     plan = Shards({"q": query}, {"id": "i"}, 1, columns=(*COLUMNS, "t")).plan
     assert set(plan.wanted({"q": query})) == {"i", "o", "v", "x", "y", "z", "g"}
+
+
+def test_mappers_send_few_rows_of_a_leaderboard() -> None:
+    """By net changes: the best, the newest and those that tie in time; else all that pass `where`."""
+    rng, size = np.random.default_rng(1), 1_000
+    made = [
+        {"n": n, "t": n, "i": f"p{p}", "x": float(x), "y": int(y)}
+        for n, (p, x, y) in enumerate(zip(*rng.integers(0, [[20], [1000], [4]], (3, size)), strict=True))
+    ]
+    table = table_of(made, pa.int64())
+    best = TopKGroups(3, by="max(x)", window=Ever(), where="y > 0")
+    passed = sum(row["y"] > 0 for row in made)
+    for query, emit, sent in (
+        (best, "batch", 40),
+        (best, "arrival", passed),
+        (dataclasses.replace(best, by="sum(x)"), "batch", passed),
+        (dataclasses.replace(best, window=Last(span=500)), "batch", passed),
+        (dataclasses.replace(best, window=Last(500)), "batch", size),
+    ):
+        options: dict[str, Any] = {"id": "i", "time": "t", "emit": emit, "keep": ("n",)}
+        shards, monitor = Shards({"q": query}, options, 2, columns=(*COLUMNS, "t")), Monitor({"q": query}, **options)
+        same_rows(shards.trigger([table]), without_numbers(monitor, monitor.push(table)), str(query))
+        assert shards.sent <= sent and (sent == 40 or shards.sent == sent), query
 
 
 def test_a_changed_question_is_a_state_error() -> None:
