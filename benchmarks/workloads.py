@@ -270,6 +270,13 @@ def trades(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     return {"id": names, "time": (np.arange(rows) * 10**6).astype("M8[ns]"), "qty": qty}
 
 
+def named_scores(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """Scores of two decimals and names, in random order."""
+    rng = np.random.default_rng(seed)
+    names = np.array([f"n{i}" for i in range(p["names"])], object)
+    return {"score": rng.integers(0, 100_000, rows) / 100, "name": names[rng.integers(0, len(names), rows)]}
+
+
 def readings(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     """Readings of the Intel laboratory in order: time in seconds, temperature, humidity."""
     if not available("intel_lab"):
@@ -300,6 +307,7 @@ WORKLOADS: dict[str, Workload] = {
         attributes,
         readings,
         trades,
+        named_scores,
         appearances,
         smog,
     )

@@ -184,6 +184,7 @@ def test_errors_point_at_the_place() -> None:
         ({"select": 5}, "select is a mapping"),
         ({"select": {"g": "count(*)"}, "per": "g"}, "in `select` and in `per`"),
         ({"window": sb.UntilDeleted()}, 'of="..."'),
+        ({"window": sb.Session("5 minutes")}, "is for TopK, Above"),
         ({"decay": "1 hour"}, "window=Ever()"),
         ({"decay": "1 hour", "window": sb.Ever(), "having": "count(*) > 1"}, "no having"),
         ({"decay": "1 hour", "window": sb.Ever(), "select": "count(*)"}, "no select"),

@@ -1,7 +1,10 @@
 """Orders in SQL: sentences that people write, and every query back from its own sentence."""
 
+# ruff: noqa: S608
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orders.scenes import scenes
-from skyband import Last, QueryError, Session, TopK, sql
+from skyband import Ever, Last, Monitor, QueryError, Session, TopK, UntilDeleted, sql
 
+LONG_AGO = datetime(2024, 1, 1, tzinfo=UTC)
 WINDOW, LAST = " WINDOW 100 ROWS", Last(100)
 
 
@@ -29,7 +33,58 @@ WINDOW, LAST = " WINDOW 100 ROWS", Last(100)
     ],
 )
 def test_sentences(text: str, query: TopK) -> None:
-    assert sql("SELECT * FROM s " + text + WINDOW)  # noqa: S608 == query
+    assert query == sql("SELECT * FROM s " + text + WINDOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        (  # Flink's, Spark's and DuckDB's own top-n
+            "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY category ORDER BY sales DESC) AS row_num "
+            "FROM shop_sales) WHERE row_num <= 5",
+            TopK(5, by="sales", window=Ever(), per="category"),
+        ),
+        (
+            "SELECT id, a, n FROM (SELECT *, row_number() OVER (PARTITION BY a, b ORDER BY x DESC, name) n FROM s t "
+            "WHERE y > 3) AS t WHERE n < 5 WINDOW '1 hour'",
+            TopK(4, by=("x", "name"), largest=(True, False), window=Last("1 hour"), where="y > 3", per=("a", "b")),
+        ),
+        (
+            "SELECT * FROM s QUALIFY row_number() OVER (PARTITION BY g ORDER BY x DESC) <= 10 WINDOW 100 ROWS",
+            TopK(10, by="x", window=LAST, per="g"),
+        ),
+        (
+            "SELECT * FROM s WHERE y > 1 QUALIFY rank() OVER (ORDER BY x) <= 3",
+            TopK(3, by="x", largest=False, window=Ever(), where="y > 1", with_ties=True),
+        ),
+        (
+            "SELECT * FROM s QUALIFY row_number() OVER (ORDER BY x DESC) BETWEEN 11 AND 20 UNTIL DELETED",
+            TopK(10, by="x", window=UntilDeleted(), offset=10),
+        ),
+        ("SELECT * FROM s QUALIFY row_number() OVER (ORDER BY x DESC) = 2", TopK(1, by="x", window=Ever(), offset=1)),
+        (
+            "SELECT a, b FROM s ORDER BY x DESC NULLS LAST, name LIMIT 10 OFFSET 10 WINDOW 100 ROWS",
+            TopK(10, by=("x", "name"), largest=(True, False), nulls="last", window=LAST, offset=10),
+        ),
+        (
+            "SELECT DISTINCT ON (id) * FROM s ORDER BY x DESC LIMIT 3 WINDOW 100 ROWS",
+            TopK(3, by="x", window=LAST, distinct="best"),
+        ),
+    ],
+)
+def test_forms_of_others(text: str, query: TopK) -> None:
+    assert sql(text) == query
+
+
+def test_every_row_of_the_documentation_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
+    table = page.partition("## What people write elsewhere")[2].partition("## Groups of rows")[0]
+    rows = [line.rpartition("| `")[2] for line in table.splitlines() if "| `SELECT" in line]
+    assert len(rows) == 13
+    for row in rows:
+        monitor = Monitor(sql(row.partition("`")[0]), id="i", time="t")
+        monitor.push({"x": [1.0, 3.0], "g": ["a", "b"], "name": ["n", "m"], "i": [1, 2], "t": [LONG_AGO, LONG_AGO]})
+        assert (len(monitor.answer()) == 0) == ("HAVING" in row or "OFFSET" in row), row
 
 
 def test_sessions() -> None:
@@ -47,7 +102,35 @@ def test_sessions() -> None:
 )
 def test_refused(text: str, why: str) -> None:
     with pytest.raises(QueryError, match=why):
-        sql("SELECT * FROM s " + text + WINDOW)  # noqa: S608
+        sql("SELECT * FROM s " + text + WINDOW)
+
+
+NUMBERED = "(SELECT *, row_number() OVER (ORDER BY x) AS n FROM s)"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (f"SELECT * FROM {NUMBERED} WHERE n <= 2 AND y > 1", "within the subquery"),
+        (f"SELECT * FROM {NUMBERED} WHERE y <= 2", "about its row numbers, n"),
+        (f"SELECT * FROM {NUMBERED} WHERE n > 2", "<= is expected"),
+        (f"SELECT * FROM {NUMBERED.replace('row_number', 'dense_rank')} WHERE n <= 2", "different keys"),
+        (f"SELECT * FROM {NUMBERED.replace('FROM s', f'FROM {NUMBERED}')} WHERE n <= 2", "one subquery"),
+        ("SELECT * FROM (SELECT * FROM s ORDER BY x LIMIT 3) ORDER BY y LIMIT 2", "source="),
+        ("SELECT g, count(*) FROM (SELECT * FROM s) GROUP BY g ORDER BY 2 LIMIT 1", "not of a subquery"),
+        ("SELECT * FROM s QUALIFY row_number() OVER (ORDER BY x) <= 2 LIMIT 3", "k is said already"),
+        ("SELECT * FROM s QUALIFY row_number() OVER (PARTITION BY g ORDER BY x) <= 2 PER h", "per is said already"),
+        ("SELECT * FROM s QUALIFY row_number() OVER (ORDER BY x) <= 2 ORDER BY y", "said twice"),
+        ("SELECT * FROM s QUALIFY x <= 2", "a row number is expected"),
+        ("SELECT * FROM s ORDER BY x LIMIT 3 UNTIL DELETED WINDOW 5 ROWS", "a window is said already"),
+        ("SELECT DISTINCT a FROM s ORDER BY x LIMIT 3 WINDOW 5 ROWS", "DISTINCT ON"),
+        ("SELECT DISTINCT ON (a) * FROM s ORDER BY x LIMIT 3 WINDOW 5 ROWS", "best row of each value write PER"),
+        ("SELECT a AS b FROM s ORDER BY x LIMIT 3 WINDOW 5 ROWS", "keep="),
+    ],
+)
+def test_forms_that_are_refused(text: str, why: str) -> None:
+    with pytest.raises(QueryError, match=why):
+        sql(text)
 
 
 @pytest.mark.parametrize("window", ["count", "time", "session", "until deleted"])

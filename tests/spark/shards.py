@@ -29,13 +29,13 @@ from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.spark import directory, trigger_rows
 from skyband.spark import mappers as packing
-from skyband.spark.mappers import REPORT, from_bytes, in_order, pack, unpack
+from skyband.spark.mappers import REPORT, Validator, from_bytes, in_order, pack, unpack
 from skyband.spark.merge import Merger
 from skyband.spark.operator import Operator
 from skyband.spark.plan import Plan, hash_groups, labels, shard_of
 from skyband.spark.schema import _id_type, _shown_types
 from skyband.spark.shard import Shard
-from skyband.tables.changes import answer_names, change_names, of_pair
+from skyband.tables.changes import answer_names, change_names, key_names, of_pair
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -180,11 +180,14 @@ class Shards:
     def _schema(self) -> Any:
         options, types = self.plan.options, self.types
         asked, timed = self.plan.queries.values(), options.time is not None
-        answer = ["query", *answer_names(asked, options.kept, timed)]
-        names = answer if self.whole else change_names(asked, options.kept, timed)
+        validator = Validator(self.plan.queries, self.plan.monitor_options())
+        keys = [None, *validator.keys(pa.schema(list(types.items())).empty_table())][-1] or []
+        answer = ["query", *answer_names(asked, options.kept, timed, len(keys))]
+        names = answer if self.whole else change_names(asked, options.kept, timed, len(keys))
         roles = {role: types[name] for role, name in options.roles.items()}
         pairs = {end: type_ for role, type_ in roles.items() for end in of_pair(role)}
-        known = {**types, **pairs, **roles, **_OURS, **self._of_groups()}
+        reported = dict(zip(key_names(len(keys)), keys, strict=True))
+        known = {**types, **pairs, **roles, **_OURS, **reported, **self._of_groups()}
         return pa.schema([pa.field(name, known[name]) for name in names])
 
     def _of_groups(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
 from skyband.query.kinds import Query, TopKGroups
-from skyband.query.sql.parser import sql
+from skyband.query.sql.parser import columns_after_select, sql
 from skyband.query.validation import RESERVED
 from skyband.query.windows import Last
 from skyband.tables.files import only_time, schema, tables
@@ -38,7 +38,8 @@ def ask(
     taken = {*RESERVED, *query.per_columns, id, time}
     grouped = isinstance(query, TopKGroups)  # what comes with a group is said after SELECT
     if keep is None:
-        keep = [name for name in columns.names if name not in taken and not grouped]
+        wanted = columns_after_select(question) or ([] if grouped else columns.names)
+        keep = [name for name in wanted if name not in taken]
     monitor = Monitor(query, id=id, time=time, keep=keep, part=part, value=value)
     malformed = Malformed()
     for path in paths:

@@ -209,7 +209,7 @@ class StandingQueries:
         """Before a batch, which may come in several pieces, is examined: let the right queries share engines."""
         batches = list(batches)
         for batch in batches:
-            self._find_keys(batch)
+            self.find_keys(batch)
         if any(adapter.engine is None for adapter in self.state.standing()):
             with self.state.commit:
                 self._gather()
@@ -218,7 +218,7 @@ class StandingQueries:
                 with self.state.commit:
                     self.split(splits.__contains__)
 
-    def _find_keys(self, batch: Batch) -> None:
+    def find_keys(self, batch: Batch) -> None:
         """Before their first arrival: queries whose only key is no number, in this batch, rank by it as an order."""
         found: Fresh = {}
         for name, adapter in list(self.state.adapters.items()):

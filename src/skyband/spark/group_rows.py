@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from skyband.engines.groups.adapter import GroupsAdapter
 from skyband.monitor.examination import Examined
 from skyband.query.kinds import TopKGroups
-from skyband.query.windows import Ever
+from skyband.query.windows import Ever, Last
 from skyband.tables.columns import plain
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
@@ -33,11 +33,11 @@ _PICKS = {"min", "max", "first", "last", "count distinct"}
 
 def needed_rows(adapter: GroupsAdapter, one: Validated, examined: Examined, table: pa.Table) -> Bools:
     """The rows, of those in `table`, that can change an answer of the adapter's queries."""
-    if adapter.algorithm != "TALLY":
-        return one.accepted
-    rows = one.accepted if one.eligible is None else one.accepted & one.eligible
     query = adapter.example
     assert isinstance(query, TopKGroups)
+    if adapter.algorithm != "TALLY" or not isinstance(query.window, Last | Ever):
+        return one.accepted
+    rows = one.accepted if one.eligible is None else one.accepted & one.eligible
     few = isinstance(query.window, Ever) and {aggregate.function for aggregate in query.aggregates} <= _PICKS
     options = adapter.options
     if not few or options.emit != "batch" or options.late != "accept" or not rows.any():

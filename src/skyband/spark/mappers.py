@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.groups.adapter import GroupsAdapter
 from skyband.engines.topk.adapter import TopKAdapter
+from skyband.engines.topk.ordered_adapter import OrderedAdapter
 from skyband.engines.topk.scorings import crowd_key, plain_scoring, tame_for
 from skyband.monitor.examination import Examined, examine
 from skyband.monitor.loop import Loop
@@ -82,7 +83,15 @@ class Validator:
 
     def examine(self, table: pa.Table) -> Examined:
         """Validate rows."""
-        return examine(self.loop.state, Batch(table))
+        batch = Batch(table)
+        self.loop.queries.find_keys(batch)
+        return examine(self.loop.state, batch)
+
+    def keys(self, table: pa.Table) -> list[list[Any]]:
+        """The types of the keys that are reported of rows like these, for each query."""
+        examined = self.examine(table)
+        pieces = zip(examined.standing, examined.validated, strict=True)
+        return [adapter.new_keys(one) for adapter, one in pieces if isinstance(adapter, OrderedAdapter)]
 
     def raise_invalid(self, examined: Examined, name: Callable[[int], str]) -> None:
         """Raise the error of the first rejected row, if the options ask for that."""
@@ -199,7 +208,7 @@ class Packer:
                 pass  # a row that can never be an answer still ends a group's silence
             elif adapter.timed and others:
                 rows = rows if one.eligible is None else rows & one.eligible
-            elif adapter.timed and rows.any() and isinstance(adapter, TopKAdapter):
+            elif adapter.timed and rows.any() and isinstance(adapter, TopKAdapter) and adapter.scored_alone:
                 assert examined.times is not None
                 if codes is None:
                     codes = groups.codes_where(examined.accepted, [examined.per[name] for name in query_set.per])

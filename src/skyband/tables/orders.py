@@ -189,8 +189,9 @@ def _numbers(column: Any) -> NDArray[Any]:
     if pa.types.is_null(type_):
         return np.zeros(len(column), np.int64)
     if pa.types.is_floating(type_):
-        numbers = np.array(column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False))
-        return numbers + 0.0  # -0.0 is 0.0
+        whole = column if type_ == pa.float64() else column.cast(pa.float64())
+        numbers: NDArray[Any] = bits_of(whole).view(np.float64) + 0.0  # -0.0 is 0.0
+        return numbers
     if is_fixed(type_) and not pa.types.is_decimal(type_):
         bits = bits_of(column)
         return bits.view(f"u{bits.itemsize}") if pa.types.is_unsigned_integer(type_) else bits

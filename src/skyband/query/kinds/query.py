@@ -19,7 +19,7 @@ from skyband.query.tuning import Tuning
 from skyband.query.validation import as_stored, column_names, input_name, output_name
 from skyband.query.windows import Ever, Last, Session, Window, window_from_dict
 
-SESSIONS = ("TopK", "Above", "TopKGroups")  # kinds over sessions
+SESSIONS = ("TopK", "Above")  # kinds over sessions
 
 
 class Query:

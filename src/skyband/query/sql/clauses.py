@@ -14,7 +14,7 @@ _COMMON = {"FROM", "PER", "WINDOW", "UNTIL", "USING", "OPTIONS"}
 _RANKED = _COMMON | {"WHERE", "ORDER", "LIMIT"}
 COMBINES = ("SUM", "MEAN", "MIN", "MAX")
 TAKES: dict[type[Query], set[str]] = {  # the clauses of a kind
-    TopK: _RANKED | {"APPROXIMATE", "OFFSET", "FETCH"},
+    TopK: _RANKED | {"APPROXIMATE", "OFFSET", "FETCH", "QUALIFY"},
     Above: _COMMON | {"WHERE", "ABOVE"},
     TopKGroups: _RANKED | {"GROUP BY", "HAVING"},
     TopKPairs: _RANKED,
@@ -29,7 +29,7 @@ NEEDS = {  # what a kind cannot do without, and what to write
 INSTEAD = {
     "PARTITION": "For one answer per value write PER column.",
     "JOIN": "Pairs are FROM s a, s b.",
-    "OVER": "Write ORDER BY, LIMIT, PER and WINDOW as clauses of their own.",
+    "OVER": "Row numbers are QUALIFY row_number() OVER (PARTITION BY g ORDER BY x DESC) <= 10.",
     ",": "Rank by one expression, such as 0.7*x + 0.3*y.",
     "TOP": "Write LIMIT 10.",
 }

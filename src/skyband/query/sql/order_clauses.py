@@ -1,4 +1,6 @@
-"""The clauses of orders: several keys, NULLS FIRST or LAST, LIMIT by a column, OFFSET, FETCH FIRST ... WITH TIES."""
+"""The clauses of orders: several keys, NULLS FIRST or LAST, LIMIT by a column, OFFSET,
+FETCH FIRST ... WITH TIES, DISTINCT ON (id).
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,18 @@ class OrderClauses(Cursor):
 
     def scoring(self) -> Any:
         raise NotImplementedError
+
+    def distinct(self) -> None:
+        """Read ON (id): of the objects with one id the best ranked counts."""
+        start = self.word.start
+        if not self.accept("ON"):
+            self.fail(start, "DISTINCT is of ids, SELECT DISTINCT ON (id) *. For one row per value write GROUP BY")
+        self.expect("(", "SELECT DISTINCT ON (id) *")
+        word = self.word
+        if self.name("SELECT DISTINCT ON (id) *").lower() != "id":
+            self.fail(word, "DISTINCT ON is about the objects' ids, (id). For the best row of each value write PER")
+        self.expect(")", "SELECT DISTINCT ON (id) *")
+        self.put("distinct", start, "best")
 
     def way(self) -> bool:
         """Read DESC or ASC, and where nulls go; whether the largest is best."""

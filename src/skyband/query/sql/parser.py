@@ -2,6 +2,7 @@
 
     SELECT * FROM stream [a, stream b]              two of one stream: pairs
     SELECT column, aggregate [AS name], ... FROM    groups of rows, with GROUP BY column, ... [HAVING condition]
+    SELECT ... QUALIFY row_number() OVER (...)      or FROM (SELECT *, row_number() OVER (...) AS n ...) WHERE n <= k
     [WHERE condition]                               which objects can be an answer
     ORDER BY scoring [ASC | DESC] LIMIT k           or, for all above a threshold: ABOVE threshold BY scoring
     [PER column, ...]
@@ -40,7 +41,7 @@ from skyband.query.sql.grouped import (
     select_list,
     selected,
 )
-from skyband.query.sql.order_clauses import OrderClauses
+from skyband.query.sql.row_numbers import RowNumbers
 from skyband.query.sql.text import CLAUSES
 from skyband.query.sql.tokens import Word
 from skyband.query.windows import Ever, Last, Session, UntilDeleted
@@ -72,12 +73,19 @@ def sql(text: str) -> Query:
     return _Reader(text).query()
 
 
+def columns_after_select(text: str) -> list[str]:
+    """The columns of a row that a sentence names after SELECT; none: all of them."""
+    reader = _Reader(text)
+    reader.begin()
+    return [str(item.column) for item in reader.items if not reader.grouped and item.column != reader.numbered]
+
+
 def is_sql(text: str) -> bool:
     """Whether a text begins as a sentence in SQL, rather than a path or JSON."""
     return re.match(r"\s*select\b", text, re.IGNORECASE) is not None
 
 
-class _Reader(OrderClauses):
+class _Reader(RowNumbers):
     """One pass over the words: each clause stores its values, and the places where they stood."""
 
     def __init__(self, text: str) -> None:
@@ -107,16 +115,21 @@ class _Reader(OrderClauses):
 
     def begin(self) -> None:
         self.expect("SELECT", _SHAPE)
+        if self.accept("DISTINCT"):
+            self.distinct()
         if not self.accept("*"):
             self.items = select_list(self)
         self.grouped = is_grouped(self, self.items)
-        if self.items and not self.grouped:
-            self.fail(
-                self.items[0].word,
-                "write SELECT *. Which columns come with an answer is said to the Monitor, keep=, not in the question",
-            )
+        for item in [] if self.grouped else self.items:
+            if item.alias is not None:
+                self.fail(item.word, "another name is given by the Monitor, keep={name: column}. Leave AS out")
         self.said["FROM"] = self.word
         self.expect("FROM", _SHAPE)
+        if self.accept("("):
+            if self.grouped:
+                self.fail(self.said["FROM"], "groups are of the rows of a stream, not of a subquery")
+            self.subquery()
+            return
         stream, word = self.name(_SHAPE), self.word
         if word.kind == "end" or word.upper in CLAUSES:
             return
@@ -205,6 +218,8 @@ class _Reader(OrderClauses):
     # --- clauses
 
     def put(self, field: str, start: int, value: Any) -> None:
+        if field in self.values and field not in ("by", "nulls", "window"):  # which are put anew, by their own clauses
+            self.fail(start, f"{field} is said already")
         self.places[field] = start
         self.values[field] = value
 
@@ -250,6 +265,8 @@ class _Reader(OrderClauses):
     def _window(self) -> None:
         start = self.word.start
         example = "WINDOW 1000 ROWS, WINDOW '24 hours', WINDOW SPAN 300, WINDOW EVER or UNTIL DELETED"
+        if "UNTIL" in self.said:
+            self.fail(self.said["WINDOW"], "a window is said already")
         if self.accept("UNTIL"):
             self._until()
             return
@@ -276,7 +293,7 @@ class _Reader(OrderClauses):
             raise QueryError(error.said, self.text, start) from None
 
     def _until(self) -> None:
-        if "window" in self.values:
+        if self.said.keys() >= {"WINDOW", "UNTIL"}:
             self.fail(self.said["UNTIL"], "a window is said already")
         start = self.words[self.at - 1].start
         self.expect("DELETED", "UNTIL DELETED")

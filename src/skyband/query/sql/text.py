@@ -26,6 +26,7 @@ CLAUSES = (
         "OPTIONS",
         "OFFSET",
         "FETCH",
+        "QUALIFY",
     ),
 )
 #: Words that are no column in an expression, unless in backticks.

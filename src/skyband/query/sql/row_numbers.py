@@ -1,0 +1,116 @@
+"""The top-n form of Flink, Spark and DuckDB: row numbers over an order, and a condition on them.
+
+    SELECT * FROM s QUALIFY row_number() OVER (PARTITION BY g ORDER BY x DESC) <= 10
+    SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY x DESC) AS n FROM s WHERE y > 0) WHERE n <= 10
+
+`rank()` in place of `row_number()` lets ties in. As in SQL it is over all rows that ever came, unless WINDOW follows.
+"""
+
+from __future__ import annotations
+
+from skyband.query.sql.order_clauses import OrderClauses
+from skyband.query.sql.tokens import Word
+from skyband.query.windows import Ever
+
+_OVER = "row_number() OVER (PARTITION BY g ORDER BY x DESC)"
+_INNER = f"FROM (SELECT *, {_OVER} AS n FROM s) WHERE n <= 10"  # noqa: S608
+_NUMBERS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
+
+
+class RowNumbers(OrderClauses):
+    """The part of the reader that reads them."""
+
+    said: dict[str, Word]
+    numbered: str | None = None  # what the subquery calls its row numbers
+
+    def _order(self) -> None:
+        raise NotImplementedError
+
+    def _where(self) -> None:
+        raise NotImplementedError
+
+    def _qualify(self) -> None:
+        self.row_numbers()
+        self._up_to()
+
+    def row_numbers(self) -> None:
+        """Read row_number() OVER (...): what to rank by, and per what."""
+        word = self.next()
+        if word.upper not in _NUMBERS:
+            self.fail(word, f"a row number is expected here, as in {_OVER} <= 10")
+        if word.upper == "DENSE_RANK":
+            self.fail(word, "counts different keys, not rows. Write rank(), which lets ties in, or row_number()")
+        for text in ("(", ")", "OVER", "("):
+            self.expect(text, _OVER)
+        if self.accept("PARTITION"):
+            self.expect("BY", _OVER)
+            start, names = self.word.start, [self.name(_OVER)]
+            while self.accept(","):
+                names.append(self.name(_OVER))
+            self.put("per", start, names)
+        self.said["ORDER"] = self.word
+        self.expect("ORDER", _OVER)
+        self._order()
+        self.expect(")", _OVER)
+        if word.upper == "RANK":
+            self.put("with_ties", word.start, True)
+        self.put("window", word.start, Ever())
+
+    def subquery(self) -> None:
+        """Read (SELECT *, row_number() OVER (...) AS n FROM s [WHERE ...]) and the condition on n."""
+        self.expect("SELECT", _INNER)
+        while True:
+            if self.word.upper in _NUMBERS and self.words[self.at + 1].text == "(":
+                if self.numbered is not None:
+                    self.fail(self.word, "row numbers are there already; ask one question at a time")
+                self.row_numbers()
+                self.accept("AS")
+                self.numbered = self.name(_INNER)
+            elif not self.accept("*"):
+                self.name(_INNER)
+            if not self.accept(","):
+                break
+        if self.numbered is None:
+            self.fail(
+                self.word,
+                f"a subquery is {_INNER}. To ask over the answer of another question, name that with source= in Python",
+            )
+        self.expect("FROM", _INNER)
+        if self.word.text == "(":
+            self.fail(self.word, "one subquery at a time: rows come from a stream by its name")
+        self.name(_INNER)
+        if self.word.kind in ("word", "name") and self.word.upper != "WHERE":
+            self.name(_INNER)
+        if self.follows("WHERE"):
+            self.said["WHERE"] = self.next()
+            self._where()
+        self.expect(")", _INNER)
+        if self.accept("AS") or not self.follows("WHERE"):
+            self.name(_INNER)
+        self.expect("WHERE", _INNER)
+        word = self.word
+        if self.name(_INNER) != self.numbered:
+            self.fail(word, f"the condition on a subquery is about its row numbers, {self.numbered} <= 10")
+        self._up_to()
+        if self.follows("AND"):
+            self.fail(self.word, "a condition on rows is WHERE within the subquery; one on the answer is not built")
+
+    def _up_to(self) -> None:
+        """Read <= n, < n, = 1, or BETWEEN m AND n."""
+        start, example = self.word.start, "<= 10, or BETWEEN 11 AND 20"
+        if self.accept("BETWEEN"):
+            first = self.number(example)
+            self.expect("AND", example)
+            last = self.number(example)
+            self.put("offset", start, first - 1)
+            self.put("k", start, last - first + 1)
+        elif self.accept("<"):
+            self.put("k", start, self.number(example) - 1)
+        elif self.accept("="):
+            place = self.number(example)
+            self.put("k", start, 1)
+            if place != 1:
+                self.put("offset", start, place - 1)
+        else:
+            self.expect("<=", example)
+            self.put("k", start, self.number(example))
