@@ -229,7 +229,7 @@ def test_mappers_send_what_is_read() -> None:
 def test_mappers_send_few_rows_of_a_leaderboard() -> None:
     """By net changes: the best, the newest and those that tie in time; else all that pass `where`."""
     rng, size = np.random.default_rng(1), 1_000
-    made = [
+    made: list[Row] = [
         {"n": n, "t": n, "i": f"p{p}", "x": float(x), "y": int(y)}
         for n, (p, x, y) in enumerate(zip(*rng.integers(0, [[20], [1000], [4]], (3, size)), strict=True))
     ]

@@ -78,4 +78,5 @@ def _newest(among: Bools, objects: Ints, times: Ints) -> Bools:
     """Of these rows, the newest ones of each object."""
     latest = np.full(objects.max() + 1, np.iinfo(np.int64).min)
     np.maximum.at(latest, objects[among], times[among])
-    return among & (times == latest[objects])
+    newest: Bools = among & (times == latest[objects])
+    return newest
