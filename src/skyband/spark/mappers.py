@@ -17,12 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from skyband.engines.groups.adapter import GroupsAdapter
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.ordered_adapter import OrderedAdapter
 from skyband.engines.topk.scorings import crowd_key, plain_scoring, tame_for
 from skyband.monitor.examination import Examined, examine
 from skyband.monitor.loop import Loop
 from skyband.query.kinds import Above, Query, TopK
+from skyband.spark.group_rows import needed_rows
 from skyband.spark.plan import Plan, QuerySet, hash_groups, labels, shard_of
 from skyband.spark.task import running, spare_collector
 from skyband.tables.columns import as_arrow, plain
@@ -189,8 +191,8 @@ class Packer:
         Of time windows, what can never be an answer is left out (engines/topk/kernels/lookahead.py has the proof;
         `Above` needs only what is above). Other partitions' rows of the trigger may come between these, which only adds
         objects above and dominators. Not where one query represents others: searching the rows for each would take
-        longer than its shard does, with an index, for all. Pairs, parts and probabilities depend on more than the rows
-        at hand: all are sent.
+        longer than its shard does, with an index, for all. Of groups of rows, those that can change an aggregate are
+        sent (group_rows.py). Pairs, parts and probabilities depend on more than the rows at hand: all are sent.
         """
         groups = Groups(query_set.per)
         codes: Any = None
@@ -213,6 +215,8 @@ class Packer:
                     clocks = np.maximum.accumulate(examined.times)
                 unit = time_unit(table.schema.field(self.plan.options.time).type)
                 rows = adapter.needed(one, codes, groups.total, examined.times, clocks, unit)
+            elif adapter.timed and isinstance(adapter, GroupsAdapter):
+                rows = needed_rows(adapter, one, examined, table)
             together = bool(query_set.per) or query_set.blocks
             for shard in {0} if together else {self.plan.shard_by_query[name] for name in (*mine, *others)}:
                 needed[shard] = needed[shard] | rows if shard in needed else rows

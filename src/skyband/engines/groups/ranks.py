@@ -57,8 +57,8 @@ class Ranking:
 
     def _shown(self, records: Records, slots: Any, shown: tuple[Operand, ...]) -> tuple[Operand, ...]:
         """The values of `select` for these changes; those of the events are held for later ones."""
-        if not shown:
-            return ()
+        if not shown or not len(slots):  # without an event nothing tells what a column holds
+            return shown
         self._hold_kinds(shown)
         found = tuple(
             _either(held, new, records["slot"], records["event"]) for held, new in zip(self.held, shown, strict=True)
@@ -83,8 +83,8 @@ class Ranking:
         for name in ("stamp", "serial", "decider"):
             self.ranks[name][slots] = getattr(events, name)[: len(slots)]
         self.ranks["key"][slots] = scores.keys
-        if scores.shown:
-            self.held = []
+        self.held = []
+        if scores.shown and len(slots):
             self._hold_kinds(scores.shown)
             for held, new in zip(self.held, scores.shown, strict=True):
                 _store(held, slots, new)
