@@ -78,3 +78,13 @@ def test_a_sum_of_many_is_compensated() -> None:
     monitor.push(pa.table({"t": times, "o": ["a"] * (size + 1), "x": [1.0] + [2.0**-54] * size}))
     (score,) = monitor.answer().to_pydict()["score"]
     assert score == 1.0 + size * 2.0**-54
+
+
+@pytest.mark.parametrize("cut", [1, 2])
+def test_a_group_that_is_forgotten_leaves_with_its_score_of_that_moment(cut: int) -> None:
+    """It is due at 5, one half-life after its only row; the row that shows it comes at 9."""
+    query = sb.TopKGroups(1, by="sum(x)", window=sb.Ever(), decay=5, of="o", per="g")
+    monitor = sb.Monitor(query, time="t", forget=5)
+    rows = [{"t": 0, "o": "a", "x": 8.0, "g": 1}, {"t": 9, "o": "b", "x": 1.0, "g": 2}]
+    changes = [row for begin in range(0, 2, cut) for row in monitor.push(rows[begin : begin + cut]).to_pylist()]
+    assert [(row["time"], row["score"]) for row in changes if row["diff"] < 0] == [(5, 4.0)]

@@ -50,6 +50,12 @@ MUTANTS: dict[str, Mutant] = {
         "state.values[older, column] < value:\n        if decides",
         PICKED,
     ),
+    "boundary: an object outside may rise above it without a move": (
+        RANKS,
+        'one["recorded"] = ahead',
+        'one["recorded"] = worst + 100.0',
+        MOVING,
+    ),
     "expiry: time windows are one longer": (
         STEPS,
         "stamp + window.length > now:",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 from typing import Any
@@ -218,3 +219,16 @@ def test_deleted_and_replaced_rows_leave_their_objects() -> None:
     assert m.answer().to_pydict() == {"rank": [1], "id": ["b"], "time": [0], "score": [7.0], "i": [1]}
     m.delete([5])
     assert m.stats()["rejected"]["unknown id"] == 1
+
+
+@pytest.mark.parametrize("restores", [False, True])
+@pytest.mark.parametrize("emit", ["arrival", "batch"])
+def test_columns_of_select_before_a_row_tells_what_they_hold(emit: Any, restores: bool) -> None:
+    """The first row is rejected by one query and taken by the other."""
+    plain = sb.TopKGroups(1, by="count(*)", window=sb.Last(5), of="o")
+    m = sb.Monitor({"plain": plain, "more": dataclasses.replace(plain, select={"l": "last(z)"})}, emit=emit)
+    m.push(pa.table({"o": ["a"], "z": pa.array([None], pa.string())}))
+    assert m.answer("more").to_pydict() == {"rank": [], "id": [], "score": [], "l": []}
+    m = sb.Monitor.restore(m.snapshot()) if restores else m
+    m.push({"o": ["a"], "z": ["text"]})
+    assert m.answer("more").to_pydict() == {"rank": [1], "id": ["a"], "score": [1.0], "l": ["text"]}

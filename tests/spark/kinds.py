@@ -1,4 +1,4 @@
-"""Streams of pairs, parts and probabilities, played to the mappers and the operator and to one Monitor.
+"""Streams of pairs, parts, probabilities and groups of rows, played to the mappers and the operator and to one Monitor.
 
 Nothing of these kinds is pruned and a trigger's rows are sorted by time first, so that a trigger gives exactly the rows
 of one push of it, late rows or not. Only the clock differs: a row that only the state rejects (a second row of a part)
@@ -16,11 +16,13 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from engines.streams import Clockwork, Row, cells, same_rows
-from skyband import Global, Last, Linear, Monitor, TopK, TopKIncomplete, TopKPairs, TopKUncertain
+from groups.scenes import HAVING, OTHERS, PICKS, SUMS
+from skyband import Ever, Global, Last, Linear, Monitor, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
 from skyband.monitor.examination import examine
 from skyband.monitor.loop import Loop
 from skyband.query.algorithms import names
 from skyband.query.kinds import Query
+from skyband.query.windows import Window
 from skyband.spark.mappers import in_order
 from skyband.tables.input import Batch
 from spark.shards import CLOCKWORKS, Draw, Shards, Stream, sizes, without_numbers
@@ -50,14 +52,15 @@ def apart(a: Any, b: Any) -> Any:
 
 
 def menu(kind: str) -> list[str]:
-    """What is built of a kind, exact, and for windows that end (tests/spark/test_ever.py has those without)."""
-    return names(kind, lambda row: "time" in row.windows and (row.exact or kind != "TopKIncomplete"))
+    """What is built of a kind, exact, and for windows that end; those of ENDLESS are asked over the others too."""
+    exact = kind in ("TopKIncomplete", "TopKGroups")
+    return names(kind, lambda row: "time" in row.windows and (row.exact or not exact))
 
 
 # ----------------------------------------------------------------------------- strategies
 
 
-def pairs(draw: Draw, algorithm: str, window: Last, per: Any) -> TopKPairs:
+def pairs(draw: Draw, algorithm: str, window: Window, per: Any) -> TopKPairs:
     choices = PAIRINGS[1:2] if algorithm == "TA" else [*PAIRINGS, apart, "a.x - b.y"]
     by = draw(st.sampled_from(choices))
     return TopKPairs(
@@ -72,7 +75,7 @@ def pairs(draw: Draw, algorithm: str, window: Last, per: Any) -> TopKPairs:
     )
 
 
-def parts(draw: Draw, algorithm: str, window: Last, per: Any) -> TopKIncomplete:
+def parts(draw: Draw, algorithm: str, window: Window, per: Any) -> TopKIncomplete:
     return TopKIncomplete(
         draw(st.integers(1, 3)),
         parts=draw(st.sampled_from([["north", "south"], {"north": (0, 1), "south": (-1, 2), "west": (0, 3)}])),
@@ -84,7 +87,7 @@ def parts(draw: Draw, algorithm: str, window: Last, per: Any) -> TopKIncomplete:
     )
 
 
-def doubts(draw: Draw, algorithm: str, window: Last, per: Any) -> TopKUncertain:
+def doubts(draw: Draw, algorithm: str, window: Window, per: Any) -> TopKUncertain:
     semantics = draw(st.sampled_from(["pk-topk", "pt-k", "u-kranks", "u-topk"]))
     return TopKUncertain(
         draw(st.integers(1, 3)),
@@ -100,12 +103,35 @@ def doubts(draw: Draw, algorithm: str, window: Last, per: Any) -> TopKUncertain:
     )
 
 
-def plainly(draw: Draw, algorithm: str, window: Last, per: Any) -> TopK:
+def groups(draw: Draw, algorithm: str, window: Window, per: Any) -> TopKGroups:
+    """Their ids are strings, as those of the kinds beside them; tests/spark/test_groups.py has others."""
+    return TopKGroups(
+        draw(st.integers(1, 3)),
+        by=draw(st.sampled_from([*SUMS, *PICKS, *OTHERS])),
+        window=window,
+        of=draw(st.sampled_from([None, "r", "z"])),
+        having=draw(st.sampled_from(HAVING)),
+        largest=draw(st.sampled_from([None, False])),
+        where=draw(st.sampled_from([None, None, "y > 0"])),
+        per=per,
+        algorithm=algorithm,
+        select=draw(st.sampled_from([(), {"rows": "count(*)", "total": "sum(x)", "some": "last(z)"}])),
+    )
+
+
+def plainly(draw: Draw, algorithm: str, window: Window, per: Any) -> TopK:
     return TopK(draw(st.integers(1, 3)), by="x", window=window, per=per)
 
 
-Maker = Callable[[Draw, str, Last, Any], Query]
-MAKERS: dict[str, Maker] = {"TopKPairs": pairs, "TopKIncomplete": parts, "TopKUncertain": doubts}
+Maker = Callable[[Draw, str, Window, Any], Query]
+MAKERS: dict[str, Maker] = {
+    "TopKPairs": pairs,
+    "TopKIncomplete": parts,
+    "TopKUncertain": doubts,
+    "TopKGroups": groups,
+}
+ENDLESS = {"auto", *(name for kind in MAKERS for name in names(kind, lambda row: "ever" in row.windows))}
+ENDLESS -= {"BS"}  # which takes it with `group` only; so does auto
 CASES = [(kind, algorithm) for kind in MAKERS for algorithm in menu(kind)]
 
 
@@ -115,10 +141,12 @@ def stream_of(draw: Draw, asked: Sequence[tuple[Maker, str]], *, emit: Sequence[
     clockwork = CLOCKWORKS[draw(st.sampled_from(["integer", "TIMESTAMP", "TIMESTAMP_NTZ", "date"]))]
     queries: dict[str, Query] = {}
     for number, (make, algorithm) in enumerate(asked):
-        size, timed = draw(st.integers(1, 9)), draw(st.booleans())
-        window = clockwork.window(size) if timed else Last(size)
+        size, sort = draw(st.integers(1, 9)), draw(st.sampled_from(["time", "time", "count", "count", "ever"]))
+        window: Window = clockwork.window(size) if sort == "time" else Last(size)
+        if sort == "ever" and make is not pairs and algorithm in ENDLESS:
+            window = Ever()
         queries[f"q{number}"] = make(draw, algorithm, window, draw(st.sampled_from([None, "g", ("g", "h")])))
-    timed = any(query.window.sort == "time" for query in queries.values())
+    timed = any(query.window.sort != "count" for query in queries.values())
     options = {
         **OPTIONS,
         "time": "t",

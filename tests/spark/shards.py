@@ -19,21 +19,23 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from hypothesis import strategies as st
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from engines.streams import APPROXIMATE, Clockwork, Row, TopKQuery, cells
-from skyband import Above, Last, Linear, Monitor, Nearest, TopK
+from skyband import Above, Last, Linear, Monitor, Nearest, TopK, TopKGroups
 from skyband.monitor.loop import Loop
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.spark import directory, trigger_rows
 from skyband.spark import mappers as packing
-from skyband.spark.mappers import REPORT, from_bytes, in_order, pack, unpack
+from skyband.spark.mappers import REPORT, Validator, from_bytes, in_order, pack, unpack
 from skyband.spark.merge import Merger
 from skyband.spark.operator import Operator
 from skyband.spark.plan import Plan, hash_groups, labels, shard_of
+from skyband.spark.schema import _id_type, _shown_types
 from skyband.spark.shard import Shard
-from skyband.tables.changes import answer_names, change_names, of_pair
+from skyband.tables.changes import answer_names, change_names, key_names, of_pair
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -178,12 +180,28 @@ class Shards:
     def _schema(self) -> Any:
         options, types = self.plan.options, self.types
         asked, timed = self.plan.queries.values(), options.time is not None
-        answer = ["query", *answer_names(asked, options.kept, timed)]
-        names = answer if self.whole else change_names(asked, options.kept, timed)
+        validator = Validator(self.plan.queries, self.plan.monitor_options())
+        keys = [None, *validator.keys(pa.schema(list(types.items())).empty_table())][-1] or []
+        answer = ["query", *answer_names(asked, options.kept, timed, len(keys))]
+        names = answer if self.whole else change_names(asked, options.kept, timed, len(keys))
         roles = {role: types[name] for role, name in options.roles.items()}
         pairs = {end: type_ for role, type_ in roles.items() for end in of_pair(role)}
-        known = {**types, **pairs, **roles, **_OURS}
+        reported = dict(zip(key_names(len(keys)), keys, strict=True))
+        known = {**types, **pairs, **roles, **_OURS, **reported, **self._of_groups()}
         return pa.schema([pa.field(name, known[name]) for name in names])
+
+    def _of_groups(self) -> dict[str, Any]:
+        """The types that only queries of groups have, of `id` and of `select`, as the DataFrame has them."""
+        groups = [query for query in self.plan.queries.values() if isinstance(query, TopKGroups)]
+        read = {name for query in groups for names in query.reads.values() for name in names}
+        fields = {name: type_ for name, type_ in self.types.items() if name in read}
+        schema, found = from_arrow_schema(pa.schema(list(fields.items()))), dict[str, Any]()
+        for query in groups:
+            shown = _shown_types(schema, query)
+            found |= {name: to_arrow_type(type_) for name, type_ in shown.items()}
+            if query.of_columns:
+                found["id"] = to_arrow_type(_id_type(schema, query.of_columns))
+        return found
 
     def shards_now(self) -> list[Shard]:
         """The state as the last trigger left it."""

@@ -38,6 +38,33 @@ def test_all_columns_can_be_kept(spark: SparkSession) -> None:
     same_rows(read(changes), expected, "all columns")
 
 
+def test_orders_of_keys(spark: SparkSession, tmp_path: Path) -> None:
+    """Several keys, one that is no number, ties, offsets and sessions: a stream in two runs, and the answers."""
+    table = flights(120)
+    keys, down = ("delay", "carrier"), (True, False)
+    queries = {
+        "two": sb.TopK(3, by=keys, largest=down, window=sb.Last("2 hours"), per="origin", nulls="last"),
+        "next": sb.TopK(2, by="delay", window=sb.Last("3 hours"), offset=1, ties="oldest"),
+        "quiet": sb.TopK(2, by="delay", window=sb.Session("20 minutes"), per="origin", with_ties=True),
+    }
+    options: dict[str, Any] = {"id": "flight", "time": "time"}
+    monitor, expected = sb.Monitor(queries, **options), list[Row]()
+    for number in range(2):
+        piece = table.slice(60 * number, 60)
+        write(tmp_path / "in", number, piece)
+        expected += pushed(monitor, [piece], ("time", "flight"))
+        rows = stream(spark, tmp_path / "in", spark.read.parquet(str(tmp_path / "in")).schema)
+        changes = sbs.monitor(rows, queries, shards=2, **options)
+        run(changes, tmp_path)
+    same_rows(read(spark.read.schema(changes.schema).parquet(str(tmp_path / "out"))), expected, "two runs")
+    assert changes.columns == list(expected[0]) and {"key_1", "key_2"} < set(changes.columns)
+    by_name = sb.TopK(2, by="origin", window=sb.Last(50))
+    whole = sb.Monitor(by_name, id="flight")
+    whole.push(table)
+    answer = read(sbs.answers(spark.createDataFrame(table), by_name, id="flight"))
+    same_rows(answer, [{"query": "q0", **row} for row in cells(whole.answer())], "the last by name")
+
+
 def test_stream_with_late_rows_and_net_changes(spark: SparkSession, tmp_path: Path) -> None:
     table = flights(300)
     shaken = table.take(pa.array(np.argsort(np.arange(300) + np.random.default_rng(1).integers(0, 60, 300))))

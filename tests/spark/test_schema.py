@@ -38,8 +38,9 @@ def frame(spark: SparkSession) -> DataFrame:
 @pytest.mark.parametrize(
     ("query", "options", "says"),
     [
-        (sb.TopK(by="word", **ONE), {}, "by='word' is string, and keys that are no numbers.* not for Spark yet. Score"),
-        (sb.TopK(by="flag", **ONE), {}, "by='flag' is boolean, and keys that are no numbers"),
+        (sb.TopK(by=("x", "map"), **ONE), {}, "column 'map' holds map.*which has no order"),
+        (sb.TopK(by=("x", abs), **ONE), {}, "a function ranks alone"),
+        (sb.TopK(by="x", per={"p": "word"}, **ONE), {}, r"names columns as they are.*withColumnRenamed\('word', 'p'\)"),
         (sb.TopK(by="x + word", **ONE), {}, '"x \\+ word": \\+ needs numbers, but column "word" is a string'),
         (sb.TopK(by="list", **ONE), {}, "column 'list' holds list.*cannot use"),
         (sb.TopK(by=sb.Linear({"x": 1, "map": 2}), **ONE), {}, "column 'map' holds map"),

@@ -68,7 +68,7 @@ class Placement:
                 numbers.at_rest.add(adapter.numbering.at_rest)
         return numbers
 
-    def _find_keys(self, batch: Batch) -> None:
+    def find_keys(self, batch: Batch) -> None:
         """Before their first arrival: queries whose only key is no number, in this batch, rank by it as an order."""
         found: Fresh = {}
         both = [(book, name) for book in (self.state.adapters, self.state.subscribed) for name in list(book)]

@@ -235,7 +235,7 @@ class StandingQueries(Placement):
         """Before a batch, which may come in several pieces, is examined: let the right queries share engines."""
         batches = list(batches)
         for batch in batches:
-            self._find_keys(batch)
+            self.find_keys(batch)
         if any(adapter.engine is None for adapter in self.state.taking()):
             with self.state.commit:
                 self._gather(self.state.adapters)

@@ -12,7 +12,7 @@ from skyband.query.kinds import KINDS, Query
 from skyband.query.scoring import by_from_dict
 from skyband.query.sql.clauses import culprit
 from skyband.query.sql.parser import sql
-from skyband.query.windows import Ever, Last, UntilDeleted, Window
+from skyband.query.windows import Ever, Last, Session, UntilDeleted, Window
 
 _KINDS: dict[str, type[Query]] = {name.lower(): kind for name, kind in KINDS.items()}
 
@@ -86,12 +86,15 @@ def _window(value: Any) -> Window:
         return UntilDeleted()
     if value == "ever":
         return Ever()
-    if isinstance(value, Mapping):
-        if value.keys() != {"span"}:
-            raise QueryError(f'{dict(value)!r} is not a window. Use 1000, "24 hours", or {{span = 300}}.')
+    if isinstance(value, Mapping) and value.keys() == {"span"}:
         return Last(span=value["span"])
+    if isinstance(value, Mapping) and value.keys() == {"session"}:
+        silence = value["session"]
+        return Session(span=silence) if isinstance(silence, int) else Session(silence)
     if not isinstance(value, int | str):
-        raise QueryError(f'{value!r} is not a window. Use 1000 (arrivals), "24 hours", or {{span = 300}}.')
+        raise QueryError(
+            f'{value!r} is not a window. Use 1000 (arrivals), "24 hours", {{span = 300}} or {{session = "1 hour"}}.'
+        )
     return Last(value)
 
 
@@ -105,8 +108,11 @@ def _by(value: Any) -> Any:
         return by_from_dict(value)
     if isinstance(value, str):
         return value
+    if isinstance(value, list) and not any(isinstance(key, list) for key in value):
+        return tuple(map(_by, value))
     raise QueryError(
-        f"{value!r} is no scoring. Use a column, an expression, or a table such as {{nearest = {{x = 1}}}}."
+        f"{value!r} is no scoring. Use a column, an expression, a list of them, or a table such as "
+        "{nearest = {x = 1}}."
     )
 
 

@@ -17,11 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from skyband.engines.groups.adapter import GroupsAdapter
 from skyband.engines.topk.adapter import TopKAdapter
+from skyband.engines.topk.ordered_adapter import OrderedAdapter
 from skyband.engines.topk.scorings import crowd_key, plain_scoring, tame_for
 from skyband.monitor.examination import Examined, examine
 from skyband.monitor.loop import Loop
 from skyband.query.kinds import Above, Query, TopK
+from skyband.spark.group_rows import needed_rows
 from skyband.spark.plan import Plan, QuerySet, hash_groups, labels, shard_of
 from skyband.spark.subscriptions import FIRST, share
 from skyband.spark.task import running, spare_collector
@@ -93,7 +96,15 @@ class Validator:
 
     def examine(self, table: pa.Table) -> Examined:
         """Validate rows."""
-        return examine(self.loop.state, Batch(table))
+        batch = Batch(table)
+        self.loop.queries.find_keys(batch)
+        return examine(self.loop.state, batch)
+
+    def keys(self, table: pa.Table) -> list[list[Any]]:
+        """The types of the keys that are reported of rows like these, for each query."""
+        examined = self.examine(table)
+        pieces = zip(examined.standing, examined.validated, strict=True)
+        return [adapter.new_keys(one) for adapter, one in pieces if isinstance(adapter, OrderedAdapter)]
 
     def raise_invalid(self, examined: Examined, name: Callable[[int], str]) -> None:
         """Raise the error of the first rejected row, if the options ask for that."""
@@ -193,8 +204,8 @@ class Packer:
         Of time windows, what can never be an answer is left out (engines/topk/kernels/lookahead.py has the proof;
         `Above` needs only what is above). Other partitions' rows of the trigger may come between these, which only adds
         objects above and dominators. Not where one query represents others: searching the rows for each would take
-        longer than its shard does, with an index, for all. Pairs, parts and probabilities depend on more than the rows
-        at hand: all are sent.
+        longer than its shard does, with an index, for all. Of groups of rows, those that can change an aggregate are
+        sent (group_rows.py). Pairs, parts and probabilities depend on more than the rows at hand: all are sent.
         """
         groups = Groups(query_set.per)
         codes: Any = None
@@ -210,13 +221,15 @@ class Packer:
                 pass  # a row that can never be an answer still ends a group's silence
             elif adapter.timed and others:
                 rows = rows if one.eligible is None else rows & one.eligible
-            elif adapter.timed and rows.any() and isinstance(adapter, TopKAdapter):
+            elif adapter.timed and rows.any() and isinstance(adapter, TopKAdapter) and adapter.scored_alone:
                 assert examined.times is not None
                 if codes is None:
                     codes = groups.codes_where(examined.accepted, [examined.per[name] for name in query_set.per])
                     clocks = np.maximum.accumulate(examined.times)
                 unit = time_unit(table.schema.field(self.plan.options.time).type)
                 rows = adapter.needed(one, codes, groups.total, examined.times, clocks, unit)
+            elif adapter.timed and isinstance(adapter, GroupsAdapter):
+                rows = needed_rows(adapter, one, examined, table)
             together = bool(query_set.per) or query_set.blocks
             shards = {self.plan.shard_by_query.get(name, -1) for name in (*mine, *others)}
             if -1 in shards:  # subscriptions are everywhere

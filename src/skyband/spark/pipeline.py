@@ -26,7 +26,7 @@ from skyband.spark.merge import MERGED, Merger
 from skyband.spark.operator import OUTPUT, OUTPUT_TO_MERGE, Operator
 from skyband.spark.plan import MOST_SHARDS, Plan
 from skyband.spark.refusals import check_for_spark
-from skyband.spark.schema import check_rows, check_schema, output_types, sample
+from skyband.spark.schema import check_rows, check_schema, key_types, output_types, sample
 from skyband.spark.session import check, partitions_of
 from skyband.spark.subscriptions import SUBSCRIBER, sources
 from skyband.tables.changes import answer_names, change_names
@@ -176,7 +176,7 @@ def rejected(
     by_name = named(queries)
     roles: dict[str, Any] = {"time": time, "id": id, "part": part, "value": value, "op": op}
     state = Loop.of(by_name, **roles).state  # reports mistakes before any job runs
-    check_for_spark(by_name, state.options, df.schema)
+    check_for_spark(by_name, state.options)
     for name in ("reason", "queries"):
         if name in df.columns:
             raise QueryError(f"rejected() adds a column {name!r}, and the DataFrame has one. Rename that first.")
@@ -198,11 +198,12 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
         options = dataclasses.replace(options, emit="batch")
     plan = _plan(given, options)
     timed = options.time is not None
+    keys = key_types(df.schema, plan)
+    types = output_types(df.schema, plan) | keys
     if whole:
-        names = ["query", *answer_names(plan.queries.values(), options.kept, timed)]
+        names = ["query", *answer_names(plan.queries.values(), options.kept, timed, len(keys))]
     else:
-        names = change_names(plan.queries.values(), options.kept, timed)
-    types = output_types(df.schema, plan)
+        names = change_names(plan.queries.values(), options.kept, timed, len(keys))
     if plan.subscribed:
         types[SUBSCRIBER] = next(iter(given["subscriptions"].values())).schema[SUBSCRIBER].dataType
     schema = StructType([StructField(name, types[name]) for name in names])
@@ -237,7 +238,7 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
     df, order, shards, blocks = (given[name] for name in ("df", "order", "shards", "blocks"))
     check(df.sparkSession, streaming=df.isStreaming)
     queries = Loop.of(named(given["queries"]), **dataclasses.asdict(options)).state.queries  # reports their mistakes
-    check_for_spark(queries, options, df.schema)
+    check_for_spark(queries, options)
     check_op(options.op, queries.values())
     if options.id is None:
         raise QueryError("skyband.spark needs id=: the column that labels objects, since rows have no number here.")

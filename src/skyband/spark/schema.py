@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import (
     BooleanType,
     ByteType,
@@ -29,7 +30,7 @@ from skyband.query.kinds import Query, TopKGroups, TopKPairs
 from skyband.query.windows import Last
 from skyband.spark.mappers import Validator, sortable
 from skyband.spark.plan import Plan
-from skyband.tables.changes import of_pair
+from skyband.tables.changes import key_names, of_pair
 
 _DAY = 86400 * 10**9
 _WATERMARK = "spark.watermarkDelayMs"  # in a field's metadata: `withWatermark` was called with this column
@@ -105,6 +106,22 @@ def check_rows(table: pa.Table, queries: dict[str, Query], options: dict[str, An
             Validator(typed, options).examine(table)
     except BatchError as error:
         raise QueryError(str(error).replace("the batch", "the DataFrame")) from error
+
+
+def key_types(schema: StructType, plan: Plan) -> dict[str, DataType]:
+    """The columns of the reported keys of orders, of all queries together, with their types."""
+    typed = {name: query for name, query in plan.queries.items() if not callable(getattr(query, "by", None))}
+    lists = Validator(typed, plan.monitor_options()).keys(sample(schema, plan.wanted(plan.queries))) if typed else []
+    found: dict[str, DataType] = {}
+    for name, types in zip(key_names(max(map(len, lists), default=0)), zip_longest(*lists), strict=True):
+        known = list(dict.fromkeys(type_ for type_ in types if type_ is not None))
+        if len(known) > 1:
+            raise QueryError(
+                f"{name} would be {' and '.join(map(str, known))} for different queries, and a column of a "
+                "DataFrame has one type. Ask them in calls of their own."
+            )
+        found[name] = from_arrow_type(known[0])
+    return found
 
 
 def _check_spans(plan: Plan, unit: int | None) -> None:

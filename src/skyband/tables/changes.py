@@ -189,7 +189,7 @@ def _table(columns: Mapping[str, Any], types: Mapping[str, Any], rows: int) -> A
     arrays = []
     for name, type_ in types.items():
         column = columns.get(name)
-        if column is None:
+        if column is None or not rows:  # without a row nothing tells what a column of `select` holds
             column = pa.nulls(rows, type_)
         elif column.type != type_:
             column = in_type(column, type_)

@@ -191,9 +191,10 @@ class Column:
             self.append(pa.nulls(size, column.type))
         more = len(column)
         if self._size + more > len(self._values):
-            room = max(16, 2 * len(self._values), self._size + more)
-            self._values = np.concatenate([self._values[: self._size], np.empty(room - self._size, self._values.dtype)])
-            self._valid = np.concatenate([self._valid[: self._size], np.empty(room - self._size, np.bool_)])
+            room = max(16, 4 * len(self._values), self._size + more)
+            self._values, old = np.empty(room, self._values.dtype), self._values  # what is not used costs nothing
+            self._valid, was = np.empty(room, np.bool_), self._valid
+            self._values[: self._size], self._valid[: self._size] = old[: self._size], was[: self._size]
         new = slice(self._size, self._size + more)
         self._values[new] = bits_of(column) if self.fixed else np.fromiter(column.to_pylist(), object, more)
         valid = valid_of(column)

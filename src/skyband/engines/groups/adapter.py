@@ -176,7 +176,9 @@ class GroupsAdapter(Adapter):
         return self.keys(keys)
 
     def live_serials(self) -> Ints:
-        return np.unique(np.concatenate([self.machine.serials()[0], self.machine.shown()]))
+        serials = np.sort(np.concatenate([self.machine.serials()[0], self.machine.shown()]))
+        once: Ints = serials[np.diff(serials, prepend=-1) > 0]  # np.unique takes ten times as long
+        return once
 
     # --- deletions
 

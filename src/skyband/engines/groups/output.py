@@ -44,7 +44,7 @@ class GroupsOutput(Output):
     ) -> dict[str, Any]:
         columns = super()._change_columns(changes, at, when, sequences, fresh)
         if self.fading is not None:
-            columns["score"] = self._faded(changes.shown, changes.instant)
+            columns["score"] = self._faded(changes.shown, when)  # of a group that is forgotten: when it was due
         return columns
 
     def _faded(self, parts: tuple[Operand, ...], clocks: Ints) -> Any:

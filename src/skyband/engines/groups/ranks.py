@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Bools, Floats, Ints
-from skyband.engines.groups.kernels.ranks import CHANGE, HEAD, INSIDE, NOWHERE, RANK, members, rebuild, take_events
+from skyband.engines.groups.kernels.ranks import CHANGE, HEAD, INSIDE, RANK, members, rebuild, take_events
 from skyband.engines.groups.kernels.state import Events, Live, Records
 from skyband.engines.groups.measures import Scores
+from skyband.engines.groups.store import chosen, longer
 from skyband.query.expressions import Operand
 
 
@@ -35,7 +36,7 @@ class Ranking:
         """Make room for so many objects and groups."""
         more = slots - len(self.ranks)
         if more > 0:
-            self.ranks = np.concatenate([self.ranks, _unranked(more)])
+            self.ranks = longer(self.ranks, more)
             self.log = np.concatenate([self.log[:1], np.zeros(len(self.ranks), np.int64)])
             self.held = [_wider(one, more) for one in self.held]
         more = groups - len(self.heads)
@@ -56,8 +57,8 @@ class Ranking:
 
     def _shown(self, records: Records, slots: Any, shown: tuple[Operand, ...]) -> tuple[Operand, ...]:
         """The values of `select` for these changes; those of the events are held for later ones."""
-        if not shown:
-            return ()
+        if not shown or not len(slots):  # without an event nothing tells what a column holds
+            return shown
         self._hold_kinds(shown)
         found = tuple(
             _either(held, new, records["slot"], records["event"]) for held, new in zip(self.held, shown, strict=True)
@@ -77,13 +78,13 @@ class Ranking:
     def set_keys(self, slots: Ints, events: Events, scores: Scores) -> None:
         """Know these objects with these keys, and no others; nothing is inside. What has been shown stays."""
         shown = self.ranks["shown"].copy()
-        self.ranks = _unranked(len(self.ranks))
-        self.ranks["shown"] = shown
+        self.ranks = np.zeros(len(self.ranks), RANK)
+        self.ranks["shown"], self.ranks["key"], self.ranks["event"] = shown, np.nan, -1
         for name in ("stamp", "serial", "decider"):
             self.ranks[name][slots] = getattr(events, name)[: len(slots)]
         self.ranks["key"][slots] = scores.keys
-        if scores.shown:
-            self.held = []
+        self.held = []
+        if scores.shown and len(slots):
             self._hold_kinds(scores.shown)
             for held, new in zip(self.held, scores.shown, strict=True):
                 _store(held, slots, new)
@@ -95,7 +96,7 @@ class Ranking:
 
     def keep(self, kept: Ints, slots: Records, groups: int) -> None:
         """Know only these slots, under the numbers 0, 1, ..., and so many groups; all others are no answers."""
-        self.ranks = np.ascontiguousarray(self.ranks[kept])
+        self.ranks = chosen(self.ranks, kept)
         self.log = np.zeros(1 + len(self.ranks), np.int64)
         self.held = [_take(one, kept) for one in self.held]
         self.heads = np.zeros(groups, HEAD)
@@ -124,15 +125,6 @@ class Ranking:
     def nbytes(self) -> int:
         held = sum(int(one.values.nbytes) for one in self.held)
         return int(self.ranks.nbytes + self.heads.nbytes + self.log.nbytes) + held
-
-
-def _unranked(size: int) -> Records:
-    ranks = np.zeros(size, RANK)
-    ranks["key"] = ranks["old_key"] = np.nan
-    ranks["child"] = ranks["sibling"] = ranks["before"] = ranks["event"] = ranks["old_event"] = -1
-    ranks["noted"] = ranks["saved"] = -1
-    ranks["place"] = NOWHERE
-    return ranks
 
 
 def no_changes(size: int) -> Records:

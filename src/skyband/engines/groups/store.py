@@ -31,6 +31,7 @@ from skyband.engines.groups.kernels.state import (
     PICK,
     ROW,
     SLOT,
+    STEP,
     SUM,
     TAIL,
     USED,
@@ -46,6 +47,7 @@ from skyband.engines.groups.kernels.values import reindex
 from skyband.engines.groups.measures import Measures
 from skyband.kernels.records import NEVER
 
+GROWTH = 3  # times as many rows are added where there is no room: those not used yet have no memory, copies do
 SMALLEST = 64  # rows, and entries of the table of distinct values
 
 
@@ -66,7 +68,7 @@ class Store:
         self.distinct_each = int((functions == DISTINCT).sum())
         self.facts = np.zeros(FACTS, np.int64)
         self.facts[[FREE, OLDEST, TAIL]] = -1
-        self.facts[OPEN] = NEVER
+        self.facts[OPEN], self.facts[STEP] = NEVER, 1  # 0: no step
         self.rows, self.values = np.zeros(0, ROW), np.zeros((0, measures.columns))
         self.links = np.zeros((0, self.links_each), np.int32)
         self.slots, self.ends = np.zeros(0, SLOT), np.zeros((0, 2 * chains), np.int32)
@@ -105,12 +107,12 @@ class Store:
         """Make room for so many objects and groups."""
         more = slots - len(self.slots)
         if more > 0:
-            self.slots, self.picks = _longer(self.slots, more), _longer(self.picks, more)
-            self.ends, self.words = _longer(self.ends, more, -1), _longer(self.words, more)
-            self.distinct, self.dirty = _longer(self.distinct, more), _longer(self.dirty, more)
+            self.slots, self.picks = longer(self.slots, more), longer(self.picks, more)
+            self.ends, self.words = longer(self.ends, more, -1), longer(self.words, more)
+            self.distinct, self.dirty = longer(self.distinct, more), longer(self.dirty, more)
         more = groups - len(self.groups)
         if more > 0:
-            self.groups = _longer(self.groups, more)
+            self.groups = longer(self.groups, more)
             self.groups["oldest"][-more:] = self.groups["newest"][-more:] = self.groups["last"][-more:] = -1
 
     def prepare(self, values: Floats, late: bool) -> None:
@@ -119,7 +121,7 @@ class Store:
         if self.mode != ENDLESS:
             self._add_rows(int(self.facts[LIVE]) + rows)
             if late and int(self.facts[LATE]) + rows > len(self.late):
-                self.late = _longer(self.late, max(rows, len(self.late)))
+                self.late = longer(self.late, max(rows, len(self.late)))
             self.volume = int(self.facts[LIVE]) + rows
         else:
             self.volume += rows
@@ -130,12 +132,12 @@ class Store:
     def _add_rows(self, most: int) -> None:
         more = most - len(self.rows)
         if more > 0:
-            size, used = len(self.rows) + max(more, len(self.rows), SMALLEST), int(self.facts[USED])
+            size, used = len(self.rows) + max(more, GROWTH * len(self.rows), SMALLEST), int(self.facts[USED])
             for name in ("rows", "values", "links"):
                 old = getattr(self, name)
                 new = np.empty((size, *old.shape[1:]), old.dtype)
                 if new.nbytes:
-                    _bytes(new)[: used * (new.nbytes // size)] = _bytes(old)[: used * (new.nbytes // size)]
+                    bytes_of(new)[: used * (new.nbytes // size)] = bytes_of(old)[: used * (new.nbytes // size)]
                 setattr(self, name, new)
 
     def _widen_table(self, most: int) -> None:
@@ -208,7 +210,7 @@ class Store:
         of[live] = numbers[of[live]]
         of[idle] = -2 - codes[-2 - of[idle]]
         for name in ("slots", "ends", "picks", "words", "distinct"):
-            setattr(self, name, np.ascontiguousarray(getattr(self, name)[kept]))
+            setattr(self, name, chosen(getattr(self, name), kept))
         self.slots["group"] = codes[self.slots["group"]]
         self.dirty = np.zeros(len(kept), np.int32)
         if self.distinct_each:
@@ -221,7 +223,9 @@ class Store:
 
     @property
     def nbytes(self) -> int:
-        return sum(int(array.nbytes) for array in self.state)
+        unused = 1 - int(self.facts[USED]) / max(len(self.rows), 1)  # which has no memory yet
+        rows = sum(int(array.nbytes) for array in (self.rows, self.values, self.links))
+        return sum(int(array.nbytes) for array in self.state) - int(unused * rows)
 
     @property
     def open(self) -> bool:
@@ -229,14 +233,25 @@ class Store:
         return bool(self.facts[DIRTY])
 
 
-def _bytes(array: Any) -> Any:
+def bytes_of(array: Any) -> Any:
     """The bytes of an array: NumPy copies records field by field."""
     return array.reshape(-1).view(np.uint8)
 
 
-def _longer(array: Any, more: int, fill: int = 0) -> Any:
+def chosen(array: Any, places: Ints) -> Any:
+    """The entries at these places."""
+    if not array.nbytes:
+        return np.ascontiguousarray(array[places])
+    found = bytes_of(array).reshape(len(array), -1).take(places, axis=0)
+    return found.reshape(-1).view(array.dtype).reshape(len(places), *array.shape[1:])
+
+
+def longer(array: Any, more: int, fill: int = 0) -> Any:
     """An array with so many entries more."""
-    tail: Records = np.zeros((more, *array.shape[1:]), array.dtype)
+    old = len(array)
+    new: Records = np.zeros((old + more, *array.shape[1:]), array.dtype)
+    if new.nbytes:
+        bytes_of(new)[: array.nbytes] = bytes_of(array)
     if fill:
-        tail[...] = fill
-    return np.concatenate([array, tail])
+        new[old:] = fill
+    return new

@@ -89,7 +89,7 @@ class TALLY:
     def grow(self, total: int, groups: int) -> None:
         """Make room for so many objects and groups, and as many again while they grow."""
         if total > self.total or groups > self.groups:
-            self.total = self.total if total <= self.total else max(total, self.total + self.total // 2, 16)
+            self.total = self.total if total <= self.total else max(total, 2 * self.total, 16)
             self.groups = max(groups, self.groups)
             for view in self.views:
                 view.grow(self.total, self.groups)

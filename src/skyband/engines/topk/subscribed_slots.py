@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from skyband.engines.numbering import Start
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.slot_columns import SlotColumns
 from skyband.engines.topk.slot_table import SlotTable
-from skyband.engines.topk.slots import Slots
 from skyband.engines.topk.subscribed_form import SlotForm
 from skyband.query.kinds import TopK
 from skyband.query.options import Options
@@ -22,6 +21,9 @@ from skyband.query.windows import Last
 from skyband.tables.columns import distinct, grown
 from skyband.tables.groups import Groups
 from skyband.tables.subscriptions import slots_key
+
+if TYPE_CHECKING:
+    from skyband.engines.topk.slots import Slots
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -52,8 +54,7 @@ class SubscribedSlots(TopKAdapter):
 
     @property
     def slots(self) -> Slots:
-        assert isinstance(self.engine, Slots)
-        return self.engine
+        return cast("Slots", self.engine)
 
     # --- subscriptions come and go
 
@@ -140,6 +141,8 @@ class SubscribedSlots(TopKAdapter):
     def start(self, unit: int | None) -> None:
         if self.engine is not None:
             return
+        from skyband.engines.topk.slots import Slots  # and Numba: with the first arrivals
+
         net, self.unit = self.options.emit == "batch", unit
         self.engine = Slots((), self.example.tuning, timed=self.timed, net=net, shape=self.form.shape)
         self.numbering.of_query = np.zeros(1, np.int64)

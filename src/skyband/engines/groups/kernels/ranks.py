@@ -3,8 +3,9 @@
 Each group has two pairing heaps over slots: of the objects inside the answer with the worst on top, and of the others
 with the best on top. Heaps go by *recorded* ranks, and only changes towards the top are recorded at once: inside, a
 record is at most as good as the object is; outside, at least as good. What surfaces with an old record is recorded anew
-and sinks. So an event that does not reach the boundary costs a comparison with the top of the other heap, and others
-O(log objects) amortised. An object that is no answer any more stays where it is until it surfaces.
+and sinks. Outside, records run ahead of their objects, but below all inside: most who rise need not move. So an event
+that does not reach the boundary costs a comparison with its own record, and others O(log objects) amortised. An object
+that is no answer any more stays where it is until it surfaces.
 
 Changes are those of whole steps: who was inside before the step and is not after it, and the reverse.
 """
@@ -18,7 +19,7 @@ import numpy as np
 from skyband.engines.groups.kernels.state import BEFORE, Event, Events, Floats, Ints, Live, Records
 from skyband.kernels.compile import close, uncounted, uncounted_kernel
 
-RANK = np.dtype(
+RANK = np.dtype(  # zeros: nothing is known of it
     [
         ("key", "f8"),  # larger is better; NaN: it is no answer
         ("stamp", "i8"),  # of its newest row
@@ -61,6 +62,7 @@ CHANGE = np.dtype(
     align=True,
 )
 NOWHERE, INSIDE, OUTSIDE = range(3)
+AHEAD = 0.75  # of the way to the worst inside, which an object outside is recorded ahead
 
 
 @close
@@ -84,6 +86,17 @@ def _record(one: Any) -> None:
     one["recorded"], one["recorded_stamp"], one["recorded_serial"] = one["key"], one["stamp"], one["serial"]
     if np.isnan(one["key"]):
         one["recorded"], one["recorded_stamp"] = -np.inf, BEFORE
+
+
+@close
+def _record_ahead(one: Any, ranks: Records, head: Any, k: Any) -> None:
+    """Record an object outside as better than it is, by most of the way to the worst inside: so far it may rise."""
+    _record(one)
+    if head["size"] == k:
+        worst = ranks[head["inside"]]["recorded"]
+        ahead = one["key"] + AHEAD * (worst - one["key"])
+        if one["key"] < ahead < worst:
+            one["recorded"] = ahead
 
 
 @close
@@ -236,10 +249,11 @@ def _move_outside(ranks: Records, head: Any, s: int, k: int, step: int, log: Int
     one = ranks[s]
     if one["place"] == NOWHERE:
         one["place"] = OUTSIDE
-        _record(one)
+        one["child"] = one["sibling"] = one["before"] = -1
+        _record_ahead(one, ranks, head, k)
         head["outside"] = _meld(ranks, head["outside"], s, True)
     elif ranks_above(one["key"], one["stamp"], one["serial"], one):
-        _record(one)
+        _record_ahead(one, ranks, head, k)
         head["outside"] = _raised(ranks, head["outside"], s, True)
     if head["size"] < k or ranks_above(one["key"], one["stamp"], one["serial"], ranks[head["inside"]]):
         settle(ranks, head, k, step, log)
@@ -338,7 +352,7 @@ def rebuild(ranks: Records, heads: Records, slots: Records, k: int, log: Ints) -
     for s in range(len(ranks)):
         one = ranks[s]
         one["child"] = one["sibling"] = one["before"] = -1
-        if np.isnan(one["key"]):
+        if slots[s]["count"] == 0 or np.isnan(one["key"]):
             one["place"] = NOWHERE
             continue
         _record(one)

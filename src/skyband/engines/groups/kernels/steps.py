@@ -22,6 +22,7 @@ from skyband.engines.groups.kernels.objects import (
     leave,
     write_event,
 )
+from skyband.engines.groups.kernels.ranks import RANK
 from skyband.engines.groups.kernels.state import (
     BEFORE,
     COUNTED,
@@ -38,6 +39,7 @@ from skyband.engines.groups.kernels.state import (
     TAIL,
     TIMED,
     UNKNOWN,
+    USED,
     Batch,
     Events,
     Live,
@@ -45,7 +47,12 @@ from skyband.engines.groups.kernels.state import (
     Window,
 )
 from skyband.kernels.compile import close, uncounted, uncounted_kernel
+from skyband.kernels.prefetch import prefetch
 from skyband.kernels.records import NEVER
+
+FAR, MIDWAY, NEAR = 24, 16, 8  # how many rows ahead memory is fetched
+RANK_SIZE = RANK.itemsize
+CACHED = 4096  # so many objects are in the cache anyway
 
 
 @uncounted
@@ -138,6 +145,8 @@ def expire(state: State, window: Window, batch: Batch, events: Events, live: Liv
             return MIDDLE
         r = take_oldest(state, stamp)
         s = rows[r]["slot"]
+        if len(slots) > CACHED and r + FAR < facts[USED]:  # rows leave as they came, most often
+            fetch_object(state, live, max(rows[r + FAR]["slot"], 0))
         g = slots[s]["group"]
         leave(state, window, batch, s, r)
         free_row(state, r, g)
@@ -145,11 +154,46 @@ def expire(state: State, window: Window, batch: Batch, events: Events, live: Liv
         changed(state, window, events, live, s, max(last, -1), stamp + window.length, True)
 
 
+@close
+def fetch_object(state: State, live: Live, s: Any) -> None:
+    """Fetch what is kept of an object."""
+    prefetch(state.slots, s, 0)
+    prefetch(state.words, s, 0)
+    prefetch(state.picks, s, 0)
+    prefetch(state.ends, s, 0)
+    for line in range(0, RANK_SIZE, 64):
+        prefetch(live.ranks, s, line)
+    prefetch(live.ranks, s, RANK_SIZE - 1)
+
+
+@close
+def fetch_row(state: State, r: Any) -> None:
+    """Fetch what is kept of a row."""
+    prefetch(state.rows, r, 0)
+    prefetch(state.values, r, 0)
+    prefetch(state.links, r, 0)
+
+
+@close
+def fetch_ahead(state: State, batch: Batch, live: Live, i: Any) -> None:
+    """Fetch what the arrivals after this one are about to read: objects, and the newest rows of their chains."""
+    fetch_object(state, live, batch.slots[i + FAR])
+    if state.ends.shape[1] > 0:
+        newest = state.ends[batch.slots[i + MIDWAY], 1]
+        if newest >= 0:
+            fetch_row(state, newest)
+        newest = state.ends[batch.slots[i + NEAR], 1]
+        if newest >= 0:
+            older = state.links[newest, 0]
+            if older >= 0:
+                fetch_row(state, older)
+
+
 @uncounted_kernel
 def take_windowed(state: State, window: Window, batch: Batch, events: Events, live: Live) -> Any:
     """Take arrivals of Last(n) or Last(t) from where the last call stopped; returns why it stops."""
     facts, groups, rows, slots = state.facts, state.groups, state.rows, state.slots
-    timed, i = window.mode == TIMED, facts[NEXT]
+    timed, i, large = window.mode == TIMED, facts[NEXT], len(slots) > CACHED
     while True:
         if timed:
             now = batch.now[i] if i < len(batch.rows) else batch.clock
@@ -163,6 +207,8 @@ def take_windowed(state: State, window: Window, batch: Batch, events: Events, li
         if facts[EVENTS] + 2 > len(events.slot):
             return FULL
         now, g, s = batch.now[i], batch.groups[i], batch.slots[i]
+        if large and i + FAR < len(batch.rows):
+            fetch_ahead(state, batch, live, i)
         if timed and batch.stamps[i] <= now - window.length:  # too late for this window
             i += 1
             continue
