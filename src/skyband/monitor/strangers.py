@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
 from skyband.engines.invariants import FAR, require, within
-from skyband.engines.registry import choose
+from skyband.engines.registry import choose, choose_for_keys
+from skyband.engines.topk.ordered_adapter import OrderedAdapter
 from skyband.engines.topk.scorings import family_key, window_key
 from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter
@@ -63,7 +64,10 @@ def _check_shared(adapter: Adapter) -> None:
         return
     if isinstance(adapter, SubscribedAdapter):
         return  # made from its query, and checked then
+    keyed = isinstance(adapter, OrderedAdapter) and adapter.labels  # a column that is no number is a key
     for query in queries:
+        if keyed and choose_for_keys(query) == algorithm:
+            continue
         if choose(query) != algorithm:  # queries that auto lets share a window, and the widest of uncertain ones
             choose(replace(query, algorithm=algorithm))
         require(query.algorithm in ("auto", algorithm), "a query has its algorithm")
