@@ -24,6 +24,7 @@ _FILES = (
     "upgrade",
     "rounds",
     "spark_benchmarks",
+    "subscriptions",
     "partitions",
     "recipes",
     "schema",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ load
     from skyband import plot
     from skyband.explain.explanation import Explanation
     from skyband.monitor.monitor import Monitor
+    from skyband.query.each import Each
     from skyband.query.kinds import Above, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
     from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic
     from skyband.query.sql.parser import sql
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Above",
     "BatchError",
+    "Each",
     "Ever",
     "Explanation",
     "Global",
@@ -55,6 +57,7 @@ __all__ = [
 _LAZY = {
     "skyband.explain.explanation": ("Explanation",),
     "skyband.monitor.monitor": ("Monitor",),
+    "skyband.query.each": ("Each",),
     "skyband.query.kinds": ("Above", "TopK", "TopKGroups", "TopKIncomplete", "TopKPairs", "TopKUncertain"),
     "skyband.query.scoring": ("Global", "Linear", "Nearest", "Product", "Quadratic"),
     "skyband.query.sql.parser": ("sql",),

@@ -150,6 +150,7 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/api/queries", {"name": "", "sql": LAST}, 400, "a query's name has 1 to 100"),
     ("POST", "/api/queries", {"name": "x" * 101, "sql": LAST}, 400, "a query's name has 1 to 100"),
     ("POST", "/api/queries", {"name": "a/b", "sql": LAST}, 400, "no slash"),
+    ("POST", "/api/queries", {"name": "a", "sql": LAST.replace("LIMIT 4", "LIMIT :k")}, 400, "subscriptions"),
     ("POST", "/api/queries", {"name": "x"}, 400, 'one of "sql"'),
     ("POST", "/api/queries", {"name": "x", "sql": LAST, "query": {}}, 400, 'one of "sql"'),
     ("POST", "/api/queries", {"name": "x", "query": {"kind": "TopK", "k": 1}}, 400, "missing"),

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 import skyband as sb
-from faults.right_snapshots import Right, right, rows, scenes
+from faults.right_snapshots import Right, right, rows, scenes, subscribers
 from skyband.errors import QueryError, SkybandError, SkybandWarning, StateError
 from skyband.monitor import cells
 from skyband.monitor.archive import pack
@@ -61,7 +61,7 @@ def forge(scene: str, seed: int, number: int) -> tuple[str, bytes]:
         what = rng.random()
         if what < 0.15 or not arrays:
             facts, said = _forge_facts(rng, facts)
-        elif what < (0.3 if any(part.startswith("rest") for part in parts) else 0.18):
+        elif what < (0.3 if any(part.startswith(("rest", "subscri")) for part in parts) else 0.18):
             parts, said = _forge_parts(rng, parts)
         elif what < 0.4:
             said = _forge_sizes(rng, arrays)
@@ -120,6 +120,11 @@ def _forge_parts(rng: np.random.Generator, parts: dict[str, Any]) -> tuple[dict[
         made[name] = parts[name].copy()
         column = made[name].reshape(-1)
         return made, f"part {name}: {_forge_column(rng, column)}"
+    tables = [one for one in parts if one.startswith("subscri")]
+    if tables and how < 0.7:
+        name = str(rng.choice(tables))
+        made[name], said = _forge_table(rng, parts[name])
+        return made, f"part {name}: {said}"
     if how < 0.25:
         del made[name]
         return made, f"part {name} gone"
@@ -137,6 +142,28 @@ def _forge_parts(rng: np.random.Generator, parts: dict[str, Any]) -> tuple[dict[
         return made, "part ahead added"
     made[name] = np.arange(int(rng.integers(9)))
     return made, f"part {name} is numbers"
+
+
+def _forge_table(rng: np.random.Generator, table: Any) -> tuple[Any, str]:
+    """Subscriptions: a row more or less, a value, a type, a name."""
+    how, place = int(rng.integers(6)), int(rng.integers(table.num_columns))
+    name, column = table.column_names[place], table.column(place)
+    if how == 0:
+        return table.slice(int(rng.integers(2)), max(0, table.num_rows - int(rng.integers(3)))), "fewer rows"
+    if how == 1:
+        return pa.concat_tables([table, table.slice(0, 1)]), "a row twice"
+    if how == 2:
+        return table.rename_columns([*table.column_names[:place], "other", *table.column_names[place + 1 :]]), "a name"
+    if how == 3 or not table.num_rows:
+        type_ = [pa.null(), pa.string(), pa.float64(), pa.int8(), pa.bool_(), pa.duration("ns")][int(rng.integers(6))]
+        with suppress(pa.ArrowException):
+            return table.set_column(place, name, column.cast(type_)), f"{name} is {type_}"
+        return table.set_column(place, name, pa.nulls(table.num_rows, type_)), f"{name} is null, {type_}"
+    values, row = column.to_pylist(), int(rng.integers(table.num_rows))
+    values[row] = ODD[int(rng.integers(16))] if how == 4 else values[int(rng.integers(len(values)))]
+    with suppress(pa.ArrowException, OverflowError, TypeError):
+        return table.set_column(place, name, pa.array(values, column.type)), f"{name}[{row}] = {values[row]}"
+    return table.drop_columns([name]), f"{name} gone"
 
 
 def _forge_sizes(rng: np.random.Generator, arrays: dict[str, list[tuple[str, Any]]]) -> str:
@@ -267,6 +294,8 @@ def use(scene: str, data: bytes, *, trusted: bool = False) -> str:
         lambda: monitor.push(rows(40, start + 1)),
         lambda: [monitor.answer(name, k=1) for name in monitor.queries],
         lambda: monitor.stats(),
+        lambda: [monitor.subscribe(name, subscribers(9, 4)) for name, one in monitor.queries.items() if one.each],
+        lambda: [monitor.unsubscribe(name, [4, 5, 6]) for name, one in monitor.queries.items() if one.each],
         lambda: monitor.snapshot(),
         lambda: monitor.push(rows(7, start + 41), to=start + 60),
         lambda: monitor.advance(start + 100),

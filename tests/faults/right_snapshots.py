@@ -26,6 +26,7 @@ class Scene:
     queries: Mapping[str, Query]
     options: dict[str, Any] = field(default_factory=dict)
     rows: int = 60
+    subscribers: int = 0  # of each query with `Each`, half of them from the first row on
 
     def monitor(self, later: int = 0) -> sb.Monitor:
         """A Monitor that has seen these rows, and so many later ones."""
@@ -33,9 +34,25 @@ class Scene:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SkybandWarning)  # of rows that are rejected
             for size, start in ((self.rows * 2 // 3, 0), (self.rows - self.rows * 2 // 3 + later, self.rows * 2 // 3)):
+                for name in self.queries if self.subscribers else ():
+                    monitor.subscribe(name, subscribers(self.subscribers // 2, start))
+                    monitor.unsubscribe(name, [start + 1])
                 if self.rows:
                     monitor.push(rows(size, start))
         return monitor
+
+
+def subscribers(size: int, start: int = 0) -> dict[str, Any]:
+    """Subscriptions that suit every scene with `Each`."""
+    i = np.arange(start, start + size)
+    return {
+        "subscriber": i,
+        "k": 1 + i % 3,
+        "n": 5 + i % 20,
+        "px": i % 40,
+        "w": i % 3,
+        "word": [f"w{n % 5}" for n in i],
+    }
 
 
 def rows(size: int, start: int = 0) -> pa.Table:
@@ -93,6 +110,14 @@ def scenes() -> dict[str, Scene]:
         },
         {"time": "t", "id": "i"},
     )
+    near = sb.Nearest({"x": sb.Each("px"), "y": 20}, weights={"x": sb.Each("w"), "y": 1})
+    ask = partial(sb.TopK, sb.Each("k"), where="word >= 'w1' and word != :word")
+    for name, window in (("count", sb.Last(sb.Each("n"))), ("time", sb.Last(span=sb.Each("n")))):
+        options = {"id": "i", "time": "t"}
+        slots = sb.TopK(sb.Each("k"), near, window, where="part = 'a' and word = :word")
+        found[f"subscriptions slots {name}"] = Scene({"q": slots, "r": replace(slots, where=None)}, options, 60, 12)
+        found[f"subscriptions alone {name}"] = Scene({"q": ask("x", window, per="g")}, options, 60, 12)
+    found["subscriptions waiting"] = Scene({"q": sb.TopK(2, near, sb.Last(9))}, {}, 0, 12)
     return found
 
 
@@ -253,11 +278,18 @@ class Right:
     arrays: dict[str, list[tuple[str, Any]]]  # by cell: (name, array)
 
 
+def _query(_: str, stored: Any) -> Query:
+    """A stored query; one that a subscription's values have made is one already."""
+    return stored if isinstance(stored, Query) else Query.from_dict(stored)
+
+
 @cache
 def right(scene: str, later: int = 0) -> Right:
     data = scenes()[scene].monitor(later).snapshot()
     facts, parts = unpack(data)
-    state = snapshot.restore(facts, parts, lambda name, stored: Query.from_dict(stored))
+    state = snapshot.restore(
+        facts, parts, lambda name, stored: stored if isinstance(stored, Query) else Query.from_dict(stored)
+    )
     arrays = {}
     for c, groups in enumerate(state.groups.values()):
         types: list[tuple[str, Any]] = []

@@ -17,7 +17,12 @@ from kinds import KINDS
 from skyband.monitor.archive import unpack
 
 OF_KIND = {"topk": "TopK ", "above": "Above ", "pairs": "TopKPairs ", "incomplete": "TopKIncomplete "}
-OF_KIND |= {"groups": "TopKGroups ", "uncertain": "TopKUncertain ", "several": "mixed"}
+OF_KIND |= {
+    "groups": "TopKGroups ",
+    "uncertain": "TopKUncertain ",
+    "several": "mixed",
+    "subscriptions": "subscriptions ",
+}
 SAMPLE = (
     "TopK BLOCK count grouped",
     "TopK SAPF time family",
@@ -39,12 +44,16 @@ SAMPLE = (
     "TopKUncertain CSQ count pk-topk",
     "TopKUncertain COMPACT ever u-kranks",
     "mixed",
+    "subscriptions slots count",
+    "subscriptions slots time",
+    "subscriptions alone time",
+    "subscriptions waiting",
 )
 ROUNDS = 25  # forgeries of each scene of the sample
 MANY = 5000  # forgeries of a kind, for each unit of SKYBAND_FUZZ
 
 
-@pytest.mark.parametrize("kind", [kind for kind in OF_KIND if kind in KINDS or kind == "several"])
+@pytest.mark.parametrize("kind", [kind for kind in OF_KIND if kind in KINDS or kind in ("several", "subscriptions")])
 def test_no_forgery_breaks_a_monitor(kind: str) -> None:
     names = [name for name in scenes() if name.startswith(OF_KIND[kind])]
     chosen = [name for name in names if FUZZ > 1 or name in SAMPLE]

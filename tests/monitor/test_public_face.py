@@ -23,6 +23,8 @@ METHODS = (
     "answer",
     "answers",
     "add",
+    "subscribe",
+    "unsubscribe",
     "replace",
     "drop",
     "queries",

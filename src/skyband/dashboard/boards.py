@@ -316,6 +316,10 @@ def check(name: str, query: Query, columns: Sequence[str] | None = None) -> None
     """Refuse a query beyond the limits of a server, or over columns that the stream does not have."""
     if not 0 < len(name) <= limits.NAME or not name.isprintable() or "/" in name or name in (".", ".."):
         raise QueryError(f"a query's name has 1 to {limits.NAME} printable characters, no slash; got {name[:50]!r}.")
+    if query.each:
+        raise QueryError(
+            f":{query.each[0]} is what subscriptions bring, and a server takes none in this version. Write a number."
+        )
     affordable(query)
     for column in () if columns is None else {name for names in query.reads.values() for name in names}:
         if column not in columns:  # type: ignore[operator]

@@ -6,6 +6,7 @@ columns (output.py). Each kind of query has a subclass in its folder, which says
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from skyband.engines.numbering import Numbered, Numbering, Start, column_of, ins
 from skyband.engines.output import Output, input_name, leaving
 from skyband.engines.registry import choose, load, row_of
 from skyband.engines.specs import fits, shared_key, spec_of
+from skyband.engines.validation import Validation
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.query.scoring import scoring_of
@@ -26,7 +28,7 @@ from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
-from skyband.tables.scores import Scored, Validated, matches, reject_beyond, score
+from skyband.tables.scores import Scored, Validated
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -34,14 +36,13 @@ Floats = NDArray[np.float64]
 Columns = dict[str, Any]  # of changes or answers, by name; empty: there are none
 
 
-class Adapter:
+class Adapter(Validation):
     """One engine and the queries that it serves, in order of registration.
 
     The engine is made with the first arrivals, which say what a unit of time is.
     """
 
     most: ClassVar[int] = 32  # queries of one engine: their marks on an object are bits of one word
-    shown_keys: Any = ()  # the types of the keys of an order that are reported
     keeps_window = False  # whether the engine keeps every valid object
     scored = True  # whether rows have a score before the engine sees them
     family = False  # whether every query has a scoring of its own, of one form
@@ -85,6 +86,14 @@ class Adapter:
         """The queries as the engine sees them."""
         return tuple(spec_of(query, unit) for query in self.queries.values())
 
+    def lengths(self, unit: int | None) -> list[int]:
+        """The lengths of time windows by which queries number arrivals; 0 of others."""
+        return [spec.length if self.timed else 0 for spec in self.specs(unit)]
+
+    def largest(self) -> Ints:
+        """By group, the largest of the next numbers of any query."""
+        return self.numbering.largest()
+
     def start(self, unit: int | None) -> None:
         """Make the engine, now that the unit of time is known."""
         if self.engine is None:
@@ -105,69 +114,11 @@ class Adapter:
         """One of the queries, for what they share."""
         return next(iter(self.queries.values()))
 
-    # --- rows
-
-    def validate(self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]) -> Validated:
-        """Score the rows; say which are rejected, and which can be an answer. Changes nothing."""
-        scored = self.score(batch, cache)
-        for reason, rows in bad_times.items():
-            if rows is not None:
-                scored.reject(reason, rows)
-        eligible = None
-        if self.where is not None:
-            eligible, columns = matches(batch, self.where)
-            reject_beyond(scored, batch, columns)
-        return scored.validated(eligible)
-
-    def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
-        """The key of each row, and the rows that have none."""
-        by = id(self.by) if callable(self.by) else self.by
-        if by not in cache:
-            cache[by] = score(batch, self.by)
-        return Scored(cache[by].key, dict(cache[by].rejected))
-
-    def revalidate(self, push: Push, validated: Validated, codes: Ints, unit: int | None) -> Validated:
-        """Reject rows because of earlier ones, those of this push among them. Changes nothing.
-
-        push.clocks: after each row that any query accepts; codes: the group of each row.
-        """
-        raise NotImplementedError
-
-    def separate_deletions(
-        self, validated: Validated, deletes: Bools, other: Bools, bad_times: dict[str, Bools | None]
-    ) -> Validated:
-        """Rows that delete an id have no score: only queries whose objects are deleted take them."""
-        scored = Scored(validated.scored.key, keys=validated.scored.keys)
-        for reason, rows in validated.scored.rejected.items():
-            scored.reject(reason, rows if self.deletable and reason in bad_times else rows & ~deletes)
-        scored.reject("op is unknown", other)
-        taken = scored.validated(validated.eligible)
-        return taken if self.deletable else replace(taken, accepted=taken.accepted & ~deletes)
-
-    def timely(self, accepted: Bools, ages: Ints, unit: int | None) -> Bools:
-        """The accepted rows that are not too late to arrive; ages: how much older than the clock they are, at least."""
-        if not self.timed or (self.endless and self.options.late == "accept"):
-            return accepted
-        limit = max(spec.length for spec in self.specs(unit)) if self.options.late == "accept" else 1
-        return accepted & (ages < limit) if ages.max() >= limit else accepted
-
-    def count_rejected(self, validated: Validated) -> None:
-        for reason, rows in validated.scored.rejected.items():
-            self.rejected[reason] = self.rejected.get(reason, 0) + int(rows.sum())
-
-    def new_rejections(self) -> dict[str, int]:
-        """What was rejected while a push was taken, by reason; asked for once."""
-        return {}
+    # --- a push
 
     def reads(self, batch: Batch | None) -> tuple[str, ...]:
         """Columns of the batch that are kept with each object, for scorings of pairs; None: those kept so far."""
         return ()
-
-    def must_split(self, batch: Batch) -> bool:
-        """Whether the batch holds numbers for which the queries of a family may reject different rows."""
-        return False
-
-    # --- a push
 
     def take(self, push: Push, validated: Validated, codes: Ints) -> tuple[Columns, Bools, Bools]:
         """Take a validated batch (codes: the group of each row).
@@ -273,6 +224,11 @@ class Adapter:
     # --- answers
 
     @property
+    def shown_keys(self) -> Any:
+        """The types of the keys of an order that are reported."""
+        return ()
+
+    @property
     def names_in_order(self) -> list[str]:
         """The names of the queries, in the order by which changes are numbered."""
         return list(self.queries)
@@ -283,9 +239,11 @@ class Adapter:
 
     def answer(self, name: str, spec: Spec, clock: int, groups: Ints | None) -> Columns:
         """The current answers of these groups (None: all) as columns."""
-        if self.engine is None:
-            return {}
-        query = self.place(name)
+        return {} if self.engine is None else self.answer_at(self.place(name), spec, clock, groups)
+
+    def answer_at(self, query: int, spec: Spec, clock: int, groups: Ints | None) -> Columns:
+        """The same of the engine's query with this number."""
+        assert self.engine is not None
         return self.output.answer(self.engine.answer(query, spec, self.now(clock), groups), query)
 
     def retract(
@@ -331,6 +289,10 @@ class Adapter:
     def leave(self, name: str, unit: int | None, clock: int) -> None:
         """Serve one query less."""
         self.refit({other: query for other, query in self.queries.items() if other != name}, unit, clock)
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Give queries other names."""
+        self.queries = {names.get(name, name): query for name, query in self.queries.items()}
 
     def split(self, unit: int | None, clock: int) -> dict[str, Adapter]:
         """Each query of a family with an adapter of its own, which goes on from here."""

@@ -120,7 +120,11 @@ class Output:
 
     def answer(self, answer: Answer, query: int) -> dict[str, Any]:
         """An answer of one of the queries as columns."""
-        sequences = np.full(len(answer.serial), self.numbering.of_query[query])
+        return self.answer_of(answer, np.full(len(answer.serial), query))
+
+    def answer_of(self, answer: Answer, queries: Ints) -> dict[str, Any]:
+        """The same of several queries, one for each row."""
+        sequences = self.numbering.of_query[queries]
         columns = {
             **self._per(answer.group),
             "rank": as_arrow(answer.rank),
@@ -129,7 +133,6 @@ class Output:
         }
         if self.options.time is not None:
             columns["time"] = self._reported("time", answer.serial, answer.stamp, sequences, None)
-        queries = np.full(len(answer.serial), query)
         return columns | self._keys(answer, None) | self._members(answer, sequences, None, queries)
 
     def _change_columns(

@@ -14,6 +14,8 @@ from typing import Any, cast
 from skyband.engines.registry import MANY, choose_with_reason
 from skyband.engines.size import Size
 from skyband.engines.topk.scorings import auto_key, family_key
+from skyband.engines.topk.subscribed_form import SlotForm, slot_form
+from skyband.engines.unsubscribed import example_of
 from skyband.errors import QueryError
 from skyband.explain.form import form_of
 from skyband.explain.spark_load import Load, load
@@ -105,6 +107,8 @@ def explanation(query: Query, expected: dict[str, float]) -> Explanation:
     """The body of `explain`."""
     if not isinstance(query, Query):
         raise QueryError(f"explain takes a query, such as TopK(...); got {query!r}.")
+    if query.each:
+        return _of_subscriptions(query, expected)
     if unknown := expected.keys() - _EXPECTED.keys():
         known = "; ".join(f"{name} ({meaning})" for name, meaning in _EXPECTED.items())
         raise QueryError(f"explain: {', '.join(sorted(unknown))} is unknown. It knows {known}.")
@@ -119,6 +123,22 @@ def explanation(query: Query, expected: dict[str, float]) -> Explanation:
     needed = {name: number for name, number in expected.items() if name != "rate" or query.window.sort == "time"}
     found = _explained(query, needed | ({"groups": expected["keys"]} if query.per_columns else {}))
     return replace(found, load=load(cast(TopK, query), found.objects, found.bytes, expected))
+
+
+def _of_subscriptions(query: Query, expected: dict[str, float]) -> Explanation:
+    """Of a query with `Each`: that of a subscription, and whether subscriptions share an engine."""
+    example = example_of(query)
+    found = explanation(example, expected)
+    form = slot_form(query, example)
+    each = ", ".join(query.each)
+    values = f"Each subscription brings {each}; objects and bytes are those of one, {example!r}."
+    said = "Subscriptions share one engine as columns: one joins or leaves at the price of its own row."
+    if isinstance(form, str):
+        said = f"Subscriptions do not share an engine as columns, since {form}: each is a plain query."
+    notes = (*found.notes, "Numbers beyond 1e100 and ranges of texts make a plain query of their subscription.")
+    return replace(
+        found, query=query, why=(*found.why, values, said), notes=notes if isinstance(form, SlotForm) else found.notes
+    )
 
 
 def _explained(query: Query, expected: dict[str, float]) -> Explanation:

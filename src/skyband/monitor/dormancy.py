@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
+from skyband.engines.unsubscribed import Nothing
 from skyband.monitor.state import State
 from skyband.tables.groups import Groups
 from skyband.tables.push import BEGINNING
@@ -67,7 +68,7 @@ class Dormancy:
         ends = np.full(total, BEGINNING)
         for adapter in adapters:
             numbering = adapter.numbering
-            if adapter.engine is None:
+            if adapter.engine is None or isinstance(adapter.engine, Nothing):
                 continue
             if adapter.timed and not adapter.endless:
                 known, size = numbering.last_times, min(total, len(adapter.engine.kept))

@@ -51,7 +51,7 @@ class Examined:
 
 def examine(state: State, batch: Batch) -> Examined:
     """A batch as the standing queries see it: columns, times, scores, which rows are accepted. Changes nothing."""
-    options, standing = state.settled(batch.names), state.standing()
+    options, standing = state.settled(batch.names), state.taking()
     types = dict(state.types)
 
     def read(name: str) -> Any:

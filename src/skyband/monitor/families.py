@@ -10,12 +10,13 @@ from skyband.engines.topk.scorings import BLOCK, family_key, where_box
 from skyband.engines.topk.slots_adapter import MOST_BOXED
 from skyband.query.kinds import Query, TopK
 from skyband.query.scoring import scoring_of
+from skyband.tables.subscriptions import owner_of
 
 
 def traits_of(query: Query) -> tuple[Any, ...]:
     """What the columns of a query's changes go by."""
     select = repr(getattr(query, "select", ()))
-    return query.per_columns, query.per_inputs, query.of_pairs, query.has_probability, select
+    return bool(query.each), query.per_columns, query.per_inputs, query.of_pairs, query.has_probability, select
 
 
 def families_of(adapters: Mapping[str, Adapter]) -> list[list[str]]:
@@ -48,5 +49,5 @@ def alike(adapters: Mapping[str, Adapter], key: Callable[[Adapter], Any], least:
     for name, adapter in adapters.items():
         if (known := key(adapter)) is not None:
             numbers = (adapter.numbering.counts.tobytes(), adapter.numbering.at_rest.fingerprint())
-            found.setdefault((known, adapter.groups.names, numbers), []).append(name)
+            found.setdefault((owner_of(name), known, adapter.groups.names, numbers), []).append(name)
     return [names for names in found.values() if len(names) >= least]

@@ -201,7 +201,10 @@ class Loop:
             pieces.append(piece)
             arrived |= arriving
             late |= too_late
+            if self.state.subscriptions:
+                self.queries.subscribed.count(adapter, arriving, too_late)
             self.state.count(adapter.new_rejections())
+        self.queries.subscribed.counted()
         self.state.counters["arrivals"] += int(arrived.sum())
         self.state.counters["late"] += int(late.sum())
         if push.deletes is not None:
@@ -252,7 +255,7 @@ class Loop:
     def _move(self, clock: int, more: bool = False) -> pa.Table:
         """Expire up to this clock."""
         state = self.state
-        standing = [adapter for adapter in state.standing() if adapter.engine is not None]
+        standing = [adapter for adapter in state.taking() if adapter.engine is not None]
         none = None if state.options.time is None else np.empty(0, np.int64)
         nothing = {role: pa.nulls(0, state.types.get(name, pa.null())) for role, name in state.options.roles.items()}
         empty = Push(Batch(pa.table({})), state.serial, nothing, none, none, clock, more)
@@ -321,16 +324,23 @@ class Loop:
 
     # --- answers
 
-    def answer(self, name: str | None, keys: list[Any] | None, k: int | None, window: Any) -> pa.Table:
-        """The current answer, best first; of the groups with these keys (None: of all), of a smaller k or window."""
+    def answer(
+        self, name: str | None, keys: list[Any] | None, k: int | None, window: Any, subscriber: list[Any] | None = None
+    ) -> pa.Table:
+        """The current answer, best first; of these keys and this subscriber (None: all), of a smaller k or window."""
         standing = names_of(self.state)
         if name is None:
             if len(standing) != 1:
                 raise QueryError(f"name the query: {', '.join(standing) or 'none is standing'}.")
             name = standing[0]
         if (owner := owner_of(self.state, name)) is not self.state:
+            _refuse(subscriber, name)
             return shown(Loop(owner).answer(name, keys, k, window))
         adapter = self.state.adapter(name)
+        groups = None if keys is None else self.groups_of(name, keys)
+        if name in self.state.subscriptions:
+            return self.queries.subscribed.answer(name, subscriber, groups, k, window)
+        _refuse(subscriber, name)
         query = adapter.queries[name].smaller(k, window)
         if adapter.algorithm in ("PA", "SKETCH") and query.window != adapter.queries[name].window:
             exact = "TALLY" if adapter.algorithm == "SKETCH" else "BLOCK"
@@ -338,7 +348,6 @@ class Loop:
                 f"{name}: {adapter.algorithm} keeps only what its own window {adapter.queries[name].window!r} needs, "
                 f"so it cannot answer for {query.window!r}. Ask without window=, or use an exact algorithm: {exact}."
             )
-        groups = None if keys is None else self.groups_of(name, keys)
         return self._answer(name, query, groups)
 
     def groups_of(self, name: str, keys: list[Any]) -> Ints:
@@ -361,6 +370,8 @@ class Loop:
         adapter = self.state.adapter(name)
         columns = [plain(groups.column(column)) for column in adapter.groups.names]
         chosen = np.setdiff1d(adapter.groups.codes(columns, groups.num_rows), but)
+        if name in self.state.subscriptions:
+            return self.queries.subscribed.answers_among(name, groups, chosen)
         return self._answer(name, adapter.queries[name], chosen)
 
     def _answer(self, name: str, query: Query, groups: Ints | None) -> pa.Table:
@@ -382,3 +393,8 @@ class Loop:
         """Assert every invariant of the engines (tests call it)."""
         for adapter in self.state.standing():
             adapter.check()
+
+
+def _refuse(subscriber: Any, name: str) -> None:
+    if subscriber is not None:
+        raise QueryError(f"{name} is a plain query: it has no subscriptions. Ask without subscriber=.")

@@ -228,6 +228,49 @@ class Monitor:
         """
         self._loop.queries.drop(name)
 
+    # --- subscriptions
+
+    @in_turn
+    def subscribe(self, name: str, table: Any, *, id: str = "subscriber", from_window: bool = False) -> pa.Table:
+        """Take subscriptions of a query with `Each`, one for each row of a table; return changes.
+
+        Each is a plain query with the row's values, added now. All rows are taken, or none. An id that is there is
+        replaced: its answer starts empty, and nothing is reported of the old one.
+
+        Parameters
+        ----------
+        name
+            The name of a standing query with `Each`.
+        table
+            Anything that `push` takes, with the columns that `Each` names and the ids of subscribers.
+        id
+            The column of ids: none null, none twice.
+        from_window
+            True is a QueryError in this version: subscriptions see later rows only.
+
+        Raises
+        ------
+        QueryError
+            A column is missing or of a wrong type, a value is null or makes no valid query: column and subscriber are
+            named, and nothing of the table is taken.
+
+        """
+        return self._loop.queries.subscribed.subscribe(name, table, id, from_window)
+
+    @in_turn
+    def unsubscribe(self, name: str, ids: Iterable[Any]) -> None:
+        """End subscriptions. Nothing is reported.
+
+        Parameters
+        ----------
+        name
+            The name of a standing query with `Each`.
+        ids
+            Ids of subscribers. Unknown ones are counted and ignored.
+
+        """
+        self._loop.queries.subscribed.unsubscribe(name, ids)
+
     # --- answers
 
     @in_turn
@@ -235,6 +278,7 @@ class Monitor:
         self,
         name: str | None = None,
         *,
+        subscriber: Any = None,
         key: Any = None,
         keys: Iterable[Any] | None = None,
         k: int | None = None,
@@ -246,6 +290,8 @@ class Monitor:
         ----------
         name
             The name of a standing query; may be left out when there is one.
+        subscriber
+            Of one subscription only, of a query with `Each`; empty if there is none. Default: of all.
         key
             Of one group only: its value of `per`, or a tuple of values for several columns. Default: all groups.
         keys
@@ -260,7 +306,7 @@ class Monitor:
             asked = list(keys)
         else:
             raise QueryError(f"key={key!r}, keys={keys!r}: give one key, or a list of them as keys=[...].")
-        return self._loop.answer(name, asked, k, window)
+        return self._loop.answer(name, asked, k, window, None if subscriber is None else [subscriber])
 
     @in_turn
     def answers(self) -> dict[str, pa.Table]:
@@ -270,12 +316,17 @@ class Monitor:
     @in_turn
     def stats(self) -> dict[str, Any]:
         """Counts of rows (arrivals of any query, late ones dropped by any, rejected by reason), and per query."""
-        state = self._loop.state
+        state, subscribed = self._loop.state, self._loop.queries.subscribed
         return {
             "arrivals": state.counters["arrivals"],
             "late": state.counters["late"],
             "rejected": dict(state.counters["rejected"]),
-            "queries": {name: owner_of(state, name).adapters[name].stats(name) for name in all_queries(state)},
+            "queries": {
+                name: subscribed.stats(name)
+                if name in state.subscriptions
+                else owner_of(state, name).adapters[name].stats(name)
+                for name in all_queries(state)
+            },
         }
 
     # --- snapshots

@@ -12,34 +12,34 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter
 from skyband.engines.kinds import adapter_class
 from skyband.engines.numbering import Start
-from skyband.engines.numbers_at_rest import NumbersAtRest
-from skyband.engines.registry import MANY, choose, choose_for_keys
+from skyband.engines.registry import choose
 from skyband.engines.topk.adapter import TopKAdapter
-from skyband.engines.topk.ordered_adapter import OrderedAdapter
-from skyband.engines.topk.scorings import BLOCK, auto_key, family_key, window_key
+from skyband.engines.topk.scorings import family_key, window_key
 from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remember_reported
+from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError
-from skyband.monitor.families import alike, families_of, traits_of
+from skyband.monitor.families import traits_of
 from skyband.monitor.over import is_inner
+from skyband.monitor.placement import Fresh, Placement
 from skyband.monitor.sources import forget_unused, in_one, in_order, names_of, over_for, owner_of, stands, with_over
 from skyband.monitor.state import State
+from skyband.monitor.subscriptions import SubscribedQueries
 from skyband.query.kinds import Above, Query, TopK
-from skyband.query.windows import Last, Session, UntilDeleted
+from skyband.query.windows import Last, Session, UntilDeleted, size_of
 from skyband.tables.changes import QueryNames, change_names, change_table
-from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
-from skyband.tables.orders import ranks_by_key
+from skyband.tables.subscriptions import MARK, Subscriptions
 
 Ints = NDArray[np.int64]
-Fresh = dict[Any, Adapter]  # adapters where nothing has arrived yet, by what their queries share
 
 
-class StandingQueries:
+class StandingQueries(Placement):
     """The queries of a Monitor, as they come and go."""
 
     def __init__(self, state: State) -> None:
         self.state = state
+        self.subscribed = SubscribedQueries(state, self)
         self._traits: dict[Any, Query] | None = None  # queries with different columns of changes; None: not known
 
     # --- add, replace, drop
@@ -61,7 +61,7 @@ class StandingQueries:
         checked = self.checked(name, query)
         with self.state.commit:
             self.state.order.append(name)
-            self._place(name, checked, self._numbers(checked), fresh)
+            self._place(name, checked, self.numbers(checked), fresh)
 
     def add_from_window(self, name: str, query: Query) -> pa.Table:
         """Add a query that is answered at once from the window that another query keeps; returns its answer."""
@@ -69,17 +69,21 @@ class StandingQueries:
         checked = self.checked(name, query)
         if not isinstance(checked, TopK | Above):
             raise QueryError(f"{name}: from_window is for TopK and Above. Add {checked.kind} without it.")
+        if checked.each:
+            raise QueryError(
+                f"{name}: a query with Each has no answer of its own. Use subscribe(..., from_window=True)."
+            )
         family = self._family_for(checked) if isinstance(checked, TopK) and self.state.serial else None
         if family is not None and family.holds(cast(TopK, checked), self.state.unit, self.state.clock):
             with self.state.commit:
-                asked, numbers, state = cast(TopK, checked), self._numbers(checked), self.state
+                asked, numbers, state = cast(TopK, checked), self.numbers(checked), self.state
                 piece = family.join_from_window(name, asked, state.unit, state.serial, numbers, state.clock)
                 state.adapters[name], state.query_names = family, None
                 state.order.append(name)
                 return state.changes([piece], [family])
         able = [
             adapter
-            for adapter in self.state.standing()
+            for adapter in self.state.adapters.values()
             if isinstance(adapter, WindowAdapter) and adapter.can_lend(checked, self.state.unit)
         ]
         if checked.algorithm != "auto":
@@ -109,6 +113,11 @@ class StandingQueries:
         self._check_no_source(name, "drop")
         with self.state.commit:
             self.state.order.remove(name)
+            if name in self.state.subscriptions:
+                self.subscribed.end(name)
+                del self.state.adapters[name]
+                self._traits = None
+                return
             adapter = self._alone(name)
             del self.state.adapters[name]
             self._traits = None
@@ -127,6 +136,9 @@ class StandingQueries:
             self._check_no_source(name, "change the `per` of")
         checked = self.checked(name, query)
         self.state.mark_sources()
+        if checked.each or name in self.state.subscriptions:
+            self._traits = None
+            return self.subscribed.replace(name, checked)
         with self.state.commit:
             return self._replace(name, checked)
 
@@ -155,11 +167,12 @@ class StandingQueries:
 
     def _replace(self, name: str, checked: Query) -> pa.Table:
         unit, clock, adapter = self.state.unit, self.state.clock, self._alone(name)
-        query_names, before = QueryNames(list(self.state.adapters)), adapter.names_in_order
+        query_names = QueryNames(list(self.state.adapters), self.state.subscriptions)
+        before = adapter.names_in_order
         self._traits = None
         types = self.state.change_types()
         if isinstance(adapter, WindowAdapter) and isinstance(checked, TopK | Above):
-            donor = donor_of(self.state.standing(), adapter, name, checked, unit)
+            donor = donor_of(self._plain(), adapter, name, checked, unit)
             if donor is not None:
                 return self._move_over(name, checked, adapter, donor)
         if isinstance(adapter, SlotsAdapter) and adapter.can_shrink(name, checked, unit):
@@ -167,15 +180,28 @@ class StandingQueries:
         elif adapter.can_serve(checked, unit):
             piece = adapter.refit({**adapter.queries, name: checked}, unit, clock)
         else:
-            piece, numbers = adapter.retract(name, unit, clock), self._numbers(checked)
+            piece, numbers = adapter.retract(name, unit, clock), self.numbers(checked)
             adapter.leave(name, unit, clock)
             self._place(name, checked, numbers)
             remember_reported(self.state.standing())
         pieces, engines = ([piece], [before]) if piece else ([], [])
-        table = change_table(pieces, query_names, engines, types)
+        table = change_table(pieces, query_names, [query_names.labels(names) for names in engines], types)
         if self.state.over or self.state.source is not None:
             return with_over(self.state, table, pieces, engines)
         return table
+
+    def leave(self, name: str) -> None:
+        """Let a plain query leave its adapter."""
+        self._alone(name).leave(name, self.state.unit, self.state.clock)
+
+    def put(self, name: str, query: Query, numbers: Start) -> None:
+        """Let a query stand, in the place of the name if that is there."""
+        self._place(name, query, numbers, self._fresh())
+        remember_reported(self.state.standing())
+
+    def _plain(self) -> list[Adapter]:
+        """The adapters of queries, without those of subscriptions."""
+        return self.state.adapters.each_once()
 
     def _alone(self, name: str) -> Adapter:
         """The adapter of a query, which it can leave."""
@@ -210,78 +236,22 @@ class StandingQueries:
         batches = list(batches)
         for batch in batches:
             self.find_keys(batch)
-        if any(adapter.engine is None for adapter in self.state.standing()):
+        if any(adapter.engine is None for adapter in self.state.taking()):
             with self.state.commit:
-                self._gather()
+                self._gather(self.state.adapters)
+                self._gather(self.state.subscribed)
+                for subscriptions in self.state.subscriptions.values():
+                    subscriptions.fresh = {}
         for batch in batches:
-            if splits := [adapter for adapter in self.state.standing() if adapter.must_split(batch)]:
+            if splits := [adapter for adapter in self.state.taking() if adapter.must_split(batch)]:
                 with self.state.commit:
                     self.split(splits.__contains__)
-
-    def find_keys(self, batch: Batch) -> None:
-        """Before their first arrival: queries whose only key is no number, in this batch, rank by it as an order."""
-        found: Fresh = {}
-        for name, adapter in list(self.state.adapters.items()):
-            query = adapter.queries[name]
-            if adapter.engine is not None or not isinstance(query, TopK):
-                continue
-            if isinstance(adapter, OrderedAdapter) and adapter.labels:
-                continue
-            if not ranks_by_key(batch, query.by) or (algorithm := choose_for_keys(query)) is None:
-                continue
-            key = name if algorithm == "SORTED" else (*OrderedAdapter.key(query), adapter.groups.names)
-            with self.state.commit:
-                del adapter.queries[name]
-                if key not in found:
-                    start = adapter.numbering.start()
-                    found[key] = OrderedAdapter(
-                        query, adapter.groups, adapter.options, start, algorithm=algorithm, keyed=True
-                    )
-                found[key].queries[name] = query
-                self.state.adapters[name] = found[key]
-
-    def _gather(self) -> None:
-        """Bring queries together, before their first arrival, that one engine can serve.
-
-        Those that differ only in the numbers of their scoring become families; those that look at one window share it,
-        and auto lets them if there are many.
-        """
-        adapters, options = self.state.adapters, self.state.options
-        alone = {
-            name: adapter
-            for name, adapter in adapters.items()
-            if type(adapter) is TopKAdapter and adapter.engine is None and adapter.scored
-        }
-        for names in families_of(alone):
-            first = alone[names[0]]
-            start, slots = first.numbering.start(), first.algorithm == BLOCK
-            more = {} if slots else {"family": True}
-            family = (SlotsAdapter if slots else TopKAdapter)(first.example, first.groups, options, start, **more)
-            self._share(family, names)
-            for name in names:
-                del alone[name]
-        alone = {name: adapter for name, adapter in alone.items() if len(adapter.queries) == 1}
-        for names in alike(alone, lambda adapter: auto_key(cast(TopK, adapter.example)), MANY):
-            first, born = alone[names[0]], self.state.serial
-            start = first.numbering.start()
-            window = WindowAdapter(first.example, first.groups, options, start, algorithm="SMA", born=born)
-            self._share(window, names)
-        windows = {
-            name: adapter
-            for name, adapter in adapters.items()
-            if isinstance(adapter, WindowAdapter) and adapter.engine is None
-        }
-        for names in alike(windows, lambda adapter: cast(WindowAdapter, adapter).share, 2):
-            self._share(windows[names[0]], names)
-
-    def _share(self, adapter: Adapter, names: list[str]) -> None:
-        adapter.queries = {name: self.state.adapters[name].queries[name] for name in names}
-        self.state.adapters |= dict.fromkeys(names, adapter)
 
     def split(self, which: Callable[[Adapter], bool]) -> None:
         """Give each query of such families an adapter of its own."""
         for family in filter(which, self.state.standing()):
-            self.state.adapters |= family.split(self.state.unit, self.state.clock)
+            book = self.state.book(family)
+            book |= family.split(self.state.unit, self.state.clock)
 
     def validate_apart(self, but: Container[str] = ()) -> None:
         """Before the first arrival: let each query validate rows by its own score, except these."""
@@ -289,53 +259,35 @@ class StandingQueries:
 
     def _fresh(self) -> Fresh:
         """The adapters where nothing has arrived yet, by what their queries share."""
-        if not any(adapter.engine is None for adapter in self.state.standing()):
+        mine = self._plain()
+        if not any(adapter.engine is None for adapter in mine):
             return {}
-        self.split(lambda adapter: adapter.family and not adapter.keeps_window and adapter.engine is None)
-        return {adapter.key(adapter.example): adapter for adapter in self.state.standing() if adapter.is_fresh}
+        self.split(
+            lambda adapter: adapter in mine and adapter.family and not adapter.keeps_window and adapter.engine is None
+        )
+        return {adapter.key(adapter.example): adapter for adapter in self._plain() if adapter.is_fresh}
 
     def _place(self, name: str, query: Query, numbers: Start, fresh: Fresh | None = None) -> None:
         """Give the query an adapter: a family that it can join, one that has not started yet, or a new one."""
         self.state.query_names = None
+        if query.each:
+            groups = self.state.groups[query.grouping]
+            adapter: Adapter = UnsubscribedAdapter(query, groups, self.state.options, numbers)
+            adapter.queries[name] = query
+            self.state.adapters[name], self.state.subscriptions[name] = adapter, Subscriptions(name, query)
+            return
         if fresh is None and isinstance(query, TopK) and (family := self._family_for(query)) is not None:
             family.join(name, query, self.state.unit, self.state.serial, numbers)
             self.state.adapters[name] = family
             return
-        fresh = self._fresh() if fresh is None else fresh
-        groups, kind = self.state.groups[query.grouping], adapter_class(query, choose(query))
-        if issubclass(kind, WindowAdapter):
-            window = WindowAdapter(
-                cast(TopK, query), groups, self.state.options, numbers, born=self.state.serial
-            )  # they come together at the first arrival
-            window.queries[name] = query
-            self.state.adapters[name] = window
-            return
-        key = kind.key(query)
-        adapter = fresh.get(key)
-        if adapter is None or not adapter.is_fresh:
-            adapter = kind(query, groups, self.state.options, numbers)
-            fresh[key] = adapter
-        adapter.queries[name] = query
-        self.state.adapters[name] = adapter
+        self.place(self.state.adapters, name, query, numbers, self._fresh() if fresh is None else fresh)
 
     def _family_for(self, query: TopK) -> SlotsAdapter | None:
         """A family of slots that has one for the query."""
         if adapter_class(query, choose(query)) is not TopKAdapter or family_key(query) is None:
             return None
-        slots = (adapter for adapter in self.state.standing() if isinstance(adapter, SlotsAdapter))
+        slots = (adapter for adapter in self._plain() if isinstance(adapter, SlotsAdapter))
         return next((adapter for adapter in slots if adapter.can_join(query)), None)
-
-    def _numbers(self, query: Query) -> Start:
-        """The next numbers of a new query: per group the largest that any query with the same `per` has reached."""
-        groups = self.state.groups.setdefault(query.grouping, Groups(query.per_columns, query.per_inputs))
-        numbers = Start(np.zeros(groups.total, np.int64), NumbersAtRest(1))
-        if not self.state.serial:  # nothing has arrived
-            return numbers
-        for adapter in self.state.standing():
-            if adapter.groups is groups:
-                np.maximum(numbers.counts, adapter.numbering.largest(), out=numbers.counts)
-                numbers.at_rest.add(adapter.numbering.at_rest)
-        return numbers
 
     # --- checks
 
@@ -354,7 +306,9 @@ class StandingQueries:
             raise QueryError(f"a query is named by a non-empty string; got {name!r}.")
         if not isinstance(query, Query):
             raise QueryError(f"{query!r} is no query. Use TopK(...) or another query kind.")
-        choose(query)
+        if MARK in name:
+            raise QueryError(f"a query's name has no character 0; got {name!r}.")
+        choose(example_of(query) if query.each else query)
         if isinstance(query.window, UntilDeleted) and options.id is None:
             raise QueryError(
                 'UntilDeleted() objects are deleted by their ids: name the id column, Monitor(..., id="...").'
@@ -365,7 +319,7 @@ class StandingQueries:
         if isinstance(query.window, Last | Session) and query.window.timed:
             if options.time is None:
                 raise QueryError(f'{query.window!r} is a time window: name the time column, Monitor(..., time="...").')
-            if options.time in self.state.types:
+            if options.time in self.state.types and size_of(query.window) is None:
                 query.window.length(self.state.unit)
         return query
 

@@ -23,25 +23,37 @@ from skyband.engines.topk.ordered_adapter import OrderedAdapter
 from skyband.engines.topk.scorings import BLOCK
 from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
+from skyband.engines.unsubscribed import UnsubscribedAdapter
 from skyband.errors import QueryError, StateError
 from skyband.monitor import cells, strangers
 from skyband.monitor.archive import pack, unpack
 from skyband.monitor.book import Book
 from skyband.monitor.over import Over, is_inner
+from skyband.monitor.slots import restored_slots
 from skyband.monitor.sources import names_of, states_of
 from skyband.monitor.state import State
+from skyband.monitor.subscription_snapshot import (
+    describe_subscriptions,
+    owner_of_slots,
+    restore_queries,
+    restore_subscriptions,
+    subscriptions_fit,
+)
+from skyband.monitor.subscriptions import close_gaps
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.query.validation import as_stored, column_names, input_name, output_name
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
+from skyband.tables.subscriptions import owner_of
 
 Ints = NDArray[np.int64]
 AT_REST = ("keys", "checks", "numbers")  # the arrays of groups without objects
-Lookup = Callable[[str, dict[str, Any]], Any]  # a query from its name and its stored form
+Lookup = Callable[[str, Any], Any]  # a query from its name and its stored form
 
 
 def save(state: State) -> bytes:
+    close_gaps(state)
     facts, parts = describe(state)
     for i, groups in enumerate(state.groups.values()):
         (cell,) = cut(state, groups, np.arange(groups.total), np.array([0, groups.total]))
@@ -62,12 +74,15 @@ def save(state: State) -> bytes:
 def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: bool) -> State:
     """The inverse of `save`; what is not trusted is checked, so that no array can harm a kernel."""
 
-    def lookup(name: str, stored: dict[str, Any]) -> Query:
-        by = stored.get("by")
-        call: Any = callables if isinstance(by, list) else None
-        if isinstance(by, dict):
-            call = callables.get(name, callables.get(by.get("callable", "")))
-        query = Query.from_dict(stored, call)
+    def lookup(name: str, stored: dict[str, Any] | Query) -> Query:
+        if isinstance(stored, Query):  # of a subscription
+            query = stored
+        else:
+            by = stored.get("by")
+            call: Any = callables if isinstance(by, list) else None
+            if isinstance(by, dict):
+                call = callables.get(name, callables.get(by.get("callable", "")))
+            query = Query.from_dict(stored, call)
         if not trusted:
             strangers.check_size(name, query, max(strangers.MOST, len(data)))
         return query
@@ -140,7 +155,7 @@ def _read_at_rest(adapter: Adapter, parts: dict[str, Any], name: str) -> None:
 
 
 def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
-    """All but the groups: facts for JSON, and parts."""
+    """All but the groups: facts for JSON, and parts. Before it, and before `cut`: `close_gaps`."""
     families = list(state.groups.values())
     facts = {
         "options": asdict(state.options),
@@ -154,6 +169,7 @@ def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
     parts = {"types": pa.table([pa.nulls(0, type_) for type_ in state.types.values()], names=list(state.types))}
     if state.ahead is not None:
         parts["ahead"] = pa.table({"to": [state.ahead]})
+    describe_subscriptions(state, facts, parts)
     return facts, parts
 
 
@@ -162,7 +178,9 @@ def _describe_adapter(adapter: Adapter, groups: int) -> dict[str, Any]:
     arrays = {} if adapter.engine is None else adapter.engine.snapshot(none)
     return {
         "groups": groups,
-        "queries": {name: query.to_dict() for name, query in adapter.queries.items()},
+        "queries": {
+            name: query.to_dict() if owner_of(name) is None else None for name, query in adapter.queries.items()
+        },
         "algorithm": adapter.algorithm,
         "started": adapter.engine is not None,
         "family": adapter.family,
@@ -197,6 +215,7 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Sta
         names = column_names("per", stored)
         groups = Groups(tuple(map(output_name, names)), tuple(map(input_name, names)))
         state.groups[names] = groups
+    restore_subscriptions(state, facts, parts, lookup)
     adapters: dict[str, Adapter] = {}
     for saved in facts["homes"]:
         adapter = _restore_adapter(saved, state, lookup)
@@ -205,7 +224,8 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> Sta
         adapters |= dict.fromkeys(adapter.queries, adapter)
     state.adapters = Book({name: adapters[name] for name in facts["order"]})
     state.order = list(state.adapters)
-    if len(state.adapters) != len(adapters):
+    state.subscribed = Book({name: adapter for name, adapter in adapters.items() if owner_of(name) is not None})
+    if not subscriptions_fit(state) or len(state.adapters) + len(state.subscribed) != len(adapters):
         raise StateError("the stored queries and their order do not fit together. Use an intact copy.")
     remember_reported(state.standing())
     return state
@@ -242,16 +262,20 @@ def _check_adapter(saved: dict[str, Any]) -> None:
 
 def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Adapter:
     _check_adapter(saved)
-    queries = {name: lookup(name, stored) for name, stored in saved["queries"].items()}
+    if (owner := owner_of_slots(saved)) is not None:
+        return _going_on(restored_slots(state, state.subscriptions[owner], saved), saved, state)
+    queries = restore_queries(saved, state, lookup)
     groups = list(state.groups.values())[saved["groups"]]
     example = next(iter(queries.values()))
     if any((query.per_columns, query.per_inputs) != (groups.names, groups.inputs) for query in queries.values()):
         raise StateError("a stored query and its groups do not fit together. Use an intact copy.")
     none, algorithm = np.empty(0, np.int64), saved["algorithm"]
     own = saved.get("own") or {}
-    kind: Any = adapter_class(example, algorithm, keyed="keys" in own)
-    more = {}
-    if issubclass(kind, WindowAdapter):
+    kind: Any = UnsubscribedAdapter if example.each else adapter_class(example, algorithm, keyed="keys" in own)
+    more: dict[str, Any] = {}
+    if example.each:
+        more = {"subscriptions": state.subscriptions[next(iter(queries))]}
+    elif issubclass(kind, WindowAdapter):
         more = {"algorithm": algorithm, "scored": saved["scored"], "born": saved["born"]}
     elif issubclass(kind, OrderedAdapter):
         more = {"algorithm": algorithm, "keyed": "keys" in own}
@@ -261,8 +285,12 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
         more = {"family": saved["family"]}
     adapter: Adapter = kind(example, groups, state.options, Start(none, NumbersAtRest(1)), **more)
     adapter.queries, adapter.algorithm = queries, algorithm
-    if saved.get("own"):  # older snapshots have none
-        adapter.restore_facts(saved["own"])
+    if own:  # older snapshots have none
+        adapter.restore_facts(own)
+    return _going_on(adapter, saved, state)
+
+
+def _going_on(adapter: Adapter, saved: dict[str, Any], state: State) -> Adapter:
     if saved["started"]:
         adapter.start(state.unit)
         if isinstance(adapter, SlotsAdapter):

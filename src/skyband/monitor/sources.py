@@ -72,6 +72,8 @@ def over_for(state: Any, name: str, query: Query) -> Over:
         raise QueryError(
             f"{name}: source= is for {', '.join(SOURCES)}, over one of these; {source!r} is a {asked.kind}."
         )
+    if query.each or asked.each:
+        raise QueryError(f"{name}: questions over answers are for plain queries, without Each, on both sides.")
     if owner.options.keep == (ALL,):
         raise QueryError(f'{name}: keep="*" does not say yet which columns the answers of {source!r} have. Name them.')
     _check_columns(name, query, owner, asked)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns
+from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.errors import BatchError, QueryError
 from skyband.monitor.book import Book
 from skyband.monitor.commit import Commit
@@ -20,6 +21,7 @@ from skyband.monitor.sources import with_over
 from skyband.query.kinds import Query
 from skyband.query.options import ALL, Options
 from skyband.tables.changes import (
+    Labels,
     QueryNames,
     answer_names,
     change_names,
@@ -32,6 +34,7 @@ from skyband.tables.changes import (
 from skyband.tables.groups import Groups
 from skyband.tables.input import time_unit
 from skyband.tables.push import BEGINNING
+from skyband.tables.subscriptions import Subscriptions
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -44,6 +47,9 @@ class State:
     options: Options
     groups: dict[tuple[Any, ...], Groups] = field(default_factory=dict)
     adapters: Book = field(default_factory=Book)  # by query, in order of registration
+    subscriptions: dict[str, Subscriptions] = field(default_factory=dict)  # of the queries with `Each`
+    subscribed: Book = field(default_factory=Book)  # by subscription (tables.subscriptions.key_of)
+    subscriber_type: pa.DataType | None = None  # of the ids of subscribers, once seen
     types: dict[str, pa.DataType] = field(default_factory=dict)  # of the input's columns, once seen
     clock: int = BEGINNING
     ahead: Any = None  # `advance` before the type of time was known
@@ -57,8 +63,19 @@ class State:
     order: list[str] = field(default_factory=list)  # all queries, those over answers too, as they were registered
 
     def standing(self) -> list[Adapter]:
-        """The adapters, each once, in order of registration."""
-        return self.adapters.each_once()
+        """The adapters, each once, in order of registration; then those of subscriptions."""
+        return [*self.adapters.each_once(), *self.subscribed.each_once()]
+
+    def taking(self) -> list[Adapter]:
+        """The adapters that take rows: a query with `Each` does only while it has no subscription."""
+        if not self.subscriptions:
+            return self.standing()
+        return [adapter for adapter in self.standing() if not getattr(adapter, "subscribed", False)]
+
+    def book(self, adapter: Adapter) -> Book:
+        """Where an adapter is listed: with those of queries, or of subscriptions."""
+        owned = next(iter(adapter.queries), "") in self.subscribed
+        return self.subscribed if owned else self.adapters
 
     def adapter(self, name: str) -> Adapter:
         """The adapter of a query."""
@@ -137,7 +154,7 @@ class State:
 
     def _query_names(self) -> QueryNames:
         if self.query_names is None or self.query_names.names != list(self.adapters):
-            self.query_names = QueryNames(list(self.adapters))
+            self.query_names = QueryNames(list(self.adapters), self.subscriptions)
         return self.query_names
 
     def answer_types(self, query: Query, keys: Sequence[Any] = ()) -> dict[str, pa.DataType]:
@@ -148,9 +165,15 @@ class State:
 
     def changes(self, pieces: list[Columns], adapters: Sequence[Adapter]) -> pa.Table:
         """One table from the changes of several adapters."""
-        names = [adapter.names_in_order for adapter in adapters]
-        table = change_table(pieces, self._query_names(), names, self.change_types())
+        names, known = [adapter.names_in_order for adapter in adapters], self._query_names()
+        table = change_table(pieces, known, [self.labels(adapter, known) for adapter in adapters], self.change_types())
         return with_over(self, table, pieces, names) if self.over or is_inner(self.options) else table
+
+    def labels(self, adapter: Adapter, names: QueryNames) -> Labels:
+        """How changes name the queries of an adapter."""
+        if isinstance(adapter, SubscribedAdapter):
+            return names.of_slots(adapter.owner, adapter.table.entry)
+        return names.labels(adapter.names_in_order)
 
     def mark_sources(self) -> None:
         """Let the adapters of queries over whose answers others ask report what these need."""
@@ -195,6 +218,7 @@ class State:
         types["id"] = self.id_type(self.types)
         for name in ("id", *options.kept):
             types |= dict.fromkeys(of_pair(name), types[name])
+        types["subscriber"] = self.subscriber_type or pa.null()
         types |= self.shown_types()
         types["time"] = pa.null() if options.time is None else self.types.get(options.time, pa.null())
         return types | self.key_types()

@@ -17,7 +17,9 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.invariants import FAR, require, within
 from skyband.engines.registry import choose
 from skyband.engines.topk.scorings import family_key, window_key
+from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter
+from skyband.engines.unsubscribed import UnsubscribedAdapter
 from skyband.monitor.queries import StandingQueries
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
@@ -49,14 +51,18 @@ def check_queries(state: State) -> None:
     for adapter in state.standing():
         _check_shared(adapter)
         if adapter.engine is not None:
-            numbering, specs = adapter.numbering, adapter.specs(state.unit)
-            lengths = [spec.length if adapter.timed else 0 for spec in specs]
+            numbering, lengths = adapter.numbering, adapter.lengths(state.unit)
             require([numbering.lengths[i] for i in numbering.of_query] == lengths, "queries have their numbers")
             require(adapter.timed or len(numbering.lengths) == 1, "count windows have one number")
 
 
 def _check_shared(adapter: Adapter) -> None:
     queries, algorithm = list(adapter.queries.values()), adapter.algorithm
+    if isinstance(adapter, UnsubscribedAdapter):
+        require(choose(adapter.validates) == algorithm, "a query has its algorithm")
+        return
+    if isinstance(adapter, SubscribedAdapter):
+        return  # made from its query, and checked then
     for query in queries:
         if choose(query) != algorithm:  # queries that auto lets share a window, and the widest of uncertain ones
             choose(replace(query, algorithm=algorithm))

@@ -8,6 +8,7 @@ datetimes. It keeps every arrival of a window in a list and computes each answer
     rows.py        a row as an arrival, or the reason to reject it
     topk.py groups.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
     shared.py      queries that are the same but for k and the window's length
+    subscriptions.py    queries with `Each`: one plain query for each subscription
     stream.py      one query: its groups, windows, steps and differences
     output.py      the rows of changes and answers, column by column
     __init__.py    all queries: rows, the clock, lateness, numbering, the order of changes
@@ -38,6 +39,7 @@ from skyband.oracle.output import answer_rows, change_rows
 from skyband.oracle.rows import Rejected
 from skyband.oracle.shared import fits, narrowed, related, size
 from skyband.oracle.stream import Change, Group, Stream, members, remove
+from skyband.oracle.subscriptions import Subscribable, Subscribers, Unsubscribed
 from skyband.oracle.topk import skyband
 from skyband.query.kinds import Query, TopK, TopKGroups, TopKIncomplete
 from skyband.query.validation import RESERVED
@@ -46,7 +48,7 @@ from skyband.query.windows import Last, UntilDeleted, Window
 __all__ = ["Oracle"]
 
 
-class Oracle:
+class Oracle(Subscribable):
     """All queries over one stream of rows."""
 
     def __init__(
@@ -71,7 +73,8 @@ class Oracle:
         self._emit = _one_of("emit", emit, ("arrival", "batch"))
         self._drop_late = _one_of("late", late, ("accept", "drop")) == "drop"
         self._raise = _one_of("invalid", invalid, ("reject", "raise")) == "raise"
-        self._streams: dict[str, Stream] = {}
+        self._streams: dict[str, Stream] = {}  # by query, and by subscription
+        self._subscribers: dict[str, Subscribers] = {}  # by query with `Each`
         if taken := set(self._roles.keep) & set(RESERVED):
             raise QueryError(f"keep: {min(taken)!r} is a column that skyband writes itself. Rename it.")
         if isinstance(queries, Query):
@@ -92,7 +95,7 @@ class Oracle:
     def push(self, rows: list[Row]) -> list[Row]:
         """Take rows in, one after the other; return the changes, by query and then by step."""
         before = copy.deepcopy(self.__dict__) if self._raise else {}
-        changes: dict[str, list[Change]] = {name: [] for name in self._streams}
+        changes: dict[str, list[Change]] = {name: [] for name in self._taking()}
         try:
             for place, row in enumerate(rows):
                 self._take(row, place, changes)
@@ -107,16 +110,16 @@ class Oracle:
             raise QueryError('advance: no time column is named. Name it with time="...".')
         if self.clock is not None and to < self.clock:
             raise BatchError(f"advance({to!r}): time cannot go back, the clock is at {self.clock!r}.")
-        changes: dict[str, list[Change]] = {name: [] for name in self._streams}
+        changes: dict[str, list[Change]] = {name: [] for name in self._taking()}
         self._move_clock(to, changes)
         return self._finish(changes)
 
     def delete(self, ids: Iterable[Any]) -> list[Row]:
         """Delete objects of `UntilDeleted` queries: one step per id."""
-        changes: dict[str, list[Change]] = {name: [] for name in self._streams}
+        changes: dict[str, list[Change]] = {name: [] for name in self._taking()}
         for id in ids:
             known = False
-            for name, stream in self._streams.items():
+            for name, stream in self._taking().items():
                 if not isinstance(stream.query.window, UntilDeleted) or stream.source is not None:
                     continue
                 for group in [group for group in stream.groups.values() if remove(group, id)]:
@@ -135,7 +138,7 @@ class Oracle:
         accepted: dict[str, Arrival] = {}
         late: set[str] = set()
         reasons: set[str] = set()
-        for name, stream in self._streams.items():
+        for name, stream in self._taking().items():
             if stream.source is not None:
                 continue
             try:
@@ -170,7 +173,7 @@ class Oracle:
     def _move_clock(self, to: Any, changes: dict[str, list[Change]]) -> None:
         """Expire all groups of all queries by the one clock, instant by instant."""
         self.clock = to
-        for name, stream in self._streams.items():
+        for name, stream in self._taking().items():
             for instant, expiring in groupby(stream.expiries(to), key=lambda expiry: expiry[0]):
                 step: list[Change] = []
                 for _, group in expiring:
@@ -211,7 +214,7 @@ class Oracle:
 
     def _finish(self, changes: dict[str, list[Change]], deleting: bool = False) -> list[Row]:
         """The changes as rows; with emit="batch" one difference per group, after the last step."""
-        for name, stream in sorted(self._streams.items(), key=lambda item: self._depth(item[1])):
+        for name, stream in sorted(self._taking().items(), key=lambda item: self._depth(item[1])):
             if self._emit == "batch":
                 net = self._now(stream, deleting)
                 changes[name] += net
@@ -223,7 +226,9 @@ class Oracle:
 
     @property
     def queries(self) -> dict[str, Query]:
-        return {name: stream.query for name, stream in self._streams.items()}
+        each = {name: subscribers.query for name, subscribers in self._subscribers.items()}
+        owned = {key for subscribers in self._subscribers.values() for key in subscribers.ids}
+        return {name: each.get(name, stream.query) for name, stream in self._streams.items() if name not in owned}
 
     def add(self, name: str, query: Query, *, donor: str | None = None) -> list[Row]:
         """Add a query: it sees only later arrivals, and continues their numbers.
@@ -232,6 +237,8 @@ class Oracle:
         """
         if name in self._streams:
             raise QueryError(f"a query called {name!r} is running. Use replace, or another name.")
+        if query.each:
+            self._subscribers[name] = Subscribers(query)
         stream = self._streams[name] = self._start(name, query)
         if donor is None:
             return []
@@ -251,6 +258,9 @@ class Oracle:
 
     def drop(self, name: str) -> None:
         del self._streams[self._named(name).name]
+        if name in self._subscribers:
+            for key in self._subscribers.pop(name).ids:
+                del self._streams[key]
 
     def _start(self, name: str, query: Query) -> Stream:
         if isinstance(query.window, Last) and query.window.timed and self._roles.time is None:
@@ -273,7 +283,8 @@ class Oracle:
             if stream.query.per == query.per:
                 for key, number in stream.next_numbers().items():
                     numbers[key] = max(number, numbers.get(key, 0))
-        return Stream(name, query, self._roles, self.clock, numbers, born=self.arrivals)
+        made = Unsubscribed if query.each else Stream
+        return made(name, query, self._roles, self.clock, numbers, born=self.arrivals)
 
     def _named(self, name: str | None) -> Stream:
         if name is None and len(self._streams) == 1:
@@ -293,10 +304,26 @@ class Oracle:
     # ---------------------------------------------------------------------------- output
 
     def answer(
-        self, name: str | None = None, *, key: Any = None, k: int | None = None, window: Window | None = None
+        self,
+        name: str | None = None,
+        *,
+        subscriber: Any = None,
+        key: Any = None,
+        k: int | None = None,
+        window: Window | None = None,
     ) -> list[Row]:
-        """The answer now, best first; of all groups, or of the one that `key` names."""
+        """The answer now, best first; of all groups, or of the one that `key` names; of one subscriber, or all."""
         stream = self._named(name)
+        if stream.name in self._subscribers:
+            return [
+                {"subscriber": who} | row
+                for name, who in self._subscribers[stream.name].ids.items()
+                if subscriber is None or same(subscriber) == same(who)
+                for row in self._answer(self._streams[name], key, k, window)
+            ]
+        return self._answer(stream, key, k, window)
+
+    def _answer(self, stream: Stream, key: Any, k: int | None, window: Window | None) -> list[Row]:
         query = narrowed(stream.query, k, window)
         rows: list[Row] = []
         for group in self._groups(stream, key):
@@ -325,11 +352,14 @@ class Oracle:
         return [stream.groups[values]] if values in stream.groups else []
 
     def _rows(self, changes: Mapping[str, list[Change]]) -> list[Row]:
-        return [
-            row
-            for name, stream in self._streams.items()
-            for row in change_rows(name, stream, changes.get(name, []), self.queries, self._roles)
-        ]
+        """By query in order of registration, then by subscription."""
+        rows, queries = [], self.queries
+        for name in queries:
+            of = self._subscribers[name].ids if name in self._subscribers else {name: None}
+            for key, who in of.items():
+                made = changes.get(key, [])
+                rows += change_rows(name, self._streams[key], made, queries, self._roles, who)
+        return rows
 
 
 def kept(keep: Any) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from skyband.oracle.objects import Member, Roles, Row
 from skyband.oracle.orders import is_number, is_plain, keys_of
@@ -12,14 +13,14 @@ from skyband.query.kinds import Query, TopK, TopKGroups, TopKPairs, TopKUncertai
 
 
 def change_rows(
-    name: str, stream: Stream, changes: list[Change], queries: Mapping[str, Query], roles: Roles
+    name: str, stream: Stream, changes: list[Change], queries: Mapping[str, Query], roles: Roles, subscriber: Any = None
 ) -> list[Row]:
-    """The changes of one query in the columns of all queries, null where it has none."""
+    """The changes of one query, or of a subscriber, in the columns of all queries, null where it has none."""
     query = stream.query
     columns = change_columns(list(queries.values()), roles)
     rows = []
     for change in changes:
-        values: Row = {"query": name, "at": change.at, "time": change.time}
+        values: Row = {"query": name, "subscriber": subscriber, "at": change.at, "time": change.time}
         values |= _kept(change.member, stream.roles) | dict(zip(query.per_columns, change.group.values, strict=True))
         values |= _ids(change.member) | change.member.shown
         values |= {"score": change.member.score, "diff": change.diff, "first": change.first}
@@ -33,7 +34,12 @@ def change_columns(queries: list[Query], roles: Roles) -> list[str]:
     """The union of the queries' columns, in the contract's order."""
     pairs = any(isinstance(query, TopKPairs) for query in queries)
     single = not all(isinstance(query, TopKPairs) for query in queries)
-    columns = ["query", *(column for query in queries for column in query.per_columns), "at"]
+    columns = [
+        "query",
+        *["subscriber"] * any(query.each for query in queries),
+        *(column for query in queries for column in query.per_columns),
+        "at",
+    ]
     columns += ["time"] * (roles.time is not None)
     columns += ["id"] * single + ["id_a", "id_b"] * pairs + ["score"]
     columns += ["rank", "probability"] * any(isinstance(query, TopKUncertain) for query in queries)

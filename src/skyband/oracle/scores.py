@@ -22,6 +22,8 @@ def columns_of(by: Any) -> set[str]:
     """The columns that a scoring or a condition reads; none are known of a function."""
     if isinstance(by, str):
         return {column.name for column in parse(by).find_all(exp.Column)}
+    if isinstance(by, tuple):
+        return set().union(*map(columns_of, by))
     return set() if callable(by) else set(by.columns)
 
 

@@ -288,6 +288,10 @@ class Stream:
         """By group, the number that its next arrival will have."""
         return self._numbers | {key: group.next_number for key, group in self.groups.items()}
 
+    def go_on(self, numbers: dict[Hashable, int]) -> None:
+        """Begin with these numbers, and with no arrivals."""
+        self.groups, self._numbers = {}, numbers
+
     def instant(self, group: Group, clock: Any) -> Any:
         """The time of a step that is no arrival: the clock in time windows, else that of the last arrival."""
         return clock if self.timed else group.last_time

@@ -22,7 +22,13 @@ def read_queries(table: Table) -> dict[str, Query]:
     queries = {}
     for name in table.data:
         query = _sql(table, name) if isinstance(table.data[name], str) else _query(table.table(name))
-        if query is not None:
+        if query is not None and query.each:
+            table.mistake(
+                name,
+                f":{query.each[0]} is what subscriptions bring, and pipeline files take none in this version. Write a "
+                "number, or call sbs.monitor(..., subscriptions=...) from Python.",
+            )
+        elif query is not None:
             queries[name] = query
     if not table.data:
         table.mistakes.append('queries: name at least one, such as [queries.late] k = 10, by = "delay", window = 1000.')

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from skyband.errors import QueryError
+from skyband.query.each import Each
 from skyband.query.expressions import parse, ranges
 from skyband.query.windows import Ever, UntilDeleted, Window
 
@@ -24,14 +25,21 @@ def is_reserved(name: object) -> bool:
     return isinstance(name, str) and (name in RESERVED[:-1] or re.fullmatch(r"key_[1-9][0-9]*", name) is not None)
 
 
+def each_or_whole_number(kind: str, name: str, number: Any, least: int, example: str) -> Any:
+    """A whole number, or the `Each` that subscriptions bring one for."""
+    return number if isinstance(number, Each) else whole_number(kind, name, number, least, example)
+
+
 def whole_number(kind: str, name: str, number: object, least: int, example: str) -> int:
     try:
         if isinstance(number, bool):
             raise TypeError
         whole = operator.index(number)  # type: ignore[arg-type]
     except TypeError:
+        why = "cannot be an Each in this version: it" if isinstance(number, Each) else ""
         raise QueryError(
-            f"{kind}({name}={number!r}): {name} must be a whole number. Did you mean {name}={example}?"
+            f"{kind}({name}={number!r}): {name} {why + ' ' if why else ''}must be a whole number. "
+            f"Did you mean {name}={example}?"
         ) from None
     if whole < least or whole >= 2**31:
         raise QueryError(
@@ -44,6 +52,11 @@ def number_between(what: str, number: object, low: float, high: float, example: 
     if isinstance(number, bool) or not isinstance(number, int | float) or not low < number < high:
         raise QueryError(f"{what} must be a number above {low} and below {high}, such as {example}; got {number!r}.")
     return float(number)
+
+
+def each_or_number(kind: str, number: Any) -> Any:
+    """A number, or the `Each` that subscriptions bring one for."""
+    return number if isinstance(number, Each) else any_number(kind, number)
 
 
 def any_number(kind: str, number: object) -> float:

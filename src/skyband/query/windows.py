@@ -3,6 +3,7 @@
 Last(1000)            the 1000 most recent arrivals
 Last("10 minutes")    times in the last 10 minutes; also a timedelta (NumPy's too), "24 hours", "500 ms"
 Last(span=300)        the last 300 units of an integer time column
+Last(Each("n"))       as long as each subscription says
 Session("30 minutes") until its group has been silent for that long; Session(span=300) for an integer time column
 UntilDeleted()        until an explicit deletion
 Ever()                without end: what has arrived stays valid
@@ -21,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from skyband.errors import QueryError
+from skyband.query.each import Each, Need, from_stored
 
 #: The sorts of window. "ever" is one of time where rows have a time, else it counts arrivals (`Options.timed`).
 Sort = Literal["count", "time", "ever", "until deleted"]
@@ -58,8 +60,9 @@ class Last:
     ----------
     size : int, str, datetime.timedelta or numpy.timedelta64, optional
         A number of arrivals, or a duration of a timestamp column: "10 minutes", "24 hours", "500 ms", a timedelta.
+        `Each("column")`: as long as each subscription says, by numbers (of arrivals) or durations, one kind per query.
     span : int, optional
-        A number of units of an integer time column, in place of `size`.
+        A number of units of an integer time column, in place of `size`; also `Each("column")`.
 
     Examples
     --------
@@ -73,24 +76,27 @@ class Last:
     count: int | None
     nanoseconds: int | None
     span: int | None
+    each: Each | None  # the size that each subscription brings: all others are None
+    spans: bool  # whether that is a span
 
-    def __init__(self, size: int | str | timedelta | np.timedelta64 | None = None, *, span: int | None = None) -> None:
+    def __init__(
+        self, size: int | str | timedelta | np.timedelta64 | Each | None = None, *, span: int | Each | None = None
+    ) -> None:
         if (size is None) == (span is None):
             raise QueryError(
                 'Last() takes one size: Last(1000) arrivals, Last("10 minutes"), '
                 "or Last(span=300) for an integer time column."
             )
         count = nanoseconds = None
-        if span is not None:
+        each = next((one for one in (size, span) if isinstance(one, Each)), None)
+        object.__setattr__(self, "each", each)
+        object.__setattr__(self, "spans", each is not None and each is span)
+        if each is not None or isinstance(span, Each):
+            span = None
+        elif span is not None:
             span = _whole(span, "Last(span=...)", "a number of units of an integer time column, such as span=300")
-        elif isinstance(size, str):
-            nanoseconds = _duration(size)
-        elif isinstance(size, timedelta | np.timedelta64):
-            nanoseconds = _nanoseconds(size)
-            if nanoseconds <= 0:
-                raise QueryError(
-                    f"Last({size!r}): a window must be longer than nothing, such as timedelta(minutes=10)."
-                )
+        elif isinstance(size, str | timedelta | np.timedelta64):
+            nanoseconds = nanoseconds_of(size)
         else:
             count = _whole(size, "Last(...)", 'a number of arrivals (Last(1000)) or a duration (Last("10 minutes"))')
         if max(count or 0, nanoseconds or 0, span or 0) >= _LONGEST:
@@ -101,8 +107,8 @@ class Last:
 
     @property
     def timed(self) -> bool:
-        """Whether it is a time window; else it counts arrivals."""
-        return self.count is None
+        """Whether it is a time window; else it counts arrivals, or subscriptions will say."""
+        return self.count is None and (self.each is None or self.spans)
 
     @property
     def sort(self) -> Sort:
@@ -134,12 +140,16 @@ class Last:
         return length
 
     def __repr__(self) -> str:
+        if self.each is not None:
+            return f"Last({'span=' if self.spans else ''}{self.each!r})"
         if self.span is not None:
             return f"Last(span={self.span})"
         return f"Last({self.count})" if self.nanoseconds is None else f"Last({_spell(self.nanoseconds)!r})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
+        if self.each is not None:
+            return {"span" if self.spans else "last": self.each.to_dict()}
         if self.span is not None:
             return {"span": self.span}
         return {"last": self.count if self.nanoseconds is None else _spell(self.nanoseconds)}
@@ -274,13 +284,29 @@ class Ever:
 Window = Last | Session | UntilDeleted | Ever
 
 
+def size_of(window: Window) -> Need | None:
+    """The column of a table of subscriptions that has the window's size; None: it says it itself."""
+    if not isinstance(window, Last) or window.each is None:
+        return None
+    return Need(window.each.column, "span" if window.spans else "size", "window")
+
+
+def bind_window(window: Window, values: Mapping[str, Any]) -> Window:
+    """The window of a subscription with these values."""
+    need = size_of(window)
+    if need is None:
+        return window
+    size = values[need.column]
+    return Last(span=size) if need.role == "span" else Last(size)
+
+
 def window_from_dict(data: Mapping[str, Any]) -> Window:
     """Make a window from what its `to_dict` returned."""
     match dict(data):
         case {"last": size, **rest} if not rest:
-            return Last(size)
+            return Last(from_stored(size))
         case {"span": span, **rest} if not rest:
-            return Last(span=span)
+            return Last(span=from_stored(span))
         case {"session": gap, **rest} if not rest:
             return Session(gap)
         case {"session_span": span, **rest} if not rest:
@@ -293,6 +319,14 @@ def window_from_dict(data: Mapping[str, Any]) -> Window:
         f"{dict(data)!r} is not a window. Use {{'last': 1000}}, {{'last': '10 minutes'}}, "
         "{'span': 300}, {'until': 'deleted'} or {'ever': True}."
     )
+
+
+def nanoseconds_of(size: str | timedelta | np.timedelta64) -> int:
+    """A duration in nanoseconds, at least one."""
+    nanoseconds = _duration(size) if isinstance(size, str) else _nanoseconds(size)
+    if nanoseconds <= 0:
+        raise QueryError(f"Last({size!r}): a window must be longer than nothing, such as timedelta(minutes=10).")
+    return nanoseconds
 
 
 def _nanoseconds(duration: timedelta | np.timedelta64) -> int:

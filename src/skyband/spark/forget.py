@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from skyband.monitor.loop import Loop
 from skyband.monitor.snapshot import cut, describe, join, restore
 from skyband.monitor.state import State
+from skyband.monitor.subscriptions import close_gaps
 from skyband.query.kinds import Query
 from skyband.query.windows import Last
 from skyband.spark.plan import QuerySet
@@ -166,8 +167,9 @@ class SetLoop:
         state = self.state
         (groups,) = state.groups.values()
         kept = np.setdiff1d(np.arange(groups.total), codes)
+        close_gaps(state)
         cells = cut(state, groups, kept, np.array([0, len(kept)]))
         queries = {name: adapter.queries[name] for name, adapter in state.adapters.items()}
-        self.loop = Loop(restore(*describe(state), lambda name, _: queries[name]))
+        self.loop = Loop(restore(*describe(state), lambda name, saved: queries.get(name, saved)))
         (fresh,) = self.state.groups.values()
         join(self.state, fresh, cells)

@@ -26,6 +26,7 @@ from skyband.monitor.loop import Loop
 from skyband.query.kinds import Above, Query, TopK
 from skyband.spark.group_rows import needed_rows
 from skyband.spark.plan import Plan, QuerySet, hash_groups, labels, shard_of
+from skyband.spark.subscriptions import FIRST, share
 from skyband.spark.task import running, spare_collector
 from skyband.tables.columns import as_arrow, plain
 from skyband.tables.groups import Groups
@@ -72,6 +73,18 @@ def pack(plan: Plan, batches: Iterator[Any]) -> Iterator[Any]:
     if rows:
         yield from packer.send(pa.concat_tables(waiting))
     yield packer.report()
+
+
+def pack_subscriptions(plan: Plan, name: str, batches: Iterator[Any]) -> Iterator[Any]:
+    """The mapper of rows that subscribe and unsubscribe: each shard gets its share."""
+    source, per = plan.subscribed[name], plan.queries[name].per_columns
+    number, keys = FIRST - list(plan.subscribed).index(name), labels(plan.shards)
+    for batch in batches:
+        table = _in_utc(pa.Table.from_batches([batch]).rename_columns(list(source.columns)))
+        for shard in range(plan.shards):
+            mine = share(table, shard, plan.shards, per)
+            if mine.num_rows:
+                yield _messages([keys[shard]], [number], [to_bytes(mine)])
 
 
 class Validator:
@@ -218,7 +231,10 @@ class Packer:
             elif adapter.timed and isinstance(adapter, GroupsAdapter):
                 rows = needed_rows(adapter, one, examined, table)
             together = bool(query_set.per) or query_set.blocks
-            for shard in {0} if together else {self.plan.shard_by_query[name] for name in (*mine, *others)}:
+            shards = {self.plan.shard_by_query.get(name, -1) for name in (*mine, *others)}
+            if -1 in shards:  # subscriptions are everywhere
+                shards = set(range(self.plan.shards))
+            for shard in {0} if together else shards:
                 needed[shard] = needed[shard] | rows if shard in needed else rows
         return needed
 
@@ -242,7 +258,7 @@ def _represented(plan: Plan) -> Represented:
     """Of very many queries that differ only in the numbers of their scoring, one that represents the others."""
     found: dict[Any, list[str]] = {}
     for name, query in plan.queries.items():
-        key = crowd_key(query) if isinstance(query, TopK | Above) else None
+        key = crowd_key(query) if isinstance(query, TopK | Above) and not query.each else None
         if key is not None:
             found.setdefault(key, []).append(name)
     few = min(_FEW * plan.shards, _MOST)

@@ -20,6 +20,7 @@ from skyband.spark.mappers import REPORT, from_bytes, moment_of, to_bytes
 from skyband.spark.merge import BEGIN, merge_key
 from skyband.spark.plan import Plan, labels
 from skyband.spark.shard import Shard
+from skyband.spark.subscriptions import FIRST
 from skyband.spark.task import batch_number, running, spare_collector
 from skyband.spark.trigger_rows import TriggerRows
 from skyband.tables.input import time_unit
@@ -58,10 +59,14 @@ class Operator(StatefulProcessor):
         shard = self._shard(key)
         sets = list(self.plan.query_sets)
         arrived: dict[int, TriggerRows] = {}
+        joining: dict[str, list[pa.Table]] = {}  # rows that subscribe and unsubscribe, by query
         clock = None
         rejected: Counter[str] = Counter()  # by reason, in this trigger; the mappers report them to one shard
         for frame in rows:
             for number, blob in zip(frame["family"], frame["blob"], strict=True):
+                if number <= FIRST:
+                    joining.setdefault(list(self.plan.subscribed)[FIRST - number], []).append(from_bytes(blob))
+                    continue
                 if number != REPORT:
                     arrived.setdefault(number, TriggerRows(self.plan.order, sets[number].per)).add(blob)
                     continue
@@ -74,7 +79,7 @@ class Operator(StatefulProcessor):
         shard.rejected.update(rejected)
         log_rejected(rejected)
         self.reported.add(shard.number)
-        yield from self._take(shard, arrived, clock, Counter())
+        yield from self._take(shard, arrived, clock, Counter(), joining)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
         """The watermark has passed the next expiry, and no row has moved the clock there."""
@@ -87,11 +92,16 @@ class Operator(StatefulProcessor):
             yield from self._take(shard, {}, pa.table({"clock": reached}), reported)
 
     def _take(
-        self, shard: Shard, arrived: dict[int, TriggerRows], clock: Any, reported: Counter[str]
+        self,
+        shard: Shard,
+        arrived: dict[int, TriggerRows],
+        clock: Any,
+        reported: Counter[str],
+        joining: dict[str, list[pa.Table]] | None = None,
     ) -> Iterator[pd.DataFrame]:
         """Changes, packed; then the shard's totals, less those that this trigger has reported already."""
         yield from (self._row(merge_key(name), blob=BEGIN) for name in shard.beginners())
-        for merge, rows in self._outputs(shard.take(arrived, clock), shard.number):
+        for merge, rows in self._outputs(shard.take(arrived, clock, joining or {}), shard.number):
             for begin in range(0, rows.num_rows, _ROWS):
                 yield self._row(merge, blob=to_bytes(rows.slice(begin, _ROWS)))
         self.head.update((shard.head(),))
@@ -117,8 +127,7 @@ class Operator(StatefulProcessor):
 
     def _without_numbers(self, changes: pa.Table) -> pa.Table:
         """Changes with `at` null for time windows: on Spark not every row reaches its shard."""
-        queries, options = self.plan.queries, self.plan.options
-        timed = pa.array([name for name, query in queries.items() if options.timed(query.window)], pa.string())
+        timed = pa.array([name for name in self.plan.queries if self.plan.timed(name)], pa.string())
         place = changes.column_names.index("at")
         shown = pc.if_else(pc.is_in(changes.column("query").cast(pa.string()), timed), None, changes.column("at"))
         return changes.set_column(place, pa.field("at", pa.int64()), shown.cast(pa.int64()))

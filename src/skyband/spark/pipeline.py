@@ -21,13 +21,14 @@ from skyband.monitor.loop import Loop
 from skyband.query.kinds import Query, TopKIncomplete, TopKUncertain
 from skyband.query.options import Options, check_op, named
 from skyband.spark.checkpoint import order_of, resumed, stored_plan
-from skyband.spark.mappers import PACKED, pack, reject, unpack
+from skyband.spark.mappers import PACKED, pack, pack_subscriptions, reject, unpack
 from skyband.spark.merge import MERGED, Merger
 from skyband.spark.operator import OUTPUT, OUTPUT_TO_MERGE, Operator
 from skyband.spark.plan import MOST_SHARDS, Plan
 from skyband.spark.refusals import check_for_spark
 from skyband.spark.schema import check_rows, check_schema, key_types, output_types, sample
 from skyband.spark.session import check, partitions_of
+from skyband.spark.subscriptions import SUBSCRIBER, sources
 from skyband.tables.changes import answer_names, change_names
 
 P = ParamSpec("P")
@@ -52,6 +53,7 @@ def monitor(
     forget: str | int | None = None,
     blocks: bool | None = None,
     metrics: str | None = None,
+    subscriptions: Mapping[str, DataFrame] | None = None,
     checkpoint: str | None = None,
 ) -> DataFrame:
     """The changes of the answers, as a DataFrame in append mode; columns as those of `skyband.Monitor.push`.
@@ -99,6 +101,11 @@ def monitor(
     checkpoint : str, optional
         The checkpoint that the stream will be started from. It is read here: what cannot resume from it is a StateError
         now, whether or not rows come, and its number of shards is used if `shards` gives none.
+    subscriptions : {name: DataFrame}, optional
+        For each query with `Each` its subscriptions: a column `subscriber` and those that `Each` names. Static: at a
+        restart with another table, what is gone is unsubscribed, what is new or changed subscribes. Streaming: its rows
+        are applied first in each trigger, in the order of `order` where it has that column; an optional column `op`
+        says "insert", "update" or "delete".
 
     """
     return _run(locals(), whole=False)
@@ -197,11 +204,18 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
         names = ["query", *answer_names(plan.queries.values(), options.kept, timed, len(keys))]
     else:
         names = change_names(plan.queries.values(), options.kept, timed, len(keys))
+    if plan.subscribed:
+        types[SUBSCRIBER] = next(iter(given["subscriptions"].values())).schema[SUBSCRIBER].dataType
     schema = StructType([StructField(name, types[name]) for name in names])
     first: Callable[[Iterator[Any]], Iterator[Any]] = partial(pack, plan)
     last: Callable[[Iterator[Any]], Iterator[Any]] = partial(unpack, to_arrow_schema(schema, timezone="UTC"))
     plain = [col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(plan.wanted(plan.queries))]
     packed = df.select(*plain).mapInArrow(first, PACKED)  # which looks columns up unquoted; `pack` names them again
+    for name, source in plan.subscribed.items():
+        if source.table is None:
+            mine = [col(_quoted(column)).alias(f"c{i}") for i, column in enumerate(source.columns)]
+            following: Callable[[Iterator[Any]], Iterator[Any]] = partial(pack_subscriptions, plan, name)
+            packed = packed.union(given["subscriptions"][name].select(*mine).mapInArrow(following, PACKED))
     if plan.watermarked:
         watermark = given["watermark"]
         try:
@@ -237,9 +251,15 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
     if blocks is not None and not isinstance(blocks, bool):
         raise QueryError(f"blocks={blocks!r} must be True, False or None (where it pays).")
     watermarked = given["watermark"] is not None and df.isStreaming
+    subscribed = sources(given.get("subscriptions"), queries, ordered, df.isStreaming)
     plan = Plan(
-        queries, options, ordered, count, tuple(df.columns), given["forget"], watermarked, blocks, shards is None
-    )
+        queries, options, ordered, count, tuple(df.columns), given["forget"], watermarked, blocks, shards is None,
+        subscribed,
+    )  # fmt: skip
+    for name, source in subscribed.items():
+        if source.table is not None:  # reports mistakes before any job
+            trial = Loop.of({name: queries[name]}, **dataclasses.asdict(options))
+            trial.queries.subscribed.subscribe(name, source.rows(), SUBSCRIBER, False)
     check_schema(df.schema, plan, given["watermark"])
     if given["checkpoint"] is None:
         return plan

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from skyband.query.kinds import Query, TopKIncomplete, TopKPairs
 from skyband.query.options import Options
 from skyband.query.windows import Last, Window
+from skyband.spark.subscriptions import Source
 from skyband.tables.columns import distinct, key_bits, valid_of
 
 Ints = NDArray[np.int64]
@@ -56,23 +58,29 @@ class Plan:
     watermarked: bool = False
     blocks: bool | None = None  # pairs by blocks; None: where it is faster
     follows: bool = False  # shards: as many as the running query has partitions of state (task.py)
+    subscribed: Mapping[str, Source] = field(default_factory=dict)  # by query with `Each`
 
     @cached_property
     def query_sets(self) -> dict[QuerySet, dict[str, Query]]:
         found: dict[QuerySet, dict[str, Query]] = {}
         for name, query in self.queries.items():
-            window = query.window
-            timed = self.options.timed(window)
-            query_set = QuerySet(query.per_columns, timed, name in self.blocked, window.sort == "ever")
+            ever = query.window.sort == "ever"
+            query_set = QuerySet(query.per_columns, self.timed(name), name in self.blocked, ever)
             found.setdefault(query_set, {})[name] = query
         return found
+
+    def timed(self, name: str) -> bool:
+        """Whether the objects of a query have a time."""
+        sort = self.subscribed[name].sort if name in self.subscribed else None
+        return sort == "duration" or (sort is None and self.options.timed(self.queries[name].window))
 
     @cached_property
     def blocked(self) -> dict[str, TopKPairs]:
         """The queries of pairs that all shards answer together; one shard that was asked for works alone."""
         if (self.shards == 1 and not self.follows) or self.watermarked or self.blocks is False:
             return {}
-        pairs = {name: query for name, query in self.queries.items() if isinstance(query, TopKPairs)}
+        plain = {name: query for name, query in self.queries.items() if not query.each}
+        pairs = {name: query for name, query in plain.items() if isinstance(query, TopKPairs)}
         alone = {name: query for name, query in pairs.items() if not query.per_columns and query.algorithm != "NAIVE"}
         return {name: query for name, query in alone.items() if self.blocks or _is_long(query.window)}
 
@@ -86,8 +94,8 @@ class Plan:
 
     @cached_property
     def shard_by_query(self) -> dict[str, int]:
-        """The shards of the queries without `per`."""
-        alone = {name: query for name, query in self.queries.items() if name not in self.blocked}
+        """The shards of the queries without `per`; one with subscriptions is in all of them."""
+        alone = {name: query for name, query in self.queries.items() if name not in self.blocked and not query.each}
         return {name: shard_of_query(query, self.shards) for name, query in alone.items() if not query.per_columns}
 
     def members(self, query_set: QuerySet, shard: int) -> dict[str, Query]:
@@ -95,7 +103,7 @@ class Plan:
         queries = self.query_sets.get(query_set, {})
         if query_set.per or query_set.blocks:
             return queries
-        return {name: query for name, query in queries.items() if self.shard_by_query[name] == shard}
+        return {name: query for name, query in queries.items() if self.shard_by_query.get(name, shard) == shard}
 
     def monitor_options(self, query_set: QuerySet | None = None) -> dict[str, Any]:
         """The options of the Monitors of a set."""

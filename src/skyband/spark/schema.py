@@ -128,7 +128,7 @@ def _check_spans(plan: Plan, unit: int | None) -> None:
     """Check time spans against the unit of the time column."""
     if plan.options.time is not None:
         for query in plan.queries.values():
-            if isinstance(query.window, Last):
+            if isinstance(query.window, Last) and query.window.each is None:
                 query.window.length(unit)
             if isinstance(query, TopKGroups):
                 query.half_life(unit)

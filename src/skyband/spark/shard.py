@@ -21,14 +21,17 @@ from skyband.errors import StateError
 from skyband.monitor.archive import pack, unpack
 from skyband.monitor.snapshot import cut, describe, join, restore
 from skyband.monitor.state import State
+from skyband.monitor.subscriptions import close_gaps
 from skyband.query.kinds import Query
 from skyband.spark.directory import NEVER, Directory
 from skyband.spark.forget import SetLoop
 from skyband.spark.mappers import moment_of
 from skyband.spark.plan import Plan, QuerySet, hash_groups
+from skyband.spark.subscriptions import follow, reconcile, share
 from skyband.spark.trigger_rows import TriggerRows
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
+from skyband.tables.subscriptions import owner_of
 
 Ints = NDArray[np.int64]
 # how the reasons end that only the state can give; some begin with a column
@@ -57,6 +60,7 @@ class Shard:
         self.directories: dict[QuerySet, Directory] = {}
         self.numbers: dict[QuerySet, int] = {}  # in the keys of cells
         self.stored: dict[str, Any] | None = None  # the fingerprint of the plan that wrote the state
+        self.static: dict[str, str] = {}  # digests of the static tables of subscriptions that were taken
         if head is not None:
             self._read(head)
 
@@ -66,6 +70,7 @@ class Shard:
         facts, parts = unpack(zlib.decompress(data))
         self.stored = facts["asked"]
         compare(facts["asked"], self.plan.fingerprint)
+        self.static = {name: one for name, one in facts.get("static", {}).items() if name in self.plan.subscribed}
         self.counts, self.rejected = Counter(facts["counts"]), Counter(facts["rejected"])
         if "clock" in parts:
             self.clock = parts["clock"]
@@ -90,13 +95,19 @@ class Shard:
             "rejected": self.rejected,
             "families": [[self.numbers[one], list(one.per), one.timed, one.blocks, one.ever] for one in sets],
             "described": [self.facts[query_set][0] for query_set in sets],
+            "static": self.static,
         }
         return zlib.compress(pack(facts, parts), 1)
 
     # --- a trigger
 
-    def take(self, arrived: dict[int, TriggerRows], clock: Any) -> Iterator[tuple[SetLoop, pa.Table]]:
-        """Take a trigger's rows, and move the clock; yields each query set's loop with changes, some at a time."""
+    def take(
+        self, arrived: dict[int, TriggerRows], clock: Any, joining: dict[str, list[pa.Table]] | None = None
+    ) -> Iterator[tuple[SetLoop, pa.Table]]:
+        """Take a trigger's rows, and move the clock; yields each query set's loop with changes, some at a time.
+
+        joining: rows that subscribe and unsubscribe, by query; they come first.
+        """
         fingerprint, stored = self.plan.fingerprint, self.stored
         changed = stored is not None and (
             stored != fingerprint or list(stored["queries"]) != list(fingerprint["queries"])  # their order numbers sets
@@ -115,7 +126,9 @@ class Shard:
                 continue
             rows = arrived.get(number, TriggerRows(self.plan.order, query_set.per))
             directory = self.directories.setdefault(query_set, Directory())
-            everything = changed or (query_set in facts and _takes_new_form(facts[query_set][0], queries, rows))
+            news = [name for name in queries if name in (joining or {}) or self._static_differs(name)]
+            everything = changed or bool(news)
+            everything |= query_set in facts and _takes_new_form(facts[query_set][0], queries, rows)
             touched = self._touched(query_set, directory, rows, everything)
             if changed:
                 state = held.get(query_set)
@@ -130,6 +143,8 @@ class Shard:
                 loop = SetLoop.begin(query_set, self.plan.forget, queries, options, at)
             if changed:
                 loop.set_queries(queries)
+            for name in news:
+                self._subscribe(loop, name, (joining or {}).get(name, []))
             if query_set.blocks:
                 loop.set_block(self.number, self.plan.shards)
             if rows.is_long:
@@ -146,6 +161,21 @@ class Shard:
             self.numbers[query_set] = number
         for query_set in [one for one in self.directories if one not in self.facts]:
             del self.directories[query_set]
+
+    def _static_differs(self, name: str) -> bool:
+        """Whether the static table of subscriptions is another one than before."""
+        source = self.plan.subscribed.get(name)
+        return source is not None and source.digest is not None and self.static.get(name) != source.digest
+
+    def _subscribe(self, loop: SetLoop, name: str, pieces: list[pa.Table]) -> None:
+        """Let subscriptions come and go: those of a static table, or of the rows of a stream."""
+        source = self.plan.subscribed[name]
+        if self._static_differs(name):
+            per = self.plan.queries[name].per_columns
+            reconcile(loop.loop, name, share(source.rows(), self.number, self.plan.shards, per))
+            self.static[name] = str(source.digest)
+        if pieces:
+            follow(loop.loop, name, source, pieces)
 
     def beginners(self) -> list[str]:
         """Blocked queries that are new in this trigger: nothing may be left of an earlier one by that name."""
@@ -181,7 +211,9 @@ class Shard:
         return {one: self._revive(*self.facts[one], stored.get(number, [])) for one, number in self.numbers.items()}
 
     def _revive(self, facts: dict[str, Any], parts: dict[str, Any], stored: list[bytes]) -> State:
-        def lookup(name: str, saved: dict[str, Any]) -> Query:
+        def lookup(name: str, saved: Any) -> Query:
+            if isinstance(saved, Query):  # of a subscription
+                return saved
             known = self.plan.queries.get(name)
             return Query.from_dict(saved, _dropped) if known is None else known
 
@@ -193,6 +225,7 @@ class Shard:
     def _store(self, number: int, loop: SetLoop, directory: Directory, touched: Ints) -> None:
         """Write the cells that this trigger touched."""
         state, query_set = loop.state, loop.query_set
+        close_gaps(state)
         (groups,) = state.groups.values()
         live, dues, sizes = _inventory(state, groups, query_set)
         live[loop.gone] = False
@@ -245,6 +278,8 @@ def _takes_new_form(described: dict[str, Any], queries: dict[str, Query], rows: 
             return True
         if adapter.get("scored", True):
             continue
+        if owner_of(next(iter(adapter["queries"]))) is not None:
+            return True  # a shared window of subscriptions: whatever comes
         by = plain_scoring(getattr(queries[next(iter(adapter["queries"]))], "by", None))
         if any(validate_family(Batch(piece), by) is None for piece in rows.pieces()):
             return True

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from skyband.query.kinds import Query
 from skyband.tables.columns import as_arrow
+from skyband.tables.subscriptions import Subscriptions, entry_of, owner_of
 
 _FIXED = {
     "at": pa.int64(),
@@ -30,16 +31,22 @@ def column_types(names: Iterable[str], inputs: Mapping[str, Any]) -> dict[str, A
 
 def change_names(queries: Iterable[Query], keep: Iterable[str], timed: bool, keys: int = 0) -> list[str]:
     """The union of the queries' columns of changes, in the contract's order; keys: how many are reported."""
-    per, ids, probability, kept = _parts(queries, keep)
+    asked = list(queries)
+    per, ids, probability, kept = _parts(asked, keep)
     when = ["time"] if timed else []
     rank = ["rank"] if probability else []
-    return ["query", *per, "at", *when, *ids, "score", *rank, *probability, *key_names(keys), "diff", "first", *kept]
+    subscriber = ["subscriber"] if any(query.each for query in asked) else []
+    scores = ["score", *rank, *probability, *key_names(keys)]
+    return ["query", *subscriber, *per, "at", *when, *ids, *scores, "diff", "first", *kept]
 
 
 def answer_names(queries: Iterable[Query], keep: Iterable[str], timed: bool, keys: int = 0) -> list[str]:
     """The union of the columns of the queries' answers, in the contract's order."""
-    per, ids, probability, kept = _parts(queries, keep)
-    return [*per, "rank", *ids, *(["time"] if timed else []), "score", *probability, *key_names(keys), *kept]
+    asked = list(queries)
+    per, ids, probability, kept = _parts(asked, keep)
+    subscriber = ["subscriber"] if any(query.each for query in asked) else []
+    scores = ["score", *probability, *key_names(keys)]
+    return [*subscriber, *per, "rank", *ids, *(["time"] if timed else []), *scores, *kept]
 
 
 def key_names(count: int) -> list[str]:
@@ -98,23 +105,40 @@ def of_pair(name: str) -> tuple[str, str]:
     return f"{name}{PAIR[0]}", f"{name}{PAIR[1]}"
 
 
+class Labels(NamedTuple):
+    """How changes name the queries of one engine."""
+
+    place: Any  # of their names in order of registration, by query of the engine; one, if all have the same
+    owner: str | None  # the query whose subscriptions they are
+    entries: Any  # of these subscriptions, by query of the engine
+
+
 class QueryNames:
     """The standing queries in order of registration: their names as Arrow, and where those of an engine are."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], subscriptions: Mapping[str, Subscriptions] | None = None) -> None:
         self.names = list(names)
+        self.subscriptions = subscriptions or {}  # by query
         words = [name.encode() for name in names]  # by buffers, for the reason that `as_arrow` gives
         ends = np.cumsum([0, *map(len, words)]).astype(np.int32)
         self.words = pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(words)))
         self._place = {name: i for i, name in enumerate(names)}
-        self._known: dict[tuple[str, ...], Any] = {}
+        self._known: dict[tuple[str, ...], Labels] = {}
         self._none: tuple[Any, Any] = (None, None)  # types, and no changes with these columns
 
-    def places(self, names: Sequence[str]) -> Any:
+    def labels(self, names: Sequence[str]) -> Labels:
+        """Of the queries of one engine, or of subscriptions of one query."""
         engine = tuple(names)
         if engine not in self._known:
-            self._known[engine] = np.array([self._place[name] for name in engine], np.int32)
+            owner = owner_of(engine[0]) if engine else None
+            entries = np.array([] if owner is None else [entry_of(name) for name in engine], np.int64)
+            places = np.array([self._place[owner or name] for name in engine], np.int32)
+            self._known[engine] = Labels(places, owner, entries)
         return self._known[engine]
+
+    def of_slots(self, owner: str, entries: Any) -> Labels:
+        """Of subscriptions that are slots of one engine."""
+        return Labels(np.full(1, self._place[owner], np.int32), owner, entries)
 
     def no_changes(self, types: Mapping[str, Any]) -> Any:
         """A table of changes without a row."""
@@ -126,24 +150,29 @@ class QueryNames:
 def change_table(
     pieces: Sequence[Mapping[str, Any]],
     query_names: QueryNames,
-    engines: Sequence[Sequence[str]],
+    engines: Sequence[Labels],
     types: Mapping[str, Any],
 ) -> Any:
     """One table from the changes of several engines, by query in order of registration.
 
-    `engines`: for each piece, the names of its engine's queries. `types`: columns in order.
+    `engines`: for each piece, how its engine's queries are named. `types`: columns in order.
     """
     tables: list[Any] = []
     places, in_order = [np.empty(0, np.int32)], True
-    for piece, names in zip(pieces, engines, strict=True):
-        if piece and len(piece["query"]):
-            label = query_names.places(names)
-            place = np.take(label, piece["query"])
-            named = pa.DictionaryArray.from_arrays(as_arrow(place), query_names.words)
-            tables.append(_table({**piece, "query": named}, types, len(place)))
-            in_order &= len(label) == 1 or bool((np.diff(label) > 0).all())
-            in_order &= not len(places[-1]) or bool(places[-1][-1] <= place[0])
-            places.append(place)
+    several = [(piece, label) for piece, label in zip(pieces, engines, strict=True) if piece and len(piece["query"])]
+    several.sort(key=lambda one: int(one[1].place[0]))  # those of subscriptions are behind all queries
+    for piece, label in several:
+        size = len(piece["query"])
+        one = len(label.place) == 1 or label.owner is not None
+        place = np.full(size, label.place[0], np.int32) if one else np.take(label.place, piece["query"])
+        columns = {**piece, "query": pa.DictionaryArray.from_arrays(as_arrow(place), query_names.words)}
+        if label.owner is not None:
+            entries = np.take(label.entries, piece["query"])
+            columns["subscriber"] = query_names.subscriptions[label.owner].subscribers(entries)
+        tables.append(_table(columns, types, size))
+        in_order &= one or bool((np.diff(label.place) > 0).all())
+        in_order &= not len(places[-1]) or bool(places[-1][-1] <= place[0])
+        places.append(place)
     if not tables:
         return query_names.no_changes(types)
     if in_order:  # each piece is by query

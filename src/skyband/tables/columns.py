@@ -48,6 +48,13 @@ def as_arrow(values: NDArray[Any]) -> Any:
     return pa.Array.from_buffers(pa.from_numpy_dtype(whole.dtype), len(whole), [None, pa.py_buffer(whole)])
 
 
+def grown(values: NDArray[Any], size: int, fill: Any = 0) -> NDArray[Any]:
+    """The array with room for so many values and more: O(1) amortised for each that is added."""
+    if size <= len(values):
+        return values
+    return np.concatenate([values, np.full(max(size, 2 * len(values)) - len(values), fill, values.dtype)])
+
+
 def bits_of(column: Any) -> NDArray[Any]:
     """The bits of a fixed-width array as integers; null slots hold anything."""
     if pa.types.is_boolean(column.type):

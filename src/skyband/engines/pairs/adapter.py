@@ -7,7 +7,7 @@ in the kept columns of each object, and so in snapshots whatever its type.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -75,6 +75,10 @@ class PairsAdapter(Adapter):
     @property
     def machine(self) -> Pairs:
         return cast("Pairs", self.engine)
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        super().rename(names)
+        self.scoreless = {names.get(name, name): count for name, count in self.scoreless.items()}
 
     # --- rows
 

@@ -211,7 +211,8 @@ def _check_deep(pool: Pool, chunk: Chunk, lanes: Records) -> None:
         for i, one in enumerate(run):
             assert one["dom"] == (run["stamp"][:i] >= one["stamp"]).sum(), "the counter counts the dominators"
         score_lane(chunk.view(), s, data, keys, inside)
-        valid = inside & (pool.serials[here] >= lane["birth"]) & (pool.stamps[here] > pool.before - lane["length"])
+        end = max(pool.before - int(lane["length"]), -NEVER)  # nothing has arrived: before everything
+        valid = inside & (pool.serials[here] >= lane["birth"]) & (pool.stamps[here] > end)
         for i in np.flatnonzero(valid & (keys >= lane["depth"])).tolist():
             serial, stamp = pool.serials[here][i], pool.stamps[here][i]
             if serial not in run["serial"]:

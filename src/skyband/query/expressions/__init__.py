@@ -11,8 +11,33 @@ power go through the C library row by row, 70 to 100 ns a row (`evaluation` says
 """
 
 from skyband.query.expressions.forms import Form, is_symmetric, recognise
-from skyband.query.expressions.parser import Expression, parse
-from skyband.query.expressions.shapes import as_locals, as_sum, ranges
+from skyband.query.expressions.parser import Expression, bind, parse
+from skyband.query.expressions.shapes import (
+    Demand,
+    as_locals,
+    as_sum,
+    columns_in,
+    demands,
+    ranges,
+    ranges_of,
+    strict_columns,
+)
 from skyband.query.expressions.tree import Operand
 
-__all__ = ["Expression", "Form", "Operand", "as_locals", "as_sum", "is_symmetric", "parse", "ranges", "recognise"]
+__all__ = [
+    "Demand",
+    "Expression",
+    "Form",
+    "Operand",
+    "as_locals",
+    "as_sum",
+    "bind",
+    "columns_in",
+    "demands",
+    "is_symmetric",
+    "parse",
+    "ranges",
+    "ranges_of",
+    "recognise",
+    "strict_columns",
+]

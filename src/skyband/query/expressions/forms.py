@@ -71,8 +71,8 @@ def recognise(expression: Expression) -> Form:
 
 
 def _constant(node: Node) -> float | None:
-    """The finite number that a tree without columns stands for."""
-    if _has_column(node):
+    """The finite number that a tree without columns stands for; a subscription's value is not known."""
+    if _varies(node):
         return None
     result = evaluate("", node, (), {}, 1)
     if result.valid is not None or result.values.dtype != np.float64:
@@ -81,8 +81,8 @@ def _constant(node: Node) -> float | None:
     return value if isfinite(value) else None
 
 
-def _has_column(node: Node) -> bool:
-    return node.op == "column" or any(_has_column(arg) for arg in node.args)
+def _varies(node: Node) -> bool:
+    return node.op in ("column", "each") or any(_varies(arg) for arg in node.args)
 
 
 # --- linear -------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def _directions(node: Node) -> _Directions:
         return _Directions({str(node.value): 1}, total=True)
     parts = [_directions(arg) for arg in node.args]
     match node.op:
-        case "literal":
+        case "literal" | "each":
             return _Directions({}, node.value is not None)
         case "+":
             return _merge(parts)
@@ -309,8 +309,8 @@ class _NormalForm:
         if node.op == "column":
             member, _, name = str(node.value).partition(".")
             return f"{self.swap.get(member, member)}.{name!r}"
-        if node.op == "literal":
-            return repr(node.value)
+        if node.op in ("literal", "each"):
+            return f"{node.op[:1]}{node.value!r}"
         if node.op == "abs":
             return f"abs({self.size(node.args[0])})"
         if node.op == "power" and _is_even(node.args[1]):

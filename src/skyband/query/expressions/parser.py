@@ -25,6 +25,7 @@ Lift: TypeAlias = Callable[[list[Any]], list[Any]]  # tokens -> tokens
 MAX_LENGTH = 10_000  # characters
 MAX_DEPTH = 200  # operations inside one another
 MAX_BRACKETS = 30  # brackets and cases inside one another
+EACH = "\0"  # begins the name of a value that subscriptions bring, inside the parser
 
 _SYMBOLS = {"+", "-", "*", "/", "%", "=", "==", "<>", "!=", "<", "<=", ">", ">=", "!", "(", ")", ",", "."}
 _CONSTANTS = {"null", "true", "false"}
@@ -97,6 +98,7 @@ class Expression:
     members: tuple[str, ...]
     kind: Kind | None = field(compare=False)  # of the result, where the text alone determines it
     tree: Node = field(compare=False)
+    each: tuple[str, ...] = field(default=(), compare=False)  # values that subscriptions bring, :name
 
     def __repr__(self) -> str:
         return f"Expression({self.text!r})"
@@ -144,14 +146,15 @@ def _parse(text: str, members: tuple[str, ...], lift: Lift | None, plain: Node |
         kind = kind_of(tree, {}, lambda message: QueryError(f"{shown(text)}: {message}."))
     except RecursionError:
         raise _too_deep(text) from None
-    return Expression(text, tuple(dict.fromkeys(_names(tree))), members, kind, tree)
+    columns, each = (tuple(dict.fromkeys(_names(tree, op))) for op in ("column", "each"))
+    return Expression(text, columns, members, kind, tree, each)
 
 
-def _names(node: Node) -> Iterator[str]:
+def _names(node: Node, op: str) -> Iterator[str]:
     stack = [node]
     while stack:
         node = stack.pop()
-        if node.op == "column":
+        if node.op == op:
             yield str(node.value)
         stack.extend(reversed(node.args))
 
@@ -162,7 +165,7 @@ def _read(text: str, members: tuple[str, ...], lift: Lift | None) -> Node:
 
     dialect = Dialect.get_or_raise("spark")
     try:
-        tokens = dialect.tokenize(text)
+        tokens = _joined(text, dialect.tokenize(text))
         tokens = _gate(text, tokens if lift is None else lift(tokens))
         if not tokens:  # comments only
             raise _empty(text)
@@ -178,6 +181,22 @@ def _read(text: str, members: tuple[str, ...], lift: Lift | None) -> Node:
 
 
 # --- the gate -----------------------------------------------------------------------------------------------
+
+
+def _joined(text: str, tokens: list[Any]) -> list[Any]:
+    """The tokens with each `:name` as one, a name that begins with a mark."""
+    joined: list[Any] = []
+    for token in tokens:
+        if joined and joined[-1].token_type.name == "COLON" and joined[-1].end + 1 == token.start:
+            quoted = token.token_type.name == "IDENTIFIER"
+            if not token.text or not (quoted or text[token.start : token.end + 1].isidentifier()):
+                raise _not_allowed(text, token, "is no name of a value that subscriptions bring, such as :budget")
+            joined[-1] = _identifier(token, EACH + token.text, joined[-1].start)
+        elif token.text.startswith(EACH):
+            raise _not_allowed(text, token)
+        else:
+            joined.append(token)
+    return joined
 
 
 def _gate(text: str, tokens: list[Any]) -> list[Any]:
@@ -227,9 +246,10 @@ def _misplaced(before: str, role: str) -> bool:
     return (before in _ENDS and role in _STARTS) or (before, role) in _EMPTY
 
 
-def _identifier(token: Any) -> Any:
-    place = {"line": token.line, "col": token.col, "start": token.start, "end": token.end}
-    return type(token)(type(token.token_type).IDENTIFIER, token.text, **place)
+def _identifier(token: Any, name: str | None = None, start: int | None = None) -> Any:
+    start = token.start if start is None else start
+    place = {"line": token.line, "col": token.col, "start": start, "end": token.end}
+    return type(token)(type(token.token_type).IDENTIFIER, token.text if name is None else name, **place)
 
 
 # --- sqlglot's tree to ours ---------------------------------------------------------------------------------
@@ -297,6 +317,10 @@ def _number(text: str, digits: str) -> float:
 
 
 def _column(text: str, parts: list[str], members: tuple[str, ...]) -> Node:
+    if parts[-1].startswith(EACH):
+        if len(parts) > 1:
+            raise QueryError(f"{shown(text)}: write :{parts[-1][1:]} alone: a subscription's value is of no object.")
+        return Node("each", value=parts[0][1:])
     if len(parts) == 1 and not members:
         return Node("column", value=parts[0])
     if len(parts) == 2 and parts[0] in members:
@@ -310,6 +334,36 @@ def _column(text: str, parts: list[str], members: tuple[str, ...]) -> Node:
         f'{shown(text)}: "{name}" is qualified, but only pair scorings use a. and b. '
         f"Write {last}, or `{name}` in backticks if the column is called that."
     )
+
+
+# --- values of subscriptions --------------------------------------------------------------------------------
+
+
+def bind(text: str, values: Mapping[str, Any]) -> str:
+    """The text with values in place of each `:name`: numbers, strings and booleans, as literals."""
+    pieces = _pieces(text)
+    return "".join([piece if place % 2 == 0 else _literal(values[piece]) for place, piece in enumerate(pieces)])
+
+
+@lru_cache(maxsize=256)
+def _pieces(text: str) -> tuple[str, ...]:
+    """The text between the values of subscriptions, and their names: text, name, text, ..."""
+    from sqlglot.dialects.dialect import Dialect
+
+    pieces, end = [], 0
+    for token in _joined(text, Dialect.get_or_raise("spark").tokenize(text)):
+        if token.text.startswith(EACH):
+            pieces += [text[end : token.start], token.text[1:]]
+            end = token.end + 1
+    return (*pieces, text[end:])
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return f"({value!r})" if value < 0 or str(value) == "-0.0" else repr(value)
 
 
 # --- errors -------------------------------------------------------------------------------------------------

@@ -5,7 +5,9 @@ Unlike a `Form`, which is equal up to rounding, these may replace the expression
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf, isfinite, nextafter
+from typing import Any, NamedTuple
 
 from skyband.query.expressions.parser import Expression
 from skyband.query.expressions.tree import Node
@@ -82,16 +84,17 @@ def _local(node: Node) -> tuple[str, str] | None:
 
 def ranges(expression: Expression) -> tuple[Box, bool]:
     """The ranges of columns that a condition demands (ends included), and whether that is all it demands."""
+    parts = _conjuncts(expression.tree)
+    return ranges_of(parts), all(_range(part) is not None for part in parts)
+
+
+def ranges_of(parts: Iterable[Node]) -> Box:
+    """The ranges of columns that these conditions demand together, as far as they demand ranges."""
     box: Box = {}
-    whole = True
-    for part in _conjuncts(expression.tree):
-        found = _range(part)
-        whole &= found is not None
-        if found is not None:
-            name, low, high = found
-            before = box.get(name, (-inf, inf))
-            box[name] = (max(low, before[0]), min(high, before[1]))
-    return box, whole
+    for name, low, high in filter(None, map(_range, parts)):
+        before = box.get(name, (-inf, inf))
+        box[name] = (max(low, before[0]), min(high, before[1]))
+    return box
 
 
 def _conjuncts(node: Node) -> list[Node]:
@@ -119,3 +122,77 @@ def _range(node: Node) -> tuple[str, float, float] | None:
     if op in (">", ">="):
         return name, bound if op == ">=" else nextafter(bound, inf), inf
     return name, -inf, bound if op == "<=" else nextafter(bound, -inf)
+
+
+class Demand(NamedTuple):
+    """What a condition demands of a column: compared with a number, or with the value of that name (`Each`)."""
+
+    column: str
+    op: str  # = < <= > >=
+    bound: float | None
+    each: str | None
+
+
+def demands(expression: Expression) -> tuple[list[Demand], list[Node]] | None:
+    """The demands of a condition that depend on a subscription's values, and its parts that do not.
+
+    None: more depends on them than how columns compare with them.
+    """
+    found: list[Demand] = []
+    rest: list[Node] = []
+    for part in _conjuncts(expression.tree):
+        if not _has_each(part):
+            rest.append(part)
+            continue
+        pairs: list[tuple[Any, ...]] = [(part.op, *part.args)]
+        if part.op == "between":
+            value, low, high = part.args
+            pairs = [(">=", value, low), ("<=", value, high)]
+        for op, *sides in pairs:
+            demand = _demand(op, *sides) if op in _TURNED and len(sides) == 2 else None
+            if demand is None:
+                return None
+            found.append(demand)
+    return found, rest
+
+
+def _demand(op: str, left: Node, right: Node) -> Demand | None:
+    if left.op != "column":
+        op, left, right = _TURNED[op], right, left
+    bound = _number(right)
+    if left.op != "column" or (bound is None and right.op != "each"):
+        return None
+    return Demand(str(left.value), op, bound, None if right.op != "each" else str(right.value))
+
+
+def _has_each(node: Node) -> bool:
+    return node.op == "each" or any(_has_each(arg) for arg in node.args)
+
+
+def columns_in(nodes: Iterable[Node]) -> tuple[str, ...]:
+    """The columns that these parts of an expression read."""
+    found, stack = [], list(nodes)
+    while stack:
+        node = stack.pop()
+        if node.op == "column":
+            found.append(str(node.value))
+        stack.extend(node.args)
+    return tuple(dict.fromkeys(found))
+
+
+_STRICT = frozenset(
+    {"+", "-", "*", "/", "%", "negative", "abs", "sqrt", "exp", "ln"}
+)  # not power: NaN to the power of 0 is 1
+
+
+def strict_columns(expression: Expression) -> tuple[str, ...]:
+    """The columns without whose value the expression has none, whatever subscriptions bring."""
+    found: list[str] = []
+    stack = [expression.tree]
+    while stack:
+        node = stack.pop()
+        if node.op == "column":
+            found.append(str(node.value))
+        elif node.op in _STRICT:
+            stack.extend(node.args)
+    return tuple(dict.fromkeys(found))

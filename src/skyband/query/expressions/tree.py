@@ -28,7 +28,8 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation: a key of RULES, or "column" (value: its name) or "literal" (value: None is NULL).
+    """One operation: a key of RULES, or "column" (value: its name), "each" (the name of a value that subscriptions
+    bring) or "literal" (value: None is NULL).
 
     "case" has arguments condition, result, ..., otherwise; "case of" has the compared value before them.
     """
@@ -63,6 +64,8 @@ def kind_of(node: Node, columns: Mapping[str, Kind], fail: Callable[[str], Excep
     """
     if node.op == "column":
         return columns.get(str(node.value))
+    if node.op == "each":
+        return None
     if node.op == "literal":
         return _literal_kind(node.value)
     kinds = [kind_of(arg, columns, fail) for arg in node.args]
@@ -114,6 +117,8 @@ def _agree(
 def _name(node: Node) -> str:
     if node.op == "column":
         return f'column "{node.value}"'
+    if node.op == "each":
+        return f":{node.value}"
     if node.op == "literal":
         return str(node.value).lower() if isinstance(node.value, bool) else repr(node.value)
     return f"the result of {node.op}"

@@ -12,7 +12,7 @@ from skyband.query.kinds.query import Query
 from skyband.query.scoring import By, check_scoring, scoring_of
 from skyband.query.sql.text import number
 from skyband.query.tuning import Tuning
-from skyband.query.validation import any_number, condition, source_window, whole_number
+from skyband.query.validation import condition, each_or_number, source_window, whole_number
 from skyband.query.windows import Session, Window
 
 
@@ -22,7 +22,7 @@ class Above(Query):
 
     Parameters
     ----------
-    threshold : float
+    threshold : float or Each
         The score that an answer must exceed; infinities are allowed.
     by : str, scoring or callable
         The score of an object: a column, an expression such as "0.7*x + 0.3*y", `Linear`, `Product`, `Quadratic`,
@@ -57,7 +57,7 @@ class Above(Query):
     """
 
     kind: ClassVar[str] = "Above"
-    threshold: float
+    threshold: Any  # float, or Each
     by: By
     window: Window = None  # type: ignore[assignment]  # UntilDeleted() with `source`
     _: dataclasses.KW_ONLY
@@ -70,7 +70,7 @@ class Above(Query):
     def __post_init__(self) -> None:
         self._set("window", source_window(self.kind, self.source, self.window, self.by))
         super().__post_init__()
-        self._set("threshold", any_number(self.kind, self.threshold))
+        self._set("threshold", each_or_number(self.kind, self.threshold))
         if self.cells is not None:
             self._set("cells", whole_number(self.kind, "cells", self.cells, 1, "20736"))
         if check_scoring(self.kind, self.by).smallest_first:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from skyband.errors import QueryError
+from skyband.query.each import Each
 from skyband.query.expressions import parse, recognise
 from skyband.query.kinds.query import Query
 from skyband.query.scoring import Linear, scoring_of
 from skyband.query.sql.text import name, number
 from skyband.query.tuning import Tuning
-from skyband.query.validation import moving_window, part_bounds, whole_number
+from skyband.query.validation import each_or_whole_number, moving_window, part_bounds, whole_number
 from skyband.query.windows import Window
 
 
@@ -23,7 +24,7 @@ class TopKIncomplete(Query):
 
     Parameters
     ----------
-    k : int
+    k : int or Each
         The number of objects in an answer, at least 1.
     parts : iterable of str, or mapping of str to (low, high)
         The parts of an object. Values of a part lie in [low, high], [0, 1] where only names are given; a part with no
@@ -62,7 +63,7 @@ class TopKIncomplete(Query):
 
     kind: ClassVar[str] = "TopKIncomplete"
     scores_move: ClassVar[bool] = True
-    k: int
+    k: Any  # int, or Each
     parts: Any
     window: Window
     _: dataclasses.KW_ONLY
@@ -85,7 +86,7 @@ class TopKIncomplete(Query):
     def __post_init__(self) -> None:
         super().__post_init__()
         moving_window(self.kind, self.window)
-        self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
+        self._set("k", each_or_whole_number(self.kind, "k", self.k, 1, "10"))
         self._set("parts", part_bounds(self.parts))
         self._check_combine([part for part, _ in self.parts])
         if self.repeat not in (None, "last", "max", "sum"):
@@ -103,12 +104,15 @@ class TopKIncomplete(Query):
                     f"TopKIncomplete(budget={self.budget!r}): only BUDGET keeps a given number of rows. Use "
                     'algorithm="BUDGET", or leave budget out.'
                 )
-            self._set("budget", whole_number(self.kind, "budget", self.budget, self.k, str(20 * self.k)))
+            least = 1 if isinstance(self.k, Each) else self.k
+            self._set("budget", whole_number(self.kind, "budget", self.budget, least, str(20 * least)))
         self._set("seed", whole_number(self.kind, "seed", self.seed, 0, "0"))
 
     def _check_combine(self, names: list[str]) -> None:
         """A combination names parts only, and rises with each: an unseen part can then only raise the score."""
         if isinstance(self.combine, Linear):
+            if self.combine.needs:
+                raise QueryError(f"TopKIncomplete: combine={self.combine!r}: Each is for k and the window here.")
             used, falling = self.combine.columns, [part for part, weight in self.combine.terms if weight < 0]
         elif self.combine in ("sum", "mean", "min", "max"):
             used, falling = (), []

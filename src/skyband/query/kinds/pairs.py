@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from skyband.errors import QueryError
 from skyband.query.kinds.query import Query
 from skyband.query.scoring import By, check_pair_scoring
-from skyband.query.validation import condition, ending_window, moving_window, whole_number
+from skyband.query.validation import condition, each_or_whole_number, ending_window, moving_window
 from skyband.query.windows import Window
 
 
@@ -20,7 +20,7 @@ class TopKPairs(Query):
 
     Parameters
     ----------
-    k : int
+    k : int or Each
         The number of pairs in an answer, at least 1.
     by : str, Global or callable
         The score of a pair: an expression over `a.` (the older member) and `b.`, such as "abs(a.x - b.x)", `Global`,
@@ -48,7 +48,7 @@ class TopKPairs(Query):
 
     kind: ClassVar[str] = "TopKPairs"
     of_pairs: ClassVar[bool] = True
-    k: int
+    k: Any  # int, or Each
     by: By
     window: Window
     _: dataclasses.KW_ONLY
@@ -62,7 +62,7 @@ class TopKPairs(Query):
         super().__post_init__()
         moving_window(self.kind, self.window)
         ending_window(self.kind, self.window)
-        self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
+        self._set("k", each_or_whole_number(self.kind, "k", self.k, 1, "10"))
         if not isinstance(self.largest, bool) or not isinstance(self.symmetric, bool):
             raise QueryError("TopKPairs: largest and symmetric are True or False.")
         if not check_pair_scoring(self.kind, self.by).symmetric and self.symmetric:

@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Self
 
 from skyband.errors import QueryError
 from skyband.query.algorithms import algorithm_name
-from skyband.query.expressions import parse
+from skyband.query.each import Each, Need, bound, from_stored
+from skyband.query.expressions import bind, parse
 from skyband.query.html import query_html
-from skyband.query.scoring import by_from_dict, by_to_dict, scoring_of
+from skyband.query.scoring import Scoring, by_from_dict, by_to_dict, scoring_of
 from skyband.query.sql.writer import order_by, sentence
 from skyband.query.tuning import Tuning
 from skyband.query.validation import as_stored, column_names, input_name, output_name
-from skyband.query.windows import Ever, Last, Session, Window, window_from_dict
+from skyband.query.windows import Ever, Last, Session, Window, bind_window, size_of, window_from_dict
 
 SESSIONS = ("TopK", "Above")  # kinds over sessions
 
@@ -102,6 +103,51 @@ class Query:
     def grouping(self) -> tuple[Any, ...]:
         """`per` as it is kept: names, and pairs of the output's name and the column."""
         return tuple(self.per or ())
+
+    # --- values that subscriptions bring
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What a table of subscriptions must have: each column with what it is for; none: the query is a plain one."""
+        by, where = getattr(self, "by", None), getattr(self, "where", None)
+        found = [
+            Need(value.column, name, name)
+            for name in ("k", "threshold")
+            if isinstance(value := getattr(self, name, None), Each)
+        ]
+        members = ("a", "b") if self.of_pairs else ()
+        for key in by if isinstance(by, tuple) else () if by is None or self.kind == "TopKGroups" else (by,):
+            if isinstance(key, str):
+                found += [Need(name, "literal", "by") for name in parse(key, members=members).each]
+            else:
+                found += scoring_of(key).needs
+        found += [need] if (need := size_of(self.window)) is not None else []
+        return (*found, *(Need(name, "literal", "where") for name in (parse(where).each if where else ())))
+
+    @property
+    def each(self) -> tuple[str, ...]:
+        """The columns that a table of subscriptions must have; none: the query is a plain one."""
+        return tuple(dict.fromkeys(need.column for need in self.needs))
+
+    def bind(self, values: Mapping[str, Any]) -> Self:
+        """Return the plain query of a subscription.
+
+        Parameters
+        ----------
+        values : mapping
+            A value for each column in `each`.
+
+        """
+        by, where = getattr(self, "by", None), getattr(self, "where", None)
+        changed: dict[str, Any] = {"window": bind_window(self.window, values)}
+        changed |= {name: bound(getattr(self, name), values) for name in ("k", "threshold") if hasattr(self, name)}
+        if by is not None:
+            several = isinstance(by, tuple)
+            keys = tuple(_bound_key(key, values) for key in (by if several else (by,)))
+            changed["by"] = by if self.kind == "TopKGroups" else keys if several else keys[0]
+        if where is not None:
+            changed["where"] = bind(where, values)
+        return dataclasses.replace(self, **changed)  # type: ignore[type-var]
 
     @property
     def per_inputs(self) -> tuple[str, ...]:
@@ -216,6 +262,7 @@ class Query:
             values["window"] = window_from_dict(values["window"])
         if "by" in values:
             values["by"] = by_from_dict(values["by"], call)
+        values |= {name: from_stored(values[name]) for name in ("k", "threshold") if name in values}
         if isinstance(values.get("combine"), Mapping):
             values["combine"] = by_from_dict(values["combine"])
         try:
@@ -225,6 +272,13 @@ class Query:
 
 
 KINDS: dict[str, type[Query]] = {}  # by name; `skyband.query.kinds` fills it
+
+
+def _bound_key(key: Any, values: Mapping[str, Any]) -> Any:
+    """A scoring or a key with the values of a subscription."""
+    if isinstance(key, str):
+        return bind(key, values)
+    return key.bind(values) if isinstance(key, Scoring) else key
 
 
 def _window(given: Any) -> Window:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from skyband.errors import QueryError
+from skyband.query.each import Each
 from skyband.query.kinds.query import Query
 from skyband.query.scoring import Keys, check_keys, scoring_of
 from skyband.query.sql.text import number
@@ -16,6 +17,7 @@ from skyband.query.tuning import Tuning
 from skyband.query.validation import (
     condition,
     directions,
+    each_or_whole_number,
     number_between,
     one_of,
     source_window,
@@ -30,7 +32,7 @@ class TopK(Query):
 
     Parameters
     ----------
-    k : int or str
+    k : int, Each or str
         The number of objects in an answer, at least 1; or a column that has it: the k of a group is the value in its
         newest row, from 0 to `k_max`.
     by : str, scoring, callable or tuple
@@ -93,7 +95,7 @@ class TopK(Query):
     """
 
     kind: ClassVar[str] = "TopK"
-    k: int | str
+    k: Any  # int, a column, or Each
     by: Keys
     window: Window = None  # type: ignore[assignment]  # UntilDeleted() with `source`
     _: dataclasses.KW_ONLY
@@ -155,7 +157,7 @@ class TopK(Query):
     def _check_k(self) -> None:
         """`k` is a number, or a column with `k_max`."""
         if not isinstance(self.k, str):
-            self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
+            self._set("k", each_or_whole_number(self.kind, "k", self.k, 1, "10"))
             if self.k_max is not None:
                 raise QueryError(
                     f"{self.kind}(k={self.k}, k_max={self.k_max}): k_max bounds a k that is a column. "
@@ -172,6 +174,8 @@ class TopK(Query):
     @property
     def most(self) -> int:
         """The most objects that an answer can have, but for ties."""
+        if isinstance(self.k, Each):
+            return 1
         return self.k if isinstance(self.k, int) else int(self.k_max or 0)
 
     @property

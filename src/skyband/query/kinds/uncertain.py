@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from skyband.errors import QueryError
+from skyband.query.each import Each
 from skyband.query.kinds.query import Query
 from skyband.query.scoring import By, check_scoring, scoring_of
 from skyband.query.sql.text import name, number, quoted
-from skyband.query.validation import any_number, column_names, condition, direction, moving_window, whole_number
+from skyband.query.validation import (
+    column_names,
+    condition,
+    direction,
+    each_or_number,
+    each_or_whole_number,
+    moving_window,
+)
 from skyband.query.windows import Window
 
 Semantics: TypeAlias = Literal["pk-topk", "pt-k", "u-kranks", "u-topk"]
@@ -23,7 +31,7 @@ class TopKUncertain(Query):
 
     Parameters
     ----------
-    k : int
+    k : int or Each
         The k of "among the k best that exist", at least 1.
     by : str, scoring or callable
         The score of an object: a column, an expression such as "0.7*x + 0.3*y", `Linear`, `Product`, `Quadratic`,
@@ -36,7 +44,7 @@ class TopKUncertain(Query):
         "pk-topk": the k objects most probably among the k best; "pt-k": all that are so with a probability above
         `threshold`; "u-kranks": for each rank the object that most probably holds it; "u-topk": the k objects that are
         most probably the k best, together.
-    threshold : float, optional
+    threshold : float or Each, optional
         For "pt-k", and required there: 0 <= threshold < 1.
     group : str, optional
         The column whose equal values mark alternatives, of which at most one exists. None: objects are independent.
@@ -60,13 +68,13 @@ class TopKUncertain(Query):
     kind: ClassVar[str] = "TopKUncertain"
     has_probability: ClassVar[bool] = True
     scores_move: ClassVar[bool] = True
-    k: int
+    k: Any  # int, or Each
     by: By
     window: Window
     _: dataclasses.KW_ONLY
     probability: str = "p"
     semantics: Semantics = "pk-topk"
-    threshold: float | None = None
+    threshold: Any = None  # float, or Each
     group: str | None = None
     largest: bool | None = None
     where: str | None = None
@@ -76,7 +84,7 @@ class TopKUncertain(Query):
     def __post_init__(self) -> None:
         super().__post_init__()
         moving_window(self.kind, self.window)
-        self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
+        self._set("k", each_or_whole_number(self.kind, "k", self.k, 1, "10"))
         check_scoring(self.kind, self.by)
         direction(self.kind, self.largest)
         condition(self.kind, self.where)
@@ -94,8 +102,8 @@ class TopKUncertain(Query):
                 f"got semantics={self.semantics!r}, threshold={self.threshold!r}."
             )
         if self.threshold is not None:
-            threshold = any_number(self.kind, self.threshold)
-            if not 0 <= threshold < 1:
+            threshold = each_or_number(self.kind, self.threshold)
+            if not isinstance(threshold, Each) and not 0 <= threshold < 1:
                 raise QueryError(f"TopKUncertain: threshold {threshold} is no probability. Use 0 <= threshold < 1.")
             self._set("threshold", threshold)
 

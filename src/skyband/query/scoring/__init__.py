@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from skyband.errors import QueryError
+from skyband.query.each import from_stored
 from skyband.query.scoring.base import Floats, Scoring
 from skyband.query.scoring.expression import Typed
 from skyband.query.scoring.function import Function
@@ -92,7 +93,7 @@ def by_from_dict(data: Any, call: Callable[..., Any] | Mapping[str, Callable[...
     word = next((key for key in stored if key in SCORINGS), None)
     if word is not None and stored.keys() - {word} <= SCORINGS[word].options.keys():
         make: Any = SCORINGS[word]
-        value: Scoring = make(stored.pop(word), **stored)
+        value: Scoring = make(_given(stored.pop(word)), **{key: _given(option) for key, option in stored.items()})
         return value
     if stored.keys() == {"callable"}:
         known = call.get(stored["callable"]) if isinstance(call, Mapping) else call
@@ -104,6 +105,11 @@ def by_from_dict(data: Any, call: Callable[..., Any] | Mapping[str, Callable[...
         )
     words = ", ".join(f'{{"{word}": {{...}}}}' for word in SCORINGS)
     raise QueryError(f"{data!r} is not a scoring. Use a column or expression, or one of {words}.")
+
+
+def _given(terms: Any) -> Any:
+    """Stored terms as they were given."""
+    return {name: from_stored(one) for name, one in terms.items()} if isinstance(terms, Mapping) else terms
 
 
 __all__ = [

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.errors import QueryError
+from skyband.query.each import Each, Need, bound, stored
 from skyband.query.scoring.forms import KernelForm
 from skyband.query.sql.text import scoring_text
 
@@ -69,6 +70,17 @@ class Scoring:
     def function(self) -> Callable[..., Any] | None:
         """The user's own function, where that is the scoring."""
         return None
+
+    # --- values that subscriptions bring
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """The columns of a table of subscriptions that it takes numbers from."""
+        return ()
+
+    def bind(self, values: Mapping[str, Any]) -> Any:
+        """The scoring of a subscription with these values: what a query takes as `by`."""
+        return self
 
     # --- scores
 
@@ -152,8 +164,8 @@ class Scoring:
 
         def value(like: Any, example: str) -> Any:
             if isinstance(like, Mapping):
-                return words.terms(lambda: words.number(example), example)
-            return words.choice(example).lower() if isinstance(like, str) else words.number(example)
+                return words.terms(lambda: words.number_or_each(example), example)
+            return words.choice(example).lower() if isinstance(like, str) else words.number_or_each(example)
 
         example = f"{cls.word}(x = {cls.example})"
         terms = words.terms(lambda: value(cls.example, example), example)
@@ -169,9 +181,9 @@ class Scoring:
 class Weighted(Scoring):
     """One number per column; a subclass says how they combine."""
 
-    terms: tuple[tuple[str, float], ...]
+    terms: tuple[tuple[str, float], ...]  # or, of a query with subscriptions, `Each` in place of a number
 
-    def __init__(self, weights: Mapping[str, float]) -> None:
+    def __init__(self, weights: Mapping[str, float | Each]) -> None:
         object.__setattr__(self, "terms", checked_terms(type(self).__name__, weights))
 
     @property
@@ -188,8 +200,15 @@ class Weighted(Scoring):
         """The numbers in the order of the columns."""
         return tuple(number for _, number in self.terms)
 
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return needs_of(self.terms, "number", type(self).__name__)
+
+    def bind(self, values: Mapping[str, Any]) -> Self:
+        return type(self)({name: bound(number, values) for name, number in self.terms})
+
     def to_dict(self) -> dict[str, Any]:
-        return {self.word: self.weights}
+        return {self.word: stored_terms(self.weights)}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.weights!r})"
@@ -198,7 +217,17 @@ class Weighted(Scoring):
 # --- what scorings have in common
 
 
-def checked_terms(what: str, terms: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+def needs_of(terms: Sequence[tuple[str, Any]], role: Any, what: str) -> tuple[Need, ...]:
+    """What subscriptions must bring for these terms."""
+    return tuple(Need(number.column, role, f"{what}: {name}") for name, number in terms if isinstance(number, Each))
+
+
+def stored_terms(terms: Mapping[str, Any]) -> dict[str, Any]:
+    """Terms as plain data."""
+    return {name: stored(number) for name, number in terms.items()}
+
+
+def checked_terms(what: str, terms: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
     """The mapping as pairs of column and finite number, in its order."""
     if not isinstance(terms, Mapping) or not terms:
         raise QueryError(f'{what} takes a mapping of column to number, such as {{"x": 0.7, "y": 0.3}}; got {terms!r}.')
@@ -211,7 +240,9 @@ def checked_column(what: str, name: object) -> str:
     return name
 
 
-def _number(what: str, number: object) -> float:
+def _number(what: str, number: Any) -> float:
+    if isinstance(number, Each):
+        return number  # type: ignore[return-value]  # a query with it is never asked for scores
     if isinstance(number, bool | np.timedelta64) or not isinstance(number, int | float | np.integer | np.floating):
         raise QueryError(f"{what} must be a number; got {number!r}.")
     try:

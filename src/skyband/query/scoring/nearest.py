@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from skyband.errors import QueryError
+from skyband.query.each import Each, Need, bound
 from skyband.query.scoring.base import (
     EVERYTHING,
     Box,
@@ -17,8 +18,10 @@ from skyband.query.scoring.base import (
     Scoring,
     checked_terms,
     interval,
+    needs_of,
     scaled,
     squared,
+    stored_terms,
     total,
 )
 from skyband.query.scoring.forms import CHEBYSHEV, EUCLIDEAN, MANHATTAN, KernelForm
@@ -56,7 +59,10 @@ class Nearest(Scoring):
     metric: Metric
 
     def __init__(
-        self, point: Mapping[str, float], weights: Mapping[str, float] | None = None, metric: Metric = "euclidean"
+        self,
+        point: Mapping[str, float | Each],
+        weights: Mapping[str, float | Each] | None = None,
+        metric: Metric = "euclidean",
     ) -> None:
         terms = checked_terms("Nearest", point)
         if metric not in _CODES:
@@ -69,7 +75,7 @@ class Nearest(Scoring):
                     f"Nearest: weights name {sorted(given)}, the point names {sorted(dict(terms))}. "
                     "Give one weight per column."
                 )
-            if min(given.values()) < 0:
+            if any(weight < 0 for weight in given.values() if not isinstance(weight, Each)):
                 raise QueryError("Nearest: a weight is negative, so this is no distance. Use weights of 0 or more.")
             factors = tuple(given[name] for name, _ in terms)
         object.__setattr__(self, "terms", terms)
@@ -79,6 +85,15 @@ class Nearest(Scoring):
     @property
     def smallest_first(self) -> bool:
         return True
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        weights = () if self.factors is None else tuple(zip(self.point, self.factors, strict=True))
+        return needs_of(self.terms, "number", "Nearest") + needs_of(weights, "weight", "Nearest: weights")
+
+    def bind(self, values: Mapping[str, Any]) -> Nearest:
+        weights = None if self.weights is None else {name: bound(one, values) for name, one in self.weights.items()}
+        return Nearest({name: bound(at, values) for name, at in self.terms}, weights, self.metric)
 
     @property
     def point(self) -> dict[str, float]:
@@ -129,9 +144,9 @@ class Nearest(Scoring):
         return "distance", super().recognised()[1]
 
     def to_dict(self) -> dict[str, Any]:
-        data: dict[str, Any] = {"nearest": self.point}
-        if self.factors is not None:
-            data["weights"] = self.weights
+        data: dict[str, Any] = {"nearest": stored_terms(self.point)}
+        if self.weights is not None:
+            data["weights"] = stored_terms(self.weights)
         if self.metric != "euclidean":
             data["metric"] = self.metric
         return data

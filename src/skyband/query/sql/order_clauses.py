@@ -82,7 +82,7 @@ class OrderClauses(Cursor):
         example = "FETCH FIRST 10 ROWS WITH TIES"
         if not self.accept("FIRST"):
             self.expect("NEXT", example)
-        self.put("k", self.word.start, self.number(example))
+        self.put("k", self.word.start, self.number_or_each(example))
         if not self.accept("ROWS"):
             self.expect("ROW", example)
         if self.accept("WITH"):
@@ -101,4 +101,4 @@ class OrderClauses(Cursor):
                 self.put("with_ties", self.word.start, True)
                 self.at += 2
             return
-        self.put("k", self.word.start, self.number("LIMIT 10"))
+        self.put("k", self.word.start, self.number_or_each("LIMIT 10"))

@@ -6,11 +6,12 @@
     [WHERE condition]                               which objects can be an answer
     ORDER BY scoring [ASC | DESC] LIMIT k           or, for all above a threshold: ABOVE threshold BY scoring
     [PER column, ...]
-    WINDOW n ROWS | WINDOW '24 hours' | WINDOW SPAN n | WINDOW EVER [DECAY '1 hour'] | UNTIL DELETED
+    WINDOW n ROWS | WINDOW '24 hours' | WINDOW SPAN n | WINDOW :size | WINDOW EVER [DECAY '1 hour'] | UNTIL DELETED
     [WITH PROBABILITY column] [SEMANTICS 'u-topk'] [THRESHOLD p] [GROUP column]
     [PARTS (part, part low TO high, ...) COMBINE sum] [REPEAT last]      in place of ORDER BY
     [APPROXIMATE sigma] [USING algorithm] [OPTIONS (name = value, ...)]
 
+:name, in place of a number, in a window and in expressions, is what each subscription brings.
 Clauses after FROM come in any order. A scoring is an expression, or linear(x = 0.7, y = 0.3), product(...),
 quadratic(...), nearest(x = 0.2, y = 0.9) [METRIC manhattan] [WEIGHTS (x = 1, y = 2)], and of pairs
 global(x = absdiff, y = sum) [COMBINE product]: any word of `SCORINGS`.
@@ -228,7 +229,7 @@ class _Reader(RowNumbers):
 
     def _above(self) -> None:
         example = "ABOVE 60 BY delay"
-        self.put("threshold", self.word.start, self.number(example))
+        self.put("threshold", self.word.start, self.number_or_each(example))
         self.expect("BY", example)
         self.put("by", self.word.start, self.scoring())
 
@@ -278,7 +279,11 @@ class _Reader(RowNumbers):
         arguments: dict[str, Any] = {}
         session = self.accept("SESSION")
         if self.accept("SPAN"):
-            arguments["span"] = self.number(example)
+            arguments["span"] = self.number_or_each(example)
+        elif self.word.text == ":" and self.word.kind == "symbol":
+            arguments["size"] = self.number_or_each(example)
+            if not self.accept("ROWS"):
+                self.accept("ROW")
         elif self.word.kind == "string":
             arguments["size"] = self.next().text
         else:
@@ -307,7 +312,7 @@ class _Reader(RowNumbers):
         self.put("semantics", self.word.start, self.choice("SEMANTICS 'u-topk'"))
 
     def _threshold(self) -> None:
-        self.put("threshold", self.word.start, self.number("THRESHOLD 0.5"))
+        self.put("threshold", self.word.start, self.number_or_each("THRESHOLD 0.5"))
 
     def _group(self) -> None:
         if self.accept("BY"):

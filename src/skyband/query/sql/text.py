@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from skyband.errors import QueryError
+from skyband.query.each import Each, from_stored
 from skyband.query.expressions import parse
 
 #: Words that begin a clause; a column of that name is put in backticks.
@@ -64,11 +65,19 @@ def name(text: str) -> str:
     return text if plain else "`" + text.replace("`", "``") + "`"
 
 
+def each(value: Each) -> str:
+    """The value that each subscription brings."""
+    return f":{name(value.column)}"
+
+
 def quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def number(value: float) -> str:
+def number(value: Any) -> str:
+    """A number, or the value that each subscription brings."""
+    if isinstance(value, Each):
+        return each(value)
     if math.isinf(value):
         return "INFINITY" if value > 0 else "-INFINITY"
     return str(int(value)) if value == int(value) and abs(value) < 2**53 and str(value) != "-0.0" else repr(value)
@@ -94,10 +103,15 @@ def expression(text: str) -> str:
 
 def scoring_text(word: str, terms: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     """A scoring by its word: `nearest(x = 1) METRIC manhattan WEIGHTS (x = 2)`."""
-    return " ".join([f"{word}{_of_scoring(terms)}", *(f"{key.upper()} {_of_scoring(options[key])}" for key in options)])
+    return " ".join([f"{word}{_terms(terms)}", *(f"{key.upper()} {_terms(options[key])}" for key in options)])
 
 
-def _of_scoring(given: Any) -> str:
+def _terms(given: Any) -> str:
+    """Terms as they are stored, or one word or number."""
     if isinstance(given, Mapping):
-        return f"({', '.join(f'{name(column)} = {_of_scoring(one)}' for column, one in given.items())})"
-    return given if isinstance(given, str) else number(given)
+        return f"({', '.join(f'{name(column)} = {_term(one)}' for column, one in given.items())})"
+    return _term(given)
+
+
+def _term(given: Any) -> str:
+    return given if isinstance(given, str) else number(from_stored(given))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from skyband.errors import QueryError
+from skyband.query.each import Each
 from skyband.query.expressions import parse
 from skyband.query.sql.text import RESERVED
 
@@ -119,6 +120,14 @@ class Cursor:
         except ValueError:
             self.fail(word, f"this is no number; one is expected here, as in {example}")
 
+    def number_or_each(self, example: str) -> Any:
+        """A number, or :name for what each subscription brings."""
+        if not self.accept(":"):
+            return self.number(example)
+        if self.word.start != self.words[self.at - 1].end:
+            self.fail(self.word, "a subscription's value is written without a space, as in :budget")
+        return Each(self.name(":budget"))
+
     def listed(self, item: Callable[[], Any], example: str) -> list[Any]:
         """Items in brackets."""
         self.expect("(", example)
@@ -167,7 +176,7 @@ class Cursor:
     def skim(self, first: Word) -> Word:
         depth, after, last = 0, False, None  # after: an operand has ended
         while (word := self.word).kind != "end":
-            dotted = last is not None and last.text == "."
+            dotted = last is not None and last.text in (".", ":")
             if depth == 0 and (word.text in (",", ")", ";") or (after and self.is_foreign(word))):
                 break
             if word.upper in RESERVED and not dotted:

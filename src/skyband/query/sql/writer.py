@@ -9,8 +9,8 @@ import dataclasses
 from typing import Any
 
 from skyband.query.scoring import Order, scoring_of
-from skyband.query.sql.text import expression, name, quoted, value
-from skyband.query.windows import Ever, Session, UntilDeleted, Window
+from skyband.query.sql.text import each, expression, name, number, quoted, value
+from skyband.query.windows import Ever, Last, Session, UntilDeleted, Window
 
 
 def sentence(query: Any, stream: str = "stream") -> str:
@@ -55,10 +55,10 @@ def order_by(query: Any, values: dict[str, Any]) -> str:
 
 
 def _limit(k: Any, most: int | None, offset: int, with_ties: bool) -> list[str]:
-    """How many: a number, or a column with its largest value."""
-    if with_ties and isinstance(k, int):
-        return [f"FETCH FIRST {k} ROWS WITH TIES"]
-    limit = f"LIMIT {k}" if isinstance(k, int) else f"LIMIT {name(k)} MAX {most}"
+    """How many: a number, a value of each subscription, or a column with its largest value."""
+    if with_ties and not isinstance(k, str):
+        return [f"FETCH FIRST {number(k)} ROWS WITH TIES"]
+    limit = f"LIMIT {name(k)} MAX {most}" if isinstance(k, str) else f"LIMIT {number(k)}"
     return [limit, *([f"OFFSET {offset}"] if offset else []), *(["WITH TIES"] if with_ties else [])]
 
 
@@ -69,6 +69,8 @@ def _window(window: Window, decay: str | float | None) -> str:
         return _window(window.silence, None).replace("WINDOW", "WINDOW SESSION", 1)
     if isinstance(window, Ever):
         return "WINDOW EVER" if decay is None else f"WINDOW EVER DECAY {value(decay)}"
+    if isinstance(window, Last) and window.each is not None:
+        return f"WINDOW {'SPAN ' if window.spans else ''}{each(window.each)}"
     if window.span is not None:
         return f"WINDOW SPAN {window.span}"
     if window.count is not None:

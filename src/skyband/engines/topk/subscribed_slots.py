@@ -1,0 +1,198 @@
+"""Subscriptions in the slots of one engine: how they join and leave it, and how a snapshot holds them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.engines.contract import Changes, Spec
+from skyband.engines.invariants import require
+from skyband.engines.numbering import Start
+from skyband.engines.topk.adapter import TopKAdapter
+from skyband.engines.topk.slot_columns import SlotColumns
+from skyband.engines.topk.slot_table import SlotTable
+from skyband.engines.topk.subscribed_form import SlotForm
+from skyband.query.kinds import TopK
+from skyband.query.options import Options
+from skyband.query.windows import Last
+from skyband.tables.columns import distinct, grown
+from skyband.tables.groups import Groups
+from skyband.tables.subscriptions import slots_key
+
+if TYPE_CHECKING:
+    from skyband.engines.topk.slots import Slots
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class SubscribedSlots(TopKAdapter):
+    """The slots of an engine, and which subscription has which."""
+
+    def __init__(
+        self, name: str, example: TopK, groups: Groups, options: Options, start: Start, form: SlotForm,
+        kinds: dict[str, str],
+    ) -> None:  # fmt: skip
+        super().__init__(example, groups, options, start, family=True)
+        self.queries = {slots_key(name): example}
+        self.owner = name
+        self.where = None  # see `validate`
+        self.form, self.kinds = form, kinds
+        self.columns = form.attributes[: len(form.points)]
+        self.words: dict[str, dict[str, int]] = {column: {} for column, kind in kinds.items() if kind == "string"}
+        self.table = SlotTable()
+        self.waiting: list[tuple[Ints, SlotColumns, int]] = []  # entries, columns, next number: until the first arrival
+        self.unit: int | None = None  # of time, once the engine is there
+        self.swept = 0
+        self.new_reasons: dict[str, int] = {}
+        self._changes: Changes | None = None
+        self._stored: dict[str, Any] | None = None
+
+    @property
+    def slots(self) -> Slots:
+        return cast("Slots", self.engine)
+
+    # --- subscriptions come and go
+
+    def codes_of(self, column: str, values: Any) -> Floats:
+        """Values that an attribute is compared with for equality, as numbers."""
+        if self.kinds[column] == "boolean":
+            return np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
+        words, places = distinct(values)
+        known = self.words[column]
+        return np.array([float(known.setdefault(word, len(known))) for word in words])[places]
+
+    def slot_columns(self, values: dict[str, Any], lengths: Ints) -> SlotColumns:
+        """Subscriptions with these values as columns."""
+        coded = {one.each: one.column for one in self.form.demands if one.each and self.kinds[one.column] != "number"}
+        codes = {each: self.codes_of(column, values[each]) for each, column in coded.items()}
+        return self.form.columns(values, codes, lengths)
+
+    def join(self, entries: Ints, columns: SlotColumns, number: int, serial: int) -> None:
+        """Give these subscriptions slots: they see rows from this serial on, and go on from this number."""
+        if self.engine is None:
+            self.waiting.append((entries, columns, number))
+            return
+        columns = replace(columns, length=self.lengths_in(columns.length, self.unit))
+        slots = self.slots.join(columns, serial)
+        self.table.join(slots, entries, columns, number - int(self.numbering.next()[0].max(initial=0)))
+        self._number_slots()
+
+    def _number_slots(self) -> None:
+        """Let changes be numbered by slot."""
+        self.numbering.lengths = [self.longest if self.timed else 0]
+        self.numbering.of_query = grown(self.numbering.of_query, self.table.size)
+        if not self.timed:
+            self.numbering.offsets, self.numbering.shifts = self.table.offset, self.table.shift
+
+    def leave_slots(self, entries: Ints) -> None:
+        """Let these subscriptions go."""
+        if self.engine is None:
+            kept = [(of, ~np.isin(of, entries), columns, number) for of, columns, number in self.waiting]
+            self.waiting = [(of[keep], columns.take(keep), n) for of, keep, columns, n in kept if keep.any()]
+            return
+        slots = self.table.slot[entries]
+        self.slots.leave(slots)
+        self.table.leave(slots)
+        self._number_slots()
+
+    def renumber(self, old: Ints) -> None:
+        """Entries have new numbers: their place in `old`."""
+        self.table.renumber(old)
+        self.waiting = [(np.searchsorted(old, of), columns, number) for of, columns, number in self.waiting]
+
+    @property
+    def longest(self) -> int:
+        """The longest window, in units of time or arrivals."""
+        return self.table.longest
+
+    @property
+    def count(self) -> int:
+        """How many subscriptions are here."""
+        return self.table.count + sum(len(of) for of, _, _ in self.waiting)
+
+    def largest(self) -> Ints:
+        base: Ints = self.numbering.next()[0]
+        waiting = [number - int(base.max(initial=0)) for _, _, number in self.waiting]
+        ahead = max([0, *waiting]) if self.engine is None else self.table.ahead()
+        return np.asarray(base + ahead)
+
+    # --- the engine
+
+    def lengths_in(self, sizes: Ints, unit: int | None) -> Ints:
+        """Lengths of windows in units of time: nanoseconds and spans, as subscriptions and windows give them."""
+        window: Any = self.example.window
+        if not self.timed or not len(sizes):
+            return sizes
+        bad = np.zeros(len(sizes), np.bool_) if window.nanoseconds is None or unit is None else sizes % unit != 0
+        size = int(sizes[int(np.argmax(bad))])
+        one = Last(span=size) if window.nanoseconds is None else Last(np.timedelta64(size, "ns"))
+        one.length(unit)  # a QueryError, if it has none
+        return sizes if window.nanoseconds is None or unit is None else sizes // unit
+
+    def specs(self, unit: int | None) -> tuple[Spec, ...]:
+        lengths = [int(self.lengths_in(columns.length, unit).max(initial=1)) for _, columns, _ in self.waiting]
+        return (Spec(1, max([1, self.longest, *lengths])),)
+
+    def start(self, unit: int | None) -> None:
+        if self.engine is not None:
+            return
+        from skyband.engines.topk.slots import Slots  # and Numba: with the first arrivals
+
+        net, self.unit = self.options.emit == "batch", unit
+        self.engine = Slots((), self.example.tuning, timed=self.timed, net=net, shape=self.form.shape)
+        self.numbering.of_query = np.zeros(1, np.int64)
+        self._number_slots()
+        waiting, self.waiting = self.waiting, []
+        for entries, columns, number in waiting:
+            self.join(entries, columns, number, 0)
+
+    # --- snapshots
+
+    def extra_facts(self) -> dict[str, Any]:
+        facts = {"kinds": self.kinds, "words": {name: list(words) for name, words in self.words.items()}}
+        if self.engine is None:
+            waiting = [(of.tolist(), number) for of, _, number in self.waiting]
+            return {**facts, "entries": [], "numbers": [], "waiting": waiting}
+        known = [one[: self.table.size].tolist() for one in (self.table.entry, self.table.offset, self.table.shift)]
+        return {**facts, "entries": known[0], "numbers": known[1:], "waiting": []}
+
+    def restore_facts(self, facts: dict[str, Any]) -> None:
+        entries, numbers, words = facts["entries"], facts["numbers"], facts["words"]
+        fit = all(map(_is_whole, entries)) and len({*entries} - {-1}) == sum(one >= 0 for one in entries)
+        fit = fit and words.keys() == self.words.keys() and facts["kinds"] == self.kinds
+        fit = fit and all(len({*known}) == len(known) and all(map(_is_text, known)) for known in words.values())
+        fit = fit and all(len(one) == len(entries) and all(map(_is_whole, one)) for one in numbers)
+        require(fit, "subscriptions have slots")
+        self.words = {name: {word: i for i, word in enumerate(known)} for name, known in words.items()}
+        self._stored = facts
+
+    def restore_columns(self, entries: Ints, columns: SlotColumns, unit: int | None) -> None:
+        """The columns of the slots that are taken, in order; entries by slot."""
+        columns = replace(columns, length=self.lengths_in(columns.length, unit))
+        assert self._stored is not None
+        stored: list[list[int]] = self._stored["numbers"] or [[], []]
+        offset, shift = (np.array(one, np.int64) for one in stored)
+        self.table.restore(entries, offset, shift, columns)
+
+    def sequences(self) -> Ints:
+        return np.zeros(1, np.int64)
+
+    def after_restore(self) -> None:
+        """Subscriptions find their slots again."""
+        self._stored, entries = None, self.table.entry[: self.table.size]
+        require(self.slots.count == len(entries), "slots have their numbers")
+        require(((self.slots.slots["pool"][: len(entries)] >= 0) == (entries >= 0)).all(), "slots are taken")
+        self._number_slots()
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)

@@ -1,0 +1,150 @@
+"""Subscriptions on Spark: a stream equals a Monitor that subscribes and pushes trigger by trigger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import skyband as sb
+import skyband.spark as sbs
+from engines.comparison import same_rows
+from skyband.errors import QueryError
+from spark.frames import read, write
+
+NEAR = sb.TopK(sb.Each("k"), by=sb.Nearest({"x": sb.Each("px"), "y": 1}), window=sb.Last(20), where="city = :city")
+PER = sb.TopK(sb.Each("k"), by="x", window=sb.Last(span=9), per="city")
+ROWS = "i long, t long, x double, y double, city string"
+SUBS = "subscriber string, k int, px double, city string, t long, op string"
+
+
+def rows(size: int, begin: int) -> Any:
+    rng = np.random.default_rng(begin)
+    return pa.table(
+        {
+            "i": np.arange(begin, begin + size),
+            "t": np.arange(begin, begin + size) // 3,
+            "x": rng.integers(0, 9, size).astype(float),
+            "y": rng.integers(0, 9, size).astype(float),
+            "city": pa.array([["Oslo", "Bergen"][i] for i in rng.integers(0, 2, size)]),
+        }
+    )
+
+
+def people(names: str, seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    size = len(names)
+    return pa.table(
+        {
+            "subscriber": list(names),
+            "k": pa.array(rng.integers(1, 4, size), pa.int32()),
+            "px": rng.integers(0, 9, size).astype(float),
+            "city": [["Oslo", "Bergen"][i] for i in rng.integers(0, 2, size)],
+        }
+    )
+
+
+def expected(query: sb.TopK, steps: list[tuple[str, Any]], **options: Any) -> list[Any]:
+    """The changes of a Monitor, `at` null in time windows."""
+    monitor, found = sb.Monitor({"near": query}, id="i", time="t", **options), []
+    for what, table in steps:
+        if what == "push":
+            found += monitor.push(table).to_pylist()
+        elif what == "subscribe":
+            monitor.subscribe("near", table)
+        else:
+            monitor.unsubscribe("near", table)
+    timed = isinstance(query.window, sb.Last) and query.window.timed
+    return [row | ({"at": None} if timed else {}) for row in found]
+
+
+def test_a_batch_with_static_tables(spark: Any) -> None:
+    """One query whose subscriptions are spread over the shards, and one whose groups are."""
+    table, subscribers = rows(60, 0), people("abcde", 1)
+    queries = {"near": NEAR, "per": PER}
+    given: dict[str, Any] = {
+        "queries": queries,
+        "subscriptions": dict.fromkeys(queries, spark.createDataFrame(subscribers.to_pandas())),
+        "id": "i",
+        "time": "t",
+        "shards": 2,
+    }
+    frame = spark.createDataFrame(table.to_pandas(), ROWS)
+    monitor = sb.Monitor(queries, id="i", time="t")
+    for name in queries:
+        monitor.subscribe(name, subscribers)
+    wanted = [row | ({"at": None} if row["query"] == "per" else {}) for row in monitor.push(table).to_pylist()]
+    same_rows(read(sbs.monitor(frame, **given)), wanted, "changes")
+    found = read(sbs.answers(frame, **given))
+    members = [{"query": name} | row for name in queries for row in monitor.answer(name).to_pylist()]
+    same_rows(found, [{column: row.get(column) for column in found[0]} for row in members], "answers")
+
+
+def test_streams_of_rows_and_of_subscriptions(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "rows").mkdir()
+    stream = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "rows"))
+    (tmp_path / "people").mkdir()
+    joining = spark.readStream.schema(SUBS).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "people"))
+
+    def with_op(table: Any, op: str | None) -> Any:
+        size = table.num_rows
+        table = table.append_column("t", pa.array(range(size), pa.int64()))
+        return table.append_column("op", pa.array([op] * size, pa.string()))
+
+    steps: list[tuple[str, Any]] = []
+    for number in range(2):
+        if number == 0:
+            joined = with_op(people("abcd", 1), None)
+            steps.append(("subscribe", people("abcd", 1)))
+        else:
+            again, gone = people("be", 2), people("ax", 3)
+            joined = pa.concat_tables([with_op(again, "update"), with_op(gone, "delete")])
+            steps += [("subscribe", again), ("unsubscribe", ["a", "x"])]
+        write(tmp_path / "people", number, joined)
+        write(tmp_path / "rows", number, rows(20, 20 * number))
+        steps.append(("push", rows(20, 20 * number)))
+
+        def run() -> None:
+            changes = sbs.monitor(
+                stream, {"near": NEAR}, id="i", time="t", order=("t", "i"), shards=2, subscriptions={"near": joining}
+            )
+            target = changes.writeStream.format("parquet").option("path", str(tmp_path / "out"))
+            query = target.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
+            query.awaitTermination()
+
+        run()  # a restart for each trigger
+    found = read(spark.read.parquet(str(tmp_path / "out")))
+    same_rows(found, expected(NEAR, steps), "changes")
+
+
+def test_a_restart_with_another_static_table(spark: Any, tmp_path: Path) -> None:
+    first, second = people("abc", 1), people("abd", 1)  # c is gone, d is new
+    second = second.set_column(1, "k", pa.array([first["k"][0].as_py(), 7, 2], pa.int32()))  # b has changed
+    (tmp_path / "rows").mkdir()
+    stream = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "rows"))
+    for number, table in enumerate((first, second)):
+        write(tmp_path / "rows", number, rows(20, 20 * number))
+        static = spark.createDataFrame(table.to_pandas())
+        changes = sbs.monitor(stream, {"near": NEAR}, id="i", time="t", shards=2, subscriptions={"near": static})
+        target = changes.writeStream.format("parquet").option("path", str(tmp_path / "out"))
+        target.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start().awaitTermination()
+    changed = second.slice(1)
+    steps = [("subscribe", first), ("push", rows(20, 0))]
+    steps += [("unsubscribe", ["c"]), ("subscribe", changed), ("push", rows(20, 20))]
+    same_rows(read(spark.read.parquet(str(tmp_path / "out"))), expected(NEAR, steps), "changes")
+
+
+def test_mistakes_are_found_before_any_job(spark: Any) -> None:
+    frame = spark.createDataFrame(rows(3, 0).to_pandas(), ROWS)
+    bad = people("ab", 1)
+    for given, said in (
+        (None, "give its subscriptions"),
+        ({"other": frame}, "no query of that name"),
+        ({"near": frame}, "no column 'subscriber'"),
+        ({"near": spark.createDataFrame(bad.set_column(1, "k", pa.array([1, 0])).to_pandas())}, "'b'.*'k' is 0"),
+    ):
+        with pytest.raises(QueryError, match=said):
+            sbs.monitor(frame, {"near": NEAR}, id="i", time="t", subscriptions=given)
