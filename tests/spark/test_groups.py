@@ -249,6 +249,20 @@ def test_mappers_send_few_rows_of_a_leaderboard() -> None:
         assert shards.sent <= sent and (sent == 40 or shards.sent == sent), query
 
 
+@pytest.mark.parametrize("by", ["max(x)", "-min(-x)", "first(x)", "last(x)", "count(distinct x)"])
+def test_mappers_send_what_decides_ties_and_kept_columns(by: str) -> None:
+    """The objects are equal in each aggregate; a has the newest row, which is no extreme, and each two best rows."""
+    xs = {"a": [(0, 1.0), (1, 9.0), (2, 9.0), (6, 4.0)], "b": [(0, 1.0), (3, 9.0), (4, 9.0), (5, 4.0)]}
+    made = sorted((t, i, x) for i, rows in xs.items() for t, x in rows)
+    table = table_of([{"n": n, "t": t, "i": i, "x": x} for n, (t, i, x) in enumerate(made)], pa.int64())
+    queries: dict[str, Query] = {"q": TopKGroups(1, by=by, window=Ever())}
+    options: dict[str, Any] = {"id": "i", "time": "t", "emit": "batch", "keep": ("n",)}
+    shards, monitor = Shards(queries, options, 1, columns=(*COLUMNS, "t")), Monitor(queries, **options)
+    same_rows(shards.trigger([table]), without_numbers(monitor, monitor.push(table)), by)
+    (row,) = shards.answer("q")
+    assert row["id"] == "a" and shards.sent < len(made)
+
+
 def test_a_changed_question_is_a_state_error() -> None:
     query = TopKGroups(2, by="sum(x)", window=Ever(), per="g", decay=3)
     rows = [{"n": 0, "t": 0, "i": "a", "x": 1.0, "g": 1}]
