@@ -232,3 +232,14 @@ def test_columns_of_select_before_a_row_tells_what_they_hold(emit: Any, restores
     m = sb.Monitor.restore(m.snapshot()) if restores else m
     m.push({"o": ["a"], "z": ["text"]})
     assert m.answer("more").to_pydict() == {"rank": [1], "id": ["a"], "score": [1.0], "l": ["text"]}
+
+
+def test_a_shorter_window_in_which_nothing_is_left() -> None:
+    query = sb.TopKGroups(2, by="count(*)", window=sb.Last(span=10), of="o", select={"l": "last(z)"})
+    m = sb.Monitor(query, time="t")
+    m.push({"t": [0, 1], "o": ["a", "b"], "z": ["u", "v"]})
+    m.advance(8)
+    left = m.replace("q0", dataclasses.replace(query, window=sb.Last(span=2)))
+    assert sorted((row["id"], row["diff"], row["l"]) for row in left.to_pylist()) == [("a", -1, "u"), ("b", -1, "v")]
+    entered = m.push({"t": [9], "o": ["c"], "z": ["w"]}).to_pylist()
+    assert [(row["id"], row["diff"], row["l"]) for row in entered] == [("c", 1, "w")]

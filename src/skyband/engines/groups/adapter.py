@@ -177,7 +177,7 @@ class GroupsAdapter(Adapter):
 
     def live_serials(self) -> Ints:
         serials = np.sort(np.concatenate([self.machine.serials()[0], self.machine.shown()]))
-        once: Ints = serials[np.diff(serials, prepend=-1) > 0]  # np.unique takes ten times as long
+        once: Ints = serials[np.diff(serials, prepend=-1) > 0]
         return once
 
     # --- deletions

@@ -259,8 +259,8 @@ class TALLY:
         records["row"], records["instant"] = -1, self.clock
         records["group"] = groups[records["slot"]]
         ranking.ranks["shown"][ranking.inside] = 1
-        shown = entered[2]
-        if left[2]:  # else nothing was ever ranked there, so nothing is gone
+        shown = left[2] or entered[2]  # without the other nothing is gone, or nothing has come
+        if left[2] and entered[2]:
             shown = tuple(whole(list(both)) for both in zip(left[2], entered[2], strict=True))
         return Moves(records, shown)
 
