@@ -335,8 +335,8 @@ MUTANTS: dict[str, Listed] = {
     ),
     "numbers do not go on": (NUMBERING, "np.int64), before.copy()", "np.int64), 0 * before"),
     "numbers of a new query do not go on": (
-        "monitor/queries.py",
-        "np.maximum(numbers.counts, adapter.numbering.largest(), out=numbers.counts)",
+        "monitor/placement.py",
+        "np.maximum(numbers.counts, adapter.largest(), out=numbers.counts)",
         "pass",
     ),
     "expiries after the arrivals of their instant": (GROUPED, 'out["instant"], "left")', 'out["instant"], "right")'),

@@ -280,7 +280,10 @@ def _takes_new_form(described: dict[str, Any], queries: dict[str, Query], rows: 
             continue
         if owner_of(next(iter(adapter["queries"]))) is not None:
             return True  # a shared window of subscriptions: whatever comes
-        by = plain_scoring(getattr(queries[next(iter(adapter["queries"]))], "by", None))
+        stay = [queries[name] for name in adapter["queries"] if name in queries]
+        if not stay:
+            continue
+        by = plain_scoring(getattr(stay[0], "by", None))
         if any(validate_family(Batch(piece), by) is None for piece in rows.pieces()):
             return True
     return False
