@@ -117,14 +117,6 @@ def test_scorings_windows_and_triggers() -> None:
     assert made.source.columns == {"flight": "long", "time": "int", "delay": "double", "n": "array<map<int,int>>"}
 
 
-def test_orders_of_keys_and_sessions() -> None:
-    more = {"by": ["delay", "flight"], "largest": [True, False], "window": {"session": "30 minutes"}, "nulls": "last"}
-    made = pipeline_of(good(**{f"queries__late__{name}": value for name, value in more.items()}))
-    assert made.queries["late"] == sb.TopK(
-        3, by=("delay", "flight"), largest=(True, False), window=sb.Session("30 minutes"), per="origin", nulls="last"
-    )
-
-
 def test_objects_that_are_deleted() -> None:
     alarm = {"kind": "above", "threshold": 60, "by": "delay", "window": "until deleted", "per": "origin"}
     made = pipeline_of(good(queries__alarm=alarm, stream__op="origin"))

@@ -221,7 +221,7 @@ class Packer:
                 pass  # a row that can never be an answer still ends a group's silence
             elif adapter.timed and others:
                 rows = rows if one.eligible is None else rows & one.eligible
-            elif adapter.timed and rows.any() and isinstance(adapter, TopKAdapter) and adapter.scored_alone:
+            elif adapter.timed and rows.any() and isinstance(adapter, TopKAdapter):
                 assert examined.times is not None
                 if codes is None:
                     codes = groups.codes_where(examined.accepted, [examined.per[name] for name in query_set.per])

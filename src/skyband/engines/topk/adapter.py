@@ -66,11 +66,6 @@ class TopKAdapter(Adapter):
         values = [batch.numbers(name).values for name in columns]
         return tuple(values if len(rows) == batch.rows else (column[rows] for column in values))
 
-    @property
-    def scored_alone(self) -> bool:
-        """Whether one score is all that ranks a row, so that rows which can never be an answer are known (`needed`)."""
-        return True
-
     def needed(
         self, validated: Validated, codes: Ints, total: int, times: Ints, clocks: Ints, unit: int | None
     ) -> Bools:

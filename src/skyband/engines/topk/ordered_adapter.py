@@ -81,9 +81,11 @@ class OrderedAdapter(IdCodes, TopKAdapter):
     def _shown(self, types: list[Any]) -> list[Any]:
         return types if isinstance(self.by, tuple) or not all(map(is_number, types)) else []
 
-    @property
-    def scored_alone(self) -> bool:
-        return False
+    def needed(
+        self, validated: Validated, codes: Ints, total: int, times: Ints, clocks: Ints, unit: int | None
+    ) -> Bools:
+        """Every row: one score does not tell which can never be an answer."""
+        return validated.accepted
 
     def new_keys(self, validated: Validated) -> list[Any]:
         return self._shown([key.type for key in validated.scored.keys or []])

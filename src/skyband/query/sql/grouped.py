@@ -34,10 +34,7 @@ class Item:
 
 def select_list(words: Cursor) -> list[Item]:
     """Read the items up to FROM."""
-    items = [_item(words)]
-    while words.accept(","):
-        items.append(_item(words))
-    return items
+    return words.several(lambda: _item(words))
 
 
 def _item(words: Cursor) -> Item:

@@ -247,10 +247,7 @@ class _Reader(RowNumbers):
             self.keys(start, bracketed=False)
 
     def _per(self) -> None:
-        start, names = self.word.start, [self._named()]
-        while self.accept(","):
-            names.append(self._named())
-        self.put("per", start, names)
+        self.put("per", self.word.start, self.several(self._named))
 
     def _named(self) -> str | tuple[str, str]:
         """A column, or a column AS another name."""
@@ -258,10 +255,7 @@ class _Reader(RowNumbers):
         return (self.name("PER origin AS airport"), column) if self.accept("AS") else column
 
     def names(self, example: str) -> list[str]:
-        names = [self.name(example)]
-        while self.accept(","):
-            names.append(self.name(example))
-        return names
+        return self.several(lambda: self.name(example))
 
     def _window(self) -> None:
         start = self.word.start

@@ -44,10 +44,7 @@ class RowNumbers(OrderClauses):
             self.expect(text, _OVER)
         if self.accept("PARTITION"):
             self.expect("BY", _OVER)
-            start, names = self.word.start, [self.name(_OVER)]
-            while self.accept(","):
-                names.append(self.name(_OVER))
-            self.put("per", start, names)
+            self.put("per", self.word.start, self.several(lambda: self.name(_OVER)))
         self.said["ORDER"] = self.word
         self.expect("ORDER", _OVER)
         self._order()

@@ -131,10 +131,15 @@ class Cursor:
     def listed(self, item: Callable[[], Any], example: str) -> list[Any]:
         """Items in brackets."""
         self.expect("(", example)
+        found = self.several(item)
+        self.expect(")", example)
+        return found
+
+    def several(self, item: Callable[[], Any]) -> list[Any]:
+        """Items with commas between them, at least one."""
         found = [item()]
         while self.accept(","):
             found.append(item())
-        self.expect(")", example)
         return found
 
     def terms(self, value: Callable[[], Any], example: str) -> dict[str, Any]:
