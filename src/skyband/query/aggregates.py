@@ -20,8 +20,9 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 from skyband.errors import QueryError
 from skyband.query.expressions import Expression, parse, recognise
-from skyband.query.expressions.parser import FUNCTIONS, WORDS, broken, parse_lifted, shown
+from skyband.query.expressions.parser import parse_lifted
 from skyband.query.expressions.tree import Kind, kind_of
+from skyband.query.expressions.words import FUNCTIONS, WORDS, broken, shown
 
 Function: TypeAlias = Literal["count", "count distinct", "sum", "min", "max", "first", "last"]
 

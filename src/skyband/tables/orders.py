@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from skyband.errors import BatchError
-from skyband.query.expressions import parse
+from skyband.query.expressions import kind_of, parse
 from skyband.query.scoring import Scoring, Typed
 from skyband.tables.columns import as_arrow, bits_of, is_fixed, lent, valid_of
 from skyband.tables.input import Batch, call, conform, is_number, is_string
+from skyband.tables.operands import kind_of_type
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -54,6 +55,10 @@ def key_array(batch: Batch, key: Scoring) -> Any:
         if result.values.dtype == object:
             null = None if result.valid is None else ~result.valid
             return pa.array(result.values, pa.string(), mask=null)
+        if result.values.dtype.kind == "M":
+            null = None if result.valid is None else ~result.valid
+            days = np.datetime_data(result.values.dtype)[0] == "D"
+            return pa.array(result.values, pa.date32() if days else pa.timestamp("us", result.zone), mask=null)
         values = as_arrow(result.values)
         if result.valid is not None:
             values = pc.if_else(as_arrow(result.valid), values, pa.scalar(None, values.type))
@@ -71,7 +76,9 @@ def ranks_by_key(batch: Batch, by: Any) -> bool:
     name = plain_column(key)
     if name is not None:
         return not is_number(type_ := batch.array(name).type) and is_key(type_)
-    return parse(by).kind not in ("number", None)
+    expression = parse(by)
+    kinds = {column: kind for column in expression.columns if (kind := kind_of_type(batch.array(column).type)) is not None}
+    return kind_of(expression.tree, kinds, BatchError) not in ("number", None)
 
 
 def is_key(type_: Any) -> bool:

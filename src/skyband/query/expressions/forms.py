@@ -322,7 +322,7 @@ class _NormalForm:
             return f"{_MIRRORED[node.op]}({', '.join(reversed(args))})"
         if node.op in self.commutes or (node.op in _EXTREMES and all(map(_is_positive, node.args))):
             args.sort()
-        return f"{node.op}({', '.join(args)})"
+        return f"{node.op}{'' if node.value is None else repr(node.value)}({', '.join(args)})"
 
     def size(self, node: Node) -> str:
         """Equal for trees whose absolute values have equal bits."""
