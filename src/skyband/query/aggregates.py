@@ -130,6 +130,8 @@ def _expression(what: str, text: str, found: dict[Aggregate, None], wanted: Kind
         raise QueryError(f"{shown(text)}: {what} is the same for every object, as it names no aggregate. {ALLOWED}")
     kinds = {f"#{place}": kind for place, one in enumerate(found) if (kind := one.kind) is not None}
     kind = kind_of(expression.tree, kinds, lambda message: QueryError(f"{shown(text)}: {message}."))
+    if kind == "time":
+        raise QueryError(f"{shown(text)}: {what} is a time; aggregates give numbers, strings and conditions.")
     if wanted is not None and kind not in (wanted, None):
         instead = "Compare something, as in count(*) > 3" if wanted == "boolean" else "Rank by a number"
         said = "a condition" if wanted == "boolean" else "a number"

@@ -329,8 +329,8 @@ class _NormalForm:
         match node.op:
             case "negative" | "abs":
                 return self.size(node.args[0])
-            case "-":
-                return f"±-({', '.join(sorted([self.exact(arg) for arg in node.args]))})"
+            case "-" | "datediff" | "timestampdiff":
+                return f"±{node.op}{node.value or ''}({', '.join(sorted([self.exact(arg) for arg in node.args]))})"
             case "*":
                 return f"±*({', '.join(sorted([self.size(arg) for arg in node.args]))})"
             case "/":

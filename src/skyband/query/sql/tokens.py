@@ -16,7 +16,7 @@ from skyband.query.each import Each
 from skyband.query.expressions import parse
 from skyband.query.sql.text import RESERVED
 
-_INFIX = {"AND", "OR", "NOT", "IS", "IN", "BETWEEN"}
+_INFIX = {"AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE"}
 _BRANCHES = {"WHEN", "THEN", "ELSE"}
 
 
@@ -182,9 +182,10 @@ class Cursor:
         depth, after, last = 0, False, None  # after: an operand has ended
         while (word := self.word).kind != "end":
             dotted = last is not None and last.text in (".", ":")
-            if depth == 0 and (word.text in (",", ")", ";") or (after and self.is_foreign(word))):
+            ours = last is not None and self.continues(last, word)
+            if depth == 0 and (word.text in (",", ")", ";") or (after and not ours and self.is_foreign(word))):
                 break
-            if word.upper in RESERVED and not dotted:
+            if word.upper in RESERVED and not dotted and not ours:
                 why = "a bracket or a case is not closed before it" if after else "an operand is missing before it"
                 self.fail(word, f"{why}; if it is a column, write `{word.text}`")
             opens = word.text == "(" or word.upper == "CASE"
@@ -203,6 +204,15 @@ class Cursor:
         return word.kind in ("name", "string", "number") or (
             word.kind == "word" and word.upper not in _INFIX | _BRANCHES | {"END"}
         )
+
+    def continues(self, last: Word, word: Word) -> bool:
+        """Whether two words belong together that would else begin something new."""
+        if word.kind == "string":
+            return last.upper in ("DATE", "TIMESTAMP", "ESCAPE")
+        if word.upper == "ESCAPE":
+            return last.kind == "string"
+        before = self.words[self.at - 3 : self.at - 1]  # extract(year from time)
+        return word.upper == "FROM" and [one.upper for one in before] == ["EXTRACT", "("]
 
     def choice(self, example: str) -> str:
         word = self.next()
