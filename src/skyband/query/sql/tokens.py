@@ -17,6 +17,7 @@ from skyband.query.expressions import parse
 from skyband.query.sql.text import RESERVED
 
 _INFIX = {"AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE"}
+GONE = "\x1f"  # in place of characters that are no part of an expression
 _BRANCHES = {"WHEN", "THEN", "ELSE"}
 
 
@@ -70,6 +71,7 @@ class Cursor:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.bare = text  # what expressions are read from: without qualifiers of columns
         self.words = _words(text)
         self.at = 0
 
@@ -168,15 +170,20 @@ class Cursor:
             text, start = self.words[self.at - 1].text, None
         else:
             last = self.skim(first)
-            text, start = self.text[first.start : last.end], first.start
+            text, start = self.bare[first.start : last.end].replace(GONE, ""), first.start
             if first is last and first.kind == "name" and first.text.isidentifier():
                 text = first.text  # `order` is the column order
         try:
             _ = parse(text, members=members) if check is None else check(text)
         except QueryError as error:
-            at = first.start if start is None or error.at is None else start + error.at
+            at = first.start if start is None or error.at is None else self.place(start, error.at)
             raise QueryError(error.said, self.text, at) from None
         return text
+
+    def place(self, start: int, at: int) -> int:
+        """Where a character of an expression stands in the sentence."""
+        there = [place for place in range(start, len(self.bare)) if self.bare[place] != GONE]
+        return there[at] if at < len(there) else len(self.text)
 
     def skim(self, first: Word) -> Word:
         depth, after, last = 0, False, None  # after: an operand has ended
