@@ -14,6 +14,7 @@ _FILES = (
     "demo",
     "run",
     "faults",
+    "functions",
     "session",
     "shipping",
     "kafka",

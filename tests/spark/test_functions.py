@@ -114,3 +114,24 @@ def test_every_function_is_spark_s(spark: SparkSession) -> None:
             if mine[i] != theirs[i]
         ]
         assert not wrong, (text, wrong[:3])
+
+
+def test_functions_in_queries_on_spark(spark: SparkSession) -> None:
+    """The same answers as a Monitor's; what depends on the session's zone is refused before any job."""
+    table = hard_values().append_column("i", pa.array(range(60)))
+    df = spark.createDataFrame(table, SCHEMA + ", i bigint")
+    queries = {
+        "long": sb.TopK(3, "length(s) + floor(y)", sb.Last(50), where="s like '%a%' or hour(w) > 11", per="p"),
+        "keys": sb.TopK(4, ("upper(s)", "month(d)"), sb.Last(50), largest=(True, False)),
+        "instants": sb.TopK(2, "x", sb.Last(50), where="t > timestamp '2013-01-01 00:00:00Z'"),
+    }
+    monitor = sb.Monitor(queries, id="i")
+    monitor.push(table)
+    rows = sbs.answers(df, queries, id="i", shards=2).collect()
+    for name in queries:
+        expected = {(row.get("p"), row["rank"], row["id"]) for row in monitor.answer(name).to_pylist()}
+        got = {(row["p"] if name == "long" else None, row["rank"], row["id"]) for row in rows if row["query"] == name}
+        assert got == expected, name
+    for where in ("hour(t) > 3", "t > timestamp '2013-01-01 00:00:00'", "t = w"):
+        with pytest.raises(sb.QueryError, match="session's time zone, America/New_York"):
+            sbs.answers(df, sb.TopK(2, "x", sb.Last(50), where=where), id="i")

@@ -20,6 +20,7 @@ from skyband.query.expressions.shapes import (
     demands,
     ranges,
     ranges_of,
+    reads_wall_clock,
     strict_columns,
 )
 from skyband.query.expressions.tree import Kind, Operand, kind_of
@@ -40,6 +41,7 @@ __all__ = [
     "parse",
     "ranges",
     "ranges_of",
+    "reads_wall_clock",
     "recognise",
     "strict_columns",
 ]
