@@ -91,7 +91,7 @@ def by_row(function: Callable[..., Any], args: list[Operand], dtype: Any, *, who
     """The function's value of each row without nulls; what it gives as None is null."""
     valid = valid_in_all(args)
     size = np.broadcast(*[arg.values for arg in args]).size
-    columns = [repeat(arg.values[0], size) if arg.values.size == 1 else arg.values.tolist() for arg in args]
+    columns = [repeat(arg.values.item(), size) if arg.values.size == 1 else arg.values.tolist() for arg in args]
     if valid is None:
         found = list(map(function, *columns))
     else:
