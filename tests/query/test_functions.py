@@ -22,7 +22,9 @@ from skyband.query.expressions import is_symmetric, parse
 from skyband.tables.input import Batch
 
 ZONE = "America/New_York"
-TEXTS = st.text("ab%_\\ \néß😀.5", max_size=6) | st.sampled_from(["12", " -7 ", "1e3", "NaN", "-inf", "1d", "9" * 19, "x"])
+TEXTS = st.text("ab%_\\ \néß😀.5", max_size=6) | st.sampled_from(
+    ["12", " -7 ", "1e3", "NaN", "-inf", "1d", "9" * 19, "x"]
+)
 NUMBERS = st.floats() | st.integers(-400, 400).map(lambda n: n / 8) | st.sampled_from([2.675, 0.49999999999999994])
 MOMENTS = st.datetimes(datetime(1890, 1, 1), datetime(2100, 1, 1))
 TYPES = {"x": pa.float64(), "s": pa.string(), "p": pa.bool_(), "t": pa.timestamp("us", ZONE), "d": pa.date32()}
@@ -38,21 +40,62 @@ ROWS = st.fixed_dictionaries(
         "d": st.none() | MOMENTS.map(datetime.date),
     }
 )
-UNITS = "year quarter month week day hour minute second millisecond microsecond".split()
-PARTS = "year quarter month day dayofweek weekday dayofyear weekofyear hour minute second".split()
-CALLS = ["floor(x)", "ceil(x)", "round(x)", "round(x, 2)", "round(x, -1)", "length(s)", "upper(s)", "lower(s)", "trim(s)"]
-CALLS += ["ltrim(s)", "rtrim(s)", "concat(s, '-', s)", "s || s", "substring(s, 2, 3)", "substr(s, -3, 2)", "substring(s, 0)"]
+UNITS = ["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond"]
+PARTS = [
+    "year",
+    "quarter",
+    "month",
+    "day",
+    "dayofweek",
+    "weekday",
+    "dayofyear",
+    "weekofyear",
+    "hour",
+    "minute",
+    "second",
+]
+CALLS = [
+    "floor(x)",
+    "ceil(x)",
+    "round(x)",
+    "round(x, 2)",
+    "round(x, -1)",
+    "length(s)",
+    "upper(s)",
+    "lower(s)",
+    "trim(s)",
+]
+CALLS += [
+    "ltrim(s)",
+    "rtrim(s)",
+    "concat(s, '-', s)",
+    "s || s",
+    "substring(s, 2, 3)",
+    "substr(s, -3, 2)",
+    "substring(s, 0)",
+]
 CALLS += [f"cast({column} as {type_})" for column in "xsp" for type_ in ("double", "bigint", "int")]
 CALLS += ["cast(s as string)", "cast(p as string)", "cast(t as string)", "cast(d as string)", "cast(t as bigint)"]
 CALLS += [f"{part}({column})" for part in PARTS for column in "twd"] + ["extract(second from t)", "extract(dow from d)"]
 CALLS += [f"timestampdiff({unit}, {pair})" for unit in UNITS for pair in ("t, u", "w, u", "d, t")]
-CALLS += ["datediff(t, d)", "datediff(week, w, t)", "date(t) = d", "t < u", "t > w", "d <= t", "case when p then w end > u"]
+CALLS += [
+    "datediff(t, d)",
+    "datediff(week, w, t)",
+    "date(t) = d",
+    "t < u",
+    "t > w",
+    "d <= t",
+    "case when p then w end > u",
+]
 CALLS += ["t >= timestamp '2013-03-10 02:30:00'", "t < timestamp '2013-11-03 06:00:00Z'", "coalesce(t, u) = u"]
 
 
 def both(text: str, rows: list[dict[str, Any]]) -> tuple[list[Any], list[Any]]:
     """The values of rows, ours and the oracle's."""
-    batch, expression = Batch(pa.table({name: pa.array([row[name] for row in rows], TYPES[name]) for name in TYPES})), parse(text)
+    batch, expression = (
+        Batch(pa.table({name: pa.array([row[name] for row in rows], TYPES[name]) for name in TYPES})),
+        parse(text),
+    )
     result = expression.evaluate({name: batch.operand(name) for name in expression.columns}, batch.rows)
     known = [True] * batch.rows if result.valid is None else result.valid.tolist()
     ours = [bits(value) if ok else None for value, ok in zip(result.values.tolist(), known, strict=True)]
@@ -69,7 +112,10 @@ def test_functions_are_the_oracle_s(rows: list[dict[str, Any]]) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(text=st.text("ab%_\\é", max_size=8), pieces=st.lists(st.sampled_from(["%", "_", "a", "b", "\\%", "\\_", "\\\\", "é"]), max_size=6))
+@given(
+    text=st.text("ab%_\\é", max_size=8),
+    pieces=st.lists(st.sampled_from(["%", "_", "a", "b", "\\%", "\\_", "\\\\", "é"]), max_size=6),
+)
 def test_like(text: str, pieces: list[str]) -> None:
     pattern = "".join(pieces).replace("\\", "\\\\")
     row = dict.fromkeys(TYPES, None) | {"s": text}
@@ -107,7 +153,10 @@ def test_casts_to_string(column: Any, says: str | None) -> None:
 
 
 def test_a_failed_cast_rejects_the_row() -> None:
-    queries = {"by": sb.TopK(2, "cast(s as double)", sb.Last(5)), "all": sb.TopK(9, "x", sb.Last(5), where="cast(s as int) > 1")}
+    queries = {
+        "by": sb.TopK(2, "cast(s as double)", sb.Last(5)),
+        "all": sb.TopK(9, "x", sb.Last(5), where="cast(s as int) > 1"),
+    }
     monitor = sb.Monitor(queries)
     monitor.push({"s": ["1", "x", None, "3"], "x": [1.0, 2.0, 3.0, 4.0]})
     assert monitor.answer("by")["score"].to_pylist() == [3.0, 1.0]
@@ -119,7 +168,8 @@ def test_functions_of_every_place() -> None:
     """by, where, keys, having, select, arguments of aggregates, pairs: as the oracle says."""
     start = datetime(2013, 7, 1, 6, 30)
     rows = [
-        {"i": n, "s": "aBcdé"[: n % 5], "x": n * 0.7 - 2, "t": start.replace(day=1 + n % 9, hour=n % 24)} for n in range(24)
+        {"i": n, "s": "aBcdé"[: n % 5], "x": n * 0.7 - 2, "t": start.replace(day=1 + n % 9, hour=n % 24)}
+        for n in range(24)
     ]
     window = sb.Last(10)
     queries: dict[str, Any] = {

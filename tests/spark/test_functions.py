@@ -22,10 +22,28 @@ X = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.49999999999999994, 2.675, 1.005, -1
 X += [math.inf, -math.inf, math.nan, None, 1e7, 9999999.0, 0.001, 1e-5, 123456789.125, 4503599627370497.5, 2.0**63]
 N = [0, 1, -1, 7, -7, 2**31, -(2**31) - 1, 2**53, -(2**53), None, 15, 25, -15, -25, 150]
 S = ["", "a", "abc", "AbC", "  a b ", "été", "ÉTÉ", "straße", "😀x", "ΑΣ", "İ", None, "12", " 12 ", "-7", "+5", "1.5"]
-S += ["1e3", "NaN", "inf", "-Infinity", "abc1", "9223372036854775807", "9223372036854775808", "1_000", "٣", "1d", "0x10"]
+S += [
+    "1e3",
+    "NaN",
+    "inf",
+    "-Infinity",
+    "abc1",
+    "9223372036854775807",
+    "9223372036854775808",
+    "1_000",
+    "٣",
+    "1d",
+    "0x10",
+]
 S += ["100%", "a_b", "a%b", "a\nb", "aXb", "ab", "a\\b", "\u00a01", "2147483648", ".5", "5.", "e5", "true", "1 2"]
 T = ["1969-12-31 23:59:59.999999", "1970-01-01 00:00:00", "1900-01-01 00:00:00", "2013-03-10 01:59:59.5"]
-T += ["2013-03-10 03:00:00", "2013-11-03 00:30:00", "2013-11-03 03:30:00.25", "2012-02-29 12:00:00", "2016-01-01 00:00:00"]
+T += [
+    "2013-03-10 03:00:00",
+    "2013-11-03 00:30:00",
+    "2013-11-03 03:30:00.25",
+    "2012-02-29 12:00:00",
+    "2016-01-01 00:00:00",
+]
 T += ["2015-12-31 23:59:59", "0101-01-01 00:00:00", "9998-12-31 23:59:59", "2020-12-31 06:30:15.000001", None]
 U = ["2013-01-31 12:00:00", "2013-02-28 11:59:59.999999", "2012-03-30 12:00:00", "2013-03-10 12:00:00"]
 
@@ -55,30 +73,99 @@ def hard_values() -> pa.Table:
     )
 
 
-NUMBERS = ["floor(y)", "ceil(y)", "ceiling(-y)", "round(x)", "round(x, 2)", "round(x, -2)", "round(x, 20)", "round(n, -1)"]
+NUMBERS = [
+    "floor(y)",
+    "ceil(y)",
+    "ceiling(-y)",
+    "round(x)",
+    "round(x, 2)",
+    "round(x, -2)",
+    "round(x, 20)",
+    "round(n, -1)",
+]
 NUMBERS += ["floor(n)", "round(n, 1)", "floor(y / 3) * 3", "y - floor(y)", "abs(round(x, 1))"]
 CASTS = [f"try_cast({column} as {type_})" for column in "xnsp" for type_ in ("double", "bigint", "int", "string")]
-CASTS += ["cast(n as string)", "cast(n % 10 as string)", "cast(x as string)", "cast(n / 2 as string)", "cast(n as double)"]
+CASTS += [
+    "cast(n as string)",
+    "cast(n % 10 as string)",
+    "cast(x as string)",
+    "cast(n / 2 as string)",
+    "cast(n as double)",
+]
 CASTS += ["cast(p as int)", "cast(length(s) as string)", "cast(t as double)", "cast(t as bigint)", "cast(t as string)"]
 CASTS += ["cast(w as string)", "cast(d as string)", "cast(t as date)", "cast(floor(n / 2) as string)"]
-CASTS += ["cast(case when p then n else 7 end as string)", "cast(coalesce(n, x) as string)", "cast(case when p then d end as string)"]
+CASTS += [
+    "cast(case when p then n else 7 end as string)",
+    "cast(coalesce(n, x) as string)",
+    "cast(case when p then d end as string)",
+]
 STRINGS = ["length(s)", "upper(s)", "lower(s)", "trim(s)", "ltrim(s)", "rtrim(s)", "concat(s, '-', s)", "s || '!' || s"]
 STRINGS += [f"substring(s, {at})" for at in (-2, 0, 1, 2, 9)]
 STRINGS += [f"substr(s, {at}, {count})" for at in (-5, -2, 0, 1, 2) for count in (-1, 0, 1, 3)]
 STRINGS += ["substring(s, length(s), 1)", "concat(s, cast(n as string))", "concat(s)", "char_length(upper(s))"]
-PATTERNS = ["a%", "%b", "%a%b%", "_", "a_b", "%", "", "a\\\\_b", "a\\\\%b", "%\\\\%", "a%b", "__", "a\\\\\\\\b", "%1%2%", "_%_"]
+PATTERNS = [
+    "a%",
+    "%b",
+    "%a%b%",
+    "_",
+    "a_b",
+    "%",
+    "",
+    "a\\\\_b",
+    "a\\\\%b",
+    "%\\\\%",
+    "a%b",
+    "__",
+    "a\\\\\\\\b",
+    "%1%2%",
+    "_%_",
+]
 STRINGS += [f"s like '{pattern}'" for pattern in PATTERNS] + [f"s not like '{pattern}'" for pattern in PATTERNS[:3]]
-STRINGS += ["s like 'a!_b' escape '!'", "s like '%!%' escape '!'", "s like '!!%' escape '!'", "upper(s) like 'A%' and p"]
-PARTS = "year quarter month day dayofmonth dayofweek weekday dayofyear weekofyear hour minute second".split()
+STRINGS += [
+    "s like 'a!_b' escape '!'",
+    "s like '%!%' escape '!'",
+    "s like '!!%' escape '!'",
+    "upper(s) like 'A%' and p",
+]
+PARTS = [
+    "year",
+    "quarter",
+    "month",
+    "day",
+    "dayofmonth",
+    "dayofweek",
+    "weekday",
+    "dayofyear",
+    "weekofyear",
+    "hour",
+    "minute",
+    "second",
+]
 TIMES = [f"{part}({column})" for part in PARTS for column in ("t", "w")]
-TIMES += [f"{part}(d)" for part in PARTS[:9]] + [f"extract({part} from t)" for part in ("year", "week", "dow", "doy", "second")]
+TIMES += [f"{part}(d)" for part in PARTS[:9]] + [
+    f"extract({part} from t)" for part in ("year", "week", "dow", "doy", "second")
+]
 TIMES += ["datediff(t, u)", "datediff(d, t)", "datediff(d, date '2013-01-01')", "date_diff(u, w)"]
-UNITS = "year quarter month week day hour minute second millisecond microsecond".split()
+UNITS = ["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond"]
 TIMES += [f"timestampdiff({unit}, {pair})" for unit in UNITS for pair in ("t, u", "u, t")] + ["datediff(month, u, t)"]
 TIMES += ["t > timestamp '2013-03-10 03:00:00'", "t = timestamp '2013-11-03 03:30:00.25'", "d >= date '2012-02-29'"]
-TIMES += ["t < timestamp '1970-01-01 05:00:00Z'", "t = timestamp '1969-12-31 19:00:00-05:00'", "t = w", "w > u", "d <= t"]
-TIMES += ["t between date '1970-01-01' and timestamp '2013-11-03 03:30:00.25'", "t in (u, timestamp '1900-01-01 00:00:00')"]
-TIMES += ["t is null or year(t) = 2013", "coalesce(t, u) = u", "year(case when p then t else u end)", "d = date '2016-01-01'"]
+TIMES += [
+    "t < timestamp '1970-01-01 05:00:00Z'",
+    "t = timestamp '1969-12-31 19:00:00-05:00'",
+    "t = w",
+    "w > u",
+    "d <= t",
+]
+TIMES += [
+    "t between date '1970-01-01' and timestamp '2013-11-03 03:30:00.25'",
+    "t in (u, timestamp '1900-01-01 00:00:00')",
+]
+TIMES += [
+    "t is null or year(t) = 2013",
+    "coalesce(t, u) = u",
+    "year(case when p then t else u end)",
+    "d = date '2016-01-01'",
+]
 TIMES += ["w >= timestamp '2013-03-10 03:00:00'", "cast(t as date) = d", "coalesce(t, d) > u"]
 
 
@@ -104,7 +191,9 @@ def test_every_function_is_spark_s(spark: SparkSession) -> None:
     """One query of Spark computes all of them; what is an error of its ANSI mode is asked with try_cast."""
     table = hard_values()
     texts = [*NUMBERS, *CASTS, *STRINGS, *TIMES]
-    rows = spark.createDataFrame(table, SCHEMA).selectExpr(*[f"{text} as c{i}" for i, text in enumerate(texts)]).collect()
+    rows = (
+        spark.createDataFrame(table, SCHEMA).selectExpr(*[f"{text} as c{i}" for i, text in enumerate(texts)]).collect()
+    )
     for place, text in enumerate(texts):
         mine = ours(table, text)
         theirs = [plain(row[place]) for row in rows]

@@ -36,7 +36,9 @@ def called(node: Any, value: Callable[[Any], Value]) -> Value:
             parts = [value(one) for one in node.expressions or [node.this, node.expression]]
             return None if None in parts else "".join(parts)
         case exp.DateDiff() if not node.args.get("unit"):
-            return _both(value(node.this.this), value(node.expression.this), lambda a, b: float((_day(a) - _day(b)).days))
+            return _both(
+                value(node.this.this), value(node.expression.this), lambda a, b: float((_day(a) - _day(b)).days)
+            )
         case exp.DateDiff():
             start, end, unit = node.expression.this, node.this.this, node.args["unit"].name.lower()
             return _both(value(start), value(end), lambda a, b: _difference(unit, a, b))
@@ -44,7 +46,9 @@ def called(node: Any, value: Callable[[Any], Value]) -> Value:
             unit = node.args["unit"].name.lower()
             return _both(value(node.expression), value(node.this), lambda a, b: _difference(unit, a, b))
         case exp.Extract():
-            part = {"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear"}.get(node.name.lower(), node.name.lower())
+            part = {"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear"}.get(
+                node.name.lower(), node.name.lower()
+            )
             return _part("exact second" if part == "second" else part, value(node.expression))
         case exp.Anonymous() if node.this.lower() == "weekday":
             return _part("weekday", value(node.expressions[0]))
@@ -149,7 +153,9 @@ def _number(x: Value) -> float | None:
         return float(text)
     if text == "nan":
         return math.nan
-    return float(text.rstrip("df")) if re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?[df]?", text) else None
+    return (
+        float(text.rstrip("df")) if re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?[df]?", text) else None
+    )
 
 
 def _text(x: date) -> str:

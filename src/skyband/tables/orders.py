@@ -77,7 +77,9 @@ def ranks_by_key(batch: Batch, by: Any) -> bool:
     if name is not None:
         return not is_number(type_ := batch.array(name).type) and is_key(type_)
     expression = parse(by)
-    kinds = {column: kind for column in expression.columns if (kind := kind_of_type(batch.array(column).type)) is not None}
+    kinds = {
+        column: kind for column in expression.columns if (kind := kind_of_type(batch.array(column).type)) is not None
+    }
     return kind_of(expression.tree, kinds, BatchError) not in ("number", None)
 
 

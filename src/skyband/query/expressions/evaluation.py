@@ -196,7 +196,9 @@ def _extreme(better: Callable[[Operand, Operand], Array]) -> Callable[[list[Oper
 
     def pick(best: Operand, other: Operand) -> Operand:
         take = _known(other) & (~_known(best) | better(other, best))
-        return Operand(np.where(take, _floats(other), _floats(best)), _known(best) | _known(other), _whole([best, other]))
+        return Operand(
+            np.where(take, _floats(other), _floats(best)), _known(best) | _known(other), _whole([best, other])
+        )
 
     return lambda args: reduce(pick, args)
 

@@ -395,4 +395,3 @@ def _too_deep(text: str) -> QueryError:
         f"{shown(text)}: nested too deeply; the limits are {MAX_BRACKETS} brackets and {MAX_DEPTH} "
         "operations inside one another. Compute a column before pushing, or score by a callable."
     )
-

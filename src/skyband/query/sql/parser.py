@@ -78,7 +78,9 @@ def columns_after_select(text: str) -> list[tuple[str, str]]:
     """The columns of a row that a sentence names after SELECT, each under its name there; none: all of them."""
     reader = _Reader(text)
     reader.begin()
-    named = [(item.alias or item.column, item.column) for item in reader.items if item.column not in (None, reader.numbered)]
+    named = [
+        (item.alias or item.column, item.column) for item in reader.items if item.column not in (None, reader.numbered)
+    ]
     return [] if reader.grouped else named
 
 

@@ -1,16 +1,17 @@
 """The list after SELECT for rows, and what else a sentence says about which rows are meant.
 
-    SELECT id AS flight_id, x FROM flights AS f ORDER BY f.x DESC      names, places and qualifiers of columns
-    SELECT DISTINCT ON (id) *                                          of each id only the best row counts
-    SELECT DISTINCT ON (g) * FROM s ORDER BY g, x DESC                 the best row of each g: LIMIT 1 PER g
-    SELECT DISTINCT a, b FROM s ORDER BY a                             the values: GROUP BY a, b
-    ORDER BY x OFFSET 10                                               all but the first, with USING SORTED
+SELECT id AS flight_id, x FROM flights AS f ORDER BY f.x DESC      names, places and qualifiers of columns
+SELECT DISTINCT ON (id) *                                          of each id only the best row counts
+SELECT DISTINCT ON (g) * FROM s ORDER BY g, x DESC                 the best row of each g: LIMIT 1 PER g
+SELECT DISTINCT a, b FROM s ORDER BY a                             the values: GROUP BY a, b
+ORDER BY x OFFSET 10                                               all but the first, with USING SORTED
+
+The Monitor decides which columns an answer has; what stands after SELECT gives names to keys.
 """
 
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Any
 
 from skyband.query.expressions import parse
 from skyband.query.sql.grouped import Item
