@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -90,6 +91,10 @@ CALLS += [
 CALLS += ["t >= timestamp '2013-03-10 02:30:00'", "t < timestamp '2013-11-03 06:00:00Z'", "coalesce(t, u) = u"]
 
 
+def looked_up(row: dict[str, Any], _: str, column: str) -> Any:
+    return plain(row[column])
+
+
 def both(text: str, rows: list[dict[str, Any]]) -> tuple[list[Any], list[Any]]:
     """The values of rows, ours and the oracle's."""
     batch, expression = (
@@ -100,7 +105,7 @@ def both(text: str, rows: list[dict[str, Any]]) -> tuple[list[Any], list[Any]]:
     known = [True] * batch.rows if result.valid is None else result.valid.tolist()
     ours = [bits(value) if ok else None for value, ok in zip(result.values.tolist(), known, strict=True)]
     tree = parse_plainly(text)
-    return ours, [bits(evaluate(tree, lambda _, column, row=row: plain(row[column]))) for row in rows]
+    return ours, [bits(evaluate(tree, partial(looked_up, row))) for row in rows]
 
 
 @settings(max_examples=60, deadline=None)
@@ -183,7 +188,7 @@ def test_functions_of_every_place() -> None:
         ),
     }  # fmt: skip
     for name, query in queries.items():
-        options = {} if name == "groups" else {"id": "i"}
+        options: Any = {} if name == "groups" else {"id": "i"}
         monitor, oracle = sb.Monitor(query, **options), Oracle(query, **options)
         for place in range(0, 24, 8):
             batch = pa.Table.from_pylist(rows[place : place + 8])

@@ -64,8 +64,8 @@ def _expressions(query: Query) -> Iterator[Expression]:
     for key in (*keys, getattr(query, "on", None)):
         if isinstance(key, str):
             yield parse(key, members=members)
-    if query.where is not None:
-        yield parse(query.where)
+    if (where := getattr(query, "where", None)) is not None:
+        yield parse(where)
 
 
 def _renamed(query: Query) -> str:

@@ -200,11 +200,13 @@ def _months(start: Array, end: Array) -> Array:
     """Whole months: one is complete on the same day of the month at the same time of day."""
     months = _since(end, "M") - _since(start, "M")
     rest = (_day_in(end, "M") - _day_in(start, "M")) * _DAY + end % _DAY - start % _DAY
-    return months - ((months > 0) & (rest < 0)) + ((months < 0) & (rest > 0))
+    whole: Array = months - ((months > 0) & (rest < 0)) + ((months < 0) & (rest > 0))
+    return whole
 
 
 def _towards_zero(count: Array, unit: int) -> Array:
-    return np.sign(count) * (np.abs(count) // unit)
+    units: Array = np.sign(count) * (np.abs(count) // unit)
+    return units
 
 
 def _both(args: list[Operand]) -> Array | None:

@@ -34,7 +34,7 @@ CALLS: dict[str, tuple[str, int, int]] = {
     "date": ("date", 1, 1),
     "timestamp": ("timestamp", 1, 1),
 }
-PARTS = ("year", "quarter", "month", "day", "dayofweek", "weekday", "dayofyear", "weekofyear")
+PARTS: tuple[str, ...] = ("year", "quarter", "month", "day", "dayofweek", "weekday", "dayofyear", "weekofyear")
 PARTS += ("hour", "minute", "second")
 CALLS |= {name: (name, 1, 1) for name in PARTS} | {"dayofmonth": ("day", 1, 1)}
 
