@@ -9,7 +9,7 @@ Cost: a sort of the first key, and of each further one among rows that tie until
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,21 +135,30 @@ def as_score(column: Any) -> Any:
     return column.cast(pa.float64(), safe=False)
 
 
-def labels(keys: Sequence[Any], ways: Sequence[Way], ages: Sequence[Ints] = ()) -> Floats:
-    """The label of every row: larger is better. ages: further keys, of which the smallest is best."""
-    count = len(keys[0]) if keys else len(ages[0]) if ages else 0
+def labels(
+    keys: Sequence[Callable[[], Any]], ways: Sequence[Way], count: int, ages: Sequence[Ints] = ()
+) -> Floats:
+    """The label of each of `count` rows: larger is better. keys: each is read when rows tie until then.
+
+    ages: further keys, of which the smallest is best.
+    """
     if len(keys) == 1 and not ages:
-        values, null = _comparable(keys[0], ways[0])
-        if null is None and (values.dtype.kind == "f" or values.itemsize < 8 or not is_fixed(keys[0].type)):
+        only = keys[0]()
+        values, null = _comparable(only, ways[0])
+        if null is None and (values.dtype.kind == "f" or values.itemsize < 8 or not is_fixed(only.type)):
             return values.astype(np.float64)  # they are labels themselves
     label, rows = np.zeros(count, np.int64), np.arange(count)
     further: list[Any] = [*zip(keys, ways, strict=True), *((age, None) for age in ages)]
     for key, way in further:
         if not len(rows):
             break
-        values, null = (~key, None) if way is None else _comparable(key, way)
+        values, null = (~key, None) if way is None else _comparable(_only(key(), rows), way)
         rows = _refine(label, rows, values, null)
     return label.astype(np.float64)
+
+
+def _only(column: Any, rows: Ints) -> Any:
+    return column if len(rows) == len(column) else column.take(as_arrow(rows))
 
 
 def _refine(label: Ints, rows: Ints, values: NDArray[Any], null: Any) -> Ints:
