@@ -15,6 +15,7 @@ _FILES = (
     "demo",
     "run",
     "faults",
+    "functions",
     "session",
     "shipping",
     "kafka",
