@@ -20,7 +20,7 @@ from skyband.query.tuning import Tuning
 from skyband.query.validation import as_stored, column_names, input_name, output_name
 from skyband.query.windows import Ever, Last, Session, Window, bind_window, size_of, window_from_dict
 
-SESSIONS = ("TopK", "Above")  # kinds over sessions
+SESSIONS = ("TopK", "Above", "TopKGroups")  # kinds over sessions
 
 
 class Query:

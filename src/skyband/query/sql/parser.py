@@ -38,6 +38,7 @@ from skyband.query.sql.grouped import (
     checked_score,
     checked_where,
     is_grouped,
+    key_of,
     ranked_by,
     select_list,
     selected,
@@ -175,6 +176,7 @@ class _Reader(RowNumbers):
         if "by" in self.values:
             self.direct(kind)
         if kind is TopKGroups:
+            self.set_keys()
             self.select()
         combine = self.values.get("combine")
         if isinstance(combine, str) and combine not in self.values["parts"] and combine.upper() in COMBINES:
@@ -195,11 +197,24 @@ class _Reader(RowNumbers):
             place = self.places.get(culprit(kind, self.values) or "", 0)
             raise QueryError(error.said, self.text, place) from None
 
+    def set_keys(self) -> None:
+        """Set `by` of groups: their own columns are their ids."""
+        by, of = self.values.get("by"), tuple(self.values.get("of", ()))
+        try:
+            if isinstance(by, tuple):
+                self.values["by"] = tuple(key_of(key, of) if isinstance(key, str) else key for key in by)
+            elif isinstance(by, str):
+                self.values["by"] = key_of(by, of)
+        except QueryError as error:
+            raise QueryError(error.said, self.text, self.places["by"]) from None
+
     def select(self) -> None:
         """Set `select` from the list after SELECT."""
-        if self.items and isinstance(self.values.get("by"), str):
+        by = self.values.get("by")
+        keys = by if isinstance(by, tuple) else (by,)
+        if self.items and all(isinstance(key, str) for key in keys):
             columns = {*self.values.get("of", ()), *self.values.get("per", ())}
-            if found := selected(self, self.items, self.values["by"], columns):
+            if found := selected(self, self.items, keys, columns):
                 self.put("select", self.items[0].word.start, found)
 
     def direct(self, kind: type[Query]) -> None:
@@ -240,10 +255,8 @@ class _Reader(RowNumbers):
             self.keys(start, bracketed=True)
             return
         self.put("by", start, self.scoring())
-        if self.grouped and isinstance(self.values["by"], str):
-            self.values["by"] = ranked_by(self.values["by"], self.items, lambda why: self.fail(start, why))
         self.descending = self.way()
-        if self.follows(",") and not self.grouped and not self.pairs:
+        if self.follows(",") and not self.pairs:
             self.keys(start, bracketed=False)
 
     def _per(self) -> None:
@@ -375,15 +388,15 @@ class _Reader(RowNumbers):
             parse(text, members=("a", "b") if self.pairs else ())
             return
         self.grouped = True
-        if text.isdecimal() or any(item.alias == text for item in self.items):
-            return
-        checked_score(text)
+        if not any(item.alias == text for item in self.items):
+            checked_score(text)
 
     def scoring(self) -> Any:
         word = self.word
         found = SCORINGS.get(word.upper.lower())
         if found is None or not self.follows(word.upper, "("):
-            return self.expression(check=self.ranking)
+            text = self.expression(check=self.ranking)
+            return ranked_by(text, self.items, lambda why: self.fail(word, why)) if self.grouped else text
         self.next()
         try:
             return found.from_sql(self)
