@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.groups.arguments import Arguments
+from skyband.engines.groups.keys import GroupKeys
 from skyband.engines.groups.output import GroupsOutput
 from skyband.engines.invariants import require
 from skyband.engines.registry import row_of
@@ -22,7 +24,7 @@ from skyband.errors import QueryError
 from skyband.query.kinds import Query, TopKGroups
 from skyband.tables.columns import as_arrow
 from skyband.tables.groups import Groups
-from skyband.tables.input import Batch
+from skyband.tables.input import Batch, is_number
 from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated, matches, reject_beyond
 
@@ -50,6 +52,7 @@ class GroupsAdapter(Adapter):
         self.arguments = Arguments(query)
         self.output = GroupsOutput(self.groups, self.options, self.numbering, self.score_of, self.deletable)
         self.output.of, self.output.query, self.output.arguments = self.of, query, self.arguments
+        self.order_keys = self.output.order_keys = GroupKeys(query, self.of, self.arguments)
         self._set_objects(self._no_objects())
         self.ids = self._no_ids() if self.deletable else None
         self.fading: Fading | None = None
@@ -70,7 +73,7 @@ class GroupsAdapter(Adapter):
         return Groups(("group", "id") if self.groups.names else ("id",))
 
     def _set_objects(self, objects: Groups) -> None:
-        self.objects = cast(GroupsOutput, self.output).objects = objects
+        self.objects = cast(GroupsOutput, self.output).objects = self.order_keys.objects = objects
 
     def _codes(self, of: Groups, groups: Ints, columns: Sequence[Any]) -> Ints:
         """The codes of values within their groups."""
@@ -78,6 +81,9 @@ class GroupsAdapter(Adapter):
         return of.codes([*first, *columns], len(groups))
 
     def start(self, unit: int | None) -> None:
+        self.order_keys.learn()
+        if self.order_keys.ordered and self.engine is not None and self.machine.measures.order is None:
+            self.engine = None  # nothing has arrived: only now it is known that the key is no number
         if (half_life := self.example.half_life(unit)) is not None:
             from skyband.engines.groups.decay import Fading
 
@@ -97,13 +103,15 @@ class GroupsAdapter(Adapter):
         return cast("TALLY", self.engine)
 
     def engine_options(self) -> dict[str, Any]:
-        from skyband.engines.groups.scores import measures_of
+        from skyband.engines.groups.scores import measures_of, order_of
 
+        order = order_of(self.example, len(self.of)) if self.order_keys.ordered else None
         if self.fading is not None:
             from skyband.engines.groups.decay import fading_measures
 
-            return {"sort": "ever", "measures": fading_measures(self.descending)}
-        return {"sort": self.example.window.sort, "measures": measures_of(self.example, self.arguments)}
+            return {"sort": "ever", "measures": fading_measures(self.descending, order)}
+        measures = measures_of(self.example, self.arguments, order, self.order_keys.operands)
+        return {"sort": self.example.window.sort, "measures": measures}
 
     # --- rows
 
@@ -126,7 +134,21 @@ class GroupsAdapter(Adapter):
         if self.where is not None:
             eligible, columns = matches(batch, self.where)
             reject_beyond(scored, batch, columns)
+        types = self.order_keys.types_in(batch)
+        if self.example.by == "id" and is_number(types[0]):  # a number that is the only key is a score
+            batch.operand(self.of[0])
+            reject_beyond(scored, batch, self.of)
+        if self.example.ordered or self.order_keys.shown_of(types):
+            scored.keys = [pa.nulls(0, type_) for type_ in types]
         return scored.validated(eligible)
+
+    @property
+    def shown_keys(self) -> Any:
+        return self.order_keys.shown if self.order_keys.ordered else ()
+
+    def new_keys(self, validated: Validated) -> list[Any]:
+        """The types of the keys that are reported, of a batch that is not taken yet."""
+        return self.order_keys.shown_of([key.type for key in validated.scored.keys or []])
 
     def reads(self, batch: Batch | None) -> tuple[str, ...]:
         """The columns of objects, unless that is the Monitor's id, which is kept anyway."""
@@ -154,6 +176,7 @@ class GroupsAdapter(Adapter):
 
         rows = arrivals.rows
         if len(rows):
+            self.order_keys.settled = True
             here = None if len(rows) == push.batch.rows else as_arrow(rows)
             columns = [one if here is None else one.take(here) for one in self._columns_of(push)]
             arrivals = replace(arrivals, objects=self._codes(self.objects, arrivals.groups, columns))
@@ -207,6 +230,7 @@ class GroupsAdapter(Adapter):
             self._set_objects(self._no_objects())
             if len(kept):
                 self.objects.codes(columns, len(kept))
+            self.machine.rank_again()
         if self.ids is not None and self.ids.total > FEWEST + 4 * self.machine.rows:
             self._rebuild_ids()
 
@@ -232,6 +256,7 @@ class GroupsAdapter(Adapter):
             names = ["id" if name == self.options.id else f"={name}" for name in self.of]
             codes = self._codes(self.objects, groups, [self.kept_columns.read(name, serials) for name in names])
             require((codes == slots).all(), "an id is one object")
+        self.machine.rank_again()
         self._rebuild_ids()
 
     def _rebuild_ids(self) -> None:
@@ -246,10 +271,11 @@ class GroupsAdapter(Adapter):
     # --- snapshots
 
     def extra_facts(self) -> dict[str, Any]:
-        return self.arguments.facts()
+        return self.arguments.facts() | self.order_keys.facts()
 
     def restore_facts(self, facts: dict[str, Any]) -> None:
         self.arguments.restore(facts)
+        self.order_keys.restore(facts)
 
     def stats(self, name: str) -> dict[str, Any]:
         if self.engine is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from skyband.engines.contract import Floats, Ints
 from skyband.engines.groups.kernels.ranks import INSIDE
 from skyband.engines.groups.kernels.state import COUNT, DISTINCT, ENDLESS, FIRST, LAST, LIVE, MOST, OBJECTS, SUM
-from skyband.engines.groups.measures import best
+from skyband.engines.groups.ordered import OrderedRanking
 from skyband.engines.groups.snapshot import rows_by_age
 from skyband.engines.invariants import FAR, check_ages, distinct, near, owners, require, within
 
@@ -104,9 +105,33 @@ def _check_rankings(view: View) -> None:
     events, scores = view.scores(slots)
     groups = view.store.slots["group"][slots].astype(np.int64)
     for ranking in view.rankings:
-        order, _ = best(groups, scores.keys, events.stamp, events.serial, ranking.k)
+        order, _ = ranking.best(groups, events, scores, ranking.k, whole=True)
         inside = np.flatnonzero(ranking.ranks["place"] == INSIDE)
         assert set(slots[order].tolist()) == set(inside.tolist()), "the k best are inside"
         keys = ranking.ranks["key"][slots]
+        if isinstance(ranking, OrderedRanking):
+            check_trees(ranking, slots, groups)
+            continue
         assert ((keys == scores.keys) | (np.isnan(keys) & np.isnan(scores.keys))).all(), "keys are up to date"
         assert ranking.heads["size"].sum() == len(inside), "who is inside is counted"
+
+
+def check_trees(ranking: OrderedRanking, slots: Ints, groups: Ints) -> None:
+    """Every object that can be an answer is in the tree of its group, in order, and subtrees are counted."""
+    nodes, rows = ranking.nodes, ranking.order.comparable(ranking.keys).tolist()
+    for g, head in enumerate(ranking.heads):
+        walk: list[int] = []
+
+        def visit(s: int, walk: list[int] = walk) -> int:
+            if s < 0:
+                return 0
+            left = visit(int(nodes["left"][s]))
+            walk.append(s)
+            size = left + 1 + visit(int(nodes["right"][s]))
+            assert nodes["size"][s] == size, "subtrees are counted"
+            return size
+
+        visit(int(head["root"]))
+        known = slots[(groups == g) & ~np.isnan(ranking.ranks["key"][slots])]
+        assert set(walk) == set(known.tolist()), "a tree has the objects of its group"
+        assert all(rows[a] > rows[b] for a, b in pairwise(walk)), "a tree is in order"

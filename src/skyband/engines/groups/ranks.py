@@ -10,7 +10,7 @@ import numpy as np
 from skyband.engines.contract import Bools, Floats, Ints
 from skyband.engines.groups.kernels.ranks import CHANGE, HEAD, INSIDE, RANK, members, rebuild, take_events
 from skyband.engines.groups.kernels.state import Events, Live, Records
-from skyband.engines.groups.measures import Scores
+from skyband.engines.groups.measures import Scores, best
 from skyband.engines.groups.store import chosen, longer
 from skyband.query.expressions import Operand
 
@@ -99,7 +99,7 @@ class Ranking:
         self.ranks = chosen(self.ranks, kept)
         self.log = np.zeros(1 + len(self.ranks), np.int64)
         self.held = [_take(one, kept) for one in self.held]
-        self.heads = np.zeros(groups, HEAD)
+        self.heads = np.zeros(groups, self.heads.dtype)
         self.rebuild(slots)
 
     # --- answers
@@ -110,6 +110,10 @@ class Ranking:
         found, owners = np.empty(size, np.int64), np.empty(size, np.int64)
         members(self.ranks, self.heads, groups, found, owners)
         return found, owners
+
+    def best(self, groups: Ints, events: Events, scores: Scores, k: int, *, whole: bool) -> tuple[Ints, Ints]:
+        """The answer of each of these groups for a smaller k, best first, and its ranks; whole: of all objects."""
+        return best(groups, scores.keys, events.stamp, events.serial, k)
 
     @property
     def inside(self) -> Bools:

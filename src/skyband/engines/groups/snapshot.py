@@ -149,7 +149,8 @@ def load(engine: TALLY, state: Mapping[str, Records], *, trusted: bool) -> None:
             np.ascontiguousarray(values[valid]),
         )
         view.store.groups["now"] = packs["now"]
-        view.rank_all()
+        if engine.measures.order is None:  # else they are ranked again, once ids are known
+            view.rank_all()
     for q, ranking in enumerate(engine.rankings):
         view = engine.view_of(engine.specs[q].length)
         shown = (kept["shown"] & BITS[q]) != 0

@@ -22,6 +22,7 @@ from skyband.engines.groups.invariants import check_view
 from skyband.engines.groups.kernels.ranks import CHANGE
 from skyband.engines.groups.kernels.state import COUNTED, ENDLESS, KEYED, LIVE, OBJECTS, TIMED, UNKNOWN, USED
 from skyband.engines.groups.measures import Measures
+from skyband.engines.groups.ordered import OrderedRanking
 from skyband.engines.groups.ranks import Moves, Ranking
 from skyband.engines.groups.view import View, batch_of
 from skyband.engines.invariants import require
@@ -60,10 +61,21 @@ class TALLY:
             view.rankings = []
             self.views.append(view)
         for spec in specs:
-            ranking = Ranking(spec.k)
+            ranking = self._ranking(spec.k)
             ranking.grow(self.total, self.groups)
             self.view_of(spec.length).rankings.append(ranking)
             self.rankings.append(ranking)
+
+    def _ranking(self, k: int) -> Ranking:
+        order = self.measures.order
+        return Ranking(k) if order is None else OrderedRanking(k, order)
+
+    def rank_again(self) -> None:
+        """Rank all objects by an order from what is kept of them; no batch is open."""
+        if self.measures.order is not None:
+            self.measures.order.reset()
+            for view in self.views:
+                view.rank_all()
 
     def _new_view(self, length: int) -> View:
         view = View(self.mode, length, self.net, self.measures, self.timed)
@@ -203,7 +215,7 @@ class TALLY:
 
     def _shorter(self, spec: Spec, now: Ints) -> tuple[View, Ranking]:
         """A view of a shorter window, from the rows of the longest."""
-        view, ranking = self._new_view(spec.length), Ranking(spec.k)
+        view, ranking = self._new_view(spec.length), self._ranking(spec.k)
         view.rankings = [ranking]
         self._fill(view, now)
         return view, ranking

@@ -31,7 +31,7 @@ from skyband.engines.groups.kernels.state import (
     empty_events,
 )
 from skyband.engines.groups.kernels.steps import close_batch, take_endless, take_keyed, take_windowed
-from skyband.engines.groups.measures import Measures, Scores, best
+from skyband.engines.groups.measures import Measures, Scores
 from skyband.engines.groups.ranks import Moves, Ranking, joined, no_changes
 from skyband.engines.groups.store import Store
 
@@ -111,7 +111,7 @@ class View:
         return self.store.mode == TIMED and len(batch.rows) > 0 and int(self.store.facts[LIVE]) > 0
 
     def _rank(self, events: Events, size: int) -> list[Moves]:
-        scores = self.measures.evaluated(events.values[:, :size])
+        scores = self.measures.evaluated(events.values[:, :size], events.slot[:size])
         if scores.ties is not None:
             events.stamp[:size] = scores.ties
         slots = self.store.slots
@@ -148,7 +148,7 @@ class View:
     def scores(self, slots: Ints) -> tuple[Events, Scores]:
         """Objects as they are now, and their scores."""
         events = self.store.read(slots)
-        scores = self.measures.evaluated(events.values)
+        scores = self.measures.evaluated(events.values, slots)
         scores.keys[events.decider < 0] = np.nan
         if scores.ties is not None:
             events.stamp[:] = scores.ties
@@ -170,7 +170,7 @@ class View:
             slots, _ = ranking.members(groups)
         events, scores = self.scores(slots)
         owners = self.store.slots["group"][slots].astype(np.int64)
-        order, rank = best(owners, scores.keys, events.stamp, events.serial, k)
+        order, rank = ranking.best(owners, events, scores, k, whole=self.store.open)
         events, scores = self.scores(slots[order])
         return slots[order], rank, events, scores
 
