@@ -93,7 +93,7 @@ class GroupKeys:
 
     def facts(self) -> dict[str, Any]:
         """What a snapshot keeps of them."""
-        if not self.ordered:
+        if not self.ordered or not self.settled:
             return {}
         schema = pa.schema([pa.field(f"key_{i + 1}", type_) for i, type_ in enumerate(self.types)])
         return {"key_types": base64.b64encode(schema.serialize().to_pybytes()).decode()}
