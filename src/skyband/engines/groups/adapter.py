@@ -20,8 +20,10 @@ from skyband.engines.groups.keys import GroupKeys
 from skyband.engines.groups.output import GroupsOutput
 from skyband.engines.invariants import require
 from skyband.engines.registry import row_of
+from skyband.engines.session_rows import SessionRows
 from skyband.errors import QueryError
 from skyband.query.kinds import Query, TopKGroups
+from skyband.query.windows import Session
 from skyband.tables.columns import as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch, is_number
@@ -39,7 +41,7 @@ SHORTEST = 2**9  # nanoseconds: the shortest half-life for times in nanoseconds
 FEWEST = 1024  # objects that are gone before it is worth the while to look for them
 
 
-class GroupsAdapter(Adapter):
+class GroupsAdapter(SessionRows, Adapter):
     """One engine for queries that rank the same objects by the same aggregates."""
 
     scored = False
@@ -60,9 +62,10 @@ class GroupsAdapter(Adapter):
 
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
-        """An approximate engine keeps what its own k needs."""
+        """An approximate engine keeps what its own k needs; sessions end by their gap."""
         assert isinstance(query, TopKGroups)
-        return Adapter.key(query) if row_of(query).exact else (*Adapter.key(query), query.k)
+        own = query.window if isinstance(query.window, Session) else None
+        return (*Adapter.key(query), own, None if row_of(query).exact else query.k)
 
     def _no_objects(self) -> Groups:
         """Codes of objects, none yet."""
@@ -81,6 +84,7 @@ class GroupsAdapter(Adapter):
         return of.codes([*first, *columns], len(groups))
 
     def start(self, unit: int | None) -> None:
+        self.unit = unit
         self.order_keys.learn()
         if self.order_keys.ordered and self.engine is not None and self.machine.measures.order is None:
             self.engine = None  # nothing has arrived: only now it is known that the key is no number
@@ -111,6 +115,8 @@ class GroupsAdapter(Adapter):
 
             return {"sort": "ever", "measures": fading_measures(self.descending, order)}
         measures = measures_of(self.example, self.arguments, order, self.order_keys.operands)
+        if isinstance(self.example.window, Session):
+            return {"sort": "session", "measures": measures, "gap": self.example.window.gap(self.unit)}
         return {"sort": self.example.window.sort, "measures": measures}
 
     # --- rows

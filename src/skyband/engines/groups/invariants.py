@@ -11,9 +11,21 @@ import numpy as np
 
 from skyband.engines.contract import Floats, Ints
 from skyband.engines.groups.kernels.ranks import INSIDE
-from skyband.engines.groups.kernels.state import COUNT, DISTINCT, ENDLESS, FIRST, LAST, LIVE, MOST, OBJECTS, SUM
+from skyband.engines.groups.kernels.state import (
+    COUNT,
+    DISTINCT,
+    ENDLESS,
+    FIRST,
+    KEYED,
+    LAST,
+    LIVE,
+    MOST,
+    OBJECTS,
+    SESSION,
+    SUM,
+)
 from skyband.engines.groups.ordered import OrderedRanking
-from skyband.engines.groups.snapshot import rows_by_age
+from skyband.engines.groups.snapshot import last_stamps, rows_by_age
 from skyband.engines.invariants import FAR, check_ages, distinct, near, owners, require, within
 
 if TYPE_CHECKING:
@@ -26,7 +38,7 @@ def check_stored(engine: TALLY, rows: Any, values: Floats, sizes: Ints, counts: 
     """Stored rows of a stranger, before kernels see them."""
     require(near(rows["stamp"]) and within(rows["serial"], 0, FAR - 1), "rows have stamps and serials")
     require(distinct(rows["serial"]), "every row is there once")
-    lowest = -1 if engine.longest.store.mode == 2 else 0
+    lowest = -1 if engine.longest.store.mode in (KEYED, SESSION) else 0  # which keep rows that fail `where`
     require(within(rows["object"], lowest, np.iinfo(np.int32).max), "rows belong to objects")
     require((rows["object"] < counts[owners(sizes)]).all(), "rows belong to objects of their group")
     groups, known = owners(sizes), rows["object"] >= 0
@@ -53,7 +65,11 @@ def check_view(view: View, *, deep: bool, now: Ints | None) -> None:
     if store.mode != ENDLESS:
         order = np.argsort(groups, kind="stable")
         sizes = np.bincount(groups, minlength=len(store.groups))
-        check_ages(store.rows["stamp"][rows[order]], sizes, now, store.length)
+        if store.mode == SESSION:  # whose newest row keeps all others
+            rows_now = last_stamps(store)[sizes > 0]
+            check_ages(rows_now, (sizes > 0).astype(np.int64), now, store.length)
+        else:
+            check_ages(store.rows["stamp"][rows[order]], sizes, now, store.length)
         require((sizes == store.groups["rows"]).all(), "rows of a group are counted")
         require(len(rows) == store.facts[LIVE], "rows are counted")
         counts = np.bincount(slots[slots >= 0], minlength=len(store.slots))

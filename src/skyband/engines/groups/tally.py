@@ -20,17 +20,18 @@ from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, In
 from skyband.engines.groups import snapshot
 from skyband.engines.groups.invariants import check_view
 from skyband.engines.groups.kernels.ranks import CHANGE
-from skyband.engines.groups.kernels.state import COUNTED, ENDLESS, KEYED, LIVE, OBJECTS, TIMED, UNKNOWN, USED
+from skyband.engines.groups.kernels.state import COUNTED, ENDLESS, KEYED, LIVE, OBJECTS, SESSION, TIMED, UNKNOWN, USED
 from skyband.engines.groups.measures import Measures
 from skyband.engines.groups.ordered import OrderedRanking
 from skyband.engines.groups.ranks import Moves, Ranking
 from skyband.engines.groups.view import View, batch_of
 from skyband.engines.invariants import require
 from skyband.kernels.records import CHANGE as HELD
+from skyband.kernels.sessions import find_late, no_sessions
 from skyband.query.expressions import Operand
 from skyband.query.tuning import Tuning
 
-MODES = {"count": COUNTED, "time": TIMED, "until deleted": KEYED, "ever": ENDLESS}
+MODES = {"count": COUNTED, "time": TIMED, "until deleted": KEYED, "ever": ENDLESS, "session": SESSION}
 BEGINNING = -(2**62)
 _NO = np.empty(0, np.bool_)
 
@@ -41,9 +42,19 @@ class TALLY:
     name = "TALLY"
 
     def __init__(
-        self, specs: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool, sort: str, measures: Measures
+        self,
+        specs: tuple[Spec, ...],
+        tuning: Tuning,
+        *,
+        timed: bool,
+        net: bool,
+        sort: str,
+        measures: Measures,
+        gap: int = 0,
     ) -> None:
         self.timed, self.net, self.mode, self.measures = timed, net, MODES[sort], measures
+        self.gap = gap  # of sessions
+        self.sessions = no_sessions(0)
         self.held = np.empty(0, HELD)  # nothing waits: a net batch is compared when it ends
         self.unknown: list[int] = []  # rows that were to delete an unknown id
         self.total = 0  # objects, by the codes that their rows have
@@ -78,7 +89,7 @@ class TALLY:
                 view.rank_all()
 
     def _new_view(self, length: int) -> View:
-        view = View(self.mode, length, self.net, self.measures, self.timed)
+        view = View(self.mode, length, self.net, self.measures, self.timed, self.gap)
         view.grow(self.total, self.groups)
         return view
 
@@ -103,8 +114,17 @@ class TALLY:
         if total > self.total or groups > self.groups:
             self.total = self.total if total <= self.total else max(total, 2 * self.total, 16)
             self.groups = max(groups, self.groups)
+            if self.gap:
+                self.sessions = np.append(self.sessions, no_sessions(self.groups - len(self.sessions)))
             for view in self.views:
                 view.grow(self.total, self.groups)
+
+    def late(self, groups: Ints, times: Ints, clocks: Ints, total: int) -> Bools:
+        """Which rows are too late for the sessions of their groups. The others are to be taken next."""
+        self.grow(0, total)
+        late = np.zeros(len(groups), np.bool_)
+        find_late(groups, times, clocks, self.sessions, self.gap, late)
+        return late
 
     def take(self, arrivals: Arrivals) -> Changes:
         assert arrivals.objects is not None
@@ -324,6 +344,7 @@ class TALLY:
         self.grow(0, len(groups))
 
     def _keep(self, kept: Ints, codes: Ints) -> None:
+        self.sessions = self.sessions[np.argsort(codes)[np.count_nonzero(codes < 0) :]] if self.gap else self.sessions
         for view in self.views:
             view.store.keep(kept, codes)
             for ranking in view.rankings:
@@ -358,6 +379,9 @@ class TALLY:
             for view in self.views:
                 rows, _, groups = snapshot.rows_by_age(view.store)
                 np.minimum.at(due, groups, view.store.rows["stamp"][rows] + view.length)
+        elif self.gap:
+            last = snapshot.last_stamps(self.longest.store)
+            due[last > BEGINNING] = last[last > BEGINNING] + self.gap
         return due
 
     @property
@@ -371,7 +395,7 @@ class TALLY:
         return snapshot.save(self, groups)
 
     def restore(self, state: Mapping[str, Any], *, trusted: bool = True) -> None:
-        self.views, self.total, self.groups = [], 0, 0
+        self.views, self.total, self.groups, self.sessions = [], 0, 0, self.sessions[:0]
         self._set_specs(self.specs)
         snapshot.load(self, state, trusted=trusted)
 
