@@ -45,7 +45,7 @@ def key_value(by: Any, row: Row) -> Any:
 def compare_keys(query: Ranked, one: T, other: T) -> int:
     """Positive: one ranks above the other by the keys alone; 0: all are equal."""
     both = zip(one.keys, other.keys, query.directions, strict=True)
-    for x, y, descending in (part for x, y, way in both for part in parts(x, y, way)):
+    for x, y, descending in [part for a, b, way in both for part in parts(a, b, way)]:
         if x is None or y is None:
             if x is y:
                 continue

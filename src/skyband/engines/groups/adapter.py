@@ -236,9 +236,14 @@ class GroupsAdapter(SessionRows, Adapter):
             self._set_objects(self._no_objects())
             if len(kept):
                 self.objects.codes(columns, len(kept))
-            self.machine.rank_again()
+            self._rank_again()
         if self.ids is not None and self.ids.total > FEWEST + 4 * self.machine.rows:
             self._rebuild_ids()
+
+    def _rank_again(self) -> None:
+        """Rank objects by an order again, since their codes are others."""
+        if self.order_keys.ordered:
+            self.machine.rank_again()
 
     def after_restore(self) -> None:
         self._rebuild_codes()
@@ -262,7 +267,7 @@ class GroupsAdapter(SessionRows, Adapter):
             names = ["id" if name == self.options.id else f"={name}" for name in self.of]
             codes = self._codes(self.objects, groups, [self.kept_columns.read(name, serials) for name in names])
             require((codes == slots).all(), "an id is one object")
-        self.machine.rank_again()
+        self._rank_again()
         self._rebuild_ids()
 
     def _rebuild_ids(self) -> None:

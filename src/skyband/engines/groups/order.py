@@ -1,8 +1,8 @@
 """Orders of objects: keys of any type as whole numbers that rank as the keys do, larger is better.
 
 Numbers, times and booleans are their own bits, turned where the smallest is best. What is compared as a whole (strings
-by their UTF-8 bytes, decimals, bytes) is a word: it has a code, and a label that says where it stands among all words of
-its key. A new word gets a label between its neighbours'; where there is no room all get new ones, and codes stay.
+by their UTF-8 bytes, decimals, bytes) is a word: it has a code, and a label that says where it stands among all words
+of its key. A new word gets a label between its neighbours'; where there is no room all get new ones, and codes stay.
 
 Cost: O(log words) for a new word, and O(words) now and then; nothing for one that is known.
 """
@@ -117,7 +117,9 @@ class Order:
             place = bisect_left(words.sorted, word)
             low = self.labels[words.order[place - 1]] if place else -ROOM
             high = self.labels[words.order[place]] if place < len(words.order) else ROOM
-            self.labels[code] = min(low + (high - low) // 2, low + STEP) if place == len(words.order) else (low + high) // 2
+            self.labels[code] = (
+                min(low + (high - low) // 2, low + STEP) if place == len(words.order) else (low + high) // 2
+            )
             crowded = not low < self.labels[code] < high
             words.sorted.insert(place, word)
             words.order.insert(place, code)

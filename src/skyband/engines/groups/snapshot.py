@@ -13,7 +13,8 @@ import numpy as np
 
 from skyband.engines.arena import recast
 from skyband.engines.contract import Ints
-from skyband.engines.groups.kernels.state import CHAIN, ENDLESS, NEWEST, USED, Records
+from skyband.engines.groups.kernels.state import CHAIN, ENDLESS, NEWEST, TIMED, USED, Records
+from skyband.engines.groups.kernels.state import SESSION as SESSIONS
 from skyband.engines.invariants import are_counts, require
 from skyband.kernels.records import BITS, NEVER
 from skyband.kernels.sessions import SESSION, no_sessions
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from skyband.engines.groups.store import Store
     from skyband.engines.groups.tally import TALLY
 
+BEGINNING = -(2**62)  # before all stamps
 STORED_ROW = np.dtype([("stamp", "i8"), ("serial", "i8"), ("object", "i8")], align=True)  # object: within the group
 STORED_OBJECT = np.dtype([("shown", "u4"), ("views", "u4")], align=True)
 STORED_GROUP = np.dtype([("rows", "i8"), ("objects", "i8"), ("now", "i8")], align=True)
@@ -39,9 +41,21 @@ def rows_by_age(store: Store) -> tuple[Ints, Ints, Ints]:
 def last_stamps(store: Store) -> Ints:
     """By group the stamp of its newest row."""
     rows, _, groups = rows_by_age(store)
-    last = np.full(len(store.groups), -(2**62))
+    last = np.full(len(store.groups), BEGINNING)
     np.maximum.at(last, groups, store.rows["stamp"][rows])
     return last
+
+
+def due(engine: TALLY) -> Ints:
+    """By group: time takes nothing before this instant."""
+    found = np.full(engine.groups, NEVER)
+    if engine.mode == SESSIONS:
+        last = last_stamps(engine.longest.store)
+        found[last > BEGINNING] = last[last > BEGINNING] + engine.gap
+    for view in engine.views if engine.mode == TIMED else ():
+        rows, _, groups = rows_by_age(view.store)
+        np.minimum.at(found, groups, view.store.rows["stamp"][rows] + view.length)
+    return found
 
 
 def serials(store: Store, groups: Ints) -> tuple[Ints, Ints]:

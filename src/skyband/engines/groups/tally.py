@@ -23,7 +23,7 @@ from skyband.engines.groups.kernels.ranks import CHANGE
 from skyband.engines.groups.kernels.state import COUNTED, ENDLESS, KEYED, LIVE, OBJECTS, SESSION, TIMED, UNKNOWN, USED
 from skyband.engines.groups.measures import Measures
 from skyband.engines.groups.ordered import OrderedRanking
-from skyband.engines.groups.ranks import Moves, Ranking
+from skyband.engines.groups.ranks import Moves, Ranking, changes_of, taken, whole
 from skyband.engines.groups.view import View, batch_of
 from skyband.engines.invariants import require
 from skyband.kernels.records import CHANGE as HELD
@@ -374,15 +374,7 @@ class TALLY:
 
     @property
     def due(self) -> Ints:
-        due = np.full(self.groups, NEVER)
-        if self.mode == TIMED:
-            for view in self.views:
-                rows, _, groups = snapshot.rows_by_age(view.store)
-                np.minimum.at(due, groups, view.store.rows["stamp"][rows] + view.length)
-        elif self.gap:
-            last = snapshot.last_stamps(self.longest.store)
-            due[last > BEGINNING] = last[last > BEGINNING] + self.gap
-        return due
+        return snapshot.due(self)
 
     @property
     def nbytes(self) -> int:
@@ -403,34 +395,3 @@ class TALLY:
         require(now is None or len(now) == self.groups, "every group is in its engine")
         for view in self.views:
             check_view(view, deep=deep, now=now)
-
-
-def changes_of(out: Any, query: Ints, shown: list[Operand], alive: Bools) -> Changes:
-    """Changes as columns."""
-    return Changes(
-        query=query,
-        group=out["group"].astype(np.int64),
-        row=out["row"],
-        instant=out["instant"],
-        stamp=np.zeros(len(out), np.int64),
-        serial=out["decider"],
-        key=out["key"],
-        diff=out["diff"],
-        first=out["first"].astype(np.bool_),
-        alive=alive,
-        object=out["slot"].astype(np.int64),
-        shown=tuple(shown),
-    )
-
-
-def whole(columns: list[Operand]) -> Operand:
-    """Columns one after another."""
-    valid = None
-    if any(one.valid is not None for one in columns):
-        known = [np.ones(len(one.values), np.bool_) if one.valid is None else one.valid for one in columns]
-        valid = np.concatenate(known)
-    return Operand(np.concatenate([one.values for one in columns]), valid)
-
-
-def taken(column: Operand, order: Ints) -> Operand:
-    return Operand(column.values[order], None if column.valid is None else column.valid[order])

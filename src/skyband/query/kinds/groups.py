@@ -151,7 +151,11 @@ class TopKGroups(Query):
                 f"{self.kind}: with decay an object has one number, its score, so there is no {what}. Leave it out, or "
                 "ask without decay."
             )
-        if isinstance(self.by, tuple) or self.weights is None or any(self.aggregates[at].function not in ("sum", "count") for at, _ in self.weights):
+        if (
+            isinstance(self.by, tuple)
+            or self.weights is None
+            or any(self.aggregates[at].function not in ("sum", "count") for at, _ in self.weights)
+        ):
             raise QueryError(
                 f"{self.kind}: with decay `by` is a sum of multiples of sum(x) and count(*) without a constant, such "
                 f'as "sum(x)" or "2*sum(x) + count(*)", because only these fade evenly; got {self.by!r}.'
@@ -171,7 +175,7 @@ class TopKGroups(Query):
 
     @property
     def score(self) -> Expression | None:
-        """The first key over the pseudo columns #0, #1, ..., one per aggregate; None: there is none, or it is the id."""
+        """The first key over pseudo columns #0, #1, ..., one per aggregate; None: it is the id, or there is none."""
         return self.expressions.score
 
     @property

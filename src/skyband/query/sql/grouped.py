@@ -80,13 +80,15 @@ def _no_aggregate(text: str) -> str:
     )
 
 
-def key_of(text: str, columns: tuple[str, ...]) -> str:
-    """A key as `by` has it: a column of GROUP BY is the object's id, or a part of it."""
-    if not _is_name(text) or id_key(text) is not None and "id" not in columns:
-        return text
-    (column,) = parse(text).columns
+def keys_of(by: Any, columns: tuple[str, ...], fail: Callable[[str], Any]) -> Any:
+    """The keys as `by` has them: a column of GROUP BY is the object's id, or a part of it."""
+    if isinstance(by, tuple):
+        return tuple(keys_of(key, columns, fail) for key in by)
+    if not isinstance(by, str) or not _is_name(by) or (id_key(by) is not None and "id" not in columns):
+        return by
+    (column,) = parse(by).columns
     if column not in columns:
-        raise QueryError(_no_aggregate(text))
+        fail(_no_aggregate(by))
     return "id" if len(columns) == 1 else f"id.{column}"
 
 
@@ -151,7 +153,7 @@ def list_text(columns: tuple[str, ...], by: By, select: dict[str, str]) -> str:
     keys = [key for key in (by if isinstance(by, tuple) else (by,)) if id_key(key) is None]
     listed = [name(column) for column in columns] + [expression(key) for key in keys]
     if not listed:
-        raise QueryError('SQL has no sentence for groups by the id column that rank by no aggregate. Name it, of="...".')
+        raise QueryError('SQL has no sentence for groups by the id column without an aggregate. Name it, of="...".')
     for label, text in select.items():
         written = expression(text)
         plain = label == text == written and not any(same(text, key) for key in keys)

@@ -38,7 +38,7 @@ from skyband.query.sql.grouped import (
     checked_score,
     checked_where,
     is_grouped,
-    key_of,
+    keys_of,
     ranked_by,
     select_list,
     selected,
@@ -199,14 +199,9 @@ class _Reader(RowNumbers):
 
     def set_keys(self) -> None:
         """Set `by` of groups: their own columns are their ids."""
-        by, of = self.values.get("by"), tuple(self.values.get("of", ()))
-        try:
-            if isinstance(by, tuple):
-                self.values["by"] = tuple(key_of(key, of) if isinstance(key, str) else key for key in by)
-            elif isinstance(by, str):
-                self.values["by"] = key_of(by, of)
-        except QueryError as error:
-            raise QueryError(error.said, self.text, self.places["by"]) from None
+        if "by" in self.values:
+            columns, fail = tuple(self.values.get("of", ())), lambda why: self.fail(self.places["by"], why)
+            self.values["by"] = keys_of(self.values["by"], columns, fail)
 
     def select(self) -> None:
         """Set `select` from the list after SELECT."""

@@ -22,7 +22,8 @@ from skyband.engines.groups.kernels.state import Events, Ints, Records
 from skyband.kernels.compile import close, kernel, uncounted, uncounted_kernel
 
 NODE = np.dtype([("left", "i4"), ("right", "i4"), ("parent", "i4"), ("size", "i4")], align=True)
-ROOT = np.dtype(  # of a group. first, last: of its answer; step: that its ends were saved in; row, instant: of its last event
+#: of a group. first, last: of its answer; step: in which its ends were saved; row, instant: of its last event
+ROOT = np.dtype(
     [
         ("row", "i8"),
         ("instant", "i8"),

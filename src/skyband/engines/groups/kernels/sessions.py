@@ -1,7 +1,7 @@
 """Sessions: the rows of a group stay until it has been silent for the gap, then all leave in one step.
 
 Every row, whether it passes `where` or not, is in the order by which rows of Last(gap) would expire. One whose turn has
-come joins the chain of its group, and the session ends with the last of them: by then its time is the last of the group.
+come joins the chain of its group, and the session ends with the last of them, which has the group's last time.
 
 Cost: O(1) for a row that comes and again when its session ends; a late row O(log late rows).
 """
