@@ -64,6 +64,7 @@ def test_ranks_after_an_offset() -> None:
     assert moves(changes) == ["1 +a*", "2 +b*", "3 -a", "3 +c*", "4 -b", "4 +d*"]
     assert m.answer().column("rank").to_pylist() == [2, 3] and ids(m) == "dc"
     assert m.answer(k=1).column("rank").to_pylist() == [2]
+    assert moves(m.push(rows("d-9@9"))) == ["9 -d", "9 +b"]  # it leaves downwards, and b comes from below
 
 
 def test_ties_of_the_last_are_answers() -> None:
@@ -150,6 +151,7 @@ def test_a_session_ends_as_a_whole() -> None:
     assert moves(m.advance(10)) == []
     assert sorted(moves(m.advance(11))) == ["11 -a", "11 -b"]
     assert moves(m.push(rows("a1@11"))) == ["11 +a*"]
+    assert m.answer().column("score").to_pylist() == [1.0]
 
 
 def test_a_late_row_of_an_ended_session_is_too_late() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,11 @@ def played(query: TopK, text: str, **options: Any) -> Monitor:
         rows.append({"i": word[0], "x": x, "n": word[0], "t": int(time) if time else number, "k": number % 3})
     monitor = Monitor(query, id="i", time="t", **options)
     types = {"i": pa.string(), "x": pa.float64(), "n": pa.string(), "t": pa.int64(), "k": pa.int64()}
-    monitor.push(pa.table({name: pa.array([row[name] for row in rows], type_) for name, type_ in types.items()}))
+    table = pa.table({name: pa.array([row[name] for row in rows], type_) for name, type_ in types.items()})
+    changes = monitor.push(table).to_pylist()
+    entered = Counter(row["id"] for row in changes if row["diff"] > 0)
+    entered.subtract(row["id"] for row in changes if row["diff"] < 0)
+    assert +entered == Counter(monitor.answer().column("id").to_pylist()), "the changes make the answer"
     return monitor
 
 
@@ -54,11 +59,13 @@ def test_late_rows_tie_by_their_times() -> None:
         assert ids(TopK(3, by="x", window=Last(span=50), ties=ties, offset=0, with_ties=True), "a1@3 c1@9 b1@5") == (
             expected
         )
+    assert ids(TopK(2, by="x", window=Last(span=50), ties="oldest", with_ties=True), "a1@3 b1@3") == "ab"
 
 
 def test_what_an_offset_leaves_out_may_expire() -> None:
     assert ids(TopK(1, by="x", window=Last(3), offset=1), "a9 b5 c4 d3") == "c"
     assert ids(TopK(1, by="x", window=Last(3), offset=2), "a9 b8 c7 d6 e5") == "e"
+    assert ids(TopK(1, by="x", window=Session(span=9), offset=1), "a9 b5 c4") == "b"
 
 
 def test_nulls_and_directions() -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter
-from skyband.engines.contract import Arrivals, Changes
+from skyband.engines.adapter import Adapter, Columns
+from skyband.engines.contract import Arrivals, Changes, Spec
 from skyband.engines.groups.arguments import Arguments
 from skyband.engines.groups.keys import GroupKeys
 from skyband.engines.groups.output import GroupsOutput
@@ -200,6 +200,11 @@ class GroupsAdapter(SessionRows, Adapter):
         if not push.more:
             self.tidy()
         return taken
+
+    def answer_at(self, query: int, spec: Spec, clock: int, groups: Ints | None) -> Columns:
+        if self.fading is not None:  # on Spark a group may have been stored before the clock moved on
+            self.machine.clock = max(self.machine.clock, clock)
+        return super().answer_at(query, spec, clock, groups)
 
     def score_of(self, keys: Floats) -> Floats:
         return self.keys(keys)
