@@ -166,7 +166,7 @@ def _other(draw: Draw, standing: dict[str, Any], name: str) -> Any:
     if isinstance(window, Last) and draw(st.booleans()):
         window = _shorter(window, draw(st.integers(0, 8)))
     if draw(st.integers(0, 3)) == 0:
-        return dataclasses.replace(old, by="count(*)", window=window)
+        return dataclasses.replace(old, by="count(*)", largest=None, window=window)
     return dataclasses.replace(old, k=draw(st.integers(1, old.k)), window=window)
 
 

@@ -107,8 +107,8 @@ MUTANTS: dict[str, Mutant] = {
     "groups: an ended session leaves its sums": (ENDS, "state.words[s, i] = 0", "state.words[s, i] += 0", GROUPS),
     "groups: a row that fails where ends a session": (
         ENDS,
-        '            state.rows[r]["slot"] = -2 - g\n',
-        '            state.rows[r]["slot"] = -2 - g\n            groups[g]["waiting"] -= 1\n            i += 1\n            continue\n',
+        'groups[g]["waiting"] += 1',
+        'groups[g]["waiting"] += int(counts)',
         GROUPS,
     ),
 }

@@ -100,7 +100,7 @@ class Order:
         return np.where(null, MOST if way.nulls_first else LEAST, numbers if way.descending else ~numbers)
 
     def _codes(self, words: Words, values: Any, null: Bools) -> Ints:
-        given = np.where(null, None, values).tolist()
+        given = [None if gone else word for word, gone in zip(values.tolist(), null.tolist(), strict=True)]
         if new := {word for word in given if word is not None} - words.codes.keys():
             self._add(words, sorted(new))
         return np.array([words.codes.get(word, 0) for word in given], np.int64)
