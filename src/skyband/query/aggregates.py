@@ -20,8 +20,9 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 from skyband.errors import QueryError
 from skyband.query.expressions import Expression, parse, recognise
-from skyband.query.expressions.parser import FUNCTIONS, WORDS, broken, parse_lifted, shown
+from skyband.query.expressions.parser import parse_lifted
 from skyband.query.expressions.tree import Kind, kind_of
+from skyband.query.expressions.words import FUNCTIONS, WORDS, broken, shown
 
 By: TypeAlias = str | tuple[str, ...]
 
@@ -154,6 +155,8 @@ def _expression(what: str, text: str, found: dict[Aggregate, None], wanted: Kind
         raise QueryError(f"{shown(text)}: {what} is the same for every object, as it names no aggregate. {ALLOWED}")
     kinds = {f"#{place}": kind for place, one in enumerate(found) if (kind := one.kind) is not None}
     kind = kind_of(expression.tree, kinds, lambda message: QueryError(f"{shown(text)}: {message}."))
+    if kind == "time":
+        raise QueryError(f"{shown(text)}: {what} is a time; aggregates give numbers, strings and conditions.")
     if wanted is not None and kind not in (wanted, None):
         raise QueryError(
             f"{shown(text)}: {what} must be a condition, and this is a {kind}. Compare something, as in count(*) > 3."

@@ -106,21 +106,7 @@ def _read(text: str) -> Expressions:
 def is_grouped(words: Cursor, items: list[Item]) -> bool:
     """Whether the sentence groups rows: by its clauses, or an aggregate in its list."""
     uppers = [word.upper for word in words.words]
-    return "HAVING" in uppers or ("GROUP", "BY") in pairwise(uppers) or any(item.column is None for item in items)
-
-
-def ranked_by(text: str, items: list[Item], fail: Callable[[str], Any]) -> str:
-    """The expression that ORDER BY means: as typed, or the item of that name or place."""
-    if text.isdecimal():
-        if not 1 <= int(text) <= len(items):
-            fail(f"there is no item {text} after SELECT")
-        found = items[int(text) - 1]
-    else:
-        named = next((item for item in items if item.alias == text), None)
-        if named is None:
-            return text
-        found = named
-    return found.text
+    return "HAVING" in uppers or ("GROUP", "BY") in pairwise(uppers) or any(mentioned(item.text) for item in items)
 
 
 def selected(words: Cursor, items: list[Item], by: tuple[str, ...], columns: set[str]) -> dict[str, str]:
