@@ -42,6 +42,7 @@ class Start(NamedTuple):
 
     counts: Ints
     at_rest: NumbersAtRest
+    since: int = 0  # over answers: the first object that the query sees
 
 
 class Numbering:
@@ -53,6 +54,7 @@ class Numbering:
         self.dated = dated  # windows that do not go by time, with a time column: each group's last time is kept
         self.counts: Ints = start.counts[None, :]  # the next number, by sequence and group
         self.at_rest = start.at_rest  # the same of groups without a code
+        self.since = start.since
         self.lengths: list[int] = []  # of each sequence
         self.of_query: Ints = np.empty(0, np.int64)  # the sequence of each query
         self.offsets: Ints | None = None  # of slots in count windows: what is added to the engine's numbers, by query
@@ -71,7 +73,7 @@ class Numbering:
 
     def start(self) -> Start:
         """For a query that goes on with the numbers of the first sequence."""
-        return Start(self.counts[0], self.at_rest.of([0]))
+        return Start(self.counts[0], self.at_rest.of([0]), self.since)
 
     def set_queries(self, specs: tuple[Spec, ...], predecessors: Ints | None = None) -> dict[str, str]:
         """Number for these queries, which keep the numbers of their predecessors.

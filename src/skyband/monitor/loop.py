@@ -20,7 +20,6 @@ from skyband.errors import BatchError, QueryError, StateError
 from skyband.monitor.dormancy import Dormancy
 from skyband.monitor.examination import Examined, any_of, examine
 from skyband.monitor.forget import Forget
-from skyband.monitor.over import shown
 from skyband.monitor.queries import StandingQueries
 from skyband.monitor.sources import names_of, owner_of, source_types
 from skyband.monitor.state import State
@@ -98,23 +97,30 @@ class Loop:
                     return self._move(goal, more)
                 return self._commit(push, examined)
 
-    def examine_whole(self, batch: Batch) -> None:
-        """Refuse a batch that cannot be taken; nothing of it is."""
+    def examine_whole(self, batch: Batch) -> list[Any]:
+        """Refuse a batch that cannot be taken; nothing of it is. Returns the types of ids, of all queries."""
         self.queries.prepare([batch])
-        self._check_over(examine(self.state, batch))
+        return self._check_over(examine(self.state, batch))
 
-    def _check_over(self, examined: Examined) -> None:
-        """Refuse what queries over answers cannot read, before anything is changed."""
+    def _check_over(self, examined: Examined) -> list[Any]:
+        """Refuse what queries over answers cannot read, before anything is changed; returns the types of ids."""
+        found = [self.state.id_type(examined.types)]
         if not self.state.over:
-            return
+            return found
         before, self.state.types = self.state.types, examined.types
         try:
             for adapter, one in zip(examined.standing, examined.validated, strict=True):
                 for source in self.state.over.keys() & adapter.queries.keys():
                     keys = None if one.scored.keys is None else adapter.new_keys(one)  # type: ignore[attr-defined]
-                    self.state.over[source].check(source_types(self.state, source, keys))
+                    found += self.state.over[source].check(source_types(self.state, source, keys))
         finally:
             self.state.types = before
+        if len(kinds := dict.fromkeys(type_ for type_ in found if not pa.types.is_null(type_))) > 1:
+            raise QueryError(
+                f"the ids of queries and of those over their answers are {' and '.join(map(str, kinds))}, but `id` is "
+                "one column. Give the objects ids of one type."
+            )
+        return found
 
     def _commit(self, push: Push, examined: Examined) -> pa.Table:
         """Let the engines take a validated batch."""
@@ -335,7 +341,7 @@ class Loop:
             name = standing[0]
         if (owner := owner_of(self.state, name)) is not self.state:
             _refuse(subscriber, name)
-            return shown(Loop(owner).answer(name, keys, k, window))
+            return Loop(owner).answer(name, keys, k, window)
         adapter = self.state.adapter(name)
         groups = None if keys is None else self.groups_of(name, keys)
         if name in self.state.subscriptions:

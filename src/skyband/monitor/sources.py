@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from skyband.engines.output import OWN
 from skyband.errors import QueryError
-from skyband.monitor.over import ID, Over, inner_options, is_inner, shown, visible
+from skyband.monitor.over import Over, Reported, inner_options
 from skyband.query.kinds import Query
 from skyband.query.options import ALL
-from skyband.tables.changes import QueryNames, change_names, common_type, in_type
+from skyband.tables.changes import QueryNames, change_names, common_type, in_type, key_names
 from skyband.tables.columns import as_arrow, plain
 
-SOURCES = ("TopK", "Above")  # kinds that are asked, and that are asked over
+SOURCES = ("TopK", "Above", "TopKGroups")  # kinds that are asked, and that are asked over
 
 
 def owner_of(state: Any, name: str) -> Any:
@@ -72,6 +71,11 @@ def over_for(state: Any, name: str, query: Query) -> Over:
         raise QueryError(
             f"{name}: source= is for {', '.join(SOURCES)}, over one of these; {source!r} is a {asked.kind}."
         )
+    if getattr(asked, "decay", None) is not None:
+        raise QueryError(
+            f"{name}: the scores of {source!r} fade with every moment, so what is asked over its answers would change "
+            "without a step. Ask over a query without decay."
+        )
     if query.each or asked.each:
         raise QueryError(f"{name}: questions over answers are for plain queries, without Each, on both sides.")
     if owner.options.keep == (ALL,):
@@ -89,10 +93,11 @@ def over_for(state: Any, name: str, query: Query) -> Over:
 
 def _check_columns(name: str, query: Query, owner: Any, asked: Query) -> None:
     """The query reads columns of its source's answer only."""
-    known = {*asked.per_columns, "id", "score", *visible(owner.options)} | ({"time"} if owner.options.time else set())
+    known = answer_columns(owner, asked)
+    keyed = isinstance(getattr(asked, "by", None), str) and asked.kind == "TopK"  # the column may be no number
     for what, columns in query.reads.items():
         for column in columns:
-            if column in known or re.fullmatch(r"key_[1-9][0-9]*", column):
+            if column in known or (keyed and column == "key_1"):
                 continue
             why = "which moves with every arrival" if column == "rank" else "which it has not"
             raise QueryError(
@@ -101,16 +106,20 @@ def _check_columns(name: str, query: Query, owner: Any, asked: Query) -> None:
             )
 
 
+def answer_columns(owner: Any, asked: Query) -> set[str]:
+    """The columns of the answers of a query that others can read."""
+    by, select = getattr(asked, "by", None), [name for name, _ in getattr(asked, "select", ())]
+    keys = key_names(len(by)) if isinstance(by, tuple) else []
+    more = ["time"] * (owner.options.time is not None) + ["subscriber"] * bool(asked.each)
+    return {*asked.per_columns, "id", "score", *owner.options.kept, *select, *keys, *more}
+
+
 def source_types(state: Any, source: str, keys: Any = None) -> dict[str, Any]:
     """The columns of the answers of a source, with their types, as queries over them read them."""
     adapter = state.adapter(source)
     types = state.answer_types(adapter.queries[source], adapter.shown_keys if keys is None else keys)
     types.pop("rank")
-    if is_inner(state.options):
-        types["id"] = types[ID]
-        if OWN in types:
-            types["time"] = types[OWN]
-    return {name: type_ for name, type_ in types.items() if not name.startswith("#")}
+    return types
 
 
 def with_over(state: Any, table: pa.Table, pieces: Any, engines: Any) -> pa.Table:
@@ -118,15 +127,26 @@ def with_over(state: Any, table: pa.Table, pieces: Any, engines: Any) -> pa.Tabl
 
     engines: for each piece, the names of its engine's queries.
     """
-    tables = [shown(table) if is_inner(state.options) else table]
+    tables = [table]
     for source, over in state.over.items():
-        taken = [
-            over.take(piece, list(names).index(source), source_types(state, source), is_inner(state.options))
+        reported = [
+            Reported(piece, rows, np.zeros(len(rows), np.int64))
             for piece, names in zip(pieces, engines, strict=True)
-            if source in names and piece and len(piece["query"])
+            if source in names and piece and len(rows := np.flatnonzero(piece["query"] == list(names).index(source)))
         ]
-        tables += taken or [over.loop.state.changes([], [])]
+        types, per = source_types(state, source), state.queries[source].per_columns
+        tables.append(over.take(reported, types, per) if reported else over.loop.state.changes([], []))
     return in_one(state, tables)
+
+
+def of_members(piece: Any) -> Any:
+    """The changes of membership in a piece, without those that tell queries over the answers what has moved."""
+    if not piece or (there := np.asarray(piece["diff"]) != 0).all():
+        return piece
+    rows = np.flatnonzero(there)
+    here = as_arrow(rows)
+    columns = {name: column.take(here) for name, column in piece.items() if isinstance(column, pa.Array)}
+    return columns | {"query": np.asarray(piece["query"])[rows]}
 
 
 def in_one(state: Any, tables: list[pa.Table]) -> pa.Table:
@@ -138,7 +158,7 @@ def in_one(state: Any, tables: list[pa.Table]) -> pa.Table:
         found.setdefault(field.name, []).append(field.type)
     types = {name: common_type(each) for name, each in found.items()}
     keys = sum(name.startswith("key_") for name in types)
-    names = change_names(queries, visible(state.options), state.options.time is not None, keys)
+    names = change_names(queries, state.options.kept, state.options.time is not None, keys)
     types |= {name: pa.null() for name in names if name not in types}
     place = {name: i for i, name in enumerate(state.order)}
     rows = [place[name] for table in tables for name in table.column("query").to_pylist()]

@@ -16,8 +16,8 @@ from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.errors import BatchError, QueryError
 from skyband.monitor.book import Book
 from skyband.monitor.commit import Commit
-from skyband.monitor.over import Over, is_inner
-from skyband.monitor.sources import with_over
+from skyband.monitor.over import Over
+from skyband.monitor.sources import of_members, with_over
 from skyband.query.kinds import Query
 from skyband.query.options import ALL, Options
 from skyband.tables.changes import (
@@ -60,6 +60,7 @@ class State:
     commit: Commit = field(default_factory=Commit)  # what changes any of this runs in it
     over: dict[str, Over] = field(default_factory=dict)  # loops over the answers of these queries
     source: str | None = None  # the query over whose answers this is
+    entered: int = 0  # and how many objects have entered them
     order: list[str] = field(default_factory=list)  # all queries, those over answers too, as they were registered
 
     def standing(self) -> list[Adapter]:
@@ -166,8 +167,9 @@ class State:
     def changes(self, pieces: list[Columns], adapters: Sequence[Adapter]) -> pa.Table:
         """One table from the changes of several adapters."""
         names, known = [adapter.names_in_order for adapter in adapters], self._query_names()
-        table = change_table(pieces, known, [self.labels(adapter, known) for adapter in adapters], self.change_types())
-        return with_over(self, table, pieces, names) if self.over or is_inner(self.options) else table
+        shown = [of_members(piece) for piece in pieces] if self.over else pieces
+        table = change_table(shown, known, [self.labels(adapter, known) for adapter in adapters], self.change_types())
+        return with_over(self, table, pieces, names) if self.over or self.options.inner else table
 
     def labels(self, adapter: Adapter, names: QueryNames) -> Labels:
         """How changes name the queries of an adapter."""

@@ -118,15 +118,14 @@ class Oracle(Subscribable):
         """Delete objects of `UntilDeleted` queries: one step per id."""
         changes: dict[str, list[Change]] = {name: [] for name in self._taking()}
         for id in ids:
-            known = False
+            known, steps = False, Steps()
             for name, stream in self._taking().items():
                 if not isinstance(stream.query.window, UntilDeleted) or stream.source is not None:
                     continue
                 for group in [group for group in stream.groups.values() if remove(group, id)]:
                     known = True
-                    step = self._step(stream, group, self.clock, group.last_number, self.clock)
-                    changes[name] += step
-                    self._feed(name, step, changes)
+                    steps.add(name, self._step(stream, group, self.clock, group.last_number, self.clock))
+            self._report(steps, changes)
             if not known:
                 self.rejected["unknown id"] += 1
         return self._finish(changes, deleting=True)
@@ -157,6 +156,7 @@ class Oracle(Subscribable):
         if not accepted:
             return  # it moves no clock
         self._move_clock(now, changes)
+        steps = Steps()
         for name, arrival in accepted.items():
             if name not in late:
                 stream = self._streams[name]
@@ -164,40 +164,70 @@ class Oracle(Subscribable):
                 if missing := stream.scoreless_pairs(group, arrival, now):
                     self.rejected["pair without a score"] += missing
                 step_time = now if stream.timed else arrival.time
-                step = self._step(stream, group, now, arrival.number, step_time)
-                changes[name] += step
-                self._feed(name, step, changes)
+                steps.add(name, self._step(stream, group, now, arrival.number, step_time))
+        self._report(steps, changes)
         self.late += bool(late)
         self.arrivals += len(accepted) > len(late)
 
     def _move_clock(self, to: Any, changes: dict[str, list[Change]]) -> None:
         """Expire all groups of all queries by the one clock, instant by instant."""
         self.clock = to
-        for name, stream in self._taking().items():
-            for instant, expiring in groupby(stream.expiries(to), key=lambda expiry: expiry[0]):
-                step: list[Change] = []
-                for _, group in expiring:
-                    step += self._step(stream, group, instant, group.last_number, instant)
-                changes[name] += step
-                self._feed(name, step, changes)
+        for names in self._asked().values():
+            due = [
+                (instant, place, group)
+                for place, name in enumerate(names)
+                for instant, group in self._streams[name].expiries(to)
+            ]
+            for instant, expiring in groupby(sorted(due, key=lambda one: one[:2]), key=lambda one: one[0]):
+                steps = Steps()
+                for _, place, group in expiring:
+                    stream = self._streams[names[place]]
+                    steps.add(names[place], self._step(stream, group, instant, group.last_number, instant))
+                self._report(steps, changes)
 
-    def _feed(self, source: str, step: list[Change], changes: dict[str, list[Change]]) -> None:
+    def _asked(self) -> dict[str, list[str]]:
+        """The streams that take rows, by query: one, or one for each subscription."""
+        found: dict[str, list[str]] = {}
+        for name in self._taking():
+            found.setdefault(self._owner(name), []).append(name)
+        return found
+
+    def _owner(self, name: str) -> str:
+        """The query of a stream."""
+        return next((query for query, of in self._subscribers.items() if name in of.ids), name)
+
+    def _report(self, steps: Steps, changes: dict[str, list[Change]]) -> None:
+        """Report what one step has changed, and let it be one step of those that ask over these answers."""
+        fed: dict[str, list[tuple[str, Change]]] = {}
+        for name, step in steps.items():
+            changes.setdefault(name, []).extend(step)
+            fed.setdefault(self._owner(name), []).extend((name, one) for one in step)
+        for source, step in fed.items():
+            self._feed(source, step, changes)
+
+    def _feed(self, source: str, step: list[tuple[str, Change]], changes: dict[str, list[Change]]) -> None:
         """One step of a query is one step of those that ask over its answers."""
         for name, stream in self._streams.items():
             if stream.source != source or not step:
                 continue
-            touched: list[Group] = []
-            entering = sorted((one for one in step if one.diff > 0), key=lambda one: one.member.objects[0].sequence)
-            for change in [one for one in step if one.diff < 0] + entering:
-                (row,) = answer_rows(
-                    self._streams[source].query, change.group, [change.member], self._streams[source].roles
-                )
-                group = stream.follow(change, row, (step[-1].at, step[-1].time))
-                touched += [] if group is None or any(group is one for one in touched) else [group]
+            last, touched = step[-1][1], list[Group]()
+            order = sorted(step, key=lambda one: (max(one[1].diff, 0), one[1].member.objects[0].sequence))
+            for above, change in order:  # what enters, as it arrived there
+                asked, who = self._streams[above], self._who(above)
+                (row,) = answer_rows(asked.query, change.group, [change.member], asked.roles)
+                object = (above, tuple(map(same, change.group.values)), change.member.identity)
+                for group in stream.follow(object, change.diff, who | row, (last.at, last.time)):
+                    touched += [] if any(group is one for one in touched) else [group]
             report = self._emit == "arrival"
-            mine = [one for group in touched for one in stream.step(group, None, *group.moved, report=report)]
-            changes.setdefault(name, []).extend(mine)
-            self._feed(name, mine, changes)
+            steps = Steps()
+            for group in touched:
+                steps.add(name, stream.step(group, None, *group.moved, report=report))
+            self._report(steps, changes)
+
+    def _who(self, name: str) -> Row:
+        """The subscriber of a stream, as a column."""
+        subscribers = self._subscribers.get(self._owner(name))
+        return {} if subscribers is None else {"subscriber": subscribers.ids[name]}
 
     def _step(self, stream: Stream, group: Group, now: Any, at: int, time: Any) -> list[Change]:
         return stream.step(group, now, at, time, report=self._emit == "arrival")
@@ -214,11 +244,13 @@ class Oracle(Subscribable):
 
     def _finish(self, changes: dict[str, list[Change]], deleting: bool = False) -> list[Row]:
         """The changes as rows; with emit="batch" one difference per group, after the last step."""
-        for name, stream in sorted(self._taking().items(), key=lambda item: self._depth(item[1])):
+        for names in sorted(self._asked().values(), key=lambda names: self._depth(self._streams[names[0]])):
             if self._emit == "batch":
-                net = self._now(stream, deleting)
-                changes[name] += net
-                self._feed(name, net, changes)
+                steps = Steps()
+                for name in names:
+                    steps.add(name, self._now(self._streams[name], deleting))
+                self._report(steps, changes)
+        for stream in self._taking().values():
             stream.forget(max((s.query.window for s in self._family(stream, stream.query)), key=size))
         return self._rows(changes)
 
@@ -357,9 +389,16 @@ class Oracle(Subscribable):
         for name in queries:
             of = self._subscribers[name].ids if name in self._subscribers else {name: None}
             for key, who in of.items():
-                made = changes.get(key, [])
+                made = [one for one in changes.get(key, []) if one.diff]
                 rows += change_rows(name, self._streams[key], made, queries, self._roles, who)
         return rows
+
+
+class Steps(dict[str, list[Change]]):
+    """The changes of one step, by stream."""
+
+    def add(self, name: str, changes: list[Change]) -> None:
+        self.setdefault(name, []).extend(changes)
 
 
 def kept(keep: Any) -> dict[str, str]:

@@ -28,7 +28,7 @@ def top_k(query: TopK, valid: list[Arrival], k: int) -> list[Member]:
         chosen = [(o, above + 1) for o, above in zip(ranked, better, strict=True) if above < k]
     else:
         chosen = [(o, i + 1) for i, o in enumerate(ranked)][query.offset : query.offset + k]
-    return [Member(o, (o,), score_of_keys(query, o.keys), place=place) for o, place in chosen]
+    return [Member(o.identity, (o,), score_of_keys(query, o.keys), place=place) for o, place in chosen]
 
 
 def counted(query: TopK, ranked: list[Arrival]) -> list[Arrival]:
@@ -42,7 +42,7 @@ def counted(query: TopK, ranked: list[Arrival]) -> list[Arrival]:
 
 
 def above(query: Above, valid: list[Arrival]) -> list[Member]:
-    return [Member(o, (o,), o.score) for o in best_first(valid, True) if o.score > query.threshold]
+    return [Member(o.identity, (o,), o.score) for o in best_first(valid, True) if o.score > query.threshold]
 
 
 def skyband(query: TopK, valid: list[Arrival]) -> list[Arrival]:

@@ -123,7 +123,7 @@ class View:
         slots = store.dirty[: store.facts[DIRTY]].astype(np.int64)
         events = store.read(slots, batch.serial, batch.clock if self.timed else BEFORE)
         close_batch(store.state)
-        if len(self.pieces) < 2 * len(slots):
+        if len(self.pieces) < 3 * len(slots):
             self.pieces = no_changes(len(slots))
         return self._rank(events, len(slots))
 
@@ -187,6 +187,7 @@ class View:
             eligible=slots >= 0,
             ids=np.arange(len(serials)),
             deletes=_NO,
+            joined=_NO,
             alive=_NO,
             serial=SILENT,
             clock=0,
@@ -215,7 +216,15 @@ def batch_of(arrivals: Arrivals, measures: Measures, alive: Any, deletes: Any) -
         eligible=_NO if arrivals.eligible is None else np.ascontiguousarray(arrivals.eligible),
         ids=_NONE if arrivals.names is None else arrivals.names,
         deletes=deletes,
+        joined=_joined(arrivals.steps),
         alive=alive,
         serial=arrivals.serial,
         clock=arrivals.clock,
     )
+
+
+def _joined(steps: Ints | None) -> Any:
+    """Which arrivals are of the same step as the next one; empty: none is."""
+    if steps is None or not len(steps):
+        return _NO
+    return np.append(steps[1:] == steps[:-1], False)

@@ -17,7 +17,7 @@ from skyband.query.expressions import Expression, parse
 from skyband.query.kinds.query import Query
 from skyband.query.sql.grouped import list_text
 from skyband.query.sql.text import expression, name
-from skyband.query.validation import RESERVED, column_names, condition, direction, whole_number
+from skyband.query.validation import RESERVED, column_names, condition, direction, source_window, whole_number
 from skyband.query.windows import Ever, Last, UntilDeleted, Window
 
 
@@ -57,6 +57,9 @@ class TopKGroups(Query):
     select : mapping of str to str, or iterable of str, optional
         More expressions over aggregates, which come as kept columns: {"trades": "count(*)"}. Without a name a column
         is called as it is written.
+    source : str, optional
+        The name of another query: the rows are the members of its answers, and columns are those of its answer. The
+        window is then `UntilDeleted()`.
 
     Examples
     --------
@@ -70,7 +73,7 @@ class TopKGroups(Query):
     scores_move: ClassVar[bool] = True
     k: int
     by: str
-    window: Window
+    window: Window = None  # type: ignore[assignment]  # UntilDeleted() with `source`
     _: dataclasses.KW_ONLY
     of: str | Iterable[str] | None = None
     having: str | None = None
@@ -80,8 +83,10 @@ class TopKGroups(Query):
     decay: str | timedelta | np.timedelta64 | float | None = None
     algorithm: str = "auto"
     select: Any = ()
+    source: str | None = None
 
     def __post_init__(self) -> None:
+        self._set("window", source_window(self.kind, self.source, self.window, self.by))
         super().__post_init__()
         self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
         self._set("of", _columns(self.of))

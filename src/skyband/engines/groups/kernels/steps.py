@@ -237,46 +237,68 @@ def take_windowed(state: State, window: Window, batch: Batch, events: Events, li
         i += 1
 
 
+@close
+def replace_row(state: State, window: Window, batch: Batch, i: Any) -> Any:
+    """Take an arrival or deletion of UntilDeleted() in; returns the row that it takes the place of, or -1."""
+    facts, rows, slots = state.facts, state.rows, state.slots
+    g, s, name, deletes = batch.groups[i], batch.slots[i], batch.ids[i], False
+    if len(batch.deletes) > 0:
+        deletes = batch.deletes[i]
+    state.groups[g]["last"] = batch.serial + batch.rows[i]
+    state.groups[g]["now"] = batch.now[i]
+    old = state.places[name]
+    if deletes and old < 0:
+        batch.deletes[i] = False  # it stays as it is where something was deleted
+        facts[UNKNOWN] += 1
+    state.places[name] = -1
+    if not deletes:  # one that fails `where` has no object, but its id is there
+        r = begin_row(state, batch, i)
+        state.places[name] = r
+        if len(batch.eligible) == 0 or batch.eligible[i]:
+            slots[s]["group"] = g
+            enter(state, window, batch, s, r)
+        else:
+            rows[r]["slot"] = -2 - g
+            note(window, batch, rows[r]["serial"], True)
+    return np.int64(old)
+
+
 @uncounted_kernel
 def take_keyed(state: State, window: Window, batch: Batch, events: Events, live: Live) -> Any:
-    """Take arrivals and deletions of UntilDeleted(): a row goes when its id comes again or is deleted."""
-    facts, groups, rows, slots, i = state.facts, state.groups, state.rows, state.slots, state.facts[NEXT]
+    """Take arrivals and deletions of UntilDeleted(): a row goes when its id comes again or is deleted.
+
+    Within one step all come before any goes: an object is gone only if the step leaves it without a row.
+    """
+    facts, rows, i = state.facts, state.rows, state.facts[NEXT]
+    old, comes = np.empty(len(batch.rows), np.int64), np.empty(len(batch.rows), np.bool_)
     while i < len(batch.rows):
-        facts[NEXT] = i
-        if facts[EVENTS] + 2 > len(events.slot) or not begin_step(state, live):
+        facts[NEXT], end = i, i + 1
+        if len(batch.joined) > 0:
+            while batch.joined[end - 1]:
+                end += 1
+        if not window.net and facts[EVENTS] + 2 * (end - i) > len(events.slot):
+            return FULL if facts[EVENTS] > 0 else MIDDLE
+        if not begin_step(state, live):
             return FULL
-        g, s, name, deletes = batch.groups[i], batch.slots[i], batch.ids[i], False
-        if len(batch.deletes) > 0:
-            deletes = batch.deletes[i]
-        counts = not deletes and (len(batch.eligible) == 0 or batch.eligible[i])
-        groups[g]["last"] = batch.serial + batch.rows[i]
-        groups[g]["now"] = batch.now[i]
-        old = state.places[name]
-        if deletes and old < 0:
-            batch.deletes[i] = False  # it stays as it is where something was deleted
-            facts[UNKNOWN] += 1
-        state.places[name] = -1
-        if not deletes:  # one that fails `where` has no object, but its id is there
-            r = begin_row(state, batch, i)
-            state.places[name] = r
-            if counts:
-                slots[s]["group"] = g
-                enter(state, window, batch, s, r)
-            else:
-                rows[r]["slot"] = -2 - g
-                note(window, batch, rows[r]["serial"], True)
-        if old >= 0:
-            other = rows[old]["slot"]
-            if other >= 0:
-                leave(state, window, batch, other, old)
-            else:
-                note(window, batch, rows[old]["serial"], False)
-            free_row(state, old, g)
-            if other >= 0 and not (counts and other == s):
-                changed(state, window, events, live, other, batch.rows[i], batch.now[i], False)
-        if counts:
-            changed(state, window, events, live, s, batch.rows[i], batch.now[i], False)
-        i += 1
+        for j in range(i, end):
+            comes[j] = len(batch.eligible) == 0 or batch.eligible[j]
+            if len(batch.deletes) > 0:
+                comes[j] = comes[j] and not batch.deletes[j]
+            old[j] = replace_row(state, window, batch, j)
+        for j in range(i, end):
+            s, r, row, now = batch.slots[j], old[j], batch.rows[j], batch.now[j]
+            if r >= 0:
+                other = rows[r]["slot"]
+                if other >= 0:
+                    leave(state, window, batch, other, r)
+                else:
+                    note(window, batch, rows[r]["serial"], False)
+                free_row(state, r, batch.groups[j])
+                if other >= 0 and not (comes[j] and other == s):
+                    changed(state, window, events, live, other, row, now, end > i + 1)
+            if comes[j]:
+                changed(state, window, events, live, s, row, now, end > i + 1)
+        i = end
     facts[NEXT] = i
     return DONE if begin_step(state, live) else FULL
 
