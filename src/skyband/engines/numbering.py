@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from skyband.engines.contract import EVER, Arrivals, Spec
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.tables.groups import Groups
-from skyband.tables.push import BEGINNING, Push
+from skyband.tables.push import AT, BEGINNING, Push
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -250,6 +250,10 @@ class Numbering:
             if deletable and (push.deletes is not None or len(self.step_times)):
                 self.step_times = wider(self.step_times, self.groups.total, BEGINNING)
                 self.step_times[numbered.groups] = step_times(push)[here]
+        if AT in push.batch.names and len(numbered.rows):  # over answers: the source's numbers and times
+            self.counts[:, numbered.groups] = np.asarray(push.batch.array(AT))[here] + 1
+            if push.times is not None:
+                self.last_times[numbered.groups] = push.times[here]
         return arrived
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,8 @@ class Output:
         by_clock = deleted or not len(known) or (numbering.timed and times is None)
         when = np.full(len(at), clock) if by_clock else known[changes.group]
         columns = self._change_columns(changes, at, when, sequences, None)
+        if not deleted:  # one step, or one for each of the times
+            changes = replace(changes, instant=np.zeros(len(at), np.int64) if times is None else when)
         return columns | {CHANGES: changes, CLOCKS: AT_REST}
 
     def answer(self, answer: Answer, query: int) -> dict[str, Any]:

@@ -130,7 +130,8 @@ class StandingQueries(Placement):
         if getattr(query, "source", None) != owner.source:
             return self._move(name, query, owner)
         if owner is not self.state:
-            return in_one(self.state, [StandingQueries(owner).replace(name, query)])
+            changes = StandingQueries(owner).replace(name, query)
+            return in_one(self.state, [self.state.changes([], []), changes])
         if name in self.state.over and query.per != old.per:
             self._check_no_source(name, "change the `per` of")
         checked = self.checked(name, query)
@@ -155,7 +156,7 @@ class StandingQueries(Placement):
         self.state.order.remove(name)
         self.state.order.insert(place, name)
         forget_unused(self.state)
-        return in_one(self.state, [left])
+        return in_one(self.state, [self.state.changes([], []), left])
 
     def _check_no_source(self, name: str, what: str) -> None:
         """Refuse to change a query over whose answers others ask."""

@@ -129,7 +129,7 @@ def check_stamps(state: State, adapter: Adapter, arrays: Mapping[str, NDArray[An
 def check_adapter(state: State, adapter: Adapter) -> None:
     """An adapter whose engine and columns are there: every group is, and every object that may be reported."""
     assert adapter.engine is not None
-    now = None if adapter.still else adapter.now(state.clock)
+    now = None if adapter.still or state.options.inner else adapter.now(state.clock)
     adapter.engine.check(deep=False, now=now)
     require(len(adapter.engine.kept) == adapter.groups.total, "every group is in its engine")
     if adapter.kept_columns.columns:

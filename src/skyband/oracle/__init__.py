@@ -192,6 +192,10 @@ class Oracle(Subscribable):
             found.setdefault(self._owner(name), []).append(name)
         return found
 
+    def _by_depth(self) -> list[list[str]]:
+        """The same streams, sources before those that ask over them."""
+        return sorted(self._asked().values(), key=lambda names: self._depth(self._streams[names[0]]))
+
     def _owner(self, name: str) -> str:
         """The query of a stream."""
         return next((query for query, of in self._subscribers.items() if name in of.ids), name)
@@ -232,19 +236,19 @@ class Oracle(Subscribable):
     def _step(self, stream: Stream, group: Group, now: Any, at: int, time: Any) -> list[Change]:
         return stream.step(group, now, at, time, report=self._emit == "arrival")
 
-    def _now(self, stream: Stream, deleting: bool = False) -> list[Change]:
+    def _now(self, stream: Stream, deleting: bool = False, *, by_group: bool = False) -> list[Change]:
         """One difference per group, between two pushes or at the end of one."""
         changes = []
         groups = list(stream.groups.values())
-        for group in groups if stream.timed else sorted(groups, key=lambda group: group.touched):
-            time = self.clock if deleting else stream.instant(group, self.clock)
-            at, time = (group.last_number, time) if stream.source is None else group.moved
+        for group in groups if stream.timed or by_group else sorted(groups, key=lambda group: group.touched):
+            at, time = stream.moment(group, self.clock)
+            time = self.clock if deleting and stream.source is None else time
             changes += stream.step(group, self.clock, at, time, report=True)
         return changes
 
     def _finish(self, changes: dict[str, list[Change]], deleting: bool = False) -> list[Row]:
         """The changes as rows; with emit="batch" one difference per group, after the last step."""
-        for names in sorted(self._asked().values(), key=lambda names: self._depth(self._streams[names[0]])):
+        for names in self._by_depth():
             if self._emit == "batch":
                 steps = Steps()
                 for name in names:
@@ -283,10 +287,23 @@ class Oracle(Subscribable):
         family = self._family(old, query)
         if old in family and fits(query, [stream.query for stream in family]):
             old.query = query
-            return self._rows({name: self._now(old)})
-        left = self._rows({name: old.leave(self.clock)})
+            return self._at_rest(name, self._now(old, by_group=True))
+        left = self._at_rest(name, old.leave(self.clock))
         self._streams[name] = self._start(name, query)  # a dict keeps the place of a key
         return left
+
+    def _at_rest(self, name: str, step: list[Change]) -> list[Row]:
+        """Changes between two pushes, in one step, and those that they bring about over the answers."""
+        changes: dict[str, list[Change]] = {}
+        steps = Steps()
+        steps.add(name, step)
+        self._report(steps, changes)
+        for other in self._by_depth():
+            if self._emit == "batch" and name not in other and self._streams[other[0]].source is not None:
+                steps = Steps()
+                steps.add(other[0], self._now(self._streams[other[0]]))
+                self._report(steps, changes)
+        return self._rows(changes)
 
     def drop(self, name: str) -> None:
         del self._streams[self._named(name).name]

@@ -317,10 +317,14 @@ class Stream:
     def leave(self, clock: Any) -> list[Change]:
         """Retract all that was reported: the query is removed."""
         return [
-            Change(group, self._leaving(member, clock), group.last_number, self.instant(group, clock), -1, False)
+            Change(group, self._leaving(member, clock), *self.moment(group, clock), -1, False)
             for group in self.groups.values()
             for member in group.reported.values()
         ]
+
+    def moment(self, group: Group, clock: Any) -> tuple[int, Any]:
+        """`at` and `time` of a change of a group between two pushes."""
+        return (group.last_number, self.instant(group, clock)) if self.source is None else group.moved
 
     def next_numbers(self) -> dict[Hashable, int]:
         """By group, the number that its next arrival will have."""

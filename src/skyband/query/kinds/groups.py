@@ -212,7 +212,7 @@ class TopKGroups(Query):
             for what, trees in said.items()
         }
         found |= {} if self.where is None else {"where": parse(self.where).columns}
-        return {**found, "of": self.of_columns, "per": self.per_columns}
+        return {**found, "of": self.of_columns, "per": self.per_inputs}
 
     def to_dict(self) -> dict[str, Any]:
         data = super().to_dict()

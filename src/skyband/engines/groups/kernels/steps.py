@@ -238,29 +238,51 @@ def take_windowed(state: State, window: Window, batch: Batch, events: Events, li
 
 
 @close
-def replace_row(state: State, window: Window, batch: Batch, i: Any) -> Any:
-    """Take an arrival or deletion of UntilDeleted() in; returns the row that it takes the place of, or -1."""
-    facts, rows, slots = state.facts, state.rows, state.slots
-    g, s, name, deletes = batch.groups[i], batch.slots[i], batch.ids[i], False
-    if len(batch.deletes) > 0:
-        deletes = batch.deletes[i]
+def comes(batch: Batch, i: Any) -> Any:
+    """Whether a row brings something, and does not delete an id."""
+    return len(batch.deletes) == 0 or not batch.deletes[i]
+
+
+@close
+def counts(batch: Batch, i: Any) -> Any:
+    """Whether a row comes to an object."""
+    return comes(batch, i) and (len(batch.eligible) == 0 or batch.eligible[i])
+
+
+@close
+def take_in(state: State, window: Window, batch: Batch, i: Any) -> None:
+    """Take an arrival or deletion of UntilDeleted() in; the row of its id until now is in `replaced`, or -1."""
+    g, s, name = batch.groups[i], batch.slots[i], batch.ids[i]
     state.groups[g]["last"] = batch.serial + batch.rows[i]
     state.groups[g]["now"] = batch.now[i]
-    old = state.places[name]
-    if deletes and old < 0:
-        batch.deletes[i] = False  # it stays as it is where something was deleted
-        facts[UNKNOWN] += 1
+    batch.replaced[i] = state.places[name]
     state.places[name] = -1
-    if not deletes:  # one that fails `where` has no object, but its id is there
+    if comes(batch, i):
         r = begin_row(state, batch, i)
         state.places[name] = r
-        if len(batch.eligible) == 0 or batch.eligible[i]:
-            slots[s]["group"] = g
+        if counts(batch, i):
+            state.slots[s]["group"] = g
             enter(state, window, batch, s, r)
+        else:  # one that fails `where` has no object, but its id is there
+            state.rows[r]["slot"] = -2 - g
+            note(window, batch, state.rows[r]["serial"], True)
+
+
+@close
+def let_go(state: State, window: Window, batch: Batch, i: Any) -> Any:
+    """Let the row go whose place an arrival has taken; returns its object, or -1."""
+    r, other = batch.replaced[i], np.int64(-1)
+    if r >= 0:
+        other = np.int64(state.rows[r]["slot"])
+        if other >= 0:
+            leave(state, window, batch, other, r)
         else:
-            rows[r]["slot"] = -2 - g
-            note(window, batch, rows[r]["serial"], True)
-    return np.int64(old)
+            note(window, batch, state.rows[r]["serial"], False)
+        free_row(state, r, batch.groups[i])
+    elif not comes(batch, i):
+        batch.deletes[i] = False  # it stays as it is where something was deleted
+        state.facts[UNKNOWN] += 1
+    return other
 
 
 @uncounted_kernel
@@ -269,8 +291,7 @@ def take_keyed(state: State, window: Window, batch: Batch, events: Events, live:
 
     Within one step all come before any goes: an object is gone only if the step leaves it without a row.
     """
-    facts, rows, i = state.facts, state.rows, state.facts[NEXT]
-    old, comes = np.empty(len(batch.rows), np.int64), np.empty(len(batch.rows), np.bool_)
+    facts, i = state.facts, state.facts[NEXT]
     while i < len(batch.rows):
         facts[NEXT], end = i, i + 1
         if len(batch.joined) > 0:
@@ -281,22 +302,13 @@ def take_keyed(state: State, window: Window, batch: Batch, events: Events, live:
         if not begin_step(state, live):
             return FULL
         for j in range(i, end):
-            comes[j] = len(batch.eligible) == 0 or batch.eligible[j]
-            if len(batch.deletes) > 0:
-                comes[j] = comes[j] and not batch.deletes[j]
-            old[j] = replace_row(state, window, batch, j)
+            take_in(state, window, batch, j)
         for j in range(i, end):
-            s, r, row, now = batch.slots[j], old[j], batch.rows[j], batch.now[j]
-            if r >= 0:
-                other = rows[r]["slot"]
-                if other >= 0:
-                    leave(state, window, batch, other, r)
-                else:
-                    note(window, batch, rows[r]["serial"], False)
-                free_row(state, r, batch.groups[j])
-                if other >= 0 and not (comes[j] and other == s):
-                    changed(state, window, events, live, other, row, now, end > i + 1)
-            if comes[j]:
+            s, row, now, counted = batch.slots[j], batch.rows[j], batch.now[j], counts(batch, j)
+            other = let_go(state, window, batch, j)
+            if other >= 0 and not (counted and other == s):
+                changed(state, window, events, live, other, row, now, end > i + 1)
+            if counted:
                 changed(state, window, events, live, s, row, now, end > i + 1)
         i = end
     facts[NEXT] = i
