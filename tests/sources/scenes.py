@@ -45,7 +45,7 @@ def over_answers(draw: Draw, source: str, asked: Any) -> Any:
         by = draw(st.sampled_from(["count(*)", "sum({})", "max({})", "first({})", "last({}) + 1"]))
         having = draw(st.sampled_from([None, None, "count(*) > 1"]))
         select = draw(st.sampled_from([(), {"sel": "sum(y)"}]))
-        by, of = by.format(draw(st.sampled_from(arguments))), draw(st.sampled_from(["s", "id"]))
+        by, of = by.format(draw(st.sampled_from(arguments))), draw(st.sampled_from(["s", "id", "y"]))
         return TopKGroups(k, by=by, of=of, having=having, select=select, **more)
     by = draw(st.sampled_from(["score", ("score", "s"), ("m", "id"), ("s",), (), *selects]))
     more |= draw(st.sampled_from([{}, {}, {"with_ties": True}, {"offset": 1}, {"ties": "oldest"}]))

@@ -97,30 +97,23 @@ class Loop:
                     return self._move(goal, more)
                 return self._commit(push, examined)
 
-    def examine_whole(self, batch: Batch) -> list[Any]:
-        """Refuse a batch that cannot be taken; nothing of it is. Returns the types of ids, of all queries."""
+    def examine_whole(self, batch: Batch) -> None:
+        """Refuse a batch that cannot be taken; nothing of it is."""
         self.queries.prepare([batch])
-        return self._check_over(examine(self.state, batch))
+        self._check_over(examine(self.state, batch))
 
-    def _check_over(self, examined: Examined) -> list[Any]:
-        """Refuse what queries over answers cannot read, before anything is changed; returns the types of ids."""
-        found = [self.state.id_type(examined.types)]
+    def _check_over(self, examined: Examined) -> None:
+        """Refuse what queries over answers cannot read, before anything is changed."""
         if not self.state.over:
-            return found
+            return
         before, self.state.types = self.state.types, examined.types
         try:
             for adapter, one in zip(examined.standing, examined.validated, strict=True):
                 for source in self.state.over.keys() & adapter.queries.keys():
                     keys = None if one.scored.keys is None else adapter.new_keys(one)  # type: ignore[attr-defined]
-                    found += self.state.over[source].check(source_types(self.state, source, keys))
+                    self.state.over[source].check(source_types(self.state, source, keys))
         finally:
             self.state.types = before
-        if len(kinds := dict.fromkeys(type_ for type_ in found if not pa.types.is_null(type_))) > 1:
-            raise QueryError(
-                f"the ids of queries and of those over their answers are {' and '.join(map(str, kinds))}, but `id` is "
-                "one column. Give the objects ids of one type."
-            )
-        return found
 
     def _commit(self, push: Push, examined: Examined) -> pa.Table:
         """Let the engines take a validated batch."""
@@ -382,7 +375,7 @@ class Loop:
 
     def _answer(self, name: str, query: Query, groups: Ints | None) -> pa.Table:
         adapter = self.state.adapter(name)
-        types = self.state.answer_types(query, adapter.shown_keys)
+        types = self.state.answer_types(query, adapter.shown_keys) | self.state.own_id_type(name)
         if adapter.engine is None:
             return answer_table({}, types)
         spec = spec_of(query, self.state.unit)

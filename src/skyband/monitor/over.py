@@ -67,13 +67,9 @@ class Over:
         self.kept = KeptColumns()  # by version: members of the source's answer as the inner loop knows them
         self.names: Groups | None = None  # of a source whose objects are groups of rows: what their keys stand for
 
-    def check(self, types: dict[str, Any]) -> list[Any]:
-        """Refuse columns that the queries cannot rank by, before anything is changed; types: of the source's answer.
-
-        Returns the types of the queries' ids.
-        """
-        found: list[Any] = self.loop.examine_whole(Batch(_no_rows(types)))
-        return found
+    def check(self, types: dict[str, Any]) -> None:
+        """Refuse columns that the queries cannot rank by, before anything is changed; types: of the source's answer."""
+        self.loop.examine_whole(Batch(_no_rows(types)))
 
     def take(self, reported: list[Reported], types: dict[str, Any], per: tuple[str, ...]) -> pa.Table:
         """Let the inner loop take what has changed in the source's answer; returns its changes.

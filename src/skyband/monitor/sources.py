@@ -119,7 +119,7 @@ def source_types(state: Any, source: str, keys: Any = None) -> dict[str, Any]:
     adapter = state.adapter(source)
     types = state.answer_types(adapter.queries[source], adapter.shown_keys if keys is None else keys)
     types.pop("rank")
-    return types
+    return types | state.own_id_type(source)  # type: ignore[no-any-return]
 
 
 def with_over(state: Any, table: pa.Table, pieces: Any, engines: Any) -> pa.Table:

@@ -201,7 +201,7 @@ class State:
             type_ = adapter.output.id_type(dict(types))
             if not pa.types.is_null(type_):
                 found.setdefault(type_, name)
-        if len(found) > 1:
+        if len(found) > 1 and not self.options.inner:
             (one, first), (other, second) = list(found.items())[:2]
             raise QueryError(
                 f"the ids of {first!r} are {one} and those of {second!r} are {other}, but `id` is one column. "
@@ -209,7 +209,11 @@ class State:
             )
         if not found and self.options.id is None and not self.adapters:
             return pa.int64()
-        return next(iter(found), pa.null())
+        return common_type(found)
+
+    def own_id_type(self, name: str) -> dict[str, Any]:
+        """The type of the ids of one query over answers, which may be others than those of the rest."""
+        return {"id": self.adapter(name).output.id_type(self.types)} if self.options.inner else {}
 
     def _reported_types(self) -> dict[str, pa.DataType]:
         options = self.options

@@ -3,6 +3,7 @@
     SELECT * FROM stream [a, stream b]              two of one stream: pairs
     SELECT column, aggregate [AS name], ... FROM    groups of rows, with GROUP BY column, ... [HAVING condition]
     SELECT ... QUALIFY row_number() OVER (...)      or FROM (SELECT *, row_number() OVER (...) AS n ...) WHERE n <= k
+    SELECT ... FROM (SELECT ...) AS name            over the answer of another question (nested.py)
     [WHERE condition]                               which objects can be an answer
     ORDER BY scoring [ASC | DESC] LIMIT k           or, for all above a threshold: ABOVE threshold BY scoring
     [PER column, ...]
@@ -42,6 +43,7 @@ from skyband.query.sql.grouped import (
     select_list,
     selected,
 )
+from skyband.query.sql.nested import queries_of, split
 from skyband.query.sql.row_numbers import RowNumbers
 from skyband.query.sql.text import CLAUSES
 from skyband.query.sql.tokens import Word
@@ -51,8 +53,11 @@ MAX_LENGTH = 100_000  # characters
 _SHAPE = "SELECT * FROM stream ORDER BY delay DESC LIMIT 10 WINDOW '24 hours'"
 
 
-def sql(text: str) -> Query:
+def sql(text: str) -> Any:
     """Return the query that a sentence in SQL asks; `query.to_sql()` gives the sentence back.
+
+    A sentence over the answer of another question, FROM (SELECT ...) AS top, is two queries, for `Monitor` to take
+    together: {"top": the inner one, "q0": the outer one}. Without AS the inner one is called "source".
 
     Parameters
     ----------
@@ -71,12 +76,14 @@ def sql(text: str) -> Query:
         raise QueryError(f"a question in SQL is a text such as: {_SHAPE}; got {text!r}.")
     if len(text) > MAX_LENGTH:
         raise QueryError(f"{len(text):,} characters are too long for a question; the limit is {MAX_LENGTH:,}.")
-    return _Reader(text).query()
+    queries = queries_of(text, _Reader)
+    return queries if len(queries) > 1 else queries["q0"]
 
 
 def columns_after_select(text: str) -> list[str]:
     """The columns of a row that a sentence names after SELECT; none: all of them."""
-    reader = _Reader(text)
+    parts = split(text)
+    reader = _Reader(text if parts is None else parts.outer)
     reader.begin()
     return [str(item.column) for item in reader.items if not reader.grouped and item.column != reader.numbered]
 
@@ -102,6 +109,11 @@ class _Reader(RowNumbers):
     # --- the sentence
 
     def query(self) -> Query:
+        self.read()
+        return self.made(self.kind())
+
+    def read(self) -> None:
+        """Read all clauses."""
         self.begin()
         while self.word.kind != "end":
             word = self.next()
@@ -112,7 +124,6 @@ class _Reader(RowNumbers):
                 self.fail(word, "is said twice")
             self.said[word.upper] = word
             clause()
-        return self.made(self.kind())
 
     def begin(self) -> None:
         self.expect("SELECT", _SHAPE)
@@ -127,8 +138,6 @@ class _Reader(RowNumbers):
         self.said["FROM"] = self.word
         self.expect("FROM", _SHAPE)
         if self.accept("("):
-            if self.grouped:
-                self.fail(self.said["FROM"], "groups are of the rows of a stream, not of a subquery")
             self.subquery()
             return
         stream, word = self.name(_SHAPE), self.word
