@@ -1,5 +1,7 @@
 """Questions over answers in SQL: FROM (SELECT ...)."""
 
+# ruff: noqa: S608
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -93,7 +95,8 @@ def test_errors_point_at_the_word(text: str, why: str, at: str | None) -> None:
 def test_over_a_file(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("i,x,d\n1,5,u\n2,9,v\n3,7,u\n4,1,v\n")
-    question = "SELECT d, count(*) FROM (SELECT * FROM s ORDER BY x DESC LIMIT 3 WINDOW EVER) GROUP BY d ORDER BY 2 DESC LIMIT 1"
+    top = "SELECT * FROM s ORDER BY x DESC LIMIT 3 WINDOW EVER"
+    question = f"SELECT d, count(*) FROM ({top}) GROUP BY d ORDER BY 2 DESC LIMIT 1"
     (answer,) = ask(question, [path], id="i")
     assert answer.select(["id", "score"]).to_pylist() == [{"id": "u", "score": 2.0}]
     changes = [row for table in ask(question, [path], changes=True) for row in table.to_pylist()]

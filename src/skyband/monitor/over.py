@@ -26,6 +26,7 @@ from skyband.tables.push import AT, STEP
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+FEWEST = 1024  # members that are gone before it is worth the while to look for them
 OP, TIME = "# op", "# time"  # columns of the inner loop, besides those of `Options` and `Push`
 
 
@@ -44,7 +45,7 @@ class Reported:
         if column is None:
             return pa.nulls(len(self.rows), type_)
         mine = column if name == "subscriber" else column.take(as_arrow(self.rows))
-        return mine if mine.type == type_ else mine.cast(type_)
+        return mine if mine.type == type_ or pa.types.is_null(type_) else mine.cast(type_)
 
     @property
     def ages(self) -> Ints:
@@ -89,6 +90,7 @@ class Over:
             name: pa.concat_arrays([one.column(name, type_) for one in reported]).take(here)
             for name, type_ in types.items()
         }
+        types = {name: column.type for name, column in fresh.items()}  # of a source that is replaced: as they were
         groups = reported[0].piece[CHANGES].object is not None
         keys = self._keys([fresh[name] for name in (*per, "id")]) if groups else ages
         objects, old = self._follow(diff, keys, entries)
@@ -158,9 +160,11 @@ class Over:
         self.kept.add(self.version + arrived, {name: column.take(here) for name, column in fresh.items()})
         self.version += size
         self.loop.state.entered = self.next
-        if len(self.kept) > 1024 + 2 * len(self.members):
+        if not self.members:
+            self.kept = KeptColumns()
+        elif len(self.kept) > FEWEST + 2 * len(self.members):
             self.kept.sweep(np.array([version for _, version in self.members.values()], np.int64))
-        if self.names is not None and self.names.total > 1024 + 2 * len(self.members):
+        if self.names is not None and self.names.total > FEWEST + 2 * len(self.members):
             self._rename()
 
     def _rename(self) -> None:

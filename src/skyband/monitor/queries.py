@@ -21,7 +21,18 @@ from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError
 from skyband.monitor.families import traits_of
 from skyband.monitor.placement import Fresh, Placement
-from skyband.monitor.sources import forget_unused, in_one, in_order, names_of, of_members, over_for, owner_of, stands, with_over
+from skyband.monitor.sources import (
+    check_askers,
+    forget_unused,
+    in_one,
+    in_order,
+    names_of,
+    of_members,
+    over_for,
+    owner_of,
+    stands,
+    with_over,
+)
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import SubscribedQueries
 from skyband.query.kinds import Above, Query, TopK
@@ -135,6 +146,8 @@ class StandingQueries(Placement):
         if name in self.state.over and query.per != old.per:
             self._check_no_source(name, "change the `per` of")
         checked = self.checked(name, query)
+        if name in self.state.over:
+            check_askers(self.state, name, checked)
         self.state.mark_sources()
         if checked.each or name in self.state.subscriptions:
             self._traits = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -67,15 +66,7 @@ def over_for(state: Any, name: str, query: Query) -> Over:
         )
     owner = owner_of(state, source)
     asked = owner.queries[source]
-    if query.kind not in SOURCES or asked.kind not in SOURCES:
-        raise QueryError(
-            f"{name}: source= is for {', '.join(SOURCES)}, over one of these; {source!r} is a {asked.kind}."
-        )
-    if getattr(asked, "decay", None) is not None:
-        raise QueryError(
-            f"{name}: the scores of {source!r} fade with every moment, so what is asked over its answers would change "
-            "without a step. Ask over a query without decay."
-        )
+    _check_kinds(name, query, source, asked)
     if query.each or asked.each:
         raise QueryError(f"{name}: questions over answers are for plain queries, without Each, on both sides.")
     if owner.options.keep == (ALL,):
@@ -89,6 +80,31 @@ def over_for(state: Any, name: str, query: Query) -> Over:
         owner.over[source] = Over(source, Loop(inner, settles=True))
     over: Over = owner.over[source]
     return over
+
+
+def check_askers(owner: Any, source: str, asked: Query) -> None:
+    """Refuse another query under the name of a source, over whose answers the standing ones could not ask."""
+    for name, query in owner.over[source].loop.state.queries.items():
+        _check_kinds(name, query, source, asked)
+        _check_columns(name, query, owner, asked)
+
+
+def _check_kinds(name: str, query: Query, source: str, asked: Query) -> None:
+    """Which kinds ask, and are asked over."""
+    if query.kind not in SOURCES or asked.kind not in SOURCES:
+        raise QueryError(
+            f"{name}: source= is for {', '.join(SOURCES)}, over one of these; {source!r} is a {asked.kind}."
+        )
+    if getattr(asked, "decay", None) is not None:
+        raise QueryError(
+            f"{name}: the scores of {source!r} fade with every moment, so what is asked over its answers would change "
+            "without a step. Ask over a query without decay."
+        )
+    if asked.kind == "TopKGroups" and asked.algorithm == "SKETCH":
+        raise QueryError(
+            f"{name}: SKETCH estimates the answers of {source!r}, and does not tell how its scores move. Ask over a "
+            "query that is answered exactly, by TALLY."
+        )
 
 
 def _check_columns(name: str, query: Query, owner: Any, asked: Query) -> None:

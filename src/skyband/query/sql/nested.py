@@ -21,6 +21,7 @@ from skyband.query.sql.tokens import Cursor
 from skyband.query.windows import UntilDeleted
 
 SOURCE = "source"  # the name of an inner question without one
+_ALL = "SELECT * FROM "
 NUMBERS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
 _INNERMOST = ("WINDOW", "UNTIL", "USING", "OPTIONS", "APPROXIMATE")  # what may follow the form with row numbers
 
@@ -100,8 +101,10 @@ def _over(reader: Any, source: str, asked: Any) -> Query:
 def split(text: str) -> Nested | None:
     """The inner and the outer question of a sentence; None: it is one question."""
     words = Cursor(text)
-    opening = next((i for i, word in enumerate(words.words) if word.text == "(" and words.words[i - 1].upper == "FROM"), 0)
-    if not opening or "SELECT" != words.words[opening + 1].upper:
+    opening = next(
+        (i for i, word in enumerate(words.words) if word.text == "(" and words.words[i - 1].upper == "FROM"), 0
+    )
+    if not opening or words.words[opening + 1].upper != "SELECT":
         return None
     words.at = closing = _closing(words, opening)
     if closing >= len(words.words) - 1:
@@ -115,7 +118,7 @@ def split(text: str) -> Nested | None:
         if (after := _past_numbers(words)) is None:
             return None
         whole = text[begin : words.words[after - 1].end]
-        inner, start = f"SELECT * FROM {whole}", begin - len("SELECT * FROM ")
+        inner, start = f"{_ALL}{whole}", begin - len(_ALL)
         words.at, glue = after, ""
         if words.accept("AND"):
             glue = "WHERE "
