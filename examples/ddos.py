@@ -41,7 +41,7 @@ def main(picture: str | None = None) -> None:
 
 
 def generated() -> Any:
-    """The flows of a few seconds each: sizes of a heavy tail to busy destinations; the attack adds large ones to one."""
+    """The flows of a few seconds each: sizes of a heavy tail to busy destinations, and large ones of the attack."""
     random = np.random.default_rng(7)
     for second in range(0, SECONDS, STEP):
         size, times = STEP * RATE, second + np.arange(STEP * RATE) // RATE

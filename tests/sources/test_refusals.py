@@ -36,7 +36,7 @@ GROUPS = TopKGroups(3, by="sum(x)", window=Last(5), of="d", select={"n": "count(
             lambda: TopK(1, by="score", source="a"),
             "SKETCH estimates",
         ),
-        (ROWS, lambda: TopK(Each("k"), by="score", source="a"), "Each"),
+        (ROWS, lambda: TopK(Each("k"), by="score", source="a"), "without Each"),
     ],
 )
 def test_refused(source: Any, asker: Any, why: str) -> None:

@@ -109,7 +109,7 @@ class Loop:
         before, self.state.types = self.state.types, examined.types
         try:
             for adapter, one in zip(examined.standing, examined.validated, strict=True):
-                for source in self.state.over.keys() & adapter.queries.keys():
+                for source in self.state.asked_of(adapter):
                     keys = None if one.scored.keys is None else adapter.new_keys(one)  # type: ignore[attr-defined]
                     self.state.over[source].check(source_types(self.state, source, keys))
         finally:

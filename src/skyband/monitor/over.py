@@ -82,8 +82,12 @@ class Over:
         ages = np.concatenate([one.ages for one in reported])
         entries = np.concatenate([one.entries for one in reported])
         order = np.lexsort((entries, ages, diff > 0, steps))  # what enters in one step, as it arrived there
-        said = np.empty(len(order), np.int64)  # the places in which the source reports them
-        said[np.argsort(entries, kind="stable")] = np.arange(len(order))
+        told = {AT: pa.concat_arrays([one.piece["at"].take(as_arrow(one.rows)) for one in reported])}
+        if "time" in types:
+            told[TIME] = pa.concat_arrays([one.piece["time"].take(as_arrow(one.rows)) for one in reported])
+        said = np.arange(len(order))  # the places in which the source reports them
+        if reported[0].subscribers is not None:  # subscribers come in any order: a step is told by its largest number
+            said[np.lexsort([key_bits(column) for column in reversed(told.values())])] = np.arange(len(order))
         diff, steps, ages, entries, said = diff[order], steps[order], ages[order], entries[order], said[order]
         here = as_arrow(order)
         fresh = {
@@ -103,14 +107,11 @@ class Over:
         last = np.zeros(int(steps.max(initial=0)) + 1, np.int64)  # a step is known by its last change
         for_last = taken[np.argsort(said[taken])]
         last[steps[for_last]] = for_last
-        told = as_arrow(order[last[steps[rows]]])
+        moments = as_arrow(order[last[steps[rows]]])
         columns = {name: self.kept.read(name, versions, column, self.version) for name, column in fresh.items()}
         columns |= {OBJECT: as_arrow(objects[rows]), STEP: as_arrow(steps[rows])}
         columns[OP] = pa.array(np.where(arrives, "insert", "delete").tolist(), pa.string())
-        columns[AT] = pa.concat_arrays([one.piece["at"].take(as_arrow(one.rows)) for one in reported]).take(told)
-        if "time" in types:
-            times = [one.piece["time"].take(as_arrow(one.rows)) for one in reported]
-            columns[TIME] = pa.concat_arrays(times).take(told)
+        columns |= {name: column.take(moments) for name, column in told.items()}
         ours = _no_rows(types).schema
         table: pa.Table = self.loop.push_whole(
             Batch(pa.table({field.name: columns[field.name].cast(field.type) for field in ours})), None, False
@@ -138,6 +139,11 @@ class Over:
             else:
                 self.members[key] = (int(objects[i]), self.version + i)
         return objects, old
+
+    def renumber(self, old: Ints) -> None:
+        """Know subscriptions by other numbers; old: by the new one, the one before."""
+        new = {before: now for now, before in enumerate(old.tolist())}
+        self.members = {(new[entry], key): known for (entry, key), known in self.members.items()}
 
     def _keys(self, columns: list[Any]) -> Ints:
         """Numbers for objects that are known by these values."""

@@ -67,8 +67,10 @@ def over_for(state: Any, name: str, query: Query) -> Over:
     owner = owner_of(state, source)
     asked = owner.queries[source]
     _check_kinds(name, query, source, asked)
-    if query.each or asked.each:
-        raise QueryError(f"{name}: questions over answers are for plain queries, without Each, on both sides.")
+    if query.each:
+        raise QueryError(
+            f"{name}: a question over answers is a plain query, without Each. Its source may have subscriptions."
+        )
     if owner.options.keep == (ALL,):
         raise QueryError(f'{name}: keep="*" does not say yet which columns the answers of {source!r} have. Name them.')
     _check_columns(name, query, owner, asked)
@@ -133,26 +135,55 @@ def answer_columns(owner: Any, asked: Query) -> set[str]:
 def source_types(state: Any, source: str, keys: Any = None) -> dict[str, Any]:
     """The columns of the answers of a source, with their types, as queries over them read them."""
     adapter = state.adapter(source)
-    types = state.answer_types(adapter.queries[source], adapter.shown_keys if keys is None else keys)
+    if keys is None:
+        keys = next((one.shown_keys for one in state.subscribed_to(source)), adapter.shown_keys)
+    types = state.answer_types(adapter.queries[source], keys)
     types.pop("rank")
     return types | state.own_id_type(source)  # type: ignore[no-any-return]
 
 
-def with_over(state: Any, table: pa.Table, pieces: Any, engines: Any) -> pa.Table:
+def with_over(state: Any, table: pa.Table, pieces: Any, engines: Any, labels: Any = ()) -> pa.Table:
     """The changes of a state and those that they bring about over its answers, in one table.
 
-    engines: for each piece, the names of its engine's queries.
+    engines: for each piece, the names of its engine's queries; labels: how changes name them, where that is known.
     """
+    known = [*labels, *[None] * (len(engines) - len(labels))]
     tables = [table]
     for source, over in state.over.items():
-        reported = [
-            Reported(piece, rows, np.zeros(len(rows), np.int64))
-            for piece, names in zip(pieces, engines, strict=True)
-            if source in names and piece and len(rows := np.flatnonzero(piece["query"] == list(names).index(source)))
-        ]
-        types, per = source_types(state, source), state.queries[source].per_columns
-        tables.append(over.take(reported, types, per) if reported else over.loop.state.changes([], []))
+        all_ = [_reported(state, source, *one) for one in zip(pieces, engines, known, strict=True)]
+        tables.append(fed(state, over, [one for one in all_ if one is not None and len(one.rows)]))
     return in_one(state, tables)
+
+
+def fed(state: Any, over: Over, reported: list[Reported]) -> pa.Table:
+    """What changes over the answers of a source when these have been reported."""
+    if not reported:
+        return over.loop.state.changes([], [])
+    return over.take(reported, source_types(state, over.source), state.queries[over.source].per_columns)
+
+
+def _reported(state: Any, source: str, piece: Any, names: Any, label: Any) -> Reported | None:
+    """The changes of a piece that are of the source, or of its subscriptions."""
+    if not piece:
+        return None
+    if label is not None and label.owner == source:
+        entries = np.take(label.entries, piece["query"]).astype(np.int64)
+        who = state.subscriptions[source].subscribers(entries)
+        return Reported(piece, np.arange(len(entries)), entries, who)
+    if source not in names:
+        return None
+    rows = np.flatnonzero(piece["query"] == list(names).index(source))
+    return Reported(piece, rows, np.zeros(len(rows), np.int64))
+
+
+def ended(state: Any, name: str, pieces: Any, labels: Any, entries: Any) -> list[Reported]:
+    """The changes by which all answers of a query leave, those of these subscriptions only."""
+    found = []
+    for piece, label in zip(pieces, labels, strict=True):
+        one = _reported(state, name, piece, (), label)
+        if one is not None and len(rows := one.rows[np.isin(one.entries, entries)]):
+            found.append(Reported(piece, rows, one.entries[rows], one.subscribers.take(as_arrow(rows))))
+    return found
 
 
 def of_members(piece: Any) -> Any:

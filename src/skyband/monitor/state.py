@@ -34,7 +34,7 @@ from skyband.tables.changes import (
 from skyband.tables.groups import Groups
 from skyband.tables.input import time_unit
 from skyband.tables.push import BEGINNING
-from skyband.tables.subscriptions import Subscriptions
+from skyband.tables.subscriptions import Subscriptions, owner_of, slots_key
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -145,7 +145,7 @@ class State:
 
     def change_types(self) -> dict[str, pa.DataType]:
         """The columns of changes with their types."""
-        names = self._query_names()
+        names = self.known_names()
         inputs = (self.types, self.shown_types(), self.key_types())
         if self.output_types[0] is not names or self.output_types[1] != inputs:
             timed = self.options.time is not None
@@ -153,7 +153,8 @@ class State:
             self.output_types = (names, inputs, column_types(columns, self._reported_types()))
         return self.output_types[2]  # type: ignore[no-any-return]
 
-    def _query_names(self) -> QueryNames:
+    def known_names(self) -> QueryNames:
+        """The standing queries, as changes name them."""
         if self.query_names is None or self.query_names.names != list(self.adapters):
             self.query_names = QueryNames(list(self.adapters), self.subscriptions)
         return self.query_names
@@ -166,10 +167,11 @@ class State:
 
     def changes(self, pieces: list[Columns], adapters: Sequence[Adapter]) -> pa.Table:
         """One table from the changes of several adapters."""
-        names, known = [adapter.names_in_order for adapter in adapters], self._query_names()
+        names, known = [adapter.names_in_order for adapter in adapters], self.known_names()
         shown = [of_members(piece) for piece in pieces] if self.over else pieces
-        table = change_table(shown, known, [self.labels(adapter, known) for adapter in adapters], self.change_types())
-        return with_over(self, table, pieces, names) if self.over or self.options.inner else table
+        labels = [self.labels(adapter, known) for adapter in adapters]
+        table = change_table(shown, known, labels, self.change_types())
+        return with_over(self, table, pieces, names, labels) if self.over or self.options.inner else table
 
     def labels(self, adapter: Adapter, names: QueryNames) -> Labels:
         """How changes name the queries of an adapter."""
@@ -180,7 +182,21 @@ class State:
     def mark_sources(self) -> None:
         """Let the adapters of queries over whose answers others ask report what these need."""
         for source in self.over:
-            self.adapters[source].output.sourced = True
+            for adapter in (self.adapters[source], *self.subscribed_to(source)):
+                adapter.output.sourced = True
+
+    def asked_of(self, adapter: Adapter) -> set[str]:
+        """The sources of questions over answers that an adapter serves, itself or by subscriptions."""
+        if isinstance(adapter, SubscribedAdapter):
+            return self.over.keys() & {adapter.owner}
+        return self.over.keys() & {owner_of(name) or name for name in adapter.queries}
+
+    def subscribed_to(self, name: str) -> list[Adapter]:
+        """The adapters of the subscriptions of a query."""
+        if name not in self.subscriptions:
+            return []
+        keys = [*self.subscriptions[name].names(), slots_key(name)]
+        return list(dict.fromkeys(self.subscribed[key] for key in keys if key in self.subscribed))
 
     def shown_types(self) -> dict[str, Any]:
         """The types of the columns of `select`; a QueryError where two of one name differ."""

@@ -69,6 +69,7 @@ class Oracle(Subscribable):
         self.late = 0  # rows that at least one query dropped as late
         self.rejected: Counter[str] = Counter()  # rows by reason; also pairs without a score, unknown ids
         self.clock: Any = None
+        self._taken = 0  # rows that moved it, or could have
         self._roles = Roles(id, time, part, value, kept(keep), frozenset(keyed))
         self._emit = _one_of("emit", emit, ("arrival", "batch"))
         self._drop_late = _one_of("late", late, ("accept", "drop")) == "drop"
@@ -156,11 +157,13 @@ class Oracle(Subscribable):
         if not accepted:
             return  # it moves no clock
         self._move_clock(now, changes)
+        self._taken += 1
         steps = Steps()
         for name, arrival in accepted.items():
             if name not in late:
                 stream = self._streams[name]
                 group = stream.arrive(arrival, now)
+                arrival.sequence = self._taken
                 if missing := stream.scoreless_pairs(group, arrival, now):
                     self.rejected["pair without a score"] += missing
                 step_time = now if stream.timed else arrival.time
@@ -205,7 +208,8 @@ class Oracle(Subscribable):
         fed: dict[str, list[tuple[str, Change]]] = {}
         for name, step in steps.items():
             changes.setdefault(name, []).extend(step)
-            fed.setdefault(self._owner(name), []).extend((name, one) for one in step)
+            if name not in self._subscribers:  # a query with `Each` itself answers nothing
+                fed.setdefault(self._owner(name), []).extend((name, one) for one in step)
         for source, step in fed.items():
             self._feed(source, step, changes)
 
@@ -215,6 +219,8 @@ class Oracle(Subscribable):
             if stream.source != source or not step:
                 continue
             last, touched = step[-1][1], list[Group]()
+            if source in self._subscribers:  # subscribers come in any order: a step is told by its largest number
+                last = max((change for _, change in step), key=lambda one: (one.at, one.time))
             order = sorted(step, key=lambda one: (max(one[1].diff, 0), one[1].member.objects[0].sequence))
             for above, change in order:  # what enters, as it arrived there
                 asked, who = self._streams[above], self._who(above)
@@ -298,6 +304,17 @@ class Oracle(Subscribable):
         steps = Steps()
         steps.add(name, step)
         self._report(steps, changes)
+        return self._settled(name, changes)
+
+    def _leave_silently(self, source: str, streams: list[str]) -> list[Row]:
+        """What changes over the answers of a query when these of its subscriptions end."""
+        step = [(name, change) for name in streams for change in self._streams[name].leave(self.clock)]
+        changes: dict[str, list[Change]] = {}
+        self._feed(source, step, changes)
+        return self._settled(source, changes)
+
+    def _settled(self, name: str, changes: dict[str, list[Change]]) -> list[Row]:
+        """The changes as rows, where a query has changed between two pushes."""
         for other in self._by_depth():
             if self._emit == "batch" and name not in other and self._streams[other[0]].source is not None:
                 steps = Steps()

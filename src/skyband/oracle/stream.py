@@ -238,6 +238,7 @@ class Stream:
             for known in donor.valid(other.arrivals, clock):
                 arrival = self.read(known.row)
                 arrival.id, arrival.number, arrival.age = known.id, known.number, known.age
+                arrival.sequence = known.sequence
                 group.arrivals.append(arrival)
 
     def scoreless_pairs(self, group: Group, arrival: Arrival, clock: Any) -> int:

@@ -297,7 +297,8 @@ def take_keyed(state: State, window: Window, batch: Batch, events: Events, live:
         if len(batch.joined) > 0:
             while batch.joined[end - 1]:
                 end += 1
-        if not window.net and facts[EVENTS] + 2 * (end - i) > len(events.slot):
+        writes = live.measure < 0 and not window.net  # events
+        if writes and facts[EVENTS] + 2 * (end - i) > len(events.slot):
             return FULL if facts[EVENTS] > 0 else MIDDLE
         if not begin_step(state, live):
             return FULL
