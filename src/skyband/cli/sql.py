@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ def ask(
     *,
     id: str | None = None,
     time: str | None = None,
-    keep: Sequence[str] | None = None,
+    keep: Sequence[str] | Mapping[str, str] | None = None,
     part: str = "part",
     value: str = "value",
     changes: bool = False,
@@ -43,10 +43,11 @@ def ask(
     taken = {*RESERVED, *(name for query in queries.values() for name in query.per_columns), id, time}
     grouped = isinstance(queries[ASKED], TopKGroups)  # what comes with a group is said after SELECT
     if keep is None:
-        wanted = columns_after_select(question) or ([] if grouped else columns.names)
+        wanted = columns_after_select(question) or [(name, name) for name in ([] if grouped else columns.names)]
         over = [query for query in queries.values() if query.source is not None]  # they read what is kept
-        wanted += [name for query in over for names in query.reads.values() for name in names if name in columns.names]
-        keep = [name for name in dict.fromkeys(wanted) if name not in taken]
+        read = {name for query in over for names in query.reads.values() for name in names} & {*columns.names}
+        wanted += [(name, name) for name in sorted(read - {name for name, _ in wanted})]
+        keep = {name: column for name, column in wanted if name not in taken}
     monitor = Monitor(queries, id=id, time=time, keep=keep, part=part, value=value)
     malformed = Malformed()
     for path in paths:
