@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from orders.scenes import scenes
 from skyband import Ever, Last, Monitor, QueryError, Session, TopK, UntilDeleted, sql
+from skyband.query.options import named
 
 LONG_AGO = datetime(2024, 1, 1, tzinfo=UTC)
 WINDOW, LAST = " WINDOW 100 ROWS", Last(100)

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from engines.scene import CLOCKWORKS, Add, Advance, Delete, Drop, Push, Replace, Restore
 from engines.strategies import Draw
 from orders.scenes import OrderScene, rows_of
-from skyband import Above, Ever, Last, TopK, TopKGroups, UntilDeleted
+from skyband import Above, Ever, Last, Session, TopK, TopKGroups, UntilDeleted
 
 SELECT = ((), {"sel": "sum(y)"}, {"sel": "max(x) - min(x)"})
+ORDERS: tuple[dict[str, Any], ...] = ({}, {}, {"with_ties": True}, {"offset": 1}, {"ties": "oldest"})
 ROWS = ("count(*)", "sum(y)", "max(x)", "sum(y) / count(*)", "-min(x)")
 
 
@@ -22,9 +23,10 @@ def over_rows(draw: Draw, windows: Any) -> Any:
     kind = draw(st.sampled_from(["TopK", "Above", "TopKGroups", "TopKGroups"]))
     if kind == "TopKGroups":
         of, select = draw(st.sampled_from(["i", "s"])), draw(st.sampled_from(SELECT))
-        return TopKGroups(
-            draw(st.integers(1, 3)), by=draw(st.sampled_from(ROWS)), window=windows, of=of, select=select, **more
-        )
+        by: Any = draw(st.sampled_from(ROWS))
+        if draw(st.integers(0, 2)) == 0:
+            by, more = draw(st.sampled_from([(by, "id"), ("count(*)", by)])), more | draw(st.sampled_from(ORDERS))
+        return TopKGroups(draw(st.integers(1, 3)), by=by, window=windows, of=of, select=select, **more)
     if kind == "Above":
         return Above(0.5, by="x", window=windows, **more)
     nulls, by = draw(st.sampled_from(["reject", "last"])), draw(st.sampled_from(["x", ("s",), ("b", "x")]))
@@ -34,7 +36,9 @@ def over_rows(draw: Draw, windows: Any) -> Any:
 
 def over_answers(draw: Draw, source: str, asked: Any) -> Any:
     """A query over the answers of another one."""
-    selects = ["sel"] * bool(getattr(asked, "select", ()))
+    selects = ["sel"] * bool(getattr(asked, "select", ())) + ["key_1"] * (
+        isinstance(asked, TopKGroups) and isinstance(asked.by, tuple)
+    )
     per, where = draw(st.sampled_from([None, None, {"h": "y"}])), draw(st.sampled_from([None, None, "y > 0"]))
     more: dict[str, Any] = {"source": source, "per": per, "where": where}
     kind, k = draw(st.sampled_from(["TopK", "Above", "TopKGroups"])), draw(st.integers(1, 3))
@@ -46,9 +50,11 @@ def over_answers(draw: Draw, source: str, asked: Any) -> Any:
         having = draw(st.sampled_from([None, None, "count(*) > 1"]))
         select = draw(st.sampled_from([(), {"sel": "sum(y)"}]))
         by, of = by.format(draw(st.sampled_from(arguments))), draw(st.sampled_from(["s", "id", "y"]))
+        if draw(st.integers(0, 3)) == 0:
+            by, more = ("count(*)", by), more | draw(st.sampled_from(ORDERS))
         return TopKGroups(k, by=by, of=of, having=having, select=select, **more)
     by = draw(st.sampled_from(["score", ("score", "s"), ("m", "id"), ("s",), (), *selects]))
-    more |= draw(st.sampled_from([{}, {}, {"with_ties": True}, {"offset": 1}, {"ties": "oldest"}]))
+    more |= draw(st.sampled_from(ORDERS))
     if draw(st.integers(0, 5)) == 0:
         return TopK("y", k_max=2, by=by, nulls="last", **more)
     return TopK(k, by=by, nulls=draw(st.sampled_from(["reject", "last"])), **more)
@@ -58,10 +64,11 @@ def over_answers(draw: Draw, source: str, asked: Any) -> Any:
 def scenes_over_answers(draw: Draw) -> OrderScene:
     """Scenes of queries over the answers of others, up to three deep; some come, go and change on the way."""
     clockwork = CLOCKWORKS["int64"]
-    sort = draw(st.sampled_from(["time", "time", "count", "until deleted", "ever"]))
+    sort = draw(st.sampled_from(["time", "time", "count", "until deleted", "ever", "session"]))
     size = draw(st.integers(1, 6))
-    timed = sort == "time" or draw(st.booleans())
-    windows = {"time": clockwork.window(size), "count": Last(size), "until deleted": UntilDeleted(), "ever": Ever()}
+    timed = sort in ("time", "session") or draw(st.booleans())
+    windows: dict[str, Any] = {"time": clockwork.window(size), "count": Last(size), "session": Session(span=size)}
+    windows |= {"until deleted": UntilDeleted(), "ever": Ever()}
     first = over_rows(draw, windows[sort])
     if isinstance(first, TopKGroups) and sort == "until deleted":
         first = dataclasses.replace(first, of="s")

@@ -112,7 +112,7 @@ def _check_kinds(name: str, query: Query, source: str, asked: Query) -> None:
 def _check_columns(name: str, query: Query, owner: Any, asked: Query) -> None:
     """The query reads columns of its source's answer only."""
     known = answer_columns(owner, asked)
-    keyed = isinstance(getattr(asked, "by", None), str) and asked.kind == "TopK"  # the column may be no number
+    keyed = isinstance(getattr(asked, "by", None), str) and asked.kind != "Above"  # the column may be no number
     for what, columns in query.reads.items():
         for column in columns:
             if column in known or (keyed and column == "key_1"):
@@ -176,14 +176,20 @@ def _reported(state: Any, source: str, piece: Any, names: Any, label: Any) -> Re
     return Reported(piece, rows, np.zeros(len(rows), np.int64))
 
 
-def ended(state: Any, name: str, pieces: Any, labels: Any, entries: Any) -> list[Reported]:
-    """The changes by which all answers of a query leave, those of these subscriptions only."""
+def ended(state: Any, name: str, retract: Any, entries: Any) -> pa.Table | None:
+    """What changes over the answers of a query when these of its subscriptions end; None: nobody asks over them.
+
+    retract: gives the changes by which all answers of a query leave, and the adapters of these.
+    """
+    if name not in state.over:
+        return None
+    state.mark_sources()
     found = []
-    for piece, label in zip(pieces, labels, strict=True):
-        one = _reported(state, name, piece, (), label)
+    for piece, adapter in zip(*retract(name), strict=True):
+        one = _reported(state, name, piece, (), state.labels(adapter, state.known_names()))
         if one is not None and len(rows := one.rows[np.isin(one.entries, entries)]):
             found.append(Reported(piece, rows, one.entries[rows], one.subscribers.take(as_arrow(rows))))
-    return found
+    return fed(state, state.over[name], found)
 
 
 def of_members(piece: Any) -> Any:

@@ -23,7 +23,7 @@ from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError
 from skyband.monitor.slots import Prepared, prepare
-from skyband.monitor.sources import ended, fed, in_one
+from skyband.monitor.sources import ended, in_one
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
 from skyband.query.windows import Last
@@ -207,7 +207,7 @@ class SubscribedQueries:
         if not len(entries):
             return None
         state, book = self.state, self.state.subscribed
-        left = self._left_over(subscriptions, entries)
+        left = ended(state, subscriptions.name, self._retracted, entries)
         leaving: dict[Adapter, list[str]] = {}
         slots = book.get(slots_key(subscriptions.name))
         shared = entries[subscriptions.shared[entries]]
@@ -234,16 +234,6 @@ class SubscribedQueries:
                 del book[key]
         subscriptions.remove(entries)
         return left
-
-    def _left_over(self, subscriptions: Subscriptions, entries: Ints) -> pa.Table | None:
-        """What changes over the answers of a query when these subscriptions end; None: nobody asks over them."""
-        state, name = self.state, subscriptions.name
-        if name not in state.over:
-            return None
-        state.mark_sources()
-        pieces, adapters = self._retracted(name)
-        labels = [state.labels(adapter, state.known_names()) for adapter in adapters]
-        return fed(state, state.over[name], ended(state, name, pieces, labels, entries))
 
     # --- answers
 

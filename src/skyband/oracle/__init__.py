@@ -8,6 +8,7 @@ datetimes. It keeps every arrival of a window in a list and computes each answer
     rows.py        a row as an arrival, or the reason to reject it
     topk.py groups.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
     shared.py      queries that are the same but for k and the window's length
+    over.py        queries over the answers of others
     subscriptions.py    queries with `Each`: one plain query for each subscription
     stream.py      one query: its groups, windows, steps and differences
     output.py      the rows of changes and answers, column by column
@@ -36,6 +37,7 @@ from typing import Any
 from skyband.errors import BatchError, QueryError
 from skyband.oracle.objects import Arrival, Roles, Row, same
 from skyband.oracle.output import answer_rows, change_rows
+from skyband.oracle.over import OverAnswers, Steps
 from skyband.oracle.rows import Rejected
 from skyband.oracle.shared import fits, narrowed, related, size
 from skyband.oracle.stream import Change, Group, Stream, members, remove
@@ -48,7 +50,7 @@ from skyband.query.windows import Last, UntilDeleted, Window
 __all__ = ["Oracle"]
 
 
-class Oracle(Subscribable):
+class Oracle(Subscribable, OverAnswers):
     """All queries over one stream of rows."""
 
     def __init__(
@@ -188,57 +190,6 @@ class Oracle(Subscribable):
                     steps.add(names[place], self._step(stream, group, instant, group.last_number, instant))
                 self._report(steps, changes)
 
-    def _asked(self) -> dict[str, list[str]]:
-        """The streams that take rows, by query: one, or one for each subscription."""
-        found: dict[str, list[str]] = {}
-        for name in self._taking():
-            found.setdefault(self._owner(name), []).append(name)
-        return found
-
-    def _by_depth(self) -> list[list[str]]:
-        """The same streams, sources before those that ask over them."""
-        return sorted(self._asked().values(), key=lambda names: self._depth(self._streams[names[0]]))
-
-    def _owner(self, name: str) -> str:
-        """The query of a stream."""
-        return next((query for query, of in self._subscribers.items() if name in of.ids), name)
-
-    def _report(self, steps: Steps, changes: dict[str, list[Change]]) -> None:
-        """Report what one step has changed, and let it be one step of those that ask over these answers."""
-        fed: dict[str, list[tuple[str, Change]]] = {}
-        for name, step in steps.items():
-            changes.setdefault(name, []).extend(step)
-            if name not in self._subscribers:  # a query with `Each` itself answers nothing
-                fed.setdefault(self._owner(name), []).extend((name, one) for one in step)
-        for source, step in fed.items():
-            self._feed(source, step, changes)
-
-    def _feed(self, source: str, step: list[tuple[str, Change]], changes: dict[str, list[Change]]) -> None:
-        """One step of a query is one step of those that ask over its answers."""
-        for name, stream in self._streams.items():
-            if stream.source != source or not step:
-                continue
-            last, touched = step[-1][1], list[Group]()
-            if source in self._subscribers:  # subscribers come in any order: a step is told by its largest number
-                last = max((change for _, change in step), key=lambda one: (one.at, one.time))
-            order = sorted(step, key=lambda one: (max(one[1].diff, 0), one[1].member.objects[0].sequence))
-            for above, change in order:  # what enters, as it arrived there
-                asked, who = self._streams[above], self._who(above)
-                (row,) = answer_rows(asked.query, change.group, [change.member], asked.roles)
-                object = (above, tuple(map(same, change.group.values)), change.member.identity)
-                for group in stream.follow(object, change.diff, who | row, (last.at, last.time)):
-                    touched += [] if any(group is one for one in touched) else [group]
-            report = self._emit == "arrival"
-            steps = Steps()
-            for group in touched:
-                steps.add(name, stream.step(group, None, *group.moved, report=report))
-            self._report(steps, changes)
-
-    def _who(self, name: str) -> Row:
-        """The subscriber of a stream, as a column."""
-        subscribers = self._subscribers.get(self._owner(name))
-        return {} if subscribers is None else {"subscriber": subscribers.ids[name]}
-
     def _step(self, stream: Stream, group: Group, now: Any, at: int, time: Any) -> list[Change]:
         return stream.step(group, now, at, time, report=self._emit == "arrival")
 
@@ -298,30 +249,6 @@ class Oracle(Subscribable):
         self._streams[name] = self._start(name, query)  # a dict keeps the place of a key
         return left
 
-    def _at_rest(self, name: str, step: list[Change]) -> list[Row]:
-        """Changes between two pushes, in one step, and those that they bring about over the answers."""
-        changes: dict[str, list[Change]] = {}
-        steps = Steps()
-        steps.add(name, step)
-        self._report(steps, changes)
-        return self._settled(name, changes)
-
-    def _leave_silently(self, source: str, streams: list[str]) -> list[Row]:
-        """What changes over the answers of a query when these of its subscriptions end."""
-        step = [(name, change) for name in streams for change in self._streams[name].leave(self.clock)]
-        changes: dict[str, list[Change]] = {}
-        self._feed(source, step, changes)
-        return self._settled(source, changes)
-
-    def _settled(self, name: str, changes: dict[str, list[Change]]) -> list[Row]:
-        """The changes as rows, where a query has changed between two pushes."""
-        for other in self._by_depth():
-            if self._emit == "batch" and name not in other and self._streams[other[0]].source is not None:
-                steps = Steps()
-                steps.add(other[0], self._now(self._streams[other[0]]))
-                self._report(steps, changes)
-        return self._rows(changes)
-
     def drop(self, name: str) -> None:
         del self._streams[self._named(name).name]
         if name in self._subscribers:
@@ -358,10 +285,6 @@ class Oracle(Subscribable):
         if name is None or name not in self._streams:
             raise QueryError(f"there is no query {name!r}. Running: {', '.join(self._streams)}.")
         return self._streams[name]
-
-    def _depth(self, stream: Stream) -> int:
-        """How many queries are between it and the rows."""
-        return 0 if stream.source is None else 1 + self._depth(self._streams[stream.source])
 
     def _family(self, stream: Stream, query: Query) -> list[Stream]:
         """The running queries that saw the same arrivals and ask the same, but for k and the window."""
@@ -426,13 +349,6 @@ class Oracle(Subscribable):
                 made = [one for one in changes.get(key, []) if one.diff]
                 rows += change_rows(name, self._streams[key], made, queries, self._roles, who)
         return rows
-
-
-class Steps(dict[str, list[Change]]):
-    """The changes of one step, by stream."""
-
-    def add(self, name: str, changes: list[Change]) -> None:
-        self.setdefault(name, []).extend(changes)
 
 
 def kept(keep: Any) -> dict[str, str]:

@@ -309,7 +309,7 @@ class Stream:
         """What queries over the answers see of a member, but for its id."""
         o = member.objects[0]
         kept = [o.row.get(column) for column in self.roles.keep.values()]
-        return [same(value) for value in (member.score, *member.shown.values(), *o.keys, o.time, *kept)]
+        return [same(value) for value in (member.score, *member.shown.values(), *o.keys, *member.keys, o.time, *kept)]
 
     def _leaving(self, member: Member, now: Any) -> Member:
         """A member as it was in the answer last; what fades has faded until now."""

@@ -137,6 +137,19 @@ def directions(kind: str, largest: object, by: object) -> Any:
     return (tuple(largest) or None) if isinstance(by, tuple) else largest[0]
 
 
+def order_options(query: Any) -> None:
+    """Check what an order says besides its keys: where nulls and ties go, and which ranks are the answer."""
+    one_of(query.kind, "nulls", query.nulls, ("reject", "first", "last"))
+    one_of(query.kind, "ties", query.ties, ("newest", "oldest"))
+    one_of(query.kind, "with_ties", query.with_ties, (True, False))
+    query._set("offset", whole_number(query.kind, "offset", query.offset, 0, "10"))
+    if query.offset and query.with_ties:
+        raise QueryError(
+            f"{query.kind}(offset={query.offset}, with_ties=True): the ranks of ties have gaps, so no rank need be "
+            f"{query.offset + 1}. Use one of the two."
+        )
+
+
 def one_of(kind: str, name: str, value: object, allowed: tuple[Any, ...]) -> None:
     if not any(value is one or (isinstance(one, str) and value == one) for one in allowed):
         raise QueryError(f"{kind}: {name} is {' or '.join(map(repr, allowed))}; got {value!r}.")

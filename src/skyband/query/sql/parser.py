@@ -39,10 +39,11 @@ from skyband.query.sql.grouped import (
     checked_score,
     checked_where,
     is_grouped,
-    ranked_by,
+    keys_of,
     select_list,
     selected,
 )
+from skyband.query.sql.kind_clauses import KindClauses
 from skyband.query.sql.nested import queries_of, split
 from skyband.query.sql.row_numbers import RowNumbers
 from skyband.query.sql.text import CLAUSES
@@ -85,10 +86,8 @@ def columns_after_select(text: str) -> list[tuple[str, str]]:
     parts = split(text)
     reader = _Reader(text if parts is None else parts.outer)
     reader.begin()
-    named = [
-        (item.alias or item.column, item.column) for item in reader.items if item.column not in (None, reader.numbered)
-    ]
-    return [] if reader.grouped else named
+    items = [] if reader.grouped else reader.items
+    return [(item.alias or item.column, item.column) for item in items if item.column not in (None, reader.numbered)]
 
 
 def is_sql(text: str) -> bool:
@@ -96,7 +95,7 @@ def is_sql(text: str) -> bool:
     return re.match(r"\s*select\b", text, re.IGNORECASE) is not None
 
 
-class _Reader(RowNumbers):
+class _Reader(KindClauses, RowNumbers):
     """One pass over the words: each clause stores its values, and the places where they stood."""
 
     def __init__(self, text: str) -> None:
@@ -188,6 +187,7 @@ class _Reader(RowNumbers):
         if "by" in self.values:
             self.direct(kind)
         if kind is TopKGroups:
+            self.set_keys()
             self.select()
         combine = self.values.get("combine")
         if isinstance(combine, str) and combine not in self.values["parts"] and combine.upper() in COMBINES:
@@ -208,11 +208,19 @@ class _Reader(RowNumbers):
             place = self.places.get(culprit(kind, self.values) or "", 0)
             raise QueryError(error.said, self.text, place) from None
 
+    def set_keys(self) -> None:
+        """Set `by` of groups: their own columns are their ids."""
+        if "by" in self.values:
+            columns, fail = tuple(self.values.get("of", ())), lambda why: self.fail(self.places["by"], why)
+            self.values["by"] = keys_of(self.values["by"], columns, fail)
+
     def select(self) -> None:
         """Set `select` from the list after SELECT."""
-        if self.items and isinstance(self.values.get("by"), str):
+        by = self.values.get("by")
+        keys = by if isinstance(by, tuple) else (by,)
+        if self.items and all(isinstance(key, str) for key in keys):
             columns = {*self.values.get("of", ()), *self.values.get("per", ())}
-            if found := selected(self, self.items, self.values["by"], columns):
+            if found := selected(self, self.items, keys, columns):
                 self.put("select", self.items[0].word.start, found)
 
     def direct(self, kind: type[Query]) -> None:
@@ -253,10 +261,8 @@ class _Reader(RowNumbers):
             self.keys(start, bracketed=True)
             return
         self.put("by", start, self.scoring())
-        if self.grouped and isinstance(self.values["by"], str):
-            self.values["by"] = ranked_by(self.values["by"], self.items, lambda why: self.fail(start, why))
         self.descending = self.way()
-        if self.follows(",") and not self.grouped and not self.pairs:
+        if self.follows(",") and not self.pairs:
             self.keys(start, bracketed=False)
 
     def _per(self) -> None:
@@ -311,16 +317,6 @@ class _Reader(RowNumbers):
         self.expect("DELETED", "UNTIL DELETED")
         self.put("window", start, UntilDeleted())
 
-    def _with(self) -> None:
-        self.expect("PROBABILITY", "WITH PROBABILITY p")
-        self.put("probability", self.word.start, self.name("WITH PROBABILITY p"))
-
-    def _semantics(self) -> None:
-        self.put("semantics", self.word.start, self.choice("SEMANTICS 'u-topk'"))
-
-    def _threshold(self) -> None:
-        self.put("threshold", self.word.start, self.number_or_each("THRESHOLD 0.5"))
-
     def _group(self) -> None:
         if self.accept("BY"):
             if "GROUP BY" in self.said:
@@ -332,32 +328,6 @@ class _Reader(RowNumbers):
 
     def _having(self) -> None:
         self.put("having", self.word.start, self.expression(check=checked_condition))
-
-    def _parts(self) -> None:
-        start, example = self.word.start, "PARTS (north, south 0 TO 5)"
-        parts: dict[str, tuple[float, float]] = {}
-
-        def part() -> None:
-            word = self.next()
-            if word.kind not in ("word", "name", "string"):
-                self.fail(word, f"a part is expected here, as in {example}")
-            if word.text in parts:
-                self.fail(word, "is named twice")
-            bounds = (0.0, 1.0)
-            if self.word.text not in (",", ")"):
-                low = self.number(example)
-                self.expect("TO", example)
-                bounds = (low, self.number(example))
-            parts[word.text] = bounds
-
-        self.listed(part, example)
-        self.put("parts", start, parts)
-
-    def _combine(self) -> None:
-        self.put("combine", self.word.start, self.scoring())
-
-    def _repeat(self) -> None:
-        self.put("repeat", self.word.start, self.choice("REPEAT last").lower())
 
     def _approximate(self) -> None:
         if "USING" in self.said:
@@ -388,16 +358,15 @@ class _Reader(RowNumbers):
             parse(text, members=("a", "b") if self.pairs else ())
             return
         self.grouped = True
-        if text.isdecimal() or any(item.alias == text for item in self.items):
-            return
-        checked_score(text)
+        if not any(item.alias == text for item in self.items):
+            checked_score(text)
 
     def scoring(self) -> Any:
         word = self.word
         found = SCORINGS.get(word.upper.lower())
         if found is None or not self.follows(word.upper, "("):
             text = self.expression(check=self.ranking)
-            return text if self.grouped or self.pairs or word.upper == "EXPRESSION" else self.meant(text, word)
+            return text if self.pairs or word.upper == "EXPRESSION" else self.meant(text, word)
         self.next()
         try:
             return found.from_sql(self)
