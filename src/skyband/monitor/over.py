@@ -82,12 +82,14 @@ class Over:
         ages = np.concatenate([one.ages for one in reported])
         entries = np.concatenate([one.entries for one in reported])
         order = np.lexsort((entries, ages, diff > 0, steps))  # what enters in one step, as it arrived there
-        told = {AT: pa.concat_arrays([one.piece["at"].take(as_arrow(one.rows)) for one in reported])}
+        dated = {AT: pa.concat_arrays([one.piece["at"].take(as_arrow(one.rows)) for one in reported])}
         if "time" in types:
-            told[TIME] = pa.concat_arrays([one.piece["time"].take(as_arrow(one.rows)) for one in reported])
+            dated[TIME] = pa.concat_arrays([one.piece["time"].take(as_arrow(one.rows)) for one in reported])
         said = np.arange(len(order))  # the places in which the source reports them
-        if reported[0].subscribers is not None:  # subscribers come in any order: a step is told by its largest number
-            said[np.lexsort([key_bits(column) for column in reversed(told.values())])] = np.arange(len(order))
+        if (
+            reported[0].subscribers is not None
+        ):  # subscribers come in any order: a step has the largest number of its changes
+            said[np.lexsort([key_bits(column) for column in reversed(dated.values())])] = np.arange(len(order))
         diff, steps, ages, entries, said = diff[order], steps[order], ages[order], entries[order], said[order]
         here = as_arrow(order)
         fresh = {
@@ -111,7 +113,7 @@ class Over:
         columns = {name: self.kept.read(name, versions, column, self.version) for name, column in fresh.items()}
         columns |= {OBJECT: as_arrow(objects[rows]), STEP: as_arrow(steps[rows])}
         columns[OP] = pa.array(np.where(arrives, "insert", "delete").tolist(), pa.string())
-        columns |= {name: column.take(moments) for name, column in told.items()}
+        columns |= {name: column.take(moments) for name, column in dated.items()}
         ours = _no_rows(types).schema
         table: pa.Table = self.loop.push_whole(
             Batch(pa.table({field.name: columns[field.name].cast(field.type) for field in ours})), None, False
@@ -195,7 +197,7 @@ class Over:
         return facts, pa.table({"# version": as_arrow(versions[order]), **columns})
 
     def restore(self, facts: dict[str, Any], table: pa.Table, per: tuple[str, ...]) -> bool:
-        """Take what `described` has told; returns whether that fits together."""
+        """Take what `described` returned; returns whether that fits together."""
         from skyband.tables.columns import plain
 
         columns = {name: plain(table.column(name)) for name in table.column_names}
