@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import timedelta
+from typing import Any
 
 from engines.comparison import cells, same_changes, same_rows
 from engines.scene import Add, Advance, Delete, Drop, Push, Replace, Restore, Scene
@@ -69,7 +70,7 @@ def same_answers(monitor: Monitor, oracle: Oracle, place: int, where: str) -> No
     """The answer itself, one of a smaller k and window, and those of single groups."""
     for name, query in oracle.queries.items():
         same_rows(cells(monitor.answer(name)), oracle.answer(name), f"{where}, answer of {name}")
-        k, window = None if isinstance(query, Above) else place % getattr(query, "most", query.k) + 1, query.window
+        k, window = None if isinstance(query, Above) else place % most_of(query) + 1, query.window
         if isinstance(window, Last) and query.algorithm != "PA":  # PA refuses: it keeps only what its own window needs
             window = _shorter(window, place)
         asked = None if isinstance(window, Ever) else window
@@ -81,6 +82,11 @@ def same_answers(monitor: Monitor, oracle: Oracle, place: int, where: str) -> No
         for key in [(None,), (1,)] if len(query.per_columns) == 1 else [(1, "m"), (None, None)] if query.per else []:
             got = cells(monitor.answer(name, key=key))
             same_rows(got, oracle.answer(name, key=key), f"{where}, answer of {name} for key={key}")
+
+
+def most_of(query: Any) -> int:
+    """The k of a query, or the largest that a column may ask for."""
+    return int(query.most if isinstance(query, TopK) else query.k)
 
 
 def _shorter(window: Last, place: int) -> Last:

@@ -16,7 +16,7 @@ from skyband.errors import QueryError
 TOP = "SELECT * FROM s ORDER BY x DESC LIMIT 3 WINDOW 9 ROWS"
 INNER = TopK(3, by="x", window=Last(9))
 NUMBERED = "(SELECT *, row_number() OVER (PARTITION BY g ORDER BY x DESC) AS n FROM s)"
-BEST = {"by": "score", "largest": True, "nulls": "last"}
+BEST: dict[str, Any] = {"by": "score", "largest": True, "nulls": "last"}
 
 FORMS: dict[str, dict[str, Any]] = {
     f"SELECT * FROM ({TOP}) AS top ORDER BY y LIMIT 2": {

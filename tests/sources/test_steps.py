@@ -15,7 +15,8 @@ def said(changes: Any, name: str) -> list[str]:
 
 
 def ids(monitor: Monitor, name: str) -> list[Any]:
-    return monitor.answer(name).column("id").to_pylist()
+    found: list[Any] = monitor.answer(name).column("id").to_pylist()
+    return found
 
 
 def rows(text: str) -> dict[str, list[Any]]:

@@ -200,7 +200,7 @@ def serve(
     from skyband.dashboard import serve as start
     from skyband.query.sql.parser import is_sql, sql
 
-    queries = {}
+    queries: dict[str, Any] = {}
     for number, text in enumerate(query or ()):
         name, _, statement = (f"q{number}", "", text) if is_sql(text) else text.partition("=")
         found = sql(statement)

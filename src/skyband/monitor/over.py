@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from skyband.engines.output import CHANGES, CLOCKS
 from skyband.query.kinds import Query
 from skyband.query.options import ID, OBJECT, OWN, Options
-from skyband.tables.columns import KeptColumns, as_arrow, key_bits, valid_of
+from skyband.tables.columns import KeptColumns, as_arrow, bits_of, key_bits, valid_of
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
 from skyband.tables.push import AT, STEP
@@ -89,7 +89,7 @@ class Over:
         if (
             reported[0].subscribers is not None
         ):  # subscribers come in any order: a step has the largest number of its changes
-            said[np.lexsort([key_bits(column) for column in reversed(dated.values())])] = np.arange(len(order))
+            said[np.lexsort([bits_of(column) for column in reversed(dated.values())])] = np.arange(len(order))
         diff, steps, ages, entries, said = diff[order], steps[order], ages[order], entries[order], said[order]
         here = as_arrow(order)
         fresh = {

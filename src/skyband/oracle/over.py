@@ -51,8 +51,8 @@ class OverAnswers:
             changes.setdefault(name, []).extend(step)
             if name not in self._subscribers:  # a query with `Each` itself answers nothing
                 fed.setdefault(self._owner(name), []).extend((name, one) for one in step)
-        for source, step in fed.items():
-            self._feed(source, step, changes)
+        for source, both in fed.items():
+            self._feed(source, both, changes)
 
     def _feed(self, source: str, step: list[tuple[str, Change]], changes: dict[str, list[Change]]) -> None:
         """One step of a query is one step of those that ask over its answers."""
