@@ -14,7 +14,8 @@
 :name, in place of a number, in a window and in expressions, is what each subscription brings.
 Clauses after FROM come in any order. A scoring is an expression, or linear(x = 0.7, y = 0.3), product(...),
 quadratic(...), nearest(x = 0.2, y = 0.9) [METRIC manhattan] [WEIGHTS (x = 1, y = 2)], and of pairs
-global(x = absdiff, y = sum) [COMBINE product]: any word of `SCORINGS`.
+global(x = absdiff, y = sum) [COMBINE product]: any word of `SCORINGS`. Vectors are compared by similarity(column,
+[0.1, 0.2]) [METRIC dot], the most similar first, and distance(column, :vector).
 
 Cost: linear in the text, some 0.1 ms a sentence, and 0.12 s once to load sqlglot.
 """
@@ -30,7 +31,7 @@ from skyband.errors import QueryError
 from skyband.query.aggregates import mentioned
 from skyband.query.expressions import parse
 from skyband.query.kinds import Above, Query, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.query.scoring import SCORINGS, scoring_of
+from skyband.query.scoring import SCORINGS, SQL_WORDS, scoring_of
 from skyband.query.sql.clauses import ASKED, COMBINES, INSTEAD, NEEDS, SAID, TAKES, culprit, options_of
 from skyband.query.sql.grouped import (
     Item,
@@ -242,7 +243,7 @@ class _Reader(RowNumbers):
         self.put("by", start, self.scoring())
         if self.grouped and isinstance(self.values["by"], str):
             self.values["by"] = ranked_by(self.values["by"], self.items, lambda why: self.fail(start, why))
-        self.descending = self.way()
+        self.descending = self.way(self.values["by"])
         if self.follows(",") and not self.grouped and not self.pairs:
             self.keys(start, bracketed=False)
 
@@ -381,7 +382,7 @@ class _Reader(RowNumbers):
 
     def scoring(self) -> Any:
         word = self.word
-        found = SCORINGS.get(word.upper.lower())
+        found = (SCORINGS | SQL_WORDS).get(word.upper.lower())
         if found is None or not self.follows(word.upper, "("):
             return self.expression(check=self.ranking)
         self.next()
