@@ -78,6 +78,27 @@ class Lists:
             matrix = np.where(there[:, None], matrix, matrix.dtype.type(0))
         return Vectors(matrix, faults)
 
+    def unusable(self, *, directed: bool) -> dict[str, Bools]:
+        """The rows that no vector can be compared with, whatever its length, by reason; directed: nor of norm 0."""
+        usable = np.ones(len(self.starts), np.bool_) if self.valid is None else self.valid
+        faults = {f"{self.name} is null": ~usable}
+        null = np.zeros(len(self.components), np.bool_) if self.null is None else self.null
+        with np.errstate(all="ignore"):
+            infinite = ~np.isfinite(self.components) & ~null
+            counted = np.multiply(self.components, self.components, dtype=np.float64) != 0
+        for reason, broken in (("has a null component", null), ("has a component that is not finite", infinite)):
+            faults[f"{self.name} {reason}"] = rows = usable & (self._count(broken) > 0)
+            usable = usable & ~rows
+        if directed:
+            faults[f"{self.name} has norm 0"] = usable & (self._count(counted) == 0)
+        return faults
+
+    def _count(self, which: Bools) -> Ints:
+        """How many of these components each row has."""
+        before = np.concatenate([[0], np.cumsum(which)])
+        ends = self.starts + np.where(self.lengths > 0, self.lengths, 0)
+        return np.where(self.lengths > 0, before[ends] - before[np.minimum(self.starts, ends)], 0)
+
     def _matrix(self, d: int, there: Ints, values: NDArray[Any] | None = None) -> NDArray[Any]:
         values, rows = self.components if values is None else values, len(self.starts)
         if len(there) == rows and (not rows or (np.diff(self.starts) == d).all()):
@@ -88,8 +109,8 @@ class Lists:
         return matrix
 
 
-def lists_of(name: str, column: Any) -> Lists:
-    """A column as lists of floats; a BatchError says what it holds instead."""
+def lists_of(name: str, column: Any, *, whole: bool = False) -> Lists:
+    """A column as lists of floats; a BatchError says what it holds instead. whole: integers become floats."""
     if isinstance(column.type, pa.BaseExtensionType):  # a tensor
         column = column.storage
     type_, rows = column.type, len(column)
@@ -104,6 +125,8 @@ def lists_of(name: str, column: Any) -> Lists:
             "another column, or convert this one."
         )
     inner = column.values
+    if whole and pa.types.is_integer(inner.type):
+        inner = inner.cast(pa.float64(), safe=False)
     if not (pa.types.is_floating(inner.type) or pa.types.is_null(inner.type)):
         raise BatchError(
             f"column {name!r} holds {type_}: the components of vectors are float16, float32 or float64. Cast it, for "
@@ -122,3 +145,18 @@ def lists_of(name: str, column: Any) -> Lists:
         sizes = column.sizes.to_numpy(zero_copy_only=False).astype(np.int64) if view else np.diff(offsets)
         starts, lengths = offsets[: len(sizes)], sizes
     return Lists(name, components, None if valid is None else ~valid, starts, lengths, valid_of(column))
+
+
+def as_bytes(lists: Lists) -> Any:
+    """Every row as the bytes of its float64 components; rows are not null. Many are kept well so."""
+    whole = lists.components.astype(np.float64) + 0.0  # -0.0 is 0.0
+    places = zip(lists.starts.tolist(), (lists.starts + lists.lengths).tolist(), strict=True)
+    return pa.array([whole[start:end].tobytes() for start, end in places], pa.large_binary())
+
+
+def as_lists(column: Any) -> Any:
+    """The inverse of `as_bytes`: a column of lists of float64."""
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int64, len(column) + 1, column.offset * 8)
+    inside = b"" if data is None else memoryview(data)[ends[0] : ends[-1]]
+    return pa.LargeListArray.from_arrays((ends - ends[0]) // 8, np.frombuffer(inside, np.float64))

@@ -108,7 +108,9 @@ class Similar(Scoring):
         return "direction" if self.metric == "cosine" else "vector"
 
     def bind(self, values: Mapping[str, Any]) -> Similar:
-        return Similar(self.column, bound(self.packed, values), self.metric) if self.needs else self
+        given = bound(self.packed, values)
+        vector = np.frombuffer(given, np.float64) if isinstance(given, bytes) else given  # as subscriptions keep it
+        return Similar(self.column, vector, self.metric) if self.needs else self
 
     @property
     def columns(self) -> tuple[str, ...]:
