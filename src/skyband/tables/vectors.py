@@ -14,7 +14,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.errors import BatchError
-from skyband.query.scoring.similar import squares
 from skyband.tables.columns import bits_of, valid_of
 
 Bools = NDArray[np.bool_]
@@ -32,8 +31,9 @@ class Vectors:
     @cached_property
     def norms(self) -> Floats:
         """The roots of the sums of squares."""
-        with np.errstate(all="ignore"):
-            return np.sqrt(squares(self.matrix))
+        from skyband.kernels.vectors import sums_of_squares  # and Numba: with the first arrivals
+
+        return np.sqrt(sums_of_squares(self.matrix))
 
     def norm_faults(self, column: str) -> dict[str, Bools]:
         """The rows that have no direction, beside those that have no vector."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ def set_goals(lanes: Records) -> None:
 @dataclass
 class Chunk:
     """Lanes of one pool."""
+
+    arrays: ClassVar[tuple[str, ...]] = ("lanes", "points", "weights", "lows", "highs", "ranges")  # one row per lane
 
     shape: Shape
     used: int = 0  # lanes 0..used are in use or free
@@ -87,7 +89,7 @@ class Chunk:
         if size <= len(self.lanes):
             return
         room = min(MOST, max(size, 2 * len(self.lanes)))
-        for name in ("lanes", "points", "weights", "lows", "highs", "ranges"):
+        for name in self.arrays:
             old: Records = getattr(self, name)
             new = np.zeros((room, *old.shape[1:]), old.dtype)
             new[: self.used] = old[: self.used]
@@ -132,5 +134,4 @@ class Chunk:
 
     @property
     def nbytes(self) -> int:
-        names = ("lanes", "points", "weights", "lows", "highs", "ranges", "objects")
-        return sum(int(getattr(self, name).nbytes) for name in names)
+        return sum(int(getattr(self, name).nbytes) for name in (*self.arrays, "objects"))

@@ -1,0 +1,383 @@
+"""BLOCK for many vectors: single-precision products say which arrivals a lane must look at, the contract's rule scores them.
+
+A product S of an arrival a and a lane's vector, by BLAS, is off by at most `slack` (docs/engines/topk/similar.md has the
+proof). In the units of S a lane's depth T is a bar, and an arrival with a key of T or more has
+
+    S >= bar[lane] * weight[row] + offset[row] - slack[row]
+
+so the others are left out. What is left is scored in float64, products in the order of the components and summed from
+left to right, and goes into the lane's run as in kernels/slots.py.
+
+Cost of a lane and block: one comparison an arrival, and d multiplications for the few that pass. A lane whose depth
+must fall (kernels/depths.py) looks at the products with the whole history.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyband.engines.topk.kernels.depths import Scratch, admit, first_place, lift
+from skyband.engines.topk.kernels.lane_state import Lanes, fits, store_run, with_room
+from skyband.engines.topk.kernels.lookahead import put_best
+from skyband.engines.topk.kernels.replay import Block, Found, new_merge, open_lane, take_block, take_lane
+from skyband.engines.topk.kernels.segments import History, in_box
+from skyband.engines.topk.kernels.slots import MANY, Plan, finish_lane, most_needed, pick_late
+from skyband.engines.topk.kernels.state import Floats, Ints, Report, with_capacity
+from skyband.kernels.compile import kernel, uncounted
+from skyband.kernels.records import NEVER, Records
+from skyband.query.scoring.forms import COSINE, DISTANCE
+
+STRETCH = 128  # products that are compared at a time
+
+
+class Vectors(NamedTuple):
+    """The vectors of a history."""
+
+    matrix: NDArray[Any]  # one row each, float32 or float64
+    norms: Floats  # roots of the sums of squares, by the contract's rule
+
+
+class Sides(NamedTuple):
+    """What a chunk knows of its lanes besides their runs."""
+
+    norms: Floats  # of the lanes' vectors, by the contract's rule
+    slack: Floats  # of distances: what a lane's own norm adds to that of products
+    bars: Floats  # their depths in the units of products; inf: not this time
+    safe: Ints  # with stamps above this, k objects of the run are above the depth
+    looked: Ints  # the size of the run when it was last looked at
+
+
+class Products(NamedTuple):
+    """Products of lanes from `first` on with rows of the history from `begin` on."""
+
+    values: NDArray[np.float32]  # one row per lane
+    weights: Floats  # per row of the history
+    offsets: Floats
+    slack: Floats
+    first: int
+    begin: int
+    lane_of: Ints  # scratch
+
+
+class Turn(NamedTuple):
+    """A block's turn."""
+
+    b: int  # which segment
+    before: int  # the instant up to which everything is done
+
+
+@kernel
+def settle_vectors(
+    chunk: Lanes, report: Report, history: History, sides: Sides, plan: Plan, turn: Turn, deep: Ints
+) -> tuple[Records, int]:
+    """Before a block: lift lanes whose runs are too long, list those that must be deepened, and set bars.
+
+    Returns the changes, and how many lanes are in `deep`.
+    """
+    lanes, block, net = chunk.lanes, history.segments[turn.b], report.net
+    must = not net or block["begin"] == block["end"]
+    n = 0
+    for s in range(len(lanes)):
+        K, size = lanes[s]["k"], lanes[s]["size"]
+        if K == 0 or lanes[s]["fresh"] != plan.fresh:
+            sides.bars[s] = np.inf
+            continue
+        if lanes[s]["depth"] > -np.inf or size > lanes[s]["enough"]:
+            bound = max(block["left"], (plan.last if net else block["instant"]) - lanes[s]["length"])
+            most = lanes[s]["enough"] + K // 8 + 4
+            sides.looked[s] = min(sides.looked[s], size)
+            if (size > most and size > sides.looked[s] + K // 8) or (must and sides.safe[s] <= bound):
+                sides.looked[s] = size
+                above = look(chunk, s, bound, sides)
+                if above < K and lanes[s]["depth"] > -np.inf and must:
+                    deep[n] = s
+                    n += 1
+                elif above > most:
+                    if report.tally[1] + size > len(report.changes):
+                        report = with_capacity(report, size)
+                    lift(chunk, report, s, history, turn.b, lanes[s]["enough"], bound)
+                    sides.safe[s], sides.looked[s] = -NEVER, lanes[s]["size"]
+        sides.bars[s] = bar_of(chunk, s, sides)
+    return report.changes, n
+
+
+@uncounted
+def look(chunk: Lanes, s: int, bound: int, sides: Sides) -> int:
+    """How many objects of a run are above the depth and newer than `bound`; notes the k-th newest of those above it."""
+    objects, lanes, depth = chunk.objects, chunk.lanes, chunk.lanes[s]["depth"]
+    K, head = lanes[s]["k"], lanes[s]["head"]
+    above, stop = 0, head
+    while stop < head + lanes[s]["size"] and objects[stop]["key"] >= depth:
+        above += objects[stop]["stamp"] > bound
+        stop += 1
+    sides.safe[s] = -NEVER
+    if above >= K and K <= 64:  # the k-th newest is found by counting: runs are short
+        for i in range(head, stop):
+            stamp, newer = objects[i]["stamp"], 0
+            if stamp > bound and stamp > sides.safe[s]:
+                for j in range(head, stop):
+                    newer += objects[j]["stamp"] >= stamp
+                if newer >= K:
+                    sides.safe[s] = stamp
+    return above
+
+
+@uncounted
+def bar_of(chunk: Lanes, s: int, sides: Sides) -> float:
+    """The depth of a lane in the units of products; -inf: everything passes."""
+    form, depth, norm = chunk.scorings.form, chunk.lanes[s]["depth"], sides.norms[s]
+    if depth == -np.inf or sides.slack[s] == np.inf:
+        return -np.inf
+    if form == COSINE:
+        return depth
+    if form == DISTANCE:  # the vectors are not scaled
+        square = norm * norm
+        return (depth + (square if chunk.scorings.turned else -square)) / 2 - sides.slack[s]
+    return depth / norm
+
+
+@uncounted
+def key_of(chunk: Lanes, s: int, norm: float, vectors: Vectors, i: int) -> float:
+    """The key of one object for one lane, by the contract's rule."""
+    form, points, row = chunk.scorings.form, chunk.scorings.points[s], vectors.matrix[i]
+    total = 0.0
+    for j in range(len(points)):
+        x = np.float64(row[j])
+        if form == DISTANCE:
+            away = x - points[j]
+            term = away * away
+        else:
+            term = x * points[j]
+        total = term if j == 0 else total + term
+    if form == COSINE:
+        total = total / (vectors.norms[i] * norm)
+    return -total if chunk.scorings.turned else total
+
+
+@uncounted
+def score_found(
+    chunk: Lanes, sides: Sides, vectors: Vectors, lane_of: Ints, places: Ints, found: Floats, n: int
+) -> None:
+    """The keys of n pairs of lane and object: four at a time, whose sums do not wait for each other."""
+    form, points, matrix = chunk.scorings.form, chunk.scorings.points, vectors.matrix
+    for low in range(0, n - n % 4, 4):
+        a, b = matrix[places[low]], matrix[places[low + 1]]
+        c, e = matrix[places[low + 2]], matrix[places[low + 3]]
+        p, q = points[lane_of[low]], points[lane_of[low + 1]]
+        r, t = points[lane_of[low + 2]], points[lane_of[low + 3]]
+        if form == DISTANCE:
+            one, two, three, four = a[0] - p[0], b[0] - q[0], c[0] - r[0], e[0] - t[0]
+            one, two, three, four = one * one, two * two, three * three, four * four
+            for j in range(1, len(p)):
+                u, v, w, x = a[j] - p[j], b[j] - q[j], c[j] - r[j], e[j] - t[j]
+                one, two, three, four = one + u * u, two + v * v, three + w * w, four + x * x
+        else:
+            one, two, three, four = a[0] * p[0], b[0] * q[0], c[0] * r[0], e[0] * t[0]
+            for j in range(1, len(p)):
+                one += a[j] * p[j]
+                two += b[j] * q[j]
+                three += c[j] * r[j]
+                four += e[j] * t[j]
+        found[low], found[low + 1], found[low + 2], found[low + 3] = one, two, three, four
+        for i in range(low, low + 4):
+            if form == COSINE:
+                found[i] = found[i] / (vectors.norms[places[i]] * sides.norms[lane_of[i]])
+            if chunk.scorings.turned:
+                found[i] = -found[i]
+    for i in range(n - n % 4, n):
+        found[i] = key_of(chunk, lane_of[i], sides.norms[lane_of[i]], vectors, places[i])
+
+
+@uncounted
+def find_similar(
+    chunk: Lanes, sides: Sides, history: History, vectors: Vectors, products: Products, at: int, stop: int,
+    scratch: Scratch,
+) -> int:  # fmt: skip
+    """The arrivals of a block that reach the depths of lanes at..stop, and lie in their boxes.
+
+    Returns the lane before which it stops, since so many are found that they are to be taken first.
+    """
+    found, places, bounds, lane_of = scratch.found, scratch.places, scratch.bounds, products.lane_of
+    values, weights, offsets, slack = products.values, products.weights, products.offsets, products.slack
+    size, boxed, n, s = len(weights), chunk.lows.shape[1] > 0, 0, at
+    while s < stop and n < MANY and s - at < len(bounds) - 1:
+        bounds[s - at] = n
+        bar = sides.bars[s]
+        if bar < np.inf:
+            row = values[s - products.first]
+            for low in range(0, size, STRETCH):
+                some, w = row[low : low + STRETCH], weights[low : low + STRETCH]
+                o, e = offsets[low : low + STRETCH], slack[low : low + STRETCH]
+                hits = 0
+                for i in range(len(some)):
+                    hits += not some[i] < bar * w[i] + o[i] - e[i]
+                if hits:
+                    for i in range(len(some)):
+                        places[n] = products.begin + low + i
+                        lane_of[n] = s
+                        n += not some[i] < bar * w[i] + o[i] - e[i]
+        s += 1
+    bounds[s - at] = n
+    scratch.work[0] += n
+    score_found(chunk, sides, vectors, lane_of, places, found, n)
+    total = 0
+    for lane in range(at, s):
+        begin, end, depth = bounds[lane - at], bounds[lane - at + 1], chunk.lanes[lane]["depth"]
+        bounds[lane - at] = total
+        for i in range(begin, end):
+            if found[i] >= depth and (not boxed or in_box(chunk, lane, history.data, places[i])):
+                found[total] = found[i]
+                places[total] = places[i]
+                total += 1
+    bounds[s - at] = total
+    scratch.work[1] += total
+    return s
+
+
+@kernel
+def take_vectors(
+    chunk: Lanes, report: Report, history: History, sides: Sides, vectors: Vectors, products: Products, b: int,
+    scratch: Scratch,
+) -> tuple[Records, Records]:  # fmt: skip
+    """Take a block into the lanes that products are of; returns the arena and the changes."""
+    lanes, segments, tally = chunk.lanes, history.segments, report.tally
+    merge, found = new_merge(64), Found(scratch.found, scratch.places, scratch.bounds)
+    low, high, end = segments[b]["begin"], segments[b]["end"], segments[b]["instant"]
+    block = Block(history.stamps, history.serials, low, high, end)
+    at, stop = products.first, products.first + len(products.values)
+    while at < stop:
+        to = find_similar(chunk, sides, history, vectors, products, at, stop, scratch)
+        more, longest = most_needed(lanes, found, at, to)
+        if tally[1] + more > len(report.changes):
+            report = with_capacity(report, more)
+        if longest > len(merge.valid):
+            merge = new_merge(2 * longest)
+        if segments[b]["late"]:
+            for s in range(at, to):
+                n = pick_late(history, found, lanes, at, s, report.serial, scratch.picked)
+                if n and not fits(lanes, s, n):
+                    chunk = with_room(chunk, s, lanes[s]["size"] + 2 * n)
+                if n:
+                    open_lane(chunk.objects, lanes, s, report.net)
+                    take_lane(chunk, report, s, scratch.picked, n)
+        s = at
+        while s < to:
+            s, size = take_block(chunk, report, s, to, found, at, block, merge)
+            if s < to:
+                chunk = with_room(chunk, s, size)
+                store_run(chunk.objects, lanes, s, merge.kept, size)
+                s += 1
+        at = to
+    return chunk.objects, report.changes
+
+
+@kernel
+def finish_lanes(chunk: Lanes, report: Report, plan: Plan, picked: Records) -> Records:
+    """Time goes on to the end of a batch; then net changes are reported. Returns the changes."""
+    lanes = chunk.lanes
+    for s in range(len(lanes)):
+        due = lanes[s]["due"] <= plan.last or lanes[s]["open"]
+        if lanes[s]["k"] and lanes[s]["fresh"] == plan.fresh and due:
+            if report.tally[1] + 4 * (2 + lanes[s]["size"]) > len(report.changes):
+                report = with_capacity(report, 4 * (2 + lanes[s]["size"]))
+            finish_lane(chunk, report, s, plan.last, picked)
+    return report.changes
+
+
+class Fall(NamedTuple):
+    """Lanes whose depths fall, before a block."""
+
+    lanes: Ints  # one for each row of the products
+    last: int  # the clock, or the number of the last arrival
+    turn: Turn
+
+
+@kernel
+def deepen_vectors(
+    chunk: Lanes, report: Report, history: History, sides: Sides, vectors: Vectors, products: Products, fall: Fall,
+    scratch: Scratch,
+) -> tuple[Records, Records]:  # fmt: skip
+    """Smaller depths for lanes, and the objects of the history that lie between; returns the arena and the changes.
+
+    products: with the whole history.
+    """
+    lanes, tally, block, merge = chunk.lanes, report.tally, history.segments[fall.turn.b], new_merge(64)
+    for g in range(len(fall.lanes)):
+        s = fall.lanes[g]
+        bound = max(block["left"], (fall.last if report.net else block["instant"]) - lanes[s]["length"])
+        expired = (fall.last if report.net else fall.turn.before) - lanes[s]["length"]
+        n = gather_deeper(chunk, history, sides, vectors, products, fall, g, bound, scratch)
+        kept, old, depth = 0, lanes[s]["depth"], scratch.keys[0]
+        for i in range(n):
+            scratch.found[kept] = scratch.found[i]
+            scratch.places[kept] = scratch.places[i]
+            kept += depth <= scratch.found[i] < old and history.stamps[scratch.places[i]] > expired
+        lanes[s]["depth"] = depth
+        if lanes[s]["size"] + kept > len(merge.kept):
+            merge = new_merge(2 * (lanes[s]["size"] + kept))
+        if tally[1] + lanes[s]["size"] > len(report.changes):
+            report = with_capacity(report, lanes[s]["size"])
+        size = admit(chunk, report, s, history, kept, scratch, merge)
+        if size > lanes[s]["room"]:
+            chunk = with_room(chunk, s, size)
+        store_run(chunk.objects, lanes, s, merge.kept, size)
+        sides.safe[s], sides.looked[s] = -NEVER, size
+        sides.bars[s] = bar_of(chunk, s, sides)
+    return chunk.objects, report.changes
+
+
+@uncounted
+def gather_deeper(
+    chunk: Lanes, history: History, sides: Sides, vectors: Vectors, products: Products, fall: Fall, g: int, bound: int,
+    scratch: Scratch,
+) -> int:  # fmt: skip
+    """The objects of the history above a lane's new depth, which goes to scratch.keys[0]; returns how many are found.
+
+    The wanted number of objects have at least the bar L, by the lower ends of what their products say. Whatever has a
+    larger key than the worst of these has a product whose upper end reaches L.
+    """
+    values, w, o, e = products.values[g], products.weights, products.offsets, products.slack
+    s, found, places = fall.lanes[g], scratch.found, scratch.places
+    want, block, begin = chunk.lanes[s]["want"], history.segments[fall.turn.b], products.begin
+    boxed, high, stamps = chunk.lows.shape[1] > 0, block["begin"], history.stamps
+    since = first_place(history.serials, history.segments[block["first"]]["begin"], high, chunk.lanes[s]["birth"])
+    best, known, seen = scratch.best[:want], 0, 0
+    scratch.work[2] += 1
+    if want < len(scratch.best):
+        for i in range(since, high):
+            if stamps[i] > bound and (not boxed or in_box(chunk, s, history.data, i)):
+                j = i - begin
+                least = (values[j] - o[j] - e[j]) / w[j]
+                seen += 1
+                if least == least and (known < want or least > best[0]):
+                    known = put_best(best, known, least)
+    some = known == want and seen > 2 * want
+    least, n = best[0] - 2 * sides.slack[s] if some else -np.inf, 0
+    for i in range(since, high):
+        j = i - begin
+        if not (values[j] - o[j] + e[j]) / w[j] < least and (not boxed or in_box(chunk, s, history.data, i)):
+            places[n] = i
+            n += 1
+    for i in range(n):
+        found[i] = key_of(chunk, s, sides.norms[s], vectors, places[i])
+    scratch.work[0] += n
+    depth, known = -np.inf, 0
+    for i in range(n if some else 0):
+        if stamps[places[i]] > bound and (known < want or found[i] > best[0]):
+            known = put_best(best, known, found[i])
+            depth = best[0]
+    scratch.keys[0] = depth if some and known == want else -np.inf
+    return n
+
+
+@kernel
+def score_vectors(
+    chunk: Lanes, sides: Sides, s: int, vectors: Vectors, data: Floats, keys: Floats, inside: Records
+) -> None:
+    """The keys of objects for one lane, and whether they are in its box."""
+    for i in range(len(keys)):
+        keys[i] = key_of(chunk, s, sides.norms[s], vectors, i)
+        inside[i] = in_box(chunk, s, data, i)
