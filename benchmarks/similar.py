@@ -1,7 +1,7 @@
 """Many vectors standing against the bare matrix product: `python benchmarks/similar.py [--queries 10000] [--one]`.
 
-One core. Prints the process time of pushes over that of the same products by BLAS alone, once the window is full and while
-it fills; with --clusters vectors are near some of the queries; with --one pushes are of one document.
+One core. Prints the process time of pushes over that of the same products by BLAS alone, once the window is full and
+while it fills; with --clusters vectors are near some of the queries; with --one pushes are of one document.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-import numpy as np
-import pyarrow as pa
+import numpy as np  # noqa: E402
+import pyarrow as pa  # noqa: E402
 
-import skyband as sb
+import skyband as sb  # noqa: E402
 
 
 def main() -> None:

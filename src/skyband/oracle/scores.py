@@ -61,8 +61,11 @@ def _likeness(by: Any, a: list[float]) -> float:
     dot = _sum([x * y for x, y in zip(a, b, strict=True)])
     if by.metric == "dot":
         return dot
-    norms = math.sqrt(_sum([x * x for x in a])) * math.sqrt(_sum([y * y for y in b]))
-    return dot / norms if norms > 0 else math.nan
+    norm, other = (math.sqrt(_sum([x * x for x in one])) for one in (a, b))
+    if norm == 0:
+        return math.nan
+    with np.errstate(all="ignore"):
+        return float(np.float64(dot) / np.float64(norm * other))  # IEEE, also where the product is 0
 
 
 KEYS: dict[str, Callable[[Any, list[float]], float]] = {  # by word: the key from the value and the numbers of a row

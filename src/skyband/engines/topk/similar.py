@@ -10,7 +10,7 @@ most `MOST_BYTES`. Cost: the product, and 5 to 20 % of it besides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,7 +92,8 @@ class VectorPool(Pool):
 
     def __init__(self, shape: Shape, *rest: Any, **more: Any) -> None:
         super().__init__(shape, *rest, **more)
-        self.vectors = np.empty((0, shape.d), np.float32)
+        self.ring = np.empty((0, shape.d), np.float32)  # the vectors of the history
+        self.turned = 0  # place p of the history is in row (p + turned) modulo its size
         self.norms = np.empty(0)
         self.lane_of = np.empty(0, np.int64)
         self.values = np.empty(0, np.float32)  # of products, kept for the next: fresh memory is slow
@@ -117,35 +118,61 @@ class VectorPool(Pool):
 
     @property
     def nbytes(self) -> int:
-        return super().nbytes + int(self.vectors.nbytes + self.norms.nbytes + self.values.nbytes)
+        return super().nbytes + int(self.ring.nbytes + self.norms.nbytes + self.values.nbytes)
 
     # --- the history
 
     def append(self, stream: Stream, more: int) -> int:
         begin, end = self.here.start, self.end
         low = super().append(stream, more)
-        room = len(self.stamps)
-        if low != end or room != len(self.vectors):
-            for name in ("vectors", "norms"):
-                old: Records = getattr(self, name)
-                new = old if room == len(old) else np.empty((room, *old.shape[1:]), old.dtype)
-                new[: end - begin] = old[begin:end]
-                setattr(self, name, new)
+        if low != end:  # places begin anew
+            self.turned = (self.turned + begin) % max(1, len(self.ring))
+            begin = 0
+        if len(self.norms) != len(self.stamps) or low != end:
+            norms = np.empty(len(self.stamps))
+            norms[begin:low] = self.norms[end - (low - begin) : end]
+            self.norms = norms
+        self._reserve(begin, low)
         assert stream.vectors is not None
-        matrix = stream.vectors.matrix
-        if matrix.dtype == np.float64 and self.vectors.dtype != np.float64:
-            self.vectors = self.vectors.astype(np.float64)
-        self.vectors[low : self.end], self.norms[low : self.end] = matrix, stream.vectors.norms
+        if stream.vectors.matrix.dtype == np.float64 and self.ring.dtype != np.float64:
+            with np.errstate(all="ignore"):  # rows that are not used hold anything
+                self.ring = self.ring.astype(np.float64)
+        self.norms[low : self.end] = stream.vectors.norms
+        for place, rows in self._stretches(low, self.end):
+            self.ring[rows] = stream.vectors.matrix[place - low : place - low + rows.stop - rows.start]
         return low
 
+    def _reserve(self, begin: int, low: int) -> None:
+        """Let the ring have places for the history, which goes from `begin` to `low` now, and its new end."""
+        if self.end - begin <= len(self.ring):
+            return
+        size = max(self.end - begin + ROWS, min(2 * len(self.ring), self.most + 4 * ROWS))
+        ring = np.empty((size, self.shape.d), self.ring.dtype)
+        for place, rows in self._stretches(begin, low):
+            ring[place - begin : place - begin + rows.stop - rows.start] = self.ring[rows]
+        self.ring, self.turned = ring, -begin % size
+
+    def _stretches(self, low: int, high: int, most: int = NEVER) -> Iterator[tuple[int, slice]]:
+        """The arrivals low..high of the history as stretches of the ring, each with the place of its first."""
+        while low < high:
+            row = (low + self.turned) % len(self.ring)
+            size = min(high - low, len(self.ring) - row, most)
+            yield low, slice(row, row + size)
+            low += size
+
+    def history_vectors(self, here: slice) -> NDArray[Any]:
+        """The vectors of some arrivals of the history, in order."""
+        found: NDArray[Any] = self.ring[(np.arange(here.start, here.stop) + self.turned) % max(1, len(self.ring))]
+        return found
+
     def set_history(self, data: Floats, stamps: Ints, serials: Ints, vectors: Arrived | None = None) -> None:
-        self.vectors, self.norms = np.empty((0, self.shape.d), np.float32), np.empty(0)
+        self.ring, self.norms, self.turned = np.empty((0, self.shape.d), np.float32), np.empty(0), 0
         super().set_history(data, stamps, serials, vectors)
 
     def keys(self, chunk: Chunk, s: int, here: slice) -> tuple[Records, Records]:
         assert isinstance(chunk, VectorChunk)
         keys, inside = np.empty(here.stop - here.start), np.empty(here.stop - here.start, np.bool_)
-        vectors = Vectors(self.vectors[here], self.norms[here])
+        vectors = Vectors(self.history_vectors(here), self.norms[here], 0)
         score_vectors(chunk.view(), chunk.sides(), s, vectors, np.ascontiguousarray(self.data[:, here]), keys, inside)
         return keys, inside
 
@@ -154,7 +181,7 @@ class VectorPool(Pool):
     def run(self, chunk: Chunk, report: Report, segments: Records, plan: Plan) -> Records:
         assert isinstance(chunk, VectorChunk)
         history, scratch, sides = self.history(segments), self._work_space(), chunk.sides()
-        vectors, deep, before = Vectors(self.vectors, self.norms), np.empty(chunk.used, np.int64), plan.before
+        vectors, deep, before = Vectors(self.ring, self.norms, self.turned), np.empty(chunk.used, np.int64), plan.before
         if len(self.lane_of) < len(scratch.places):
             self.lane_of = np.empty(len(scratch.places), np.int64)
         for b in range(plan.base, plan.stop):
@@ -183,15 +210,15 @@ class VectorPool(Pool):
             self.values = np.empty(len(unit) * size, np.float32)
         values = self.values[: len(unit) * size].reshape(len(unit), size)
         weights, offsets, slack = np.empty(size), np.empty(size), np.empty(size)
-        for begin in range(0, size, SLAB):
-            part = slice(begin, min(size, begin + SLAB))
-            arrived = Arrived(self.vectors[low:high][part], self.norms[low:high][part])
+        for place, stretch in self._stretches(low, high, SLAB):
+            part = slice(place - low, place - low + stretch.stop - stretch.start)
+            arrived = Arrived(self.ring[stretch], self.norms[low:high][part])
             rows, weights[part], offsets[part], slack[part] = prepared(arrived, self.shape)
             if size == 1:
                 np.dot(unit, rows[0], out=values[:, 0])
             else:
                 np.matmul(unit, rows.T, out=values[:, part])
-        return Products(values, weights, offsets, slack, first, low, self.lane_of)
+        return Products(values, weights, offsets, slack, offsets - slack, first, low, self.lane_of)
 
 
 def prepared(arrived: Arrived, shape: Shape) -> tuple[NDArray[np.float32], Floats, Floats, Floats]:
@@ -220,7 +247,7 @@ class SimilarSlots(Slots):
         return VectorPool(self.shape, self.tuning, timed=self.timed, net=self.net)
 
     def more_arrays(self, pools: list[Any]) -> dict[str, Records]:
-        kept = [pool.vectors[pool.here] for pool in pools]
+        kept = [pool.history_vectors(pool.here) for pool in pools]
         whole = np.concatenate([np.empty((0, self.shape.d), np.float32), *kept])
         return {"vectors": whole.reshape(-1).view(np.uint8)}
 

@@ -86,13 +86,11 @@ class SimilarAdapter(SubscribedAdapter):
         wild = ~((column.norms <= TAME) & ((column.norms >= 1 / TAME) | (self.scoring.metric != "cosine")))
         for rows in scored.rejected.values():
             wild &= ~rows
-        found = []
-        if wild.any():
-            there, points = self._standing()
-            for row in np.flatnonzero(wild).tolist():
-                if (none := np.isnan(self._keys(points, column, row))).any():
-                    found.append(OddRow(row, there[none]))
-        return found
+        if not wild.any():
+            return []
+        there, points = self._standing()
+        keys = ((row, np.isnan(self._keys(points, column, row))) for row in np.flatnonzero(wild).tolist())
+        return [OddRow(row, there[none]) for row, none in keys if none.any()]
 
     def _keys(self, points: Floats, column: Column, row: int) -> Floats:
         """The keys of one row for many vectors."""

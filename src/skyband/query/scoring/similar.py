@@ -132,7 +132,7 @@ class Similar(Scoring):
                 key = dots(found.matrix, self.numbers)
             if self.metric == "cosine":
                 key = key / (found.norms * self.norm)
-        for bad in found.faults.values():
+        for bad in self.faults(rows).values():
             key[bad] = np.nan
         return key
 

@@ -1,7 +1,7 @@
-"""BLOCK for many vectors: single-precision products say which arrivals a lane must look at, the contract's rule scores them.
+"""BLOCK for many vectors: single-precision products say which arrivals a lane must look at, then the rule scores them.
 
-A product S of an arrival a and a lane's vector, by BLAS, is off by at most `slack` (docs/engines/topk/similar.md has the
-proof). In the units of S a lane's depth T is a bar, and an arrival with a key of T or more has
+A product S of an arrival a and a lane's vector, by BLAS, is off by at most `slack` (docs/engines/topk/similar.md has
+the proof). In the units of S a lane's depth T is a bar, and an arrival with a key of T or more has
 
     S >= bar[lane] * weight[row] + offset[row] - slack[row]
 
@@ -34,10 +34,11 @@ STRETCH = 128  # products that are compared at a time
 
 
 class Vectors(NamedTuple):
-    """The vectors of a history."""
+    """The vectors of a history, in a ring."""
 
     matrix: NDArray[Any]  # one row each, float32 or float64
-    norms: Floats  # roots of the sums of squares, by the contract's rule
+    norms: Floats  # by place in the history: roots of the sums of squares, by the contract's rule
+    turned: int  # place p of the history is in row (p + turned) modulo the size of the ring
 
 
 class Sides(NamedTuple):
@@ -57,6 +58,7 @@ class Products(NamedTuple):
     weights: Floats  # per row of the history
     offsets: Floats
     slack: Floats
+    floors: Floats  # offsets less slack
     first: int
     begin: int
     lane_of: Ints  # scratch
@@ -142,7 +144,8 @@ def bar_of(chunk: Lanes, s: int, sides: Sides) -> float:
 @uncounted
 def key_of(chunk: Lanes, s: int, norm: float, vectors: Vectors, i: int) -> float:
     """The key of one object for one lane, by the contract's rule."""
-    form, points, row = chunk.scorings.form, chunk.scorings.points[s], vectors.matrix[i]
+    form, points = chunk.scorings.form, chunk.scorings.points[s]
+    row = vectors.matrix[(i + vectors.turned) % len(vectors.matrix)]
     total = 0.0
     for j in range(len(points)):
         x = np.float64(row[j])
@@ -163,9 +166,10 @@ def score_found(
 ) -> None:
     """The keys of n pairs of lane and object: four at a time, whose sums do not wait for each other."""
     form, points, matrix = chunk.scorings.form, chunk.scorings.points, vectors.matrix
+    size, turned = len(matrix), vectors.turned
     for low in range(0, n - n % 4, 4):
-        a, b = matrix[places[low]], matrix[places[low + 1]]
-        c, e = matrix[places[low + 2]], matrix[places[low + 3]]
+        a, b = matrix[(places[low] + turned) % size], matrix[(places[low + 1] + turned) % size]
+        c, e = matrix[(places[low + 2] + turned) % size], matrix[(places[low + 3] + turned) % size]
         p, q = points[lane_of[low]], points[lane_of[low + 1]]
         r, t = points[lane_of[low + 2]], points[lane_of[low + 3]]
         if form == DISTANCE:
@@ -201,7 +205,7 @@ def find_similar(
     Returns the lane before which it stops, since so many are found that they are to be taken first.
     """
     found, places, bounds, lane_of = scratch.found, scratch.places, scratch.bounds, products.lane_of
-    values, weights, offsets, slack = products.values, products.weights, products.offsets, products.slack
+    values, weights, floors = products.values, products.weights, products.floors
     size, boxed, n, s = len(weights), chunk.lows.shape[1] > 0, 0, at
     while s < stop and n < MANY and s - at < len(bounds) - 1:
         bounds[s - at] = n
@@ -209,16 +213,15 @@ def find_similar(
         if bar < np.inf:
             row = values[s - products.first]
             for low in range(0, size, STRETCH):
-                some, w = row[low : low + STRETCH], weights[low : low + STRETCH]
-                o, e = offsets[low : low + STRETCH], slack[low : low + STRETCH]
+                some, w, floor = row[low : low + STRETCH], weights[low : low + STRETCH], floors[low : low + STRETCH]
                 hits = 0
                 for i in range(len(some)):
-                    hits += not some[i] < bar * w[i] + o[i] - e[i]
+                    hits += not some[i] < bar * w[i] + floor[i]
                 if hits:
                     for i in range(len(some)):
                         places[n] = products.begin + low + i
                         lane_of[n] = s
-                        n += not some[i] < bar * w[i] + o[i] - e[i]
+                        n += not some[i] < bar * w[i] + floor[i]
         s += 1
     bounds[s - at] = n
     scratch.work[0] += n
