@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Floats, Ints
+from skyband.engines.contract import Floats, Ints, Spec
 from skyband.engines.contract import Vectors as Arrived
 from skyband.engines.invariants import require
 from skyband.engines.topk.chunk import Chunk
@@ -60,13 +60,14 @@ def slack_of(d: int) -> float:
 class VectorChunk(Chunk):
     """Lanes and their vectors in single precision."""
 
-    arrays: ClassVar[tuple[str, ...]] = (*Chunk.arrays, "unit", "norms", "slack", "bars", "safe", "looked")
+    arrays: ClassVar[tuple[str, ...]] = (*Chunk.arrays, "unit", *Sides._fields)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.unit = np.empty((0, self.shape.d), np.float32)  # scaled to norm 1, but for distances
         self.norms, self.slack, self.bars = np.empty(0), np.empty(0), np.empty(0)
-        self.safe, self.looked = np.empty(0, np.int64), np.empty(0, np.int64)
+        self.safe, self.looked, self.lengths, self.dues = (np.empty(0, np.int64) for _ in range(4))
+        self.calm = np.empty(0, np.int8)
 
     def join(self, columns: SlotColumns, lanes: Records, *, keep: bool = False) -> Ints:
         places = super().join(columns, lanes, keep=keep)
@@ -79,12 +80,26 @@ class VectorChunk(Chunk):
         unit = sign * np.where(usual[:, None], points, 0.0) / scale[:, None]
         half = slack_of(self.shape.d) * norms * norms / 2 if form == DISTANCE else np.zeros(len(norms))
         self.unit[places], self.norms[places] = unit, norms
-        self.slack[places], self.safe[places], self.looked[places] = np.where(usual, half, np.inf), -NEVER, 0
+        self.slack[places] = np.where(usual, half, np.inf)
+        self.disturb(places)
         return places
 
+    def leave(self, places: Ints) -> None:
+        self.disturb(places)
+        super().leave(places)
+
+    def put(self, s: int, run: Records) -> None:
+        super().put(s, run)
+        self.disturb(s)
+
+    def disturb(self, places: Any) -> None:
+        """Let kernels look at these lanes, whatever was known of them."""
+        self.calm[places] = self.looked[places] = 0
+        self.safe[places] = self.dues[places] = -NEVER
+        self.lengths[places] = self.lanes["length"][places]
+
     def sides(self) -> Sides:
-        u = self.used
-        return Sides(self.norms[:u], self.slack[:u], self.bars[:u], self.safe[:u], self.looked[:u])
+        return Sides(*(getattr(self, name)[: self.used] for name in Sides._fields))
 
 
 class VectorPool(Pool):
@@ -96,6 +111,7 @@ class VectorPool(Pool):
         self.turned = 0  # place p of the history is in row (p + turned) modulo its size
         self.norms = np.empty(0)
         self.lane_of = np.empty(0, np.int64)
+        self.prepared: dict[int, tuple[Any, ...]] = {}  # blocks of this batch for products, by their first place
         self.values = np.empty(0, np.float32)  # of products, kept for the next: fresh memory is slow
 
     def new_chunk(self) -> VectorChunk:
@@ -125,6 +141,7 @@ class VectorPool(Pool):
     def append(self, stream: Stream, more: int) -> int:
         begin, end = self.here.start, self.end
         low = super().append(stream, more)
+        self.prepared = {}
         if low != end:  # places begin anew
             self.turned = (self.turned + begin) % max(1, len(self.ring))
             begin = 0
@@ -176,6 +193,14 @@ class VectorPool(Pool):
         score_vectors(chunk.view(), chunk.sides(), s, vectors, np.ascontiguousarray(self.data[:, here]), keys, inside)
         return keys, inside
 
+    def shrink(self, chunk: int, s: int, spec: Spec, now: int, serial: int = 0) -> Records:
+        mine = self.chunks[chunk]
+        assert isinstance(mine, VectorChunk)
+        mine.disturb(s)
+        changes = super().shrink(chunk, s, spec, now, serial)
+        mine.disturb(s)  # its window's length is another
+        return changes
+
     # --- a batch
 
     def run(self, chunk: Chunk, report: Report, segments: Records, plan: Plan) -> Records:
@@ -184,24 +209,26 @@ class VectorPool(Pool):
         vectors, deep, before = Vectors(self.ring, self.norms, self.turned), np.empty(chunk.used, np.int64), plan.before
         if len(self.lane_of) < len(scratch.places):
             self.lane_of = np.empty(len(scratch.places), np.int64)
+        view = chunk.view()
         for b in range(plan.base, plan.stop):
-            low, high, turn = int(segments["begin"][b]), int(segments["end"][b]), Turn(b, before)
-            changes, count = settle_vectors(chunk.view(), report, history, sides, plan, turn, deep)
+            block, turn = segments[b], Turn(b, before)
+            low, high, begin = int(block["begin"]), int(block["end"]), int(segments["begin"][block["first"]])
+            changes, count = settle_vectors(view, report, history, sides, plan, turn, deep)
             report = report._replace(changes=changes)
-            begin, end = int(segments["begin"][segments["first"][b]]), low
-            step = max(1, (1 << 24) // max(1, end - begin))
+            step = max(1, (1 << 24) // max(1, low - begin))
             for first in range(0, count, step):
                 lanes = deep[first : min(count, first + step)]
-                products = self._products(chunk.unit[lanes], begin, end, 0)
-                fall = Fall(lanes, plan.last, turn)
-                some = deepen_vectors(chunk.view(), report, history, sides, vectors, products, fall, scratch)
-                chunk.objects, report = some[0], report._replace(changes=some[1])
-            for first in range(0, chunk.used if high > low else 0, TILE):
-                products = self._products(chunk.unit[first : min(chunk.used, first + TILE)], low, high, first)
-                some = take_vectors(chunk.view(), report, history, sides, vectors, products, b, scratch)
-                chunk.objects, report = some[0], report._replace(changes=some[1])
-            before = max(before, int(segments["instant"][b]))
-        return finish_lanes(chunk.view(), report, plan, scratch.picked)
+                products, fall = self._products(chunk.unit[lanes], begin, low, 0), Fall(lanes, plan.last, turn)
+                objects, changes = deepen_vectors(view, report, history, sides, vectors, products, fall, scratch)
+                view, report = view._replace(objects=objects), report._replace(changes=changes)
+            tile = max(TILE, (1 << 22) // max(1, high - low))
+            for first in range(0, chunk.used if high > low else 0, tile):
+                products = self._products(chunk.unit[first : min(chunk.used, first + tile)], low, high, first)
+                objects, changes = take_vectors(view, report, history, sides, vectors, products, b, scratch)
+                view, report = view._replace(objects=objects), report._replace(changes=changes)
+            before = max(before, int(block["instant"]))
+        chunk.objects = view.objects
+        return finish_lanes(view, report, sides, plan, scratch.picked)
 
     def _products(self, unit: NDArray[np.float32], low: int, high: int, first: int) -> Products:
         """Products of lanes with arrivals low..high of the history."""
@@ -211,13 +238,17 @@ class VectorPool(Pool):
         values = self.values[: len(unit) * size].reshape(len(unit), size)
         weights, offsets, slack = np.empty(size), np.empty(size), np.empty(size)
         for place, stretch in self._stretches(low, high, SLAB):
-            part = slice(place - low, place - low + stretch.stop - stretch.start)
-            arrived = Arrived(self.ring[stretch], self.norms[low:high][part])
-            rows, weights[part], offsets[part], slack[part] = prepared(arrived, self.shape)
+            here = slice(place - low, place - low + stretch.stop - stretch.start)
+            known = self.prepared.get(place)
+            if known is None or len(known[0]) != here.stop - here.start:
+                known = prepared(Arrived(self.ring[stretch], self.norms[low:high][here]), self.shape)
+                if size <= ROWS:
+                    self.prepared[place] = known
+            rows, weights[here], offsets[here], slack[here] = known
             if size == 1:
                 np.dot(unit, rows[0], out=values[:, 0])
             else:
-                np.matmul(unit, rows.T, out=values[:, part])
+                np.matmul(unit, rows.T, out=values[:, here])
         return Products(values, weights, offsets, slack, offsets - slack, first, low, self.lane_of)
 
 

@@ -49,6 +49,9 @@ class Sides(NamedTuple):
     bars: Floats  # their depths in the units of products; inf: not this time
     safe: Ints  # with stamps above this, k objects of the run are above the depth
     looked: Ints  # the size of the run when it was last looked at
+    lengths: Ints  # of windows
+    dues: Ints  # no window lets go of anything before this instant; -NEVER: look at the lane
+    calm: NDArray[np.int8]  # 1: nothing has happened to the lane since its bar was set
 
 
 class Products(NamedTuple):
@@ -81,14 +84,18 @@ def settle_vectors(
     """
     lanes, block, net = chunk.lanes, history.segments[turn.b], report.net
     must = not net or block["begin"] == block["end"]
-    n = 0
+    n, left, horizon = 0, block["left"], plan.last if net else block["instant"]
     for s in range(len(lanes)):
+        if sides.calm[s] and plan.fresh == 0 and max(left, horizon - sides.lengths[s]) < sides.safe[s]:
+            continue
         K, size = lanes[s]["k"], lanes[s]["size"]
+        sides.calm[s] = 0
         if K == 0 or lanes[s]["fresh"] != plan.fresh:
             sides.bars[s] = np.inf
             continue
+        sides.calm[s] = plan.fresh == 0
         if lanes[s]["depth"] > -np.inf or size > lanes[s]["enough"]:
-            bound = max(block["left"], (plan.last if net else block["instant"]) - lanes[s]["length"])
+            bound = max(left, horizon - lanes[s]["length"])
             most = lanes[s]["enough"] + K // 8 + 4
             sides.looked[s] = min(sides.looked[s], size)
             if (size > most and size > sides.looked[s] + K // 8) or (must and sides.safe[s] <= bound):
@@ -273,20 +280,28 @@ def take_vectors(
                 chunk = with_room(chunk, s, size)
                 store_run(chunk.objects, lanes, s, merge.kept, size)
                 s += 1
+        for s in range(at, to):
+            if found.bounds[s - at] < found.bounds[s - at + 1]:
+                sides.calm[s] = 0
+                sides.dues[s] = lanes[s]["due"]
         at = to
     return chunk.objects, report.changes
 
 
 @kernel
-def finish_lanes(chunk: Lanes, report: Report, plan: Plan, picked: Records) -> Records:
+def finish_lanes(chunk: Lanes, report: Report, sides: Sides, plan: Plan, picked: Records) -> Records:
     """Time goes on to the end of a batch; then net changes are reported. Returns the changes."""
     lanes = chunk.lanes
     for s in range(len(lanes)):
+        if sides.dues[s] > plan.last and not report.net:
+            continue
         due = lanes[s]["due"] <= plan.last or lanes[s]["open"]
         if lanes[s]["k"] and lanes[s]["fresh"] == plan.fresh and due:
             if report.tally[1] + 4 * (2 + lanes[s]["size"]) > len(report.changes):
                 report = with_capacity(report, 4 * (2 + lanes[s]["size"]))
             finish_lane(chunk, report, s, plan.last, picked)
+            sides.calm[s] = 0
+        sides.dues[s] = lanes[s]["due"]
     return report.changes
 
 
@@ -327,7 +342,7 @@ def deepen_vectors(
         if size > lanes[s]["room"]:
             chunk = with_room(chunk, s, size)
         store_run(chunk.objects, lanes, s, merge.kept, size)
-        sides.safe[s], sides.looked[s] = -NEVER, size
+        sides.safe[s], sides.looked[s], sides.dues[s] = -NEVER, size, lanes[s]["due"]
         sides.bars[s] = bar_of(chunk, s, sides)
     return chunk.objects, report.changes
 
