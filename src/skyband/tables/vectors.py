@@ -6,7 +6,6 @@ Nothing is copied where all rows have the wanted length and one follows the othe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,14 +25,8 @@ class Vectors:
     """The vectors of one length in a column: a row of the matrix for each row of the batch."""
 
     matrix: NDArray[Any]  # float16, float32 or float64; zeros where the row has no such vector
+    norms: Floats  # the roots of the sums of squares
     faults: dict[str, Bools]  # the rows that have none, by reason; a row has at most one
-
-    @cached_property
-    def norms(self) -> Floats:
-        """The roots of the sums of squares."""
-        from skyband.kernels.vectors import sums_of_squares  # and Numba: with the first arrivals
-
-        return np.sqrt(sums_of_squares(self.matrix))
 
     def norm_faults(self, column: str) -> dict[str, Bools]:
         """The rows that have no direction, beside those that have no vector."""
@@ -56,6 +49,8 @@ class Lists:
 
     def of_length(self, d: int) -> Vectors:
         """The vectors with d components."""
+        from skyband.kernels.vectors import sums_of_squares  # and Numba: with the first arrivals
+
         rows, faults = len(self.starts), {}
         there = np.ones(rows, np.bool_) if self.valid is None else self.valid
         if self.valid is not None:
@@ -69,14 +64,15 @@ class Lists:
             broken = there & self._matrix(d, np.flatnonzero(there), self.null).any(axis=1)
             faults[f"{self.name} has a null component"] = broken
             there = there & ~broken
-        if not (np.isfinite(matrix.max(initial=0)) and np.isfinite(matrix.min(initial=0))):
+        sums = sums_of_squares(matrix)
+        if not np.isfinite(sums).all():
             infinite = there & ~np.isfinite(matrix).all(axis=1)
             faults[f"{self.name} has a component that is not finite"] = infinite
             there = there & ~infinite
         faults = {reason: bad for reason, bad in faults.items() if bad.any()}
         if faults:
-            matrix = np.where(there[:, None], matrix, matrix.dtype.type(0))
-        return Vectors(matrix, faults)
+            matrix, sums = np.where(there[:, None], matrix, matrix.dtype.type(0)), np.where(there, sums, 0.0)
+        return Vectors(matrix, np.sqrt(sums), faults)
 
     def unusable(self, *, directed: bool) -> dict[str, Bools]:
         """The rows that no vector can be compared with, whatever its length, by reason; directed: nor of norm 0."""

@@ -42,6 +42,7 @@ class Chunk:
     """Lanes of one pool."""
 
     arrays: ClassVar[tuple[str, ...]] = ("lanes", "points", "weights", "lows", "highs", "ranges")  # one row per lane
+    most: ClassVar[int] = MOST
 
     shape: Shape
     used: int = 0  # lanes 0..used are in use or free
@@ -59,7 +60,7 @@ class Chunk:
     @property
     def room(self) -> int:
         """How many more lanes there can be."""
-        return MOST - self.used + len(self.free)
+        return self.most - self.used + len(self.free)
 
     @property
     def held(self) -> int:
@@ -88,7 +89,7 @@ class Chunk:
         """Arrays for so many lanes: twice as many as before."""
         if size <= len(self.lanes):
             return
-        room = min(MOST, max(size, 2 * len(self.lanes)))
+        room = min(self.most, max(size, 2 * len(self.lanes)))
         for name in self.arrays:
             old: Records = getattr(self, name)
             new = np.zeros((room, *old.shape[1:]), old.dtype)

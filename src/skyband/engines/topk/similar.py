@@ -61,6 +61,7 @@ class VectorChunk(Chunk):
     """Lanes and their vectors in single precision."""
 
     arrays: ClassVar[tuple[str, ...]] = (*Chunk.arrays, "unit", *Sides._fields)
+    most: ClassVar[int] = 1 << 14
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,6 +128,9 @@ class VectorPool(Pool):
 
     def _side(self) -> int:
         return 0
+
+    def _by_place(self, columns: SlotColumns) -> Ints:
+        return np.arange(len(columns))
 
     @property
     def largest_net(self) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.arena import recast, runs
 from skyband.engines.invariants import FAR, are_counts, by_run, near, owners, require, rising, within
-from skyband.engines.topk.chunk import MOST, Chunk, set_goals
+from skyband.engines.topk.chunk import Chunk, set_goals
 from skyband.engines.topk.kernels.lane_state import LANE, STALE
 from skyband.engines.topk.pool import Pool
 from skyband.engines.topk.slot_columns import SlotColumns
@@ -105,9 +105,9 @@ def load(engine: Slots, state: Mapping[str, Records]) -> None:
         pool.arrived, number = int(known["arrived"]), int(known["number"])
         here = slice(int(ends[i] - waiting[i]), int(ends[i]))
         mine = np.flatnonzero(state["pool"] == i)
-        for low in range(0, len(mine), MOST):
-            some = mine[low : low + MOST]
+        for low in range(0, len(mine), pool.new_chunk().most):
             chunk = pool.new_chunk()
+            some = mine[low : low + chunk.most]
             chunk_lanes = lanes[some]
             sizes = chunk_lanes["size"]
             chunk_lanes["start"] = chunk_lanes["head"] = np.cumsum(sizes) - sizes
