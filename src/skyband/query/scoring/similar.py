@@ -237,8 +237,8 @@ def distances(matrix: NDArray[Any], vector: Floats) -> Floats:
     """The sum of squared differences of each row and a vector."""
 
     def terms(rows: NDArray[Any]) -> Floats:
-        away = np.subtract(rows, vector, dtype=np.float64)
-        return np.multiply(away, away, out=away)
+        away: Floats = np.subtract(rows, vector, dtype=np.float64)
+        return away * away
 
     return _summed(matrix, terms)
 
