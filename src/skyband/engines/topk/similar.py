@@ -21,12 +21,10 @@ from skyband.engines.contract import Vectors as Arrived
 from skyband.engines.invariants import require
 from skyband.engines.topk.chunk import Chunk
 from skyband.engines.topk.kernels.likeness import (
-    Fall,
     Products,
     Sides,
     Turn,
     Vectors,
-    deepen_vectors,
     finish_lanes,
     score_vectors,
     settle_vectors,
@@ -34,6 +32,7 @@ from skyband.engines.topk.kernels.likeness import (
 )
 from skyband.engines.topk.kernels.slots import Plan
 from skyband.engines.topk.kernels.state import Report
+from skyband.engines.topk.kernels.vector_depths import Fall, deepen_vectors
 from skyband.engines.topk.pool import Pool
 from skyband.engines.topk.recent_arrivals import Stream
 from skyband.engines.topk.slot_columns import Shape, SlotColumns
