@@ -8,8 +8,8 @@ the proof). In the units of S a lane's depth T is a bar, and an arrival with a k
 so the others are left out. What is left is scored in float64, products in the order of the components and summed from
 left to right, and goes into the lane's run as in kernels/slots.py.
 
-Cost of a lane and block: one comparison an arrival, and d multiplications for the few that pass. Lanes whose depths must
-fall are in kernels/vector_depths.py.
+Cost of a lane and block: one comparison an arrival, and d multiplications for the few that pass. Lanes whose depths
+must fall are in kernels/vector_depths.py.
 """
 
 from __future__ import annotations
@@ -136,14 +136,17 @@ def look(chunk: Lanes, s: int, bound: int, sides: Sides) -> int:
 @uncounted
 def bar_of(chunk: Lanes, s: int, sides: Sides) -> float:
     """The depth of a lane in the units of products; -inf: everything passes."""
-    form, depth, norm = chunk.scorings.form, chunk.lanes[s]["depth"], sides.norms[s]
-    if depth == -np.inf or sides.slack[s] == np.inf:
+    form = chunk.scorings.form
+    depth: float = chunk.lanes[s]["depth"]
+    norm: float = sides.norms[s]
+    slack: float = sides.slack[s]
+    if depth == -np.inf or slack == np.inf:
         return -np.inf
     if form == COSINE:
         return depth
     if form == DISTANCE:  # the vectors are not scaled
         square = norm * norm
-        return (depth + (square if chunk.scorings.turned else -square)) / 2 - sides.slack[s]
+        return (depth + (square if chunk.scorings.turned else -square)) / 2 - slack
     return depth / norm
 
 
