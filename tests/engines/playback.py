@@ -6,8 +6,8 @@ import dataclasses
 from datetime import timedelta
 
 from engines.comparison import cells, same_changes, same_rows
-from engines.scene import Add, Advance, Delete, Drop, Push, Replace, Restore, Scene, TopKQuery
-from skyband import Ever, Last, Monitor, TopK, UntilDeleted
+from engines.scene import Add, Advance, Delete, Drop, Push, Replace, Restore, Scene
+from skyband import Above, Ever, Last, Monitor, TopK, UntilDeleted
 from skyband.oracle import Oracle
 from skyband.oracle.topk import skyband
 
@@ -68,9 +68,8 @@ def check(monitor: Monitor) -> None:
 def same_answers(monitor: Monitor, oracle: Oracle, place: int, where: str) -> None:
     """The answer itself, one of a smaller k and window, and those of single groups."""
     for name, query in oracle.queries.items():
-        assert isinstance(query, TopKQuery)
         same_rows(cells(monitor.answer(name)), oracle.answer(name), f"{where}, answer of {name}")
-        k, window = place % query.most + 1 if isinstance(query, TopK) else None, query.window
+        k, window = None if isinstance(query, Above) else place % getattr(query, "most", query.k) + 1, query.window
         if isinstance(window, Last) and query.algorithm != "PA":  # PA refuses: it keeps only what its own window needs
             window = _shorter(window, place)
         asked = None if isinstance(window, Ever) else window

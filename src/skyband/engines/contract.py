@@ -113,7 +113,7 @@ class Changes:
     stamp: Ints  # of the object
     serial: Ints
     key: Floats
-    diff: NDArray[np.int8]
+    diff: NDArray[np.int8]  # 0: a member that stays has moved; only where questions over the answers are standing
     first: Bools
     alive: Bools  # per row of the batch: is the object still kept
     older: Ints | None = None  # of pairs: the serial of the older member (`serial` is the newer's)
@@ -122,6 +122,11 @@ class Changes:
     probability: Floats | None = None
     object: Ints | None = None  # of groups: which object (`serial` is the row that decides its kept columns)
     shown: tuple[Any, ...] = ()  # of groups: the values of `select`
+
+    def only(self, which: Ints) -> Changes:
+        """Some of these changes, of single objects."""
+        names = ("query", "group", "row", "instant", "stamp", "serial", "key", "diff", "first")
+        return replace(self, **{name: getattr(self, name)[which] for name in names})
 
 
 @dataclass(frozen=True)

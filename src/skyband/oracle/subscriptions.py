@@ -116,28 +116,34 @@ class Subscribable:
     _streams: dict[str, Stream]
     _subscribers: dict[str, Subscribers]
     _start: Callable[[str, Query], Stream]
+    _leave_silently: Callable[[str, list[str]], list[Row]]
 
-    def subscribe(self, name: str, rows: Iterable[Mapping[str, Any]], *, id: str = "subscriber") -> None:
+    def subscribe(self, name: str, rows: Iterable[Mapping[str, Any]], *, id: str = "subscriber") -> list[Row]:
         """Add a plain query for each row; one that has the same id is dropped first."""
         subscribers = self._subscribers[name]
         asked = [(row[id], subscribers.query.bind(row)) for row in checked(rows, id)]
-        self._end(name, [who for who, _ in asked if same(who) in subscribers.keys])
+        left = self._end(name, [who for who, _ in asked if same(who) in subscribers.keys])
         for who, query in asked:
             key = subscribers.key(name, who)
             self._streams[key] = self._start(key, query)
+        return left
 
-    def unsubscribe(self, name: str, ids: Iterable[Any]) -> None:
+    def unsubscribe(self, name: str, ids: Iterable[Any]) -> list[Row]:
         """Drop the plain queries of these subscribers; unknown ones are counted."""
         known = [who for who in ids if same(who) in self._subscribers[name].keys]
         self.rejected["unknown subscriber"] += len(list(ids)) - len(known)
-        self._end(name, known)
+        return self._end(name, known)
 
-    def _end(self, name: str, ids: list[Any]) -> None:
+    def _end(self, name: str, ids: list[Any]) -> list[Row]:
+        """End subscriptions: nothing is reported of them, but what their members were over the answers leaves."""
         subscribers = self._subscribers[name]
+        ending = [key for who, key in subscribers.keys.items() if who in set(map(same, ids))]
+        left = self._leave_silently(name, ending)
         for who in ids:
             key = subscribers.keys.pop(same(who))
             del subscribers.ids[key]
             take_over(self._streams[name], self._streams.pop(key))
+        return left
 
     def _taking(self) -> dict[str, Stream]:
         """The streams that take rows: that of a query with `Each` does only while nobody subscribes."""

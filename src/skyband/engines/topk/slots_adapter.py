@@ -5,6 +5,7 @@ Queries differ in the numbers of their scoring, in k, in their windows and in th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -281,6 +282,10 @@ class SlotsAdapter(TopKAdapter):
 
     def must_split(self, batch: Batch) -> bool:
         return False
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        super().rename(names)
+        self.slots = {names.get(name, name): slot for name, slot in self.slots.items()}
 
     # --- snapshots
 

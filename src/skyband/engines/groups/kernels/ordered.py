@@ -50,7 +50,7 @@ class Sorted(NamedTuple):
     edges: Ints  # by group, two each: the ranks of the first and the last member before the step
     flags: Ints  # by column of keys: 0, or words of which the largest (1) or the smallest (-1) is best
     labels: Ints  # by code of a word
-    rule: Ints  # k, offset, 1: with ties
+    rule: Ints  # k, offset, 1: with ties, 1: members that stay are reported where they have changed
 
 
 @close
@@ -165,7 +165,7 @@ def ranked(nodes: Records, at: int, place: int) -> Any:
 
 
 @uncounted
-def below(nodes: Records, s: int) -> Any:
+def below(nodes: Records, s: Any) -> Any:
     """The next slot; -1: there is none."""
     if nodes[s]["right"] >= 0:
         s = nodes[s]["right"]
@@ -178,7 +178,7 @@ def below(nodes: Records, s: int) -> Any:
 
 
 @uncounted
-def above(nodes: Records, s: int) -> Any:
+def above(nodes: Records, s: Any) -> Any:
     """The slot before; -1: there is none."""
     if nodes[s]["left"] >= 0:
         s = nodes[s]["left"]
@@ -338,7 +338,7 @@ def take_sorted(live: Sorted, events: Events, keys: Ints, answers: Records, out:
                 more = np.empty(2 * (n + live.log[0]), out.dtype)
                 more[:n] = out[:n]
                 out = more
-            n = _end_step(live.ranks, live.heads, live.slots, live.log, out, n)
+            n = _end_step(live.ranks, live.heads, live.slots, live.log, out, n, live.rule[3] != 0)
     return out, n
 
 
