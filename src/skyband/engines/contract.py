@@ -48,6 +48,18 @@ class Scorings:
 
 
 @dataclass(frozen=True)
+class Vectors:
+    """The vectors of arrivals, one row each, and their norms."""
+
+    matrix: NDArray[Any]
+    norms: Floats
+
+    def only(self, which: Any) -> Vectors:
+        """Some of them."""
+        return Vectors(self.matrix[which], self.norms[which])
+
+
+@dataclass(frozen=True)
 class Arrivals:
     """One batch, in order of arrival. Arrays have one entry per arrival of these queries."""
 
@@ -63,6 +75,7 @@ class Arrivals:
     clocks: Ints | None  # time windows: the clock after each row of the batch
     total: int  # groups known so far
     attributes: tuple[Floats, ...] | None = None  # of a family, instead of keys
+    vectors: Vectors | None = None  # what a family of Similar compares
     wants_alive: bool = True  # whether columns of objects are kept: then `alive` is read
     more: bool = False  # net changes can wait: the batch goes on with the next arrivals
     names: Ints | None = None  # ids as codes, where objects are deleted by them; ids or alternatives as 64-bit keys

@@ -48,6 +48,7 @@ class Unsubscribed(Stream):
         own = (isinstance(by, str) and ":" in by) or bool(getattr(by, "needs", ()))
         self.used = (columns_of(by) | columns_of(where or "0")) if by is not None else set()
         self.needed = columns_of(by) if own and by is not None else set()
+        self.compares = own and getattr(by, "word", "") == "similar"  # vectors
         self.open = size_of(query.window) is not None  # how long its window is, subscriptions will say
         self.apart = own or ":" in (where or "")  # whether a subscription's values decide more than that
 
@@ -57,11 +58,16 @@ class Unsubscribed(Stream):
     def read(self, row: Row) -> Arrival:
         if not self.apart:
             return super().read(row)
-        arrival = super().read(row | dict.fromkeys(self.needed, 1) | dict.fromkeys(self.used, 1))
+        any_value = [1.0] if self.compares else 1
+        arrival = super().read(row | dict.fromkeys(self.used, 1) | dict.fromkeys(self.needed, any_value))
         for column in sorted(self.used):
             if too_large(row.get(column)):
                 raise Rejected("integer beyond 2^53", column)
         query: Any = self.query
+        if self.compares:
+            _check_vector(row.get(query.by.column), directed=query.by.metric == "cosine")
+            arrival.row = row
+            return arrival
         scored = self.needed or columns_of(query.by)
         if any(number(row.get(column)) is None or math.isnan(number(row.get(column)) or 0) for column in scored):
             raise Rejected("score is null or NaN", None)
@@ -69,10 +75,18 @@ class Unsubscribed(Stream):
         return arrival
 
 
+def _check_vector(vector: Any, *, directed: bool) -> None:
+    """Reject what no vector can be compared with, whatever its length."""
+    usable = vector is not None and all(x is not None and math.isfinite(x) for x in vector)
+    if not usable or (directed and not any(x * x for x in vector)):
+        raise Rejected("score is null or NaN", None)
+
+
 def _anyone(query: Query) -> Query:
     """A query with some values."""
     for word in (0.5, "a"):
-        values = {need.column: word if need.role == "literal" else 1 for need in query.needs}
+        values: dict[str, Any] = {need.column: word if need.role == "literal" else 1 for need in query.needs}
+        values |= {need.column: [1.0] for need in query.needs if need.role in ("vector", "direction")}
         try:
             return query.bind(values)
         except QueryError:

@@ -368,7 +368,8 @@ def _slice(arrivals: Arrivals, low: int, high: int | None, *, more: bool) -> Arr
     assert arrivals.attributes is not None
     here = slice(low, high)
     attributes = tuple(column[here] for column in arrivals.attributes)
-    return replace(arrivals.only(here), attributes=attributes, more=more)
+    vectors = None if arrivals.vectors is None else arrivals.vectors.only(here)
+    return replace(arrivals.only(here), attributes=attributes, vectors=vectors, more=more)
 
 
 def joined(pieces: list[Changes]) -> Changes:

@@ -15,7 +15,7 @@
 :name, in place of a number, in a window and in expressions, is what each subscription brings.
 Clauses after FROM come in any order. A scoring is an expression, or linear(x = 0.7, y = 0.3), product(...),
 quadratic(...), nearest(x = 0.2, y = 0.9) [METRIC manhattan] [WEIGHTS (x = 1, y = 2)], and of pairs
-global(x = absdiff, y = sum) [COMBINE product]: any word of `SCORINGS`.
+global(x = absdiff, y = sum) [COMBINE product]: any word of `SCORINGS`, or of SQL_WORDS: similarity(e, [1, 2]).
 
 Cost: linear in the text, some 0.1 ms a sentence, and 0.12 s once to load sqlglot.
 """
@@ -31,7 +31,7 @@ from skyband.errors import QueryError
 from skyband.query.aggregates import mentioned
 from skyband.query.expressions import parse
 from skyband.query.kinds import Above, Query, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.query.scoring import SCORINGS, scoring_of
+from skyband.query.scoring import SCORINGS, SQL_WORDS, scoring_of
 from skyband.query.sql.clauses import ASKED, COMBINES, INSTEAD, NEEDS, SAID, TAKES, culprit, options_of
 from skyband.query.sql.grouped import (
     Item,
@@ -261,7 +261,7 @@ class _Reader(KindClauses, RowNumbers):
             self.keys(start, bracketed=True)
             return
         self.put("by", start, self.scoring())
-        self.descending = self.way()
+        self.descending = self.way(self.values["by"])
         if self.follows(",") and not self.pairs:
             self.keys(start, bracketed=False)
 
@@ -355,7 +355,7 @@ class _Reader(KindClauses, RowNumbers):
 
     def scoring(self) -> Any:
         word = self.word
-        found = SCORINGS.get(word.upper.lower())
+        found = (SCORINGS | SQL_WORDS).get(word.upper.lower())
         if found is None or not self.follows(word.upper, "("):
             text = self.expression(check=self.ranking)
             return text if self.pairs or word.upper == "EXPRESSION" else self.meant(text, word)
