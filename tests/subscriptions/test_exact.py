@@ -15,7 +15,19 @@ from engines.comparison import cells, same_rows
 from engines.streams import examples
 from skyband import TopK
 from skyband.oracle import Oracle
-from subscriptions.scenes import ASKED, Asked, Event, Push, Restore, Row, Subscribe, Unsubscribe, scenes
+from subscriptions.scenes import (
+    ASKED,
+    BEGINNING,
+    Asked,
+    Event,
+    Push,
+    Restore,
+    Row,
+    Subscribe,
+    Unsubscribe,
+    beginning_scenes,
+    scenes,
+)
 
 TYPES = {"i": pa.string(), "x": pa.float64(), "y": pa.float64(), "g": pa.string(), "city": pa.string(), "t": pa.int64()}
 TYPES["p"] = pa.float64()
@@ -60,6 +72,14 @@ def play_against_oracle(asked: Asked, events: list[Event], emit: str, **more: An
             case Push(rows):
                 got, expected = cells(monitor.push(table(rows))), oracle.push(rows)
                 same_steps(got, expected, where)
+            case Subscribe(rows, True):
+                try:
+                    entering = monitor.subscribe("each", rows, from_window=True)
+                except sb.errors.QueryError as error:
+                    if "infinite" not in str(error) or not any(abs(x) > 1e99 for x in _numbers(events[:place])):
+                        raise
+                    continue
+                same_steps(cells(entering), oracle.subscribe_from_window("each", rows), where)
             case Subscribe(rows):
                 assert monitor.subscribe("each", rows).num_rows == 0
                 oracle.subscribe("each", rows)
@@ -75,6 +95,11 @@ def play_against_oracle(asked: Asked, events: list[Event], emit: str, **more: An
     stats = monitor.stats()
     assert stats["arrivals"] == oracle.arrivals and stats["late"] == oracle.late
     assert stats["rejected"].get("unknown subscriber", 0) == oracle.rejected["unknown subscriber"]
+
+
+def _numbers(events: list[Event]) -> list[float]:
+    rows = [row for event in events if isinstance(event, Push) for row in event.rows]
+    return [value for row in rows for value in (row["x"], row["y"]) if value is not None and value == value]
 
 
 def play_against_plain(asked: Asked, events: list[Event], emit: str) -> None:
@@ -116,6 +141,16 @@ def test_oracle(name: str) -> None:
     @given(scene=scenes([name], wild=name not in ("pairs",)), emit=st.sampled_from(["arrival", "batch"]))
     def check(scene: tuple[str, list[Event]], emit: str) -> None:
         play_against_oracle(ASKED[name], scene[1], emit)
+
+    check()
+
+
+@pytest.mark.parametrize("name", BEGINNING)
+def test_those_that_begin_with_their_windows(name: str) -> None:
+    @examples(15)
+    @given(events=beginning_scenes(name, wild=BEGINNING[name] is None), emit=st.sampled_from(["arrival", "batch"]))
+    def check(events: list[Event], emit: str) -> None:
+        play_against_oracle(ASKED[name], events, emit)
 
     check()
 

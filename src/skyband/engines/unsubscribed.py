@@ -142,6 +142,9 @@ class UnsubscribedAdapter(Adapter):
         arrived = self.numbering.take(push, numbered, deletable=self.deletable)
         return {}, arrived, numbered.too_late
 
+    def can_lend(self, query: Any, unit: int | None) -> bool:
+        return False  # it keeps nothing
+
     def go_on(self, numbers: Start) -> None:
         """Number the next rows from here on."""
         self.numbering.widen()

@@ -144,7 +144,7 @@ class State:
 
     def change_types(self) -> dict[str, pa.DataType]:
         """The columns of changes with their types."""
-        names = self._query_names()
+        names = self.known_names()
         inputs = (self.types, self.shown_types(), self.key_types())
         if self.output_types[0] is not names or self.output_types[1] != inputs:
             timed = self.options.time is not None
@@ -152,7 +152,8 @@ class State:
             self.output_types = (names, inputs, column_types(columns, self._reported_types()))
         return self.output_types[2]  # type: ignore[no-any-return]
 
-    def _query_names(self) -> QueryNames:
+    def known_names(self) -> QueryNames:
+        """The names of the standing queries."""
         if self.query_names is None or self.query_names.names != list(self.adapters):
             self.query_names = QueryNames(list(self.adapters), self.subscriptions)
         return self.query_names
@@ -165,7 +166,7 @@ class State:
 
     def changes(self, pieces: list[Columns], adapters: Sequence[Adapter]) -> pa.Table:
         """One table from the changes of several adapters."""
-        names, known = [adapter.names_in_order for adapter in adapters], self._query_names()
+        names, known = [adapter.names_in_order for adapter in adapters], self.known_names()
         table = change_table(pieces, known, [self.labels(adapter, known) for adapter in adapters], self.change_types())
         return with_over(self, table, pieces, names) if self.over or is_inner(self.options) else table
 

@@ -22,6 +22,7 @@ from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError
+from skyband.monitor.from_window import begin, check_lenders, must_look_back
 from skyband.monitor.slots import Prepared, prepare
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
@@ -62,20 +63,20 @@ class SubscribedQueries:
     def subscribe(self, name: str, table: Any, id: str, from_window: bool) -> pa.Table:
         """Take a table of subscriptions, or nothing of it."""
         subscriptions, state = self.of(name), self.state
-        if from_window:
-            raise QueryError(
-                f"{name}: subscribe(from_window=True) is not there yet: they see later rows only. Leave it out."
-            )
         rows = read(table, subscriptions, id, state.subscriber_type)
         if not len(rows):
             return state.changes([], [])
         prepared = self._prepared(subscriptions, rows)
+        from_window = from_window and must_look_back(state, subscriptions)
+        if from_window:
+            check_lenders(state, subscriptions, prepared)
         with state.commit:
             state.subscriber_type = rows.ids.type
             here = subscriptions.find(rows.ids)
+            begun = begin(state, subscriptions, prepared) if from_window else None
             self._remove(subscriptions, here[here >= 0])
-            self._add(subscriptions, prepared)
-            return state.changes([], [])
+            self._add(subscriptions, prepared, begun=from_window)
+            return state.changes([], []) if begun is None else begun.table(state)
 
     def _prepared(self, subscriptions: Subscriptions, rows: Rows, *, anew: bool = False) -> Prepared:
         """Slots and plain queries of a table; a QueryError names the subscriber."""
@@ -83,8 +84,8 @@ class SubscribedQueries:
         alone = ~prepared.shared
         return replace(prepared, asked=self._bound(subscriptions, rows.only(alone)) if alone.any() else [])
 
-    def _add(self, subscriptions: Subscriptions, prepared: Prepared) -> None:
-        """Let validated subscriptions stand, whose ids are not there."""
+    def _add(self, subscriptions: Subscriptions, prepared: Prepared, *, begun: bool = False) -> None:
+        """Let validated subscriptions stand, whose ids are not there; begun: they are in their adapters already."""
         rows, adapter, columns = prepared.rows, prepared.adapter, prepared.columns
         if rows.sort != subscriptions.sort:
             self._resort(subscriptions, rows.sort)
@@ -94,8 +95,9 @@ class SubscribedQueries:
         if adapter is not None and columns is not None and len(columns):
             self.state.subscribed[slots_key(subscriptions.name)] = adapter
             number = int(numbers.counts.max(initial=0))
-            adapter.join(entries[prepared.shared], columns, number, self.state.serial)
-        for key, query in zip(subscriptions.names(entries), prepared.asked, strict=True):
+            if not begun:
+                adapter.join(entries[prepared.shared], columns, number, self.state.serial)
+        for key, query in zip(subscriptions.names(entries), () if begun else prepared.asked, strict=not begun):
             start = Start(numbers.counts, numbers.at_rest.of([0]))
             self.queries.place(self.state.subscribed, key, query, start, subscriptions.fresh)
         self._changed(subscriptions)

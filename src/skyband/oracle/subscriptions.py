@@ -30,6 +30,7 @@ class Subscribers:
     keys: dict[Any, str] = field(default_factory=dict)  # of streams, by id of the subscriber, in order of subscription
     ids: dict[str, Any] = field(default_factory=dict)  # the inverse
     given: int = 0  # subscriptions so far
+    seen: list[tuple[Any, Any]] = field(default_factory=list)  # since there are some: rows and clocks, or ids deleted
 
     def key(self, name: str, id: Any) -> str:
         """The name of a new stream."""
@@ -103,14 +104,36 @@ class Subscribable:
     _subscribers: dict[str, Subscribers]
     _start: Callable[[str, Query], Stream]
 
-    def subscribe(self, name: str, rows: Iterable[Mapping[str, Any]], *, id: str = "subscriber") -> None:
-        """Add a plain query for each row; one that has the same id is dropped first."""
+    def subscribe(
+        self, name: str, rows: Iterable[Mapping[str, Any]], *, id: str = "subscriber", from_window: bool = False
+    ) -> dict[str, Stream]:
+        """Add a plain query for each row; one that has the same id is dropped first. Returns their streams by name.
+
+        from_window: each is as old as the subscriptions that there are, and sees what has arrived at one of them.
+        """
         subscribers = self._subscribers[name]
         asked = [(row[id], subscribers.query.bind(row)) for row in checked(rows, id)]
+        seen, numbers = list(subscribers.seen), self._numbers_of(name)
         self._end(name, [who for who, _ in asked if same(who) in subscribers.keys])
+        found = {}
         for who, query in asked:
             key = subscribers.key(name, who)
-            self._streams[key] = self._start(key, query)
+            found[key] = self._streams[key] = self._start(key, query)
+            if from_window and seen:
+                found[key].look_back(seen, numbers)
+        subscribers.seen = seen if from_window else subscribers.seen
+        return found
+
+    def _numbers_of(self, name: str) -> dict[Any, int]:
+        """By group, the largest next number of any subscription."""
+        known = [self._streams[key].next_numbers() for key in self._subscribers[name].ids]
+        return {group: max(one.get(group, 0) for one in known) for group in {key for one in known for key in one}}
+
+    def _note(self, name: str, row: Row, now: Any) -> None:
+        """A row has arrived at a subscription, if this is the name of one."""
+        for subscribers in self._subscribers.values():
+            if name in subscribers.ids and not any(one is row for one, _ in subscribers.seen):
+                subscribers.seen.append((row, now))
 
     def unsubscribe(self, name: str, ids: Iterable[Any]) -> None:
         """Drop the plain queries of these subscribers; unknown ones are counted."""
@@ -124,6 +147,8 @@ class Subscribable:
             key = subscribers.keys.pop(same(who))
             del subscribers.ids[key]
             take_over(self._streams[name], self._streams.pop(key))
+        if not subscribers.keys:
+            subscribers.seen = []
 
     def _taking(self) -> dict[str, Stream]:
         """The streams that take rows: that of a query with `Each` does only while nobody subscribes."""

@@ -27,17 +27,19 @@ from skyband.query.tuning import Tuning
 Records = NDArray[Any]
 BUFFER = 2000  # arrivals of a history, at least
 EACH = 100  # and for each slot
-LONGEST = 1 << 18  # of a history, where windows go by time
+LONGEST = 1 << 18  # of a history, where windows go by time, or subscriptions may begin with their windows
 FEW = 16  # fewer slots look at every arrival
+LOOKING = 2  # in place of 1 for a fresh lane: it looks at what was there before it
 FRESH = 1 << 15  # rows after which a slot without a depth is fresh no longer
 
 
 class Pool(RecentArrivals):
     """Slots with one class of window lengths, and their history."""
 
-    def __init__(self, shape: Shape, tuning: Tuning, *, timed: bool, net: bool) -> None:
+    def __init__(self, shape: Shape, tuning: Tuning, *, timed: bool, net: bool, whole: bool = False) -> None:
         super().__init__(shape)
         self.tuning, self.timed, self.net = tuning, timed, net
+        self.whole = whole and not tuning.buffer
         self.chunks: list[Chunk] = []
         self.roomy: dict[int, None] = {}  # those with room for more lanes
         self.size = self.gone = 0  # slots; how many have left since they were measured
@@ -113,10 +115,13 @@ class Pool(RecentArrivals):
             self._measure(chunk.in_use[chunk.in_use["k"] > 0])
 
     def _set_most(self) -> None:
-        """How many arrivals the history holds."""
+        """How many arrivals the history holds, and how many of them decide on blocks and cells."""
         most = self.tuning.buffer or max(BUFFER, EACH * self.size)
+        if self.whole:
+            most = max(most, min(self.waiting if self.timed else self.longest, LONGEST))
         self.most = min(most, max(BUFFER, LONGEST)) if self.timed and not self.tuning.buffer else most
         self.most = self.most if self.timed else min(self.most, self.longest)
+        self.kept = LONGEST if self.whole and self.timed else self.most
 
     @property
     def largest(self) -> int:
@@ -145,7 +150,7 @@ class Pool(RecentArrivals):
         arrays = (self.data, self.by_cell, self.stamps, self.now, self.serials, self.places, self.starts)
         return sum(chunk.nbytes for chunk in self.chunks) + sum(int(array.nbytes) for array in arrays)
 
-    def shrink(self, chunk: int, s: int, spec: Spec, now: int, serial: int = 0) -> Records:
+    def shrink(self, chunk: int, s: int, spec: Spec, now: int) -> Records:
         """Let a lane ask for a smaller k or window; returns the changes."""
         mine = self.chunks[chunk]
         lane, objects = mine.lanes[s : s + 1], mine.objects
@@ -165,16 +170,36 @@ class Pool(RecentArrivals):
         for name in ("key", "stamp", "serial"):
             changes[name][: len(lost)] = lost[name]
         changes["diff"][: len(lost)], changes["visit"][: len(lost)] = -1, lane["slot"]
+        mine.tally[1] = len(lost)
+        return self._settle_now(mine, changes, now, int(lane["fresh"][0]))
+
+    def look_back(self, places: Records, now: int) -> Records:
+        """Let new lanes see what their windows hold already; returns what enters their answers.
+
+        Those that have objects got them from another pool, since the history here does not hold their windows.
+        """
+        pieces = []
+        for number in np.unique(places["chunk"]).tolist():
+            chunk, some = self.chunks[number], places["lane"][places["chunk"] == number]
+            lanes = chunk.lanes
+            seen = some[self.left <= now - lanes["length"][some]]
+            lanes["depth"][seen], lanes["birth"][seen] = np.inf, 0
+            lanes["fresh"][some], lanes["open"][some] = LOOKING, 1
+            chunk.tally[1] = 0
+            pieces.append(self._settle_now(chunk, np.zeros(64, CHANGE), now, LOOKING))
+            lanes["fresh"][some] = lanes["depth"][some] == -np.inf
+        return np.concatenate([np.empty(0, CHANGE), *pieces])
+
+    def _settle_now(self, chunk: Chunk, changes: Records, now: int, fresh: int) -> Records:
+        """Let the lanes of one sort find what their answers lack, between two batches; returns all changes."""
         segments = np.concatenate([self.segments, self._end(self.segments, len(self.segments), now)])
         segments["left"][-1] = self.left
-        mine.tally[1] = len(lost)
-        none = np.empty(0, np.bool_)
-        report = Report(changes, mine.tally, np.zeros(1, CHANGE), none, serial, not self.timed, True, False)
-        fresh = int(lane["fresh"][0])
+        step, none = np.zeros(1, CHANGE), np.empty(0, np.bool_)
+        report = Report(changes, chunk.tally, step, none, 0, not self.timed, True, False)
         plan = Plan(len(self.segments), len(segments), now, now, fresh)
         history, scratch = self.history(segments), self._work_space()
-        mine.objects, changes = take_slots(mine.view(), report, history, self.grid, plan, scratch)
-        return changes[: mine.tally[1]]
+        chunk.objects, changes = take_slots(chunk.view(), report, history, self.grid, plan, scratch)
+        return changes[: chunk.tally[1]]
 
     def _side(self) -> int:
         """The cells along each attribute that would suit: some 8 arrivals of a block to a cell, or 2 of many slots."""
@@ -196,6 +221,8 @@ class Pool(RecentArrivals):
         """Take a batch; the report's changes go on from its tally. Returns the changes."""
         if 4 * self.gone > self.size + 64:
             self.measure_again()
+        elif self.whole and self.timed:
+            self._set_most()
         if self.net:
             stream = self._skip(stream)
         low, size = self.append(stream, self.most), len(stream.stamps)
@@ -247,7 +274,7 @@ class Pool(RecentArrivals):
         """The segments that are there, and the blocks of the arrivals from `low` on."""
         reach = NEVER if self.net else self.shortest // 4
         largest = max(self.largest, 1 << 14) if self.net else self.largest
-        limits = Limits(seen, largest, reach, self.most, self.longest, self.net)
+        limits = Limits(seen, largest, reach, self.kept, self.longest, self.net)
         count = len(self.segments)
         segments = np.concatenate([self.segments, np.zeros(max(1, (self.end - low) // largest + 16), SEGMENT)])
         total = lay_blocks(self.stamps, self.now, segments, limits, low, self.end, count, self.left)
@@ -268,7 +295,7 @@ class Pool(RecentArrivals):
         waiting = int((segments["end"] - segments["begin"])[first:].sum())
         while gone < len(segments):
             size = int(segments["end"][gone] - segments["begin"][gone])
-            if waiting - size < self.most and segments["newest"][gone] > last - self.longest:
+            if waiting - size < self.kept and segments["newest"][gone] > last - self.longest:
                 break
             waiting, left, gone = waiting - size, max(left, int(segments["newest"][gone])), gone + 1
         last_block["begin"] = last_block["end"] = self.end

@@ -92,7 +92,7 @@ class RecentArrivals:
             for name in ("data", "by_cell", "stamps", "now", "serials", "places"):
                 old: Records = getattr(self, name)
                 new = old if room == old_room else np.empty((*old.shape[:-1], room), old.dtype)
-                new[..., :live] = old[..., here] - (begin if name == "places" else 0)
+                new[..., :live] = old[..., here] - begin if name == "places" else old[..., here]
                 setattr(self, name, new)
             self.segments["begin"] -= begin
             self.segments["end"] -= begin

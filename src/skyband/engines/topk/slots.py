@@ -71,8 +71,10 @@ class Slots:
         shape: Shape,
         columns: SlotColumns | None = None,
         serial: int = 0,
+        whole: bool = False,
     ) -> None:
         self.tuning, self.timed, self.net, self.shape = tuning, timed, net, shape
+        self.whole = whole  # histories hold whole windows, if these have at most LONGEST arrivals
         self.pools: dict[int, Pool] = {}  # by the class of their windows, and their shift
         self.slots = np.empty(0, PLACE)
         self.count = 0  # slots 0..count are in use or free
@@ -122,7 +124,7 @@ class Slots:
     def join_from_window(self, columns: SlotColumns, serial: int, now: int) -> tuple[Ints, Changes]:
         """As `join`, for queries that see what is in their windows already; returns what enters their answers too.
 
-        A ValueError if no history holds their windows whole. O(history) each.
+        A ValueError if no history holds their windows whole. O(history) each, in a kernel.
         """
         return join_from_window(self, columns, serial, now)
 
@@ -137,7 +139,7 @@ class Slots:
 
     def new_pool(self, shift: int = 0) -> Pool:
         """A pool whose history begins now, and whose numbers are so much behind those of the stream."""
-        pool = Pool(self.shape, self.tuning, timed=self.timed, net=self.net)
+        pool = Pool(self.shape, self.tuning, timed=self.timed, net=self.net, whole=self.whole)
         pool.shift, pool.before = shift, self.before - shift if self.before > -NEVER else -NEVER
         pool.left = pool.before
         return pool
@@ -248,7 +250,10 @@ class Slots:
         changes = pool.shrink(int(place["chunk"]), int(place["lane"]), spec, now)
         if class_of(np.array([spec.length]))[0] != number:
             pool.shortest = min(pool.shortest, spec.length)
-        out = np.sort(changes, order=["diff"], kind="stable")
+        return self.reported(np.sort(changes, order=["diff"], kind="stable"))
+
+    def reported(self, out: Records) -> Changes:
+        """Changes between two batches, by slot."""
         columns = empty_columns(len(out))
         unzip(out, self.count, np.empty(0, np.int64), 0, columns)
         return Changes(columns[0], np.zeros(len(out), np.int64), *columns[1:], np.empty(0, np.bool_))

@@ -93,7 +93,8 @@ class SlotsAdapter(TopKAdapter):
         return self.slots_engine.holds(spec_of(query, unit).length, self._now(clock))
 
     def _now(self, clock: int) -> int:
-        return int(self.numbering.now(clock).max(initial=0))
+        now = self.numbering.now(clock)
+        return int(now[0]) if len(now) else 0
 
     def join_from_window(
         self, name: str, query: TopK, unit: int | None, serial: int, start: Start, clock: int

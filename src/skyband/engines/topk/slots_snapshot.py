@@ -100,7 +100,7 @@ def load(engine: Slots, state: Mapping[str, Records]) -> None:
     engine.free = np.setdiff1d(np.arange(count), slots).tolist()
     ends, run_ends = np.cumsum(waiting), np.cumsum(lanes["size"])
     for i, known in enumerate(pools):
-        pool = Pool(shape, engine.tuning, timed=engine.timed, net=engine.net)
+        pool = Pool(shape, engine.tuning, timed=engine.timed, net=engine.net, whole=engine.whole)
         pool.shift, pool.left, pool.before = int(known["shift"]), int(known["left"]), int(known["before"])
         pool.arrived, number = int(known["arrived"]), int(known["number"])
         here = slice(int(ends[i] - waiting[i]), int(ends[i]))

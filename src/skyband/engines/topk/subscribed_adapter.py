@@ -98,6 +98,7 @@ class SubscribedAdapter(SubscribedSlots):
                 wild |= np.abs(column) > limit
         for rows in scored.rejected.values():
             wild &= ~rows
+        batch.memo["wild", id(self)] = wild
         there, found = self.table.taken, []
         if self.engine is not None:
             points, weights = (one[there] for one in (self.table.columns.points, self.table.columns.weights))
@@ -145,6 +146,9 @@ class SubscribedAdapter(SubscribedSlots):
 
     def run(self, arrivals: Arrivals, push: Push) -> Changes:
         odd = self._arriving(push.batch, arrivals.rows) if not self.timed else []
+        wild = push.batch.memo.get(("wild", id(self)))
+        if wild is not None and wild[arrivals.rows].any():
+            self.wild = int(arrivals.stamps[wild[arrivals.rows]][-1])
         pieces, low = [], 0
         for one in odd:
             place = int(np.searchsorted(arrivals.rows, one.row))
@@ -250,8 +254,7 @@ class SubscribedAdapter(SubscribedSlots):
             raise QueryError(f"k={k}: a subscription keeps only what its own k={int(own.k[slots][small][0])} needs.")
         if length is not None and (own.length[slots] < length).any():
             raise QueryError("window=: a subscription's own window is shorter. Ask for at most that.")
-        now = self.numbering.now(clock)
-        found = self.slots.answers(slots, int(now[0]) if len(now) else 0, k, length)
+        found = self.slots.answers(slots, self._now(clock), k, length)
         who = entries[found.group]
         of = slots[found.group]
         answer = replace(found, group=np.zeros(len(found.group), np.int64))
@@ -262,18 +265,14 @@ class SubscribedAdapter(SubscribedSlots):
         if self.engine is None:
             return {}
         there = self.table.taken
-        now = self.numbering.now(clock)
-        found = self.slots.answers(there, int(now[0]) if len(now) else 0)
+        found = self.slots.answers(there, self._now(clock))
         size, slots = len(found.group), there[found.group]
         changes = Changes(
             query=slots, group=np.zeros(size, np.int64), row=np.full(size, -1), instant=np.full(size, clock),
             stamp=found.stamp, serial=found.serial, key=found.key, diff=np.full(size, -1, np.int8),
             first=np.zeros(size, np.bool_), alive=np.empty(0, np.bool_),
         )  # fmt: skip
-        columns = self.output.changes_at_rest(changes, clock)
-        if columns and self.timed:
-            columns["at"] = as_arrow(np.asarray(columns["at"]) + self.table.offset[slots])
-        return columns
+        return self.changes_now(changes, clock)
 
     def stats(self, name: str) -> dict[str, Any]:
         engine = self.engine

@@ -203,7 +203,11 @@ def deepen(
     for i in range(total):
         scratch.found[n] = scratch.found[i]
         scratch.places[n] = scratch.places[i]
-        n += depth <= scratch.found[i] < old and history.stamps[scratch.places[i]] > expired
+        n += (
+            depth <= scratch.found[i]
+            and (scratch.found[i] < old or old == np.inf)  # of a new lane, and `admit` knows what is there
+            and history.stamps[scratch.places[i]] > expired
+        )
     return n
 
 
