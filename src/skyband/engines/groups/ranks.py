@@ -127,6 +127,13 @@ class Ranking:
         return int(self.ranks.nbytes + self.heads.nbytes + self.log.nbytes) + held
 
 
+def unranked(slots: int, groups: int) -> Ranking:
+    """The ranking of a query that is new: so many objects and groups, and nothing inside."""
+    nothing = Ranking(0)
+    nothing.grow(slots, groups)
+    return nothing
+
+
 def no_changes(size: int) -> Records:
     """Room for the changes of so many events: each makes at most one object leave and one enter."""
     return np.empty(2 * size, CHANGE)

@@ -22,7 +22,7 @@ from skyband.engines.groups.invariants import check_view
 from skyband.engines.groups.kernels.ranks import CHANGE
 from skyband.engines.groups.kernels.state import COUNTED, ENDLESS, KEYED, LIVE, OBJECTS, TIMED, UNKNOWN, USED
 from skyband.engines.groups.measures import Measures
-from skyband.engines.groups.ranks import Moves, Ranking
+from skyband.engines.groups.ranks import Moves, Ranking, unranked
 from skyband.engines.groups.view import View, batch_of
 from skyband.engines.invariants import require
 from skyband.kernels.records import CHANGE as HELD
@@ -225,7 +225,7 @@ class TALLY:
 
     def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         self.grow(0, len(now))
-        before = [self.rankings[predecessor] for predecessor in predecessors]
+        before = [self.rankings[q] if q >= 0 else unranked(self.total, self.groups) for q in predecessors]
         old, longest = list(self.views), self.longest
         self._set_specs(specs)
         new = [view for view in self.views if not any(view is one for one in old)]
