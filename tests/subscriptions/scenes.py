@@ -154,6 +154,37 @@ ASKED: dict[str, Asked] = {
         {"k": K, "a": NUMBER},
         lambda v: TopK(v["k"], by=Linear({"x": v["a"], "y": 1}), window=sb.UntilDeleted()),
     ),
+    "offset": Asked(
+        TopK(Each("k"), by="x", window=Last(Each("n")), offset=Each("o")),
+        {"k": K, "n": COUNT, "o": st.integers(0, 2)},
+        lambda v: TopK(v["k"], by="x", window=Last(v["n"]), offset=v["o"]),
+    ),
+    "session": Asked(
+        TopK(Each("k"), by="x", window=sb.Session(span=Each("s")), per="g"),
+        {"k": K, "s": st.integers(1, 5)},
+        lambda v: TopK(v["k"], by="x", window=sb.Session(span=v["s"]), per="g"),
+        TIMED,
+    ),
+    "groups": Asked(
+        sb.TopKGroups(
+            Each("k"),
+            by="sum(x) * :w",
+            window=Last(Each("n")),
+            of="city",
+            where="y >= :low",
+            having="count(*) >= :m",
+        ),
+        {"k": K, "n": COUNT, "w": NUMBER, "low": NUMBER, "m": st.integers(0, 2)},
+        lambda v: sb.TopKGroups(
+            v["k"],
+            by=f"sum(x) * ({v['w']!r})",
+            window=Last(v["n"]),
+            of="city",
+            where=f"y >= ({v['low']!r})",
+            having=f"count(*) >= {v['m']!r}",
+        ),
+        {"id": "city"},
+    ),
     "pairs": Asked(
         sb.TopKPairs(Each("k"), by="abs(a.x - b.x)", window=Last(Each("n"))),
         {"k": K, "n": COUNT},
@@ -245,7 +276,7 @@ def scenes(draw: Any, names: list[str], *, wild: bool) -> tuple[str, list[Event]
 OWN_STATE = ("k", "n", "s")
 BEGINNING: dict[str, tuple[str, ...] | None] = {
     **dict.fromkeys(["nearest", "weights", "linear", "product", "quadratic", "one span", "box", "budget"]),
-    **dict.fromkeys(["column", "order", "ever", "pairs", "incomplete", "uncertain"], OWN_STATE),
+    **dict.fromkeys(["column", "order", "ever", "pairs", "incomplete", "uncertain", "groups"], OWN_STATE),
     "deleted": ("k", "a"),
     "above": ("t", "a", "n"),
     "above a column": ("t",),

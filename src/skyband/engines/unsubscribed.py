@@ -24,7 +24,7 @@ from skyband.query.expressions import parse, strict_columns
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.query.scoring import scoring_of
-from skyband.query.windows import size_of
+from skyband.query.windows import Session, size_of
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
@@ -35,7 +35,15 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 FAR = 2**61  # the length of a window that no subscription has said yet
 _LONG = np.timedelta64(1000 * 86400, "s")  # whatever the unit of time
-_EXAMPLES: dict[str, Any] = {"k": 10, "threshold": 0.0, "number": 0.5, "weight": 1.0, "size": 1000, "span": 1000}
+_EXAMPLES: dict[str, Any] = {
+    "k": 10,
+    "offset": 1,
+    "threshold": 0.0,
+    "number": 0.5,
+    "weight": 1.0,
+    "size": 1000,
+    "span": 1000,
+}
 
 
 def example_of(query: Query, sort: str | None = None) -> Query:
@@ -45,7 +53,7 @@ def example_of(query: Query, sort: str | None = None) -> Query:
     """
     literals = list(dict.fromkeys(need.column for need in query.needs if need.role == "literal"))
     values = {need.column: _EXAMPLES[need.role] for need in query.needs if need.role != "literal"}
-    if sort == "duration":
+    if sort == "duration" or isinstance(query.window, Session):
         values |= {need.column: _LONG for need in query.needs if need.role == "size"}
     failed: QueryError | None = None
     for kinds in product((0.5, "a", True), repeat=min(len(literals), 4)):
@@ -87,7 +95,7 @@ class UnsubscribedAdapter(Adapter):
         validator.scored = True
         own, more = getattr(query, "by", None), getattr(query, "where", None)
         self._own: tuple[str, ...] | None = None
-        if own is not None and not query.of_pairs and _needs_of(own):
+        if own is not None and not query.of_pairs and query.kind != "TopKGroups" and _needs_of(own):
             columns = parse(own).columns if isinstance(own, str) else own.columns
             strict = strict_columns(parse(own)) if isinstance(own, str) else columns
             validator.score = lambda batch, cache: _structural(batch, columns, strict)  # type: ignore[method-assign]

@@ -18,7 +18,7 @@ from skyband.oracle.rows import Rejected
 from skyband.oracle.scalar import number, too_large
 from skyband.oracle.scores import columns_of
 from skyband.oracle.stream import Stream
-from skyband.query.kinds import Query
+from skyband.query.kinds import Query, TopKGroups
 from skyband.query.windows import size_of
 
 
@@ -46,8 +46,9 @@ class Unsubscribed(Stream):
     def __init__(self, name: str, query: Query, *rest: Any, **more: Any) -> None:
         super().__init__(name, _anyone(query), *rest, **more)
         by, where = getattr(query, "by", None), getattr(query, "where", None)
+        by = None if isinstance(query, TopKGroups) else by  # its rows have no score
         own = (isinstance(by, str) and ":" in by) or bool(getattr(by, "needs", ()))
-        self.used = (columns_of(by) | columns_of(where or "0")) if by is not None else set()
+        self.used = columns_of(where or "0") | (set() if by is None else columns_of(by))
         self.needed = columns_of(by) if own and by is not None else set()
         self.open = size_of(query.window) is not None  # how long its window is, subscriptions will say
         self.apart = own or ":" in (where or "")  # whether a subscription's values decide more than that
@@ -63,7 +64,7 @@ class Unsubscribed(Stream):
             if too_large(row.get(column)):
                 raise Rejected("integer beyond 2^53", column)
         query: Any = self.query
-        scored = self.needed or columns_of(query.by)
+        scored = self.needed or (columns_of(query.by) if not isinstance(query, TopKGroups) else set())
         if any(number(row.get(column)) is None or math.isnan(number(row.get(column)) or 0) for column in scored):
             raise Rejected("score is null or NaN", None)
         arrival.row = row

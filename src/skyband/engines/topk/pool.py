@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skyband.engines.contract import Ints, Spec
 from skyband.engines.topk.chunk import MOST, Chunk, new_lanes, set_goals
 from skyband.engines.topk.kernels.depths import Scratch
-from skyband.engines.topk.kernels.lane_state import STALE
+from skyband.engines.topk.kernels.lane_state import LOOKING, STALE
 from skyband.engines.topk.kernels.segments import SEGMENT, Grid
 from skyband.engines.topk.kernels.slots import MANY, TILE, Limits, Plan, lay_blocks, take_slots
 from skyband.engines.topk.kernels.state import Report
@@ -29,7 +29,6 @@ BUFFER = 2000  # arrivals of a history, at least
 EACH = 100  # and for each slot
 LONGEST = 1 << 18  # of a history, where windows go by time, or subscriptions may begin with their windows
 FEW = 16  # fewer slots look at every arrival
-LOOKING = 2  # in place of 1 for a fresh lane: it looks at what was there before it
 FRESH = 1 << 15  # rows after which a slot without a depth is fresh no longer
 
 
@@ -228,7 +227,8 @@ class Pool(RecentArrivals):
         low, size = self.append(stream, self.most), len(stream.stamps)
         self.lay_grid(low, self._side(), self.most)
         count = len(self.segments)
-        fresh = [bool(chunk.in_use["fresh"].any()) for chunk in self.chunks]
+        looking = self._look(stream) if self.net and size else []
+        fresh = [bool((chunk.in_use["fresh"] == 1).any()) for chunk in self.chunks]
         old = [bool((chunk.in_use["k"] > 0)[chunk.in_use["fresh"] == 0].any()) for chunk in self.chunks]
         changes = report.changes
         plans = []
@@ -237,7 +237,7 @@ class Pool(RecentArrivals):
             seen = max(0, int(stream.serials[0]) - youngest) if size else self.arrived
             plans.append((1, fresh, min(seen, self.arrived)))
         if any(old) or not plans:
-            plans.append((0, old, self.arrived))
+            plans.append((0, old, LONGEST if self.net else self.arrived))  # of net changes no block need be short
         for which, wanted, seen in plans:
             segments = self.sort(self._plan(low, seen, stream.last), count, self.largest)
             history, plan = self.history(segments), Plan(count, len(segments), self.before, stream.last, which)
@@ -248,15 +248,36 @@ class Pool(RecentArrivals):
                     mine = report._replace(changes=changes, tally=chunk.tally)
                     chunk.objects, changes = take_slots(chunk.view(), mine, history, self.grid, plan, scratch)
                     report.tally[1] = chunk.tally[1]
-        self._age(stream.next, fresh)
+        for chunk in looking:
+            chunk.tally[1] = report.tally[1]
+            mine = report._replace(changes=changes, tally=chunk.tally)
+            last = Plan(len(segments) - 1, len(segments), self.before, stream.last, LOOKING)
+            chunk.objects, changes = take_slots(chunk.view(), mine, self.history(segments), self.grid, last, scratch)
+            report.tally[1] = chunk.tally[1]
+            chunk.in_use["fresh"][chunk.in_use["fresh"] == LOOKING] = 1
+        self._age(stream.next)
         self._settle(segments, count, stream)
         return changes
 
-    def _age(self, serial: int, fresh: list[bool]) -> None:
+    def _look(self, stream: Stream) -> list[Chunk]:
+        """Let fresh lanes find their objects in the history after a batch of net changes, instead of taking it.
+
+        Not where they have seen much more than this batch: they would look at all of it again.
+        """
+        found = []
+        for chunk in self.chunks:
+            lanes = chunk.in_use
+            young = (lanes["fresh"] == 1) & (lanes["k"] > 0) & (stream.next - lanes["birth"] <= 4 * len(stream.stamps))
+            if young.any():
+                lanes["depth"][young], lanes["fresh"][young] = np.inf, LOOKING
+                found.append(chunk)
+        return found
+
+    def _age(self, serial: int) -> None:
         """Lanes that have a depth, or have had enough time for one, are fresh no longer."""
-        for chunk, some in zip(self.chunks, fresh, strict=True):
-            if some:
-                lanes = chunk.in_use
+        for chunk in self.chunks:
+            lanes = chunk.in_use
+            if lanes["fresh"].any():
                 lanes["fresh"] &= (lanes["depth"] == -np.inf) & (serial - lanes["birth"] < FRESH)
 
     def _skip(self, stream: Stream) -> Stream:

@@ -247,7 +247,9 @@ class SlotsAdapter(TopKAdapter):
             self.numbering.shifts[slots] += 1
             low = place
         last = self.slots_engine.take(_slice(arrivals, low, None, more=arrivals.more) if low else arrivals)
-        return joined([*pieces, last]) if pieces else last
+        changes = joined([*pieces, last]) if pieces else last
+        refused = [(one.row, np.array([self.slots[name] for name in one.names])) for one in odd]
+        return with_own_rows(changes, arrivals, refused) if self.options.emit == "batch" else changes
 
     def new_rejections(self) -> dict[str, int]:
         found, self.new_reasons = {reason: len(rows) for reason, rows in self.new_reasons.items()}, {}
@@ -365,6 +367,14 @@ def _slice(arrivals: Arrivals, low: int, high: int | None, *, more: bool) -> Arr
     here = slice(low, high)
     attributes = tuple(column[here] for column in arrivals.attributes)
     return replace(arrivals.only(here), attributes=attributes, more=more)
+
+
+def with_own_rows(changes: Changes, arrivals: Arrivals, refused: list[tuple[int, Ints]]) -> Changes:
+    """Net changes of a batch: those of slots that have rejected rows are at the last row that they have not."""
+    for slot in np.unique(np.concatenate([np.empty(0, np.int64), *(slots for _, slots in refused)])).tolist():
+        own = np.setdiff1d(arrivals.rows, [row for row, slots in refused if slot in slots])
+        changes.row[changes.query == slot] = own[-1] if len(own) else -1
+    return changes
 
 
 def joined(pieces: list[Changes]) -> Changes:

@@ -17,7 +17,7 @@ from skyband.engines.adapter import Columns
 from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.numbering import Numbered
 from skyband.engines.topk.odd_rows import lane_keys
-from skyband.engines.topk.slots_adapter import _box_values, _slice, joined
+from skyband.engines.topk.slots_adapter import _box_values, _slice, joined, with_own_rows
 from skyband.engines.topk.subscribed_slots import SubscribedSlots
 from skyband.errors import BatchError, QueryError
 from skyband.query.expressions import columns_in
@@ -159,6 +159,8 @@ class SubscribedAdapter(SubscribedSlots):
             low = place
         last = self.slots.take(_slice(arrivals, low, None, more=arrivals.more) if low else arrivals)
         changes = joined([*pieces, last]) if pieces else last
+        if self.options.emit == "batch" and odd:
+            changes = with_own_rows(changes, arrivals, [(one.row, one.slots) for one in odd])
         self._changes = changes
         return changes
 

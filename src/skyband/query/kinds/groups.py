@@ -7,17 +7,18 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from skyband.errors import QueryError
 from skyband.query.aggregates import ALLOWED, Aggregate, Expressions, mentioned, read, weights
-from skyband.query.expressions import Expression, parse
+from skyband.query.each import Need
+from skyband.query.expressions import Expression, bind, each_in, parse
 from skyband.query.kinds.query import Query
 from skyband.query.sql.grouped import list_text
 from skyband.query.sql.text import expression, name
-from skyband.query.validation import RESERVED, column_names, condition, direction, whole_number
+from skyband.query.validation import RESERVED, column_names, condition, direction, each_or_whole_number
 from skyband.query.windows import Ever, Last, UntilDeleted, Window
 
 
@@ -83,7 +84,7 @@ class TopKGroups(Query):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
+        self._set("k", each_or_whole_number(self.kind, "k", self.k, 1, "10"))
         self._set("of", _columns(self.of))
         direction(self.kind, self.largest)
         for what, text in (("by", self.by), ("having", self.having)):
@@ -128,6 +129,27 @@ class TopKGroups(Query):
                 f"{self.kind}: with decay `by` is a sum of multiples of sum(x) and count(*) without a constant, such "
                 f'as "sum(x)" or "2*sum(x) + count(*)", because only these fade evenly; got {self.by!r}.'
             )
+
+    # --- values that subscriptions bring
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (*super().needs, *(Need(name, "literal", what) for what, text in self._texts for name in each_in(text)))
+
+    @property
+    def _texts(self) -> list[tuple[str, str]]:
+        """The expressions over aggregates, by the arguments that they stand in."""
+        keys = self.by if isinstance(self.by, tuple) else (self.by,)
+        having = [] if self.having is None else [("having", self.having)]
+        return [*(("by", key) for key in keys), *having, *(("select", text) for _, text in self.select)]
+
+    def bind(self, values: Mapping[str, Any]) -> Self:
+        made = super().bind(values)
+        if not any(need.where in ("by", "having", "select") for need in self.needs):
+            return made
+        by = tuple(bind(key, values) for key in self.by) if isinstance(self.by, tuple) else bind(self.by, values)
+        having = None if self.having is None else bind(self.having, values)
+        return dataclasses.replace(made, by=by, having=having, select=[(n, bind(t, values)) for n, t in self.select])
 
     # --- what is computed
 

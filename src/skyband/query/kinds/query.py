@@ -111,9 +111,7 @@ class Query:
         """What a table of subscriptions must have: each column with what it is for; none: the query is a plain one."""
         by, where = getattr(self, "by", None), getattr(self, "where", None)
         found = [
-            Need(value.column, name, name)
-            for name in ("k", "threshold")
-            if isinstance(value := getattr(self, name, None), Each)
+            Need(value.column, name, name) for name in _NUMBERS if isinstance(value := getattr(self, name, None), Each)
         ]
         members = ("a", "b") if self.of_pairs else ()
         for key in by if isinstance(by, tuple) else () if by is None or self.kind == "TopKGroups" else (by,):
@@ -140,7 +138,7 @@ class Query:
         """
         by, where = getattr(self, "by", None), getattr(self, "where", None)
         changed: dict[str, Any] = {"window": bind_window(self.window, values)}
-        changed |= {name: bound(getattr(self, name), values) for name in ("k", "threshold") if hasattr(self, name)}
+        changed |= {name: bound(getattr(self, name), values) for name in _NUMBERS if hasattr(self, name)}
         if by is not None:
             several = isinstance(by, tuple)
             keys = tuple(_bound_key(key, values) for key in (by if several else (by,)))
@@ -262,7 +260,7 @@ class Query:
             values["window"] = window_from_dict(values["window"])
         if "by" in values:
             values["by"] = by_from_dict(values["by"], call)
-        values |= {name: from_stored(values[name]) for name in ("k", "threshold") if name in values}
+        values |= {name: from_stored(values[name]) for name in _NUMBERS if name in values}
         if isinstance(values.get("combine"), Mapping):
             values["combine"] = by_from_dict(values["combine"])
         try:
@@ -271,6 +269,7 @@ class Query:
             raise QueryError(f"{kind}: {str(error).partition('__init__() ')[2] or error}.") from None
 
 
+_NUMBERS: tuple[Any, ...] = ("k", "offset", "threshold")  # arguments that subscriptions may bring, each a role too
 KINDS: dict[str, type[Query]] = {}  # by name; `skyband.query.kinds` fills it
 
 

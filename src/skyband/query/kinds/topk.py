@@ -136,11 +136,11 @@ class TopK(Query):
                 f"{self.kind}(source={self.source!r}, distinct={self.distinct!r}): an id is an object in each group "
                 "of the source. Let the source be distinct, or ask over the rows themselves."
             )
-        self._set("offset", whole_number(self.kind, "offset", self.offset, 0, "10"))
+        self._set("offset", each_or_whole_number(self.kind, "offset", self.offset, 0, "10"))
         if self.offset and self.with_ties:
             raise QueryError(
-                f"{self.kind}(offset={self.offset}, with_ties=True): the ranks of ties have gaps, so no rank need be "
-                f"{self.offset + 1}. Use one of the two."
+                f"{self.kind}(offset={self.offset}, with_ties=True): the ranks of ties have gaps, so no object "
+                "need have the first rank after the offset. Use one of the two."
             )
         self._set("gamma", number_between(f"{self.kind}: gamma", self.gamma, 0, math.inf, "0.2"))
         self._set("sigma", number_between(f"{self.kind}: sigma", self.sigma, 0, 1, "0.001"))
