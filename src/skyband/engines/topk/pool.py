@@ -175,14 +175,13 @@ class Pool(RecentArrivals):
     def look_back(self, places: Records, now: int) -> Records:
         """Let new lanes see what their windows hold already; returns what enters their answers.
 
-        Those that have objects got them from another pool, since the history here does not hold their windows.
+        Those for which the history here is too short have objects already, from another pool.
         """
         pieces = []
         for number in np.unique(places["chunk"]).tolist():
             chunk, some = self.chunks[number], places["lane"][places["chunk"] == number]
             lanes = chunk.lanes
-            seen = some[self.left <= now - lanes["length"][some]]
-            lanes["depth"][seen], lanes["birth"][seen] = np.inf, 0
+            lanes["depth"][some], lanes["birth"][some] = np.inf, 0
             lanes["fresh"][some], lanes["open"][some] = LOOKING, 1
             chunk.tally[1] = 0
             pieces.append(self._settle_now(chunk, np.zeros(64, CHANGE), now, LOOKING))
@@ -201,12 +200,12 @@ class Pool(RecentArrivals):
         return changes[: chunk.tally[1]]
 
     def _side(self) -> int:
-        """The cells along each attribute that would suit: some 8 arrivals of a block to a cell, or 2 of many slots."""
+        """The cells along each attribute: as asked for, else with 8 arrivals of a block to a cell, 2 of many slots."""
         wanted = self.size >= FEW if self.tuning.index is None else self.tuning.index
         if not wanted or self.shape.form == PRODUCT:
             return 0
-        each = 2 if self.size > MOST else 8
-        side = round((self.largest / each) ** (1 / self.shape.attributes))
+        cells = self.tuning.cells or self.largest / (2 if self.size > MOST else 8)
+        side = round(cells ** (1 / self.shape.attributes))
         return side if side > 1 else 0
 
     def set_grid(self, grid: Grid) -> None:

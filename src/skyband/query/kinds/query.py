@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from skyband.errors import QueryError
@@ -122,7 +123,7 @@ class Query:
         found += [need] if (need := size_of(self.window)) is not None else []
         return (*found, *(Need(name, "literal", "where") for name in (parse(where).each if where else ())))
 
-    @property
+    @cached_property
     def each(self) -> tuple[str, ...]:
         """The columns that a table of subscriptions must have; none: the query is a plain one."""
         return tuple(dict.fromkeys(need.column for need in self.needs))

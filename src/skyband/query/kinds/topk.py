@@ -82,7 +82,8 @@ class TopK(Query):
     index : bool, optional
         BLOCK, PA, SASF ... RAPF for many queries: whether to index the queries. None: where it helps.
     cells : int, optional
-        TMA, SMA, CPM/W, SNN: cells of the grid. None: as many as mouratidis2006 found best.
+        TMA, SMA, CPM/W, SNN: cells of the grid. None: as many as mouratidis2006 found best. BLOCK for many queries:
+        cells of the index of arrivals (pripuzic2015, Figure 11(b)). None: an eighth of a block's arrivals.
     view : int or "dynamic", optional
         TSL: how many objects a query's view holds at most. None: as tuned in mouratidis2006.
 
