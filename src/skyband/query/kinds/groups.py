@@ -31,7 +31,7 @@ class TopKGroups(Query):
 
     Parameters
     ----------
-    k : int
+    k : int or Each
         The number of objects in an answer, at least 1.
     by : str
         The score of an object: an expression over aggregates of its valid rows, count(*), count(distinct x), sum(x),
@@ -69,7 +69,7 @@ class TopKGroups(Query):
 
     kind: ClassVar[str] = "TopKGroups"
     scores_move: ClassVar[bool] = True
-    k: int
+    k: Any  # int, or Each
     by: str
     window: Window
     _: dataclasses.KW_ONLY
@@ -139,7 +139,8 @@ class TopKGroups(Query):
     @property
     def _texts(self) -> list[tuple[str, str]]:
         """The expressions over aggregates, by the arguments that they stand in."""
-        keys = self.by if isinstance(self.by, tuple) else (self.by,)
+        by: Any = self.by
+        keys = by if isinstance(by, tuple) else (by,)
         having = [] if self.having is None else [("having", self.having)]
         return [*(("by", key) for key in keys), *having, *(("select", text) for _, text in self.select)]
 
@@ -147,7 +148,8 @@ class TopKGroups(Query):
         made = super().bind(values)
         if not any(need.where in ("by", "having", "select") for need in self.needs):
             return made
-        by = tuple(bind(key, values) for key in self.by) if isinstance(self.by, tuple) else bind(self.by, values)
+        by: Any = self.by
+        by = tuple(bind(key, values) for key in by) if isinstance(by, tuple) else bind(by, values)
         having = None if self.having is None else bind(self.having, values)
         return dataclasses.replace(made, by=by, having=having, select=[(n, bind(t, values)) for n, t in self.select])
 

@@ -57,7 +57,7 @@ class TopK(Query):
         Which of equal objects ranks above.
     with_ties : bool, default False
         Whether every object equal to the k-th by its keys is an answer too: SQL's RANK() <= k.
-    offset : int, default 0
+    offset : int or Each, default 0
         How many of the best are left out: the answer is ranks offset + 1 to offset + k.
     distinct : {"best", "last"}, optional
         Of the valid objects with one id only the best ranked, or only the newest, counts.
@@ -107,7 +107,7 @@ class TopK(Query):
     nulls: str = "reject"
     ties: str = "newest"
     with_ties: bool = False
-    offset: int = 0
+    offset: Any = 0  # int, or Each
     distinct: str | None = None
     k_max: int | None = None
     source: str | None = None
