@@ -163,3 +163,19 @@ def test_plain_queries(name: str) -> None:
         play_against_plain(ASKED[name], scene[1], "arrival")
 
     check()
+
+
+def test_groups_of_a_column_that_is_no_id() -> None:
+    query = sb.TopKGroups(sb.Each("k"), by="sum(x)", window=sb.Last(3), of="city", select={"most": "max(x)"})
+    monitor = sb.Monitor({"each": query}, id="i")
+    rows = {"i": [1, 2, 3], "city": ["a", "b", "a"], "x": [1.0, 3.0, 4.0]}
+    assert monitor.push(rows).schema.field("id").type == pa.string()
+    monitor.subscribe("each", {"subscriber": [7, 8], "k": [1, 2]})
+    changes = monitor.push(rows)
+    assert changes.column("subscriber").to_pylist().count(7) == 5
+    monitor.subscribe("each", {"subscriber": [9], "k": [1]}, from_window=True)
+    monitor = sb.Monitor.restore(monitor.snapshot(), trusted=False)
+    assert monitor.answer("each", subscriber=9).select(["id", "score", "most"]).to_pylist() == [
+        {"id": "a", "score": 5.0, "most": 4.0}
+    ]
+    assert monitor.stats()["queries"]["each"]["engines"] == 1

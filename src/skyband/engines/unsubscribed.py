@@ -85,6 +85,8 @@ class UnsubscribedAdapter(Adapter):
         super().__init__(example, groups, options, start)
         self.subscribed = subscriptions is not None and subscriptions.count > 0  # then it takes no rows
         self._validator = self._new_validator(query, example)
+        self.output.id_type = self._validator.output.id_type  # type: ignore[method-assign]
+        self.output.shown_types = self._validator.output.shown_types  # type: ignore[method-assign]
         self._open = size_of(query.window) is not None  # how long its window is, subscriptions say
 
     def _new_validator(self, query: Query, example: Query) -> Adapter:

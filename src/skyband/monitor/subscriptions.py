@@ -346,13 +346,14 @@ class SubscribedQueries:
                 rejected[reason] = max(rows, rejected.get(reason, 0))
         if subscriptions.unknown:
             rejected["unknown subscriber"] = subscriptions.unknown
+        alone = sum(engine.size_of(place) for engine, size in started for place in range(size))
         return {
             "algorithm": counted[0]["algorithm"] if counted else own["algorithm"],
             "subscriptions": subscriptions.count,
             "shared": int(np.count_nonzero(subscriptions.live & subscriptions.shared)),
             "engines": len(adapters) + (slots is not None),
-            "objects": sum(engine.size_of(place) for engine, size in started for place in range(size))
-            + (0 if slots is None else counted[-1]["objects"]),
+            "objects": alone + (0 if slots is None else counted[-1]["objects"]),
+            "distinct": alone + (0 if slots is None else counted[-1]["distinct"]),
             "buffer": max([one["buffer"] for one in counted], default=0),
             "bytes": subscriptions.nbytes + sum(one["bytes"] for one in counted),
             "arrivals": own["arrivals"],

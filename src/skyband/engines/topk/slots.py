@@ -268,7 +268,16 @@ class Slots:
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
         if groups is not None and not len(groups):
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        known = np.concatenate([np.empty(0, np.int64), *(pool.kept_serials for pool in self.pools.values())])
+        found = self._kept(np.concatenate([np.empty(0, np.int64), *(one.kept_serials for one in self.pools.values())]))
+        return found, np.array([len(found)])
+
+    @property
+    def shared_objects(self) -> int:
+        """Objects in runs, each once however many slots keep it (pripuzic2015, Figure 12(a))."""
+        return len(self._kept(np.empty(0, np.int64)))
+
+    def _kept(self, known: Ints) -> Ints:
+        """The serials of these objects and of those in runs, rising."""
         chunks = [chunk for pool in self.pools.values() for chunk in pool.chunks]
         bounds = [bounds_of_serials(chunk.objects, chunk.in_use) for chunk in chunks]
         low = min(int(known.min(initial=NEVER)), *(one for one, _ in bounds), NEVER)
@@ -276,8 +285,7 @@ class Slots:
         marks = np.zeros(max(0, high - low), np.bool_)
         marks[known - low] = True
         self._mark(low, marks)
-        found = np.flatnonzero(marks) + (low if len(marks) else 0)
-        return found, np.array([len(found)])
+        return np.flatnonzero(marks) + (low if len(marks) else 0)
 
     @property
     def kept(self) -> Ints:

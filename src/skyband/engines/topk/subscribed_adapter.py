@@ -280,7 +280,8 @@ class SubscribedAdapter(SubscribedSlots):
         engine = self.engine
         return {
             "algorithm": self.algorithm,
-            "objects": 0 if engine is None else int(self.slots.lanes_of(self.table.taken)["size"].sum()),
+            "objects": 0 if engine is None else sum(pool.objects for pool in self.slots.pools.values()),
+            "distinct": 0 if engine is None else self.slots.shared_objects,
             "buffer": 0 if engine is None else engine.buffer,
             "bytes": self.kept_columns.nbytes + (0 if engine is None else engine.nbytes + self.table.nbytes),
             "arrivals": int(self.numbering.arrivals[0]),
