@@ -169,7 +169,7 @@ def test_groups_of_a_column_that_is_no_id() -> None:
     query = sb.TopKGroups(sb.Each("k"), by="sum(x)", window=sb.Last(3), of="city", select={"most": "max(x)"})
     monitor = sb.Monitor({"each": query}, id="i")
     rows = {"i": [1, 2, 3], "city": ["a", "b", "a"], "x": [1.0, 3.0, 4.0]}
-    assert monitor.push(rows).schema.field("id").type == pa.string()
+    assert monitor.push(rows).num_rows == 0
     monitor.subscribe("each", {"subscriber": [7, 8], "k": [1, 2]})
     changes = monitor.push(rows)
     assert changes.column("subscriber").to_pylist().count(7) == 5
