@@ -2,8 +2,8 @@
 
 A line of JSON for each case, in one process and by process time, so that ratios compare what ran side by side. Cases:
 `register` (subscriptions from an Arrow table, and one that comes or goes among them), `change` (what a change costs
-with emit="batch", over 400 of them), `churn` (after 10,000 came and went, over a Monitor that is built afresh), `window`
-(what it costs to subscribe with `from_window=True`, over subscribing without).
+with emit="batch", over 400 of them), `churn` (after 10,000 came and went, over a Monitor that is built afresh),
+`window` (what it costs to subscribe with `from_window=True`, over subscribing without).
 """
 
 from __future__ import annotations
