@@ -26,7 +26,7 @@ from benchmarks.checks import Answer, Check
 from benchmarks.workloads import Stream, sites
 from skyband.engines.topk.odds import false_ones, misses, strict_size
 
-TUNING = ("index", "buffer", "gamma", "sigma", "additional")  # passed on to TopK where they are given
+TUNING = ("index", "cells", "buffer", "gamma", "sigma", "additional")  # passed on to TopK where they are given
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 A line of JSON for each case, in one process and by process time, so that ratios compare what ran side by side. Cases:
 `register` (subscriptions from an Arrow table, and one that comes or goes among them), `change` (what a change costs
-with emit="batch", over 400 of them), `churn` (after 10,000 came and went, over a Monitor that is built afresh).
+with emit="batch", over 400 of them), `churn` (after 10,000 came and went, over a Monitor that is built afresh),
+`window` (what it costs to subscribe with `from_window=True`, over subscribing without).
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ def change(sizes: list[int], rows: int) -> None:
         rng = np.random.default_rng(size)
         columns, monitor = plane(rng), subscribed(rng, size, emit="batch")
         pushed(monitor, columns(N + 20_000), N + 20_000, 10_000)
+        rows = min(rows, 30_000) if size >= 1_000_000 else rows
         spent, changes = pushed(monitor, columns(rows), rows, 10_000)
         each = 1e6 * spent / changes
         few = few or each
@@ -92,6 +94,29 @@ def change(sizes: list[int], rows: int) -> None:
             shared=stats["shared"],
             resident_gb=resident() / 1e9,
         )
+
+
+def window(size: int, times: int) -> None:
+    """Subscriptions that begin with their windows among so many, each by itself and all in one table."""
+    rng = np.random.default_rng(3)
+    columns, monitor = plane(rng), subscribed(rng, size)
+    pushed(monitor, columns(2 * N), 2 * N, 10_000)
+    costs = {}
+    for from_window in (False, True):
+        riders = table(rng, times, size + times * from_window)
+        begin = time.process_time()
+        monitor.subscribe("riders", riders, from_window=from_window)
+        costs[from_window] = 1e6 * (time.process_time() - begin) / times
+    one, begin = table(rng, 1, size + 3 * times), time.process_time()
+    entered = monitor.subscribe("riders", one, from_window=True).num_rows
+    say(
+        "window",
+        subscriptions=size,
+        us_without=costs[False],
+        us_from_window=costs[True],
+        us_one_alone=1e6 * (time.process_time() - begin),
+        entered=entered,
+    )
 
 
 def churn(size: int, rows: int, times: int) -> None:
@@ -123,9 +148,9 @@ def churn(size: int, rows: int, times: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cases", nargs="*", default=["register", "change", "churn"])
+    parser.add_argument("cases", nargs="*", default=["register", "change", "churn", "window"])
     parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 100_000, 1_000_000], help="of register")
-    parser.add_argument("--standing", type=int, nargs="*", default=[400, 10_000, 100_000], help="of change")
+    parser.add_argument("--standing", type=int, nargs="*", default=[400, 10_000, 100_000, 1_000_000], help="of change")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--times", type=int, default=10_000)
     given = parser.parse_args()
@@ -135,6 +160,7 @@ def main() -> None:
             "register": lambda: register(given.sizes, 200),
             "change": lambda: change(given.standing, given.rows),
             "churn": lambda: churn(400, given.rows, given.times),
+            "window": lambda: window(10_000, 1_000),
         }[case]()
 
 

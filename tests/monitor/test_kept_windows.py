@@ -1,5 +1,6 @@
 """Engines that keep the window (TMA, SMA, TSL, `UntilDeleted`): refused queries, deletions by id, bad ids."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -139,7 +140,7 @@ def test_an_answer_at_once_wants_a_window_that_is_kept() -> None:
     monitor.push({"x": [1, 2, 3], "y": [1, 1, 1]})
     before = monitor.snapshot()
     for query in (
-        TOP,  # BLOCK keeps no window
+        dataclasses.replace(TOP, k=TOP.k + 1),  # BLOCK keeps no window, and of the same question too little
         sb.TopK(1, sb.Linear({"x": 1, "z": 1}), sb.Last(5)),  # other columns
         sb.TopK(1, sb.Linear({"x": 1, "y": 2}), sb.Last(6)),  # a longer window
         sb.TopK(1, sb.Linear({"x": 1, "y": 2}), sb.Last(span=5)),

@@ -74,6 +74,7 @@ ASKED: dict[str, Asked] = {
             by=Nearest({"x": v["px"], "y": 1}, weights={"x": v["w"], "y": 2}, metric="manhattan"),
             window=Last(v["n"]),
         ),
+        TIMED,
     ),
     "linear": Asked(
         TopK(Each("k"), by=Linear({"x": Each("a"), "y": Each("b")}), window=Last(Each("n")), where="y >= :low"),
@@ -176,6 +177,37 @@ ASKED: dict[str, Asked] = {
         {"k": K, "a": NUMBER},
         lambda v: TopK(v["k"], by=Linear({"x": v["a"], "y": 1}), window=sb.UntilDeleted()),
     ),
+    "offset": Asked(
+        TopK(Each("k"), by="x", window=Last(Each("n")), offset=Each("o")),
+        {"k": K, "n": COUNT, "o": st.integers(0, 2)},
+        lambda v: TopK(v["k"], by="x", window=Last(v["n"]), offset=v["o"]),
+    ),
+    "session": Asked(
+        TopK(Each("k"), by="x", window=sb.Session(span=Each("s")), per="g"),
+        {"k": K, "s": st.integers(1, 5)},
+        lambda v: TopK(v["k"], by="x", window=sb.Session(span=v["s"]), per="g"),
+        TIMED,
+    ),
+    "groups": Asked(
+        sb.TopKGroups(
+            Each("k"),
+            by="sum(x) * :w",
+            window=Last(Each("n")),
+            of="city",
+            where="y >= :low",
+            having="count(*) >= :m",
+        ),
+        {"k": K, "n": COUNT, "w": NUMBER, "low": NUMBER, "m": st.integers(0, 2)},
+        lambda v: sb.TopKGroups(
+            v["k"],
+            by=f"sum(x) * ({v['w']!r})",
+            window=Last(v["n"]),
+            of="city",
+            where=f"y >= ({v['low']!r})",
+            having=f"count(*) >= {v['m']!r}",
+        ),
+        {"id": "city"},
+    ),
     "pairs": Asked(
         sb.TopKPairs(Each("k"), by="abs(a.x - b.x)", window=Last(Each("n"))),
         {"k": K, "n": COUNT},
@@ -204,6 +236,7 @@ class Push:
 @dataclass(frozen=True)
 class Subscribe:
     rows: list[Row]
+    from_window: bool = False
 
 
 @dataclass(frozen=True)
@@ -260,3 +293,44 @@ def scenes(draw: Any, names: list[str], *, wild: bool) -> tuple[str, list[Event]
         else:
             events.append(Restore(draw(st.booleans())))
     return name, events
+
+
+# Forms of queries whose subscriptions can begin with their windows, and what may differ from the one that is there
+# from the beginning; None: everything.
+OWN_STATE = ("k", "n", "s")
+BEGINNING: dict[str, tuple[str, ...] | None] = {
+    **dict.fromkeys(["nearest", "weights", "linear", "product", "quadratic", "one span", "box", "budget"]),
+    **dict.fromkeys(["column", "order", "ever", "pairs", "incomplete", "uncertain", "groups"], OWN_STATE),
+    "deleted": ("k", "a"),
+    "above": ("t", "a", "n"),
+    "above a column": ("t",),
+}
+LARGEST: Row = {"k": 4, "n": 6, "s": 5, "t": -9.0}
+
+
+@st.composite
+def beginning_scenes(draw: Any, name: str, *, wild: bool) -> list[Event]:
+    """One subscription stands from the beginning, with the largest k and window; others come with their windows."""
+    asked, serial, free = ASKED[name], 0, BEGINNING[name]
+    first = subscription(draw, asked, "z") | {key: LARGEST[key] for key in asked.values if key in LARGEST}
+    events: list[Event] = [Subscribe([first])]
+    for _ in range(draw(st.integers(2, 7))):
+        kind = draw(
+            st.sampled_from(["push", "push", "push", "subscribe", "window", "window", "unsubscribe", "restore"])
+        )
+        who = draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=3, unique=True))
+        if kind == "push":
+            pushed = Push(rows(draw, serial, asked, wild=wild))
+            events.append(pushed)
+            serial += len(pushed.rows)
+        elif kind in ("subscribe", "window"):
+            made = [subscription(draw, asked, one) for one in who]
+            kept = {} if free is None else {key: value for key, value in first.items() if key not in free}
+            # with engines of their own, those that begin later have other numbers: the oracle cannot tell whose are lent
+            back = kind == "window" or (free is not None and serial > 0)
+            events.append(Subscribe([one | kept | {"subscriber": one["subscriber"]} for one in made], back))
+        elif kind == "unsubscribe":
+            events.append(Unsubscribe(who))
+        else:
+            events.append(Restore(draw(st.booleans())))
+    return events

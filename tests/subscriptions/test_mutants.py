@@ -21,6 +21,7 @@ CHURN = "tests/subscriptions/test_churn.py"
 COUNT = (CHURN, "-k", "count or many or numbers")
 TIME = (CHURN, "-k", "time")
 BOTH = (CHURN,)
+WINDOW = ("tests/subscriptions/test_from_window.py", "-k", "best or class or numbers")
 
 MUTANTS: dict[str, Mutant] = {
     # --- slots taken and freed
@@ -69,6 +70,25 @@ MUTANTS: dict[str, Mutant] = {
         TIME,
     ),
     "the longest window stays when it leaves": (TABLE, "if self.longest not in self._lengths:", "if False:", TIME),
+    # --- what is there already
+    "a new subscriber does not see the best score there is": (
+        "engines/topk/kernels/depths.py",
+        "and (scratch.found[i] < old or old == np.inf)",
+        "and scratch.found[i] < old",
+        WINDOW,
+    ),
+    "a new slot is content with the best scores of earlier batches": (
+        "engines/topk/kernels/slots.py",
+        "if (above < K or plan.fresh == LOOKING) and",
+        "if above < K and",
+        WINDOW,
+    ),
+    "a new subscriber goes on with the engine's numbers": (
+        SLOTS,
+        "self.table.join(slots, entries, columns, self.table.ahead())",
+        "self.table.join(slots, entries, columns, 0)",
+        WINDOW,
+    ),
     # --- entries and ids
     "an id that is there is not replaced": (
         QUERIES,

@@ -665,7 +665,7 @@ MUTANTS: dict[str, Listed] = {
         "found += 1\n        i += 1",
         DRIFT,
     ),
-    "depth: K - 1 are enough": (KERNEL_OF_SLOTS, "if above < K and", "if above < K - 1 and", DRIFT),
+    "depth: K - 1 are enough": (KERNEL_OF_SLOTS, "if (above < K or", "if (above < K - 1 or", DRIFT),
     "depth: deepened without a new one": (DEPTHS, '    lanes[s]["depth"] = depth\n    n = 0', "    n = 0", WAVES),
     "depth: lifted without ties": (
         DEPTHS,

@@ -278,19 +278,31 @@ class Adapter(Validation):
         return fits(spec_of(query, unit), self.specs(unit))
 
     def refit(self, queries: dict[str, Query], unit: int | None, clock: int) -> Columns:
-        """Serve these queries instead, for which the state is enough; returns the changes under names that stay."""
+        """Serve these queries instead, for which the state is enough; returns the changes.
+
+        A query under a new name begins with what is there, and its whole answer enters.
+        """
         if self.engine is None or not queries:
             self.queries = queries
             return {}
-        names = list(self.queries)
-        predecessors = np.array([names.index(name) for name in queries])
+        places = {name: place for place, name in enumerate(self.queries)}
+        predecessors = np.array([places.get(name, -1) for name in queries])
+        longest = int(np.argmax([spec.length for spec in self.specs(unit)]))
         self.queries = queries
         specs = self.specs(unit)
         changes = self.engine.refit(specs, predecessors, self.now(clock))
-        columns = self.numbering.set_queries(specs, predecessors)
+        columns = self.numbering.set_queries(specs, np.where(predecessors < 0, longest, predecessors))
         if self.output.reports_numbers:
             self.kept_columns.relabel("number", columns)
         return self.output.changes_at_rest(changes, clock)
+
+    def can_lend(self, query: Any, unit: int | None) -> bool:
+        """Whether a new query can begin with what is kept here."""
+        return not self.family and len(self.queries) < self.most and self.can_serve(query, unit)
+
+    def lend(self, queries: Mapping[str, Query], unit: int | None, clock: int) -> Columns:
+        """Serve these queries too, which begin with what is kept here; returns what enters their answers."""
+        return self.refit({**self.queries, **queries}, unit, clock)
 
     def leave(self, name: str, unit: int | None, clock: int) -> None:
         """Serve one query less."""

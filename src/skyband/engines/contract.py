@@ -165,7 +165,10 @@ class Engine(Protocol):
         """
 
     def refit(self, asked: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
-        """Serve other queries that fit into the present ones; `predecessors`: which of these each goes on from."""
+        """Serve other queries that fit into the present ones; `predecessors`: which of these each goes on from.
+
+        -1: from none; it begins with what is there, and its whole answer enters.
+        """
 
     def snapshot(self, groups: Ints) -> dict[str, tuple[NDArray[Any], Ints]]:
         """The state of these groups: flat arrays in their order, each with its number of entries per group."""

@@ -24,7 +24,7 @@ from skyband.query.expressions import parse, strict_columns
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.query.scoring import Similar, scoring_of
-from skyband.query.windows import size_of
+from skyband.query.windows import Session, size_of
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
@@ -35,8 +35,8 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 FAR = 2**61  # the length of a window that no subscription has said yet
 _LONG = np.timedelta64(1000 * 86400, "s")  # whatever the unit of time
-_EXAMPLES: dict[str, Any] = {"k": 10, "threshold": 0.0, "number": 0.5, "weight": 1.0, "size": 1000, "span": 1000}
-_EXAMPLES |= {"vector": (1.0,), "direction": (1.0,)}
+_EXAMPLES: dict[str, Any] = {"k": 10, "offset": 1, "threshold": 0.0, "number": 0.5, "weight": 1.0, "size": 1000}
+_EXAMPLES |= {"span": 1000, "vector": (1.0,), "direction": (1.0,)}
 
 
 def example_of(query: Query, sort: str | None = None) -> Query:
@@ -46,7 +46,7 @@ def example_of(query: Query, sort: str | None = None) -> Query:
     """
     literals = list(dict.fromkeys(need.column for need in query.needs if need.role == "literal"))
     values = {need.column: _EXAMPLES[need.role] for need in query.needs if need.role != "literal"}
-    if sort == "duration":
+    if sort == "duration" or isinstance(query.window, Session):
         values |= {need.column: _LONG for need in query.needs if need.role == "size"}
     failed: QueryError | None = None
     for kinds in product((0.5, "a", True), repeat=min(len(literals), 4)):
@@ -78,6 +78,8 @@ class UnsubscribedAdapter(Adapter):
         super().__init__(example, groups, options, start)
         self.subscribed = subscriptions is not None and subscriptions.count > 0  # then it takes no rows
         self._validator = self._new_validator(query, example)
+        self.output.id_type = self._validator.output.id_type  # type: ignore[method-assign]
+        self.output.shown_types = self._validator.output.shown_types  # type: ignore[method-assign]
         self._open = size_of(query.window) is not None  # how long its window is, subscriptions say
 
     def _new_validator(self, query: Query, example: Query) -> Adapter:
@@ -88,7 +90,7 @@ class UnsubscribedAdapter(Adapter):
         validator.scored = True
         own, more = getattr(query, "by", None), getattr(query, "where", None)
         self._own: tuple[str, ...] | None = None
-        if own is not None and not query.of_pairs and _needs_of(own):
+        if own is not None and not query.of_pairs and query.kind != "TopKGroups" and _needs_of(own):
             if isinstance(own, Similar):
                 validator.score = lambda batch, cache: _vectors(batch, own)  # type: ignore[method-assign]
                 return validator
@@ -145,6 +147,9 @@ class UnsubscribedAdapter(Adapter):
         numbered = self.number(push, validated, codes)
         arrived = self.numbering.take(push, numbered, deletable=self.deletable)
         return {}, arrived, numbered.too_late
+
+    def can_lend(self, query: Any, unit: int | None) -> bool:
+        return False  # it keeps nothing
 
     def go_on(self, numbers: Start) -> None:
         """Number the next rows from here on."""

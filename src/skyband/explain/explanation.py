@@ -134,7 +134,10 @@ def _of_subscriptions(query: Query, expected: dict[str, float]) -> Explanation:
     values = f"Each subscription brings {each}; objects and bytes are those of one, {example!r}."
     said = "Subscriptions share one engine as columns: one joins or leaves at the price of its own row."
     if isinstance(form, str):
-        said = f"Subscriptions do not share an engine as columns, since {form}: each is a plain query."
+        said = (
+            f"Subscriptions do not share an engine as columns, since {form}: each is a plain query. Those that come "
+            "before the same row and differ only in k and the window share an engine where such plain queries do."
+        )
     notes = (*found.notes, "Numbers beyond 1e100 and ranges of texts make a plain query of their subscription.")
     return replace(
         found, query=query, why=(*found.why, values, said), notes=notes if isinstance(form, SlotForm) else found.notes

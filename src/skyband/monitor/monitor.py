@@ -190,8 +190,9 @@ class Monitor:
         query
             The query.
         from_window
-            Answer at once from the window that another query keeps (TMA, SMA and TSL do), over the same columns and
-            `per`; its first answer is returned as changes.
+            Answer at once from what another query keeps: a window (TMA, SMA and TSL) over the same columns and `per`,
+            the history of a family, or the state of the same question with at least its k and window. The query is as
+            old as that one; its first answer is returned as changes.
 
         """
         if from_window:
@@ -246,7 +247,9 @@ class Monitor:
         id
             The column of ids: none null, none twice.
         from_window
-            True is a QueryError in this version: subscriptions see later rows only.
+            Begin with what is in their windows: it is reported as entering, at the last arrival's number and the clock,
+            with `first` true. They are as old as the subscriptions that keep it, and see what of their windows these
+            have seen. A QueryError, if none of these keeps enough.
 
         Raises
         ------

@@ -72,6 +72,8 @@ class Placement:
     def find_keys(self, batch: Batch) -> None:
         """Before their first arrival: queries whose only key is no number, in this batch, rank by it as an order."""
         found: Fresh = {}
+        if all(adapter.engine is not None for adapter in self.state.standing()):
+            return
         both = [(book, name) for book in (self.state.adapters, self.state.subscribed) for name in list(book)]
         for book, name in both:
             adapter = book[name]

@@ -14,12 +14,13 @@ from skyband.engines.kinds import adapter_class
 from skyband.engines.numbering import Start
 from skyband.engines.registry import choose
 from skyband.engines.topk.adapter import TopKAdapter
-from skyband.engines.topk.scorings import family_key, window_key
+from skyband.engines.topk.scorings import family_key
 from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remember_reported
 from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError
 from skyband.monitor.families import traits_of
+from skyband.monitor.from_window import adapter_over, lend, lender_of
 from skyband.monitor.placement import Fresh, Placement
 from skyband.monitor.sources import (
     check_askers,
@@ -77,8 +78,6 @@ class StandingQueries(Placement):
         """Add a query that is answered at once from the window that another query keeps; returns its answer."""
         self._check_name_is_free(name)
         checked = self.checked(name, query)
-        if not isinstance(checked, TopK | Above):
-            raise QueryError(f"{name}: from_window is for TopK and Above. Add {checked.kind} without it.")
         if checked.each:
             raise QueryError(
                 f"{name}: a query with Each has no answer of its own. Use subscribe(..., from_window=True)."
@@ -91,27 +90,20 @@ class StandingQueries(Placement):
                 state.adapters[name], state.query_names = family, None
                 state.order.append(name)
                 return state.changes([piece], [family])
-        able = [
-            adapter
-            for adapter in self.state.adapters.values()
-            if isinstance(adapter, WindowAdapter) and adapter.can_lend(checked, self.state.unit)
-        ]
-        if checked.algorithm != "auto":
-            able = [adapter for adapter in able if adapter.algorithm == choose(checked)] or able
-        if not able:
+        lender = lender_of(self._plain(), checked, self.state.unit)
+        if lender is None:
             raise QueryError(
                 f"{name}: no standing query keeps a window that this one could look at: the same columns, `per` and "
-                f"`where` (but for ranges), and at least {checked.window!r}, by TMA, SMA or TSL, or a family of "
-                "queries whose history is as long. Add it without from_window, or let such a query stand first."
+                f"`where` (but for ranges), and at least {checked.window!r}, by TMA, SMA or TSL, a family of "
+                "queries whose history is as long, or the same question with at least its k and window. Add it "
+                "without from_window, or let such a query stand first."
             )
-        algorithm = able[0].algorithm if checked.algorithm == "auto" else choose(checked)
         with self.state.commit:
-            adapter = self._adapter_over(able[0], name, checked, algorithm)
-            piece = adapter.join(name, checked, self.state.unit, self.state.clock, {})
-            self.state.adapters[name] = adapter
+            adapter, piece = lend(lender, name, checked, self.state.unit, self.state.clock)
+            self.state.adapters[name], self.state.query_names = adapter, None
             self.state.order.append(name)
             remember_reported(self.state.standing())
-            return self.state.changes([piece], [adapter])
+            return self.state.changes([piece] if piece else [], [adapter] if piece else [])
 
     def drop(self, name: str) -> None:
         """Stop a query. Nothing is reported."""
@@ -230,18 +222,12 @@ class StandingQueries(Placement):
         reported, place = adapter.reported_of(name), adapter.place(name)
         was = adapter.machine.answer(place, adapter.specs(unit)[place], adapter.numbering.now(clock), None)
         algorithm = adapter.algorithm if query.algorithm == "auto" else choose(query)
-        target = self._adapter_over(donor, name, query, algorithm)
+        target = adapter_over(donor, name, query, algorithm, unit, clock)
         adapter.leave(name, unit, clock)
         piece = target.join(name, query, unit, clock, reported, was)
         self.state.adapters[name], self.state.query_names = target, None
         remember_reported(self.state.standing())
         return self.state.changes([piece], [target])
-
-    def _adapter_over(self, donor: WindowAdapter, name: str, query: TopK | Above, algorithm: str) -> WindowAdapter:
-        """The donor if the query can share its engine, else an adapter with a copy of its window."""
-        if window_key(query, algorithm) == window_key(donor.example, donor.algorithm):
-            return donor
-        return donor.offshoot(name, query, algorithm, self.state.unit, self.state.clock)
 
     # --- queries that share an engine
 

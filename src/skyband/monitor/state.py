@@ -213,10 +213,10 @@ class State:
     def id_type(self, types: Mapping[str, Any]) -> Any:
         """The type of the ids of all queries' objects; a QueryError where they differ."""
         found: dict[Any, str] = {}
-        for name, adapter in self.adapters.items():
+        for adapter in self.adapters.each_once():
             type_ = adapter.output.id_type(dict(types))
             if not pa.types.is_null(type_):
-                found.setdefault(type_, name)
+                found.setdefault(type_, next(iter(adapter.queries)))
         if len(found) > 1 and not self.options.inner:
             (one, first), (other, second) = list(found.items())[:2]
             raise QueryError(

@@ -22,6 +22,7 @@ from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError
+from skyband.monitor.from_window import begin, check_lenders, must_look_back
 from skyband.monitor.slots import Prepared, prepare
 from skyband.monitor.sources import ended, in_one
 from skyband.monitor.state import State
@@ -63,20 +64,21 @@ class SubscribedQueries:
     def subscribe(self, name: str, table: Any, id: str, from_window: bool) -> pa.Table:
         """Take a table of subscriptions, or nothing of it."""
         subscriptions, state = self.of(name), self.state
-        if from_window:
-            raise QueryError(
-                f"{name}: subscribe(from_window=True) is not there yet: they see later rows only. Leave it out."
-            )
         rows = read(table, subscriptions, id, state.subscriber_type)
         if not len(rows):
             return state.changes([], [])
         prepared = self._prepared(subscriptions, rows)
+        from_window = from_window and must_look_back(state, subscriptions)
+        if from_window:
+            check_lenders(state, subscriptions, prepared)
         with state.commit:
             state.subscriber_type = rows.ids.type
             here = subscriptions.find(rows.ids)
+            begun = begin(state, subscriptions, prepared) if from_window else None
             left = self._remove(subscriptions, here[here >= 0])
-            self._add(subscriptions, prepared)
-            return in_one(state, [state.changes([], []), left]) if left is not None else state.changes([], [])
+            self._add(subscriptions, prepared, begun=from_window)
+            changes = state.changes([], []) if begun is None else begun.table(state)
+            return changes if left is None else in_one(state, [changes, left])
 
     def _prepared(self, subscriptions: Subscriptions, rows: Rows, *, anew: bool = False) -> Prepared:
         """Slots and plain queries of a table; a QueryError names the subscriber."""
@@ -84,8 +86,8 @@ class SubscribedQueries:
         alone = ~prepared.shared
         return replace(prepared, asked=self._bound(subscriptions, rows.only(alone)) if alone.any() else [])
 
-    def _add(self, subscriptions: Subscriptions, prepared: Prepared) -> None:
-        """Let validated subscriptions stand, whose ids are not there."""
+    def _add(self, subscriptions: Subscriptions, prepared: Prepared, *, begun: bool = False) -> None:
+        """Let validated subscriptions stand, whose ids are not there; begun: they are in their adapters already."""
         rows, adapter, columns = prepared.rows, prepared.adapter, prepared.columns
         if rows.sort != subscriptions.sort:
             self._resort(subscriptions, rows.sort)
@@ -95,8 +97,9 @@ class SubscribedQueries:
         if adapter is not None and columns is not None and len(columns):
             self.state.subscribed[slots_key(subscriptions.name)] = adapter
             number = int(numbers.counts.max(initial=0))
-            adapter.join(entries[prepared.shared], columns, number, self.state.serial)
-        for key, query in zip(subscriptions.names(entries), prepared.asked, strict=True):
+            if not begun:
+                adapter.join(entries[prepared.shared], columns, number, self.state.serial)
+        for key, query in zip(subscriptions.names(entries), () if begun else prepared.asked, strict=not begun):
             start = Start(numbers.counts, numbers.at_rest.of([0]))
             self.queries.place(self.state.subscribed, key, query, start, subscriptions.fresh)
         self._changed(subscriptions)
@@ -252,9 +255,8 @@ class SubscribedQueries:
         known = Groups(names)
         known.codes([plain(changes.column(one)) for one in names], changes.num_rows)
         changed = known.total
-        return answers.filter(
-            as_arrow(known.codes([plain(answers.column(one)) for one in names], answers.num_rows) < changed)
-        )
+        codes = known.codes([plain(answers.column(one)) for one in names], answers.num_rows)
+        return answers.filter(as_arrow(codes < changed))
 
     def _answers(
         self, subscriptions: Subscriptions, entries: Ints, groups: Ints | None, k: int | None, window: Any
@@ -308,10 +310,8 @@ class SubscribedQueries:
     def _entry(self, subscriptions: Subscriptions, subscriber: Any) -> Ints:
         """The entry of a subscriber; none, if it is unknown."""
         type_ = self.state.subscriber_type
-        if type_ is None:
-            return np.empty(0, np.int64)
         try:
-            column = pa.array([subscriber], type_)
+            column = pa.array([] if type_ is None else [subscriber], type_)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             return np.empty(0, np.int64)
         entries = subscriptions.find(column)
@@ -350,13 +350,14 @@ class SubscribedQueries:
                 rejected[reason] = max(rows, rejected.get(reason, 0))
         if subscriptions.unknown:
             rejected["unknown subscriber"] = subscriptions.unknown
+        alone = sum(engine.size_of(place) for engine, size in started for place in range(size))
         return {
             "algorithm": counted[0]["algorithm"] if counted else own["algorithm"],
             "subscriptions": subscriptions.count,
             "shared": int(np.count_nonzero(subscriptions.live & subscriptions.shared)),
             "engines": len(adapters) + (slots is not None),
-            "objects": sum(engine.size_of(place) for engine, size in started for place in range(size))
-            + (0 if slots is None else counted[-1]["objects"]),
+            "objects": alone + (0 if slots is None else counted[-1]["objects"]),
+            "distinct": alone + (0 if slots is None else counted[-1]["distinct"]),
             "buffer": max([one["buffer"] for one in counted], default=0),
             "bytes": subscriptions.nbytes + sum(one["bytes"] for one in counted),
             "arrivals": own["arrivals"],

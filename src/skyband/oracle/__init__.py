@@ -122,6 +122,8 @@ class Oracle(Subscribable, OverAnswers):
         changes: dict[str, list[Change]] = {name: [] for name in self._taking()}
         for id in ids:
             known, steps = False, Steps()
+            for subscribers in self._subscribers.values():
+                subscribers.seen.append((None, id))
             for name, stream in self._taking().items():
                 if not isinstance(stream.query.window, UntilDeleted) or stream.source is not None:
                     continue
@@ -166,6 +168,7 @@ class Oracle(Subscribable, OverAnswers):
                 stream = self._streams[name]
                 group = stream.arrive(arrival, now)
                 arrival.sequence = self._taken
+                self._note(name, row, now)
                 if missing := stream.scoreless_pairs(group, arrival, now):
                     self.rejected["pair without a score"] += missing
                 step_time = now if stream.timed else arrival.time
@@ -237,6 +240,11 @@ class Oracle(Subscribable, OverAnswers):
             return []
         stream.take_over(self._named(donor), self.clock)
         return self._rows({name: self._now(stream)})
+
+    def subscribe_from_window(self, name: str, rows: list[Row]) -> list[Row]:
+        """Subscribe, and report what enters at once, at the clock."""
+        streams = self._subscribe(name, rows, "subscriber", from_window=True)[1]
+        return self._rows({key: self._now(stream, deleting=True) for key, stream in streams.items()})
 
     def replace(self, name: str, query: Query) -> list[Row]:
         """Put another query under the name: it keeps the arrivals if it fits in them, else starts empty."""

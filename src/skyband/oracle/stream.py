@@ -241,6 +241,31 @@ class Stream:
                 arrival.sequence = known.sequence
                 group.arrivals.append(arrival)
 
+    def look_back(self, seen: list[tuple[Any, Any]], numbers: dict[Hashable, int]) -> None:
+        """Begin with rows that had arrived before, each with the clock then (or ids that were deleted)."""
+        self._numbers = {}
+        for row, now in seen:
+            if row is None:
+                for group in self.groups.values():
+                    remove(group, now)
+                continue
+            try:
+                arrival = self.read(row)
+                if self.late(arrival, now) and self.expired(arrival, now):
+                    continue
+                self.check(arrival, now)
+            except Rejected:
+                continue
+            self.arrive(arrival, now)
+        self._numbers = numbers
+        for key, group in self.groups.items():
+            behind = numbers[key] - group.next_number
+            group.next_number += behind
+            for o in group.arrivals:
+                o.number += behind
+                o.age = (*o.age[:-1], o.number)
+                o.id = o.number if self.roles.id is None and not isinstance(self.query, TopKGroups) else o.id
+
     def scoreless_pairs(self, group: Group, arrival: Arrival, clock: Any) -> int:
         if not isinstance(self.query, TopKPairs):
             return 0

@@ -18,7 +18,7 @@ from skyband.oracle.rows import Rejected
 from skyband.oracle.scalar import number, too_large
 from skyband.oracle.scores import columns_of
 from skyband.oracle.stream import Stream
-from skyband.query.kinds import Query
+from skyband.query.kinds import Query, TopKGroups
 from skyband.query.windows import size_of
 
 
@@ -30,6 +30,7 @@ class Subscribers:
     keys: dict[Any, str] = field(default_factory=dict)  # of streams, by id of the subscriber, in order of subscription
     ids: dict[str, Any] = field(default_factory=dict)  # the inverse
     given: int = 0  # subscriptions so far
+    seen: list[tuple[Any, Any]] = field(default_factory=list)  # since there are some: rows and clocks, or ids deleted
 
     def key(self, name: str, id: Any) -> str:
         """The name of a new stream."""
@@ -45,8 +46,9 @@ class Unsubscribed(Stream):
     def __init__(self, name: str, query: Query, *rest: Any, **more: Any) -> None:
         super().__init__(name, _anyone(query), *rest, **more)
         by, where = getattr(query, "by", None), getattr(query, "where", None)
+        by = None if isinstance(query, TopKGroups) else by  # its rows have no score
         own = (isinstance(by, str) and ":" in by) or bool(getattr(by, "needs", ()))
-        self.used = (columns_of(by) | columns_of(where or "0")) if by is not None else set()
+        self.used = columns_of(where or "0") | (set() if by is None else columns_of(by))
         self.needed = columns_of(by) if own and by is not None else set()
         self.compares = own and getattr(by, "word", "") == "similar"  # vectors
         self.open = size_of(query.window) is not None  # how long its window is, subscriptions will say
@@ -68,7 +70,7 @@ class Unsubscribed(Stream):
             _check_vector(row.get(query.by.column), directed=query.by.metric == "cosine")
             arrival.row = row
             return arrival
-        scored = self.needed or columns_of(query.by)
+        scored = self.needed or (columns_of(query.by) if not isinstance(query, TopKGroups) else set())
         if any(number(row.get(column)) is None or math.isnan(number(row.get(column)) or 0) for column in scored):
             raise Rejected("score is null or NaN", None)
         arrival.row = row
@@ -120,13 +122,38 @@ class Subscribable:
 
     def subscribe(self, name: str, rows: Iterable[Mapping[str, Any]], *, id: str = "subscriber") -> list[Row]:
         """Add a plain query for each row; one that has the same id is dropped first."""
+        return self._subscribe(name, rows, id, from_window=False)[0]
+
+    def _subscribe(
+        self, name: str, rows: Iterable[Mapping[str, Any]], id: str, *, from_window: bool
+    ) -> tuple[list[Row], dict[str, Stream]]:
+        """What leaves over the answers of subscriptions that are replaced, and the new streams by name.
+
+        from_window: each is as old as the subscriptions that there are, and sees what has arrived at one of them.
+        """
         subscribers = self._subscribers[name]
         asked = [(row[id], subscribers.query.bind(row)) for row in checked(rows, id)]
+        seen, numbers = list(subscribers.seen), self._numbers_of(name)
         left = self._end(name, [who for who, _ in asked if same(who) in subscribers.keys])
+        found = {}
         for who, query in asked:
             key = subscribers.key(name, who)
-            self._streams[key] = self._start(key, query)
-        return left
+            found[key] = self._streams[key] = self._start(key, query)
+            if from_window and seen:
+                found[key].look_back(seen, numbers)
+        subscribers.seen = seen if from_window else subscribers.seen
+        return left, found
+
+    def _numbers_of(self, name: str) -> dict[Any, int]:
+        """By group, the largest next number of any subscription."""
+        known = [self._streams[key].next_numbers() for key in self._subscribers[name].ids]
+        return {group: max(one.get(group, 0) for one in known) for group in {key for one in known for key in one}}
+
+    def _note(self, name: str, row: Row, now: Any) -> None:
+        """A row has arrived at a subscription, if this is the name of one."""
+        for subscribers in self._subscribers.values():
+            if name in subscribers.ids and not any(one is row for one, _ in subscribers.seen):
+                subscribers.seen.append((row, now))
 
     def unsubscribe(self, name: str, ids: Iterable[Any]) -> list[Row]:
         """Drop the plain queries of these subscribers; unknown ones are counted."""
@@ -143,6 +170,8 @@ class Subscribable:
             key = subscribers.keys.pop(same(who))
             del subscribers.ids[key]
             take_over(self._streams[name], self._streams.pop(key))
+        if not subscribers.keys:
+            subscribers.seen = []
         return left
 
     def _taking(self) -> dict[str, Stream]:

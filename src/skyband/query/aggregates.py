@@ -20,7 +20,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 from skyband.errors import QueryError
 from skyband.query.expressions import Expression, parse, recognise
-from skyband.query.expressions.parser import parse_lifted
+from skyband.query.expressions.parser import EACH, parse_lifted
 from skyband.query.expressions.tree import Kind, kind_of
 from skyband.query.expressions.words import FUNCTIONS, WORDS, broken, shown
 
@@ -180,7 +180,7 @@ def _lifted(what: str, text: str, tokens: list[Any], found: dict[Aggregate, None
             close = get_close_matches(name, NAMES, 1, 0.75)
             hint = f" Did you mean {close[0]}?" if close else ""
             _refuse(text, token, f"{token.text} is not allowed in {what}. {ALLOWED}{hint}")
-        if name is None and _is_name(token):
+        if name is None and _is_name(token) and not token.text.startswith(EACH):
             _refuse(
                 text,
                 token,

@@ -12,12 +12,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from skyband.errors import QueryError
 
 #: What a value is used for; it decides which values are right.
-Role: TypeAlias = Literal["k", "threshold", "number", "weight", "size", "span", "literal", "vector", "direction"]
+Role: TypeAlias = Literal[
+    "k", "offset", "threshold", "number", "weight", "size", "span", "literal", "vector", "direction"
+]
 
 
 @dataclass(frozen=True, repr=False)
 class Each:
-    """A value that each subscription brings: k, a number of a scoring, a threshold, or the size of a window.
+    """A value that each subscription brings: k, an offset, a number of a scoring, a threshold, the size of a window.
 
     In expressions, `where` and SQL it is written `:column`.
 

@@ -14,7 +14,7 @@ class Tuning:
     additional: int = 10  # PA: candidates beyond its limit
     buffer: int | None = None  # how many recent arrivals wait
     index: bool | None = None  # of queries, where there are many; None: where it helps
-    cells: int | None = None  # of a grid over objects; None: as many as mouratidis2006 found best
+    cells: int | None = None  # of a grid over objects or arrivals; None: as many as were found best
     view: int | str | None = None  # TSL: how many a view holds at most, or "dynamic"; None: as tuned there
     repeats: int | None = None  # APPROX, BUDGET: how often one part of an object comes; None: estimated
     budget: int | None = None  # BUDGET: how many rows are kept, those of its sample among them

@@ -142,11 +142,11 @@ def order_options(query: Any) -> None:
     one_of(query.kind, "nulls", query.nulls, ("reject", "first", "last"))
     one_of(query.kind, "ties", query.ties, ("newest", "oldest"))
     one_of(query.kind, "with_ties", query.with_ties, (True, False))
-    query._set("offset", whole_number(query.kind, "offset", query.offset, 0, "10"))
+    query._set("offset", each_or_whole_number(query.kind, "offset", query.offset, 0, "10"))
     if query.offset and query.with_ties:
         raise QueryError(
-            f"{query.kind}(offset={query.offset}, with_ties=True): the ranks of ties have gaps, so no rank need be "
-            f"{query.offset + 1}. Use one of the two."
+            f"{query.kind}(offset={query.offset}, with_ties=True): the ranks of ties have gaps, so no object need "
+            "have the first rank after the offset. Use one of the two."
         )
 
 

@@ -164,9 +164,9 @@ class Session:
 
     Parameters
     ----------
-    gap : str, datetime.timedelta or numpy.timedelta64, optional
+    gap : str, datetime.timedelta, numpy.timedelta64 or Each, optional
         How long a group is silent before its session ends, of a timestamp column: "30 minutes", a timedelta.
-    span : int, optional
+    span : int or Each, optional
         The same in units of an integer time column, in place of `gap`.
 
     Examples
@@ -178,12 +178,14 @@ class Session:
 
     silence: Last
 
-    def __init__(self, gap: str | timedelta | np.timedelta64 | None = None, *, span: int | None = None) -> None:
+    def __init__(
+        self, gap: str | timedelta | np.timedelta64 | Each | None = None, *, span: int | Each | None = None
+    ) -> None:
         try:
             silence = Last(gap, span=span)
         except QueryError as error:
             raise QueryError(f"Session: {error}") from None
-        if not silence.timed:
+        if not silence.timed and silence.each is None:
             raise QueryError(
                 f'Session({gap!r}): a session ends by silence, a duration such as "30 minutes", or span=300 for an '
                 "integer time column."
@@ -286,9 +288,10 @@ Window = Last | Session | UntilDeleted | Ever
 
 def size_of(window: Window) -> Need | None:
     """The column of a table of subscriptions that has the window's size; None: it says it itself."""
-    if not isinstance(window, Last) or window.each is None:
+    last = window.silence if isinstance(window, Session) else window
+    if not isinstance(last, Last) or last.each is None:
         return None
-    return Need(window.each.column, "span" if window.spans else "size", "window")
+    return Need(last.each.column, "span" if last.spans else "size", "window")
 
 
 def bind_window(window: Window, values: Mapping[str, Any]) -> Window:
@@ -296,8 +299,8 @@ def bind_window(window: Window, values: Mapping[str, Any]) -> Window:
     need = size_of(window)
     if need is None:
         return window
-    size = values[need.column]
-    return Last(span=size) if need.role == "span" else Last(size)
+    size, made = values[need.column], Session if isinstance(window, Session) else Last
+    return made(span=size) if need.role == "span" else made(size)
 
 
 def window_from_dict(data: Mapping[str, Any]) -> Window:
@@ -308,9 +311,9 @@ def window_from_dict(data: Mapping[str, Any]) -> Window:
         case {"span": span, **rest} if not rest:
             return Last(span=from_stored(span))
         case {"session": gap, **rest} if not rest:
-            return Session(gap)
+            return Session(from_stored(gap))
         case {"session_span": span, **rest} if not rest:
-            return Session(span=span)
+            return Session(span=from_stored(span))
         case {"until": "deleted", **rest} if not rest:
             return UntilDeleted()
         case {"ever": True, **rest} if not rest:

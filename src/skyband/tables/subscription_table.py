@@ -192,11 +192,11 @@ def _numbers(column: Any) -> NDArray[Any]:
 
 def _check(column: Any, need: Need, fail: _Fault) -> None:
     """Values that are right for what they are for."""
-    if need.role in ("k", "span"):
+    if need.role in ("k", "offset", "span"):
         if not pa.types.is_integer(column.type):
             fail.all(column.type, "whole numbers")
-        most = 2**31 if need.role == "k" else 2**62
-        _in_range(_numbers(column), most, need.where if need.role == "k" else "span", fail)
+        what, most = ("span", 2**62) if need.role == "span" else (need.where, 2**31)
+        _in_range(_numbers(column), most, what, fail, least=int(need.role != "offset"))
     elif need.role == "literal":
         _check_literals(column, fail)
     else:
@@ -211,11 +211,11 @@ def _check(column: Any, need: Need, fail: _Fault) -> None:
             fail.at(numbers < 0, "is negative", "This is no distance: use weights of 0 or more")
 
 
-def _in_range(numbers: NDArray[Any], most: int, what: str, fail: _Fault) -> None:
-    low, high = numbers < 1, numbers >= most
+def _in_range(numbers: NDArray[Any], most: int, what: str, fail: _Fault, least: int = 1) -> None:
+    low, high = numbers < least, numbers >= most
     if low.any() or high.any():
         bad = low | high
-        fail.at(bad, f"is {int(numbers[np.argmax(bad)])}", f"{what} is at least 1 and below {most:,}")
+        fail.at(bad, f"is {int(numbers[np.argmax(bad)])}", f"{what} is at least {least} and below {most:,}")
 
 
 def _check_literals(column: Any, fail: _Fault) -> None:
@@ -248,7 +248,7 @@ def _sizes(column: Any, sort: Sort | None, fail: _Fault) -> tuple[Any, Sort]:
     """Sizes of windows: numbers of arrivals, or durations in nanoseconds; of one sort throughout."""
     found: Sort = "count" if pa.types.is_integer(column.type) else "duration"
     if sort is not None and found != sort:
-        instead = {"count": "whole numbers, as before: it counts arrivals", "duration": "durations, as before"}[sort]
+        instead = {"count": "whole numbers, as before: it counts arrivals", "duration": "durations"}[sort]
         fail.all(column.type, f"{instead} (one kind of window per query)")
     if found == "count":
         _in_range(_numbers(column), 2**62, "a number of arrivals", fail)

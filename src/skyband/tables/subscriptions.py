@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.query.kinds import Query
+from skyband.query.windows import Session
 from skyband.tables.columns import Column, grown
 from skyband.tables.groups import Groups
 from skyband.tables.subscription_table import Known, Rows, Sort, read_table
@@ -52,7 +53,7 @@ class Subscriptions:
     def __init__(self, name: str, query: Query) -> None:
         self.name = name
         self.query = query
-        self.sort: Sort | None = None
+        self.sort: Sort | None = "duration" if isinstance(query.window, Session) and query.window.silence.each else None
         self.count = 0  # subscriptions now
         self.size = 0  # entries
         self.live: Bools = np.empty(0, np.bool_)  # by entry
@@ -185,8 +186,7 @@ class Subscriptions:
 def values_of(columns: Mapping[str, Any], query: Query, sort: Sort | None) -> list[dict[str, Any]]:
     """Columns of values as one mapping for each subscription."""
     each = {name: column.to_pylist() for name, column in columns.items()}
-    if sort == "duration":
-        size = next(need.column for need in query.needs if need.role == "size")
+    for size in {need.column for need in query.needs if need.role == "size" and sort == "duration"}:
         each[size] = [np.timedelta64(length, "ns") for length in each[size]]
     return [dict(zip(each, row, strict=True)) for row in zip(*each.values(), strict=True)]
 

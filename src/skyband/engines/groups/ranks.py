@@ -132,6 +132,12 @@ class Ranking:
         return int(self.ranks.nbytes + self.heads.nbytes + self.log.nbytes) + held
 
 
+def unranked(ranking: Ranking, tally: Any) -> Ranking:
+    """The ranking of a query that is new, over the objects and groups of a tally: nothing is inside."""
+    ranking.grow(tally.total, tally.groups)
+    return ranking
+
+
 def no_changes(size: int) -> Records:
     """Room for the changes of so many events: each makes at most one object leave, one enter and one move."""
     return np.empty(3 * size, CHANGE)

@@ -23,7 +23,7 @@ from skyband.engines.groups.kernels.ranks import CHANGE
 from skyband.engines.groups.kernels.state import COUNTED, ENDLESS, KEYED, LIVE, OBJECTS, SESSION, TIMED, UNKNOWN, USED
 from skyband.engines.groups.measures import Measures
 from skyband.engines.groups.ordered import OrderedRanking
-from skyband.engines.groups.ranks import Moves, Ranking, changes_of, taken, whole
+from skyband.engines.groups.ranks import Moves, Ranking, changes_of, taken, unranked, whole
 from skyband.engines.groups.view import View, batch_of
 from skyband.engines.invariants import require
 from skyband.kernels.records import CHANGE as HELD
@@ -260,7 +260,7 @@ class TALLY:
 
     def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         self.grow(0, len(now))
-        before = [self.rankings[predecessor] for predecessor in predecessors]
+        before = [self.rankings[q] if q >= 0 else unranked(self._ranking(0), self) for q in predecessors]
         old, longest = list(self.views), self.longest
         self._set_specs(specs)
         new = [view for view in self.views if not any(view is one for one in old)]

@@ -204,7 +204,7 @@ class LinkedRows(IncompleteEngine):
         live = self.objects["group"] >= 0
         old = []  # per new query: the objects in its answer, as last reported, and those that had been in one
         for predecessor in predecessors:
-            view, bit = self.queries["view"][predecessor], BITS[predecessor]
+            view, bit = self.queries["view"][predecessor], BITS[predecessor] if predecessor >= 0 else np.uint32(0)
             inside = np.flatnonzero(live & ((scores["inside"][:, view] & bit) != 0))
             old.append((inside, reported[inside, view], live & ((scores["shown"][:, view] & bit) != 0)))
         self._set_queries(specs)

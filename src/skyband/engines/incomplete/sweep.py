@@ -212,11 +212,12 @@ class SWEEP(IncompleteEngine):
 
     def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         self._add_groups(len(now))
-        before, shown = self.queries["k"][predecessors], self.objects["shown"].copy()
+        before, shown = np.where(predecessors < 0, 0, self.queries["k"][predecessors]), self.objects["shown"].copy()
         self._set_queries(specs)
         self.objects["shown"] = 0
-        for query, predecessor in enumerate(predecessors):
-            self.objects["shown"] |= np.where(shown & BITS[predecessor], BITS[query], np.uint32(0))
+        for query, predecessor in enumerate(predecessors.tolist()):
+            if predecessor >= 0:
+                self.objects["shown"] |= np.where(shown & BITS[predecessor], BITS[query], np.uint32(0))
         self.register.shorten(self.length)
         self._rebuild(now[: len(self.groups)])
         visits = np.zeros(len(self.groups), VISIT)

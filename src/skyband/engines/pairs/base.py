@@ -284,7 +284,10 @@ class Pairs:
     def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         self.groups.grow(len(now))
         there = self.groups.there()
-        before = [[self._read(group, self.specs[query], int(now[g])) for query in predecessors] for g, group in there]
+        before = [
+            [self._read(group, self.specs[query], int(now[g]))[: None if query >= 0 else 0] for query in predecessors]
+            for g, group in there
+        ]
         old = np.argsort(self.order)[predecessors]  # views
         self._set_queries(specs)
         self._grow_out(0, min(self.rules.K, max((int(group.facts[SIZE]) for _, group in there), default=0)))
@@ -293,6 +296,8 @@ class Pairs:
             bits = group.band.bits
             group.set_queries(self.rules.K, self.k, self.length)
             for view, query in enumerate(self.order.tolist()):
+                if predecessors[query] < 0:
+                    continue
                 word, bit = divmod(int(old[query]), 64)
                 reported = (bits[:, word] >> np.uint64(bit)) & np.uint64(1)
                 group.band.bits[:, view >> 6] |= reported << np.uint64(view & 63)

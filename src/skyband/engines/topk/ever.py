@@ -126,8 +126,9 @@ class EverEngine:
         self._set_queries(specs)
         pieces, kept = [], np.zeros(len(run), np.bool_)
         for q, bound in enumerate(self.queries):
-            was, member = self._members(run, ranks, before[predecessors[q]]), self._members(run, ranks, bound)
-            known = run["shown"] & BITS[predecessors[q]] != 0
+            member, old = self._members(run, ranks, bound), int(predecessors[q])
+            was = self._members(run, ranks, before[old]) & (old >= 0)
+            known = (run["shown"] & BITS[old] != 0) & (old >= 0)
             kept |= member
             shown[known | member] |= BITS[q]
             moved = np.concatenate([np.flatnonzero(was & ~member), np.flatnonzero(member & ~was)])

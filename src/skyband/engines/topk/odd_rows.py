@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from skyband.engines.contract import Arrivals, Changes, Ints
 from skyband.engines.topk.scorings import MOST_ATTRIBUTES, form_of, plain_scoring, where_box
 from skyband.query.kinds import TopK
 from skyband.query.scoring import Scoring, scoring_of
@@ -90,3 +91,11 @@ def lane_keys(form: int, points: Floats, weights: Floats, row: list[float]) -> F
             else:
                 keys = np.maximum(keys, term) if form == CHEBYSHEV else keys * term if form == PRODUCT else keys + term
     return keys
+
+
+def with_own_rows(changes: Changes, arrivals: Arrivals, refused: list[tuple[int, Ints]]) -> Changes:
+    """Net changes of a batch: those of slots that have rejected rows are at the last row that they have not."""
+    for slot in np.unique(np.concatenate([np.empty(0, np.int64), *(slots for _, slots in refused)])).tolist():
+        own = np.setdiff1d(arrivals.rows, [row for row, slots in refused if slot in slots])
+        changes.row[changes.query == slot] = own[-1] if len(own) else -1
+    return changes

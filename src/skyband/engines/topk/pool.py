@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skyband.engines.contract import Ints, Spec
 from skyband.engines.topk.chunk import MOST, Chunk, new_lanes, set_goals
 from skyband.engines.topk.kernels.depths import Scratch
-from skyband.engines.topk.kernels.lane_state import STALE
+from skyband.engines.topk.kernels.lane_state import LOOKING, STALE
 from skyband.engines.topk.kernels.segments import SEGMENT, Grid
 from skyband.engines.topk.kernels.slot_reads import score_lane
 from skyband.engines.topk.kernels.slots import MANY, TILE, Limits, Plan, lay_blocks, take_slots
@@ -28,7 +28,7 @@ from skyband.query.tuning import Tuning
 Records = NDArray[Any]
 BUFFER = 2000  # arrivals of a history, at least
 EACH = 100  # and for each slot
-LONGEST = 1 << 18  # of a history, where windows go by time
+LONGEST = 1 << 18  # of a history, where windows go by time, or subscriptions may begin with their windows
 FEW = 16  # fewer slots look at every arrival
 FRESH = 1 << 15  # rows after which a slot without a depth is fresh no longer
 
@@ -36,9 +36,10 @@ FRESH = 1 << 15  # rows after which a slot without a depth is fresh no longer
 class Pool(RecentArrivals):
     """Slots with one class of window lengths, and their history."""
 
-    def __init__(self, shape: Shape, tuning: Tuning, *, timed: bool, net: bool) -> None:
+    def __init__(self, shape: Shape, tuning: Tuning, *, timed: bool, net: bool, whole: bool = False) -> None:
         super().__init__(shape)
         self.tuning, self.timed, self.net = tuning, timed, net
+        self.whole = whole and not tuning.buffer
         self.chunks: list[Chunk] = []
         self.roomy: dict[int, None] = {}  # those with room for more lanes
         self.size = self.gone = 0  # slots; how many have left since they were measured
@@ -114,10 +115,13 @@ class Pool(RecentArrivals):
             self._measure(chunk.in_use[chunk.in_use["k"] > 0])
 
     def _set_most(self) -> None:
-        """How many arrivals the history holds."""
+        """How many arrivals the history holds, and how many of them decide on blocks and cells."""
         most = self.tuning.buffer or max(BUFFER, EACH * self.size)
+        if self.whole:
+            most = max(most, min(self.waiting if self.timed else self.longest, LONGEST))
         self.most = min(most, max(BUFFER, LONGEST)) if self.timed and not self.tuning.buffer else most
         self.most = self.most if self.timed else min(self.most, self.longest)
+        self.kept = LONGEST if self.whole and self.timed else self.most
 
     @property
     def largest(self) -> int:
@@ -151,7 +155,7 @@ class Pool(RecentArrivals):
         arrays = (self.data, self.by_cell, self.stamps, self.now, self.serials, self.places, self.starts)
         return sum(chunk.nbytes for chunk in self.chunks) + sum(int(array.nbytes) for array in arrays)
 
-    def shrink(self, chunk: int, s: int, spec: Spec, now: int, serial: int = 0) -> Records:
+    def shrink(self, chunk: int, s: int, spec: Spec, now: int) -> Records:
         """Let a lane ask for a smaller k or window; returns the changes."""
         mine = self.chunks[chunk]
         lane, objects = mine.lanes[s : s + 1], mine.objects
@@ -171,15 +175,34 @@ class Pool(RecentArrivals):
         for name in ("key", "stamp", "serial"):
             changes[name][: len(lost)] = lost[name]
         changes["diff"][: len(lost)], changes["visit"][: len(lost)] = -1, lane["slot"]
+        mine.tally[1] = len(lost)
+        return self._settle_now(mine, changes, now, int(lane["fresh"][0]))
+
+    def look_back(self, places: Records, now: int) -> Records:
+        """Let new lanes see what their windows hold already; returns what enters their answers.
+
+        Those for which the history here is too short have objects already, from another pool.
+        """
+        pieces = []
+        for number in np.unique(places["chunk"]).tolist():
+            chunk, some = self.chunks[number], places["lane"][places["chunk"] == number]
+            lanes = chunk.lanes
+            lanes["depth"][some], lanes["birth"][some] = np.inf, 0
+            lanes["fresh"][some], lanes["open"][some] = LOOKING, 1
+            chunk.tally[1] = 0
+            pieces.append(self._settle_now(chunk, np.zeros(64, CHANGE), now, LOOKING))
+            lanes["fresh"][some] = lanes["depth"][some] == -np.inf
+        return np.concatenate([np.empty(0, CHANGE), *pieces])
+
+    def _settle_now(self, chunk: Chunk, changes: Records, now: int, fresh: int) -> Records:
+        """Let the lanes of one sort find what their answers lack, between two batches; returns all changes."""
         segments = np.concatenate([self.segments, self._end(self.segments, len(self.segments), now)])
         segments["left"][-1] = self.left
-        mine.tally[1] = len(lost)
-        none = np.empty(0, np.bool_)
-        report = Report(changes, mine.tally, np.zeros(1, CHANGE), none, serial, not self.timed, True, False)
-        fresh = int(lane["fresh"][0])
+        step, none = np.zeros(1, CHANGE), np.empty(0, np.bool_)
+        report = Report(changes, chunk.tally, step, none, 0, not self.timed, True, False)
         plan = Plan(len(self.segments), len(segments), now, now, fresh)
-        changes = self.run(mine, report, segments, plan)
-        return changes[: mine.tally[1]]
+        changes = self.run(chunk, report, segments, plan)
+        return changes[: chunk.tally[1]]
 
     def new_chunk(self) -> Chunk:
         return Chunk(self.shape)
@@ -197,12 +220,12 @@ class Pool(RecentArrivals):
         return keys, inside
 
     def _side(self) -> int:
-        """The cells along each attribute that would suit: some 8 arrivals of a block to a cell, or 2 of many slots."""
+        """The cells along each attribute: as asked for, else with 8 arrivals of a block to a cell, 2 of many slots."""
         wanted = self.size >= FEW if self.tuning.index is None else self.tuning.index
         if not wanted or self.shape.form == PRODUCT:
             return 0
-        each = 2 if self.size > MOST else 8
-        side = round((self.largest / each) ** (1 / self.shape.attributes))
+        cells = self.tuning.cells or self.largest / (2 if self.size > MOST else 8)
+        side = round(cells ** (1 / self.shape.attributes))
         return side if side > 1 else 0
 
     def set_grid(self, grid: Grid) -> None:
@@ -216,12 +239,15 @@ class Pool(RecentArrivals):
         """Take a batch; the report's changes go on from its tally. Returns the changes."""
         if 4 * self.gone > self.size + 64:
             self.measure_again()
+        elif self.whole and self.timed:
+            self._set_most()
         if self.net:
             stream = self._skip(stream)
         low, size = self.append(stream, self.most), len(stream.stamps)
         self.lay_grid(low, self._side(), self.most)
         count = len(self.segments)
-        fresh = [bool(chunk.in_use["fresh"].any()) for chunk in self.chunks]
+        looking = self._look(stream) if self.net and size else []
+        fresh = [bool((chunk.in_use["fresh"] == 1).any()) for chunk in self.chunks]
         old = [bool((chunk.in_use["k"] > 0)[chunk.in_use["fresh"] == 0].any()) for chunk in self.chunks]
         changes = report.changes
         plans = []
@@ -230,7 +256,7 @@ class Pool(RecentArrivals):
             seen = max(0, int(stream.serials[0]) - youngest) if size else self.arrived
             plans.append((1, fresh, min(seen, self.arrived)))
         if any(old) or not plans:
-            plans.append((0, old, self.arrived))
+            plans.append((0, old, LONGEST if self.net else self.arrived))  # of net changes no block need be short
         for which, wanted, seen in plans:
             segments = self.sort(self._plan(low, seen, stream.last), count, self.largest)
             plan = Plan(count, len(segments), self.before, stream.last, which)
@@ -240,15 +266,36 @@ class Pool(RecentArrivals):
                     mine = report._replace(changes=changes, tally=chunk.tally)
                     changes = self.run(chunk, mine, segments, plan)
                     report.tally[1] = chunk.tally[1]
-        self._age(stream.next, fresh)
+        for chunk in looking:
+            chunk.tally[1] = report.tally[1]
+            mine = report._replace(changes=changes, tally=chunk.tally)
+            last = Plan(len(segments) - 1, len(segments), self.before, stream.last, LOOKING)
+            changes = self.run(chunk, mine, segments, last)
+            report.tally[1] = chunk.tally[1]
+            chunk.in_use["fresh"][chunk.in_use["fresh"] == LOOKING] = 1
+        self._age(stream.next)
         self._settle(segments, count, stream)
         return changes
 
-    def _age(self, serial: int, fresh: list[bool]) -> None:
+    def _look(self, stream: Stream) -> list[Chunk]:
+        """Let fresh lanes find their objects in the history after a batch of net changes, instead of taking it.
+
+        Not where they have seen much more than this batch: they would look at all of it again.
+        """
+        found = []
+        for chunk in self.chunks:
+            lanes = chunk.in_use
+            young = (lanes["fresh"] == 1) & (lanes["k"] > 0) & (stream.next - lanes["birth"] <= 4 * len(stream.stamps))
+            if young.any():
+                lanes["depth"][young], lanes["fresh"][young] = np.inf, LOOKING
+                found.append(chunk)
+        return found
+
+    def _age(self, serial: int) -> None:
         """Lanes that have a depth, or have had enough time for one, are fresh no longer."""
-        for chunk, some in zip(self.chunks, fresh, strict=True):
-            if some:
-                lanes = chunk.in_use
+        for chunk in self.chunks:
+            lanes = chunk.in_use
+            if lanes["fresh"].any():
                 lanes["fresh"] &= (lanes["depth"] == -np.inf) & (serial - lanes["birth"] < FRESH)
 
     def _skip(self, stream: Stream) -> Stream:
@@ -266,7 +313,7 @@ class Pool(RecentArrivals):
         """The segments that are there, and the blocks of the arrivals from `low` on."""
         reach = NEVER if self.net else self.shortest // 4
         largest = self.largest_net if self.net else self.largest
-        limits = Limits(seen, largest, reach, self.most, self.longest, self.net)
+        limits = Limits(seen, largest, reach, self.kept, self.longest, self.net)
         count = len(self.segments)
         segments = np.concatenate([self.segments, np.zeros(max(1, (self.end - low) // largest + 16), SEGMENT)])
         total = lay_blocks(self.stamps, self.now, segments, limits, low, self.end, count, self.left)
@@ -287,7 +334,7 @@ class Pool(RecentArrivals):
         waiting = int((segments["end"] - segments["begin"])[first:].sum())
         while gone < len(segments):
             size = int(segments["end"][gone] - segments["begin"][gone])
-            if waiting - size < self.most and segments["newest"][gone] > last - self.longest:
+            if waiting - size < self.kept and segments["newest"][gone] > last - self.longest:
                 break
             waiting, left, gone = waiting - size, max(left, int(segments["newest"][gone])), gone + 1
         last_block["begin"] = last_block["end"] = self.end

@@ -119,7 +119,7 @@ class VectorPool(Pool):
 
     def _set_most(self) -> None:
         super()._set_most()
-        self.most = min(self.most, max(1, MOST_BYTES // (4 * self.shape.d)))
+        self.kept = self.most = min(self.most, max(1, MOST_BYTES // (4 * self.shape.d)))
 
     @property
     def largest(self) -> int:
@@ -196,11 +196,14 @@ class VectorPool(Pool):
         score_vectors(chunk.view(), chunk.sides(), s, vectors, np.ascontiguousarray(self.data[:, here]), keys, inside)
         return keys, inside
 
-    def shrink(self, chunk: int, s: int, spec: Spec, now: int, serial: int = 0) -> Records:
+    def _look(self, stream: Stream) -> list[Chunk]:
+        return []  # fresh lanes take the batch: its product is there anyway
+
+    def shrink(self, chunk: int, s: int, spec: Spec, now: int) -> Records:
         mine = self.chunks[chunk]
         assert isinstance(mine, VectorChunk)
         mine.disturb(s)
-        changes = super().shrink(chunk, s, spec, now, serial)
+        changes = super().shrink(chunk, s, spec, now)
         mine.disturb(s)  # its window's length is another
         return changes
 

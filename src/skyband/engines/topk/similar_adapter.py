@@ -63,6 +63,9 @@ class SimilarAdapter(SubscribedAdapter):
         points[same] = components[ends[same][:, None] + np.arange(self.d)] if len(same) else 0.0
         return points
 
+    def cannot_lend(self, columns: SlotColumns, clock: int) -> tuple[int, str] | None:
+        return 0, "subscriptions that bring vectors see later rows only. Subscribe without from_window."
+
     def new_engine(self, tuning: Tuning, *, timed: bool, net: bool) -> Slots:
         from skyband.engines.topk.similar import SimilarSlots  # and Numba: with the first arrivals
 

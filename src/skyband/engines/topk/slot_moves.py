@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.contract import Changes, Ints
 from skyband.engines.invariants import FAR
+from skyband.engines.topk.chunk import Chunk
 from skyband.engines.topk.kernels.slot_reads import keep_skyband
 from skyband.engines.topk.pool import Pool
 from skyband.engines.topk.slot_columns import SlotColumns
@@ -26,32 +27,31 @@ SHIFTED = 64  # from the number of a pool to that of another whose slots have re
 
 def join_from_window(engine: Slots, columns: SlotColumns, serial: int, now: int) -> tuple[Ints, Changes]:
     """Let queries join that see what is in their windows already; returns their slots and what enters their answers."""
-    donors = [donor_of(engine, int(length), now) for length in columns.length]
-    if None in donors:
+    donors = {length: donor_of(engine, length, now) for length in np.unique(columns.length).tolist()}
+    if None in donors.values():
         raise ValueError("no history holds the whole window")
     slots = engine.join(columns, serial)
-    for slot, donor in zip(slots.tolist(), donors, strict=True):
-        assert donor is not None
-        place = engine.slots[slot]
-        pool = engine.pools[int(place["pool"])]
-        chunk, s = pool.chunks[place["chunk"]], int(place["lane"])
-        if donor is pool:
-            chunk.lanes["birth"][s] = 0
-        kept = engine.in_history(donor, chunk, s, birth=0)
-        kept = kept[kept["stamp"] > now - int(chunk.lanes["length"][s])]
-        kept = kept[np.lexsort((-kept["serial"], -kept["stamp"], -kept["key"]))]
-        kept = kept[: keep_skyband(kept, int(chunk.lanes["k"][s]))]
-        kept["inside"][: int(chunk.lanes["k"][s])] = kept["shown"][: int(chunk.lanes["k"][s])] = 1
-        chunk.lanes["newest"][s] = kept["stamp"].max(initial=-NEVER)
-        chunk.put(s, kept)
-    found = engine.answers(slots, now)
-    size = len(found.rank)
-    none = np.full(size, -1), np.full(size, now)
-    ones, first = np.ones(size, np.int8), np.ones(size, np.bool_)
-    alive = np.empty(0, np.bool_)
-    queries = slots[found.group]
-    group = np.zeros(size, np.int64)
-    return slots, Changes(queries, group, *none, found.stamp, found.serial, found.key, ones, first, alive)
+    places, held = engine.slots[slots], np.empty(0, CHANGE)
+    for number in np.unique(places["pool"]).tolist():
+        pool, mine = engine.pools[number], places["pool"] == number
+        for length in np.unique(columns.length[mine]).tolist():
+            here = places[mine & (columns.length == length)]
+            if pool.left > now - length:  # it is new, so another has the history
+                for place in here:
+                    _take_over(engine, donors[length], pool.chunks[place["chunk"]], int(place["lane"]), now)
+        held = np.concatenate([held, pool.look_back(places[mine], now)])
+    return slots, engine.reported(held)
+
+
+def _take_over(engine: Slots, donor: Pool | None, chunk: Chunk, s: int, now: int) -> None:
+    """Give a lane what another pool's history has for it."""
+    assert donor is not None
+    kept = engine.in_history(donor, chunk, s, birth=0)
+    kept = kept[kept["stamp"] > now - int(chunk.lanes["length"][s])]
+    kept = kept[np.lexsort((-kept["serial"], -kept["stamp"], -kept["key"]))]
+    kept = kept[: keep_skyband(kept, int(chunk.lanes["k"][s]))]
+    chunk.lanes["newest"][s] = kept["stamp"].max(initial=-NEVER)
+    chunk.put(s, kept)
 
 
 def donor_of(engine: Slots, length: int, now: int) -> Pool | None:

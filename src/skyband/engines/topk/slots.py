@@ -70,8 +70,10 @@ class Slots:
         shape: Shape,
         columns: SlotColumns | None = None,
         serial: int = 0,
+        whole: bool = False,
     ) -> None:
         self.tuning, self.timed, self.net, self.shape = tuning, timed, net, shape
+        self.whole = whole  # histories hold whole windows, if these have at most LONGEST arrivals
         self.pools: dict[int, Pool] = {}  # by the class of their windows, and their shift
         self.slots = np.empty(0, PLACE)
         self.count = 0  # slots 0..count are in use or free
@@ -121,7 +123,7 @@ class Slots:
     def join_from_window(self, columns: SlotColumns, serial: int, now: int) -> tuple[Ints, Changes]:
         """As `join`, for queries that see what is in their windows already; returns what enters their answers too.
 
-        A ValueError if no history holds their windows whole. O(history) each.
+        A ValueError if no history holds their windows whole. O(history) each, in a kernel.
         """
         return join_from_window(self, columns, serial, now)
 
@@ -142,7 +144,7 @@ class Slots:
         return pool
 
     def empty_pool(self) -> Pool:
-        return Pool(self.shape, self.tuning, timed=self.timed, net=self.net)
+        return Pool(self.shape, self.tuning, timed=self.timed, net=self.net, whole=self.whole)
 
     # --- a batch
 
@@ -251,7 +253,10 @@ class Slots:
         changes = pool.shrink(int(place["chunk"]), int(place["lane"]), spec, now)
         if class_of(np.array([spec.length]))[0] != number:
             pool.shortest = min(pool.shortest, spec.length)
-        out = np.sort(changes, order=["diff"], kind="stable")
+        return self.reported(np.sort(changes, order=["diff"], kind="stable"))
+
+    def reported(self, out: Records) -> Changes:
+        """Changes between two batches, by slot."""
         columns = empty_columns(len(out))
         unzip(out, self.count, np.empty(0, np.int64), 0, columns)
         return Changes(columns[0], np.zeros(len(out), np.int64), *columns[1:], np.empty(0, np.bool_))
@@ -266,7 +271,16 @@ class Slots:
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
         if groups is not None and not len(groups):
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        known = np.concatenate([np.empty(0, np.int64), *(pool.kept_serials for pool in self.pools.values())])
+        found = self._kept(np.concatenate([np.empty(0, np.int64), *(one.kept_serials for one in self.pools.values())]))
+        return found, np.array([len(found)])
+
+    @property
+    def shared_objects(self) -> int:
+        """Objects in runs, each once however many slots keep it (pripuzic2015, Figure 12(a))."""
+        return len(self._kept(np.empty(0, np.int64)))
+
+    def _kept(self, known: Ints) -> Ints:
+        """The serials of these objects and of those in runs, rising."""
         chunks = [chunk for pool in self.pools.values() for chunk in pool.chunks]
         bounds = [bounds_of_serials(chunk.objects, chunk.in_use) for chunk in chunks]
         low = min(int(known.min(initial=NEVER)), *(one for one, _ in bounds), NEVER)
@@ -274,8 +288,7 @@ class Slots:
         marks = np.zeros(max(0, high - low), np.bool_)
         marks[known - low] = True
         self._mark(low, marks)
-        found = np.flatnonzero(marks) + (low if len(marks) else 0)
-        return found, np.array([len(found)])
+        return np.flatnonzero(marks) + (low if len(marks) else 0)
 
     @property
     def kept(self) -> Ints:

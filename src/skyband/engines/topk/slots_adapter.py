@@ -19,7 +19,7 @@ from skyband.engines.numbering import Numbered, Start, column_of
 from skyband.engines.output import CHANGES
 from skyband.engines.specs import spec_of
 from skyband.engines.topk.adapter import TopKAdapter
-from skyband.engines.topk.odd_rows import OddRow, find_odd_rows
+from skyband.engines.topk.odd_rows import OddRow, find_odd_rows, with_own_rows
 from skyband.engines.topk.scorings import MOST_ATTRIBUTES, family_key, form_of, plain_scoring, slot_columns, where_box
 from skyband.engines.topk.slot_columns import Shape
 from skyband.query.kinds import Query, TopK
@@ -94,7 +94,8 @@ class SlotsAdapter(TopKAdapter):
         return self.slots_engine.holds(spec_of(query, unit).length, self._now(clock))
 
     def _now(self, clock: int) -> int:
-        return int(self.numbering.now(clock).max(initial=0))
+        now = self.numbering.now(clock)
+        return int(now[0]) if len(now) else 0
 
     def join_from_window(
         self, name: str, query: TopK, unit: int | None, serial: int, start: Start, clock: int
@@ -247,7 +248,9 @@ class SlotsAdapter(TopKAdapter):
             self.numbering.shifts[slots] += 1
             low = place
         last = self.slots_engine.take(_slice(arrivals, low, None, more=arrivals.more) if low else arrivals)
-        return joined([*pieces, last]) if pieces else last
+        changes = joined([*pieces, last]) if pieces else last
+        refused = [(one.row, np.array([self.slots[name] for name in one.names])) for one in odd]
+        return with_own_rows(changes, arrivals, refused) if self.options.emit == "batch" else changes
 
     def new_rejections(self) -> dict[str, int]:
         found, self.new_reasons = {reason: len(rows) for reason, rows in self.new_reasons.items()}, {}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Columns
 from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.numbering import Numbered
-from skyband.engines.topk.odd_rows import lane_keys
+from skyband.engines.topk.odd_rows import lane_keys, with_own_rows
 from skyband.engines.topk.slots_adapter import _box_values, _slice, joined
 from skyband.engines.topk.subscribed_slots import SubscribedSlots
 from skyband.errors import BatchError, QueryError
@@ -102,6 +102,7 @@ class SubscribedAdapter(SubscribedSlots):
                 wild |= np.abs(column) > limit
         for rows in scored.rejected.values():
             wild &= ~rows
+        batch.memo["wild", id(self)] = wild
         there, points = self._standing()
         weights, found = self._standing("weights")[1], []
         for row in np.flatnonzero(wild).tolist():
@@ -150,6 +151,9 @@ class SubscribedAdapter(SubscribedSlots):
 
     def run(self, arrivals: Arrivals, push: Push) -> Changes:
         odd = self._arriving(push.batch, arrivals.rows) if not self.timed else []
+        wild = push.batch.memo.get(("wild", id(self)))
+        if wild is not None and wild[arrivals.rows].any():
+            self.wild = int(arrivals.stamps[wild[arrivals.rows]][-1])
         pieces, low = [], 0
         for one in odd:
             place = int(np.searchsorted(arrivals.rows, one.row))
@@ -160,6 +164,8 @@ class SubscribedAdapter(SubscribedSlots):
             low = place
         last = self.slots.take(_slice(arrivals, low, None, more=arrivals.more) if low else arrivals)
         changes = joined([*pieces, last]) if pieces else last
+        if self.options.emit == "batch" and odd:
+            changes = with_own_rows(changes, arrivals, [(one.row, one.slots) for one in odd])
         self._changes = changes
         return changes
 
@@ -255,8 +261,7 @@ class SubscribedAdapter(SubscribedSlots):
             raise QueryError(f"k={k}: a subscription keeps only what its own k={int(own.k[slots][small][0])} needs.")
         if length is not None and (own.length[slots] < length).any():
             raise QueryError("window=: a subscription's own window is shorter. Ask for at most that.")
-        now = self.numbering.now(clock)
-        found = self.slots.answers(slots, int(now[0]) if len(now) else 0, k, length)
+        found = self.slots.answers(slots, self._now(clock), k, length)
         who = entries[found.group]
         of = slots[found.group]
         answer = replace(found, group=np.zeros(len(found.group), np.int64))
@@ -267,24 +272,21 @@ class SubscribedAdapter(SubscribedSlots):
         if self.engine is None:
             return {}
         there = self.table.taken
-        now = self.numbering.now(clock)
-        found = self.slots.answers(there, int(now[0]) if len(now) else 0)
+        found = self.slots.answers(there, self._now(clock))
         size, slots = len(found.group), there[found.group]
         changes = Changes(
             query=slots, group=np.zeros(size, np.int64), row=np.full(size, -1), instant=np.full(size, clock),
             stamp=found.stamp, serial=found.serial, key=found.key, diff=np.full(size, -1, np.int8),
             first=np.zeros(size, np.bool_), alive=np.empty(0, np.bool_),
         )  # fmt: skip
-        columns = self.output.changes_at_rest(changes, clock)
-        if columns and self.timed:
-            columns["at"] = as_arrow(np.asarray(columns["at"]) + self.table.offset[slots])
-        return columns
+        return self.changes_now(changes, clock)
 
     def stats(self, name: str) -> dict[str, Any]:
         engine = self.engine
         return {
             "algorithm": self.algorithm,
-            "objects": 0 if engine is None else int(self.slots.lanes_of(self.table.taken)["size"].sum()),
+            "objects": 0 if engine is None else sum(pool.objects for pool in self.slots.pools.values()),
+            "distinct": 0 if engine is None else self.slots.shared_objects,
             "buffer": 0 if engine is None else engine.buffer,
             "bytes": self.kept_columns.nbytes + (0 if engine is None else engine.nbytes + self.table.nbytes),
             "arrivals": int(self.numbering.arrivals[0]),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from skyband.engines.adapter import Columns
 from skyband.engines.contract import Changes, Spec
 from skyband.engines.invariants import require
 from skyband.engines.numbering import Start
@@ -19,7 +20,7 @@ from skyband.query.kinds import TopK
 from skyband.query.options import Options
 from skyband.query.tuning import Tuning
 from skyband.query.windows import Last
-from skyband.tables.columns import distinct, grown
+from skyband.tables.columns import as_arrow, distinct, grown
 from skyband.tables.groups import Groups
 from skyband.tables.subscriptions import slots_key
 
@@ -49,6 +50,7 @@ class SubscribedSlots(TopKAdapter):
         self.waiting: list[tuple[Ints, SlotColumns, int]] = []  # entries, columns, next number: until the first arrival
         self.unit: int | None = None  # of time, once the engine is there
         self.swept = 0
+        self.wild = -(2**61)  # count windows: the number of the last arrival that some slots may have rejected
         self.new_reasons: dict[str, int] = {}
         self._changes: Changes | None = None
         self._stored: dict[str, Any] | None = None
@@ -82,6 +84,49 @@ class SubscribedSlots(TopKAdapter):
         slots = self.slots.join(columns, serial)
         self.table.join(slots, entries, columns, number - int(self.numbering.next()[0].max(initial=0)))
         self._number_slots()
+
+    def cannot_lend(self, columns: SlotColumns, clock: int) -> tuple[int, str] | None:
+        """The first of these subscriptions that cannot begin with what is in its window, and why; None: all can."""
+        if self.engine is None:
+            return 0, "nothing has arrived since the others subscribed. Subscribe without from_window."
+        lengths = self.lengths_in(columns.length, self.unit)
+        now = self._now(clock)
+        for length in np.unique(lengths).tolist():
+            place = int(np.argmax(lengths == length))
+            if not self.timed and self.wild > now - length:
+                return place, (
+                    "its window holds a row with numbers that are infinite or beyond 1e100, which some subscriptions "
+                    "count and others do not. Subscribe without from_window."
+                )
+            if not self.slots.holds(length, now):
+                return place, (
+                    f"what the others keep does not reach back over a window of {length}: let a subscription with at "
+                    "least that window stand from the beginning, and keep as many arrivals, TopK(..., buffer=...), if "
+                    "they are more than 262,144; or subscribe without from_window."
+                )
+        return None
+
+    def join_from_window(self, entries: Ints, columns: SlotColumns, serial: int, clock: int) -> Columns:
+        """As `join`, for subscriptions that see what is in their windows already; returns what enters.
+
+        Their numbers are the largest of any subscription here.
+        """
+        columns = replace(columns, length=self.lengths_in(columns.length, self.unit))
+        slots, changes = self.slots.join_from_window(columns, serial, self._now(clock))
+        self.table.join(slots, entries, columns, self.table.ahead())
+        self._number_slots()
+        return self.changes_now(changes, clock)
+
+    def changes_now(self, changes: Changes, clock: int) -> Columns:
+        """Changes between two pushes as columns."""
+        columns = self.output.changes_at_rest(changes, clock)
+        if columns and self.timed:
+            columns["at"] = as_arrow(np.asarray(columns["at"]) + self.table.offset[changes.query])
+        return columns
+
+    def _now(self, clock: int) -> int:
+        now = self.numbering.now(clock)
+        return int(now[0]) if len(now) else 0
 
     def _number_slots(self) -> None:
         """Let changes be numbered by slot."""
@@ -153,12 +198,13 @@ class SubscribedSlots(TopKAdapter):
     def new_engine(self, tuning: Tuning, *, timed: bool, net: bool) -> Slots:
         from skyband.engines.topk.slots import Slots  # and Numba: with the first arrivals
 
-        return Slots((), tuning, timed=timed, net=net, shape=self.form.shape)
+        return Slots((), tuning, timed=timed, net=net, shape=self.form.shape, whole=True)
 
     # --- snapshots
 
     def extra_facts(self) -> dict[str, Any]:
-        facts = {"kinds": self.kinds, "words": {name: list(words) for name, words in self.words.items()}}
+        words = {name: list(words) for name, words in self.words.items()}
+        facts = {"kinds": self.kinds, "words": words, "wild": self.wild}
         if self.engine is None:
             waiting = [(of.tolist(), number) for of, _, number in self.waiting]
             return {**facts, "entries": [], "numbers": [], "waiting": waiting}
@@ -171,9 +217,10 @@ class SubscribedSlots(TopKAdapter):
         fit = fit and words.keys() == self.words.keys() and facts["kinds"] == self.kinds
         fit = fit and all(len({*known}) == len(known) and all(map(_is_text, known)) for known in words.values())
         fit = fit and all(len(one) == len(entries) and all(map(_is_whole, one)) for one in numbers)
+        fit = fit and _is_whole(facts["wild"])
         require(fit, "subscriptions have slots")
         self.words = {name: {word: i for i, word in enumerate(known)} for name, known in words.items()}
-        self._stored = facts
+        self._stored, self.wild = facts, facts["wild"]
 
     def restore_columns(self, entries: Ints, columns: SlotColumns, unit: int | None) -> None:
         """The columns of the slots that are taken, in order; entries by slot."""

@@ -170,15 +170,15 @@ class FrontEngine:
         self._serve(specs)
         entered: list[set[tuple[int, int]]] = []  # by query, serials and ranks (from 0) that have entered
         for q, old in enumerate(predecessors.tolist()):
-            ranks = range(min(self.bits[q], had[old]))
+            ranks = range(min(self.bits[q], had[old]) if old >= 0 else 0)
             entered.append(
                 {(serial, r) for serial, word in slots.items() for r in ranks if word >> (bits[old] + r) & 1}
             )
         changes, answers = [], []
         for g in range(len(now)):
             for q, old in enumerate(predecessors.tolist()):
-                was = shown[g][old]
-                found = was if specs[q] == before[old] else self._read(g, specs[q], int(now[g]))
+                was = shown[g][old][: None if old >= 0 else 0]
+                found = was if old >= 0 and specs[q] == before[old] else self._read(g, specs[q], int(now[g]))
                 changes.append(differences(was, found, q, g, entered[q], self.by_rank))
                 answers.append(found)
         self._set_reported(answers, entered)

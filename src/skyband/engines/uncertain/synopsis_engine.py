@@ -206,9 +206,9 @@ class SynopsisEngine:
             group.synopsis, before = self._filled(group.synopsis.needed()), group.views
             group.views = []
             for q, (one, old) in enumerate(zip(specs, predecessors.tolist(), strict=True)):
-                ranks = one.k if self.by_rank else 1
-                entered = {pair for pair in before[old].entered if pair[1] < ranks}
-                group.views.append(replace(before[old], entered=entered, low=int(now[g]) - one.length))
+                ranks, was = one.k if self.by_rank else 1, before[old] if old >= 0 else View()
+                entered = {pair for pair in was.entered if pair[1] < ranks}
+                group.views.append(replace(was, entered=entered, low=int(now[g]) - one.length))
                 self._report(group, q, 0, -1)
             changes.append(group.collected(g))
         return at_rest(self, changes)

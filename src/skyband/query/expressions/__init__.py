@@ -11,7 +11,8 @@ power go through the C library row by row, 70 to 100 ns a row (`evaluation` says
 """
 
 from skyband.query.expressions.forms import Form, is_symmetric, recognise
-from skyband.query.expressions.parser import Expression, bind, parse
+from skyband.query.expressions.literals import bind, each_in
+from skyband.query.expressions.parser import Expression, parse
 from skyband.query.expressions.shapes import (
     Demand,
     as_locals,
@@ -36,6 +37,7 @@ __all__ = [
     "bind",
     "columns_in",
     "demands",
+    "each_in",
     "is_symmetric",
     "kind_of",
     "parse",

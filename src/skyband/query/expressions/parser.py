@@ -155,7 +155,7 @@ def _read(text: str, members: tuple[str, ...], lift: Lift | None) -> Node:
 
     dialect = Dialect.get_or_raise("spark")
     try:
-        tokens = as_calls(text, _joined(text, dialect.tokenize(text)))
+        tokens = as_calls(text, joined_names(text, dialect.tokenize(text)))
         tokens = _gate(text, tokens if lift is None else lift(tokens))
         if not tokens:  # comments only
             raise _empty(text)
@@ -173,7 +173,7 @@ def _read(text: str, members: tuple[str, ...], lift: Lift | None) -> Node:
 # --- the gate -----------------------------------------------------------------------------------------------
 
 
-def _joined(text: str, tokens: list[Any]) -> list[Any]:
+def joined_names(text: str, tokens: list[Any]) -> list[Any]:
     """The tokens with each `:name` as one, a name that begins with a mark."""
     joined: list[Any] = []
     for token in tokens:
@@ -341,36 +341,6 @@ def _column(text: str, parts: list[str], members: tuple[str, ...]) -> Node:
         f'{shown(text)}: "{name}" is qualified, but only pair scorings use a. and b. '
         f"Write {last}, or `{name}` in backticks if the column is called that."
     )
-
-
-# --- values of subscriptions --------------------------------------------------------------------------------
-
-
-def bind(text: str, values: Mapping[str, Any]) -> str:
-    """The text with values in place of each `:name`: numbers, strings and booleans, as literals."""
-    pieces = _pieces(text)
-    return "".join([piece if place % 2 == 0 else _literal(values[piece]) for place, piece in enumerate(pieces)])
-
-
-@lru_cache(maxsize=256)
-def _pieces(text: str) -> tuple[str, ...]:
-    """The text between the values of subscriptions, and their names: text, name, text, ..."""
-    from sqlglot.dialects.dialect import Dialect
-
-    pieces, end = [], 0
-    for token in _joined(text, Dialect.get_or_raise("spark").tokenize(text)):
-        if token.text.startswith(EACH):
-            pieces += [text[end : token.start], token.text[1:]]
-            end = token.end + 1
-    return (*pieces, text[end:])
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    return f"({value!r})" if value < 0 or str(value) == "-0.0" else repr(value)
 
 
 # --- errors -------------------------------------------------------------------------------------------------

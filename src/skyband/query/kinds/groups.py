@@ -7,13 +7,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from skyband.errors import QueryError
 from skyband.query.aggregates import ALLOWED, Aggregate, By, Expressions, Id, mentioned, read, weights
-from skyband.query.expressions import Expression, parse
+from skyband.query.each import Need
+from skyband.query.expressions import Expression, bind, each_in, parse
 from skyband.query.kinds.query import Query
 from skyband.query.sql.grouped import list_text
 from skyband.query.sql.text import direction_text, expression, name
@@ -22,9 +23,9 @@ from skyband.query.validation import (
     column_names,
     condition,
     directions,
+    each_or_whole_number,
     order_options,
     source_window,
-    whole_number,
 )
 from skyband.query.windows import Ever, Last, UntilDeleted, Window
 
@@ -38,7 +39,7 @@ class TopKGroups(Query):
 
     Parameters
     ----------
-    k : int
+    k : int or Each
         The number of objects in an answer, at least 1.
     by : str or tuple of str
         The score of an object: an expression over aggregates of its valid rows, count(*), count(distinct x), sum(x),
@@ -74,7 +75,7 @@ class TopKGroups(Query):
         Which of equal objects ranks above: that whose newest row (of those that passed `where`) is newer, or older.
     with_ties : bool, default False
         Whether every object equal to the k-th by its keys is an answer too: SQL's RANK() <= k.
-    offset : int, default 0
+    offset : int or Each, default 0
         How many of the best are left out: the answer is ranks offset + 1 to offset + k.
     source : str, optional
         The name of another query: the rows are the members of its answers, and columns are those of its answer. The
@@ -90,7 +91,7 @@ class TopKGroups(Query):
 
     kind: ClassVar[str] = "TopKGroups"
     scores_move: ClassVar[bool] = True
-    k: int
+    k: Any  # int, or Each
     by: By
     window: Window = None  # type: ignore[assignment]  # UntilDeleted() with `source`
     _: dataclasses.KW_ONLY
@@ -105,13 +106,13 @@ class TopKGroups(Query):
     nulls: str = "reject"
     ties: str = "newest"
     with_ties: bool = False
-    offset: int = 0
+    offset: Any = 0  # int, or Each
     source: str | None = None
 
     def __post_init__(self) -> None:
         self._set("window", source_window(self.kind, self.source, self.window, self.by))
         super().__post_init__()
-        self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
+        self._set("k", each_or_whole_number(self.kind, "k", self.k, 1, "10"))
         self._set("of", _columns(self.of))
         given: Any = self.by
         self._set("by", tuple(given) if isinstance(given, list) else given)
@@ -174,6 +175,29 @@ class TopKGroups(Query):
                 f"{self.kind}: with decay `by` is a sum of multiples of sum(x) and count(*) without a constant, such "
                 f'as "sum(x)" or "2*sum(x) + count(*)", because only these fade evenly; got {self.by!r}.'
             )
+
+    # --- values that subscriptions bring
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (*super().needs, *(Need(name, "literal", what) for what, text in self._texts for name in each_in(text)))
+
+    @property
+    def _texts(self) -> list[tuple[str, str]]:
+        """The expressions over aggregates, by the arguments that they stand in."""
+        by: Any = self.by
+        keys = by if isinstance(by, tuple) else (by,)
+        having = [] if self.having is None else [("having", self.having)]
+        return [*(("by", key) for key in keys), *having, *(("select", text) for _, text in self.select)]
+
+    def bind(self, values: Mapping[str, Any]) -> Self:
+        made = super().bind(values)
+        if not any(need.where in ("by", "having", "select") for need in self.needs):
+            return made
+        by: Any = self.by
+        by = tuple(bind(key, values) for key in by) if isinstance(by, tuple) else bind(by, values)
+        having = None if self.having is None else bind(self.having, values)
+        return dataclasses.replace(made, by=by, having=having, select=[(n, bind(t, values)) for n, t in self.select])
 
     # --- what is computed
 

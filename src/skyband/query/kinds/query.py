@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from skyband.errors import QueryError
@@ -111,9 +112,7 @@ class Query:
         """What a table of subscriptions must have: each column with what it is for; none: the query is a plain one."""
         by, where = getattr(self, "by", None), getattr(self, "where", None)
         found = [
-            Need(value.column, name, name)
-            for name in ("k", "threshold")
-            if isinstance(value := getattr(self, name, None), Each)
+            Need(value.column, name, name) for name in _NUMBERS if isinstance(value := getattr(self, name, None), Each)
         ]
         members = ("a", "b") if self.of_pairs else ()
         for key in () if by is None or self.kind == "TopKGroups" else by if isinstance(by, tuple) else (by,):
@@ -124,7 +123,7 @@ class Query:
         found += [need] if (need := size_of(self.window)) is not None else []
         return (*found, *(Need(name, "literal", "where") for name in (parse(where).each if where else ())))
 
-    @property
+    @cached_property
     def each(self) -> tuple[str, ...]:
         """The columns that a table of subscriptions must have; none: the query is a plain one."""
         return tuple(dict.fromkeys(need.column for need in self.needs))
@@ -140,7 +139,7 @@ class Query:
         """
         by, where = getattr(self, "by", None), getattr(self, "where", None)
         changed: dict[str, Any] = {"window": bind_window(self.window, values)}
-        changed |= {name: bound(getattr(self, name), values) for name in ("k", "threshold") if hasattr(self, name)}
+        changed |= {name: bound(getattr(self, name), values) for name in _NUMBERS if hasattr(self, name)}
         if by is not None:
             several = isinstance(by, tuple)
             keys = tuple(_bound_key(key, values) for key in (by if several else (by,)))
@@ -262,7 +261,7 @@ class Query:
             values["window"] = window_from_dict(values["window"])
         if "by" in values:
             values["by"] = by_from_dict(values["by"], call)
-        values |= {name: from_stored(values[name]) for name in ("k", "threshold") if name in values}
+        values |= {name: from_stored(values[name]) for name in _NUMBERS if name in values}
         if isinstance(values.get("combine"), Mapping):
             values["combine"] = by_from_dict(values["combine"])
         try:
@@ -271,6 +270,7 @@ class Query:
             raise QueryError(f"{kind}: {str(error).partition('__init__() ')[2] or error}.") from None
 
 
+_NUMBERS: tuple[Any, ...] = ("k", "offset", "threshold")  # arguments that subscriptions may bring, each a role too
 KINDS: dict[str, type[Query]] = {}  # by name; `skyband.query.kinds` fills it
 
 

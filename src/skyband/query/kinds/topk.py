@@ -58,7 +58,7 @@ class TopK(Query):
         Which of equal objects ranks above.
     with_ties : bool, default False
         Whether every object equal to the k-th by its keys is an answer too: SQL's RANK() <= k.
-    offset : int, default 0
+    offset : int or Each, default 0
         How many of the best are left out: the answer is ranks offset + 1 to offset + k.
     distinct : {"best", "last"}, optional
         Of the valid objects with one id only the best ranked, or only the newest, counts.
@@ -83,7 +83,8 @@ class TopK(Query):
     index : bool, optional
         BLOCK, PA, SASF ... RAPF for many queries: whether to index the queries. None: where it helps.
     cells : int, optional
-        TMA, SMA, CPM/W, SNN: cells of the grid. None: as many as mouratidis2006 found best.
+        TMA, SMA, CPM/W, SNN: cells of the grid. None: as many as mouratidis2006 found best. BLOCK for many queries:
+        cells of the index of arrivals (pripuzic2015, Figure 11(b)). None: an eighth of a block's arrivals.
     view : int or "dynamic", optional
         TSL: how many objects a query's view holds at most. None: as tuned in mouratidis2006.
 
@@ -107,7 +108,7 @@ class TopK(Query):
     nulls: str = "reject"
     ties: str = "newest"
     with_ties: bool = False
-    offset: int = 0
+    offset: Any = 0  # int, or Each
     distinct: str | None = None
     k_max: int | None = None
     source: str | None = None

@@ -63,7 +63,7 @@ class OrderClauses(Cursor):
         return False
 
     def _offset(self) -> None:
-        self.put("offset", self.word.start, self.number("OFFSET 10"))
+        self.put("offset", self.word.start, self.number_or_each("OFFSET 10"))
         if not self.accept("ROWS"):
             self.accept("ROW")
 

@@ -59,7 +59,7 @@ def _limit(k: Any, most: int | None, offset: int, with_ties: bool) -> list[str]:
     if with_ties and not isinstance(k, str):
         return [f"FETCH FIRST {number(k)} ROWS WITH TIES"]
     limit = f"LIMIT {name(k)} MAX {most}" if isinstance(k, str) else f"LIMIT {number(k)}"
-    return [limit, *([f"OFFSET {offset}"] if offset else []), *(["WITH TIES"] if with_ties else [])]
+    return [limit, *([f"OFFSET {number(offset)}"] if offset else []), *(["WITH TIES"] if with_ties else [])]
 
 
 def _window(window: Window, decay: str | float | None) -> str:

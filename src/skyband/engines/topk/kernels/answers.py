@@ -16,7 +16,7 @@ def refit_skybands(skybands: Skybands, report: Report, predecessors: Records, no
     """Serve other queries from the same skybands, cut down to what these need; returns how answers change.
 
     The queries are the new ones, with no larger k or window than the old ones had, and their views are empty.
-    predecessors: per new query, the old one that it goes on from. now: per group.
+    predecessors: per new query, the old one that it goes on from, or -1. now: per group.
     """
     objects, groups, queries, step = skybands.objects, skybands.groups, skybands.queries, report.step
     K, Q = largest_k(queries), len(queries)
@@ -29,6 +29,8 @@ def refit_skybands(skybands: Skybands, report: Report, predecessors: Records, no
         for i in range(head, head + groups[g]["size"]):
             was = shown = np.uint32(0)
             for q in range(Q):
+                if predecessors[q] < 0:  # it is new: nothing was reported under its name
+                    continue
                 if objects[i]["inside"] & BITS[predecessors[q]]:
                     was |= BITS[q]
                 if objects[i]["shown"] & BITS[predecessors[q]]:

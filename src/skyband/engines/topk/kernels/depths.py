@@ -179,10 +179,12 @@ def deepen(
     old, want, high = lanes[s]["depth"], lanes[s]["want"], segments[b]["begin"]
     since = first_place(history.serials, segments[segments[b]["first"]]["begin"], high, lanes[s]["birth"])
     scratch.work[2] += 1
-    gap = chunk.objects[lanes[s]["head"]]["key"] - old if lanes[s]["size"] else 0.0
+    top, gap = old, chunk.objects[lanes[s]["head"]]["key"] - old if lanes[s]["size"] else 0.0
+    if old == np.inf and s > 0 and lanes[s - 1]["k"]:  # a new lane: slots are in order of place, so try its neighbour's
+        top, gap = lanes[s - 1]["depth"], abs(lanes[s - 1]["depth"]) / 4
     n, total, staying, depth = 0, 0, 0, old
     while grid.side and 0 < gap < np.inf and n >= 0 and staying < want:
-        depth = old - gap
+        depth = top - gap
         scratch.work[3] += 1
         n = find_ranges(chunk, s, depth, grid, scratch.terms, scratch.corner, scratch.ranges)
         if n >= 0:
@@ -203,7 +205,11 @@ def deepen(
     for i in range(total):
         scratch.found[n] = scratch.found[i]
         scratch.places[n] = scratch.places[i]
-        n += depth <= scratch.found[i] < old and history.stamps[scratch.places[i]] > expired
+        n += (
+            depth <= scratch.found[i]
+            and (scratch.found[i] < old or old == np.inf)  # of a new lane, and `admit` knows what is there
+            and history.stamps[scratch.places[i]] > expired
+        )
     return n
 
 

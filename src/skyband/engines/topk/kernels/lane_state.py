@@ -34,10 +34,11 @@ LANE = np.dtype(
         ("slot", "i4"),
         ("counts", "i2"),  # numbers of its ranges of cells, or DENSE, STALE, WIDE
         ("open", "i1"),  # 1: within a batch of net changes
-        ("fresh", "i1"),  # 1: it has no depth yet, and takes arrivals in small blocks
+        ("fresh", "i1"),  # 1: it has no depth yet, and takes arrivals in small blocks, or it is LOOKING
     ],
     align=True,
 )
+LOOKING = 2  # a new lane finds in the history what is there, instead of taking it block by block
 DENSE, STALE, WIDE = -1, -2, -3  # it looks at every arrival; ranges are to be found; they are too many to be kept
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from skyband.engines.topk.kernels.block_grid import next_good
 from skyband.engines.topk.kernels.depths import Scratch, admit, count_above, deepen, lift
-from skyband.engines.topk.kernels.lane_state import DENSE, WIDE, Lanes, fits, store_run, with_room
+from skyband.engines.topk.kernels.lane_state import DENSE, LOOKING, WIDE, Lanes, fits, store_run, with_room
 from skyband.engines.topk.kernels.replay import (
     Block,
     Found,
@@ -47,7 +47,7 @@ class Plan(NamedTuple):
     stop: int  # one past the last; the last may have no arrivals, then only time goes on
     before: int  # the instant up to which everything is done
     last: int  # the clock, or the number of the last arrival
-    fresh: int  # of lanes without a depth, or of the others
+    fresh: int  # 1: of lanes without a depth; LOOKING: of those that look into the history; 0: of the others
 
 
 class Limits(NamedTuple):
@@ -151,7 +151,7 @@ def settle_lanes(
         if K and lanes[s]["fresh"] == plan.fresh and (depth > -np.inf or lanes[s]["size"] > lanes[s]["enough"]):
             bound = max(block["left"], (plan.last if net else block["instant"]) - lanes[s]["length"])
             above = count_above(chunk, s, bound)
-            if above < K and depth > -np.inf and must:
+            if (above < K or plan.fresh == LOOKING) and depth > -np.inf and must:
                 expired = (plan.last if net else before) - lanes[s]["length"]
                 return s, deepen(chunk, s, grid, history, b, bound, expired, scratch)
             if above > lanes[s]["enough"] + K // 8 + 4:
