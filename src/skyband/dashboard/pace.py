@@ -11,6 +11,7 @@ from collections import deque
 from skyband.dashboard import limits
 
 _PUSH = 0.1  # seconds that a push may take
+_FIRST = 50  # rows of a push after many have subscribed
 
 
 class Pace:
@@ -30,6 +31,10 @@ class Pace:
         if not isinstance(rate, str):
             self.rate = rate
         self._owed, self._last = 0.0, time.monotonic()
+
+    def restart(self) -> None:
+        """Begin with small pushes: the first rows change the answers of all that have just subscribed."""
+        self._batch = min(self._batch, _FIRST)
 
     def allowed(self, paced: bool) -> int:
         """The number of rows that may be read now, of a stream that can be read at any rate or not."""
