@@ -51,10 +51,8 @@ def test_each_in_a_table() -> None:
     found = pipeline_of(file(FILES | {"schema": columns}, query)).queries["near"]
     assert found == sb.TopK(sb.Each("k"), sb.Nearest({"delay": sb.Each("x")}), sb.Last(sb.Each("n")), largest=None)
     query |= {"window": {"span": each["n"]}, "by": "delay"}
-    with pytest.raises(QueryError, match="time"):  # the column of this file is a timestamp
-        sb.Monitor({"near": pipeline_of(file(FILES | {"schema": columns}, query)).queries["near"]}, time="time").push(
-            {"time": [0.5], "delay": [1.0]}
-        )
+    with pytest.raises(QueryError, match=r"queries\.near\.window: .*span"):  # the column of this file is a timestamp
+        pipeline_of(file(FILES | {"schema": columns}, query))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +87,7 @@ def test_names_folders_and_sinks() -> None:
         with pytest.raises(QueryError) as told:
             pipeline_of(file(None) | {"subscriptions": changes})
         assert says in str(told.value)
-    with pytest.raises(QueryError, match="lies in subscriptions.near.path"):
+    with pytest.raises(QueryError, match=r"lies in subscriptions\.near\.path"):
         pipeline_of(file(FILES, run__checkpoint=f"{HERE}/checkpoint"))
-    with pytest.raises(QueryError, match="queries.near: 'upsert' makes the answer out of changes"):
+    with pytest.raises(QueryError, match=r"queries\.near: 'upsert' makes the answer out of changes"):
         pipeline_of(file(FILES, sink={"format": "upsert", "path": "out"}))

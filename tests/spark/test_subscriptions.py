@@ -12,7 +12,9 @@ import pytest
 import skyband as sb
 import skyband.spark as sbs
 from engines.comparison import same_rows
-from skyband.errors import QueryError
+from skyband.errors import QueryError, RunError
+from skyband.pipeline import pipeline_of
+from skyband.spark.run.command import run
 from spark.frames import read, write
 
 NEAR = sb.TopK(sb.Each("k"), by=sb.Nearest({"x": sb.Each("px"), "y": 1}), window=sb.Last(20), where="city = :city")
@@ -45,6 +47,12 @@ def people(names: str, seed: int) -> Any:
             "city": [["Oslo", "Bergen"][i] for i in rng.integers(0, 2, size)],
         }
     )
+
+
+def with_op(table: Any, op: str | None, begin: int = 0) -> Any:
+    size = table.num_rows
+    table = table.append_column("t", pa.array(range(begin, begin + size), pa.int64()))
+    return table.append_column("op", pa.array([op] * size, pa.string()))
 
 
 def expected(query: sb.TopK, steps: list[tuple[str, Any]], **options: Any) -> list[Any]:
@@ -88,11 +96,6 @@ def test_streams_of_rows_and_of_subscriptions(spark: Any, tmp_path: Path) -> Non
     stream = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "rows"))
     (tmp_path / "people").mkdir()
     joining = spark.readStream.schema(SUBS).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "people"))
-
-    def with_op(table: Any, op: str | None) -> Any:
-        size = table.num_rows
-        table = table.append_column("t", pa.array(range(size), pa.int64()))
-        return table.append_column("op", pa.array([op] * size, pa.string()))
 
     steps: list[tuple[str, Any]] = []
     for number in range(2):
@@ -148,3 +151,42 @@ def test_mistakes_are_found_before_any_job(spark: Any) -> None:
     ):
         with pytest.raises(QueryError, match=said):
             sbs.monitor(frame, {"near": NEAR}, id="i", time="t", subscriptions=given)
+
+
+def test_a_pipeline_file(spark: Any, tmp_path: Path) -> None:
+    """A table that is read at the start and a stream that comes and goes, in one file of `skyband run`."""
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "people").mkdir()
+    write(tmp_path / "rows", 0, rows(60, 0))
+    subscribers = people("abcde", 1)
+    subscribers.to_pandas().to_csv(tmp_path / "people" / "1.csv", index=False)
+    moving = pa.concat_tables([with_op(people("fg", 2), "insert"), with_op(people("f", 3), "delete", 9)])
+    write(tmp_path / "moving", 0, moving)
+    columns = {"subscriber": "string", "k": "int", "px": "double", "city": "string"}
+    said = {
+        "source": {"format": "parquet", "path": str(tmp_path / "rows")},
+        "queries": {
+            "near": NEAR.to_sql(),
+            "other": NEAR.to_sql(),
+            "plain": "SELECT * FROM s ORDER BY x LIMIT 2 WINDOW 9 ROWS",
+        },
+        "subscriptions": {
+            "near": {"format": "csv", "path": str(tmp_path / "people"), "schema": columns},
+            "other": {"format": "parquet", "path": str(tmp_path / "moving"), "streaming": True},
+        },
+        "stream": {"id": "i", "time": "t", "shards": 2},
+        "sink": {"format": "memory", "name": "followed"},
+        "run": {"trigger": "availableNow"},
+    }
+    assert run(pipeline_of(said), spark=spark) == 0
+    queries = {"near": NEAR, "other": NEAR, "plain": sb.sql(said["queries"]["plain"])}  # type: ignore[index]
+    monitor = sb.Monitor(queries, id="i", time="t")
+    monitor.subscribe("near", subscribers)
+    monitor.subscribe("other", people("fg", 2).slice(1))
+    same_rows(read(spark.table("followed")), monitor.push(rows(60, 0)).to_pylist(), "changes")
+    (tmp_path / "people" / "1.csv").write_text("subscriber,k,px,city\na,one,1.0,Oslo\n")
+    with pytest.raises(RunError, match="(?i)malformed|one"):  # a table is right as a whole
+        run(pipeline_of(said), spark=spark)
+    said["subscriptions"]["near"] = {"format": "table", "name": "no_such_table"}  # type: ignore[index]
+    with pytest.raises(RunError, match=r"subscriptions\.near\.name: .*no_such_table"):
+        run(pipeline_of(said), spark=spark)

@@ -165,8 +165,8 @@ def described() -> dict[str, Any]:
                     "Subscribe to its changes: events `changes` (rows as Monitor.push gives them); `missed` after a "
                     "client was too slow; `beat` every second when there is nothing. With `subscriber`: those of one "
                     "subscriber; first its `answer`, then `changes`, each with an id. A client that comes back with "
-                    "Last-Event-ID gets what it has missed, or `reset` (why it cannot) and the `answer`. `answer` comes "
-                    "again when the subscription begins anew, `gone` when it ends.",
+                    "Last-Event-ID gets what it has missed, or `reset` (why it cannot) and the `answer`, which "
+                    "comes again when the subscription begins anew, `gone` when it ends.",
                     _events("Server-sent events, without end."),
                     parameters=[subscriber, last],
                 ),

@@ -10,7 +10,6 @@ from skyband.pipeline.sinks import SINKS
 from skyband.pipeline.sources import INTEGERS, SOURCES, TIMES
 from skyband.pipeline.table import Table, near
 from skyband.pipeline.values import SinkSettings, SourceSettings
-from skyband.query.each import Each
 from skyband.query.kinds import Query, TopKGroups, TopKIncomplete
 from skyband.query.options import ALL, Options, check_op
 from skyband.query.windows import Last
@@ -98,7 +97,7 @@ def _check_columns(table: Table, stream: dict[str, Any], queries: dict[str, Quer
     unit = None if type_ in INTEGERS else _DAY if type_ == "date" else 10**3
     for name, query in queries.items():
         try:
-            if isinstance(query.window, Last) and isinstance(query.window.span, Each):
+            if isinstance(query.window, Last) and query.window.spans:
                 Last(span=1).length(unit)
             elif isinstance(query.window, Last) and query.window.each is None:
                 query.window.length(unit)
