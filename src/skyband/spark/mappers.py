@@ -26,7 +26,7 @@ from skyband.monitor.loop import Loop
 from skyband.query.kinds import Above, Query, TopK
 from skyband.spark.group_rows import needed_rows
 from skyband.spark.plan import Plan, QuerySet, hash_groups, labels, shard_of
-from skyband.spark.subscriptions import FIRST, share
+from skyband.spark.subscriptions import FIRST, shares
 from skyband.spark.task import running, spare_collector
 from skyband.tables.columns import as_arrow, plain
 from skyband.tables.groups import Groups
@@ -77,14 +77,13 @@ def pack(plan: Plan, batches: Iterator[Any]) -> Iterator[Any]:
 
 def pack_subscriptions(plan: Plan, name: str, batches: Iterator[Any]) -> Iterator[Any]:
     """The mapper of rows that subscribe and unsubscribe: each shard gets its share."""
+    plan = running(plan)
     source, per = plan.subscribed[name], plan.queries[name].per_columns
     number, keys = FIRST - list(plan.subscribed).index(name), labels(plan.shards)
     for batch in batches:
         table = _in_utc(pa.Table.from_batches([batch]).rename_columns(list(source.columns)))
-        for shard in range(plan.shards):
-            mine = share(table, shard, plan.shards, per)
-            if mine.num_rows:
-                yield _messages([keys[shard]], [number], [to_bytes(mine)])
+        for shard, mine in shares(table, plan.shards, per):
+            yield _messages([keys[shard]], [number], [to_bytes(mine)])
 
 
 class Validator:

@@ -109,11 +109,25 @@ def _source(query: Query, frame: DataFrame, order: tuple[str, ...]) -> Source:
 
 def share(table: Any, shard: int, shards: int, per: tuple[str, ...]) -> Any:
     """The subscriptions of a shard."""
+    return table if per or shards == 1 else table.filter(as_arrow(_shards(table, shards) == shard))
+
+
+def shares(table: Any, shards: int, per: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
+    """The shards that have any of these subscriptions, each with its own."""
+    if per or shards == 1:
+        yield from ((shard, table) for shard in range(shards if table.num_rows else 0))
+        return
+    mine = _shards(table, shards)
+    order = np.argsort(mine, kind="stable")
+    bounds = np.searchsorted(mine[order], np.arange(shards + 1))
+    for shard in np.flatnonzero(np.diff(bounds)).tolist():
+        yield shard, table.take(as_arrow(order[bounds[shard] : bounds[shard + 1]]))
+
+
+def _shards(table: Any, shards: int) -> Ints:
     from skyband.spark.plan import hash_groups, shard_of
 
-    if per or shards == 1 or not table.num_rows:
-        return table
-    return table.filter(as_arrow(shard_of(hash_groups([plain(table.column(SUBSCRIBER))]), shards) == shard))
+    return shard_of(hash_groups([plain(table.column(SUBSCRIBER))]), shards)
 
 
 def reconcile(loop: Loop, name: str, table: Any) -> None:

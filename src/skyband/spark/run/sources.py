@@ -52,8 +52,14 @@ class Source:
         raise NotImplementedError
 
     def good(self, rows: DataFrame, malformed: Column) -> DataFrame:
-        """The rows that could be read; how many could not is observed."""
-        return rows.observe(self.observed, count_if(malformed).alias("malformed")).where(~malformed)
+        """The rows that could be read; how many could not is observed. A static table is taken as a whole."""
+        if not self.static:
+            return rows.observe(self.observed, count_if(malformed).alias("malformed")).where(~malformed)
+        if bad := rows.where(malformed).take(1):
+            raise RunError(
+                f"{self.key}: {bad[0][CORRUPT]!r:.200} cannot be read as a row. Correct it; nothing was taken."
+            )
+        return rows
 
     def start_dead_letters(self, spark: SparkSession, checkpoint: str) -> StreamingQuery | None:
         """Start the query that writes what could not be read somewhere else, if the file names a place for it."""
@@ -107,10 +113,7 @@ class Files(Source):
         if self.settings["files_per_trigger"] is not None and not self.static:
             options["maxFilesPerTrigger"] = str(self.settings["files_per_trigger"])
         schema = self.pipeline.source.schema or self._schema_of_files(spark)
-        own = format_ == "parquet" or {"mode", _NAME} & options.keys()  # the file's own choice
-        counted = not own and not self.static
-        if self.static and not own:
-            options["mode"] = "FAILFAST"  # a table is right as a whole
+        counted = format_ != "parquet" and not {"mode", _NAME} & options.keys()  # else by the file's own choice
         if counted:
             schema, options[_NAME] = f"{schema}, `{CORRUPT}` string", CORRUPT
         rows: DataFrame = (
