@@ -390,8 +390,8 @@ def test_the_description_fits_the_server(client: Client, server: tuple[Client, W
 
 
 def test_the_page_needs_nothing_from_elsewhere(client: Client) -> None:
-    page = client.get("/").decode()
-    for name in ("style.css", "app.js", "plane.js", "api.js", "icon.svg"):
+    page = client.get("/").decode() + client.get("/follow").decode()
+    for name in ("style.css", "app.js", "plane.js", "api.js", "follow.js", "icon.svg"):
         text = client.get(f"/static/{name}").decode()
         page += text
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")

@@ -129,13 +129,17 @@ def test_streams_of_rows_and_of_subscriptions(
 
 
 def test_a_restart_with_another_static_table(spark: Any, tmp_path: Path) -> None:
+    """Tables of some megabytes: Spark starts no stateful operator that brings as much with it."""
+    elsewhere = [f"nobody {i}" for i in range(20_000)]
+    many = {"subscriber": elsewhere, "k": pa.array([1] * 20_000, pa.int32()), "px": [0.0] * 20_000}
+    idle = pa.table(many | {"city": ["x" * 100] * 20_000})
     first, second = people("abc", 1), people("abd", 1)  # c is gone, d is new
     second = second.set_column(1, "k", pa.array([first["k"][0].as_py(), 7, 2], pa.int32()))  # b has changed
     (tmp_path / "rows").mkdir()
     stream = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "rows"))
     for number, table in enumerate((first, second)):
         write(tmp_path / "rows", number, rows(20, 20 * number))
-        static = spark.createDataFrame(table.to_pandas())
+        static = spark.createDataFrame(pa.concat_tables([table, idle]).to_pandas())
         changes = sbs.monitor(stream, {"near": NEAR}, id="i", time="t", shards=2, subscriptions={"near": static})
         target = changes.writeStream.format("parquet").option("path", str(tmp_path / "out"))
         target.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start().awaitTermination()

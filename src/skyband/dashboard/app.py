@@ -32,7 +32,7 @@ from skyband.query.kinds import Query
 
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "html": "text/html"}
 _SHOWN = 20  # names in an error
-_STATIC = ("style.css", "app.js", "plane.js", "api.js", "icon.svg")
+_STATIC = ("style.css", "app.js", "plane.js", "api.js", "follow.js", "icon.svg")
 
 
 def make_app(watch: Watch, token: str | None = None) -> Starlette:
@@ -41,6 +41,7 @@ def make_app(watch: Watch, token: str | None = None) -> Starlette:
     routes = [
         Route("/", _page("index.html")),
         Route("/docs", _page("api.html")),
+        Route("/follow", _page("follow.html")),
         *(Route(f"/static/{name}", _page(name)) for name in _STATIC),
         Route("/openapi.json", _described),
         Route("/api/health", api.health),
