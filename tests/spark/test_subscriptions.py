@@ -139,7 +139,7 @@ def test_a_restart_with_another_static_table(spark: Any, tmp_path: Path) -> None
     stream = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "rows"))
     for number, table in enumerate((first, second)):
         write(tmp_path / "rows", number, rows(20, 20 * number))
-        static = spark.createDataFrame(pa.concat_tables([table, idle]).to_pandas())
+        static = spark.createDataFrame(pa.concat_tables([table, idle]))
         changes = sbs.monitor(stream, {"near": NEAR}, id="i", time="t", shards=2, subscriptions={"near": static})
         target = changes.writeStream.format("parquet").option("path", str(tmp_path / "out"))
         target.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start().awaitTermination()

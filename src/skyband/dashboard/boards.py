@@ -5,6 +5,7 @@ A board belongs to one thread. All that it returns can be written as JSON.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ from skyband.query.windows import Last
 from skyband.tables.columns import plain as plain_column
 from skyband.tables.input import from_times, times
 
+_EVERY = 1.0  # seconds between two summaries of a query with subscriptions
 _PACE = 600  # pushes of which time and arrivals are known
 
 
@@ -52,6 +54,7 @@ class MonitorBoard:
         self.changed: dict[str, int] = dict.fromkeys(monitor.queries, 0)  # changes so far
         self._summaries: dict[str, dict[str, Any]] = {}
         self._stale: set[str] = set(monitor.queries)
+        self._summed: dict[str, float] = {}  # when queries with subscriptions were last summed up
         self._pace: list[tuple[int, int]] = []  # (clock, arrivals) after pushes, for the size of time windows
         self._rest: dict[tuple[str, int | None], deque[tuple[int, float]]] = {}
         self._passed: dict[tuple[str, int | None], int] = {}  # rows seen so far, of the planes that are watched
@@ -74,6 +77,7 @@ class MonitorBoard:
         """Count changes of a query whose subscriptions have changed."""
         self.changed[name] += changes
         self._stale.add(name)
+        self._summed.pop(name, None)
 
     def _check(self, name: str, query: Query) -> None:
         check(name, query, self.columns)
@@ -84,8 +88,7 @@ class MonitorBoard:
     def replace(self, name: str, query: Query) -> Any:
         self._check(name, query)
         changes = self.intake.change(lambda monitor: monitor.replace(name, query))
-        self.changed[name] += changes.num_rows
-        self._stale.add(name)
+        self.note(name, changes.num_rows)
         self._forget(name)
         return changes
 
@@ -143,11 +146,11 @@ class MonitorBoard:
         for column, value in zip(query.per_columns, key or (), strict=True):
             table = table.filter(pc.is_null(table[column]) if value is None else pc.equal(table[column], value))
         timed = isinstance(query.window, Last) and query.window.timed
-        time = self.monitor._loop.state.options.time if timed else None
+        column = self.monitor._loop.state.options.time if timed else None
         if not table.num_rows:
             return
-        stamps, scores = points_of(query, table, time)
-        if time is None:
+        stamps, scores = points_of(query, table, column)
+        if column is None:
             stamps = stamps + (plane_of(self.monitor, what[0], key=key).now - table.num_rows + 1)
         adapter = self.monitor._loop.state.adapters[what[0]]
         size = self._in_window(query, adapter, int(adapter.numbering.counts.max(initial=0))) // max(
@@ -178,9 +181,15 @@ class MonitorBoard:
 
     def summaries(self) -> list[dict[str, Any]]:
         """Per query: its SQL, the objects kept, the best ones. Only those that may have changed are rebuilt."""
+        at, later = time.monotonic(), set()
         for name in self._stale:
+            if at - self._summed.get(name, 0.0) < _EVERY and name in self._summaries:
+                later.add(name)  # one of many subscriptions costs tens of milliseconds
+                continue
             self._summaries[name] = self._summary(name)
-        self._stale = set()
+            if self.subscribed.count(name):
+                self._summed[name] = at
+        self._stale = later
         return [self._summaries[name] for name in self.names]
 
     def oversized(self) -> str | None:

@@ -66,7 +66,7 @@ function map() {
     parts.push(part("text", { x: x + 3, y: y + 1.4 }, (i + 1) + ": " + rows[i].id));
   });
   if (known) parts.push(part("circle", { cx: 50, cy: 50, r: 2.6, class: "here" }), part("text", { x: 53, y: 46 }, subscriber));
-  $("map").hidden = false;
+  $("map").removeAttribute("hidden");
   $("map").replaceChildren(...parts);
 }
 

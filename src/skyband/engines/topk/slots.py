@@ -305,6 +305,15 @@ class Slots:
                 found[i] = self.pools[int(place["pool"])].chunks[place["chunk"]].lanes[place["lane"]]
         return found
 
+    def objects_of(self, slots: Ints) -> int:
+        """The number of objects that these slots keep; O(slots), without a copy of their lanes."""
+        places, found = self.slots[slots], 0
+        for number, pool in self.pools.items():
+            mine = places[places["pool"] == number]
+            for chunk in np.unique(mine["chunk"]).tolist():
+                found += int(pool.chunks[chunk].lanes["size"][mine["lane"][mine["chunk"] == chunk]].sum())
+        return found
+
     @property
     def due(self) -> Ints:
         return np.array([min((pool.due for pool in self.pools.values()), default=NEVER)])

@@ -279,7 +279,7 @@ class SubscribedAdapter(SubscribedSlots):
         engine = self.engine
         return {
             "algorithm": self.algorithm,
-            "objects": 0 if engine is None else int(self.slots.lanes_of(self.table.taken)["size"].sum()),
+            "objects": 0 if engine is None else self.slots.objects_of(self.table.taken),
             "buffer": 0 if engine is None else engine.buffer,
             "bytes": self.kept_columns.nbytes + (0 if engine is None else engine.nbytes + self.table.nbytes),
             "arrivals": int(self.numbering.arrivals[0]),
