@@ -196,10 +196,12 @@ def test_a_function_cannot_be_said() -> None:
 GOOD = "SELECT * FROM s ORDER BY x DESC LIMIT 3 WINDOW 9 ROWS"
 WRONG = {  # the mark stands under what is between « and »
     "«hello»": "SELECT is expected",
-    "SELECT «a» AS b FROM s": "another name is given by the Monitor",
+    "SELECT «upper»(a) AS b FROM s ORDER BY c LIMIT 3 WINDOW 9 ROWS": "columns as they came",
+    "SELECT * FROM s ORDER BY «1» LIMIT 3 WINDOW 9 ROWS": "no item 1",
+    "SELECT * FROM s AS t ORDER BY t.x + t.«tan»(y) LIMIT 3 WINDOW 9 ROWS": "not allowed",
     "SELECT * «s»": "FROM is expected",
     "SELECT * FROM «5»": "a name is expected",
-    "SELECT * FROM s «c»": "A pair of objects is FROM s a, s b",
+    "SELECT * FROM s «c», s d": "a pair of objects is FROM s a, s b",
     "SELECT * FROM s a, «t» b": "pairs are of one stream",
     "SELECT * FROM s a, s «c»": "B is expected",
     "SELECT * FROM s ORDER BY «log»(x) DESC LIMIT 3": "Did you mean ln",
@@ -228,7 +230,7 @@ WRONG = {  # the mark stands under what is between « and »
     "SELECT x, avg(z) FROM s GROUP BY x ORDER BY «2» LIMIT 3 WINDOW EVER DECAY 3": "sum of multiples",
     "SELECT * FROM s GROUP BY x ORDER BY sum(z) LIMIT 3 WINDOW 9 ROWS «REPEAT» last": "does not go with groups",
     "SELECT * FROM s a, s b «GROUP» BY x ORDER BY abs(a.x - b.x)": "does not go with pairs",
-    "SELECT * FROM s ORDER BY x «OFFSET» 3 WINDOW 9 ROWS": "whole window",
+    "SELECT * FROM s ORDER BY x OFFSET «3» WINDOW 9 ROWS": "whole window",
     "SELECT * FROM s «OFFSETS» 3": "Did you mean OFFSET?",
     f"{GOOD} «LIMIT» 4": "twice",
     GOOD.replace("3", "«0»"): "k must be at least 1",

@@ -20,8 +20,9 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 from skyband.errors import QueryError
 from skyband.query.expressions import Expression, parse, recognise
-from skyband.query.expressions.parser import FUNCTIONS, WORDS, broken, parse_lifted, shown
+from skyband.query.expressions.parser import parse_lifted
 from skyband.query.expressions.tree import Kind, kind_of
+from skyband.query.expressions.words import FUNCTIONS, WORDS, broken, shown
 
 Function: TypeAlias = Literal["count", "count distinct", "sum", "min", "max", "first", "last"]
 
@@ -129,6 +130,8 @@ def _expression(what: str, text: str, found: dict[Aggregate, None], wanted: Kind
         raise QueryError(f"{shown(text)}: {what} is the same for every object, as it names no aggregate. {ALLOWED}")
     kinds = {f"#{place}": kind for place, one in enumerate(found) if (kind := one.kind) is not None}
     kind = kind_of(expression.tree, kinds, lambda message: QueryError(f"{shown(text)}: {message}."))
+    if kind == "time":
+        raise QueryError(f"{shown(text)}: {what} is a time; aggregates give numbers, strings and conditions.")
     if wanted is not None and kind not in (wanted, None):
         instead = "Compare something, as in count(*) > 3" if wanted == "boolean" else "Rank by a number"
         said = "a condition" if wanted == "boolean" else "a number"

@@ -23,7 +23,7 @@ from skyband.tables.scores import Scored, reject_beyond
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-_KINDS = {"f": "number", "b": "boolean", "O": "string"}
+_KINDS = {"f": "number", "b": "boolean", "O": "string", "M": "time"}
 _DTYPES = {"number": np.float64, "boolean": np.bool_, "string": object}
 _ARROW = {"number": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}
 
@@ -73,7 +73,8 @@ class Arguments:
         """Evaluate expressions of no objects: a BatchError says where kinds do not fit."""
         columns = {
             f"#{i}": Operand(
-                np.empty(0, _DTYPES[kinds.get(str(one.argument), "number") if _has_kind(one) else "number"])
+                np.empty(0, _DTYPES[kinds.get(str(one.argument), "number") if _has_kind(one) else "number"]),
+                whole=True if one.function.startswith("count") else None,
             )
             for i, one in enumerate(self.aggregates)
         }
@@ -113,6 +114,10 @@ class Arguments:
         expression = parse(text)
         operand = expression.evaluate({name: batch.operand(name) for name in expression.columns}, batch.rows)
         kind = _KINDS[operand.values.dtype.kind]
+        if kind == "time" and one.function != "count distinct":
+            raise BatchError(
+                f"{one}: {text} holds times, and {one.function} takes none. Use cast({text} as double), its seconds."
+            )
         if one.function in ("sum", "min", "max") and kind != "number":
             raise BatchError(
                 f"{one}: {text} holds {kind}s, and {one.function} takes numbers. Use count(distinct {text})."
@@ -174,6 +179,8 @@ class Arguments:
             self.kinds[str(one.argument)] = _KINDS[values.values.dtype.kind]
         if values.values.dtype == object:
             return self._coded(values, hashed=one.function == "count distinct")
+        if values.values.dtype.kind == "M":
+            return values.values.astype(np.int64).view(np.float64)
         numbers: Floats = np.asarray(values.values, np.float64)
         return numbers + 0.0 if one.function == "count distinct" else numbers  # -0.0 is 0.0
 
@@ -191,7 +198,7 @@ class Arguments:
         if kind == "string":
             texts = np.array([*self.words, ""], object)
             return Operand(texts[np.where(np.isnan(values), len(self.words), values).astype(np.int64)])
-        return Operand(values)
+        return Operand(values, whole=True if one.function.startswith("count") else None)
 
     # --- snapshots
 

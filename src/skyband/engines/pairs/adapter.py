@@ -55,6 +55,7 @@ class PairsAdapter(Adapter):
             self.expression = parse(query.by, members=("a", "b"))
         scores = scoring.function or scoring.pair_key
         self.function: Callable[..., Any] | None = None if self.expression or self.form else scores
+        self.like: dict[str, Operand] = {}  # what an expression reads, by column, as it was seen last
         self.known: tuple[str, ...] = ()  # what a function may read: the columns of the first batch
         self.scoreless: dict[str, int] = {}  # by query
         self.fresh_scoreless = 0
@@ -114,7 +115,8 @@ class PairsAdapter(Adapter):
 
     def _check_kind(self, batch: Batch) -> None:
         assert self.expression is not None
-        none = {name: Operand(batch.operand(name.partition(".")[2]).values[:0]) for name in self.expression.columns}
+        given = {name: batch.operand(name.partition(".")[2]) for name in self.expression.columns}
+        none = {name: replace(one, values=one.values[:0], valid=None) for name, one in given.items()}
         if self.expression.evaluate(none, 0).values.dtype != np.float64:
             raise BatchError(
                 f"{self.by!r} is not a number for every pair, so it cannot be a score. Score pairs by a number."
@@ -171,7 +173,7 @@ class PairsAdapter(Adapter):
             return {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
         batch, arrays = Batch(pa.table(columns)), {}
         for name in columns:
-            operand = batch.operand(name)
+            self.like[name] = operand = batch.operand(name)
             arrays[name] = operand.values
             valid = operand.valid
             arrays[f"{name}{VALID}"] = np.ones(batch.rows, np.bool_) if valid is None else valid
@@ -198,7 +200,7 @@ class PairsAdapter(Adapter):
         for name in self.expression.columns:
             member, _, column = name.partition(".")
             of = older if member == "a" else newer
-            operands[name] = Operand(of[column], of[f"{column}{VALID}"])
+            operands[name] = replace(self.like[column], values=of[column], valid=of[f"{column}{VALID}"])
             rows = len(of[column])
         result = self.expression.evaluate(operands, rows)
         return result.values if result.valid is None else np.where(result.valid, result.values, np.nan)

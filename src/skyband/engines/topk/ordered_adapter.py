@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -204,7 +205,7 @@ class OrderedAdapter(IdCodes, TopKAdapter):
         touched = np.unique(arrivals.groups) if arrivals.total > 1 else np.zeros(1, np.int64)
         touched = touched[touched < len(engine.kept)]
         stamps, serials = engine.ages(touched)
-        both = [self._both(i, serials, key, rows) for i, key in enumerate(keys)]
+        both = [partial(self._both, i, serials, key, rows) for i, key in enumerate(keys)]
         ages: list[Ints] = []
         if self.oldest and not self.ranks:  # SORTED has the tie rule itself
             ages = [
@@ -212,7 +213,7 @@ class OrderedAdapter(IdCodes, TopKAdapter):
                 np.concatenate([serials, arrivals.serial + rows]),
             ]
         size = len(serials) + len(rows)
-        label = labels(both, self.ways, ages) if both or ages else np.zeros(size)
+        label = labels(both, self.ways, size, ages)
         engine.relabel(touched, label[: len(serials)])
         found = np.zeros(len(arrivals.rows))
         found[chosen] = label[len(serials) :]

@@ -22,7 +22,7 @@ TAKES: dict[type[Query], set[str]] = {  # the clauses of a kind
     TopKUncertain: _RANKED | {"WITH", "SEMANTICS", "THRESHOLD", "GROUP"},
 }
 NEEDS = {  # what a kind cannot do without, and what to write
-    "by": "ORDER BY is missing: what to rank by? Such as ORDER BY delay DESC",
+    "by": "ORDER BY is missing: what to rank by? Such as ORDER BY delay DESC; ORDER BY () is by arrival, newest first",
     "k": "LIMIT is missing: how many? Such as LIMIT 10",
     "window": "WINDOW is missing: how long do objects count? Such as WINDOW 1000 ROWS or WINDOW '24 hours'",
 }

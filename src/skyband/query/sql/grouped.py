@@ -86,7 +86,7 @@ def _read(text: str) -> Expressions:
 def is_grouped(words: Cursor, items: list[Item]) -> bool:
     """Whether the sentence groups rows: by its clauses, or an aggregate in its list."""
     uppers = [word.upper for word in words.words]
-    return "HAVING" in uppers or ("GROUP", "BY") in pairwise(uppers) or any(item.column is None for item in items)
+    return "HAVING" in uppers or ("GROUP", "BY") in pairwise(uppers) or any(mentioned(item.text) for item in items)
 
 
 def ranked_by(text: str, items: list[Item], fail: Callable[[str], Any]) -> str:

@@ -74,11 +74,14 @@ def sql(text: str) -> Query:
     return _Reader(text).query()
 
 
-def columns_after_select(text: str) -> list[str]:
-    """The columns of a row that a sentence names after SELECT; none: all of them."""
+def columns_after_select(text: str) -> list[tuple[str, str]]:
+    """The columns of a row that a sentence names after SELECT, each under its name there; none: all of them."""
     reader = _Reader(text)
     reader.begin()
-    return [str(item.column) for item in reader.items if not reader.grouped and item.column != reader.numbered]
+    named = [
+        (item.alias or item.column, item.column) for item in reader.items if item.column not in (None, reader.numbered)
+    ]
+    return [] if reader.grouped else named
 
 
 def is_sql(text: str) -> bool:
@@ -91,6 +94,7 @@ class _Reader(RowNumbers):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
+        self.drop_qualifiers()
         self.values: dict[str, Any] = {}
         self.said: dict[str, Word] = {}  # clauses
         self.places: dict[str, int] = {}  # of values
@@ -121,9 +125,8 @@ class _Reader(RowNumbers):
         if not self.accept("*"):
             self.items = select_list(self)
         self.grouped = is_grouped(self, self.items)
-        for item in [] if self.grouped else self.items:
-            if item.alias is not None:
-                self.fail(item.word, "another name is given by the Monitor, keep={name: column}. Leave AS out")
+        if self.only_distinct is not None:
+            self.group_by_items()
         self.said["FROM"] = self.word
         self.expect("FROM", _SHAPE)
         if self.accept("("):
@@ -131,7 +134,7 @@ class _Reader(RowNumbers):
                 self.fail(self.said["FROM"], "groups are of the rows of a stream, not of a subquery")
             self.subquery()
             return
-        stream, word = self.name(_SHAPE), self.word
+        stream, word = self.stream(_SHAPE), self.word
         if word.kind == "end" or word.upper in CLAUSES:
             return
         example = f"FROM {stream} a, {stream} b"
@@ -172,6 +175,7 @@ class _Reader(RowNumbers):
             if clause not in TAKES[kind]:
                 known = [one for one in (*CLAUSES, "GROUP BY") if one in TAKES[kind]]
                 self.fail(word, f"does not go with {ASKED[kind]}, which takes {', '.join(known)}")
+        self.best_of_each()
         if "by" in self.values:
             self.direct(kind)
         if kind is TopKGroups:
@@ -180,8 +184,8 @@ class _Reader(RowNumbers):
         if isinstance(combine, str) and combine not in self.values["parts"] and combine.upper() in COMBINES:
             self.values["combine"] = combine.lower()
         fields = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-        if "OFFSET" in self.said and "k" not in self.values:
-            self.fail(self.said["OFFSET"], "without LIMIT it asks for the whole window but its best. Add LIMIT")
+        self.check_items(kind is TopKGroups)
+        self.without_limit()
         for field, missing in NEEDS.items():
             if field in fields and field not in self.values:
                 self.fail(self.words[-1], missing)
@@ -383,7 +387,8 @@ class _Reader(RowNumbers):
         word = self.word
         found = SCORINGS.get(word.upper.lower())
         if found is None or not self.follows(word.upper, "("):
-            return self.expression(check=self.ranking)
+            text = self.expression(check=self.ranking)
+            return text if self.grouped or self.pairs or word.upper == "EXPRESSION" else self.meant(text, word)
         self.next()
         try:
             return found.from_sql(self)

@@ -98,6 +98,7 @@ def expression(text: str) -> str:
     reserved = any(word.upper() in RESERVED for word in re.findall(r"\w+", bare))
     whole = text == text.strip() and text.isprintable() and "--" not in text and "/*" not in text
     lone = text.startswith("`") and text[1:-1].isidentifier()  # read back without the backticks
+    lone = lone or text.isdecimal()  # the place of an item after SELECT
     return text if whole and not reserved and not lone else f"EXPRESSION {quoted(text)}"
 
 
