@@ -135,9 +135,7 @@ def as_score(column: Any) -> Any:
     return column.cast(pa.float64(), safe=False)
 
 
-def labels(
-    keys: Sequence[Callable[[], Any]], ways: Sequence[Way], count: int, ages: Sequence[Ints] = ()
-) -> Floats:
+def labels(keys: Sequence[Callable[[], Any]], ways: Sequence[Way], count: int, ages: Sequence[Ints] = ()) -> Floats:
     """The label of each of `count` rows: larger is better. keys: each is read when rows tie until then.
 
     ages: further keys, of which the smallest is best.

@@ -63,7 +63,8 @@ function map() {
     const [x, y] = place(one);
     if (known) parts.push(part("line", { x1: 50, y1: 50, x2: x, y2: y, class: "way" }));
     parts.push(part("circle", { cx: x, cy: y, r: 2.2, class: fresh.has(rows[i].id) ? "member new" : "member" }));
-    parts.push(part("text", { x: x + 3, y: y + 1.4 }, (i + 1) + ": " + rows[i].id));
+    const label = x > 75 ? { x: x - 3, "text-anchor": "end" } : { x: x + 3 };
+    parts.push(part("text", { ...label, y: y + 1.4 }, (i + 1) + ": " + rows[i].id));
   });
   if (known) parts.push(part("circle", { cx: 50, cy: 50, r: 2.6, class: "here" }), part("text", { x: 53, y: 46 }, subscriber));
   $("map").removeAttribute("hidden");
