@@ -45,7 +45,7 @@ async def body(request: Request, fields: dict[str, type]) -> dict[str, Any]:
 
 
 async def received(request: Request, most: int, instead: str, count: Callable[[int], None] = lambda _: None) -> bytes:
-    """The body of a request, of at most so many bytes; `count` is told of each piece before it is kept."""
+    """The body of a request, of at most so many bytes; `count` gets the size of each piece before it is kept."""
     taken = bytearray()
     async for piece in request.stream():
         if len(taken) + len(piece) > most:

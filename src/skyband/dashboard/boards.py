@@ -143,8 +143,8 @@ class MonitorBoard:
         alone = getattr(query, "by", None) is not None and query.kind not in ("TopKPairs", "TopKGroups")
         if not alone or query.each or (query.per_columns and key is None):
             return  # a row has no score of its own, or it is not known whose rows
-        for column, value in zip(query.per_columns, key or (), strict=True):
-            table = table.filter(pc.is_null(table[column]) if value is None else pc.equal(table[column], value))
+        for per, value in zip(query.per_columns, key or (), strict=True):
+            table = table.filter(pc.is_null(table[per]) if value is None else pc.equal(table[per], value))
         timed = isinstance(query.window, Last) and query.window.timed
         column = self.monitor._loop.state.options.time if timed else None
         if not table.num_rows:

@@ -4,7 +4,7 @@ What happens is a log of entries, numbered: changes, and subscriptions that bega
 subscribers only that somebody follows, or followed within `limits.RESUME` seconds, and at most `Settings.resume` bytes.
 A listener is a place in the log, no queue: when it has sent what it had, it gets all of its rows behind its place in
 one event, whose id is the new place. So a slow one costs nothing, and one that was cut off goes on where it was. Where
-the log no longer reaches back, the listener is told so, and gets the whole answer.
+the log no longer reaches back, the listener learns that, and gets the whole answer.
 
 A turn takes one pass over the entries since the oldest place, for all listeners together.
 """
@@ -49,7 +49,7 @@ class Listener:
     def __init__(self, key: Key, last_id: str | None) -> None:
         self.key, self.last_id = key, last_id
         self.epoch, self.at = "", -1  # its place: what it has got
-        self.why: str | None = None  # it has to begin with the whole answer, for a reason that it is told
+        self.why: str | None = None  # it has to begin with the whole answer, and this is the reason
         self.ready = False  # it has sent all that it had
         self.fresh, self.loop = asyncio.Event(), asyncio.get_running_loop()
         self._piece: bytes | None = None
@@ -285,17 +285,17 @@ class Delivery:
     def _whole(self, board: Any, listener: Listener) -> bytes:
         """The events with which a listener begins: the answer as it is, or that there is no such subscriber."""
         place, why = f"{self.epoch}-{self.number}", listener.why
-        told = b"" if why is None else b"event: reset\ndata: " + encoded({"why": why}) + b"\n\n"
+        reset = b"" if why is None else b"event: reset\ndata: " + encoded({"why": why}) + b"\n\n"
         listener.why = None
         try:
             value = board.subscribed.find(*listener.key) if isinstance(board, MonitorBoard) else None
             if value is None:
-                return told + _event("gone", place, {})
+                return reset + _event("gone", place, {})
             self._follow(listener.key, value)
             answer = board.monitor.answer(listener.key.query, subscriber=value[0].as_py())
-            return told + _event("answer", place, answer_of(answer, limits.API_ROWS))
+            return reset + _event("answer", place, answer_of(answer, limits.API_ROWS))
         except SkybandError as error:
-            return told + _event("failed", place, {"why": text_of(error)})
+            return reset + _event("failed", place, {"why": text_of(error)})
 
     def _follow(self, key: Key, value: Any) -> None:
         """Note the id of a subscriber, which may have another type in another stream."""
