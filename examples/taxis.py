@@ -81,7 +81,7 @@ def main() -> None:
         pass
     finally:
         server.terminate()
-        server.wait(20)
+        server.communicate(timeout=20)
 
 
 def drive(server: subprocess.Popen[str], port: int, people: dict[str, list[Any]], seconds: float) -> None:

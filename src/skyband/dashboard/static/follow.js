@@ -104,7 +104,7 @@ async function follow() {
 
 $("query").value = query;
 $("subscriber").value = subscriber;
-$("choose").addEventListener("submit", (event) => {
+$("whom").addEventListener("submit", (event) => {
   event.preventDefault();
   for (const name of ["query", "subscriber"]) given.set(name, $(name).value);
   for (const name of ["px", "py"]) given.delete(name);
