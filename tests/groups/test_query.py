@@ -50,7 +50,7 @@ def test_aggregates_in_order_of_appearance() -> None:
     distinct = Aggregate("count distinct", "`a b`")
     assert query.aggregates == (total, count, least, distinct)
     assert [str(one) for one in query.aggregates] == ["sum(x)", "count(*)", "min(y+1)", "count(distinct `a b`)"]
-    assert query.score.columns == ("#0", "#1", "#2")
+    assert query.score is not None and query.score.columns == ("#0", "#1", "#2")
     assert query.condition is not None
     assert query.condition.columns == ("#1", "#0")
     assert query.shown["n"].columns == ("#3",)
@@ -143,7 +143,6 @@ REFUSED = {  # what, and a part of the message; the mark is where the mistake is
     "sum(a.x)": "only pair scorings use a. and b.",
     "sum(*)": "* is not allowed here",
     "1": "names no aggregate",
-    "sum(x) > 3": "by must be a number",
     "sum(x) and count(*)": "and needs booleans",
     "sum(x) y": "y is a column",
     "": "is no expression",
@@ -184,7 +183,13 @@ def test_errors_point_at_the_place() -> None:
         ({"select": 5}, "select is a mapping"),
         ({"select": {"g": "count(*)"}, "per": "g"}, "in `select` and in `per`"),
         ({"window": sb.UntilDeleted()}, 'of="..."'),
-        ({"window": sb.Session("5 minutes")}, "is for TopK, Above"),
+        ({"by": ("sum(x)", "id"), "largest": (True,)}, "one for each key"),
+        ({"by": ("sum(x)", "x")}, "The object itself is the key id"),
+        ({"by": ("sum(x)", 5)}, "by is an expression over aggregates"),
+        ({"by": "id.b", "of": "a"}, "Use id, which is one column"),
+        ({"by": "id.c", "of": ("a", "b")}, "Use one of id.a, id.b"),
+        ({"offset": 1, "with_ties": True}, "Use one of the two"),
+        ({"decay": "1 hour", "window": sb.Ever(), "by": ("sum(x)", "id")}, "sum of multiples"),
         ({"decay": "1 hour"}, "window=Ever()"),
         ({"decay": "1 hour", "window": sb.Ever(), "having": "count(*) > 1"}, "no having"),
         ({"decay": "1 hour", "window": sb.Ever(), "select": "count(*)"}, "no select"),

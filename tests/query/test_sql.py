@@ -82,6 +82,9 @@ MEANT: dict[str, Query] = {
         of="a",
         select={"count(*)": "count(*)", "open": "last(z) = 'GROUP'"},
     ),
+    "SELECT a, sum(x) FROM s GROUP BY a ORDER BY 2 DESC, 1 LIMIT 3 WINDOW 9 ROWS": sb.TopKGroups(
+        3, ("sum(x)", "id"), sb.Last(9), of="a", largest=(True, False)
+    ),
     "SELECT * FROM s ORDER BY sum(x) + count(distinct y) DESC LIMIT 3 WINDOW 9 ROWS": sb.TopKGroups(
         3, by="sum(x) + count(distinct y)", window=sb.Last(9)
     ),
@@ -225,7 +228,6 @@ WRONG = {  # the mark stands under what is between « and »
     "SELECT sum(z), avg(z) a, «max»(z) a FROM s GROUP BY x ORDER BY 1 LIMIT 3 WINDOW 9 ROWS": "selected twice",
     "SELECT «sum»(z) AS score FROM s GROUP BY x ORDER BY 1 LIMIT 3 WINDOW 9 ROWS": "skyband writes itself",
     "SELECT x, sum(z) FROM s GROUP BY x ORDER BY «3»": "there is no item 3",
-    "SELECT x, sum(z) FROM s GROUP BY x ORDER BY «1» LIMIT 3 WINDOW 9 ROWS": "x is no aggregate",
     "SELECT x, sum(z) FROM s GROUP BY x ORDER BY 2 LIMIT 3 WINDOW EVER DECAY «soon»": "half-life",
     "SELECT x, avg(z) FROM s GROUP BY x ORDER BY «2» LIMIT 3 WINDOW EVER DECAY 3": "sum of multiples",
     "SELECT * FROM s GROUP BY x ORDER BY sum(z) LIMIT 3 WINDOW 9 ROWS «REPEAT» last": "does not go with groups",

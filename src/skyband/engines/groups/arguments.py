@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skyband.errors import BatchError, StateError
 from skyband.query.aggregates import Aggregate
-from skyband.query.expressions import Operand, parse
+from skyband.query.expressions import Expression, Operand, parse
 from skyband.query.expressions.tree import kind_of
 from skyband.query.kinds import TopKGroups
 from skyband.tables.columns import name_bits
@@ -40,6 +40,7 @@ class Arguments:
         self.aggregates = query.aggregates
         self.each = [one for one in query.aggregates if one.argument is not None]
         self.kinds: dict[str, str] = {}  # of the arguments of first and last, by text, once seen
+        self.seen: dict[str, str] = {}  # the same with those of a batch that is not taken yet
         self.words: dict[str, int] = {}
 
     @property
@@ -49,7 +50,7 @@ class Arguments:
 
     def read(self, batch: Batch, scored: Scored, query: TopKGroups) -> None:
         """Read the arguments of all rows, and reject rows that lack one."""
-        kinds = dict(self.kinds)
+        kinds = self.seen = dict(self.kinds)
         for one in self.each:
             values, rejected = self._read(batch, one)
             for reason, rows in rejected.items():
@@ -78,25 +79,24 @@ class Arguments:
             )
             for i, one in enumerate(self.aggregates)
         }
-        score = query.score.evaluate(columns, 0)
-        if score.values.dtype != np.float64:
-            raise BatchError(f"by={query.by!r} is no number in this batch. Rank by a number.")
         others = [query.condition] if query.condition is not None else []
-        for one in [*others, *query.shown.values()]:
-            one.evaluate(columns, 0)
+        for one in [*query.expressions.keys, *others, *query.shown.values()]:
+            if isinstance(one, Expression):
+                one.evaluate(columns, 0)
 
     def shown_types(self, query: TopKGroups) -> dict[str, Any]:
         """The Arrow types of the columns of `select`; null: not known yet."""
+        return {name: self.type_of(expression, self.kinds) for name, expression in query.shown.items()}
+
+    def type_of(self, expression: Expression, of: dict[str, str]) -> Any:
+        """The Arrow type of an expression, by the kinds of the arguments of first and last; null: not known yet."""
         kinds: dict[str, Any] = {}
         for i, one in enumerate(self.aggregates):
-            kind = self.kinds.get(str(one.argument)) if _has_kind(one) else "number"
+            kind = of.get(str(one.argument)) if _has_kind(one) else "number"
             if kind is not None:
                 kinds[f"#{i}"] = kind
-        found = {}
-        for name, expression in query.shown.items():
-            kind = kind_of(expression.tree, kinds, lambda message: BatchError(message))
-            found[name] = pa.null() if kind is None else _ARROW[kind]
-        return found
+        kind = kind_of(expression.tree, kinds, lambda message: BatchError(message))
+        return pa.null() if kind is None else _ARROW[kind]
 
     def _read(self, batch: Batch, one: Aggregate) -> tuple[Any, dict[str, Bools]]:
         """The values of an argument (Operand, or bits), and the rows that are rejected for it."""
@@ -212,3 +212,4 @@ class Arguments:
         if not fit or not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise StateError("what is stored of a query's arguments does not fit together. Use an intact copy.")
         self.kinds, self.words = dict(kinds), {word: code for code, word in enumerate(words)}
+        self.seen = self.kinds

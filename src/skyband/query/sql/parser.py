@@ -38,7 +38,7 @@ from skyband.query.sql.grouped import (
     checked_score,
     checked_where,
     is_grouped,
-    ranked_by,
+    keys_of,
     select_list,
     selected,
 )
@@ -78,10 +78,8 @@ def columns_after_select(text: str) -> list[tuple[str, str]]:
     """The columns of a row that a sentence names after SELECT, each under its name there; none: all of them."""
     reader = _Reader(text)
     reader.begin()
-    named = [
-        (item.alias or item.column, item.column) for item in reader.items if item.column not in (None, reader.numbered)
-    ]
-    return [] if reader.grouped else named
+    items = [] if reader.grouped else reader.items
+    return [(item.alias or item.column, item.column) for item in items if item.column not in (None, reader.numbered)]
 
 
 def is_sql(text: str) -> bool:
@@ -179,6 +177,7 @@ class _Reader(RowNumbers):
         if "by" in self.values:
             self.direct(kind)
         if kind is TopKGroups:
+            self.set_keys()
             self.select()
         combine = self.values.get("combine")
         if isinstance(combine, str) and combine not in self.values["parts"] and combine.upper() in COMBINES:
@@ -199,11 +198,19 @@ class _Reader(RowNumbers):
             place = self.places.get(culprit(kind, self.values) or "", 0)
             raise QueryError(error.said, self.text, place) from None
 
+    def set_keys(self) -> None:
+        """Set `by` of groups: their own columns are their ids."""
+        if "by" in self.values:
+            columns, fail = tuple(self.values.get("of", ())), lambda why: self.fail(self.places["by"], why)
+            self.values["by"] = keys_of(self.values["by"], columns, fail)
+
     def select(self) -> None:
         """Set `select` from the list after SELECT."""
-        if self.items and isinstance(self.values.get("by"), str):
+        by = self.values.get("by")
+        keys = by if isinstance(by, tuple) else (by,)
+        if self.items and all(isinstance(key, str) for key in keys):
             columns = {*self.values.get("of", ()), *self.values.get("per", ())}
-            if found := selected(self, self.items, self.values["by"], columns):
+            if found := selected(self, self.items, keys, columns):
                 self.put("select", self.items[0].word.start, found)
 
     def direct(self, kind: type[Query]) -> None:
@@ -244,19 +251,9 @@ class _Reader(RowNumbers):
             self.keys(start, bracketed=True)
             return
         self.put("by", start, self.scoring())
-        if self.grouped and isinstance(self.values["by"], str):
-            self.values["by"] = ranked_by(self.values["by"], self.items, lambda why: self.fail(start, why))
         self.descending = self.way()
-        if self.follows(",") and not self.grouped and not self.pairs:
+        if self.follows(",") and not self.pairs:
             self.keys(start, bracketed=False)
-
-    def _per(self) -> None:
-        self.put("per", self.word.start, self.several(self._named))
-
-    def _named(self) -> str | tuple[str, str]:
-        """A column, or a column AS another name."""
-        column = self.name("PER origin, carrier")
-        return (self.name("PER origin AS airport"), column) if self.accept("AS") else column
 
     def names(self, example: str) -> list[str]:
         return self.several(lambda: self.name(example))
@@ -379,16 +376,15 @@ class _Reader(RowNumbers):
             parse(text, members=("a", "b") if self.pairs else ())
             return
         self.grouped = True
-        if text.isdecimal() or any(item.alias == text for item in self.items):
-            return
-        checked_score(text)
+        if not any(item.alias == text for item in self.items):
+            checked_score(text)
 
     def scoring(self) -> Any:
         word = self.word
         found = SCORINGS.get(word.upper.lower())
         if found is None or not self.follows(word.upper, "("):
             text = self.expression(check=self.ranking)
-            return text if self.grouped or self.pairs or word.upper == "EXPRESSION" else self.meant(text, word)
+            return text if self.pairs or word.upper == "EXPRESSION" else self.meant(text, word)
         self.next()
         try:
             return found.from_sql(self)

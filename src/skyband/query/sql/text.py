@@ -102,6 +102,11 @@ def expression(text: str) -> str:
     return text if whole and not reserved and not lone else f"EXPRESSION {quoted(text)}"
 
 
+def direction_text(descending: bool, nulls: str) -> str:
+    """What follows a key of an order: DESC NULLS LAST."""
+    return (" DESC" if descending else " ASC") + {"first": " NULLS FIRST", "last": " NULLS LAST"}.get(nulls, "")
+
+
 def scoring_text(word: str, terms: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     """A scoring by its word: `nearest(x = 1) METRIC manhattan WEIGHTS (x = 2)`."""
     return " ".join([f"{word}{_terms(terms)}", *(f"{key.upper()} {_terms(options[key])}" for key in options)])
