@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ load
     from skyband.monitor.monitor import Monitor
     from skyband.query.each import Each
     from skyband.query.kinds import Above, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
-    from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic
+    from skyband.query.scoring import Global, Linear, Nearest, Product, Quadratic, Similar
     from skyband.query.sql.parser import sql
     from skyband.query.windows import Ever, Last, Session, UntilDeleted
 
@@ -41,6 +41,7 @@ __all__ = [
     "Quadratic",
     "QueryError",
     "Session",
+    "Similar",
     "SkybandError",
     "StateError",
     "TopK",
@@ -59,7 +60,7 @@ _LAZY = {
     "skyband.monitor.monitor": ("Monitor",),
     "skyband.query.each": ("Each",),
     "skyband.query.kinds": ("Above", "TopK", "TopKGroups", "TopKIncomplete", "TopKPairs", "TopKUncertain"),
-    "skyband.query.scoring": ("Global", "Linear", "Nearest", "Product", "Quadratic"),
+    "skyband.query.scoring": ("Global", "Linear", "Nearest", "Product", "Quadratic", "Similar"),
     "skyband.query.sql.parser": ("sql",),
     "skyband.query.windows": ("Ever", "Last", "Session", "UntilDeleted"),
 }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import timedelta
+from typing import Any
 
 from engines.comparison import cells, same_changes, same_rows
-from engines.scene import Add, Advance, Delete, Drop, Push, Replace, Restore, Scene, TopKQuery
-from skyband import Ever, Last, Monitor, TopK, UntilDeleted
+from engines.scene import Add, Advance, Delete, Drop, Push, Replace, Restore, Scene
+from skyband import Above, Ever, Last, Monitor, TopK, UntilDeleted
 from skyband.oracle import Oracle
 from skyband.oracle.topk import skyband
 
@@ -68,9 +69,8 @@ def check(monitor: Monitor) -> None:
 def same_answers(monitor: Monitor, oracle: Oracle, place: int, where: str) -> None:
     """The answer itself, one of a smaller k and window, and those of single groups."""
     for name, query in oracle.queries.items():
-        assert isinstance(query, TopKQuery)
         same_rows(cells(monitor.answer(name)), oracle.answer(name), f"{where}, answer of {name}")
-        k, window = place % query.most + 1 if isinstance(query, TopK) else None, query.window
+        k, window = None if isinstance(query, Above) else place % most_of(query) + 1, query.window
         if isinstance(window, Last) and query.algorithm != "PA":  # PA refuses: it keeps only what its own window needs
             window = _shorter(window, place)
         asked = None if isinstance(window, Ever) else window
@@ -82,6 +82,11 @@ def same_answers(monitor: Monitor, oracle: Oracle, place: int, where: str) -> No
         for key in [(None,), (1,)] if len(query.per_columns) == 1 else [(1, "m"), (None, None)] if query.per else []:
             got = cells(monitor.answer(name, key=key))
             same_rows(got, oracle.answer(name, key=key), f"{where}, answer of {name} for key={key}")
+
+
+def most_of(query: Any) -> int:
+    """The k of a query, or the largest that a column may ask for."""
+    return int(query.most if isinstance(query, TopK) else query.k)
 
 
 def _shorter(window: Last, place: int) -> Last:

@@ -103,6 +103,7 @@ _TYPES = {
     "z": pa.string(),
     "w": pa.list_(pa.int64()),
     "u": pa.timestamp("ns"),
+    "e": pa.list_(pa.float64()),
     "g": pa.int64(),
     "h": pa.string(),
 }
@@ -130,8 +131,9 @@ class Scene:
 
 
 def row(**values: Any) -> Row:
-    """A row of a scene: columns that are not given are null, `w` and `u` follow from `y` and `z`."""
+    """A row of a scene: columns that are not given are null, `w`, `u` and `e` follow from `x`, `y` and `z`."""
     made: Row = {"i": None, "t": None, "x": None, "y": 0, "z": None, "g": None, "h": None, **values}
     made["w"] = None if made["z"] is None else [made["y"], 7]
     made["u"] = None if made["z"] is None else datetime(2020, 1, 1) + timedelta(seconds=made["y"])
+    made["e"] = [made["x"], float(made["y"])] if made["z"] != "v" else [1.0] if made["y"] > 0 else None
     return made

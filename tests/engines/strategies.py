@@ -27,7 +27,7 @@ from engines.scene import (
     TopKQuery,
     row,
 )
-from skyband import Above, Ever, Last, Linear, Nearest, Product, Quadratic, TopK, UntilDeleted
+from skyband import Above, Ever, Last, Linear, Nearest, Product, Quadratic, Similar, TopK, UntilDeleted
 from skyband.query.algorithms import names
 
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
@@ -79,7 +79,7 @@ def queries_of(
 ) -> dict[str, TopKQuery]:
     by, where, largest = draw(st.sampled_from(taste.by)), draw(st.sampled_from(taste.where)), None
     queries: dict[str, TopKQuery] = {}
-    family = isinstance(taste.by[0], Nearest)
+    family = isinstance(taste.by[0], Nearest | Similar)
     size = (draw(st.integers(1, taste.k)), _window(draw, taste, timed, clockwork))
     for name in ("a", "b", "c", "d", "e")[: draw(st.integers(1, taste.queries))]:
         if queries and family:

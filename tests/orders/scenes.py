@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -141,59 +141,3 @@ def rows_of(draw: Draw, size: int, clock: int, lateness: int, clockwork: Any) ->
             row | {"g": draw(st.sampled_from([1, None])), "l": draw(st.sampled_from([0, 1, 2, 3, 4, -1, None]))}
         )
     return rows, clock
-
-
-TICK = timedelta(seconds=1)
-
-
-@st.composite
-def scenes_over_answers(draw: Draw) -> OrderScene:
-    """Scenes of queries over the answers of others, two deep."""
-    clockwork = CLOCKWORKS["int64"]
-    timed, per = draw(st.booleans()), draw(st.sampled_from([None, "g", "g"]))
-    window = draw(st.integers(1, 6))
-    windows = clockwork.window(window) if timed else Last(window)
-    first: Any = TopK(
-        draw(st.integers(1, 3)), by=draw(st.sampled_from(["x", ("s",), ("b", "x")])), window=windows, per=per
-    )
-    if isinstance(first.by, str) and draw(st.booleans()):
-        first = Above(0.5, by="x", window=windows, per=per)
-    if isinstance(first, TopK) and draw(st.booleans()):
-        first = dataclasses.replace(first, nulls="last", offset=draw(st.integers(0, 1)))
-    over: dict[str, Any] = {}
-    for name, source in (("b", "a"), ("c", "b"), ("d", "a")):
-        by = draw(st.sampled_from(["score", ("score", "s"), ("m", "id"), ("s",), ()]))
-        more = draw(st.sampled_from([{}, {}, {"with_ties": True}, {"offset": 1}, {"ties": "oldest"}]))
-        group = draw(st.sampled_from([None, None, {"h": "y"}]))
-        over[name] = TopK(
-            draw(st.integers(1, 3)),
-            by=by,
-            source=source,
-            nulls=draw(st.sampled_from(["reject", "last"])),
-            per=group,
-            **more,
-        )
-    if draw(st.booleans()):
-        over["d"] = Above(0.25, by="score", source="a")
-    queries: dict[str, Any] = {"a": first, **over}
-    if draw(st.booleans()):
-        queries = {"c": over["c"], "b": over["b"], "d": over["d"], "a": first}
-    options = {
-        "id": draw(st.sampled_from(["i", None])),
-        "time": "t" if timed or draw(st.booleans()) else None,
-        "keep": ("s", "m", "y"),
-        "emit": draw(st.sampled_from(["arrival", "arrival", "batch"])),
-    }
-    lateness, clock, events = draw(st.sampled_from([0, 0, 3])), 0, list[Any]()
-    for number in range(draw(st.integers(1, 6))):
-        kind = draw(st.sampled_from(["push", "push", "push", "restore", "advance"])) if number else "push"
-        if kind == "push":
-            rows, clock = rows_of(draw, draw(st.integers(0, 10)), clock, lateness, clockwork)
-            events.append(Push(rows))
-        elif kind == "restore":
-            events.append(Restore())
-        elif options["time"] is not None:
-            by_ticks = draw(st.integers(0, 5))
-            clock += by_ticks
-            events.append(Advance(by_ticks))
-    return OrderScene(queries, events, options, clockwork, keyed=("s", "d", "b", "w"))

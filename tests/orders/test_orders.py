@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.playback import play
-from orders.scenes import scenes, scenes_over_answers
+from orders.scenes import scenes
 
 
 @pytest.mark.parametrize("window", ["count", "time", "until deleted"])
@@ -24,9 +24,3 @@ def test_orders_are_the_oracles(window: str, data: Any) -> None:
 @given(data=st.data())
 def test_ranks_are_the_oracles(window: str, data: Any) -> None:
     play(data.draw(scenes(ranks=True, window=window)))
-
-
-@settings(max_examples=60, deadline=None)
-@given(scene=scenes_over_answers())
-def test_questions_over_answers_are_the_oracles(scene: Any) -> None:
-    play(scene)

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import skyband as sb
-from skyband import Above, Each, Last, Linear, Nearest, Product, Quadratic, TopK
+from skyband import Above, Each, Last, Linear, Nearest, Product, Quadratic, Similar, TopK
 from skyband.query.kinds import Query
 
 Row = dict[str, Any]
@@ -50,6 +50,7 @@ def budget(v: Row) -> Query:
 
 
 TIMED = {"time": "t"}
+VECTOR = st.sampled_from([[1.0, 0.0], [1.0, 2.0], [-1.0, 1.0], [3.0]])
 ASKED: dict[str, Asked] = {
     "nearest": Asked(
         TopK(Each("k"), by=Nearest({"x": Each("px"), "y": Each("py")}), window=Last(4)),
@@ -96,6 +97,28 @@ ASKED: dict[str, Asked] = {
         TopK(Each("k"), by="x", window=Last(span=Each("s")), per="g"),
         {"k": K, "s": st.integers(1, 5)},
         lambda v: TopK(v["k"], by="x", window=Last(span=v["s"]), per="g"),
+        TIMED,
+    ),
+    "similar": Asked(
+        TopK(Each("k"), by=Similar("e", Each("v")), window=Last(Each("n"))),
+        {"k": K, "v": VECTOR, "n": COUNT},
+        lambda v: TopK(v["k"], by=Similar("e", v["v"]), window=Last(v["n"])),
+    ),
+    "far by time": Asked(
+        TopK(2, by=Similar("e", Each("v"), "euclidean"), window=Last(span=Each("s")), largest=True),
+        {"v": VECTOR, "s": st.integers(1, 5)},
+        lambda v: TopK(2, by=Similar("e", v["v"], "euclidean"), window=Last(span=v["s"]), largest=True),
+        TIMED,
+    ),
+    "dot in a box": Asked(
+        TopK(Each("k"), by=Similar("e", Each("v"), "dot"), window=Last(5), where="y <= :b and x >= 0"),
+        {"k": K, "v": VECTOR, "b": NUMBER},
+        lambda v: TopK(v["k"], by=Similar("e", v["v"], "dot"), window=Last(5), where=f"y <= ({v['b']!r}) and x >= 0"),
+    ),
+    "above a likeness": Asked(
+        Above(Each("t"), by=Similar("e", Each("v")), window=Last(span=3), per="g"),
+        {"t": NUMBER, "v": VECTOR},
+        lambda v: Above(v["t"], by=Similar("e", v["v"]), window=Last(span=3), per="g"),
         TIMED,
     ),
     "one span": Asked(
@@ -212,6 +235,7 @@ def rows(draw: Draw, serial: int, asked: Asked, *, wild: bool) -> list[Row]:
         parts = "part" in asked.options
         row["city"] = draw(st.sampled_from(["a", "b", "Oslo"])) if parts else draw(CITY)
         row["t"] = serial + draw(st.integers(-4, 2))
+        row["e"] = draw(st.sampled_from([[row["x"], row["y"]], [row["y"], 1.0], [1.0, 1.0], [2.0], None]))
         row["p"] = draw(st.sampled_from([0.25, 0.5, 1.0]))
         made.append(row)
     return made

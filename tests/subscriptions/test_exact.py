@@ -19,6 +19,7 @@ from subscriptions.scenes import ASKED, Asked, Event, Push, Restore, Row, Subscr
 
 TYPES = {"i": pa.string(), "x": pa.float64(), "y": pa.float64(), "g": pa.string(), "city": pa.string(), "t": pa.int64()}
 TYPES["p"] = pa.float64()
+TYPES["e"] = pa.list_(pa.float64())
 COUNTERS = {  # they take every row, so that numbers are the same in Monitors of plain queries
     "first": TopK(1, by="0", window=sb.Last(3)),
     "second": TopK(1, by="0", window=sb.Last(3), per="g"),

@@ -208,10 +208,11 @@ def serve(
     from skyband.dashboard import serve as start
     from skyband.query.sql.parser import is_sql, sql
 
-    queries = {}
+    queries: dict[str, Any] = {}
     for number, text in enumerate(query or ()):
         name, _, statement = (f"q{number}", "", text) if is_sql(text) else text.partition("=")
-        queries[name] = sql(statement)
+        found = sql(statement)
+        queries |= {name: found} if not isinstance(found, dict) else found | {name: found.pop("q0")}
     if queries and stream is None:
         raise QueryError("--query needs a stream: name it, such as: skyband serve flights_like --query ...")
     if rate < 0 or not 0 <= port <= 65535:

@@ -79,10 +79,10 @@ def _query(source: str | None, given: dict[str, Any]) -> Any:
         what = "the SQL" if is_sql(source) else source
         raise QueryError(f"{what} holds the whole query: leave out {twice}, or it.")
     if is_sql(source):
-        return sql(source)
+        return _asked(sql(source))
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
-        return sql(text) if is_sql(text) else Query.from_dict(json.loads(text))
+        return _asked(sql(text)) if is_sql(text) else Query.from_dict(json.loads(text))
     except OSError as error:
         raise QueryError(
             f"{source}: {error.strerror}. Give a query in SQL, or the path of a query stored as JSON."
@@ -91,3 +91,8 @@ def _query(source: str | None, given: dict[str, Any]) -> Any:
         raise QueryError(
             f"{source} is not JSON ({error}), nor SQL. A query is stored by json.dumps(query.to_dict())."
         ) from None
+
+
+def _asked(found: Any) -> Any:
+    """The innermost question of a sentence, which is the one over rows."""
+    return next(iter(found.values())) if isinstance(found, dict) else found

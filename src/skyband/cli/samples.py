@@ -95,6 +95,19 @@ def many() -> None:
         monitor.push({"x": [np.inf, 0.5], "y": [0.0, 0.5]})
 
 
+def vectors() -> None:
+    """Vectors of subscriptions in both precisions; the best come first, so that depths fall."""
+    best_first = np.linspace(1, 0, 700)[:, None] * [1.0, 0.5] + np.linspace(0, 1, 700)[:, None] * [-1.0, 0.5]
+    for width in ("f4", "f8"):
+        asked = sb.TopK(1, by=sb.Similar("e", sb.Each("v")), window=sb.Last(200), buffer=100)
+        monitor = sb.Monitor({"each": asked})
+        monitor.subscribe("each", {"subscriber": [1, 2], "v": [[1.0, 0.5], [1.0, 0.6]]})
+        for low in range(0, 700, 140):
+            monitor.push({"e": best_first[low : low + 140].astype(width)})
+        monitor = sb.Monitor.restore(monitor.snapshot())
+        monitor.answer("each", window=sb.Last(50))
+
+
 def lengths() -> None:
     """Windows of several lengths: a late row may be too late for some of them."""
     for per in (None, EACH):
@@ -222,6 +235,7 @@ TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
         refused,
         lambda: families("BLOCK"),
         many,
+        vectors,
         lambda: both("PA", "ADAPTIVE", windows=STREAMS[:1]),
         lambda: families("PA"),
         pairs,

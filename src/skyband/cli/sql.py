@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
 from skyband.query.kinds import Query, TopKGroups
+from skyband.query.options import named
 from skyband.query.sql.parser import columns_after_select, sql
 from skyband.query.validation import RESERVED
 from skyband.query.windows import Last
 from skyband.tables.files import only_time, schema, tables
 from skyband.tables.lines import Malformed
+
+ASKED = "q0"  # the name of the question, beside those that it asks over
 
 
 def ask(
@@ -31,30 +35,45 @@ def ask(
     changes: bool = False,
 ) -> Iterator[pa.Table]:
     """The answer after the last row of the files, or all changes as several tables."""
-    query, paths = sql(question), [Path(file) for file in files]
+    queries, paths = named(sql(question)), [Path(file) for file in files]
     columns = schema(paths[0])
-    if time is None and (query.window.sort == "time" or getattr(query, "decay", None) is not None):
-        time = _time(query, columns)
-    taken = {*RESERVED, *query.per_columns, id, time}
-    grouped = isinstance(query, TopKGroups)  # what comes with a group is said after SELECT
+    for query in queries.values():
+        if time is None and (query.window.sort == "time" or getattr(query, "decay", None) is not None):
+            time = _time(query, columns)
+    taken = {*RESERVED, *(name for query in queries.values() for name in query.per_columns), id, time}
+    grouped = isinstance(queries[ASKED], TopKGroups)  # what comes with a group is said after SELECT
     if keep is None:
         wanted = columns_after_select(question) or [(name, name) for name in ([] if grouped else columns.names)]
+        over = [query for query in queries.values() if query.source is not None]  # they read what is kept
+        read = {name for query in over for names in query.reads.values() for name in names} & {*columns.names}
+        wanted += [(name, name) for name in sorted(read - {name for name, _ in wanted})]
         keep = {name: column for name, column in wanted if name not in taken}
-    monitor = Monitor(query, id=id, time=time, keep=keep, part=part, value=value)
+    monitor = Monitor(queries, id=id, time=time, keep=keep, part=part, value=value)
     malformed = Malformed()
     for path in paths:
         for table in tables(path, malformed=malformed):
             pushed = monitor.push(table)
             if changes:
-                yield pushed
+                mine = pushed.filter(pc.equal(pushed.column("query").cast(pa.string()), ASKED))
+                types = {field.name: field.type for field in monitor.answer(ASKED).schema}
+                yield mine if len(queries) == 1 else _in_types(mine, types)
     if not changes:
-        yield monitor.answer()
+        yield monitor.answer(ASKED)
     if malformed.count:
         print(f"malformed: {malformed.count:,} of the lines ({malformed})", file=sys.stderr)
     stats = monitor.stats()
     for what in ("late", "rejected"):
         if stats[what]:
             print(f"{what}: {stats[what]}", file=sys.stderr)
+
+
+def _in_types(table: pa.Table, types: dict[str, Any]) -> pa.Table:
+    """Changes of one query, whose ids and keys may have been put into one column with those of others."""
+    columns = {
+        name: pa.array(column.to_pylist(), types[name]) if pa.types.is_union(column.type) else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return pa.table(columns)
 
 
 def _time(query: Query, columns: Any) -> str:

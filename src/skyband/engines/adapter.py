@@ -126,6 +126,9 @@ class Adapter(Validation):
         Returns the changes as columns, which rows have arrived, and which were too late for one of the queries.
         """
         assert self.engine is not None
+        if self.numbering.since and push.batch.rows:  # objects that were there before it
+            later = np.asarray(push.columns["id"]) >= self.numbering.since
+            validated = replace(validated, accepted=validated.accepted & later)
         numbered = self.number(push, validated, codes)
         arrivals = self.arrivals(push, validated, numbered)
         arrived = self.numbering.take(push, numbered, deletable=self.deletable)
@@ -161,11 +164,14 @@ class Adapter(Validation):
         else:
             clocks = push.clocks if self.timed else None
             now, clock = numbers[0, here] if clocks is None else clocks[here], push.clock
+        stamps = push.times[here] if push.times is not None and self.timed else numbers[0, here]
+        if self.options.inner:  # as old as the object's entry into the source's answer
+            stamps = np.asarray(push.columns["id"])[numbered.rows]
         return Arrivals(
             rows=numbered.rows,
             groups=numbered.groups,
             keys=self.keys(validated.scored.key[here]) if self.scored else np.empty(0),
-            stamps=push.times[here] if push.times is not None and self.timed else numbers[0, here],
+            stamps=stamps,
             now=now,
             eligible=None if validated.eligible is None else validated.eligible[here],
             serial=push.serial,

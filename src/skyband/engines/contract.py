@@ -48,6 +48,18 @@ class Scorings:
 
 
 @dataclass(frozen=True)
+class Vectors:
+    """The vectors of arrivals, one row each, and their norms."""
+
+    matrix: NDArray[Any]
+    norms: Floats
+
+    def only(self, which: Any) -> Vectors:
+        """Some of them."""
+        return Vectors(self.matrix[which], self.norms[which])
+
+
+@dataclass(frozen=True)
 class Arrivals:
     """One batch, in order of arrival. Arrays have one entry per arrival of these queries."""
 
@@ -63,6 +75,7 @@ class Arrivals:
     clocks: Ints | None  # time windows: the clock after each row of the batch
     total: int  # groups known so far
     attributes: tuple[Floats, ...] | None = None  # of a family, instead of keys
+    vectors: Vectors | None = None  # what a family of Similar compares
     wants_alive: bool = True  # whether columns of objects are kept: then `alive` is read
     more: bool = False  # net changes can wait: the batch goes on with the next arrivals
     names: Ints | None = None  # ids as codes, where objects are deleted by them; ids or alternatives as 64-bit keys
@@ -100,7 +113,7 @@ class Changes:
     stamp: Ints  # of the object
     serial: Ints
     key: Floats
-    diff: NDArray[np.int8]
+    diff: NDArray[np.int8]  # 0: a member that stays has moved; only where questions over the answers are standing
     first: Bools
     alive: Bools  # per row of the batch: is the object still kept
     older: Ints | None = None  # of pairs: the serial of the older member (`serial` is the newer's)
@@ -109,6 +122,11 @@ class Changes:
     probability: Floats | None = None
     object: Ints | None = None  # of groups: which object (`serial` is the row that decides its kept columns)
     shown: tuple[Any, ...] = ()  # of groups: the values of `select`
+
+    def only(self, which: Ints) -> Changes:
+        """Some of these changes, of single objects."""
+        names = ("query", "group", "row", "instant", "stamp", "serial", "key", "diff", "first")
+        return replace(self, **{name: getattr(self, name)[which] for name in names})
 
 
 @dataclass(frozen=True)

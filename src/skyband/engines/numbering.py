@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from skyband.engines.contract import EVER, Arrivals, Spec
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.tables.groups import Groups
-from skyband.tables.push import BEGINNING, Push
+from skyband.tables.push import AT, BEGINNING, Push
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -42,6 +42,7 @@ class Start(NamedTuple):
 
     counts: Ints
     at_rest: NumbersAtRest
+    since: int = 0  # over answers: the first object that the query sees
 
 
 class Numbering:
@@ -53,6 +54,7 @@ class Numbering:
         self.dated = dated  # windows that do not go by time, with a time column: each group's last time is kept
         self.counts: Ints = start.counts[None, :]  # the next number, by sequence and group
         self.at_rest = start.at_rest  # the same of groups without a code
+        self.since = start.since
         self.lengths: list[int] = []  # of each sequence
         self.of_query: Ints = np.empty(0, np.int64)  # the sequence of each query
         self.offsets: Ints | None = None  # of slots in count windows: what is added to the engine's numbers, by query
@@ -71,7 +73,7 @@ class Numbering:
 
     def start(self) -> Start:
         """For a query that goes on with the numbers of the first sequence."""
-        return Start(self.counts[0], self.at_rest.of([0]))
+        return Start(self.counts[0], self.at_rest.of([0]), self.since)
 
     def set_queries(self, specs: tuple[Spec, ...], predecessors: Ints | None = None) -> dict[str, str]:
         """Number for these queries, which keep the numbers of their predecessors.
@@ -248,6 +250,10 @@ class Numbering:
             if deletable and (push.deletes is not None or len(self.step_times)):
                 self.step_times = wider(self.step_times, self.groups.total, BEGINNING)
                 self.step_times[numbered.groups] = step_times(push)[here]
+        if AT in push.batch.names and len(numbered.rows):  # over answers: the source's numbers and times
+            self.counts[:, numbered.groups] = np.asarray(push.batch.array(AT))[here] + 1
+            if push.times is not None:
+                self.last_times[numbered.groups] = push.times[here]
         return arrived
 
 

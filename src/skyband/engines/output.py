@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.contract import Answer, Changes, Spec
 from skyband.engines.numbering import Numbered, Numbering, column_of, step_times
-from skyband.query.options import Options
+from skyband.query.options import ID, OWN, Options
 from skyband.tables.changes import of_pair
 from skyband.tables.columns import KeptColumns, as_arrow
 from skyband.tables.groups import Groups
@@ -21,7 +21,7 @@ from skyband.tables.push import AT, BEGINNING, STEP, Push
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-CHANGES, CLOCKS, OWN = "# changes", "# clocks", "# own time"  # what questions over answers read of changes
+CHANGES, CLOCKS = "# changes", "# clocks"  # what questions over answers read of changes
 AT_REST = "at rest"  # in place of clocks: changes between two pushes
 
 
@@ -62,7 +62,8 @@ class Output:
 
     def id_type(self, types: dict[str, Any]) -> Any:
         """The Arrow type of the ids of objects, by the types of the input's columns; null: not known yet."""
-        return pa.int64() if self.options.id is None else types.get(self.options.id, pa.null())
+        name = "id" if self.options.inner else self.options.id
+        return pa.int64() if name is None else types.get(name, pa.null())
 
     def shown_types(self) -> dict[str, Any]:
         """The Arrow types of the columns of `select`; null: not known yet."""
@@ -116,6 +117,8 @@ class Output:
         by_clock = deleted or not len(known) or (numbering.timed and times is None)
         when = np.full(len(at), clock) if by_clock else known[changes.group]
         columns = self._change_columns(changes, at, when, sequences, None)
+        if not deleted:  # one step, or one for each of the times
+            changes = replace(changes, instant=np.zeros(len(at), np.int64) if times is None else when)
         return columns | {CHANGES: changes, CLOCKS: AT_REST}
 
     def answer(self, answer: Answer, query: int) -> dict[str, Any]:
@@ -132,7 +135,7 @@ class Output:
             **_probability(answer),
         }
         if self.options.time is not None:
-            columns["time"] = self._reported("time", answer.serial, answer.stamp, sequences, None)
+            columns["time"] = self._own_time(answer, sequences, None)
         return columns | self._keys(answer, None) | self._members(answer, sequences, None, queries)
 
     def _change_columns(
@@ -152,15 +155,18 @@ class Output:
         if self.options.time is not None:
             columns["time"] = from_times(when, (fresh or self.kept_columns).columns["time"].type)
             if self.sourced:
-                columns[OWN] = self._reported("time", changes.serial, changes.stamp, sequences, fresh)
+                columns[OWN] = self._own_time(changes, sequences, fresh)
         return columns | self._keys(changes, fresh) | self._members(changes, sequences, fresh, changes.query)
+
+    def _own_time(self, of: Changes | Answer, sequences: Ints, fresh: Fresh | None) -> Any:
+        """The times of objects themselves."""
+        return self._reported(OWN if self.options.inner else "time", of.serial, of.stamp, sequences, fresh)
 
     def _keys(self, of: Changes | Answer, fresh: Fresh | None) -> dict[str, Any]:
         """The score and the keys of objects that are ranked by an order."""
         if self.keyed is None:
             return {}
-        rows, first = ({}, 0) if fresh is None else (fresh.columns, fresh.serial)
-        columns = self.keyed(lambda name: self.kept_columns.read(name, of.serial, rows.get(name), first))
+        columns = self.keyed(lambda name: self._read(name, of.serial, fresh))
         return {"score": pa.nulls(len(of.serial), pa.float64())} | columns
 
     def _per(self, groups: Ints) -> dict[str, Any]:
@@ -183,17 +189,18 @@ class Output:
 
     def _reported(self, name: str, serials: Ints, stamps: Ints, sequences: Ints, fresh: Fresh | None) -> Any:
         """A column of these objects; without an id column their ids are their own numbers."""
-        rows, first = ({}, 0) if fresh is None else (fresh.columns, fresh.serial)
         if name != "id" or self.options.id is not None:
-            return self.kept_columns.read(name, serials, rows.get(name), first)
+            return self._read(ID if name == "id" and self.options.inner else name, serials, fresh)
         if not self.numbering.timed:
             return as_arrow(stamps)
         columns = [column_of(sequence) for sequence in range(len(self.numbering.lengths))]
-        numbers = [
-            np.asarray(self.kept_columns.read(column, serials, rows.get(column), first).cast(pa.int64()))
-            for column in columns
-        ]
+        numbers = [np.asarray(self._read(column, serials, fresh).cast(pa.int64())) for column in columns]
         return as_arrow(np.stack(numbers)[sequences, np.arange(len(serials))])
+
+    def _read(self, name: str, serials: Ints, fresh: Fresh | None) -> Any:
+        """A kept column of these objects, some of which may be rows of this push."""
+        rows, first = ({}, 0) if fresh is None else (fresh.columns, fresh.serial)
+        return self.kept_columns.read(name, serials, rows.get(name), first)
 
 
 def input_name(name: str) -> str:

@@ -23,7 +23,7 @@ from skyband.errors import QueryError
 from skyband.query.expressions import parse, strict_columns
 from skyband.query.kinds import Query
 from skyband.query.options import Options
-from skyband.query.scoring import scoring_of
+from skyband.query.scoring import Similar, scoring_of
 from skyband.query.windows import size_of
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
@@ -36,6 +36,7 @@ Ints = NDArray[np.int64]
 FAR = 2**61  # the length of a window that no subscription has said yet
 _LONG = np.timedelta64(1000 * 86400, "s")  # whatever the unit of time
 _EXAMPLES: dict[str, Any] = {"k": 10, "threshold": 0.0, "number": 0.5, "weight": 1.0, "size": 1000, "span": 1000}
+_EXAMPLES |= {"vector": (1.0,), "direction": (1.0,)}
 
 
 def example_of(query: Query, sort: str | None = None) -> Query:
@@ -88,6 +89,9 @@ class UnsubscribedAdapter(Adapter):
         own, more = getattr(query, "by", None), getattr(query, "where", None)
         self._own: tuple[str, ...] | None = None
         if own is not None and not query.of_pairs and _needs_of(own):
+            if isinstance(own, Similar):
+                validator.score = lambda batch, cache: _vectors(batch, own)  # type: ignore[method-assign]
+                return validator
             columns = parse(own).columns if isinstance(own, str) else own.columns
             strict = strict_columns(parse(own)) if isinstance(own, str) else columns
             validator.score = lambda batch, cache: _structural(batch, columns, strict)  # type: ignore[method-assign]
@@ -165,6 +169,14 @@ class UnsubscribedAdapter(Adapter):
 
 def _needs_of(by: Any) -> tuple[Any, ...]:
     return parse(by).each if isinstance(by, str) else scoring_of(by).needs
+
+
+def _vectors(batch: Batch, by: Similar) -> Scored:
+    """The rows that no subscription's vector can be compared with."""
+    scored = Scored(np.zeros(batch.rows))
+    for reason, rows in batch.lists(by.column).unusable(directed=by.metric == "cosine").items():
+        scored.reject(reason, rows)
+    return scored
 
 
 def _structural(batch: Batch, columns: tuple[str, ...], strict: tuple[str, ...]) -> Scored:

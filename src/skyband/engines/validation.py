@@ -68,6 +68,10 @@ class Validation:
             scored.reject(reason, rows if self.deletable and reason in bad_times else rows & ~deletes)
         scored.reject("op is unknown", other)
         taken = scored.validated(validated.eligible)
+        if self.options.inner:  # a member without a score is one still, and may get it later
+            valid = taken.accepted
+            eligible = valid if taken.eligible is None else valid & taken.eligible
+            return replace(taken, accepted=np.ones_like(valid), eligible=eligible)
         return taken if self.deletable else replace(taken, accepted=taken.accepted & ~deletes)
 
     def timely(self, accepted: Bools, ages: Ints, unit: int | None) -> Bools:

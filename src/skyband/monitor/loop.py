@@ -20,7 +20,6 @@ from skyband.errors import BatchError, QueryError, StateError
 from skyband.monitor.dormancy import Dormancy
 from skyband.monitor.examination import Examined, any_of, examine
 from skyband.monitor.forget import Forget
-from skyband.monitor.over import shown
 from skyband.monitor.queries import StandingQueries
 from skyband.monitor.sources import names_of, owner_of, source_types
 from skyband.monitor.state import State
@@ -110,7 +109,7 @@ class Loop:
         before, self.state.types = self.state.types, examined.types
         try:
             for adapter, one in zip(examined.standing, examined.validated, strict=True):
-                for source in self.state.over.keys() & adapter.queries.keys():
+                for source in self.state.asked_of(adapter):
                     keys = None if one.scored.keys is None else adapter.new_keys(one)  # type: ignore[attr-defined]
                     self.state.over[source].check(source_types(self.state, source, keys))
         finally:
@@ -335,7 +334,7 @@ class Loop:
             name = standing[0]
         if (owner := owner_of(self.state, name)) is not self.state:
             _refuse(subscriber, name)
-            return shown(Loop(owner).answer(name, keys, k, window))
+            return Loop(owner).answer(name, keys, k, window)
         adapter = self.state.adapter(name)
         groups = None if keys is None else self.groups_of(name, keys)
         if name in self.state.subscriptions:
@@ -376,7 +375,7 @@ class Loop:
 
     def _answer(self, name: str, query: Query, groups: Ints | None) -> pa.Table:
         adapter = self.state.adapter(name)
-        types = self.state.answer_types(query, adapter.shown_keys)
+        types = self.state.answer_types(query, adapter.shown_keys) | self.state.own_id_type(name)
         if adapter.engine is None:
             return answer_table({}, types)
         spec = spec_of(query, self.state.unit)

@@ -258,8 +258,8 @@ class Monitor:
         return self._loop.queries.subscribed.subscribe(name, table, id, from_window)
 
     @in_turn
-    def unsubscribe(self, name: str, ids: Iterable[Any]) -> None:
-        """End subscriptions. Nothing is reported.
+    def unsubscribe(self, name: str, ids: Iterable[Any]) -> pa.Table:
+        """End subscriptions. Nothing is reported of them; what changes over their answers is returned.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class Monitor:
             Ids of subscribers. Unknown ones are counted and ignored.
 
         """
-        self._loop.queries.subscribed.unsubscribe(name, ids)
+        return self._loop.queries.subscribed.unsubscribe(name, ids)
 
     # --- answers
 

@@ -57,7 +57,8 @@ class Placement:
     def numbers(self, query: Query) -> Start:
         """The next numbers of a new query: per group the largest that any query with the same `per` has reached."""
         groups = self.state.groups.setdefault(query.grouping, Groups(query.per_columns, query.per_inputs))
-        return self.largest(self.state.standing() if self.state.serial else (), groups)
+        numbers = self.largest(self.state.standing() if self.state.serial else (), groups)
+        return numbers._replace(since=self.state.entered)
 
     def largest(self, adapters: Iterable[Adapter], groups: Groups) -> Start:
         """Per group the largest of the next numbers of these adapters."""

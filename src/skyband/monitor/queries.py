@@ -20,9 +20,19 @@ from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remembe
 from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError
 from skyband.monitor.families import traits_of
-from skyband.monitor.over import is_inner
 from skyband.monitor.placement import Fresh, Placement
-from skyband.monitor.sources import forget_unused, in_one, in_order, names_of, over_for, owner_of, stands, with_over
+from skyband.monitor.sources import (
+    check_askers,
+    forget_unused,
+    in_one,
+    in_order,
+    names_of,
+    of_members,
+    over_for,
+    owner_of,
+    stands,
+    with_over,
+)
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import SubscribedQueries
 from skyband.query.kinds import Above, Query, TopK
@@ -131,10 +141,13 @@ class StandingQueries(Placement):
         if getattr(query, "source", None) != owner.source:
             return self._move(name, query, owner)
         if owner is not self.state:
-            return in_one(self.state, [StandingQueries(owner).replace(name, query)])
+            changes = StandingQueries(owner).replace(name, query)
+            return in_one(self.state, [self.state.changes([], []), changes])
         if name in self.state.over and query.per != old.per:
             self._check_no_source(name, "change the `per` of")
         checked = self.checked(name, query)
+        if name in self.state.over:
+            check_askers(self.state, name, checked)
         self.state.mark_sources()
         if checked.each or name in self.state.subscriptions:
             self._traits = None
@@ -156,7 +169,7 @@ class StandingQueries(Placement):
         self.state.order.remove(name)
         self.state.order.insert(place, name)
         forget_unused(self.state)
-        return in_one(self.state, [left])
+        return in_one(self.state, [self.state.changes([], []), left])
 
     def _check_no_source(self, name: str, what: str) -> None:
         """Refuse to change a query over whose answers others ask."""
@@ -185,7 +198,8 @@ class StandingQueries(Placement):
             self._place(name, checked, numbers)
             remember_reported(self.state.standing())
         pieces, engines = ([piece], [before]) if piece else ([], [])
-        table = change_table(pieces, query_names, [query_names.labels(names) for names in engines], types)
+        shown = [of_members(piece) for piece in pieces]
+        table = change_table(shown, query_names, [query_names.labels(names) for names in engines], types)
         if self.state.over or self.state.source is not None:
             return with_over(self.state, table, pieces, engines)
         return table
@@ -327,9 +341,7 @@ class StandingQueries(Placement):
         """No two columns of changes have one name."""
         kept = self.state.options.kept
         clash = set(query.per_columns) & set(kept)
-        if clash and not is_inner(
-            self.state.options
-        ):  # a query over answers keeps the source's `per`, if it has not its own
+        if clash and not self.state.options.inner:  # there the source's `per` is kept, where it is not the query's own
             raise QueryError(
                 f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway."
             )

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from skyband.engines.invariants import require
 from skyband.engines.numbering import Start
 from skyband.engines.numbers_at_rest import NumbersAtRest
+from skyband.engines.topk.similar_adapter import SimilarAdapter
 from skyband.engines.topk.slot_columns import SlotColumns
 from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
-from skyband.engines.topk.subscribed_form import SlotForm, slot_form
+from skyband.engines.topk.subscribed_form import SlotForm, VectorForm, slot_form
 from skyband.engines.unsubscribed import example_of
 from skyband.errors import QueryError
 from skyband.monitor.state import State
@@ -89,7 +90,8 @@ def new_adapter(
     example, groups = example_of(subscriptions.query, sort), state.groups[()]
     assert isinstance(example, TopK)
     start = Start(np.zeros(groups.total, np.int64), NumbersAtRest(1))
-    return SubscribedAdapter(subscriptions.name, example, groups, state.options, start, form, kinds)
+    kind = SimilarAdapter if isinstance(form, VectorForm) else SubscribedAdapter
+    return kind(subscriptions.name, example, groups, state.options, start, form, kinds)
 
 
 def restored_slots(state: State, subscriptions: Subscriptions, saved: dict[str, Any]) -> SubscribedAdapter:

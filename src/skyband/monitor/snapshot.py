@@ -28,7 +28,7 @@ from skyband.errors import QueryError, StateError
 from skyband.monitor import cells, strangers
 from skyband.monitor.archive import pack, unpack
 from skyband.monitor.book import Book
-from skyband.monitor.over import Over, is_inner
+from skyband.monitor.over import Over
 from skyband.monitor.slots import restored_slots
 from skyband.monitor.sources import names_of, states_of
 from skyband.monitor.state import State
@@ -63,10 +63,9 @@ def save(state: State) -> bytes:
                 parts |= {f"rest{i}.{j}.{k}.{name}": array for name, array in zip(AT_REST, arrays, strict=True)}
     if state.over:
         facts["standing"] = state.order
-        facts["over"] = {
-            source: {"next": over.next, "numbers": list(over.numbers.items())} for source, over in state.over.items()
-        }
-        for i, over in enumerate(state.over.values()):
+        facts["over"] = {}
+        for i, (source, over) in enumerate(state.over.items()):
+            facts["over"][source], parts[f"members{i}"] = over.described()
             parts[f"over{i}"] = np.frombuffer(save(over.loop.state), np.uint8)
     return pack(facts, parts)
 
@@ -118,15 +117,13 @@ def _read_over(
 
     for i, (source, stored) in enumerate(facts.get("over", {}).items()):
         inner = load(parts[f"over{i}"].tobytes(), callables, trusted=trusted)
-        numbers = dict(stored["numbers"])
-        known = [stored["next"], *numbers, *numbers.values()]
-        if not all(map(_whole, known)) or source not in state.adapters or not is_inner(inner.options):
-            raise StateError("the stored questions over answers do not fit together. Use an intact copy.")
         inner.source, inner.commit = source, state.commit
         over = state.over[source] = Over(source, Loop(inner, settles=True))
-        over.next, over.numbers = stored["next"], numbers
+        fit = source in state.adapters and inner.options.inner
+        if not fit or not over.restore(stored, parts[f"members{i}"], state.queries[source].per_columns):
+            raise StateError("the stored questions over answers do not fit together. Use an intact copy.")
     state.order = list(facts.get("standing", state.order))
-    if sorted(state.order) != sorted(names_of(state)) and state.over and not is_inner(state.options):
+    if sorted(state.order) != sorted(names_of(state)) and state.over and not state.options.inner:
         raise StateError("the stored queries and their order do not fit together. Use an intact copy.")
     for inner in states_of(state):
         inner.order, inner.commit = state.order, state.commit
@@ -191,6 +188,7 @@ def _describe_adapter(adapter: Adapter, groups: int) -> dict[str, Any]:
         "arrivals": adapter.numbering.arrivals.tolist(),
         "late": adapter.numbering.late.tolist(),
         "rejected": adapter.rejected,
+        "since": adapter.numbering.since,
         "own": adapter.extra_facts(),
     }
 
@@ -251,7 +249,7 @@ def _check_adapter(saved: dict[str, Any]) -> None:
         and _whole(saved["groups"])
         and isinstance(saved["started"], bool)
         and isinstance(saved["family"], bool)
-        and all(map(_whole, [*saved["rejected"].values(), *own.get("scoreless", {}).values()]))
+        and all(map(_whole, [saved.get("since", 0), *saved["rejected"].values(), *own.get("scoreless", {}).values()]))
     )
     if fit and saved["started"]:
         fit = len(lanes) == len(saved["queries"]) and all(len(one) == len(lengths) > 0 for one in totals)
@@ -301,7 +299,7 @@ def _going_on(adapter: Adapter, saved: dict[str, Any], state: State) -> Adapter:
     adapter.numbering.arrivals, adapter.numbering.late = np.array(saved["arrivals"]), np.array(saved["late"])
     adapter.numbering.counts = np.zeros((len(adapter.numbering.arrivals), 0), np.int64)
     adapter.numbering.at_rest = NumbersAtRest(len(adapter.numbering.arrivals))
-    adapter.rejected = saved["rejected"]
+    adapter.rejected, adapter.numbering.since = saved["rejected"], saved.get("since", 0)
     return adapter
 
 

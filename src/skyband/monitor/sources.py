@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from skyband.engines.output import OWN
 from skyband.errors import QueryError
-from skyband.monitor.over import ID, Over, inner_options, is_inner, shown, visible
+from skyband.monitor.over import Over, Reported, inner_options
 from skyband.query.kinds import Query
 from skyband.query.options import ALL
-from skyband.tables.changes import QueryNames, change_names, common_type, in_type
+from skyband.tables.changes import QueryNames, change_names, common_type, in_type, key_names
 from skyband.tables.columns import as_arrow, plain
 
-SOURCES = ("TopK", "Above")  # kinds that are asked, and that are asked over
+SOURCES = ("TopK", "Above", "TopKGroups")  # kinds that are asked, and that are asked over
 
 
 def owner_of(state: Any, name: str) -> Any:
@@ -68,12 +66,11 @@ def over_for(state: Any, name: str, query: Query) -> Over:
         )
     owner = owner_of(state, source)
     asked = owner.queries[source]
-    if query.kind not in SOURCES or asked.kind not in SOURCES:
+    _check_kinds(name, query, source, asked)
+    if query.each:
         raise QueryError(
-            f"{name}: source= is for {', '.join(SOURCES)}, over one of these; {source!r} is a {asked.kind}."
+            f"{name}: a question over answers is a plain query, without Each. Its source may have subscriptions."
         )
-    if query.each or asked.each:
-        raise QueryError(f"{name}: questions over answers are for plain queries, without Each, on both sides.")
     if owner.options.keep == (ALL,):
         raise QueryError(f'{name}: keep="*" does not say yet which columns the answers of {source!r} have. Name them.')
     _check_columns(name, query, owner, asked)
@@ -87,12 +84,38 @@ def over_for(state: Any, name: str, query: Query) -> Over:
     return over
 
 
+def check_askers(owner: Any, source: str, asked: Query) -> None:
+    """Refuse another query under the name of a source, over whose answers the standing ones could not ask."""
+    for name, query in owner.over[source].loop.state.queries.items():
+        _check_kinds(name, query, source, asked)
+        _check_columns(name, query, owner, asked)
+
+
+def _check_kinds(name: str, query: Query, source: str, asked: Query) -> None:
+    """Which kinds ask, and are asked over."""
+    if query.kind not in SOURCES or asked.kind not in SOURCES:
+        raise QueryError(
+            f"{name}: source= is for {', '.join(SOURCES)}, over one of these; {source!r} is a {asked.kind}."
+        )
+    if getattr(asked, "decay", None) is not None:
+        raise QueryError(
+            f"{name}: the scores of {source!r} fade with every moment, so what is asked over its answers would change "
+            "without a step. Ask over a query without decay."
+        )
+    if asked.kind == "TopKGroups" and asked.algorithm == "SKETCH":
+        raise QueryError(
+            f"{name}: SKETCH estimates the answers of {source!r}, and does not tell how its scores move. Ask over a "
+            "query that is answered exactly, by TALLY."
+        )
+
+
 def _check_columns(name: str, query: Query, owner: Any, asked: Query) -> None:
     """The query reads columns of its source's answer only."""
-    known = {*asked.per_columns, "id", "score", *visible(owner.options)} | ({"time"} if owner.options.time else set())
+    known = answer_columns(owner, asked)
+    keyed = isinstance(getattr(asked, "by", None), str) and asked.kind != "Above"  # the column may be no number
     for what, columns in query.reads.items():
         for column in columns:
-            if column in known or re.fullmatch(r"key_[1-9][0-9]*", column):
+            if column in known or (keyed and column == "key_1"):
                 continue
             why = "which moves with every arrival" if column == "rank" else "which it has not"
             raise QueryError(
@@ -101,32 +124,82 @@ def _check_columns(name: str, query: Query, owner: Any, asked: Query) -> None:
             )
 
 
+def answer_columns(owner: Any, asked: Query) -> set[str]:
+    """The columns of the answers of a query that others can read."""
+    by, select = getattr(asked, "by", None), [name for name, _ in getattr(asked, "select", ())]
+    keys = key_names(len(by)) if isinstance(by, tuple) else []
+    more = ["time"] * (owner.options.time is not None) + ["subscriber"] * bool(asked.each)
+    return {*asked.per_columns, "id", "score", *owner.options.kept, *select, *keys, *more}
+
+
 def source_types(state: Any, source: str, keys: Any = None) -> dict[str, Any]:
     """The columns of the answers of a source, with their types, as queries over them read them."""
     adapter = state.adapter(source)
-    types = state.answer_types(adapter.queries[source], adapter.shown_keys if keys is None else keys)
+    if keys is None:
+        keys = next((one.shown_keys for one in state.subscribed_to(source)), adapter.shown_keys)
+    types = state.answer_types(adapter.queries[source], keys)
     types.pop("rank")
-    if is_inner(state.options):
-        types["id"] = types[ID]
-        if OWN in types:
-            types["time"] = types[OWN]
-    return {name: type_ for name, type_ in types.items() if not name.startswith("#")}
+    return types | state.own_id_type(source)  # type: ignore[no-any-return]
 
 
-def with_over(state: Any, table: pa.Table, pieces: Any, engines: Any) -> pa.Table:
+def with_over(state: Any, table: pa.Table, pieces: Any, engines: Any, labels: Any = ()) -> pa.Table:
     """The changes of a state and those that they bring about over its answers, in one table.
 
-    engines: for each piece, the names of its engine's queries.
+    engines: for each piece, the names of its engine's queries; labels: how changes name them, where that is known.
     """
-    tables = [shown(table) if is_inner(state.options) else table]
+    known = [*labels, *[None] * (len(engines) - len(labels))]
+    tables = [table]
     for source, over in state.over.items():
-        taken = [
-            over.take(piece, list(names).index(source), source_types(state, source), is_inner(state.options))
-            for piece, names in zip(pieces, engines, strict=True)
-            if source in names and piece and len(piece["query"])
-        ]
-        tables += taken or [over.loop.state.changes([], [])]
+        all_ = [_reported(state, source, *one) for one in zip(pieces, engines, known, strict=True)]
+        tables.append(fed(state, over, [one for one in all_ if one is not None and len(one.rows)]))
     return in_one(state, tables)
+
+
+def fed(state: Any, over: Over, reported: list[Reported]) -> pa.Table:
+    """What changes over the answers of a source when these have been reported."""
+    if not reported:
+        return over.loop.state.changes([], [])
+    return over.take(reported, source_types(state, over.source), state.queries[over.source].per_columns)
+
+
+def _reported(state: Any, source: str, piece: Any, names: Any, label: Any) -> Reported | None:
+    """The changes of a piece that are of the source, or of its subscriptions."""
+    if not piece:
+        return None
+    if label is not None and label.owner == source:
+        entries = np.take(label.entries, piece["query"]).astype(np.int64)
+        who = state.subscriptions[source].subscribers(entries)
+        return Reported(piece, np.arange(len(entries)), entries, who)
+    if source not in names:
+        return None
+    rows = np.flatnonzero(piece["query"] == list(names).index(source))
+    return Reported(piece, rows, np.zeros(len(rows), np.int64))
+
+
+def ended(state: Any, name: str, retract: Any, entries: Any) -> pa.Table | None:
+    """What changes over the answers of a query when these of its subscriptions end; None: nobody asks over them.
+
+    retract: gives the changes by which all answers of a query leave, and the adapters of these.
+    """
+    if name not in state.over:
+        return None
+    state.mark_sources()
+    found = []
+    for piece, adapter in zip(*retract(name), strict=True):
+        one = _reported(state, name, piece, (), state.labels(adapter, state.known_names()))
+        if one is not None and len(rows := one.rows[np.isin(one.entries, entries)]):
+            found.append(Reported(piece, rows, one.entries[rows], one.subscribers.take(as_arrow(rows))))
+    return fed(state, state.over[name], found)
+
+
+def of_members(piece: Any) -> Any:
+    """The changes of membership in a piece, without those that tell queries over the answers what has moved."""
+    if not piece or (there := np.asarray(piece["diff"]) != 0).all():
+        return piece
+    rows = np.flatnonzero(there)
+    here = as_arrow(rows)
+    columns = {name: column.take(here) for name, column in piece.items() if isinstance(column, pa.Array)}
+    return columns | {"query": np.asarray(piece["query"])[rows]}
 
 
 def in_one(state: Any, tables: list[pa.Table]) -> pa.Table:
@@ -138,7 +211,7 @@ def in_one(state: Any, tables: list[pa.Table]) -> pa.Table:
         found.setdefault(field.name, []).append(field.type)
     types = {name: common_type(each) for name, each in found.items()}
     keys = sum(name.startswith("key_") for name in types)
-    names = change_names(queries, visible(state.options), state.options.time is not None, keys)
+    names = change_names(queries, state.options.kept, state.options.time is not None, keys)
     types |= {name: pa.null() for name in names if name not in types}
     place = {name: i for i, name in enumerate(state.order)}
     rows = [place[name] for table in tables for name in table.column("query").to_pylist()]

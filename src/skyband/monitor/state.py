@@ -16,8 +16,8 @@ from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.errors import BatchError, QueryError
 from skyband.monitor.book import Book
 from skyband.monitor.commit import Commit
-from skyband.monitor.over import Over, is_inner
-from skyband.monitor.sources import with_over
+from skyband.monitor.over import Over
+from skyband.monitor.sources import of_members, with_over
 from skyband.query.kinds import Query
 from skyband.query.options import ALL, Options
 from skyband.tables.changes import (
@@ -34,7 +34,7 @@ from skyband.tables.changes import (
 from skyband.tables.groups import Groups
 from skyband.tables.input import time_unit
 from skyband.tables.push import BEGINNING
-from skyband.tables.subscriptions import Subscriptions
+from skyband.tables.subscriptions import Subscriptions, owner_of, slots_key
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -60,6 +60,7 @@ class State:
     commit: Commit = field(default_factory=Commit)  # what changes any of this runs in it
     over: dict[str, Over] = field(default_factory=dict)  # loops over the answers of these queries
     source: str | None = None  # the query over whose answers this is
+    entered: int = 0  # and how many objects have entered them
     order: list[str] = field(default_factory=list)  # all queries, those over answers too, as they were registered
 
     def standing(self) -> list[Adapter]:
@@ -144,7 +145,7 @@ class State:
 
     def change_types(self) -> dict[str, pa.DataType]:
         """The columns of changes with their types."""
-        names = self._query_names()
+        names = self.known_names()
         inputs = (self.types, self.shown_types(), self.key_types())
         if self.output_types[0] is not names or self.output_types[1] != inputs:
             timed = self.options.time is not None
@@ -152,7 +153,8 @@ class State:
             self.output_types = (names, inputs, column_types(columns, self._reported_types()))
         return self.output_types[2]  # type: ignore[no-any-return]
 
-    def _query_names(self) -> QueryNames:
+    def known_names(self) -> QueryNames:
+        """The standing queries, as changes name them."""
         if self.query_names is None or self.query_names.names != list(self.adapters):
             self.query_names = QueryNames(list(self.adapters), self.subscriptions)
         return self.query_names
@@ -165,9 +167,11 @@ class State:
 
     def changes(self, pieces: list[Columns], adapters: Sequence[Adapter]) -> pa.Table:
         """One table from the changes of several adapters."""
-        names, known = [adapter.names_in_order for adapter in adapters], self._query_names()
-        table = change_table(pieces, known, [self.labels(adapter, known) for adapter in adapters], self.change_types())
-        return with_over(self, table, pieces, names) if self.over or is_inner(self.options) else table
+        names, known = [adapter.names_in_order for adapter in adapters], self.known_names()
+        shown = [of_members(piece) for piece in pieces] if self.over else pieces
+        labels = [self.labels(adapter, known) for adapter in adapters]
+        table = change_table(shown, known, labels, self.change_types())
+        return with_over(self, table, pieces, names, labels) if self.over or self.options.inner else table
 
     def labels(self, adapter: Adapter, names: QueryNames) -> Labels:
         """How changes name the queries of an adapter."""
@@ -178,7 +182,21 @@ class State:
     def mark_sources(self) -> None:
         """Let the adapters of queries over whose answers others ask report what these need."""
         for source in self.over:
-            self.adapters[source].output.sourced = True
+            for adapter in (self.adapters[source], *self.subscribed_to(source)):
+                adapter.output.sourced = True
+
+    def asked_of(self, adapter: Adapter) -> set[str]:
+        """The sources of questions over answers that an adapter serves, itself or by subscriptions."""
+        if isinstance(adapter, SubscribedAdapter):
+            return self.over.keys() & {adapter.owner}
+        return self.over.keys() & {owner_of(name) or name for name in adapter.queries}
+
+    def subscribed_to(self, name: str) -> list[Adapter]:
+        """The adapters of the subscriptions of a query."""
+        if name not in self.subscriptions:
+            return []
+        keys = [*self.subscriptions[name].names(), slots_key(name)]
+        return list(dict.fromkeys(self.subscribed[key] for key in keys if key in self.subscribed))
 
     def shown_types(self) -> dict[str, Any]:
         """The types of the columns of `select`; a QueryError where two of one name differ."""
@@ -199,7 +217,7 @@ class State:
             type_ = adapter.output.id_type(dict(types))
             if not pa.types.is_null(type_):
                 found.setdefault(type_, name)
-        if len(found) > 1:
+        if len(found) > 1 and not self.options.inner:
             (one, first), (other, second) = list(found.items())[:2]
             raise QueryError(
                 f"the ids of {first!r} are {one} and those of {second!r} are {other}, but `id` is one column. "
@@ -207,7 +225,11 @@ class State:
             )
         if not found and self.options.id is None and not self.adapters:
             return pa.int64()
-        return next(iter(found), pa.null())
+        return common_type(found)
+
+    def own_id_type(self, name: str) -> dict[str, Any]:
+        """The type of the ids of one query over answers, which may be others than those of the rest."""
+        return {"id": self.adapter(name).output.id_type(self.types)} if self.options.inner else {}
 
     def _reported_types(self) -> dict[str, pa.DataType]:
         options = self.options

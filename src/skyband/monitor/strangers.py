@@ -118,6 +118,7 @@ def check_numbers(state: State, adapter: Adapter) -> None:
 def check_stamps(state: State, adapter: Adapter, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Stamps that the time column can hold; of count windows: numbers that have been given."""
     low, high = time_range(state) if adapter.timed else (0, max(int(adapter.numbering.counts.max(initial=0)) - 1, 0))
+    high = FAR if state.options.inner else high  # there they are numbers of objects
     for array in arrays.values():
         for name in array.dtype.names or ():
             if name in STAMPS and array.dtype[name].kind == "i":
@@ -128,7 +129,7 @@ def check_stamps(state: State, adapter: Adapter, arrays: Mapping[str, NDArray[An
 def check_adapter(state: State, adapter: Adapter) -> None:
     """An adapter whose engine and columns are there: every group is, and every object that may be reported."""
     assert adapter.engine is not None
-    now = None if adapter.still else adapter.now(state.clock)
+    now = None if adapter.still or state.options.inner else adapter.now(state.clock)
     adapter.engine.check(deep=False, now=now)
     require(len(adapter.engine.kept) == adapter.groups.total, "every group is in its engine")
     if adapter.kept_columns.columns:

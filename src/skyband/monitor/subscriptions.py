@@ -23,6 +23,7 @@ from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError
 from skyband.monitor.slots import Prepared, prepare
+from skyband.monitor.sources import ended, in_one
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
 from skyband.query.windows import Last
@@ -73,9 +74,9 @@ class SubscribedQueries:
         with state.commit:
             state.subscriber_type = rows.ids.type
             here = subscriptions.find(rows.ids)
-            self._remove(subscriptions, here[here >= 0])
+            left = self._remove(subscriptions, here[here >= 0])
             self._add(subscriptions, prepared)
-            return state.changes([], [])
+            return in_one(state, [state.changes([], []), left]) if left is not None else state.changes([], [])
 
     def _prepared(self, subscriptions: Subscriptions, rows: Rows, *, anew: bool = False) -> Prepared:
         """Slots and plain queries of a table; a QueryError names the subscriber."""
@@ -123,8 +124,8 @@ class SubscribedQueries:
             found.append(one)
         return found
 
-    def unsubscribe(self, name: str, ids: Iterable[Any]) -> None:
-        """End subscriptions; unknown ids are counted."""
+    def unsubscribe(self, name: str, ids: Iterable[Any]) -> pa.Table:
+        """End subscriptions; unknown ids are counted. Returns what changes over their answers."""
         subscriptions = self.of(name)
         column = ids_of(name, ids, self.state.subscriber_type)
         entries = subscriptions.find(column)
@@ -133,8 +134,10 @@ class SubscribedQueries:
             if unknown:
                 subscriptions.unknown += unknown
                 self.state.count({"unknown subscriber": unknown})
-            self._remove(subscriptions, np.unique(entries[entries >= 0]))
+            left = self._remove(subscriptions, np.unique(entries[entries >= 0]))
             self._changed(subscriptions)
+            none = self.state.changes([], [])
+            return none if left is None else in_one(self.state, [none, left])
 
     def replace(self, name: str, query: Query) -> pa.Table:
         """Ask another question under the same name, where the old or the new one has `Each`.
@@ -170,6 +173,7 @@ class SubscribedQueries:
         slots = state.subscribed.get(slots_key(name))
         if isinstance(slots, SubscribedAdapter):
             found.append((slots.retract_all(state.clock), slots))
+        found = [(piece, adapter) for piece, adapter in found if piece]
         return [piece for piece, _ in found], [adapter for _, adapter in found]
 
     def end(self, name: str) -> None:
@@ -198,11 +202,12 @@ class SubscribedQueries:
         new.numbering.arrivals, new.numbering.late = old.numbering.arrivals, old.numbering.late
         state.adapters[name], subscriptions.sort = new, sort
 
-    def _remove(self, subscriptions: Subscriptions, entries: Ints) -> None:
-        """End subscriptions, whose numbers the query takes over."""
+    def _remove(self, subscriptions: Subscriptions, entries: Ints) -> pa.Table | None:
+        """End subscriptions, whose numbers the query takes over; returns what changes over their answers."""
         if not len(entries):
-            return
+            return None
         state, book = self.state, self.state.subscribed
+        left = ended(state, subscriptions.name, self._retracted, entries)
         leaving: dict[Adapter, list[str]] = {}
         slots = book.get(slots_key(subscriptions.name))
         shared = entries[subscriptions.shared[entries]]
@@ -228,6 +233,7 @@ class SubscribedQueries:
             for key in gone:
                 del book[key]
         subscriptions.remove(entries)
+        return left
 
     # --- answers
 
@@ -373,6 +379,8 @@ def compact(state: State, subscriptions: Subscriptions) -> None:
     old = subscriptions.compact()
     alone = np.flatnonzero(~subscriptions.shared[: len(old)]).tolist()
     renamed = {key_of(name, int(old[new])): key_of(name, new) for new in alone}
+    if name in state.over:
+        state.over[name].renumber(old)
     slots = book.get(slots_key(name))
     if isinstance(slots, SubscribedAdapter):
         slots.renumber(old)

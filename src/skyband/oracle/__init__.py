@@ -8,6 +8,7 @@ datetimes. It keeps every arrival of a window in a list and computes each answer
     rows.py        a row as an arrival, or the reason to reject it
     topk.py groups.py pairs.py incomplete.py uncertain.py      the answer of a kind, from the valid arrivals
     shared.py      queries that are the same but for k and the window's length
+    over.py        queries over the answers of others
     subscriptions.py    queries with `Each`: one plain query for each subscription
     stream.py      one query: its groups, windows, steps and differences
     output.py      the rows of changes and answers, column by column
@@ -36,6 +37,7 @@ from typing import Any
 from skyband.errors import BatchError, QueryError
 from skyband.oracle.objects import Arrival, Roles, Row, same
 from skyband.oracle.output import answer_rows, change_rows
+from skyband.oracle.over import OverAnswers, Steps
 from skyband.oracle.rows import Rejected
 from skyband.oracle.shared import fits, narrowed, related, size
 from skyband.oracle.stream import Change, Group, Stream, members, remove
@@ -48,7 +50,7 @@ from skyband.query.windows import Last, UntilDeleted, Window
 __all__ = ["Oracle"]
 
 
-class Oracle(Subscribable):
+class Oracle(Subscribable, OverAnswers):
     """All queries over one stream of rows."""
 
     def __init__(
@@ -69,6 +71,7 @@ class Oracle(Subscribable):
         self.late = 0  # rows that at least one query dropped as late
         self.rejected: Counter[str] = Counter()  # rows by reason; also pairs without a score, unknown ids
         self.clock: Any = None
+        self._taken = 0  # rows that moved it, or could have
         self._roles = Roles(id, time, part, value, kept(keep), frozenset(keyed))
         self._emit = _one_of("emit", emit, ("arrival", "batch"))
         self._drop_late = _one_of("late", late, ("accept", "drop")) == "drop"
@@ -118,15 +121,14 @@ class Oracle(Subscribable):
         """Delete objects of `UntilDeleted` queries: one step per id."""
         changes: dict[str, list[Change]] = {name: [] for name in self._taking()}
         for id in ids:
-            known = False
+            known, steps = False, Steps()
             for name, stream in self._taking().items():
                 if not isinstance(stream.query.window, UntilDeleted) or stream.source is not None:
                     continue
                 for group in [group for group in stream.groups.values() if remove(group, id)]:
                     known = True
-                    step = self._step(stream, group, self.clock, group.last_number, self.clock)
-                    changes[name] += step
-                    self._feed(name, step, changes)
+                    steps.add(name, self._step(stream, group, self.clock, group.last_number, self.clock))
+            self._report(steps, changes)
             if not known:
                 self.rejected["unknown id"] += 1
         return self._finish(changes, deleting=True)
@@ -157,68 +159,59 @@ class Oracle(Subscribable):
         if not accepted:
             return  # it moves no clock
         self._move_clock(now, changes)
+        self._taken += 1
+        steps = Steps()
         for name, arrival in accepted.items():
             if name not in late:
                 stream = self._streams[name]
                 group = stream.arrive(arrival, now)
+                arrival.sequence = self._taken
                 if missing := stream.scoreless_pairs(group, arrival, now):
                     self.rejected["pair without a score"] += missing
                 step_time = now if stream.timed else arrival.time
-                step = self._step(stream, group, now, arrival.number, step_time)
-                changes[name] += step
-                self._feed(name, step, changes)
+                steps.add(name, self._step(stream, group, now, arrival.number, step_time))
+        self._report(steps, changes)
         self.late += bool(late)
         self.arrivals += len(accepted) > len(late)
 
     def _move_clock(self, to: Any, changes: dict[str, list[Change]]) -> None:
         """Expire all groups of all queries by the one clock, instant by instant."""
         self.clock = to
-        for name, stream in self._taking().items():
-            for instant, expiring in groupby(stream.expiries(to), key=lambda expiry: expiry[0]):
-                step: list[Change] = []
-                for _, group in expiring:
-                    step += self._step(stream, group, instant, group.last_number, instant)
-                changes[name] += step
-                self._feed(name, step, changes)
-
-    def _feed(self, source: str, step: list[Change], changes: dict[str, list[Change]]) -> None:
-        """One step of a query is one step of those that ask over its answers."""
-        for name, stream in self._streams.items():
-            if stream.source != source or not step:
-                continue
-            touched: list[Group] = []
-            entering = sorted((one for one in step if one.diff > 0), key=lambda one: one.member.objects[0].sequence)
-            for change in [one for one in step if one.diff < 0] + entering:
-                (row,) = answer_rows(
-                    self._streams[source].query, change.group, [change.member], self._streams[source].roles
-                )
-                group = stream.follow(change, row, (step[-1].at, step[-1].time))
-                touched += [] if group is None or any(group is one for one in touched) else [group]
-            report = self._emit == "arrival"
-            mine = [one for group in touched for one in stream.step(group, None, *group.moved, report=report)]
-            changes.setdefault(name, []).extend(mine)
-            self._feed(name, mine, changes)
+        for names in self._asked().values():
+            due = [
+                (instant, place, group)
+                for place, name in enumerate(names)
+                for instant, group in self._streams[name].expiries(to)
+            ]
+            for instant, expiring in groupby(sorted(due, key=lambda one: one[:2]), key=lambda one: one[0]):
+                steps = Steps()
+                for _, place, group in expiring:
+                    stream = self._streams[names[place]]
+                    steps.add(names[place], self._step(stream, group, instant, group.last_number, instant))
+                self._report(steps, changes)
 
     def _step(self, stream: Stream, group: Group, now: Any, at: int, time: Any) -> list[Change]:
         return stream.step(group, now, at, time, report=self._emit == "arrival")
 
-    def _now(self, stream: Stream, deleting: bool = False) -> list[Change]:
+    def _now(self, stream: Stream, deleting: bool = False, *, by_group: bool = False) -> list[Change]:
         """One difference per group, between two pushes or at the end of one."""
         changes = []
         groups = list(stream.groups.values())
-        for group in groups if stream.timed else sorted(groups, key=lambda group: group.touched):
-            time = self.clock if deleting else stream.instant(group, self.clock)
-            at, time = (group.last_number, time) if stream.source is None else group.moved
+        for group in groups if stream.timed or by_group else sorted(groups, key=lambda group: group.touched):
+            at, time = stream.moment(group, self.clock)
+            time = self.clock if deleting and stream.source is None else time
             changes += stream.step(group, self.clock, at, time, report=True)
         return changes
 
     def _finish(self, changes: dict[str, list[Change]], deleting: bool = False) -> list[Row]:
         """The changes as rows; with emit="batch" one difference per group, after the last step."""
-        for name, stream in sorted(self._taking().items(), key=lambda item: self._depth(item[1])):
+        for names in self._by_depth():
             if self._emit == "batch":
-                net = self._now(stream, deleting)
-                changes[name] += net
-                self._feed(name, net, changes)
+                steps = Steps()
+                for name in names:
+                    steps.add(name, self._now(self._streams[name], deleting))
+                self._report(steps, changes)
+        for stream in self._taking().values():
             stream.forget(max((s.query.window for s in self._family(stream, stream.query)), key=size))
         return self._rows(changes)
 
@@ -251,8 +244,8 @@ class Oracle(Subscribable):
         family = self._family(old, query)
         if old in family and fits(query, [stream.query for stream in family]):
             old.query = query
-            return self._rows({name: self._now(old)})
-        left = self._rows({name: old.leave(self.clock)})
+            return self._at_rest(name, self._now(old, by_group=True))
+        left = self._at_rest(name, old.leave(self.clock))
         self._streams[name] = self._start(name, query)  # a dict keeps the place of a key
         return left
 
@@ -292,10 +285,6 @@ class Oracle(Subscribable):
         if name is None or name not in self._streams:
             raise QueryError(f"there is no query {name!r}. Running: {', '.join(self._streams)}.")
         return self._streams[name]
-
-    def _depth(self, stream: Stream) -> int:
-        """How many queries are between it and the rows."""
-        return 0 if stream.source is None else 1 + self._depth(self._streams[stream.source])
 
     def _family(self, stream: Stream, query: Query) -> list[Stream]:
         """The running queries that saw the same arrivals and ask the same, but for k and the window."""
@@ -357,7 +346,7 @@ class Oracle(Subscribable):
         for name in queries:
             of = self._subscribers[name].ids if name in self._subscribers else {name: None}
             for key, who in of.items():
-                made = changes.get(key, [])
+                made = [one for one in changes.get(key, []) if one.diff]
                 rows += change_rows(name, self._streams[key], made, queries, self._roles, who)
         return rows
 

@@ -39,10 +39,16 @@ class Arrival:
     score: float = math.nan  # what is reported
     keys: tuple[Any, ...] = ()  # TopK: what objects are ranked by, each with its type
     limit: int | None = None  # TopK: the k that the row brings, where k is a column
+    entry: int | None = None  # over answers: when its object entered the source's; the object may have moved since
     probability: float = 1.0  # uncertain: that the object exists
     rival: Hashable = None  # uncertain: alternatives with the same `group` exclude each other
     part: str = ""  # incomplete: which part of the object this row brings
     value: float = math.nan  # incomplete: its value
+
+    @property
+    def identity(self) -> Hashable:
+        """The object: the arrival itself, or what it is a version of."""
+        return self if self.entry is None else self.entry
 
 
 @dataclass(frozen=True)

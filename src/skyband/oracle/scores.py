@@ -35,7 +35,8 @@ def key_of(by: Any, row: Row) -> float | None:
         return number(np.asarray(by(_batch(row))).reshape(-1)[0])
     if by.word not in KEYS:
         raise QueryError(f"the oracle cannot compute {by!r}. Add its arithmetic to KEYS in oracle/scores.py.")
-    numbers = [number(row.get(column)) for column in by.columns]
+    values = row.get(by.column) if by.word == "similar" else [row.get(column) for column in by.columns]
+    numbers = [None] if values is None else [number(value) for value in values]
     xs = [x for x in numbers if x is not None]
     return KEYS[by.word](by, xs) if len(xs) == len(numbers) else None
 
@@ -50,17 +51,35 @@ def _distance(by: Any, xs: list[float]) -> float:
     return _sum(parts)
 
 
+def _likeness(by: Any, a: list[float]) -> float:
+    """How alike two vectors are; NaN where they cannot be compared."""
+    b = list(by.vector)
+    if len(a) != len(b) or not all(map(math.isfinite, a)):
+        return math.nan
+    if by.metric == "euclidean":
+        return _sum([(x - y) * (x - y) for x, y in zip(a, b, strict=True)])
+    dot = _sum([x * y for x, y in zip(a, b, strict=True)])
+    if by.metric == "dot":
+        return dot
+    norm, other = (math.sqrt(_sum([x * x for x in one])) for one in (a, b))
+    if norm == 0:
+        return math.nan
+    with np.errstate(all="ignore"):
+        return float(np.float64(dot) / np.float64(norm * other))  # IEEE, also where the product is 0
+
+
 KEYS: dict[str, Callable[[Any, list[float]], float]] = {  # by word: the key from the value and the numbers of a row
     "linear": lambda by, xs: _sum([w * x for (_, w), x in zip(by.terms, xs, strict=True)]),
     "quadratic": lambda by, xs: _sum([w * (x * x) for (_, w), x in zip(by.terms, xs, strict=True)]),
     "product": lambda by, xs: _product([w + x for (_, w), x in zip(by.terms, xs, strict=True)]),
     "nearest": _distance,
+    "similar": _likeness,  # the numbers are the vector's components
 }
 
 
 def score_of(by: Any, key: float) -> float:
     """The reported score: Euclidean distances are ranked by the sum of squares and reported as its root."""
-    euclidean = getattr(by, "word", "") == "nearest" and by.metric == "euclidean"
+    euclidean = getattr(by, "word", "") in ("nearest", "similar") and by.metric == "euclidean"
     return math.sqrt(key) if euclidean and key >= 0 else key
 
 

@@ -48,9 +48,18 @@ class Group:
         return self.next_number - 1
 
 
+@dataclass
+class Entry:
+    """Over answers: a member of the source's answer since it entered."""
+
+    number: int  # its place among all that entered
+    key: Hashable = None  # of its group here
+    arrival: Arrival | None = None  # as it is now; None: it is rejected
+
+
 @dataclass(frozen=True)
 class Change:
-    """One object enters (+1) or leaves (-1) the answer of a group."""
+    """One object enters (+1) or leaves (-1) the answer of a group, or moves (0): it stays with other columns."""
 
     group: Group
     member: Member
@@ -89,7 +98,8 @@ class Stream:
         self.roles = roles
         self.born = born  # how many rows the oracle had taken when the query was added
         self.groups: dict[Hashable, Group] = {}
-        self.followed: dict[Hashable, Arrival] = {}  # over answers: by the source's object
+        self.followed: dict[Hashable, Entry] = {}  # over answers: by the source's object
+        self._entries = 0
         self._touches = 0
         self._clock = clock  # every expiry up to here is done
         self._numbers = numbers  # where the arrivals' numbers of a group go on
@@ -128,7 +138,7 @@ class Stream:
     def _of_an_ended_session(self, arrival: Arrival, clock: Any) -> bool:
         """Whether a row belongs to a session that has ended: an earlier one of its group, or one of its own."""
         gap = span_of(self.query.window, arrival.time)
-        group = self.groups.get(self._key(arrival), Group((), 0))
+        group = self.groups.get(self._key(arrival.row), Group((), 0))
         session, ended = group.session, group.ended
         if session is not None and session[1] + gap <= clock:
             ended, session = session[1] + gap, None
@@ -144,7 +154,7 @@ class Stream:
 
     def check(self, arrival: Arrival, now: Any) -> None:
         """Reject what cannot be valid together with the other valid rows, once the arrival is in."""
-        arrivals = self.groups[key].arrivals if (key := self._key(arrival)) in self.groups else []
+        arrivals = self.groups[key].arrivals if (key := self._key(arrival.row)) in self.groups else []
         others = [o for o in self.valid([*arrivals, arrival], now) if o is not arrival]
         if isinstance(self.query, TopKIncomplete):
             again = any((same(o.id), o.part) == (same(arrival.id), arrival.part) for o in others)
@@ -157,12 +167,14 @@ class Stream:
 
     def arrive(self, arrival: Arrival, clock: Any) -> Group:
         """Take the arrival in: number it, put it at the end of its group."""
-        group = self.groups.get(key := self._key(arrival))
+        group = self.groups.get(key := self._key(arrival.row))
         if group is None:
             values = tuple(arrival.row.get(column) for column in self.query.per_inputs)
             group = self.groups[key] = Group(values, self._numbers.get(key, 0))
         arrival.number = group.next_number
         arrival.age = (arrival.time, arrival.number) if self.timed else (arrival.number,)
+        if arrival.entry is not None:
+            arrival.age = (arrival.entry,)
         if self.roles.id is None and not isinstance(self.query, TopKGroups):
             arrival.id = arrival.number
         if isinstance(self.query.window, UntilDeleted) and getattr(self.query, "source", None) is None:
@@ -170,34 +182,49 @@ class Stream:
         group.arrivals.append(arrival)
         group.next_number += 1
         self.touch(group)
-        arrival.sequence = group.touched
+        arrival.sequence = group.touched if arrival.entry is None else arrival.entry
         group.last_time = arrival.time
         if isinstance(self.query.window, Session):
             first, last = group.session or (arrival.time, arrival.time)
             group.session = (min(first, arrival.time), max(last, arrival.time))
-        if group.newest is None or arrival.age > group.newest:
+        if group.newest is None or arrival.age >= group.newest:
             group.newest, group.limit = arrival.age, arrival.limit
         return group
 
-    def follow(self, change: Change, row: Row, moved: tuple[int, Any]) -> Group | None:
-        """Take a change of the source's answer: its object arrives or is gone; returns its group (None: unknown)."""
-        object = change.member.identity
-        if change.diff < 0:
-            arrival = self.followed.pop(object, None)
-            if arrival is None:
-                return None
-            group = self.groups[self._key(arrival)]
-            group.arrivals.remove(arrival)
+    def follow(self, object: Hashable, diff: int, row: Row, moved: tuple[int, Any]) -> list[Group]:
+        """Take a change of the source's answer: its object arrives, moves or is gone; returns its groups."""
+        if diff > 0:
+            self._entries += 1
+            self.followed[object] = Entry(self._entries)
+        entry = self.followed.get(object)
+        if entry is None:  # it entered before anyone asked
+            return []
+        touched, before = [], entry.key
+        if entry.arrival is not None:
+            group = self.groups[self._key(entry.arrival.row)]
+            group.arrivals.remove(entry.arrival)
             self.touch(group)
+            touched.append(group)
+            entry.arrival = None
+        if diff < 0:
+            del self.followed[object]
         else:
-            try:
-                arrival = self.read(row)
-            except Rejected:
-                return None
-            group = self.arrive(arrival, None)
-            self.followed[object] = arrival
-        group.moved = moved
-        return group
+            entry.key = self._key(row)
+            if diff == 0 and before != entry.key and before in self.groups:  # in another group it is new
+                self.groups[before].ever_reported.discard(entry.number)
+            touched += self._version(entry, row)
+        for group in touched:
+            group.moved = moved
+        return touched
+
+    def _version(self, entry: Entry, row: Row) -> list[Group]:
+        """Let an object arrive as it is now; as old as its entry is."""
+        try:
+            arrival = self.read(row)
+        except Rejected:
+            return []
+        arrival.entry, entry.arrival = entry.number, arrival
+        return [self.arrive(arrival, None)]
 
     def touch(self, group: Group) -> None:
         self._touches += 1
@@ -211,6 +238,7 @@ class Stream:
             for known in donor.valid(other.arrivals, clock):
                 arrival = self.read(known.row)
                 arrival.id, arrival.number, arrival.age = known.id, known.number, known.age
+                arrival.sequence = known.sequence
                 group.arrivals.append(arrival)
 
     def scoreless_pairs(self, group: Group, arrival: Arrival, clock: Any) -> int:
@@ -218,8 +246,8 @@ class Stream:
             return 0
         return scoreless(self.query, self.valid(group.arrivals, clock), arrival)
 
-    def _key(self, arrival: Arrival) -> Hashable:
-        return tuple(same(arrival.row.get(column)) for column in self.query.per_inputs)
+    def _key(self, row: Row) -> Hashable:
+        return tuple(same(row.get(column)) for column in self.query.per_inputs)
 
     # ---------------------------------------------------------------------- steps
 
@@ -268,9 +296,20 @@ class Stream:
             for identity, member in answer.items()
             if identity not in group.reported
         ]
+        changes += [
+            Change(group, member, at, time, 0, False)
+            for identity, member in answer.items()
+            if identity in group.reported and self._seen(member) != self._seen(group.reported[identity])
+        ]
         group.reported = answer
         group.ever_reported |= answer.keys()
         return changes
+
+    def _seen(self, member: Member) -> list[Hashable]:
+        """What queries over the answers see of a member, but for its id."""
+        o = member.objects[0]
+        kept = [o.row.get(column) for column in self.roles.keep.values()]
+        return [same(value) for value in (member.score, *member.shown.values(), *o.keys, *member.keys, o.time, *kept)]
 
     def _leaving(self, member: Member, now: Any) -> Member:
         """A member as it was in the answer last; what fades has faded until now."""
@@ -279,10 +318,14 @@ class Stream:
     def leave(self, clock: Any) -> list[Change]:
         """Retract all that was reported: the query is removed."""
         return [
-            Change(group, self._leaving(member, clock), group.last_number, self.instant(group, clock), -1, False)
+            Change(group, self._leaving(member, clock), *self.moment(group, clock), -1, False)
             for group in self.groups.values()
             for member in group.reported.values()
         ]
+
+    def moment(self, group: Group, clock: Any) -> tuple[int, Any]:
+        """`at` and `time` of a change of a group between two pushes."""
+        return (group.last_number, self.instant(group, clock)) if self.source is None else group.moved
 
     def next_numbers(self) -> dict[Hashable, int]:
         """By group, the number that its next arrival will have."""

@@ -48,6 +48,7 @@ class Unsubscribed(Stream):
         own = (isinstance(by, str) and ":" in by) or bool(getattr(by, "needs", ()))
         self.used = (columns_of(by) | columns_of(where or "0")) if by is not None else set()
         self.needed = columns_of(by) if own and by is not None else set()
+        self.compares = own and getattr(by, "word", "") == "similar"  # vectors
         self.open = size_of(query.window) is not None  # how long its window is, subscriptions will say
         self.apart = own or ":" in (where or "")  # whether a subscription's values decide more than that
 
@@ -57,11 +58,16 @@ class Unsubscribed(Stream):
     def read(self, row: Row) -> Arrival:
         if not self.apart:
             return super().read(row)
-        arrival = super().read(row | dict.fromkeys(self.needed, 1) | dict.fromkeys(self.used, 1))
+        any_value = [1.0] if self.compares else 1
+        arrival = super().read(row | dict.fromkeys(self.used, 1) | dict.fromkeys(self.needed, any_value))
         for column in sorted(self.used):
             if too_large(row.get(column)):
                 raise Rejected("integer beyond 2^53", column)
         query: Any = self.query
+        if self.compares:
+            _check_vector(row.get(query.by.column), directed=query.by.metric == "cosine")
+            arrival.row = row
+            return arrival
         scored = self.needed or columns_of(query.by)
         if any(number(row.get(column)) is None or math.isnan(number(row.get(column)) or 0) for column in scored):
             raise Rejected("score is null or NaN", None)
@@ -69,10 +75,18 @@ class Unsubscribed(Stream):
         return arrival
 
 
+def _check_vector(vector: Any, *, directed: bool) -> None:
+    """Reject what no vector can be compared with, whatever its length."""
+    usable = vector is not None and all(x is not None and math.isfinite(x) for x in vector)
+    if not usable or (directed and not any(x * x for x in vector)):
+        raise Rejected("score is null or NaN", None)
+
+
 def _anyone(query: Query) -> Query:
     """A query with some values."""
     for word in (0.5, "a"):
-        values = {need.column: word if need.role == "literal" else 1 for need in query.needs}
+        values: dict[str, Any] = {need.column: word if need.role == "literal" else 1 for need in query.needs}
+        values |= {need.column: [1.0] for need in query.needs if need.role in ("vector", "direction")}
         try:
             return query.bind(values)
         except QueryError:
@@ -102,28 +116,34 @@ class Subscribable:
     _streams: dict[str, Stream]
     _subscribers: dict[str, Subscribers]
     _start: Callable[[str, Query], Stream]
+    _leave_silently: Callable[[str, list[str]], list[Row]]
 
-    def subscribe(self, name: str, rows: Iterable[Mapping[str, Any]], *, id: str = "subscriber") -> None:
+    def subscribe(self, name: str, rows: Iterable[Mapping[str, Any]], *, id: str = "subscriber") -> list[Row]:
         """Add a plain query for each row; one that has the same id is dropped first."""
         subscribers = self._subscribers[name]
         asked = [(row[id], subscribers.query.bind(row)) for row in checked(rows, id)]
-        self._end(name, [who for who, _ in asked if same(who) in subscribers.keys])
+        left = self._end(name, [who for who, _ in asked if same(who) in subscribers.keys])
         for who, query in asked:
             key = subscribers.key(name, who)
             self._streams[key] = self._start(key, query)
+        return left
 
-    def unsubscribe(self, name: str, ids: Iterable[Any]) -> None:
+    def unsubscribe(self, name: str, ids: Iterable[Any]) -> list[Row]:
         """Drop the plain queries of these subscribers; unknown ones are counted."""
         known = [who for who in ids if same(who) in self._subscribers[name].keys]
         self.rejected["unknown subscriber"] += len(list(ids)) - len(known)
-        self._end(name, known)
+        return self._end(name, known)
 
-    def _end(self, name: str, ids: list[Any]) -> None:
+    def _end(self, name: str, ids: list[Any]) -> list[Row]:
+        """End subscriptions: nothing is reported of them, but what their members were over the answers leaves."""
         subscribers = self._subscribers[name]
+        ending = [key for who, key in subscribers.keys.items() if who in set(map(same, ids))]
+        left = self._leave_silently(name, ending)
         for who in ids:
             key = subscribers.keys.pop(same(who))
             del subscribers.ids[key]
             take_over(self._streams[name], self._streams.pop(key))
+        return left
 
     def _taking(self) -> dict[str, Stream]:
         """The streams that take rows: that of a query with `Each` does only while nobody subscribes."""

@@ -23,7 +23,7 @@ def best_first(objects: Iterable[Arrival], descending: bool) -> list[Arrival]:
 def top_k(query: TopK, valid: list[Arrival], k: int) -> list[Member]:
     """Ranks offset + 1 to offset + k; with ties every object that fewer than k others rank above by their keys."""
     chosen = answer_of(query, counted(query, ranking(query, valid)), k)
-    return [Member(o, (o,), score_of_keys(query, o.keys), place=place) for o, place in chosen]
+    return [Member(o.identity, (o,), score_of_keys(query, o.keys), place=place) for o, place in chosen]
 
 
 def counted(query: TopK, ranked: list[Arrival]) -> list[Arrival]:
@@ -37,7 +37,7 @@ def counted(query: TopK, ranked: list[Arrival]) -> list[Arrival]:
 
 
 def above(query: Above, valid: list[Arrival]) -> list[Member]:
-    return [Member(o, (o,), o.score) for o in best_first(valid, True) if o.score > query.threshold]
+    return [Member(o.identity, (o,), o.score) for o in best_first(valid, True) if o.score > query.threshold]
 
 
 def skyband(query: TopK, valid: list[Arrival]) -> list[Arrival]:

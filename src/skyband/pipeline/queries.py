@@ -33,7 +33,10 @@ def read_queries(table: Table) -> dict[str, Query]:
 def _sql(table: Table, name: str) -> Query | None:
     """A query in SQL, in place of a table."""
     try:
-        return sql(str(table.raw(name)))
+        found = sql(str(table.raw(name)))
+        if isinstance(found, dict):
+            raise QueryError("pipeline files run on Spark, where no question is asked over the answer of another one.")
+        return found  # type: ignore[no-any-return]
     except QueryError as error:
         table.mistake(name, str(error))
         return None

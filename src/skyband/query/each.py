@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from skyband.errors import QueryError
 
 #: What a value is used for; it decides which values are right.
-Role: TypeAlias = Literal["k", "threshold", "number", "weight", "size", "span", "literal"]
+Role: TypeAlias = Literal["k", "threshold", "number", "weight", "size", "span", "literal", "vector", "direction"]
 
 
 @dataclass(frozen=True, repr=False)

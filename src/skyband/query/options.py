@@ -13,6 +13,8 @@ from skyband.query.validation import Named, column_names, input_name, is_reserve
 from skyband.query.windows import Last, UntilDeleted, Window
 
 ALL = "*"
+#: columns of a loop over the answers of a query: its objects by number, their ids and own times
+OBJECT, ID, OWN = "# object", "# id", "# own time"
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,13 @@ class Options:
     @property
     def kept(self) -> tuple[str, ...]:
         """`keep` as a tuple of column names; none as long as keep="*" waits for the first batch."""
-        return () if self.keep == (ALL,) else tuple(map(output_name, self.keep))
+        names = () if self.keep == (ALL,) else tuple(map(output_name, self.keep))
+        return tuple(name for name in names if name not in (ID, OWN)) if self.inner else names
+
+    @property
+    def inner(self) -> bool:
+        """Whether rows are changes of the answers of a query."""
+        return self.id == OBJECT
 
     def settled(self, columns: Iterable[str], queries: Iterable[Query]) -> Options:
         """The options with these columns in place of keep="*": all that have no role and no reserved name."""

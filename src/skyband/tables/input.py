@@ -7,7 +7,7 @@ that is read (UTF-8, offsets, dictionaries): one pass over strings, a few micros
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -23,6 +23,7 @@ from skyband.tables.column_checks import check_kept, decoded, from_values, valid
 from skyband.tables.columns import ARROW_ERRORS, as_arrow, bits_of, plain, valid_of
 from skyband.tables.iso import instants
 from skyband.tables.operands import EXACT, decimals_beyond, moments
+from skyband.tables.vectors import Lists, Vectors, lists_of
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -104,8 +105,13 @@ def _array(values: Any) -> Any:
 
 
 def _from_numpy(values: NDArray[Any]) -> Any:
+    if values.ndim == 2 and values.shape[1] and values.dtype.kind in "iuf":  # vectors
+        return pa.FixedSizeListArray.from_arrays(_from_numpy(values.reshape(-1)), values.shape[1])
     if values.ndim != 1:
-        raise BatchError(f"a column must be one-dimensional; got an array of shape {values.shape}.")
+        raise BatchError(
+            f"a column must be one-dimensional, or two-dimensional with numbers (vectors); got an array of shape "
+            f"{values.shape} of {values.dtype}."
+        )
     if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in _COARSE[values.dtype.kind]:
         values = values.astype(f"{values.dtype.kind}8[s]")
     if isinstance(values, np.ma.MaskedArray):
@@ -200,6 +206,22 @@ class Batch:
             )
         return operand
 
+    def vectors(self, name: str, d: int) -> Vectors:
+        """The column as vectors with d components."""
+        what = ("vectors", name, d)
+        if what not in self.memo:
+            self.memo[what] = self.lists(name).of_length(d)
+        found: Vectors = self.memo[what]
+        return found
+
+    def lists(self, name: str) -> Lists:
+        """The column as lists of floats."""
+        what = ("lists", name)
+        if what not in self.memo:
+            self.memo[what] = lists_of(name, self.array(name))
+        found: Lists = self.memo[what]
+        return found
+
     def beyond(self, name: str) -> Bools | None:
         """Which integers and decimals of the column are beyond 2^53, where float64 is not exact; None: no row."""
         return self._beyond.get(name)
@@ -228,42 +250,6 @@ class Batch:
         if valid is not None:
             values = np.where(valid, values, np.nan)
         return Operand(values, valid, whole)
-
-
-class Columns(Mapping[str, NDArray[Any]]):
-    """The batch as a user's scoring function sees it: column name -> NumPy array, converted when asked for."""
-
-    def __init__(self, batch: Batch) -> None:
-        self._batch = batch
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._batch.names:
-            raise KeyError(name)
-        array: NDArray[Any] = self._batch.array(name).to_numpy(zero_copy_only=False)
-        return array
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._batch.names)
-
-    def __len__(self) -> int:
-        return len(self._batch.names)
-
-
-def call(function: Callable[..., Any], batch: Batch) -> Floats:
-    """The scores that a user's function gives."""
-    name = getattr(function, "__qualname__", repr(function))
-    try:
-        scores = np.array(function(Columns(batch)), dtype=np.float64)  # a copy: kernels are for plain arrays
-    except Exception as error:
-        raise BatchError(
-            f"the scoring function {name} failed: {type(error).__name__}: {error}. Nothing was pushed."
-        ) from error
-    if scores.shape != (batch.rows,):
-        raise BatchError(
-            f"the scoring function {name} returned shape {scores.shape} for {batch.rows} rows. "
-            "Return one float per row."
-        )
-    return scores
 
 
 def is_number(type_: Any) -> bool:

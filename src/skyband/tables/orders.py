@@ -22,7 +22,8 @@ from skyband.errors import BatchError
 from skyband.query.expressions import kind_of, parse
 from skyband.query.scoring import Scoring, Typed
 from skyband.tables.columns import as_arrow, bits_of, is_fixed, lent, valid_of
-from skyband.tables.input import Batch, call, conform, is_number, is_string
+from skyband.tables.function import call
+from skyband.tables.input import Batch, conform, is_number, is_string
 from skyband.tables.operands import kind_of_type
 
 Bools = NDArray[np.bool_]

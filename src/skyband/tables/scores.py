@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from skyband.errors import BatchError, SkybandWarning
 from skyband.query.expressions import parse
 from skyband.query.scoring import By, Scoring, scoring_of
-from skyband.tables.input import Batch, call
+from skyband.tables.function import call
+from skyband.tables.input import Batch
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -36,7 +37,10 @@ class Scored:
         """Reject the rows without a key, for the first column that has none."""
         if not bad.any():
             return
-        for name in scoring.columns:
+        for reason, rows in scoring.faults(batch).items():
+            self.reject(reason, bad & rows)
+            bad = bad & ~rows
+        for name in scoring.number_columns:
             operand = batch.operand(name)
             if operand.valid is not None:
                 self.reject(f"{name} is null", bad & ~operand.valid)

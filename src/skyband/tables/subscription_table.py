@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from skyband.tables.columns import as_arrow, plain
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch, conform, is_number, is_string, to_table
 from skyband.tables.operands import EXACT
+from skyband.tables.vectors import as_bytes, lists_of
 
 Bools = NDArray[np.bool_]
 Sort = Literal["count", "duration"]  # of windows whose size subscriptions bring
@@ -78,6 +79,8 @@ def read_table(given: Any, known: Known, id: str) -> Rows:
             fail.at(~np.asarray(column.is_valid()), "is null", "Give every subscription a value")
         if need.role == "size":
             column, sort = _sizes(column, known.sort, fail)
+        elif need.role in ("vector", "direction"):
+            column = _vectors(_column(name, batch, need.column, ""), need, fail)
         else:
             _check(column, need, fail)
         try:
@@ -120,7 +123,7 @@ class _Fault:
                 "Nothing was taken."
             )
 
-    def all(self, type_: Any, instead: str) -> None:
+    def all(self, type_: Any, instead: str) -> NoReturn:
         """Raise because of the column's type, which the first subscriber has too."""
         first = f", for subscriber {self.ids[0].as_py()!r} and all others" if len(self.ids) else ""
         raise QueryError(
@@ -226,6 +229,19 @@ def _check_literals(column: Any, fail: _Fault) -> None:
         fail.at((numbers > EXACT) | (numbers < -EXACT), "is beyond 2^53", "No float64 holds it, and scores are float64")
     else:
         fail.at(~np.isfinite(numbers.astype(np.float64)), "is not finite", "An expression takes finite numbers")
+
+
+def _vectors(column: Any, need: Need, fail: _Fault) -> Any:
+    """Vectors as the bytes of their float64 components."""
+    try:
+        lists = lists_of(need.column, column, whole=True)
+    except BatchError:
+        fail.all(column.type, "lists of numbers")
+    fail.at(lists.lengths < 1, "is a vector without components", "Give at least one number")
+    for reason, bad in lists.unusable(directed=need.role == "direction").items():
+        why = reason.removeprefix(need.column).strip()
+        fail.at(bad, why, "A vector is a list of finite numbers, under cosine not all 0")
+    return as_bytes(lists)
 
 
 def _sizes(column: Any, sort: Sort | None, fail: _Fault) -> tuple[Any, Sort]:

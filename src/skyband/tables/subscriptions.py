@@ -17,6 +17,7 @@ from skyband.query.kinds import Query
 from skyband.tables.columns import Column, grown
 from skyband.tables.groups import Groups
 from skyband.tables.subscription_table import Known, Rows, Sort, read_table
+from skyband.tables.vectors import as_lists
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -129,6 +130,8 @@ class Subscriptions:
                 for need in self.query.needs
                 if need.role == "size"
             }
+        vectors = {need.column for need in self.query.needs if need.role in ("vector", "direction")}
+        columns |= {name: as_lists(columns[name]) for name in vectors & columns.keys()}
         ids = pa.nulls(0) if self.ids is None else self.ids.all()
         return pa.Table.from_arrays([ids, *columns.values()], names=["", *columns])
 

@@ -27,7 +27,7 @@ from skyband.query.windows import Session
 from skyband.tables.columns import as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch, is_number
-from skyband.tables.push import Push
+from skyband.tables.push import STEP, Push
 from skyband.tables.scores import Scored, Validated, matches, reject_beyond
 
 if TYPE_CHECKING:
@@ -174,8 +174,10 @@ class GroupsAdapter(SessionRows, Adapter):
             terms = [(weight, self.arguments.of(at, attributes)) for at, weight in self.example.weights]
             attributes = self.fading.contributions(terms, push.times)
         if push.deletes is not None:
-            attributes = tuple(np.where(push.deletes, 0.0, one) for one in attributes)
-        return {"attributes": tuple(one[rows] if len(rows) < len(one) else one for one in attributes)}
+            nothing = push.deletes if validated.eligible is None else push.deletes | ~validated.eligible
+            attributes = tuple(np.where(nothing, 0.0, one) for one in attributes)
+        more = {"steps": np.asarray(push.batch.array(STEP))[rows]} if STEP in push.batch.names else {}
+        return {"attributes": tuple(one[rows] if len(rows) < len(one) else one for one in attributes), **more}
 
     def run(self, arrivals: Arrivals, push: Push) -> Changes:
         from dataclasses import replace
@@ -190,8 +192,9 @@ class GroupsAdapter(SessionRows, Adapter):
                 column = push.columns["id"] if here is None else push.columns["id"].take(here)
                 deletes = None if push.deletes is None else push.deletes[rows]
                 arrivals = replace(arrivals, names=self._codes(self.ids, arrivals.groups, [column]), deletes=deletes)
+        self.machine.moves = self.output.sourced
         changes = self.machine.take(arrivals)
-        if self.machine.unknown:
+        if self.machine.unknown and not self.options.inner:
             self.rejected["unknown id"] = self.rejected.get("unknown id", 0) + len(self.machine.unknown)
         return changes
 
@@ -214,6 +217,11 @@ class GroupsAdapter(SessionRows, Adapter):
         once: Ints = serials[np.diff(serials, prepend=-1) > 0]
         return once
 
+    def refit(self, queries: dict[str, Query], unit: int | None, clock: int) -> dict[str, Any]:
+        if self.engine is not None:
+            self.machine.moves = self.output.sourced
+        return super().refit(queries, unit, clock)
+
     # --- deletions
 
     def delete(self, ids: Any, push: Push) -> tuple[dict[str, Any], NDArray[np.bool_]]:
@@ -224,6 +232,7 @@ class GroupsAdapter(SessionRows, Adapter):
             return {}, known
         codes, steps = self.ids.holding(ids.cast(self.ids.columns[-1].type))
         owners = self.ids.columns[0].bits[codes] if self.groups.names else np.zeros(len(codes), np.int64)
+        self.machine.moves = self.output.sourced
         changes, deleted = self.machine.delete(codes, owners, steps)
         known[deleted] = True
         piece = self.output.changes_at_rest(changes, push.clock, deleted=True)

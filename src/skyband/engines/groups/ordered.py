@@ -39,7 +39,7 @@ class OrderedRanking(Ranking):
 
     def sorted(self, slots: Records) -> Sorted:
         """The ranking as kernels keep it up."""
-        rule = np.array([self.k, self.order.offset, self.order.with_ties], np.int64)
+        rule = np.array([self.k, self.order.offset, self.order.with_ties, self.moves], np.int64)
         return Sorted(
             *(self.ranks, self.heads, slots, self.log, self.touched, self.nodes, self.keys, self.edges),
             *(self.order.flags, self.order.labels, rule),

@@ -28,6 +28,7 @@ class Ranking:
 
     def __init__(self, k: int) -> None:
         self.k = k
+        self.moves = False  # whether members that stay are reported (0) where they have changed
         self.ranks, self.heads = np.zeros(0, RANK), np.zeros(0, HEAD)
         self.log = np.zeros(1, np.int64)
         self.held: list[Operand] = []  # by slot: the values of `select` as last ranked
@@ -47,7 +48,7 @@ class Ranking:
 
     def live(self, slots: Records, room: Records, measure: int = -1, sign: float = 1.0) -> Live:
         """The ranking as kernels keep it up, with room for changes."""
-        return Live(self.ranks, self.heads, slots, self.log, room, self.k, measure, sign)
+        return Live(self.ranks, self.heads, slots, self.log, room, self.k, measure, sign, self.moves)
 
     def take(self, slots: Records, events: Events, size: int, scores: Scores, room: Records) -> Moves:
         """Rank objects anew, event by event; returns the changes, which are written into `room` first."""
@@ -132,8 +133,8 @@ class Ranking:
 
 
 def no_changes(size: int) -> Records:
-    """Room for the changes of so many events: each makes at most one object leave and one enter."""
-    return np.empty(2 * size, CHANGE)
+    """Room for the changes of so many events: each makes at most one object leave, one enter and one move."""
+    return np.empty(3 * size, CHANGE)
 
 
 def joined(moves: list[Moves]) -> Moves:

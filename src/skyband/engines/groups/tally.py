@@ -57,6 +57,7 @@ class TALLY:
         self.sessions = no_sessions(0)
         self.held = np.empty(0, HELD)  # nothing waits: a net batch is compared when it ends
         self.unknown: list[int] = []  # rows that were to delete an unknown id
+        self.moves = False  # whether members that stay are reported (0) where they have changed
         self.total = 0  # objects, by the codes that their rows have
         self.groups = 0
         self.clock = BEGINNING
@@ -138,6 +139,7 @@ class TALLY:
         found: dict[int, Moves] = {}
         for view in self.views:
             scratch = batch if view is self.longest else batch._replace(alive=np.zeros_like(alive))
+            view.set_moves(self.moves)
             for ranking, moves in zip(view.rankings, view.take(scratch, arrivals.more), strict=True):
                 found[id(ranking)] = moves
         self.unknown = []
@@ -189,7 +191,7 @@ class TALLY:
             groups=owners,
             keys=np.empty(0),
             stamps=zeros,
-            now=zeros,
+            now=steps,
             eligible=None,
             serial=NEVER // 2,
             size=size,
@@ -201,9 +203,10 @@ class TALLY:
             deletes=all_,
             objects=zeros,
         )
+        before = [view.store.groups["now"].copy() for view in self.views]
         changes = self.take(arrivals)
-        for view in self.views:
-            view.store.groups["last"] = -1
+        for view, now in zip(self.views, before, strict=True):
+            view.store.groups["last"], view.store.groups["now"] = -1, now
         return changes, steps
 
     def set_ids(self, codes: Ints, serials: Ints, total: int) -> None:
@@ -280,14 +283,14 @@ class TALLY:
     def _difference(self, was: Ranking, ranking: Ranking, groups: Any) -> Moves:
         """The changes from one ranking's answers to those of another."""
         gone = np.flatnonzero(was.inside & ~ranking.inside)
-        new = np.flatnonzero(ranking.inside & ~was.inside)
+        new = np.flatnonzero(ranking.inside & (~was.inside | self.moves))
         records = np.zeros(len(gone) + len(new), CHANGE)
         left, entered = was.reported(gone), ranking.reported(new)
         records["slot"] = np.concatenate([gone, new])
         records["key"] = np.concatenate([left[0], entered[0]])
         records["decider"] = np.concatenate([left[1], entered[1]])
-        records["diff"] = np.repeat([-1, 1], [len(gone), len(new)])
-        records["first"][len(gone) :] = 1 - ranking.ranks["shown"][new]
+        records["diff"] = np.concatenate([np.full(len(gone), -1), ~was.inside[new]])
+        records["first"][len(gone) :] = (1 - ranking.ranks["shown"][new]) & ~was.inside[new]
         records["row"], records["instant"] = -1, self.clock
         records["group"] = groups[records["slot"]]
         ranking.ranks["shown"][ranking.inside] = 1

@@ -68,6 +68,11 @@ class View:
         for ranking in self.rankings:
             ranking.grow(slots, groups)
 
+    def set_moves(self, moves: bool) -> None:
+        """Whether members that stay are reported where they have changed."""
+        for ranking in self.rankings:
+            ranking.moves = moves
+
     # --- batches
 
     def take(self, batch: Batch, more: bool) -> list[Moves]:
@@ -128,7 +133,7 @@ class View:
         slots = store.dirty[: store.facts[DIRTY]].astype(np.int64)
         events = store.read(slots, batch.serial, batch.clock if self.timed else BEFORE)
         close_batch(store.state)
-        if len(self.pieces) < 2 * len(slots):
+        if len(self.pieces) < 3 * len(slots):
             self.pieces = no_changes(len(slots))
         return self._rank(events, len(slots))
 
@@ -192,6 +197,8 @@ class View:
             eligible=slots >= 0,
             ids=np.arange(len(serials)),
             deletes=_NO,
+            joined=_NO,
+            replaced=np.empty(len(serials), np.int64),
             alive=_NO,
             serial=SILENT,
             clock=0,
@@ -220,7 +227,16 @@ def batch_of(arrivals: Arrivals, measures: Measures, alive: Any, deletes: Any) -
         eligible=_NO if arrivals.eligible is None else np.ascontiguousarray(arrivals.eligible),
         ids=_NONE if arrivals.names is None else arrivals.names,
         deletes=deletes,
+        joined=_joined(arrivals.steps),
+        replaced=_NONE if arrivals.names is None else np.empty(len(arrivals.rows), np.int64),
         alive=alive,
         serial=arrivals.serial,
         clock=arrivals.clock,
     )
+
+
+def _joined(steps: Ints | None) -> Any:
+    """Which arrivals are of the same step as the next one; empty: none is."""
+    if steps is None or not len(steps):
+        return _NO
+    return np.append(steps[1:] == steps[:-1], False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,9 @@ def set_goals(lanes: Records) -> None:
 class Chunk:
     """Lanes of one pool."""
 
+    arrays: ClassVar[tuple[str, ...]] = ("lanes", "points", "weights", "lows", "highs", "ranges")  # one row per lane
+    most: ClassVar[int] = MOST
+
     shape: Shape
     used: int = 0  # lanes 0..used are in use or free
     free: list[int] = field(default_factory=list)  # lanes below `used`
@@ -57,7 +60,7 @@ class Chunk:
     @property
     def room(self) -> int:
         """How many more lanes there can be."""
-        return MOST - self.used + len(self.free)
+        return self.most - self.used + len(self.free)
 
     @property
     def held(self) -> int:
@@ -86,8 +89,8 @@ class Chunk:
         """Arrays for so many lanes: twice as many as before."""
         if size <= len(self.lanes):
             return
-        room = min(MOST, max(size, 2 * len(self.lanes)))
-        for name in ("lanes", "points", "weights", "lows", "highs", "ranges"):
+        room = min(self.most, max(size, 2 * len(self.lanes)))
+        for name in self.arrays:
             old: Records = getattr(self, name)
             new = np.zeros((room, *old.shape[1:]), old.dtype)
             new[: self.used] = old[: self.used]
@@ -132,5 +135,4 @@ class Chunk:
 
     @property
     def nbytes(self) -> int:
-        names = ("lanes", "points", "weights", "lows", "highs", "ranges", "objects")
-        return sum(int(getattr(self, name).nbytes) for name in names)
+        return sum(int(getattr(self, name).nbytes) for name in (*self.arrays, "objects"))

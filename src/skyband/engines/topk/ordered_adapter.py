@@ -168,13 +168,32 @@ class OrderedAdapter(SessionRows, IdCodes, TopKAdapter):
             more = {"steps": np.asarray(push.batch.array(STEP))[rows]}
         if not isinstance(limit, str):
             return more
-        return more | {"limits": push.batch.numbers(limit).values[rows].astype(np.int64) if len(rows) else rows}
+        if not len(rows):
+            return more | {"limits": rows}
+        limits = push.batch.numbers(limit).values
+        for bad in validated.scored.rejected.values():  # over answers these are taken, too
+            limits = np.where(bad, -1, limits)
+        return more | {"limits": limits[rows].astype(np.int64)}
 
     def run(self, arrivals: Arrivals, push: Push) -> Changes:
         changes = super().run(arrivals, push)
+        if self.options.inner:
+            return self._moved(changes, push)
         if self.deletable:
             self.count_unknown()
         return changes
+
+    def _moved(self, changes: Changes, push: Push) -> Changes:
+        """The changes, where an object that leaves and enters in one step has moved within the answer (0)."""
+        steps = np.asarray(push.batch.array(STEP))[changes.row] if push.batch.rows else changes.row
+        order = np.lexsort((changes.diff, changes.stamp, changes.group, steps))  # the stamp is the object's number
+        again = np.ones(max(len(order) - 1, 0), np.bool_)
+        for part in (changes.stamp, changes.group, steps):
+            again &= part[order[1:]] == part[order[:-1]]
+        left, entered = order[:-1][again], order[1:][again]
+        diff, stays = changes.diff.copy(), np.ones(len(order), np.bool_)
+        diff[entered], stays[left], stays[entered] = 0, False, self.output.sourced
+        return replace(changes, diff=diff).only(np.flatnonzero(stays))
 
     def labelled(self, arrivals: Arrivals, keys: list[Any]) -> Arrivals:
         """The arrivals with labels as keys; the kept objects of their groups get labels anew."""

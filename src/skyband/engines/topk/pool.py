@@ -16,6 +16,7 @@ from skyband.engines.topk.chunk import MOST, Chunk, new_lanes, set_goals
 from skyband.engines.topk.kernels.depths import Scratch
 from skyband.engines.topk.kernels.lane_state import STALE
 from skyband.engines.topk.kernels.segments import SEGMENT, Grid
+from skyband.engines.topk.kernels.slot_reads import score_lane
 from skyband.engines.topk.kernels.slots import MANY, TILE, Limits, Plan, lay_blocks, take_slots
 from skyband.engines.topk.kernels.state import Report
 from skyband.engines.topk.recent_arrivals import RecentArrivals, Stream
@@ -56,7 +57,7 @@ class Pool(RecentArrivals):
         while low < len(slots):
             if not self.roomy:
                 self.roomy[len(self.chunks)] = None
-                self.chunks.append(Chunk(self.shape))
+                self.chunks.append(self.new_chunk())
             number = next(iter(self.roomy))
             chunk = self.chunks[number]
             here = order[low : low + chunk.room]
@@ -123,6 +124,11 @@ class Pool(RecentArrivals):
         """Arrivals of the largest block."""
         return max(1, self.most // 4)
 
+    @property
+    def largest_net(self) -> int:
+        """The same where only the end of a batch is reported."""
+        return max(self.largest, 1 << 14)
+
     # --- what is kept
 
     @property
@@ -172,9 +178,23 @@ class Pool(RecentArrivals):
         report = Report(changes, mine.tally, np.zeros(1, CHANGE), none, serial, not self.timed, True, False)
         fresh = int(lane["fresh"][0])
         plan = Plan(len(self.segments), len(segments), now, now, fresh)
-        history, scratch = self.history(segments), self._work_space()
-        mine.objects, changes = take_slots(mine.view(), report, history, self.grid, plan, scratch)
+        changes = self.run(mine, report, segments, plan)
         return changes[: mine.tally[1]]
+
+    def new_chunk(self) -> Chunk:
+        return Chunk(self.shape)
+
+    def run(self, chunk: Chunk, report: Report, segments: Records, plan: Plan) -> Records:
+        """Take the blocks of a batch into a chunk; returns the changes."""
+        history = self.history(segments)
+        chunk.objects, changes = take_slots(chunk.view(), report, history, self.grid, plan, self._work_space())
+        return changes
+
+    def keys(self, chunk: Chunk, s: int, here: slice) -> tuple[Records, Records]:
+        """The keys of arrivals of the history for a lane, and whether they are in its box."""
+        keys, inside = np.empty(here.stop - here.start), np.empty(here.stop - here.start, np.bool_)
+        score_lane(chunk.view(), s, np.ascontiguousarray(self.data[:, here]), keys, inside)
+        return keys, inside
 
     def _side(self) -> int:
         """The cells along each attribute that would suit: some 8 arrivals of a block to a cell, or 2 of many slots."""
@@ -213,13 +233,12 @@ class Pool(RecentArrivals):
             plans.append((0, old, self.arrived))
         for which, wanted, seen in plans:
             segments = self.sort(self._plan(low, seen, stream.last), count, self.largest)
-            history, plan = self.history(segments), Plan(count, len(segments), self.before, stream.last, which)
-            scratch = self._work_space()
+            plan = Plan(count, len(segments), self.before, stream.last, which)
             for chunk, needed in zip(self.chunks, wanted, strict=True):
                 if needed:
                     chunk.tally[1] = report.tally[1]
                     mine = report._replace(changes=changes, tally=chunk.tally)
-                    chunk.objects, changes = take_slots(chunk.view(), mine, history, self.grid, plan, scratch)
+                    changes = self.run(chunk, mine, segments, plan)
                     report.tally[1] = chunk.tally[1]
         self._age(stream.next, fresh)
         self._settle(segments, count, stream)
@@ -246,7 +265,7 @@ class Pool(RecentArrivals):
     def _plan(self, low: int, seen: int, last: int) -> Records:
         """The segments that are there, and the blocks of the arrivals from `low` on."""
         reach = NEVER if self.net else self.shortest // 4
-        largest = max(self.largest, 1 << 14) if self.net else self.largest
+        largest = self.largest_net if self.net else self.largest
         limits = Limits(seen, largest, reach, self.most, self.longest, self.net)
         count = len(self.segments)
         segments = np.concatenate([self.segments, np.zeros(max(1, (self.end - low) // largest + 16), SEGMENT)])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Floats, Ints
+from skyband.engines.contract import Floats, Ints, Vectors
 from skyband.engines.topk.kernels.segments import SEGMENT, Grid, History, sort_segments
 from skyband.engines.topk.slot_columns import Shape
 from skyband.kernels.records import NEVER
@@ -27,6 +27,7 @@ class Stream:
     serials: Ints
     last: int  # the clock, or the number of the last arrival
     next: int  # the serial of the next batch
+    vectors: Vectors | None = None  # of the arrivals, where they have some
 
     def behind(self, shift: int) -> Stream:
         """With numbers that are so much smaller."""
@@ -37,7 +38,9 @@ class Stream:
     def since(self, place: int) -> Stream:
         """Without the first arrivals."""
         tail = slice(place, None)
-        return Stream(self.data[:, tail], self.stamps[tail], self.now[tail], self.serials[tail], self.last, self.next)
+        vectors = None if self.vectors is None else self.vectors.only(tail)
+        arrays = self.data[:, tail], self.stamps[tail], self.now[tail], self.serials[tail]
+        return Stream(*arrays, self.last, self.next, vectors)
 
 
 class RecentArrivals:
@@ -71,11 +74,11 @@ class RecentArrivals:
         """Arrivals in the history."""
         return int(self.here.stop - self.here.start)
 
-    def set_history(self, data: Floats, stamps: Ints, serials: Ints) -> None:
+    def set_history(self, data: Floats, stamps: Ints, serials: Ints, vectors: Vectors | None = None) -> None:
         """Take over a history."""
         size = len(stamps)
         self.segments, self.end = self.segments[:0], 0
-        self.append(Stream(data, stamps, stamps, serials, 0, 0), size)
+        self.append(Stream(data, stamps, stamps, serials, 0, 0, vectors), size)
         if size:
             segment = np.zeros(1, SEGMENT)
             segment["end"], segment["newest"], segment["cells"] = size, stamps.max(), -1
@@ -92,7 +95,8 @@ class RecentArrivals:
             for name in ("data", "by_cell", "stamps", "now", "serials", "places"):
                 old: Records = getattr(self, name)
                 new = old if room == old_room else np.empty((*old.shape[:-1], room), old.dtype)
-                new[..., :live] = old[..., here] - (begin if name == "places" else 0)
+                # of floats that are not in use even 0 cannot be taken without a warning
+                new[..., :live] = old[..., here] - begin if name == "places" else old[..., here]
                 setattr(self, name, new)
             self.segments["begin"] -= begin
             self.segments["end"] -= begin

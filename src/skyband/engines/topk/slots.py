@@ -33,14 +33,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.arena import best_of
-from skyband.engines.contract import Answer, Arrivals, Changes, Ints, Spec
+from skyband.engines.contract import Answer, Arrivals, Changes, Ints, Spec, Vectors
 from skyband.engines.topk.kernels.lane_state import LANE
 from skyband.engines.topk.kernels.slot_reads import (
     bounds_of_serials,
     fill_rows,
     find_steps,
     mark_kept,
-    score_lane,
 )
 from skyband.engines.topk.kernels.state import Report
 from skyband.engines.topk.pool import Pool, class_of
@@ -137,20 +136,25 @@ class Slots:
 
     def new_pool(self, shift: int = 0) -> Pool:
         """A pool whose history begins now, and whose numbers are so much behind those of the stream."""
-        pool = Pool(self.shape, self.tuning, timed=self.timed, net=self.net)
+        pool = self.empty_pool()
         pool.shift, pool.before = shift, self.before - shift if self.before > -NEVER else -NEVER
         pool.left = pool.before
         return pool
+
+    def empty_pool(self) -> Pool:
+        return Pool(self.shape, self.tuning, timed=self.timed, net=self.net)
 
     # --- a batch
 
     def take(self, arrivals: Arrivals) -> Changes:
         assert arrivals.attributes is not None
         chosen = slice(None) if arrivals.eligible is None else np.flatnonzero(arrivals.eligible)
-        data = np.stack([column[chosen] for column in arrivals.attributes])
+        columns = [column[chosen] for column in arrivals.attributes]
+        data = np.stack(columns) if columns else np.empty((0, len(arrivals.rows[chosen])))
         stamps, now, rows = (a[chosen] for a in (arrivals.stamps, arrivals.now, arrivals.rows))
         last = arrivals.clock if self.timed else int(arrivals.now[-1]) if len(arrivals.now) else self.before
-        stream = Stream(data, stamps, now, arrivals.serial + rows, last, arrivals.serial + arrivals.size)
+        vectors = None if arrivals.vectors is None else arrivals.vectors.only(chosen)
+        stream = Stream(data, stamps, now, arrivals.serial + rows, last, arrivals.serial + arrivals.size, vectors)
         tally, none = np.zeros(2, np.int64), np.empty(0, np.bool_)
         step, joint = np.zeros(1, CHANGE), not self.timed
         for number in sorted(self.pools):
@@ -228,8 +232,7 @@ class Slots:
         birth = int(chunk.lanes["birth"][s]) if birth is None else birth
         begin += int(np.searchsorted(pool.serials[begin : pool.end], birth))
         here = slice(begin, pool.end)
-        keys, inside = np.empty(pool.end - begin), np.empty(pool.end - begin, np.bool_)
-        score_lane(chunk.view(), s, np.ascontiguousarray(pool.data[:, here]), keys, inside)
+        keys, inside = pool.keys(chunk, s, here)
         found = np.zeros(pool.end - begin, OBJECT)
         found["key"], found["stamp"], found["serial"] = keys, pool.stamps[here], pool.serials[here]
         return found[inside & ~np.isnan(keys)]
@@ -335,7 +338,7 @@ class Slots:
         """Every slot begins anew."""
         if len(groups):
             arrays = store(self)
-            for name in ("objects", "history", "stamps", "serials"):
+            for name in {"objects", "history", "stamps", "serials", "vectors"} & arrays.keys():
                 arrays[name] = arrays[name][:0]
             lanes, pools = arrays["lanes"], arrays["pools"]
             lanes["size"] = lanes["room"] = lanes["open"] = 0
@@ -362,6 +365,14 @@ class Slots:
         if len(state["groups" if first else "facts"]):
             load(self, of_first_version(self, state) if first else state)
             self.loaded = True
+
+    def more_arrays(self, pools: list[Any]) -> dict[str, Records]:
+        """Arrays of a snapshot besides those that all have."""
+        return {}
+
+    def vectors_of(self, state: Mapping[str, Records], here: slice) -> Vectors | None:
+        """The vectors of some arrivals of a snapshot, where they have some."""
+        return None
 
     def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
         for pool in self.pools.values():

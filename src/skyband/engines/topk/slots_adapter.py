@@ -5,6 +5,7 @@ Queries differ in the numbers of their scoring, in k, in their windows and in th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -282,6 +283,10 @@ class SlotsAdapter(TopKAdapter):
     def must_split(self, batch: Batch) -> bool:
         return False
 
+    def rename(self, names: Mapping[str, str]) -> None:
+        super().rename(names)
+        self.slots = {names.get(name, name): slot for name, slot in self.slots.items()}
+
     # --- snapshots
 
     def sequences(self) -> Ints:
@@ -363,7 +368,8 @@ def _slice(arrivals: Arrivals, low: int, high: int | None, *, more: bool) -> Arr
     assert arrivals.attributes is not None
     here = slice(low, high)
     attributes = tuple(column[here] for column in arrivals.attributes)
-    return replace(arrivals.only(here), attributes=attributes, more=more)
+    vectors = None if arrivals.vectors is None else arrivals.vectors.only(here)
+    return replace(arrivals.only(here), attributes=attributes, vectors=vectors, more=more)
 
 
 def joined(pieces: list[Changes]) -> Changes:

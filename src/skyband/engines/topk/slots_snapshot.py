@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from skyband.engines.arena import recast, runs
 from skyband.engines.invariants import FAR, are_counts, by_run, near, owners, require, rising, within
-from skyband.engines.topk.chunk import MOST, Chunk, set_goals
+from skyband.engines.topk.chunk import Chunk, set_goals
 from skyband.engines.topk.kernels.lane_state import LANE, STALE
-from skyband.engines.topk.kernels.slot_reads import score_lane
 from skyband.engines.topk.pool import Pool
 from skyband.engines.topk.slot_columns import SlotColumns
 from skyband.kernels.records import CAP, GROUP, NEVER, OBJECT, VIEW
@@ -69,6 +68,7 @@ def store(engine: Slots, *, empty: bool = False) -> dict[str, Records]:
         "stamps": np.concatenate([none, *(pool.stamps[pool.here] for _, pool in pools)]),
         "serials": np.concatenate([none, *(pool.serials[pool.here] for _, pool in pools)]),
     }
+    arrays |= engine.more_arrays([pool for _, pool in pools])
     for name in COLUMNS:
         columns = [getattr(chunk, name)[some] for _, chunk, some in chunks]
         arrays[name] = np.concatenate(columns)[order].reshape(-1) if columns else np.empty(0)
@@ -100,14 +100,14 @@ def load(engine: Slots, state: Mapping[str, Records]) -> None:
     engine.free = np.setdiff1d(np.arange(count), slots).tolist()
     ends, run_ends = np.cumsum(waiting), np.cumsum(lanes["size"])
     for i, known in enumerate(pools):
-        pool = Pool(shape, engine.tuning, timed=engine.timed, net=engine.net)
+        pool = engine.empty_pool()
         pool.shift, pool.left, pool.before = int(known["shift"]), int(known["left"]), int(known["before"])
         pool.arrived, number = int(known["arrived"]), int(known["number"])
         here = slice(int(ends[i] - waiting[i]), int(ends[i]))
         mine = np.flatnonzero(state["pool"] == i)
-        for low in range(0, len(mine), MOST):
-            some = mine[low : low + MOST]
-            chunk = Chunk(shape)
+        for low in range(0, len(mine), pool.new_chunk().most):
+            chunk = pool.new_chunk()
+            some = mine[low : low + chunk.most]
             chunk_lanes = lanes[some]
             sizes = chunk_lanes["size"]
             chunk_lanes["start"] = chunk_lanes["head"] = np.cumsum(sizes) - sizes
@@ -121,7 +121,8 @@ def load(engine: Slots, state: Mapping[str, Records]) -> None:
             pool.chunks.append(chunk)
         pool.measure_again()
         data = state["history"][shape.attributes * here.start : shape.attributes * here.stop]
-        pool.set_history(data.reshape(shape.attributes, -1), state["stamps"][here], state["serials"][here])
+        stamps, serials = state["stamps"][here], state["serials"][here]
+        pool.set_history(data.reshape(shape.attributes, len(stamps)), stamps, serials, engine.vectors_of(state, here))
         engine.pools[number] = pool
 
 
@@ -203,14 +204,12 @@ def _check_lanes(lanes: Records, chunk: Chunk, now: int | None) -> None:
 
 def _check_deep(pool: Pool, chunk: Chunk, lanes: Records) -> None:
     here = pool.here
-    data = np.ascontiguousarray(pool.data[:, here])
-    keys, inside = np.empty(data.shape[1]), np.empty(data.shape[1], np.bool_)
     for s in np.flatnonzero(chunk.in_use["k"]).tolist():
         lane = chunk.lanes[s]
         run = chunk.objects[lane["head"] : lane["head"] + lane["size"]]
         for i, one in enumerate(run):
             assert one["dom"] == (run["stamp"][:i] >= one["stamp"]).sum(), "the counter counts the dominators"
-        score_lane(chunk.view(), s, data, keys, inside)
+        keys, inside = pool.keys(chunk, s, here)
         end = max(pool.before - int(lane["length"]), -NEVER)  # nothing has arrived: before everything
         valid = inside & (pool.serials[here] >= lane["birth"]) & (pool.stamps[here] > end)
         for i in np.flatnonzero(valid & (keys >= lane["depth"])).tolist():

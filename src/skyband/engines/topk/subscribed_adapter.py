@@ -54,6 +54,10 @@ class SubscribedAdapter(SubscribedSlots):
         for reason, rows in bad_times.items():
             if rows is not None:
                 scored.reject(reason, rows)
+        return self.finish(batch, scored)
+
+    def finish(self, batch: Batch, scored: Scored) -> Validated:
+        """Reject what `where` and single subscriptions reject; say which rows can be an answer."""
         for name in self.form.where_columns:
             batch.operand(name)
         reject_beyond(scored, batch, self.form.where_columns)
@@ -98,20 +102,21 @@ class SubscribedAdapter(SubscribedSlots):
                 wild |= np.abs(column) > limit
         for rows in scored.rejected.values():
             wild &= ~rows
-        there, found = self.table.taken, []
-        if self.engine is not None:
-            points, weights = (one[there] for one in (self.table.columns.points, self.table.columns.weights))
-        else:  # slots are given in this order
-            points, weights = (
-                np.concatenate([getattr(columns, name) for _, columns, _ in self.waiting])
-                for name in ("points", "weights")
-            )
-            there = np.arange(len(points))
+        there, points = self._standing()
+        weights, found = self._standing("weights")[1], []
         for row in np.flatnonzero(wild).tolist():
             keys = lane_keys(self.form.code, points, weights, [float(column[row]) for column in columns])
             if (none := np.isnan(keys)).any():
                 found.append(OddRow(row, there[none]))
         return found
+
+    def _standing(self, name: str = "points") -> tuple[Ints, Floats]:
+        """The slots that are taken, and one of their columns."""
+        if self.engine is not None:
+            there = self.table.taken
+            return there, getattr(self.table.columns, name)[there]
+        column = np.concatenate([getattr(columns, name) for _, columns, _ in self.waiting])
+        return np.arange(len(column)), column  # slots are given in this order
 
     def _arriving(self, batch: Batch, rows: Ints) -> list[OddRow]:
         """The odd rows among those that arrive."""

@@ -20,7 +20,9 @@ from skyband.query.each import Each
 from skyband.query.expressions import Demand, columns_in, demands, parse, ranges_of
 from skyband.query.expressions.tree import Node
 from skyband.query.kinds import Query, TopK
-from skyband.query.scoring import Scoring, scoring_of
+from skyband.query.scoring import Scoring, Similar, scoring_of
+from skyband.query.scoring.forms import COSINE, DISTANCE, DOT, TAME
+from skyband.query.scoring.similar import squares
 from skyband.query.windows import Last
 from skyband.tables.input import is_number, is_string
 
@@ -90,7 +92,7 @@ class SlotForm:
         points = [numbers(one) for one in self.points]
         weights = [numbers(one) for one in self.weights]
         return SlotColumns(
-            points=np.stack(points, axis=1),
+            points=np.stack(points, axis=1) if points else np.empty((rows, 0)),
             weights=np.stack(weights, axis=1) if weights else np.empty((rows, 0)),
             k=k,
             length=lengths,
@@ -128,6 +130,8 @@ def slot_form(query: Query, example: Query) -> SlotForm | str:
     if choose(example) != BLOCK:
         return f"algorithm={query.algorithm!r} was asked for, and slots are BLOCK's"
     by = scoring_of(query.by)
+    if isinstance(by, Similar):
+        return vector_form(query, by)
     plain = plain_scoring(example.by, most=MOST_ATTRIBUTES)
     if plain is None or (isinstance(query.by, str) and parse(query.by).each):
         return f"the scoring {by.label} is none of Linear, Product, Quadratic, Nearest or a plain sum of columns"
@@ -146,3 +150,32 @@ def slot_form(query: Query, example: Query) -> SlotForm | str:
         by, form.code, form.limit, points, weights, query.k, query.descending, attributes, tuple(found[0]),
         tuple(found[1]), ranges_of(found[1]),
     )  # fmt: skip
+
+
+class VectorForm(SlotForm):
+    """Slots that compare vectors; their points are the vectors, which the adapter adds (similar_adapter.py)."""
+
+    def tame(self, columns: SlotColumns) -> Bools:
+        """Which of them have as many components as the others, and norms that overflow nowhere."""
+        largest: Bools = np.abs(columns.points).max(axis=1, initial=0) <= self.limit  # NaN: another length
+        return largest & (
+            (largest.astype(np.float64) * _norms(columns.points) >= 1 / self.limit) | (self.code == DISTANCE)
+        )
+
+
+def vector_form(query: TopK, by: Similar) -> VectorForm | str:
+    """The form of a query that compares vectors."""
+    found: tuple[list[Demand], list[Node]] | None = ([], []) if query.where is None else demands(parse(query.where))
+    if found is None:
+        return f"where={query.where!r} asks more of subscriptions' values than how columns compare with them"
+    attributes = tuple(dict.fromkeys(one.column for one in found[0]))
+    code = {"cosine": COSINE, "dot": DOT, "euclidean": DISTANCE}[by.metric]
+    return VectorForm(
+        by, code, TAME, (), (), query.k, query.descending, attributes, tuple(found[0]), tuple(found[1]),
+        ranges_of(found[1]),
+    )  # fmt: skip
+
+
+def _norms(points: Floats) -> Floats:
+    with np.errstate(all="ignore"):
+        return np.sqrt(np.nan_to_num(squares(points))) if len(points) else np.empty(0)

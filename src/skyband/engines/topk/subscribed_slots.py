@@ -17,6 +17,7 @@ from skyband.engines.topk.slot_table import SlotTable
 from skyband.engines.topk.subscribed_form import SlotForm
 from skyband.query.kinds import TopK
 from skyband.query.options import Options
+from skyband.query.tuning import Tuning
 from skyband.query.windows import Last
 from skyband.tables.columns import distinct, grown
 from skyband.tables.groups import Groups
@@ -141,15 +142,18 @@ class SubscribedSlots(TopKAdapter):
     def start(self, unit: int | None) -> None:
         if self.engine is not None:
             return
-        from skyband.engines.topk.slots import Slots  # and Numba: with the first arrivals
-
         net, self.unit = self.options.emit == "batch", unit
-        self.engine = Slots((), self.example.tuning, timed=self.timed, net=net, shape=self.form.shape)
+        self.engine = self.new_engine(self.example.tuning, timed=self.timed, net=net)
         self.numbering.of_query = np.zeros(1, np.int64)
         self._number_slots()
         waiting, self.waiting = self.waiting, []
         for entries, columns, number in waiting:
             self.join(entries, columns, number, 0)
+
+    def new_engine(self, tuning: Tuning, *, timed: bool, net: bool) -> Slots:
+        from skyband.engines.topk.slots import Slots  # and Numba: with the first arrivals
+
+        return Slots((), tuning, timed=timed, net=net, shape=self.form.shape)
 
     # --- snapshots
 

@@ -73,10 +73,10 @@ class Above(Query):
         self._set("threshold", each_or_number(self.kind, self.threshold))
         if self.cells is not None:
             self._set("cells", whole_number(self.kind, "cells", self.cells, 1, "20736"))
-        if check_scoring(self.kind, self.by).smallest_first:
+        if (scoring := check_scoring(self.kind, self.by)).smallest_first:
             raise QueryError(
                 f"Above: {type(self.by).__name__} ranks the smallest first, so 'above' would mean the far ones. "
-                'Type the distance as an expression, such as by="abs(x - 0.2)", if that is what you want.'
+                f"{scoring.instead_of_above}"
             )
         condition(self.kind, self.where)
 

@@ -17,7 +17,15 @@ from skyband.query.expressions import Expression, parse
 from skyband.query.kinds.query import Query
 from skyband.query.sql.grouped import list_text
 from skyband.query.sql.text import direction_text, expression, name
-from skyband.query.validation import RESERVED, column_names, condition, directions, order_options, whole_number
+from skyband.query.validation import (
+    RESERVED,
+    column_names,
+    condition,
+    directions,
+    order_options,
+    source_window,
+    whole_number,
+)
 from skyband.query.windows import Ever, Last, UntilDeleted, Window
 
 
@@ -68,6 +76,9 @@ class TopKGroups(Query):
         Whether every object equal to the k-th by its keys is an answer too: SQL's RANK() <= k.
     offset : int, default 0
         How many of the best are left out: the answer is ranks offset + 1 to offset + k.
+    source : str, optional
+        The name of another query: the rows are the members of its answers, and columns are those of its answer. The
+        window is then `UntilDeleted()`.
 
     Examples
     --------
@@ -81,7 +92,7 @@ class TopKGroups(Query):
     scores_move: ClassVar[bool] = True
     k: int
     by: By
-    window: Window
+    window: Window = None  # type: ignore[assignment]  # UntilDeleted() with `source`
     _: dataclasses.KW_ONLY
     of: str | Iterable[str] | None = None
     having: str | None = None
@@ -95,8 +106,10 @@ class TopKGroups(Query):
     ties: str = "newest"
     with_ties: bool = False
     offset: int = 0
+    source: str | None = None
 
     def __post_init__(self) -> None:
+        self._set("window", source_window(self.kind, self.source, self.window, self.by))
         super().__post_init__()
         self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
         self._set("of", _columns(self.of))
@@ -257,7 +270,7 @@ class TopKGroups(Query):
             for what, trees in said.items()
         }
         found |= {} if self.where is None else {"where": parse(self.where).columns}
-        return {**found, "of": self.of_columns, "per": self.per_columns}
+        return {**found, "of": self.of_columns, "per": self.per_inputs}
 
     def to_dict(self) -> dict[str, Any]:
         data = super().to_dict()

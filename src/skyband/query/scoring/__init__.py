@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from skyband.errors import QueryError
-from skyband.query.each import from_stored
+from skyband.query.each import Each, from_stored
 from skyband.query.scoring.base import Floats, Scoring
 from skyband.query.scoring.expression import Typed
 from skyband.query.scoring.function import Function
@@ -20,6 +20,7 @@ from skyband.query.scoring.nearest import Nearest
 from skyband.query.scoring.order import Order
 from skyband.query.scoring.product import Product
 from skyband.query.scoring.quadratic import Quadratic
+from skyband.query.scoring.similar import Similar
 
 By: TypeAlias = str | Scoring | Callable[..., Any]
 Keys: TypeAlias = By | tuple[By, ...]
@@ -30,7 +31,10 @@ SCORINGS: dict[str, type[Scoring]] = {  # by the word under which values are sto
     "quadratic": Quadratic,
     "nearest": Nearest,
     "global": Global,
+    "similar": Similar,
 }
+#: Other words for some of them in SQL.
+SQL_WORDS: dict[str, type[Scoring]] = {"similarity": Similar, "distance": Similar}
 
 
 def scoring_of(by: Keys) -> Scoring:
@@ -93,7 +97,7 @@ def by_from_dict(data: Any, call: Callable[..., Any] | Mapping[str, Callable[...
     word = next((key for key in stored if key in SCORINGS), None)
     if word is not None and stored.keys() - {word} <= SCORINGS[word].options.keys():
         make: Any = SCORINGS[word]
-        value: Scoring = make(_given(stored.pop(word)), **{key: _given(option) for key, option in stored.items()})
+        value: Scoring = make(_given(stored.pop(word)), **{key: _option(one) for key, one in stored.items()})
         return value
     if stored.keys() == {"callable"}:
         known = call.get(stored["callable"]) if isinstance(call, Mapping) else call
@@ -112,8 +116,16 @@ def _given(terms: Any) -> Any:
     return {name: from_stored(one) for name, one in terms.items()} if isinstance(terms, Mapping) else terms
 
 
+def _option(stored: Any) -> Any:
+    """A stored option as it was given; what each subscription brings has its column in place of a number."""
+    if isinstance(stored, Mapping) and stored.keys() == {"each"} and isinstance(stored["each"], str):
+        return Each(stored["each"])
+    return _given(stored)
+
+
 __all__ = [
     "SCORINGS",
+    "SQL_WORDS",
     "By",
     "Floats",
     "Function",
@@ -125,6 +137,7 @@ __all__ = [
     "Product",
     "Quadratic",
     "Scoring",
+    "Similar",
     "Typed",
     "by_from_dict",
     "by_to_dict",

@@ -31,6 +31,21 @@ PairForm: TypeAlias = tuple[tuple[tuple[str, str], ...], str]  # (column, "absdi
 EVERYTHING = (-math.inf, math.inf)
 
 
+class Vectors(Protocol):
+    """Vectors of one length (`skyband.tables.vectors.Vectors`)."""
+
+    @property
+    def matrix(self) -> NDArray[Any]: ...
+
+    @property
+    def norms(self) -> Floats: ...
+
+    @property
+    def faults(self) -> dict[str, NDArray[np.bool_]]: ...
+
+    def norm_faults(self, column: str) -> dict[str, NDArray[np.bool_]]: ...
+
+
 class Rows(Protocol):
     """The rows of a batch, as far as a scoring looks at them (`skyband.tables.input.Batch`)."""
 
@@ -40,6 +55,8 @@ class Rows(Protocol):
     def numbers(self, name: str) -> Operand: ...
 
     def operand(self, name: str) -> Operand: ...
+
+    def vectors(self, name: str, d: int) -> Vectors: ...
 
 
 class Scoring:
@@ -55,6 +72,10 @@ class Scoring:
     options: ClassVar[Mapping[str, Any]] = {}  # further arguments, each with an example
     scores_objects: ClassVar[bool] = True
     scores_pairs: ClassVar[bool] = False
+    best_first_in_sql: ClassVar[bool] = False  # ORDER BY without ASC or DESC
+    instead_of_above: ClassVar[str] = (
+        'Type the distance as an expression, such as by="abs(x - 0.2)", if that is what you want.'
+    )
 
     @property
     def smallest_first(self) -> bool:
@@ -88,6 +109,15 @@ class Scoring:
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads. Empty for a function, which may read any."""
         raise NotImplementedError
+
+    @property
+    def number_columns(self) -> tuple[str, ...]:
+        """Those of its columns that hold numbers."""
+        return self.columns
+
+    def faults(self, rows: Rows) -> Mapping[str, NDArray[np.bool_]]:
+        """Why rows have no key, besides nulls and NaN in columns of numbers: the rows of each reason."""
+        return {}
 
     def key(self, columns: Columns) -> Floats:
         """Compute what objects are ranked by, one float64 per row."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from skyband.query.scoring import Scoring
 from skyband.query.sql.tokens import Cursor
 
 
@@ -22,11 +23,11 @@ class OrderClauses(Cursor):
     def scoring(self) -> Any:
         raise NotImplementedError
 
-    def way(self) -> bool:
+    def way(self, by: Any) -> bool:
         """Read DESC or ASC, and where nulls go; whether the largest is best."""
         descending = self.accept("DESC")
-        if not descending:
-            self.accept("ASC")
+        if not descending and not self.accept("ASC") and isinstance(by, Scoring) and by.best_first_in_sql:
+            descending = not by.smallest_first
         if self.accept("NULLS"):
             word = self.next()
             if word.upper not in ("FIRST", "LAST"):
@@ -44,7 +45,7 @@ class OrderClauses(Cursor):
             self.next()
         while not (bracketed and self.follows(")")) and (not keys or self.accept(",")):
             keys.append(self.scoring())
-            ways.append(self.way())
+            ways.append(self.way(keys[-1]))
         if bracketed:
             self.expect(")", "ORDER BY (delay DESC)")
         self.put("by", start, tuple(keys))

@@ -3,6 +3,7 @@
     SELECT * FROM stream [a, stream b]              two of one stream: pairs
     SELECT column, aggregate [AS name], ... FROM    groups of rows, with GROUP BY column, ... [HAVING condition]
     SELECT ... QUALIFY row_number() OVER (...)      or FROM (SELECT *, row_number() OVER (...) AS n ...) WHERE n <= k
+    SELECT ... FROM (SELECT ...) AS name            over the answer of another question (nested.py)
     [WHERE condition]                               which objects can be an answer
     ORDER BY scoring [ASC | DESC] LIMIT k           or, for all above a threshold: ABOVE threshold BY scoring
     [PER column, ...]
@@ -14,7 +15,7 @@
 :name, in place of a number, in a window and in expressions, is what each subscription brings.
 Clauses after FROM come in any order. A scoring is an expression, or linear(x = 0.7, y = 0.3), product(...),
 quadratic(...), nearest(x = 0.2, y = 0.9) [METRIC manhattan] [WEIGHTS (x = 1, y = 2)], and of pairs
-global(x = absdiff, y = sum) [COMBINE product]: any word of `SCORINGS`.
+global(x = absdiff, y = sum) [COMBINE product]: any word of `SCORINGS`, or of SQL_WORDS: similarity(e, [1, 2]).
 
 Cost: linear in the text, some 0.1 ms a sentence, and 0.12 s once to load sqlglot.
 """
@@ -30,7 +31,7 @@ from skyband.errors import QueryError
 from skyband.query.aggregates import mentioned
 from skyband.query.expressions import parse
 from skyband.query.kinds import Above, Query, TopK, TopKGroups, TopKIncomplete, TopKPairs, TopKUncertain
-from skyband.query.scoring import SCORINGS, scoring_of
+from skyband.query.scoring import SCORINGS, SQL_WORDS, scoring_of
 from skyband.query.sql.clauses import ASKED, COMBINES, INSTEAD, NEEDS, SAID, TAKES, culprit, options_of
 from skyband.query.sql.grouped import (
     Item,
@@ -42,6 +43,8 @@ from skyband.query.sql.grouped import (
     select_list,
     selected,
 )
+from skyband.query.sql.kind_clauses import KindClauses
+from skyband.query.sql.nested import queries_of, split
 from skyband.query.sql.row_numbers import RowNumbers
 from skyband.query.sql.text import CLAUSES
 from skyband.query.sql.tokens import Word
@@ -51,8 +54,11 @@ MAX_LENGTH = 100_000  # characters
 _SHAPE = "SELECT * FROM stream ORDER BY delay DESC LIMIT 10 WINDOW '24 hours'"
 
 
-def sql(text: str) -> Query:
+def sql(text: str) -> Any:
     """Return the query that a sentence in SQL asks; `query.to_sql()` gives the sentence back.
+
+    A sentence over the answer of another question, FROM (SELECT ...) AS top, is two queries, for `Monitor` to take
+    together: {"top": the inner one, "q0": the outer one}. Without AS the inner one is called "source".
 
     Parameters
     ----------
@@ -71,12 +77,14 @@ def sql(text: str) -> Query:
         raise QueryError(f"a question in SQL is a text such as: {_SHAPE}; got {text!r}.")
     if len(text) > MAX_LENGTH:
         raise QueryError(f"{len(text):,} characters are too long for a question; the limit is {MAX_LENGTH:,}.")
-    return _Reader(text).query()
+    queries = queries_of(text, _Reader)
+    return queries if len(queries) > 1 else queries["q0"]
 
 
 def columns_after_select(text: str) -> list[tuple[str, str]]:
     """The columns of a row that a sentence names after SELECT, each under its name there; none: all of them."""
-    reader = _Reader(text)
+    parts = split(text)
+    reader = _Reader(text if parts is None else parts.outer)
     reader.begin()
     items = [] if reader.grouped else reader.items
     return [(item.alias or item.column, item.column) for item in items if item.column not in (None, reader.numbered)]
@@ -87,7 +95,7 @@ def is_sql(text: str) -> bool:
     return re.match(r"\s*select\b", text, re.IGNORECASE) is not None
 
 
-class _Reader(RowNumbers):
+class _Reader(KindClauses, RowNumbers):
     """One pass over the words: each clause stores its values, and the places where they stood."""
 
     def __init__(self, text: str) -> None:
@@ -104,6 +112,11 @@ class _Reader(RowNumbers):
     # --- the sentence
 
     def query(self) -> Query:
+        self.read()
+        return self.made(self.kind())
+
+    def read(self) -> None:
+        """Read all clauses."""
         self.begin()
         while self.word.kind != "end":
             word = self.next()
@@ -114,7 +127,6 @@ class _Reader(RowNumbers):
                 self.fail(word, "is said twice")
             self.said[word.upper] = word
             clause()
-        return self.made(self.kind())
 
     def begin(self) -> None:
         self.expect("SELECT", _SHAPE)
@@ -128,8 +140,6 @@ class _Reader(RowNumbers):
         self.said["FROM"] = self.word
         self.expect("FROM", _SHAPE)
         if self.accept("("):
-            if self.grouped:
-                self.fail(self.said["FROM"], "groups are of the rows of a stream, not of a subquery")
             self.subquery()
             return
         stream, word = self.stream(_SHAPE), self.word
@@ -251,7 +261,7 @@ class _Reader(RowNumbers):
             self.keys(start, bracketed=True)
             return
         self.put("by", start, self.scoring())
-        self.descending = self.way()
+        self.descending = self.way(self.values["by"])
         if self.follows(",") and not self.pairs:
             self.keys(start, bracketed=False)
 
@@ -299,16 +309,6 @@ class _Reader(RowNumbers):
         self.expect("DELETED", "UNTIL DELETED")
         self.put("window", start, UntilDeleted())
 
-    def _with(self) -> None:
-        self.expect("PROBABILITY", "WITH PROBABILITY p")
-        self.put("probability", self.word.start, self.name("WITH PROBABILITY p"))
-
-    def _semantics(self) -> None:
-        self.put("semantics", self.word.start, self.choice("SEMANTICS 'u-topk'"))
-
-    def _threshold(self) -> None:
-        self.put("threshold", self.word.start, self.number_or_each("THRESHOLD 0.5"))
-
     def _group(self) -> None:
         if self.accept("BY"):
             if "GROUP BY" in self.said:
@@ -320,32 +320,6 @@ class _Reader(RowNumbers):
 
     def _having(self) -> None:
         self.put("having", self.word.start, self.expression(check=checked_condition))
-
-    def _parts(self) -> None:
-        start, example = self.word.start, "PARTS (north, south 0 TO 5)"
-        parts: dict[str, tuple[float, float]] = {}
-
-        def part() -> None:
-            word = self.next()
-            if word.kind not in ("word", "name", "string"):
-                self.fail(word, f"a part is expected here, as in {example}")
-            if word.text in parts:
-                self.fail(word, "is named twice")
-            bounds = (0.0, 1.0)
-            if self.word.text not in (",", ")"):
-                low = self.number(example)
-                self.expect("TO", example)
-                bounds = (low, self.number(example))
-            parts[word.text] = bounds
-
-        self.listed(part, example)
-        self.put("parts", start, parts)
-
-    def _combine(self) -> None:
-        self.put("combine", self.word.start, self.scoring())
-
-    def _repeat(self) -> None:
-        self.put("repeat", self.word.start, self.choice("REPEAT last").lower())
 
     def _approximate(self) -> None:
         if "USING" in self.said:
@@ -381,7 +355,7 @@ class _Reader(RowNumbers):
 
     def scoring(self) -> Any:
         word = self.word
-        found = SCORINGS.get(word.upper.lower())
+        found = (SCORINGS | SQL_WORDS).get(word.upper.lower())
         if found is None or not self.follows(word.upper, "("):
             text = self.expression(check=self.ranking)
             return text if self.pairs or word.upper == "EXPRESSION" else self.meant(text, word)

@@ -8,13 +8,13 @@
 
 from __future__ import annotations
 
+from skyband.query.sql.nested import NUMBERS
 from skyband.query.sql.select_items import SelectItems
 from skyband.query.sql.tokens import Word
 from skyband.query.windows import Ever
 
 _OVER = "row_number() OVER (PARTITION BY g ORDER BY x DESC)"
 _INNER = f"FROM (SELECT *, {_OVER} AS n FROM s) WHERE n <= 10"  # noqa: S608
-_NUMBERS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
 
 
 class RowNumbers(SelectItems):
@@ -37,7 +37,7 @@ class RowNumbers(SelectItems):
     def row_numbers(self) -> None:
         """Read row_number() OVER (...): what to rank by, and per what."""
         word = self.next()
-        if word.upper not in _NUMBERS:
+        if word.upper not in NUMBERS:
             self.fail(word, f"a row number is expected here, as in {_OVER} <= 10")
         for text in ("(", ")", "OVER", "("):
             self.expect(text, _OVER)
@@ -57,7 +57,7 @@ class RowNumbers(SelectItems):
         """Read (SELECT *, row_number() OVER (...) AS n FROM s [WHERE ...]) and the condition on n."""
         self.expect("SELECT", _INNER)
         while True:
-            if self.word.upper in _NUMBERS and self.words[self.at + 1].text == "(":
+            if self.word.upper in NUMBERS and self.words[self.at + 1].text == "(":
                 if self.numbered is not None:
                     self.fail(self.word, "row numbers are there already; ask one question at a time")
                 self.row_numbers()
@@ -70,7 +70,7 @@ class RowNumbers(SelectItems):
         if self.numbered is None:
             self.fail(
                 self.word,
-                f"a subquery is {_INNER}. To ask over the answer of another question, name that with source= in Python",
+                f"row numbers are missing, as in {_INNER}",
             )
         self.expect("FROM", _INNER)
         if self.word.text == "(":
@@ -89,8 +89,6 @@ class RowNumbers(SelectItems):
         if self.name(_INNER) != self.numbered:
             self.fail(word, f"the condition on a subquery is about its row numbers, {self.numbered} <= 10")
         self._up_to()
-        if self.follows("AND"):
-            self.fail(self.word, "a condition on rows is WHERE within the subquery; one on the answer is not built")
 
     def _up_to(self) -> None:
         """Read <= n, < n, = 1, BETWEEN m AND n, or > m."""

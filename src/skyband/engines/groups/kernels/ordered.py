@@ -50,7 +50,7 @@ class Sorted(NamedTuple):
     edges: Ints  # by group, two each: the ranks of the first and the last member before the step
     flags: Ints  # by column of keys: 0, or words of which the largest (1) or the smallest (-1) is best
     labels: Ints  # by code of a word
-    rule: Ints  # k, offset, 1: with ties
+    rule: Ints  # k, offset, 1: with ties, 1: members that stay are reported where they have changed
 
 
 @close
@@ -338,7 +338,7 @@ def take_sorted(live: Sorted, events: Events, keys: Ints, answers: Records, out:
                 more = np.empty(2 * (n + live.log[0]), out.dtype)
                 more[:n] = out[:n]
                 out = more
-            n = _end_step(live.ranks, live.heads, live.slots, live.log, out, n)
+            n = _end_step(live.ranks, live.heads, live.slots, live.log, out, n, live.rule[3] != 0)
     return out, n
 
 

@@ -260,7 +260,7 @@ def _move_outside(ranks: Records, head: Any, s: int, k: int, step: int, log: Int
 
 
 @uncounted
-def _end_step(ranks: Records, heads: Records, slots: Records, log: Ints, out: Records, n: int) -> int:
+def _end_step(ranks: Records, heads: Records, slots: Records, log: Ints, out: Records, n: int, moves: bool) -> int:
     """Write down how a step has changed the answers, leaving before entering; returns how many changes there are."""
     step = ranks[log[1]]["noted"]
     for i in range(1, log[0] + 1):
@@ -280,6 +280,11 @@ def _end_step(ranks: Records, heads: Records, slots: Records, log: Ints, out: Re
             out[n]["key"], out[n]["decider"] = ranks[s]["key"], ranks[s]["decider"]
             out[n]["event"] = ranks[s]["event"]
             out[n]["diff"], out[n]["first"] = 1, 1 - ranks[s]["shown"]
+            n = _write(heads, slots, s, step, out, n)
+        elif moves:
+            out[n]["key"], out[n]["decider"] = ranks[s]["key"], ranks[s]["decider"]
+            out[n]["event"] = ranks[s]["event"]
+            out[n]["diff"], out[n]["first"] = 0, 0
             n = _write(heads, slots, s, step, out, n)
         ranks[s]["shown"] = 1
     log[0] = 0
@@ -304,15 +309,15 @@ def apply(live: Live, s: Any, key: Any, stamp: Any, serial: Any, decider: Any, s
     inside, better = one["place"] == INSIDE, ranks_above(key, stamp, serial, one)
     # all records inside are above all records outside (`settle` sees to it): its own is enough to compare with
     stays = better if inside else np.isnan(key) or (one["place"] == OUTSIDE and not better)
-    if not stays or one["noted"] == step or event.several or event.gone:
+    if not stays or one["noted"] == step or event.several or event.gone or live.moves:
         head["row"], head["instant"] = event.row, event.instant
         if (inside or one["noted"] == step) and one["saved"] != step:
             one["saved"], one["old_key"] = step, one["key"]
             one["old_decider"], one["old_event"] = one["decider"], one["event"]
         if event.gone:
             one["shown"] = 0
-            if inside:
-                _note(ranks, s, step, live.log)
+        if inside and (event.gone or live.moves):
+            _note(ranks, s, step, live.log)
     one["key"], one["stamp"], one["serial"], one["decider"] = key, stamp, serial, decider
     one["event"] = event.place
     if not stays:
@@ -326,7 +331,7 @@ def apply(live: Live, s: Any, key: Any, stamp: Any, serial: Any, decider: Any, s
 def end_step(live: Live, written: Any) -> Any:
     """Write down the changes of a step that is over; returns how many there are in all."""
     if live.log[0] > 0:
-        return _end_step(live.ranks, live.heads, live.slots, live.log, live.out, written)
+        return _end_step(live.ranks, live.heads, live.slots, live.log, live.out, written, live.moves)
     return written
 
 

@@ -86,6 +86,8 @@ class Batch(NamedTuple):
     eligible: Records  # empty: all are
     ids: Ints  # over UntilDeleted(): codes
     deletes: Records  # which rows delete an id; empty: none does
+    joined: Records  # over UntilDeleted(): does the step go on with the next arrival? empty: each is a step
+    replaced: Ints  # room: over UntilDeleted(), by arrival, the row that it takes the place of
     alive: Records  # by row of the batch: are its columns kept?
     serial: int  # of row 0
     clock: int
@@ -126,6 +128,7 @@ class Live(NamedTuple):
     k: int
     measure: int  # the aggregate that is the score itself; -1: objects are ranked by events, after their evaluation
     sign: float  # of the key
+    moves: bool  # whether members that stay are reported where they have changed
 
 
 def empty_events(size: int, measures: int) -> Events:

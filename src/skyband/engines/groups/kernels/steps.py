@@ -237,46 +237,81 @@ def take_windowed(state: State, window: Window, batch: Batch, events: Events, li
         i += 1
 
 
+@close
+def comes(batch: Batch, i: Any) -> Any:
+    """Whether a row brings something, and does not delete an id."""
+    return len(batch.deletes) == 0 or not batch.deletes[i]
+
+
+@close
+def counts(batch: Batch, i: Any) -> Any:
+    """Whether a row comes to an object."""
+    return comes(batch, i) and (len(batch.eligible) == 0 or batch.eligible[i])
+
+
+@close
+def take_in(state: State, window: Window, batch: Batch, i: Any) -> None:
+    """Take an arrival or deletion of UntilDeleted() in; the row of its id until now is in `replaced`, or -1."""
+    g, s, name = batch.groups[i], batch.slots[i], batch.ids[i]
+    state.groups[g]["last"] = batch.serial + batch.rows[i]
+    state.groups[g]["now"] = batch.now[i]
+    batch.replaced[i] = state.places[name]
+    state.places[name] = -1
+    if comes(batch, i):
+        r = begin_row(state, batch, i)
+        state.places[name] = r
+        if counts(batch, i):
+            state.slots[s]["group"] = g
+            enter(state, window, batch, s, r)
+        else:  # one that fails `where` has no object, but its id is there
+            state.rows[r]["slot"] = -2 - g
+            note(window, batch, state.rows[r]["serial"], True)
+
+
+@close
+def let_go(state: State, window: Window, batch: Batch, i: Any) -> Any:
+    """Let the row go whose place an arrival has taken; returns its object, or -1."""
+    r, other = batch.replaced[i], np.int64(-1)
+    if r >= 0:
+        other = np.int64(state.rows[r]["slot"])
+        if other >= 0:
+            leave(state, window, batch, other, r)
+        else:
+            note(window, batch, state.rows[r]["serial"], False)
+        free_row(state, r, batch.groups[i])
+    elif not comes(batch, i):
+        batch.deletes[i] = False  # it stays as it is where something was deleted
+        state.facts[UNKNOWN] += 1
+    return other
+
+
 @uncounted_kernel
 def take_keyed(state: State, window: Window, batch: Batch, events: Events, live: Live) -> Any:
-    """Take arrivals and deletions of UntilDeleted(): a row goes when its id comes again or is deleted."""
-    facts, groups, rows, slots, i = state.facts, state.groups, state.rows, state.slots, state.facts[NEXT]
+    """Take arrivals and deletions of UntilDeleted(): a row goes when its id comes again or is deleted.
+
+    Within one step all come before any goes: an object is gone only if the step leaves it without a row.
+    """
+    facts, i = state.facts, state.facts[NEXT]
     while i < len(batch.rows):
-        facts[NEXT] = i
-        if facts[EVENTS] + 2 > len(events.slot) or not begin_step(state, live):
+        facts[NEXT], end = i, i + 1
+        if len(batch.joined) > 0:
+            while batch.joined[end - 1]:
+                end += 1
+        writes = live.measure < 0 and not window.net  # events
+        if writes and facts[EVENTS] + 2 * (end - i) > len(events.slot):
+            return FULL if facts[EVENTS] > 0 else MIDDLE
+        if not begin_step(state, live):
             return FULL
-        g, s, name, deletes = batch.groups[i], batch.slots[i], batch.ids[i], False
-        if len(batch.deletes) > 0:
-            deletes = batch.deletes[i]
-        counts = not deletes and (len(batch.eligible) == 0 or batch.eligible[i])
-        groups[g]["last"] = batch.serial + batch.rows[i]
-        groups[g]["now"] = batch.now[i]
-        old = state.places[name]
-        if deletes and old < 0:
-            batch.deletes[i] = False  # it stays as it is where something was deleted
-            facts[UNKNOWN] += 1
-        state.places[name] = -1
-        if not deletes:  # one that fails `where` has no object, but its id is there
-            r = begin_row(state, batch, i)
-            state.places[name] = r
-            if counts:
-                slots[s]["group"] = g
-                enter(state, window, batch, s, r)
-            else:
-                rows[r]["slot"] = -2 - g
-                note(window, batch, rows[r]["serial"], True)
-        if old >= 0:
-            other = rows[old]["slot"]
-            if other >= 0:
-                leave(state, window, batch, other, old)
-            else:
-                note(window, batch, rows[old]["serial"], False)
-            free_row(state, old, g)
-            if other >= 0 and not (counts and other == s):
-                changed(state, window, events, live, other, batch.rows[i], batch.now[i], False)
-        if counts:
-            changed(state, window, events, live, s, batch.rows[i], batch.now[i], False)
-        i += 1
+        for j in range(i, end):
+            take_in(state, window, batch, j)
+        for j in range(i, end):
+            s, row, now, counted = batch.slots[j], batch.rows[j], batch.now[j], counts(batch, j)
+            other = let_go(state, window, batch, j)
+            if other >= 0 and not (counted and other == s):
+                changed(state, window, events, live, other, row, now, end > i + 1)
+            if counted:
+                changed(state, window, events, live, s, row, now, end > i + 1)
+        i = end
     facts[NEXT] = i
     return DONE if begin_step(state, live) else FULL
 

@@ -71,6 +71,7 @@ STEP = np.dtype(
         ("limit", "i8"),
         ("kind", "i8"),
         ("joined", "i8"),  # 1: the step goes on with the next arrival of the group
+        ("shown", "i8"),  # 1: its object was there until now, and has been in an emitted answer
     ],
     align=True,
 )

@@ -24,6 +24,8 @@ from skyband.engines.topk.kernels.state import Report, is_full, with_capacity
 from skyband.kernels.compile import close, kernel, uncounted
 from skyband.kernels.records import NEVER, Records, make_room
 
+SHOWN = 2
+
 
 @kernel
 def take_ranks(ranks: Ranks, report: Report, arrivals: Records, visits: Records) -> tuple[Records, Records]:
@@ -80,11 +82,15 @@ def take_one(ranks: Ranks, report: Report, g: int, arrivals: Records, a: int) ->
         in_session = groups[g]["last"] < NEVER
         groups[g]["begin"] = min(stamp, groups[g]["begin"]) if in_session else stamp
         groups[g]["last"] = max(stamp, groups[g]["last"]) if in_session else stamp
-    if rule["limits"] and kind != DELETE and stamp >= groups[g]["newest"]:
+    if rule["limits"] and kind != DELETE and arrivals[a]["limit"] >= 0 and stamp >= groups[g]["newest"]:
         groups[g]["newest"] = stamp
         groups[g]["k"] = arrivals[a]["limit"]
-    if rule["keyed"] and not remove_named(ranks, report, g, arrivals[a]["name"]) and kind == DELETE:
-        arrivals[a]["kind"] = UNKNOWN
+    if rule["keyed"]:
+        known = remove_named(ranks, report, g, arrivals[a]["name"])
+        if kind == DELETE and not known:
+            arrivals[a]["kind"] = UNKNOWN
+        elif kind == DELETE and arrivals[a]["joined"] and arrivals[a + 1]["name"] == arrivals[a]["name"]:
+            arrivals[a + 1]["shown"] = known == SHOWN  # it moves: it comes back in this step
     if kind == INSERT or (kind == IDLE and rule["keyed"]):
         insert(ranks, report, g, arrivals, a)
     set_due(groups, rule, g)
@@ -159,18 +165,19 @@ def elect(objects: Records, head: int, size: int) -> None:
 
 
 @uncounted
-def remove_named(ranks: Ranks, report: Report, g: int, name: int) -> bool:
-    """Drop the object of an id; whether there was one."""
+def remove_named(ranks: Ranks, report: Report, g: int, name: int) -> int:
+    """Drop the object of an id; returns whether there was one (SHOWN: it has been in an emitted answer)."""
     objects, groups = ranks.objects, ranks.groups
     head, size = groups[g]["head"], groups[g]["size"]
     for i in range(head, head + size):
         if objects[i]["name"] == name:
+            known = SHOWN if objects[i]["shown"] else 1
             lose_one(objects, i, report)
             for j in range(i, head + size - 1):
                 objects[j] = objects[j + 1]
             groups[g]["size"] = size - 1
-            return True
-    return False
+            return known
+    return 0
 
 
 @close
@@ -239,7 +246,7 @@ def insert(ranks: Ranks, report: Report, g: int, arrivals: Records, a: int) -> N
     serial = report.serial + arrivals[a]["row"]
     objects[place]["key"], objects[place]["stamp"], objects[place]["serial"] = key, stamp, serial
     objects[place]["name"], objects[place]["dom"], objects[place]["counts"] = name, dom, counts
-    objects[place]["inside"], objects[place]["shown"], objects[place]["was"] = 0, 0, 0
+    objects[place]["inside"], objects[place]["shown"], objects[place]["was"] = 0, arrivals[a]["shown"], 0
     objects[place]["eligible"] = eligible
     report.alive[arrivals[a]["row"]] = True
     groups[g]["oldest"] = min(groups[g]["oldest"], stamp) if size else stamp
