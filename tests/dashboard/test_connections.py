@@ -93,7 +93,7 @@ def test_a_listener_that_does_not_read(fresh: tuple[Client, Watch], monkeypatch:
     def gone() -> bool:
         nonlocal most
         with watch._lock:
-            most = max([most, *(one._size for one in watch._subscribers)])
+            most = max([most, *(one._size for one in watch.programs.all())])
         return bool(sum(client.get("/api/health")["listeners"].values()) == 0)
 
     wait(gone, 60)
@@ -124,7 +124,7 @@ def test_listeners_leave_nothing_behind(fresh: tuple[Client, Watch]) -> None:
         for path in ("/api/events", "/api/queries/q/changes"):
             one = connected(client, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             one.close()
-    wait(lambda: client.get("/api/health")["listeners"] == {"pages": 0, "programs": 0}, 20)
+    wait(lambda: client.get("/api/health")["listeners"] == {"pages": 0, "programs": 0, "subscribers": 0}, 20)
     gc.collect()
     assert client.send("HEAD", "/api/events")[0] == 200
-    assert watch.report()["listeners"] == {"pages": 0, "programs": 0}
+    assert watch.report()["listeners"] == {"pages": 0, "programs": 0, "subscribers": 0}

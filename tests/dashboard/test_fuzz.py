@@ -42,6 +42,8 @@ WORDS += ' APPROXIMATE 0.01 ALGORITHM SMA GROUP having union drop table `delay` 
 SENTENCES = [
     "SELECT * FROM s ORDER BY delay DESC LIMIT 3 WINDOW 50 ROWS",
     "SELECT * FROM s ORDER BY delay LIMIT 3 PER origin WINDOW '10 minutes'",
+    "SELECT * FROM s ORDER BY nearest(delay = :d) LIMIT :k WINDOW 50 ROWS",
+    "SELECT * FROM s ABOVE :d BY delay WINDOW 50 ROWS",
     "SELECT * FROM s ABOVE 100 BY delay WINDOW 50 ROWS",
     "SELECT * FROM s a, s b ORDER BY abs(a.delay - b.delay) LIMIT 3 WINDOW 50 ROWS",
     "SELECT * FROM s WHERE origin = 'JFK' ORDER BY 0.5*delay + flight DESC LIMIT 2 WINDOW 30 ROWS",
@@ -61,13 +63,15 @@ STREAMS = ["flights.parquet", "odd.parquet", "odd.csv", "odd.jsonl", "days", "un
 STREAMS += ["changes", "link.parquet", "../x.parquet", "/etc/passwd", "..%2Fx", "a\x00b", "C:\\x", "NUL", "con.csv"]
 STREAMS += ["loop", "pipe.csv", "-", "kafka://h/t", "", ".", "x" * 5_000, "notes.txt", "nothing.parquet", "\ud800"]
 STREAMS += ["empty.parquet", "days/"]
-PATHS = ["/", "/docs", "/openapi.json", "/static/app.js", "/api/health", "/api/state"]
+PATHS = ["/", "/docs", "/follow", "/openapi.json", "/static/app.js", "/api/health", "/api/state"]
 PATHS += ["/api/streams", "/api/stream", "/api/check", "/api/queries", "/api/events", "/static/../app.py"]
+ONE = "/subscriptions/1"
 METHODS = ["GET", "GET", "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "get", "X"]
 PARAMETERS = [b"", b"rows=3", b"rows=0000000000009999999", b"rows=-1", b"rows=%00", b"rows=1e3", "rows=٣".encode()]
 PARAMETERS += [b'key="JFK"', b"key=null", b"key=[1,2]", b"key={}", b'key="%5Cud800"', b"key=" + b"[" * 3000, b"key=NaN"]
 PARAMETERS += [b"key=1e999", b"watch=a", b"watch=a&group=1", b"group=99999999999", b"watch=%ff&group=x"]
 PARAMETERS += [b"%", b"&&&==", b"token=x", b"\xff\xfe", b"queries=keep", b"watch=" + b"x" * 9000, b"key=" + b"9" * 5000]
+PARAMETERS += [b"subscriber=1", b"subscriber=1", b"subscriber=%ff", b"id=d"]
 HEADERS = [(b"host", b"evil.example"), (b"host", b"["), (b"host", b""), (b"origin", b"http://["), (b"origin", b"null")]
 HEADERS += [(b"content-type", b"text/plain"), (b"content-type", b"\xff"), (b"cookie", b"skyband_token=\xff; a=b; =")]
 HEADERS += [(b"authorization", b"Bearer \xff"), (b"content-length", b"-1"), (b"x-forwarded-for", b"1.2.3.4")]
@@ -125,11 +129,14 @@ class Requests:
         elif kind < 0.45:
             path, method, body = "/api/check", "POST", self.query()
         elif kind < 0.55:
-            path = f"/api/queries/{pick(NAMES[:4] * 4 + NAMES)}{pick(['', '', '/answer', '/changes'])}"
+            path = f"/api/queries/{pick(NAMES[:4] * 4 + NAMES)}{pick(['', '', '/answer', '/changes', ONE])}"
             method = pick(["GET", "GET", "DELETE", "HEAD"])
-        elif kind < 0.58:
+        elif kind < 0.57:
+            path = f"/api/queries/{pick(NAMES[:4])}{pick(['/subscriptions', '/subscriptions', '/unsubscribe'])}"
+            method, body = "POST", self.subscriptions(pick(["rows", "columns", "ids"]))
+        elif kind < 0.60:
             path, method, body = "/api/stream", "PUT", self.stream()
-        elif kind < 0.63:
+        elif kind < 0.65:
             path, method = "/api/stream", "PATCH"
             body = self.changed({"paused": pick([True, False]), "rate": pick([10, None])})
         headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
@@ -159,6 +166,12 @@ class Requests:
                 words[place : place + pick([0, 1])] = [pick(WORDS.split(" "))]
             return self.changed({"sql": " ".join(words)}, 0.1)
         return self.changed({"query": self.changed(dict(pick(QUERIES)), 0.4)}, 0.05)
+
+    def subscriptions(self, form: str) -> Any:
+        rows = [self.changed({"subscriber": n, "k": 1 + n, "d": 2.5 * n}, 0.1) for n in range(self.random.randrange(4))]
+        if form == "columns":
+            return {name: [row.get(name) for row in rows] for name in ("subscriber", "k", "d")}
+        return rows if form == "rows" else [row.get("subscriber") for row in rows]
 
     def stream(self) -> dict[str, Any]:
         pick = self.random.choice
@@ -201,8 +214,8 @@ def test_no_request_ends_in_a_500(tmp_path: Path, part: int) -> None:
             assert time.monotonic() - begin < SLOWEST, shown
         status, text = await send(app, "GET", "/api/health")
         report = json.loads(text)
-        assert status == 200 and report["thread"]["alive"] and report["listeners"] == {"pages": 0, "programs": 0}
-        assert not report["parts"].keys() & {"watch", "request", "frame", "listener", "changes"}, report
+        assert status == 200 and report["thread"]["alive"] and sum(report["listeners"].values()) == 0
+        assert not report["parts"].keys() & {"watch", "request", "frame", "listener", "changes", "delivery"}, report
 
     try:
         asyncio.run(run())

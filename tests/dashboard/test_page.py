@@ -187,3 +187,31 @@ def test_from_nothing_to_an_answer_and_back_again(browser: Browser, folder: Path
         wait(lambda: fits(browser))
         audit(browser)
         assert browser.complaints() == []
+
+
+def test_one_subscriber(browser: Browser, tmp_path: Path) -> None:
+    """Its page shows the answer as the API has it, on a map too; it loses the server, and comes back."""
+    rng, port = np.random.default_rng(1), free_port()
+    taxis = pa.table({"taxi": np.arange(2_000), "x": rng.random(2_000), "y": rng.random(2_000)})
+    parquet.write_table(taxis, tmp_path / "taxis.parquet")
+    browser.resize(1200, 900)
+    body = {"stream": "taxis.parquet", "id": "taxi", "keep": ["x", "y"], "rate": 1_000, "paused": True}
+    with served(tmp_path, port=port) as (client, _):
+        client.send("PUT", "/api/stream", body)
+        sentence = "SELECT * FROM s ORDER BY nearest(x = :px, y = :py) LIMIT 4 WINDOW 500 ROWS"
+        client.send("POST", "/api/queries", {"name": "near", "sql": sentence})
+        client.send("POST", "/api/queries/near/subscriptions", [{"subscriber": "ann", "px": 0.5, "py": 0.5}])
+        browser.open(f"http://127.0.0.1:{port}/follow?query=near&subscriber=ann&x=x&y=y&px=0.5&py=0.5")
+        wait(lambda: browser.text("#link") == "live")
+        client.send("PATCH", "/api/stream", {"paused": False})
+        wait(lambda: client.get("/api/state")["stream"]["ended"], 30)
+        answer = client.get("/api/queries/near/answer?subscriber=ann")
+        wanted = [str(row[answer["columns"].index("id")]) for row in answer["rows"]]
+        ids = "return [...document.querySelectorAll('#rows tr td:nth-child(2)')].map((cell) => cell.textContent)"
+        wait(lambda: browser.run(ids) == wanted)
+        assert len(wanted) == 4 and browser.run("return document.querySelectorAll('#map .member').length") == 4
+        audit(browser)
+        assert browser.complaints() == []
+        client.send("DELETE", "/api/queries/near/subscriptions/ann")
+        wait(lambda: "no such subscriber" in browser.text("#said"))
+    wait(lambda: browser.text("#link") == "disconnected")

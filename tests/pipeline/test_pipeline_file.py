@@ -327,10 +327,6 @@ def test_kafka_orders_and_labels_by_the_coordinates_of_messages() -> None:
         ({"stream__watremark": "1 h"}, "stream.watremark: is not a key of [stream]. Did you mean 'watermark'?"),
         # sink
         ({"sink__format": "parqet"}, "sink.format: 'parqet' is unknown. Did you mean 'parquet'? Use one of console,"),
-        (
-            {"queries": {"late": "SELECT * FROM s ORDER BY delay DESC LIMIT :k WINDOW 5 ROWS"}},
-            "queries.late: :k is what subscriptions bring, and pipeline files take none",
-        ),
         ({"sink__path": None}, "sink.path: is missing. Name the folder to write."),
         ({"sink__format": "noop"}, "sink.path: is for parquet, json and upsert. The format is 'noop'."),
         ({"sink__options__checkpointLocation": "x"}, "sink.options.checkpointLocation: say run.checkpoint instead."),

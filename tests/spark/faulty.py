@@ -90,12 +90,25 @@ def queries(window: sb.Last, by: Any = "delay") -> dict[str, sb.TopK]:
     }
 
 
+NEAR = sb.TopK(sb.Each("k"), by=sb.Nearest({"delay": sb.Each("d")}), window=sb.Last(30))
+
+
 def changes(spark: SparkSession, folder: Path, window: sb.Last) -> DataFrame:
-    """Of the files of `in`, each a trigger; traps are in the folder itself."""
-    schema = spark.read.parquet(str(folder / "in")).schema
-    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    found = sbs.monitor(rows, queries(window, Delay(folder)), shards=2, **OPTIONS)
+    """Of the files of `in`, each a trigger; traps are in the folder itself. Files of `people` subscribe to `NEAR`."""
+    subscribed = (folder / "people").exists()
+    found = sbs.monitor(
+        _files(spark, folder / "in"),
+        queries(window, Delay(folder)) | ({"near": NEAR} if subscribed else {}),
+        subscriptions={"near": _files(spark, folder / "people")} if subscribed else None,
+        shards=2,
+        **OPTIONS,
+    )
     return found.mapInArrow(partial(passing, folder), found.schema)
+
+
+def _files(spark: SparkSession, folder: Path) -> DataFrame:
+    schema = spark.read.parquet(str(folder)).schema
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
 def to_parquet(found: DataFrame, folder: Path) -> StreamingQuery:

@@ -17,9 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+import skyband as sb
 from broker.server import needs_kafka
 from engines.streams import Row, same_rows
 from skyband.kafka import Reader, change_of, current
@@ -28,10 +30,32 @@ from skyband.pipeline import pipeline_of
 from skyband.spark.run.command import run
 from spark import faulty
 from spark.faulty import DAY
-from spark.frames import flights, read
+from spark.frames import flights, read, write
+from spark.shards import pushed
 from spark.test_faults import cut, finish, told
 from spark.test_kafka import BAD, MORE, QUERIES, compact, consume, create, data, flight, named, net, produce, triggers
 from spark.test_run import toml
+
+
+def _joins(*rows: tuple[str, int, float]) -> dict[str, Any]:
+    names, sizes, places = zip(*rows, strict=True)
+    return {"subscriber": list(names), "k": list(sizes), "d": list(places)}
+
+
+# of each trigger: its rows, and what a Monitor is told: who comes (in time with the rows), and who goes
+PEOPLE: list[tuple[list[tuple[str, int, float, str]], dict[str, Any], list[str]]] = [
+    (
+        [("ann", 2, 3.0, "insert"), ("bob", 1, 20.0, "insert"), ("cleo", 3, 11.0, "insert")],
+        _joins(("ann", 2, 3.0), ("bob", 1, 20.0), ("cleo", 3, 11.0)),
+        [],
+    ),
+    (
+        [("ann", 1, 30.0, "update"), ("bob", 1, 20.0, "delete"), ("dan", 2, 7.0, "insert")],
+        _joins(("ann", 1, 30.0), ("dan", 2, 7.0)),
+        ["bob"],
+    ),
+    ([("dan", 2, 7.0, "delete"), ("bob", 2, 5.0, "insert")], _joins(("bob", 2, 5.0)), ["dan"]),
+]
 
 
 def messages() -> list[bytes | None]:
@@ -51,7 +75,16 @@ def asked(folder: Path, address: str) -> dict[str, Any]:
 def killed(java: None, python: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its folder: a task of the files' second trigger had told all and sat in a trap, two of Kafka's were told."""
     folder = tmp_path_factory.mktemp("killed")
-    cut(folder, flights(300, zone=None), 3)
+    table = flights(300, zone=None)
+    cut(folder, table, 3)
+    for number, (rows, _, _) in enumerate(PEOPLE):
+        when = pa.array([table["time"][0].as_py()] * len(rows), pa.timestamp("us"))
+        columns = dict(zip(("subscriber", "k", "d", "op"), zip(*rows, strict=True), strict=True))
+        write(
+            folder / "people",
+            number,
+            pa.table({name: list(values) for name, values in columns.items()} | {"time": when}),
+        )
     lines = 0
     if needs_kafka():
         address = request.getfixturevalue("address")
@@ -93,8 +126,15 @@ def test_files_in_the_middle_of_a_trigger(spark: SparkSession, killed: Path) -> 
     assert list((killed / "checkpoint" / "state" / "0").glob("*/2.*"))  # some state went ahead
     finish(faulty.to_parquet(faulty.changes(spark, killed, DAY), killed))
     table = flights(300, zone=None)
-    expected = [row for rows in told([table.slice(begin, 100) for begin in (0, 100, 200)], DAY) for row in rows]
-    same_rows(read(spark.read.parquet(str(killed / "out"))), expected, "each change once")
+    pieces = [table.slice(begin, 100) for begin in (0, 100, 200)]
+    expected = [row | {"subscriber": None} for rows in told(pieces, DAY) for row in rows]
+    monitor = sb.Monitor({"near": faulty.NEAR}, **faulty.OPTIONS)
+    for piece, (_, come, gone) in zip(pieces, PEOPLE, strict=True):
+        monitor.unsubscribe("near", gone)
+        monitor.subscribe("near", come)
+        expected += pushed(monitor, [piece], ("time", "flight"))
+    found = read(spark.read.parquet(str(killed / "out")))
+    same_rows(found, [{name: row.get(name) for name in found[0]} for row in expected], "each change once")
 
 
 def test_kafka_to_kafka(address: str, spark: SparkSession, killed: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 import skyband as sb
 import skyband.spark as sbs
 from engines.comparison import same_rows
-from skyband.errors import QueryError
+from skyband.errors import QueryError, RunError
+from skyband.pipeline import pipeline_of
+from skyband.spark.run.command import run
 from spark.frames import read, write
 
 NEAR = sb.TopK(sb.Each("k"), by=sb.Nearest({"x": sb.Each("px"), "y": 1}), window=sb.Last(20), where="city = :city")
@@ -45,6 +48,12 @@ def people(names: str, seed: int) -> Any:
             "city": [["Oslo", "Bergen"][i] for i in rng.integers(0, 2, size)],
         }
     )
+
+
+def with_op(table: Any, op: str | None, begin: int = 0) -> Any:
+    size = table.num_rows
+    table = table.append_column("t", pa.array(range(begin, begin + size), pa.int64()))
+    return table.append_column("op", pa.array([op] * size, pa.string()))
 
 
 def expected(query: sb.TopK, steps: list[tuple[str, Any]], **options: Any) -> list[Any]:
@@ -83,16 +92,14 @@ def test_a_batch_with_static_tables(spark: Any) -> None:
     same_rows(found, [{column: row.get(column) for column in found[0]} for row in members], "answers")
 
 
-def test_streams_of_rows_and_of_subscriptions(spark: Any, tmp_path: Path) -> None:
+def test_streams_of_rows_and_of_subscriptions(
+    spark: Any, tmp_path: Path, setting: Callable[[str, object], None]
+) -> None:
+    """With as many shards as the checkpoint has, whatever the session says at the restart."""
     (tmp_path / "rows").mkdir()
     stream = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "rows"))
     (tmp_path / "people").mkdir()
     joining = spark.readStream.schema(SUBS).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "people"))
-
-    def with_op(table: Any, op: str | None) -> Any:
-        size = table.num_rows
-        table = table.append_column("t", pa.array(range(size), pa.int64()))
-        return table.append_column("op", pa.array([op] * size, pa.string()))
 
     steps: list[tuple[str, Any]] = []
     for number in range(2):
@@ -107,27 +114,32 @@ def test_streams_of_rows_and_of_subscriptions(spark: Any, tmp_path: Path) -> Non
         write(tmp_path / "rows", number, rows(20, 20 * number))
         steps.append(("push", rows(20, 20 * number)))
 
-        def run() -> None:
+        def follow() -> None:
             changes = sbs.monitor(
-                stream, {"near": NEAR}, id="i", time="t", order=("t", "i"), shards=2, subscriptions={"near": joining}
+                stream, {"near": NEAR}, id="i", time="t", order=("t", "i"), subscriptions={"near": joining}
             )
             target = changes.writeStream.format("parquet").option("path", str(tmp_path / "out"))
             query = target.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
             query.awaitTermination()
 
-        run()  # a restart for each trigger
+        setting("spark.sql.shuffle.partitions", 2 + number)
+        follow()  # a restart for each trigger
     found = read(spark.read.parquet(str(tmp_path / "out")))
     same_rows(found, expected(NEAR, steps), "changes")
 
 
 def test_a_restart_with_another_static_table(spark: Any, tmp_path: Path) -> None:
+    """Tables of some megabytes: Spark starts no stateful operator that brings as much with it."""
+    elsewhere = [f"nobody {i}" for i in range(20_000)]
+    many = {"subscriber": elsewhere, "k": pa.array([1] * 20_000, pa.int32()), "px": [0.0] * 20_000}
+    idle = pa.table(many | {"city": ["x" * 100] * 20_000})
     first, second = people("abc", 1), people("abd", 1)  # c is gone, d is new
     second = second.set_column(1, "k", pa.array([first["k"][0].as_py(), 7, 2], pa.int32()))  # b has changed
     (tmp_path / "rows").mkdir()
     stream = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "rows"))
     for number, table in enumerate((first, second)):
         write(tmp_path / "rows", number, rows(20, 20 * number))
-        static = spark.createDataFrame(table.to_pandas())
+        static = spark.createDataFrame(pa.concat_tables([table, idle]))
         changes = sbs.monitor(stream, {"near": NEAR}, id="i", time="t", shards=2, subscriptions={"near": static})
         target = changes.writeStream.format("parquet").option("path", str(tmp_path / "out"))
         target.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start().awaitTermination()
@@ -148,3 +160,44 @@ def test_mistakes_are_found_before_any_job(spark: Any) -> None:
     ):
         with pytest.raises(QueryError, match=said):
             sbs.monitor(frame, {"near": NEAR}, id="i", time="t", subscriptions=given)
+
+
+def test_a_pipeline_file(spark: Any, tmp_path: Path) -> None:
+    """A table that is read at the start and a stream that comes and goes, in one file of `skyband run`."""
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "people").mkdir()
+    write(tmp_path / "rows", 0, rows(60, 0))
+    subscribers = people("abcde", 1)
+    subscribers.to_pandas().to_csv(tmp_path / "people" / "1.csv", index=False)
+    moving = pa.concat_tables([with_op(people("fg", 2), "insert"), with_op(people("f", 3), "delete", 9)])
+    write(tmp_path / "moving", 0, moving)
+    columns = {"subscriber": "string", "k": "int", "px": "double", "city": "string"}
+    said = {
+        "source": {"format": "parquet", "path": str(tmp_path / "rows")},
+        "queries": {
+            "near": NEAR.to_sql(),
+            "other": NEAR.to_sql(),
+            "plain": "SELECT * FROM s ORDER BY x LIMIT 2 WINDOW 9 ROWS",
+        },
+        "subscriptions": {
+            "near": {"format": "csv", "path": str(tmp_path / "people"), "schema": columns},
+            "other": {"format": "parquet", "path": str(tmp_path / "moving"), "streaming": True},
+        },
+        "stream": {"id": "i", "time": "t", "shards": 2},
+        "sink": {"format": "memory", "name": "followed"},
+        "run": {"trigger": "availableNow"},
+    }
+    assert run(pipeline_of(said), spark=spark) == 0
+    queries = {"near": NEAR, "other": NEAR, "plain": sb.sql(said["queries"]["plain"])}  # type: ignore[index]
+    monitor = sb.Monitor(queries, id="i", time="t")
+    monitor.subscribe("near", subscribers)
+    monitor.subscribe("other", people("fg", 2).slice(1))
+    same_rows(read(spark.table("followed")), monitor.push(rows(60, 0)).to_pylist(), "changes")
+    (tmp_path / "people" / "1.csv").write_text("subscriber,k,px,city\na,one,1.0,Oslo\n")
+    with pytest.raises(
+        RunError, match=r"subscriptions\.near: 'a,one,1\.0,Oslo' cannot be read as a row"
+    ):  # a table is right as a whole
+        run(pipeline_of(said), spark=spark)
+    said["subscriptions"]["near"] = {"format": "table", "name": "no_such_table"}  # type: ignore[index]
+    with pytest.raises(RunError, match=r"subscriptions\.near\.name: .*no_such_table"):
+        run(pipeline_of(said), spark=spark)

@@ -192,11 +192,19 @@ def serve(
     token: Annotated[
         str | None, typer.Option(metavar="TEXT", envvar="SKYBAND_TOKEN", help="Requests must carry it.")
     ] = None,
+    emit: Annotated[
+        str, typer.Option(metavar="WHEN", help='Changes of each "arrival", or net ones of a "batch".')
+    ] = "arrival",
+    subscriptions: Annotated[int, typer.Option(metavar="N", min=0, help="At most so many.")] = 100_000,
+    listeners: Annotated[int, typer.Option(metavar="N", min=0, help="That follow a subscriber.")] = 1_000,
+    table: Annotated[int, typer.Option(metavar="MIB", min=1, help="Of a table of subscriptions.")] = 32,
+    resume: Annotated[int, typer.Option(metavar="MIB", min=1, help="Of changes, to go on after a break.")] = 64,
 ) -> None:
     """Show the answers over a stream on a live page.
 
     Example: skyband serve flights_like
     """
+    from skyband.dashboard import Settings
     from skyband.dashboard import serve as start
     from skyband.query.sql.parser import is_sql, sql
 
@@ -215,9 +223,10 @@ def serve(
     if stream is not None:
         root, stream = _within(root, stream)
         chosen = {"stream": stream, "id": id, "time": time, "part": part, "value": value, "keep": keep or []}
-        chosen["rate"] = rate or None
+        chosen |= {"rate": rate or None, "emit": emit}
     pipe = sys.stdin.buffer if stream == "-" else None
-    start(chosen, queries, root=root, host=host, port=port, token=token, pipe=pipe)
+    settings = Settings(subscriptions, listeners, table * 2**20, resume * 2**20)
+    start(chosen, queries, root=root, host=host, port=port, token=token, pipe=pipe, settings=settings)
 
 
 def bench(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -15,11 +16,13 @@ from starlette.routing import Route
 
 from skyband.dashboard import events, limits
 from skyband.dashboard.arguments import body as body_of
-from skyband.dashboard.arguments import number, parsed, query_of
+from skyband.dashboard.arguments import number, parsed, query_of, received
 from skyband.dashboard.boards import MonitorBoard
 from skyband.dashboard.cost import affordable
-from skyband.dashboard.guard import Guard, Json, Refused, missing, refused, wrong
+from skyband.dashboard.delivery import Key, Listener
+from skyband.dashboard.guard import Guard, Json, Refused, kind_of, missing, refused, wrong
 from skyband.dashboard.openapi import described
+from skyband.dashboard.request_tables import ids_of, table_of
 from skyband.dashboard.streams import offered
 from skyband.dashboard.values import plain
 from skyband.dashboard.watch import PATIENCE, Busy, Watch
@@ -29,7 +32,7 @@ from skyband.query.kinds import Query
 
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "html": "text/html"}
 _SHOWN = 20  # names in an error
-_STATIC = ("style.css", "app.js", "plane.js", "api.js", "icon.svg")
+_STATIC = ("style.css", "app.js", "plane.js", "api.js", "follow.js", "icon.svg")
 
 
 def make_app(watch: Watch, token: str | None = None) -> Starlette:
@@ -38,6 +41,7 @@ def make_app(watch: Watch, token: str | None = None) -> Starlette:
     routes = [
         Route("/", _page("index.html")),
         Route("/docs", _page("api.html")),
+        Route("/follow", _page("follow.html")),
         *(Route(f"/static/{name}", _page(name)) for name in _STATIC),
         Route("/openapi.json", _described),
         Route("/api/health", api.health),
@@ -51,6 +55,9 @@ def make_app(watch: Watch, token: str | None = None) -> Starlette:
         Route("/api/queries/{name}", api.query, methods=["GET"]),
         Route("/api/queries/{name}", api.replace, methods=["PUT"]),
         Route("/api/queries/{name}", api.drop, methods=["DELETE"]),
+        Route("/api/queries/{name}/subscriptions", api.subscribe, methods=["POST"]),
+        Route("/api/queries/{name}/subscriptions/{subscriber}", api.unsubscribe_one, methods=["DELETE"]),
+        Route("/api/queries/{name}/unsubscribe", api.unsubscribe, methods=["POST"]),
         Route("/api/queries/{name}/answer", api.answer),
         Route("/api/queries/{name}/changes", api.changes),
         Route("/api/events", api.events),
@@ -79,6 +86,7 @@ async def _described(_: Request) -> Response:
 class _Api:
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
+        self._receiving = 0  # bytes of tables that are on their way
 
     async def _do(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function on the watch's thread; this one goes on with other requests."""
@@ -106,7 +114,7 @@ class _Api:
         return Json(found)
 
     async def choose(self, request: Request) -> Response:
-        roles = dict.fromkeys(("stream", "id", "time", "part", "value"), str)
+        roles = dict.fromkeys(("stream", "id", "time", "part", "value", "emit"), str)
         body = await body_of(request, {**roles, "keep": list, "rate": float, "paused": bool})
         if not body.get("stream"):
             raise QueryError('"stream" is missing: name the stream to watch. GET /api/streams lists them.')
@@ -177,11 +185,69 @@ class _Api:
         if "key" in given:
             values = parsed(given["key"].encode())
             key = tuple(values) if isinstance(values, list) else (values,)
-        return Json(await self._do(self._answer, name, key, rows))
+        return Json(await self._do(self._answer, name, key, rows, given.get("subscriber")))
 
-    def _answer(self, name: str, key: tuple[Any, ...] | None, rows: int) -> dict[str, Any]:
+    def _answer(self, name: str, key: tuple[Any, ...] | None, rows: int, subscriber: str | None) -> dict[str, Any]:
         self._one(name)
-        return self.watch.board().answer(name, key, rows)
+        board = self.watch.board()
+        if subscriber is None or not isinstance(board, MonitorBoard):
+            return board.answer(name, key, rows)
+        board.subscribed.known(name)
+        if (value := board.subscribed.find(name, subscriber)) is None:
+            raise _no_subscriber(name, subscriber)
+        return board.answer(name, key, rows, value[0].as_py())
+
+    # --- subscriptions
+
+    async def _table(self, request: Request, read: Callable[[bytes, str, int], Any]) -> Any:
+        """What a request brings, read on another thread; `_receiving` bounds what all of them hold in memory."""
+        most, mine = self.watch.settings.table, 0
+
+        def count(size: int) -> None:
+            nonlocal mine
+            if self._receiving + size > limits.RECEIVED * most:
+                raise Busy("too many tables are being sent at once. Try again in a moment.")
+            mine += size
+            self._receiving += size
+
+        try:
+            instead = f"Send fewer rows, or start the server with --table {2 * most // limits.MIB}."
+            data = await received(request, most, instead, count)
+            return await run_in_threadpool(read, data, kind_of(request), self.watch.settings.subscriptions)
+        finally:
+            self._receiving -= mine
+
+    async def subscribe(self, request: Request) -> Response:
+        name, id = request.path_params["name"], request.query_params.get("id", "subscriber")
+        await self._do(self._one, name)
+        table = await self._table(request, partial(table_of, id))
+        return Json(await self._do(self._subscribed, name, table, id))
+
+    def _subscribed(self, name: str, table: Any, id: str) -> dict[str, Any]:
+        self._one(name)
+        return {"taken": table.num_rows, "subscriptions": self.watch.subscribe(name, table, id)}
+
+    async def unsubscribe(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        await self._do(self._one, name)
+        ids = await self._table(request, ids_of)
+        return Json(await self._do(self._unsubscribed, name, ids))
+
+    async def unsubscribe_one(self, request: Request) -> Response:
+        return Json(await self._do(self._unsubscribed_one, *map(request.path_params.get, ("name", "subscriber"))))
+
+    def _unsubscribed_one(self, name: str, subscriber: str) -> dict[str, Any]:
+        self._one(name)
+        board = self.watch.board()
+        value = board.subscribed.find(name, subscriber) if isinstance(board, MonitorBoard) else None
+        if value is None:
+            raise _no_subscriber(name, subscriber)
+        return self._unsubscribed(name, value)
+
+    def _unsubscribed(self, name: str, ids: Any) -> dict[str, Any]:
+        self._one(name)
+        before, after = self.watch.unsubscribe(name, ids)
+        return {"ended": before - after, "subscriptions": after}
 
     # --- events
 
@@ -189,9 +255,20 @@ class _Api:
         return events.frames(self.watch, request)
 
     async def changes(self, request: Request) -> Response:
-        name = request.path_params["name"]
+        name, subscriber = request.path_params["name"], request.query_params.get("subscriber")
         await self._do(self._one, name)
-        return events.changes(self.watch, request, name)
+        if subscriber is None or request.method == "HEAD":
+            return events.changes(self.watch, request, name)
+        listener = Listener(Key(name, subscriber), request.headers.get("last-event-id") or None)
+        if len(subscriber) > limits.SUBSCRIBER or not await self._do(self.watch.follow, listener):
+            raise _no_subscriber(name, subscriber)
+        return events.followed(self.watch, listener)
+
+
+def _no_subscriber(name: str, subscriber: str) -> Refused:
+    return Refused(
+        404, f"{name} has no subscriber {subscriber[:100]!r}.", "POST a row of it to /api/queries/NAME/subscriptions."
+    )
 
 
 def _explained(body: dict[str, Any]) -> dict[str, Any]:

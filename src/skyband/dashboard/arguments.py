@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from starlette.requests import Request
 
 from skyband.dashboard import limits
@@ -13,17 +15,14 @@ from skyband.errors import QueryError
 from skyband.query.kinds import Query
 from skyband.query.sql.parser import sql
 
+_OPEN = np.frombuffer(b"[{(", np.uint8)
+_OTHERS = bytes(byte for byte in range(256) if byte not in b"[{()}]")
 _TYPE_NAMES: dict[type, str] = {str: "text", list: "list", float: "number", bool: "true or false", dict: "object"}
 
 
 async def body(request: Request, fields: dict[str, type]) -> dict[str, Any]:
     """A JSON object with these fields, of these types; null means missing."""
-    taken = bytearray()
-    async for piece in request.stream():
-        taken += piece
-        if len(taken) > limits.BODY:
-            raise Refused(413, f"a request has at most {limits.BODY:,} bytes.", "Send less.")
-    found = parsed(bytes(taken))
+    found = parsed(await received(request, limits.BODY, "Send less."))
     if not isinstance(found, dict):
         raise QueryError(f"the body is a JSON object with {', '.join(fields)}.")
     if unknown := [key for key in found if key not in fields]:
@@ -43,6 +42,17 @@ async def body(request: Request, fields: dict[str, type]) -> dict[str, Any]:
     if not all(isinstance(one, str) for one in keep) or len(keep) > limits.COLUMNS:
         raise QueryError(f"'keep' is a list of column names, up to {limits.COLUMNS} of them.")
     return found
+
+
+async def received(request: Request, most: int, instead: str, count: Callable[[int], None] = lambda _: None) -> bytes:
+    """The body of a request, of at most so many bytes; `count` gets the size of each piece before it is kept."""
+    taken = bytearray()
+    async for piece in request.stream():
+        if len(taken) + len(piece) > most:
+            raise Refused(413, f"a request has at most {most:,} bytes here.", instead)
+        count(len(piece))
+        taken += piece
+    return bytes(taken)
 
 
 def parsed(text: bytes) -> Any:
@@ -65,14 +75,8 @@ def _no_number(text: str) -> Any:
 
 def _depth(text: bytes) -> int:
     """How deeply brackets nest at most, those within texts counted too."""
-    depth = most = 0
-    for byte in text:
-        if byte in b"[{(":
-            depth += 1
-            most = max(most, depth)
-        elif byte in b"]})":
-            depth -= 1
-    return most
+    brackets = np.frombuffer(text.translate(None, _OTHERS), np.uint8)
+    return int(np.cumsum(np.where(np.isin(brackets, _OPEN), 1, -1)).max(initial=0))
 
 
 def number(text: str, what: str, most: int) -> int:

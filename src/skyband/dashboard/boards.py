@@ -5,6 +5,7 @@ A board belongs to one thread. All that it returns can be written as JSON.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from skyband.dashboard import limits
 from skyband.dashboard.cost import affordable
 from skyband.dashboard.health import Health
 from skyband.dashboard.intake import Intake, kept_bytes
+from skyband.dashboard.subscriptions import Subscribed
 from skyband.dashboard.values import listed, plain, rows_of
 from skyband.errors import QueryError
 from skyband.monitor.monitor import Monitor
@@ -29,6 +31,7 @@ from skyband.query.windows import Last
 from skyband.tables.columns import plain as plain_column
 from skyband.tables.input import from_times, times
 
+_EVERY = 1.0  # seconds between two summaries of a query with subscriptions
 _PACE = 600  # pushes of which time and arrivals are known
 
 
@@ -37,13 +40,21 @@ class MonitorBoard:
 
     fixed = False  # whether queries cannot be added, changed and dropped
 
-    def __init__(self, monitor: Monitor, columns: Sequence[str] | None = None, health: Health | None = None) -> None:
+    def __init__(
+        self,
+        monitor: Monitor,
+        columns: Sequence[str] | None = None,
+        health: Health | None = None,
+        settings: limits.Settings | None = None,
+    ) -> None:
         self.health = health or Health()
         self.intake = Intake(monitor, self.health)
+        self.subscribed = Subscribed(self.intake, settings or limits.Settings())
         self.columns = columns  # of the stream, where they are known
         self.changed: dict[str, int] = dict.fromkeys(monitor.queries, 0)  # changes so far
         self._summaries: dict[str, dict[str, Any]] = {}
         self._stale: set[str] = set(monitor.queries)
+        self._summed: dict[str, float] = {}  # when queries with subscriptions were last summed up
         self._pace: list[tuple[int, int]] = []  # (clock, arrivals) after pushes, for the size of time windows
         self._rest: dict[tuple[str, int | None], deque[tuple[int, float]]] = {}
         self._passed: dict[tuple[str, int | None], int] = {}  # rows seen so far, of the planes that are watched
@@ -62,6 +73,12 @@ class MonitorBoard:
         self.changed[name] = 0
         self._stale.add(name)
 
+    def note(self, name: str, changes: int = 0) -> None:
+        """Count changes of a query whose subscriptions have changed."""
+        self.changed[name] += changes
+        self._stale.add(name)
+        self._summed.pop(name, None)
+
     def _check(self, name: str, query: Query) -> None:
         check(name, query, self.columns)
         total = sum(len(sql_of(one)) for other, one in self.monitor.queries.items() if other != name)
@@ -71,8 +88,7 @@ class MonitorBoard:
     def replace(self, name: str, query: Query) -> Any:
         self._check(name, query)
         changes = self.intake.change(lambda monitor: monitor.replace(name, query))
-        self.changed[name] += changes.num_rows
-        self._stale.add(name)
+        self.note(name, changes.num_rows)
         self._forget(name)
         return changes
 
@@ -125,16 +141,16 @@ class MonitorBoard:
         """Keep a few of these rows: the part of the window that the Monitor does not keep."""
         query, key = self.monitor.queries[what[0]], self._key(*what)
         alone = getattr(query, "by", None) is not None and query.kind not in ("TopKPairs", "TopKGroups")
-        if not alone or (query.per_columns and key is None):
+        if not alone or query.each or (query.per_columns and key is None):
             return  # a row has no score of its own, or it is not known whose rows
-        for column, value in zip(query.per_columns, key or (), strict=True):
-            table = table.filter(pc.is_null(table[column]) if value is None else pc.equal(table[column], value))
+        for per, value in zip(query.per_columns, key or (), strict=True):
+            table = table.filter(pc.is_null(table[per]) if value is None else pc.equal(table[per], value))
         timed = isinstance(query.window, Last) and query.window.timed
-        time = self.monitor._loop.state.options.time if timed else None
+        column = self.monitor._loop.state.options.time if timed else None
         if not table.num_rows:
             return
-        stamps, scores = points_of(query, table, time)
-        if time is None:
+        stamps, scores = points_of(query, table, column)
+        if column is None:
             stamps = stamps + (plane_of(self.monitor, what[0], key=key).now - table.num_rows + 1)
         adapter = self.monitor._loop.state.adapters[what[0]]
         size = self._in_window(query, adapter, int(adapter.numbering.counts.max(initial=0))) // max(
@@ -165,9 +181,15 @@ class MonitorBoard:
 
     def summaries(self) -> list[dict[str, Any]]:
         """Per query: its SQL, the objects kept, the best ones. Only those that may have changed are rebuilt."""
+        at, later = time.monotonic(), set()
         for name in self._stale:
+            if at - self._summed.get(name, 0.0) < _EVERY and name in self._summaries:
+                later.add(name)  # one of many subscriptions costs tens of milliseconds
+                continue
             self._summaries[name] = self._summary(name)
-        self._stale = set()
+            if self.subscribed.count(name):
+                self._summed[name] = at
+        self._stale = later
         return [self._summaries[name] for name in self.names]
 
     def oversized(self) -> str | None:
@@ -183,7 +205,7 @@ class MonitorBoard:
 
     def _summary(self, name: str) -> dict[str, Any]:
         query, adapter = self.monitor.queries[name], self.monitor._loop.state.adapters[name]
-        own = adapter.stats(name)
+        own = self.monitor._loop.queries.subscribed.stats(name) if query.each else adapter.stats(name)
         return {
             "name": name,
             "kind": query.kind,
@@ -196,12 +218,14 @@ class MonitorBoard:
             "rejected": sum(own["rejected"].values()),
             "changes": self.changed[name],
             "groups": adapter.groups.total if query.per_columns else None,
+            "each": list(query.each),
+            "subscriptions": own["subscriptions"] if query.each else None,
         }
 
     def _in_window(self, query: Query, adapter: Any, arrived: int) -> int:
         """Objects in the window, all groups; for time windows an estimate."""
         window = query.window
-        if not isinstance(window, Last):
+        if not isinstance(window, Last) or window.each is not None:
             return arrived
         if window.count is not None:
             return int(np.minimum(adapter.numbering.counts[0], window.count).sum())
@@ -215,12 +239,14 @@ class MonitorBoard:
         left = before + (after - before) * (gone - since) // max(until - since, 1)
         return max(0, min(self._pace[-1][1] - left, arrived))
 
-    def answer(self, name: str, key: tuple[Any, ...] | None, rows: int) -> dict[str, Any]:
-        return answer_of(self._answer(name, key), rows)
+    def answer(self, name: str, key: tuple[Any, ...] | None, rows: int, subscriber: Any = None) -> dict[str, Any]:
+        if subscriber is None and (count := self.subscribed.count(name)) > limits.ASKED:
+            raise QueryError(f"{name} has {count:,} subscriptions. Ask for the answer of one: subscriber=...")
+        return answer_of(self._answer(name, key, subscriber), rows)
 
-    def _answer(self, name: str, key: tuple[Any, ...] | None) -> Any:
+    def _answer(self, name: str, key: tuple[Any, ...] | None, subscriber: Any = None) -> Any:
         try:
-            return self.monitor.answer(name, key=key)
+            return self.monitor.answer(name, key=key, subscriber=subscriber)
         except (pa.ArrowException, TypeError, OverflowError, UnicodeError) as error:
             per = ", ".join(self.monitor.queries[name].per_columns)
             raise QueryError(f"key={key!r:.100} is no value of {per} ({error!s:.100}). Give one as JSON.") from None
@@ -236,9 +262,15 @@ class MonitorBoard:
             "group": group,
             "groups": self._groups(name),
             "per": list(query.per_columns),
-            "answer": answer_of(self._answer(name, key), limits.ROWS, limits.CELL),
+            "answer": answer_of(self._shown(name, key), limits.ROWS, limits.CELL),
             "plane": self._plane(name, group, key),
         }
+
+    def _shown(self, name: str, key: tuple[Any, ...] | None) -> Any:
+        """The answer on the page; of the first subscribers only, where there are many."""
+        if self.subscribed.count(name) <= limits.ASKED:
+            return self._answer(name, key)
+        return pa.concat_tables([self._answer(name, key, who) for who in self.subscribed.first(name, limits.SHOWN)])
 
     def _key(self, name: str, group: int | None) -> tuple[Any, ...] | None:
         """The values of the `per` columns of a group, by its number."""
@@ -269,7 +301,7 @@ class MonitorBoard:
             "to": None,
             "descending": query.descending,
         }
-        if query.per_columns and key is None:
+        if query.each or (query.per_columns and key is None):
             return empty
         seen = plane_of(self.monitor, name, key=key)
         if not len(seen.stamps):
@@ -316,10 +348,6 @@ def check(name: str, query: Query, columns: Sequence[str] | None = None) -> None
     """Refuse a query beyond the limits of a server, or over columns that the stream does not have."""
     if not 0 < len(name) <= limits.NAME or not name.isprintable() or "/" in name or name in (".", ".."):
         raise QueryError(f"a query's name has 1 to {limits.NAME} printable characters, no slash; got {name[:50]!r}.")
-    if query.each:
-        raise QueryError(
-            f":{query.each[0]} is what subscriptions bring, and a server takes none in this version. Write a number."
-        )
     affordable(query)
     for column in () if columns is None else {name for names in query.reads.values() for name in names}:
         if column not in columns:  # type: ignore[operator]

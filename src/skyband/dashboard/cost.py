@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from skyband.dashboard import limits
+from skyband.engines.unsubscribed import example_of
 from skyband.errors import QueryError
 from skyband.explain import explain
 from skyband.query.kinds import Query
@@ -14,12 +15,12 @@ from skyband.query.windows import Last
 
 def affordable(query: Query) -> None:
     """Refuse a query that would take too much of the server, with what to change."""
-    many = query.kind in ("TopKPairs", "TopKUncertain")  # an arrival costs work that grows with k
-    _limit("k", getattr(query, "k", 0), limits.K_PAIRS if many else limits.K, "Ask for fewer.")
+    if query.each:  # what subscriptions bring is checked when they do
+        query = example_of(query)
+    _limit("k", getattr(query, "k", 0), most_of(query, "k") or 0, "Ask for fewer.")
     window = query.window
     if isinstance(window, Last):
-        most = limits.WINDOW_PAIRS if query.kind == "TopKPairs" else limits.WINDOW
-        _limit("the window", window.count or 0, most, "Use fewer ROWS.")
+        _limit("the window", window.count or 0, most_of(query, "count") or 0, "Use fewer ROWS.")
         days = limits.SPAN // 86_400 // 10**9
         if (window.nanoseconds or 0) > limits.SPAN:
             raise QueryError(f"a window of this server is at most {days:,} days long. Use a shorter one.")
@@ -33,6 +34,15 @@ def affordable(query: Query) -> None:
             f"{expected.algorithm} would keep about {expected.bytes:,} bytes in each group; this server takes queries "
             f"up to {limits.BYTES:,}. Use a smaller k or window, or another algorithm."
         )
+
+
+def most_of(query: Query, role: str) -> int | None:
+    """The largest value of a query's k, of its window as a count, a size in nanoseconds or a span; None: any."""
+    if role == "k":  # an arrival costs work that grows with it
+        return limits.K_PAIRS if query.kind in ("TopKPairs", "TopKUncertain") else limits.K
+    if role == "count":
+        return limits.WINDOW_PAIRS if query.kind == "TopKPairs" else limits.WINDOW
+    return limits.SPAN if role in ("size", "span") else None
 
 
 def _limit(what: str, value: int, most: int, instead: str) -> None:

@@ -11,7 +11,8 @@ from starlette.responses import Response, StreamingResponse
 
 from skyband.dashboard import limits
 from skyband.dashboard.arguments import number
-from skyband.dashboard.frames import Subscriber, Watched
+from skyband.dashboard.delivery import Listener
+from skyband.dashboard.frames import Program, Watched
 from skyband.dashboard.watch import Watch
 
 _BEAT = 1.0  # seconds between heartbeats
@@ -63,29 +64,44 @@ def changes(watch: Watch, request: Request, query: str) -> Response:
     if request.method == "HEAD":
         return Response(media_type=_TYPE)
     loop, fresh = asyncio.get_running_loop(), asyncio.Event()
-    subscriber = Subscriber(query, lambda: _soon(loop, fresh.set))
-    watch.subscribe(subscriber)
-    return EventStream(_changes(watch, fresh, subscriber), lambda: watch.unsubscribe(subscriber))
+    program = Program(query, lambda: _soon(loop, fresh.set))
+    watch.programs.join(program)
+    return EventStream(_changes(watch, fresh, program), lambda: watch.programs.leave(program))
 
 
-async def _changes(watch: Watch, fresh: asyncio.Event, subscriber: Subscriber) -> AsyncIterator[bytes]:
+async def _changes(watch: Watch, fresh: asyncio.Event, program: Program) -> AsyncIterator[bytes]:
     yield _RETRY
     while not watch.closing:
         if not await _woken(fresh):
             yield _HEARTBEAT
             continue
-        piece, missed = subscriber.take()
+        piece, missed = program.take()
         while piece is not None:
             yield piece
-            piece, missed = subscriber.take()
+            piece, missed = program.take()
         if missed:
             yield b'event: missed\ndata: {"rows":%d}\n\n' % missed
 
 
-async def _woken(fresh: asyncio.Event) -> bool:
+def followed(watch: Watch, listener: Listener) -> Response:
+    """What a listener gets that follows one subscriber."""
+    return EventStream(_followed(watch, listener), lambda: watch.delivery.leave(listener))
+
+
+async def _followed(watch: Watch, listener: Listener) -> AsyncIterator[bytes]:
+    yield _RETRY
+    while not watch.closing:
+        listener.ready = True  # the client has read all that was sent, or the system holds it
+        if not await _woken(listener.fresh, limits.BEAT):
+            yield listener.beat()
+        elif (piece := listener.take()) is not None:
+            yield piece
+
+
+async def _woken(fresh: asyncio.Event, patience: float = _BEAT) -> bool:
     """Whether there is something new; False: not within the time of a heartbeat."""
     try:
-        await asyncio.wait_for(fresh.wait(), _BEAT)
+        await asyncio.wait_for(fresh.wait(), patience)
     except TimeoutError:
         return False
     fresh.clear()

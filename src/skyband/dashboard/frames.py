@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skyband.dashboard import limits
+from skyband.dashboard.health import Health
 from skyband.dashboard.values import encoded, listed
+from skyband.errors import QueryError
 
 Watched = tuple[str, int | None]  # a query, and the number of a group
 
@@ -26,7 +28,7 @@ class Frame:
     details: dict[Watched, bytes]
 
 
-class Subscriber:
+class Program:
     """A program that receives the changes of a query: at most `limits.WAITING` bytes wait for it.
 
     `offer` is called by the watch's thread, `take` by the event loop; `wake` is called when there is something to take.
@@ -63,10 +65,43 @@ class Subscriber:
             return None, missed
 
 
-def share(changes: Any, subscribers: Iterable[Subscriber]) -> None:
+class Programs:
+    """The programs that listen to changes. `join` and `leave` are called from any thread."""
+
+    def __init__(self, health: Health) -> None:
+        self.health = health
+        self._programs: list[Program] = []
+        self._lock = threading.Lock()
+
+    def all(self) -> list[Program]:
+        with self._lock:
+            return list(self._programs)
+
+    def join(self, program: Program) -> None:
+        with self._lock:
+            if len(self._programs) >= limits.CLIENTS:
+                raise QueryError(f"{limits.CLIENTS} programs are connected already, the most that one server takes.")
+            self._programs.append(program)
+
+    def leave(self, program: Program) -> None:
+        with self._lock:
+            self._programs = [one for one in self._programs if one is not program]
+
+    def publish(self, changes: Any) -> None:
+        """Give a table of changes to all that listen to their queries."""
+        programs = self.all()
+        try:
+            share(changes, programs)
+        except Exception as error:
+            self.health.failed("changes", error)
+            for one in programs:
+                one.miss(changes.num_rows)
+
+
+def share(changes: Any, programs: Iterable[Program]) -> None:
     """Give a table of changes to programs, in pieces; a piece is encoded once for all that listen to its query."""
-    by_query: dict[str, list[Subscriber]] = {}
-    for one in subscribers:
+    by_query: dict[str, list[Program]] = {}
+    for one in programs:
         by_query.setdefault(one.query, []).append(one)
     for query, listening in by_query.items() if changes.num_rows else ():
         rows = changes.filter(pc.equal(changes["query"].cast(pa.string()), query))

@@ -15,6 +15,7 @@ from skyband.dashboard.values import encoded
 from skyband.dashboard.watch import Busy
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
+JSON, ARROW = "application/json", "application/vnd.apache.arrow.stream"
 _COOKIE = "skyband_token"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -27,6 +28,16 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z`'\"(/])")
+
+
+def takes_tables(request: Request) -> bool:
+    """Whether a request may bring a table of Arrow."""
+    return bool(request.scope["path"].endswith(("/subscriptions", "/unsubscribe")))
+
+
+def kind_of(request: Request) -> str:
+    """The content type of a request."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 class Refused(Exception):
@@ -95,8 +106,8 @@ class Guard:
             if origin is not None and _netloc(origin) != request.headers.get("host"):
                 why = "a page of another site may not change anything here."
                 return failure(request, 403, why, "Use the page of this server, or send no Origin.")
-            kind = request.headers.get("content-type", "").partition(";")[0].strip()
-            if request.method != "DELETE" and kind != "application/json":
+            kind = kind_of(request)
+            if request.method != "DELETE" and kind != JSON and not (kind == ARROW and takes_tables(request)):
                 return failure(request, 415, "send JSON.", "Add the header Content-Type: application/json.")
         return None
 

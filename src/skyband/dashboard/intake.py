@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
 from skyband.dashboard import limits
 from skyband.dashboard.health import Health, text_of
 from skyband.errors import BatchError, QueryError, RunError
@@ -28,14 +30,15 @@ _REFUSED = (BatchError, QueryError)  # raised before anything is changed
 class Intake:
     """Push tables and change queries; after each call `monitor` is right.
 
-    rejected: rows that were left out, by reason; lost: rows that a restored Monitor has not seen.
+    rejected: rows that were left out, by reason; lost: rows that a restored Monitor has not seen; breaks: how often
+    its answers are no longer what follows from the changes that were returned.
     """
 
     def __init__(self, monitor: Monitor, health: Health) -> None:
         self.monitor, self.health = monitor, health
         self._options = dataclasses.asdict(monitor._loop.state.options)
         self.rejected: Counter[str] = Counter()
-        self.lost = 0
+        self.lost = self.breaks = 0
         self._snapshot: bytes | None = None
         self._since: list[Any] = []  # tables, and changes of the queries, since the snapshot
         self._size = self._dropped = 0  # bytes of these tables; rows of tables that are no longer there
@@ -120,7 +123,7 @@ class Intake:
     def _restore(self, reason: Exception) -> None:
         """Go on from the last snapshot and what came since then; without one, with the same queries and no rows."""
         self.health.restarted("monitor", reason)
-        queries = dict(self.monitor._loop.state.queries)
+        queries, old = dict(self.monitor._loop.state.queries), self.monitor
         try:
             if self._snapshot is None:
                 raise RunError("there is no snapshot: the state is too large, or none could be taken.")
@@ -131,6 +134,10 @@ class Intake:
             self.health.failed("snapshot", error)
             self._dropped = self.monitor._loop.state.counters["arrivals"]
             self._since, self._snapshot, monitor = [], None, Monitor(queries, **self._options)
+            if gone := carry(old, monitor):
+                self.health.failed("subscriptions", f"{gone:,} subscriptions could not be taken over.", count=gone)
+            self.breaks += 1
+        self.breaks += self._snapshot is not None and self._dropped > 0
         self.monitor, self.lost = monitor, self.lost + self._dropped
         self._due = 0.0
         self._save()
@@ -138,5 +145,34 @@ class Intake:
 
 def kept_bytes(monitor: Monitor) -> list[tuple[int, str]]:
     """The bytes that each engine keeps, with the name of a query of it."""
-    engines = {adapter: name for name, adapter in monitor._loop.state.adapters.items()}
-    return [(adapter.stats(name)["bytes"], name) for adapter, name in engines.items()]
+    state, subscribed = monitor._loop.state, monitor._loop.queries.subscribed
+    engines = {adapter: name for name, adapter in state.adapters.items() if name not in state.subscriptions}
+    found = [(adapter.stats(name)["bytes"], name) for adapter, name in engines.items()]
+    return [*found, *((subscribed.stats(name)["bytes"], name) for name in state.subscriptions)]
+
+
+def carry(old: Monitor, new: Monitor) -> int:
+    """Let the subscriptions of a Monitor stand in another one, as far as it has their queries.
+
+    Returns how many could not be taken.
+    """
+    lost = 0
+    for name, known in old._loop.state.subscriptions.items():
+        if not known.count or name not in new._loop.state.subscriptions:
+            continue
+        try:
+            rows = known.rows(known.query)
+            columns = {
+                column: values.cast(pa.duration("ns")) if _is_size(known, column) else values
+                for column, values in rows.columns.items()
+            }
+            table = pa.Table.from_arrays([rows.ids, *columns.values()], names=["", *columns])
+            new.subscribe(name, table, id="")
+        except (QueryError, BatchError, pa.ArrowException):
+            lost += known.count
+    return lost
+
+
+def _is_size(known: Any, column: str) -> bool:
+    """Whether a column holds durations, which are kept as numbers."""
+    return known.sort == "duration" and any(need.role == "size" and need.column == column for need in known.query.needs)

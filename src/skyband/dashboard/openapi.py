@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skyband.dashboard import limits
+from skyband.dashboard.guard import ARROW, JSON
 
 _QUERY = {
     "type": "object",
@@ -13,6 +14,14 @@ _QUERY = {
         "query": {"type": "object", "description": "In place of sql: as Query.to_dict() gives it."},
     },
 }
+_TABLE = {
+    "oneOf": [
+        {"type": "array", "items": {"type": "object"}},
+        {"type": "object", "additionalProperties": {"type": "array"}, "description": "Columns instead of rows."},
+    ],
+    "examples": [[{"subscriber": "ann", "k": 3, "x": 0.5}], {"subscriber": ["ann"], "k": [3], "x": [0.5]}],
+}
+_IDS = {"type": "array", "examples": [["ann", "bob"]]}
 _NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string", "maxLength": limits.NAME}}
 
 
@@ -25,7 +34,13 @@ def _events(description: str) -> dict[str, Any]:
 
 
 def _operation(
-    about: str, answer: dict[str, Any], *, status: str = "200", body: Any = None, parameters: Any = ()
+    about: str,
+    answer: dict[str, Any],
+    *,
+    status: str = "200",
+    body: Any = None,
+    parameters: Any = (),
+    arrow: bool = False,
 ) -> dict[str, Any]:
     wrong = {"$ref": "#/components/schemas/Error"}
     made: dict[str, Any] = {
@@ -33,7 +48,8 @@ def _operation(
         "responses": {status: answer, "4XX": _json("What is wrong, why, and what instead.", wrong)},
     }
     if body is not None:
-        made["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+        content = {JSON: {"schema": body}} | ({ARROW: {"schema": {"type": "string"}}} if arrow else {})
+        made["requestBody"] = {"required": True, "content": content}
     if parameters:
         made["parameters"] = list(parameters)
     return made
@@ -54,12 +70,18 @@ def described() -> dict[str, Any]:
         "rate": {"type": ["number", "null"], "description": "Rows a second; null: as fast as possible."},
         "paused": {"type": "boolean"},
     }
+    roles["emit"] = {"enum": ["arrival", "batch"], "description": "Changes of each row, or the net ones of a batch."}
     stream = {"type": "object", "required": ["stream"], "properties": {"stream": {"type": "string"}, **roles, **pace}}
     named = {**_QUERY, "required": ["name"], "properties": {"name": {"type": "string"}, **_QUERY["properties"]}}  # type: ignore[dict-item]
     keep = _parameter("queries", "string", '"keep": the queries stay, and start empty.')
     key = _parameter("key", "string", 'The group as JSON, such as "EWR" or ["EWR", 3]; left out: all groups.')
     rows = _parameter("rows", "integer", f"At most so many rows, up to {limits.API_ROWS:,}.")
     watch = _parameter("watch", "string", "A query: its answer and its plane are part of each frame.")
+    subscriber = _parameter("subscriber", "string", "Of a query with `:name`: one subscriber, by its id as text.")
+    ids = _parameter("id", "string", "The column of the subscribers' ids; left out: subscriber.")
+    last = {"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "string"}}
+    last["description"] = "The id of the last event of this subscriber that has come."
+    one = {"name": "subscriber", "in": "path", "required": True, "schema": {"type": "string"}}
     group = _parameter("group", "integer", "One of its groups, by its place in the list of groups.")
     return {
         "openapi": "3.1.0",
@@ -110,15 +132,43 @@ def described() -> dict[str, Any]:
             "/api/queries/{name}/answer": {
                 "parameters": [_NAME],
                 "get": _operation(
-                    "Its answer now, best first.", _json("columns, rows, total."), parameters=[key, rows]
+                    "Its answer now, best first.", _json("columns, rows, total."), parameters=[key, rows, subscriber]
+                ),
+            },
+            "/api/queries/{name}/subscriptions": {
+                "parameters": [_NAME],
+                "post": _operation(
+                    "Subscribe: one row of the table is one subscription, with the columns that the query writes as "
+                    "`:name`. All rows are taken, or none; an id that is there is replaced.",
+                    _json("taken, subscriptions."),
+                    body=_TABLE,
+                    parameters=[ids],
+                    arrow=True,
+                ),
+            },
+            "/api/queries/{name}/subscriptions/{subscriber}": {
+                "parameters": [_NAME, one],
+                "delete": _operation("Unsubscribe one.", _json("ended, subscriptions.")),
+            },
+            "/api/queries/{name}/unsubscribe": {
+                "parameters": [_NAME],
+                "post": _operation(
+                    "Unsubscribe many, by their ids; unknown ones are counted and ignored.",
+                    _json("ended, subscriptions."),
+                    body=_IDS,
+                    arrow=True,
                 ),
             },
             "/api/queries/{name}/changes": {
                 "parameters": [_NAME],
                 "get": _operation(
                     "Subscribe to its changes: events `changes` (rows as Monitor.push gives them); `missed` after a "
-                    "client was too slow; `beat` every second when there is nothing.",
+                    "client was too slow; `beat` every second when there is nothing. With `subscriber`: those of one "
+                    "subscriber; first its `answer`, then `changes`, each with an id. A client that comes back with "
+                    "Last-Event-ID gets what it has missed, or `reset` (why it cannot) and the `answer`, which "
+                    "comes again when the subscription begins anew, `gone` when it ends.",
                     _events("Server-sent events, without end."),
+                    parameters=[subscriber, last],
                 ),
             },
             "/api/events": {
@@ -161,6 +211,8 @@ def described() -> dict[str, Any]:
                         "rejected": {"type": ["integer", "null"]},
                         "changes": {"type": "integer", "description": "Changes of the answer so far."},
                         "groups": {"type": ["integer", "null"]},
+                        "each": {"type": "array", "description": "The columns that subscriptions bring."},
+                        "subscriptions": {"type": ["integer", "null"]},
                     },
                 },
             }

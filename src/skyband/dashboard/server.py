@@ -24,13 +24,14 @@ class Connection(H11Protocol):
 
     since = 0.0  # when the wait began that is going on
     unread = 0  # bytes that waited for the client when it last read something
+    listeners = 0  # that the server takes besides
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.since = time.monotonic()
         if (connected := transport.get_extra_info("socket")) is not None:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.UNREAD)
-        if len(self.connections) > limits.CONNECTIONS:
+        if len(self.connections) > limits.CONNECTIONS + self.listeners:
             late = [one for one in self.connections if isinstance(one, Connection) and one.incomplete]
             min(late, key=lambda one: one.since).drop()  # at worst this one, which has sent nothing yet
 
@@ -104,13 +105,14 @@ def drop_overdue(connections: list[object], health: Health) -> None:
 
 def make_server(watch: Watch, token: str | None = None) -> Server:
     """A server that is ready to run."""
+    listeners = watch.settings.listeners
     config = uvicorn.Config(
         make_app(watch, token),
-        http=Connection,
+        http=type("Connection", (Connection,), {"listeners": listeners}),
         log_level="error",
         timeout_graceful_shutdown=2,
         timeout_keep_alive=int(limits.HEADERS_IN),
-        limit_concurrency=4 * limits.CONNECTIONS,  # many may come at once, before the first is closed
+        limit_concurrency=4 * (limits.CONNECTIONS + listeners),  # many may come at once, before the first is closed
         lifespan="off",
         ws="none",
     )

@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from skyband.dashboard.limits import CONNECTIONS, Settings
 from skyband.errors import QueryError, RunError, SkybandError
 from skyband.query.kinds import Query
+
+_FILES = 100  # that a server has open besides its connections
 
 
 def is_loopback(host: str) -> bool:
@@ -17,6 +20,25 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def allow_files(needed: int) -> None:
+    """Let this process open so many files and connections; where the system does not, say so."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < needed:
+        print(
+            f"skyband: this system lets a process open {most:,} files, and the connections of this server may need "
+            f"{needed:,}. Raise it (ulimit -Hn {needed}), or give fewer --listeners.",
+            file=sys.stderr,
+        )
 
 
 def serve(
@@ -28,8 +50,10 @@ def serve(
     port: int = 8710,
     token: str | None = None,
     pipe: BinaryIO | None = None,
+    settings: Settings | None = None,
 ) -> None:
     """Serve the page until it is stopped. chosen: the first stream, as PUT /api/stream takes it."""
+    settings = settings or Settings()
     if not is_loopback(host) and not token:
         raise QueryError(
             f"--host {host}: others could reach this address, so it needs a token. Give one by --token or "
@@ -52,7 +76,8 @@ def serve(
     except OSError as error:
         raise RunError(f"{host}:{port}: {error.strerror}. Is another server there? Choose another --port.") from None
     name = "" if chosen is None else str(chosen["stream"])
-    watch = Watch(root, pipe, name if name.startswith("kafka://") else None)
+    allow_files(CONNECTIONS + settings.listeners + _FILES)
+    watch = Watch(root, pipe, name if name.startswith("kafka://") else None, settings)
     watch.start()
     try:
         if chosen is not None:

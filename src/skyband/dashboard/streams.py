@@ -180,7 +180,7 @@ def _offered(path: Path) -> bool:
 def roles_of(given: dict[str, Any], columns: Any) -> dict[str, Any]:
     """The roles of columns, as a Monitor takes them; `time` defaults to the only column of times."""
     roles = {role: given.get(role) for role in ("id", "time")} | {"keep": given.get("keep") or ()}
-    roles |= {role: given[role] for role in ("part", "value") if given.get(role)}
+    roles |= {role: given[role] for role in ("part", "value", "emit") if given.get(role)}
     if columns is None:
         return roles
     if roles["time"] is None:

@@ -13,31 +13,29 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from skyband.dashboard import limits
 from skyband.dashboard.boards import MonitorBoard
-from skyband.dashboard.frames import Frame, Subscriber, Watched, share
+from skyband.dashboard.delivery import Delivery, Listener
+from skyband.dashboard.frames import Frame, Programs, Watched
 from skyband.dashboard.health import Health, text_of
+from skyband.dashboard.intake import carry
 from skyband.dashboard.pace import Pace
+from skyband.dashboard.page_state import Board, State
 from skyband.dashboard.readers import KAFKA, Queued
 from skyband.dashboard.root import Root
 from skyband.dashboard.spark_output import AnswersBoard, follow
-from skyband.dashboard.streams import Stream, open_stream, roles_of
-from skyband.dashboard.values import encoded, plain
+from skyband.dashboard.streams import open_stream, roles_of
+from skyband.dashboard.values import encoded
 from skyband.datasets.streams import STREAMS
 from skyband.errors import QueryError, RunError, SkybandError
 from skyband.monitor.monitor import Monitor
 from skyband.query.kinds import Query
 
-Board = MonitorBoard | AnswersBoard
-_COLUMNS = 500  # that a page shows
-_HISTORY = 120  # samples of throughput and objects kept
 PATIENCE = 60.0  # seconds that a request waits for the thread (kernels may compile)
 _PAUSES = (0.0, 0.1, 0.5, 2.0)  # seconds before the loop is started again, and the stream is read again
 
@@ -46,39 +44,27 @@ class Busy(RunError):
     """The thread has no time for a request now."""
 
 
-@dataclass
-class _State:
-    """State that only the thread touches."""
-
-    stream: Stream | None = None
-    board: Board | None = None
-    chosen: dict[str, Any] = field(default_factory=dict)
-    pace: Pace = field(default_factory=Pace)
-    looked: float = 0.0  # when the output of a pipeline was last looked at
-    error: str | None = None
-    ended: bool = False
-    waiting: Any = None  # rows that could not be pushed
-    history: deque[tuple[float, int | None]] = field(default_factory=lambda: deque(maxlen=_HISTORY))
-    sampled: float = 0.0
-    number: int = 0
-    dirty: bool = True
-    framed: float = 0.0
-
-
 class Watch:
     """The thread: `start` it, `call` a function on it, `listen` to its frames, `stop` it."""
 
-    def __init__(self, root: Path, pipe: BinaryIO | None = None, topic: str | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        pipe: BinaryIO | None = None,
+        topic: str | None = None,
+        settings: limits.Settings | None = None,
+    ) -> None:
+        self.settings = settings or limits.Settings()
         self.root, self.pipe, self.topic = Root(root), pipe, topic  # topic: the only Kafka topic that may be chosen
         self.health = Health()
         self.turned = time.monotonic()  # when the loop last turned
         self.frame = Frame(0, b"{}", {})
-        self._now = _State()
-        self._requests: queue.Queue[tuple[Callable[[], Any], Future[Any]]] = queue.Queue(1000)
+        self._now = State()
+        self._requests: queue.Queue[tuple[Callable[[], Any], Future[Any]]] = queue.Queue(1000 + self.settings.listeners)
         self._wake: list[Callable[[], None]] = []  # called after each frame
         self._watched: dict[object, Watched] = {}
-        self._subscribers: list[Subscriber] = []
-        self._lock = threading.Lock()  # of the three above
+        self._lock = threading.Lock()  # of the two above
+        self.programs, self.delivery = Programs(self.health), Delivery(self.settings)
         self._stopping = False
         self.closing = False  # listeners must leave
         self._thread = threading.Thread(target=self._supervise, daemon=True, name="skyband watch")
@@ -98,11 +84,10 @@ class Watch:
         """Wake all listeners, so that they leave."""
         self.closing = True
         with self._lock:
-            wake, subscribers = list(self._wake), list(self._subscribers)
-        for call in wake:
+            wake = list(self._wake)
+        for call in (*wake, *(one.wake for one in self.programs.all())):
             call()
-        for one in subscribers:
-            one.wake()
+        self.delivery.close()
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Have a function called on the thread."""
@@ -128,12 +113,12 @@ class Watch:
         stream = {"name": now.chosen.get("stream"), "rows": now.pace.rows, "ended": now.ended, "error": now.error}
         status = "stuck" if not alive or silent > PATIENCE else "stopped" if now.error is not None else "ok"
         with self._lock:
-            listeners = {"pages": len(self._wake), "programs": len(self._subscribers)}
+            listeners = {"pages": len(self._wake), "programs": len(self.programs.all())}
         return {
             "status": status,
             "thread": {"alive": alive, "busy_s": round(silent, 1)},
             "stream": None if now.board is None else stream,
-            "listeners": listeners,
+            "listeners": listeners | {"subscribers": self.delivery.count},
             **self.health.report(),
         }
 
@@ -152,16 +137,6 @@ class Watch:
         with self._lock:
             self._wake = [wake for wake in self._wake if wake is not handle]
             self._watched.pop(handle, None)
-
-    def subscribe(self, subscriber: Subscriber) -> None:
-        with self._lock:
-            if len(self._subscribers) >= limits.CLIENTS:
-                raise QueryError(f"{limits.CLIENTS} programs are connected already, the most that one server takes.")
-            self._subscribers.append(subscriber)
-
-    def unsubscribe(self, subscriber: Subscriber) -> None:
-        with self._lock:
-            self._subscribers = [one for one in self._subscribers if one is not subscriber]
 
     @property
     def watched(self) -> set[Watched]:
@@ -182,9 +157,12 @@ class Watch:
             stream = open_stream(self.root, name, self.pipe, self.topic)
             columns = None if stream.columns is None else stream.columns.names
             try:
-                board = MonitorBoard(Monitor({}, **roles_of(given, stream.columns)), columns, self.health)
+                monitor = Monitor({}, **roles_of(given, stream.columns))
+                board = MonitorBoard(monitor, columns, self.health, self.settings)
                 for query_name, query in queries.items():
                     board.add(query_name, query)
+                if queries and isinstance(now.board, MonitorBoard):
+                    carry(now.board.monitor, board.monitor)
             except Exception:
                 if name != "-":  # stdin can be opened once
                     stream.close()
@@ -196,7 +174,8 @@ class Watch:
         if name == "-":
             self.pipe = None
         pace = Pace(given.get("rate"), paused=bool(given.get("paused")))
-        self._now = _State(stream, board, dict(given), pace, number=now.number)
+        self._now = State(stream, board, dict(given), pace, number=now.number)
+        self.delivery.restart()
 
     def control(self, *, paused: bool | None = None, rate: float | str | None = "") -> None:
         self._now.pace.set(paused=paused, rate=rate)
@@ -212,12 +191,47 @@ class Watch:
         self._again()
 
     def replace(self, name: str, query: Query) -> None:
-        self.board().replace(name, query)
+        self._publish([self.board().replace(name, query)])
+        self.delivery.renew(name)
         self._again()
 
     def drop(self, name: str) -> None:
         self.board().drop(name)
+        self.delivery.renew(name)
         self._again()
+
+    def subscribe(self, name: str, table: Any, id: str) -> int:
+        """Take subscriptions, whose listeners begin anew; returns how many there are."""
+        board = self._monitored()
+        ids, changes = board.subscribed.subscribe(name, table, id)
+        board.note(name, changes.num_rows)
+        self._now.pace.restart()
+        self.delivery.renew(name, ids)
+        self._publish([changes])
+        return board.subscribed.count(name)
+
+    def unsubscribe(self, name: str, ids: Any) -> tuple[int, int]:
+        """End subscriptions; returns how many there were, and how many there are."""
+        board = self._monitored()
+        before = board.subscribed.count(name)
+        self.delivery.renew(name, board.subscribed.unsubscribe(name, ids))
+        board.note(name)
+        return before, board.subscribed.count(name)
+
+    def follow(self, listener: Listener) -> bool:
+        """Let a listener follow its subscriber; False: there is no such one."""
+        subscribed = self._monitored().subscribed
+        subscribed.known(listener.key.query)
+        if (value := subscribed.find(*listener.key)) is None:
+            return False
+        self.delivery.join(listener, value)
+        return True
+
+    def _monitored(self) -> MonitorBoard:
+        board = self.board()
+        if not isinstance(board, MonitorBoard):
+            raise QueryError("the answers of a Spark pipeline take no subscriptions here: change its file.")
+        return board
 
     def _again(self) -> None:
         """Try the rows again that could not be pushed, after the queries have changed."""
@@ -225,41 +239,7 @@ class Watch:
 
     def look(self) -> dict[str, Any]:
         """All that a page shows except the details."""
-        now = self._now
-        found: dict[str, Any] = {"stream": None, "queries": []}
-        if now.board is not None:
-            found["stream"] = self._stream()
-            found["queries"] = now.board.summaries()
-        return found
-
-    def _stream(self) -> dict[str, Any]:
-        now, board = self._now, self.board()
-        columns = now.stream.columns if now.stream is not None else None
-        return {
-            "name": now.chosen["stream"],
-            "title": now.stream.title if now.stream is not None else now.chosen["stream"],
-            "roles": {role: now.chosen.get(role) for role in ("id", "time", "keep", "part", "value")},
-            "columns": None if columns is None else [[one.name, str(one.type)] for one in list(columns)[:_COLUMNS]],
-            "fixed": board.fixed,
-            "paced": now.stream is not None and now.stream.paced,
-            "paused": now.pace.paused,
-            "rate": now.pace.rate,
-            "ended": now.ended,
-            "error": now.error,
-            "failures": self.health.summary(),
-            "rows": now.pace.rows,
-            "speed": self._speed(),
-            "history": [plain(list(sample)) for sample in now.history],
-            **self._head(board),
-        }
-
-    def _head(self, board: Board) -> dict[str, Any]:
-        """The counts of the board, and of the lines that the stream rejected."""
-        head, rejected = board.head(), {} if self._now.stream is None else self._now.stream.rejected
-        return head | {"rejected": {**head["rejected"], **rejected}}
-
-    def _speed(self) -> float:
-        return 0.0 if self._now.ended else self._now.pace.speed()
+        return self._now.look(self.health)
 
     # --- the thread
 
@@ -279,6 +259,7 @@ class Watch:
         while not self._stopping:
             self.turned = time.monotonic()
             idle = not self._step()
+            self._deliver()
             self._frame()
             try:
                 function, future = self._requests.get(timeout=self._rest() if idle else 0.0001)
@@ -331,16 +312,31 @@ class Watch:
             return False
         now.pace.read(table.num_rows, time.monotonic() - begin)
         now.dirty = True
-        with self._lock:
-            subscribers = list(self._subscribers)
-        for changes in pushed if subscribers else ():
-            try:
-                share(changes, subscribers)
-            except Exception as error:
-                self.health.failed("changes", error)
-                for one in subscribers:
-                    one.miss(changes.num_rows)
+        self._publish(pushed)
         return True
+
+    def _publish(self, pushed: list[Any]) -> None:
+        """Give changes to programs, and to those that follow a subscriber."""
+        try:
+            board = self._now.board
+            if isinstance(board, MonitorBoard) and board.intake.breaks != self._now.breaks:
+                self._now.breaks = board.intake.breaks
+                self.delivery.restart()
+            for changes in pushed:
+                self.programs.publish(changes)
+                self.delivery.publish(changes)
+        except Exception as error:  # listeners get their whole answers instead
+            self.health.failed("delivery", error)
+            self.delivery.restart()
+
+    def _deliver(self) -> None:
+        if time.monotonic() < self.delivery.due:
+            return
+        try:
+            self.delivery.turn(self._now.board)
+        except Exception as error:
+            self.health.failed("delivery", error)
+            self.delivery.restart()
 
     def _follow(self, board: AnswersBoard) -> None:
         """Look at the file four times a second; an error may be gone the next time."""
@@ -364,7 +360,7 @@ class Watch:
             if at - now.sampled > 1.0 and now.board is not None:
                 now.sampled, now.dirty = at, True
                 kept = [one["kept"] for one in now.board.summaries()]
-                now.history.append((self._speed(), None if None in kept else sum(kept)))
+                now.history.append((now.speed(), None if None in kept else sum(kept)))
                 now.error = now.error or now.board.oversized()
             with self._lock:
                 wake, watched = list(self._wake), set(self._watched.values())

@@ -17,6 +17,7 @@ from skyband.pipeline.run import read_run
 from skyband.pipeline.sinks import check_sink, read_sink
 from skyband.pipeline.sources import check_source, read_source
 from skyband.pipeline.stream import read_stream
+from skyband.pipeline.subscriptions import read_subscriptions
 from skyband.pipeline.table import Table
 from skyband.pipeline.values import NOW, Pipeline, Run, SinkSettings, SourceSettings, local
 
@@ -52,23 +53,28 @@ def pipeline_of(data: Mapping[str, Any], name: str = "the pipeline") -> Pipeline
     run = read_run(top.table("run"))
     source = read_source(top.table("source"))
     queries = read_queries(top.table("queries"))
+    subscriptions = read_subscriptions(top.table("subscriptions"), queries)
     sink = read_sink(top.table("sink"), output)
     stream = read_stream(top.table("stream"), queries, source, sink)
     top.end()
     check_source(top, source, sink, run)
     check_sink(top, sink, queries, run)
-    _check_folders(top, source, sink, run)
+    _check_folders(top, source, subscriptions, sink, run)
     if mistakes:
         count = "a mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
         listed = [mistake.replace("\n", "\n    ") for mistake in mistakes]
         raise QueryError("\n  ".join([f"{name} has {count}:", *listed]))
-    return Pipeline(name, source, queries, stream, output, sink, run)
+    return Pipeline(name, source, queries, stream, output, sink, run, subscriptions)
 
 
-def _check_folders(top: Table, source: SourceSettings, sink: SinkSettings, run: Run) -> None:
+def _check_folders(
+    top: Table, source: SourceSettings, subscriptions: Mapping[str, SourceSettings], sink: SinkSettings, run: Run
+) -> None:
     """No folder may lie in another one."""
     folders = {"run.checkpoint": run.checkpoint}
     folders |= dict(_paths("source", source.values)) | dict(_paths("sink", sink.values))
+    for name, settings in subscriptions.items():
+        folders |= dict(_paths(f"subscriptions.{name}", settings.values))
     places = {key: Path(path).resolve() for key, path in folders.items() if path is not None and local(path)}
     for key, place in places.items():
         for other, below in places.items():

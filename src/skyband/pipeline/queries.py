@@ -8,6 +8,7 @@ from typing import Any
 
 from skyband.errors import QueryError
 from skyband.pipeline.table import Table, near
+from skyband.query.each import from_stored
 from skyband.query.kinds import KINDS, Query
 from skyband.query.scoring import by_from_dict
 from skyband.query.sql.clauses import culprit
@@ -22,13 +23,7 @@ def read_queries(table: Table) -> dict[str, Query]:
     queries = {}
     for name in table.data:
         query = _sql(table, name) if isinstance(table.data[name], str) else _query(table.table(name))
-        if query is not None and query.each:
-            table.mistake(
-                name,
-                f":{query.each[0]} is what subscriptions bring, and pipeline files take none in this version. Write a "
-                "number, or call sbs.monitor(..., subscriptions=...) from Python.",
-            )
-        elif query is not None:
+        if query is not None:
             queries[name] = query
     if not table.data:
         table.mistakes.append('queries: name at least one, such as [queries.late] k = 10, by = "delay", window = 1000.')
@@ -61,7 +56,7 @@ def _query(table: Table) -> Query | None:
         if value is None:
             continue
         try:
-            values[field.name] = _READERS.get(field.name, _unchanged)(value)
+            values[field.name] = _READERS.get(field.name, from_stored)(value)
         except QueryError as error:
             table.mistake(field.name, str(error))
     table.end()
@@ -90,7 +85,9 @@ def _window(value: Any) -> Window:
     if value == "ever":
         return Ever()
     if isinstance(value, Mapping) and value.keys() == {"span"}:
-        return Last(span=value["span"])
+        return Last(span=from_stored(value["span"]))
+    if isinstance(value, Mapping) and value.keys() == {"each"}:
+        return Last(from_stored(value))
     if isinstance(value, Mapping) and value.keys() == {"session"}:
         silence = value["session"]
         return Session(span=silence) if isinstance(silence, int) else Session(silence)
@@ -121,10 +118,6 @@ def _by(value: Any) -> Any:
 
 def _combine(value: Any) -> Any:
     return _by(value) if isinstance(value, Mapping) else value
-
-
-def _unchanged(value: Any) -> Any:
-    return value
 
 
 _READERS = {"window": _window, "by": _by, "combine": _combine}

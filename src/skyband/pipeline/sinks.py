@@ -84,6 +84,12 @@ def check_sink(top: Table, sink: SinkSettings, queries: dict[str, Query], run: R
     if row.checkpoint == "refused" and run.checkpoint is not None:
         top.mistake("run.checkpoint", f"the sink {sink.format} keeps nothing, so it cannot resume. Leave it out.")
     for name, query in queries.items():
+        if query.each and sink.format == "upsert":
+            top.mistake(
+                f"queries.{name}",
+                "'upsert' makes the answer out of changes, and nothing is reported when somebody unsubscribes: those "
+                'rows would stay. Use another sink.format, with output = "answers".',
+            )
         if row.kinds and query.kind not in row.kinds:
             top.mistake(
                 f"queries.{name}.kind",

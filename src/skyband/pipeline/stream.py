@@ -97,7 +97,9 @@ def _check_columns(table: Table, stream: dict[str, Any], queries: dict[str, Quer
     unit = None if type_ in INTEGERS else _DAY if type_ == "date" else 10**3
     for name, query in queries.items():
         try:
-            if isinstance(query.window, Last):
+            if isinstance(query.window, Last) and query.window.spans:
+                Last(span=1).length(unit)
+            elif isinstance(query.window, Last) and query.window.each is None:
                 query.window.length(unit)
             if isinstance(query, TopKGroups):
                 query.half_life(unit)

@@ -1,9 +1,9 @@
-"""A pipeline as values: source, queries, stream, sink, run."""
+"""A pipeline as values: source, queries, subscriptions, stream, sink, run."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from skyband.query.kinds import Query
@@ -66,6 +66,7 @@ class Pipeline:
     output: Literal["changes", "answers"]
     sink: SinkSettings
     run: Run
+    subscriptions: dict[str, SourceSettings] = field(default_factory=dict)  # by query with `Each`
 
 
 def local(path: str) -> bool:

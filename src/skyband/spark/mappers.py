@@ -25,8 +25,8 @@ from skyband.monitor.loop import Loop
 from skyband.query.kinds import Above, Query, TopK
 from skyband.spark.group_rows import needed_rows
 from skyband.spark.plan import Plan, QuerySet, hash_groups, labels, shard_of
-from skyband.spark.subscriptions import FIRST, share
-from skyband.spark.task import running, spare_collector
+from skyband.spark.subscriptions import FIRST, shares
+from skyband.spark.task import is_first, running, spare_collector
 from skyband.tables.columns import as_arrow, plain
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch, time_unit, times
@@ -71,19 +71,32 @@ def pack(plan: Plan, batches: Iterator[Any]) -> Iterator[Any]:
             waiting, rows = [], 0
     if rows:
         yield from packer.send(pa.concat_tables(waiting))
+    if is_first():
+        yield from _static_tables(plan)
     yield packer.report()
+
+
+def _static_tables(plan: Plan) -> Iterator[Any]:
+    """The static tables of subscriptions, to every shard its share, which may be empty."""
+    keys = labels(plan.shards)
+    for place, (name, source) in enumerate(plan.subscribed.items()):
+        if source.table is None:
+            continue
+        table, per = source.rows(), plan.queries[name].per_columns
+        mine = dict(shares(table, plan.shards, per))
+        for shard in range(plan.shards):
+            yield _messages([keys[shard]], [FIRST - place], [to_bytes(mine.get(shard, table.slice(0, 0)))])
 
 
 def pack_subscriptions(plan: Plan, name: str, batches: Iterator[Any]) -> Iterator[Any]:
     """The mapper of rows that subscribe and unsubscribe: each shard gets its share."""
+    plan = running(plan)
     source, per = plan.subscribed[name], plan.queries[name].per_columns
     number, keys = FIRST - list(plan.subscribed).index(name), labels(plan.shards)
     for batch in batches:
         table = _in_utc(pa.Table.from_batches([batch]).rename_columns(list(source.columns)))
-        for shard in range(plan.shards):
-            mine = share(table, shard, plan.shards, per)
-            if mine.num_rows:
-                yield _messages([keys[shard]], [number], [to_bytes(mine)])
+        for shard, mine in shares(table, plan.shards, per):
+            yield _messages([keys[shard]], [number], [to_bytes(mine)])
 
 
 class Validator:

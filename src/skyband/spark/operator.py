@@ -65,7 +65,9 @@ class Operator(StatefulProcessor):
         for frame in rows:
             for number, blob in zip(frame["family"], frame["blob"], strict=True):
                 if number <= FIRST:
-                    joining.setdefault(list(self.plan.subscribed)[FIRST - number], []).append(from_bytes(blob))
+                    name = list(self.plan.subscribed)[FIRST - number]
+                    if shard.wants(name):
+                        joining.setdefault(name, []).append(from_bytes(blob))
                     continue
                 if number != REPORT:
                     arrived.setdefault(number, TriggerRows(self.plan.order, sets[number].per)).add(blob)

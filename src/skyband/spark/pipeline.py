@@ -212,9 +212,9 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
     plain = [col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(plan.wanted(plan.queries))]
     packed = df.select(*plain).mapInArrow(first, PACKED)  # which looks columns up unquoted; `pack` names them again
     for name, source in plan.subscribed.items():
-        if source.table is None:
+        if source.digest is None:
             mine = [col(_quoted(column)).alias(f"c{i}") for i, column in enumerate(source.columns)]
-            following: Callable[[Iterator[Any]], Iterator[Any]] = partial(pack_subscriptions, plan, name)
+            following: Callable[[Iterator[Any]], Iterator[Any]] = partial(pack_subscriptions, plan.slim, name)
             packed = packed.union(given["subscriptions"][name].select(*mine).mapInArrow(following, PACKED))
     if plan.watermarked:
         watermark = given["watermark"]
@@ -224,11 +224,11 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
             raise QueryError(f'watermark={watermark!r} must be a delay that Spark reads, as "10 minutes".') from error
     mode = "EventTime" if plan.watermarked else "None"
     columns = OUTPUT_TO_MERGE if plan.blocked else OUTPUT
-    out = packed.groupBy("shard").transformWithStateInPandas(Operator(plan, whole=whole), columns, "append", mode)
+    out = packed.groupBy("shard").transformWithStateInPandas(Operator(plan.slim, whole=whole), columns, "append", mode)
     if given["metrics"] is not None:
         out = out.observe(given["metrics"], *[figure.alias(name) for name, figure in _figures().items()])
     if plan.blocked:
-        merger = Merger(plan, whole=whole)
+        merger = Merger(plan.slim, whole=whole)
         out = out.select("merge", "blob").groupBy("merge").transformWithStateInPandas(merger, MERGED, "append", mode)
     return out.mapInArrow(last, schema)
 

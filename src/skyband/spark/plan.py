@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -59,6 +59,11 @@ class Plan:
     blocks: bool | None = None  # pairs by blocks; None: where it is faster
     follows: bool = False  # shards: as many as the running query has partitions of state (task.py)
     subscribed: Mapping[str, Source] = field(default_factory=dict)  # by query with `Each`
+
+    @property
+    def slim(self) -> Plan:
+        """The plan without the static tables of subscriptions, for stages that do not send them."""
+        return replace(self, subscribed={name: replace(one, table=None) for name, one in self.subscribed.items()})
 
     @cached_property
     def query_sets(self) -> dict[QuerySet, dict[str, Query]]:

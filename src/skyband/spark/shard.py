@@ -27,7 +27,7 @@ from skyband.spark.directory import NEVER, Directory
 from skyband.spark.forget import SetLoop
 from skyband.spark.mappers import moment_of
 from skyband.spark.plan import Plan, QuerySet, hash_groups
-from skyband.spark.subscriptions import follow, reconcile, share
+from skyband.spark.subscriptions import follow, reconcile
 from skyband.spark.trigger_rows import TriggerRows
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
@@ -126,7 +126,7 @@ class Shard:
                 continue
             rows = arrived.get(number, TriggerRows(self.plan.order, query_set.per))
             directory = self.directories.setdefault(query_set, Directory())
-            news = [name for name in queries if name in (joining or {}) or self._static_differs(name)]
+            news = [name for name in queries if name in (joining or {})]
             everything = changed or bool(news)
             everything |= query_set in facts and _takes_new_form(facts[query_set][0], queries, rows)
             touched = self._touched(query_set, directory, rows, everything)
@@ -144,7 +144,7 @@ class Shard:
             if changed:
                 loop.set_queries(queries)
             for name in news:
-                self._subscribe(loop, name, (joining or {}).get(name, []))
+                self._subscribe(loop, name, (joining or {})[name])
             if query_set.blocks:
                 loop.set_block(self.number, self.plan.shards)
             if rows.is_long:
@@ -162,20 +162,19 @@ class Shard:
         for query_set in [one for one in self.directories if one not in self.facts]:
             del self.directories[query_set]
 
-    def _static_differs(self, name: str) -> bool:
-        """Whether the static table of subscriptions is another one than before."""
-        source = self.plan.subscribed.get(name)
-        return source is not None and source.digest is not None and self.static.get(name) != source.digest
+    def wants(self, name: str) -> bool:
+        """Whether rows of subscriptions matter: those of a stream do, those of a static table if it is another one."""
+        digest = self.plan.subscribed[name].digest
+        return digest is None or self.static.get(name) != digest
 
     def _subscribe(self, loop: SetLoop, name: str, pieces: list[pa.Table]) -> None:
         """Let subscriptions come and go: those of a static table, or of the rows of a stream."""
         source = self.plan.subscribed[name]
-        if self._static_differs(name):
-            per = self.plan.queries[name].per_columns
-            reconcile(loop.loop, name, share(source.rows(), self.number, self.plan.shards, per))
-            self.static[name] = str(source.digest)
-        if pieces:
+        if source.digest is None:
             follow(loop.loop, name, source, pieces)
+        else:
+            reconcile(loop.loop, name, pa.concat_tables(pieces))
+            self.static[name] = source.digest
 
     def beginners(self) -> list[str]:
         """Blocked queries that are new in this trigger: nothing may be left of an earlier one by that name."""

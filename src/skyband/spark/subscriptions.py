@@ -2,6 +2,8 @@
 
 A query without `per` has its subscriptions spread over the shards, by a hash of their ids, and every shard sees all
 rows; with `per` every shard has all subscriptions and its own groups. Rows of subscriptions come first in a trigger.
+A static table goes with the mappers (a stateful operator cannot be started with more than a megabyte), and one of them
+sends it in each trigger; shards that have taken it, which its digest says, do not look at it.
 """
 
 from __future__ import annotations
@@ -39,12 +41,8 @@ class Source:
     columns: tuple[str, ...]  # of the DataFrame
     order: tuple[str, ...]  # those that say in which order the rows of a trigger come
     sort: str | None  # of windows whose size subscriptions bring
-    table: bytes | None = None  # a static DataFrame, as an Arrow stream
-
-    @property
-    def digest(self) -> str | None:
-        """Equal for equal static tables."""
-        return None if self.table is None else hashlib.blake2b(self.table, digest_size=16).hexdigest()
+    digest: str | None = None  # of a static DataFrame: equal for equal tables; None: a stream
+    table: bytes | None = None  # the static DataFrame, as an Arrow stream; only mappers have it
 
     def rows(self) -> Any:
         """The static table."""
@@ -101,19 +99,25 @@ def _source(query: Query, frame: DataFrame, order: tuple[str, ...]) -> Source:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
-    return Source(names, (), sort, sink.getvalue().to_pybytes())
+    data: bytes = sink.getvalue().to_pybytes()
+    return Source(names, (), sort, hashlib.blake2b(data, digest_size=16).hexdigest(), data)
 
 
 # --- in a shard
 
 
-def share(table: Any, shard: int, shards: int, per: tuple[str, ...]) -> Any:
-    """The subscriptions of a shard."""
+def shares(table: Any, shards: int, per: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
+    """The shards that have any of these subscriptions, each with its own."""
     from skyband.spark.plan import hash_groups, shard_of
 
-    if per or shards == 1 or not table.num_rows:
-        return table
-    return table.filter(as_arrow(shard_of(hash_groups([plain(table.column(SUBSCRIBER))]), shards) == shard))
+    if per or shards == 1:
+        yield from ((shard, table) for shard in range(shards if table.num_rows else 0))
+        return
+    mine = shard_of(hash_groups([plain(table.column(SUBSCRIBER))]), shards)
+    order = np.argsort(mine, kind="stable")
+    bounds = np.searchsorted(mine[order], np.arange(shards + 1))
+    for shard in np.flatnonzero(np.diff(bounds)).tolist():
+        yield shard, table.take(as_arrow(order[bounds[shard] : bounds[shard + 1]]))
 
 
 def reconcile(loop: Loop, name: str, table: Any) -> None:

@@ -27,6 +27,12 @@ def running(plan: Plan) -> Plan:
     return plan if said is None or int(said) == plan.shards else replace(plan, shards=min(int(said), MOST_SHARDS))
 
 
+def is_first() -> bool:
+    """Whether this task has the first partition."""
+    task = TaskContext.get()
+    return task is None or task.partitionId() == 0
+
+
 def batch_number() -> str:
     """The number of the trigger; "-" in a batch query."""
     task = TaskContext.get()

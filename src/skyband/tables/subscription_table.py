@@ -138,11 +138,11 @@ def _batch(name: str, given: Any, id: str) -> Batch:
     try:
         return Batch(to_table(given))
     except BatchError as error:
-        where = _culprit(given, id)
+        where = culprit(given, id)
         raise QueryError(f"subscribe({name!r}): {where}{error} Nothing was taken.") from None
 
 
-def _culprit(given: Any, id: str) -> str:
+def culprit(given: Any, id: str) -> str:
     """The column and subscriber where lists of values stop being of one type."""
     if isinstance(given, list) and given and all(isinstance(row, Mapping) for row in given):
         given = {column: [row.get(column) for row in given] for column in given[0]}

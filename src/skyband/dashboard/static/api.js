@@ -15,9 +15,10 @@ async function load() {
       const line = node("div", "path", "");
       line.append(node("span", "verb", verb.toUpperCase()), node("span", "", operation.summary));
       place.append(line);
-      for (const parameter of operation.parameters || []) place.append(node("p", "soft small", "?" + parameter.name + "= " + parameter.description));
+      for (const parameter of operation.parameters || []) place.append(node("p", "soft small", (parameter.in === "header" ? parameter.name + ": " : "?" + parameter.name + "= ") + parameter.description));
       const body = operation.requestBody && operation.requestBody.content["application/json"].schema;
-      if (body) place.append(node("pre", "soft", "body: {" + Object.entries(body.properties || {}).map(([name, one]) => '"' + name + '": ' + (one.type || "…")).join(", ") + "}"));
+      if (body && !body.properties) for (const one of body.examples) place.append(node("pre", "soft", "body: " + JSON.stringify(one)));
+      else if (body) place.append(node("pre", "soft", "body: {" + Object.entries(body.properties || {}).map(([name, one]) => '"' + name + '": ' + (one.type || "…")).join(", ") + "}"));
     }
   }
 }

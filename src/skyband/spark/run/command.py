@@ -26,7 +26,7 @@ from skyband.spark.failure import advice, reason
 from skyband.spark.java import require_java
 from skyband.spark.metrics import Counted, Exporter, Figures, place
 from skyband.spark.run.sinks import Sink, open_sink, with_trigger
-from skyband.spark.run.sources import open_source
+from skyband.spark.run.sources import open_source, open_subscriptions
 from skyband.spark.run.view import Lines, Report, Screen, Trigger
 from skyband.spark.session import session
 
@@ -76,6 +76,7 @@ def _run(pipeline: Pipeline, spark: SparkSession, figures: Figures | None) -> in
         try:
             source, sink = open_source(pipeline), open_sink(pipeline)
             sink.checkpoint = checkpoint if resumed else None
+            sink.subscriptions = open_subscriptions(pipeline, spark)
             try:
                 out = sink.output(source.read(spark))
             except StateError as error:  # of a checkpoint that another file has written

@@ -38,7 +38,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from skyband.errors import RunError
 from skyband.pipeline.formats import BROKERS
 from skyband.spark.run.sinks import Sink, with_trigger
-from skyband.spark.run.sources import CORRUPT, Source, good_rows
+from skyband.spark.run.sources import CORRUPT, Source
 
 _JSON = {
     "ignoreNullFields": "false",
@@ -53,7 +53,7 @@ class KafkaSource(Source):
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The rows of the messages that can be read; how many cannot is observed."""
-        good = good_rows(self._parsed(spark), col("reason").isNotNull())
+        good = self.good(self._parsed(spark), col("reason").isNotNull())
         own = {
             "kafka_timestamp": col("timestamp"),
             "kafka_topic": col("topic"),
@@ -67,7 +67,7 @@ class KafkaSource(Source):
 
     def _parsed(self, spark: SparkSession) -> DataFrame:
         """The messages, each with its `row`, or the `reason` why it has none."""
-        require_connector(spark, "source.format")
+        require_connector(spark, f"{self.key}.format")
         options = {"startingOffsets": "earliest", **self.settings["options"]}
         messages = spark.readStream.format("kafka").options(**options).load()
         text = col("value").cast("string")
@@ -138,7 +138,10 @@ def as_messages(rows: DataFrame, per: Sequence[str], trigger: str) -> DataFrame:
     ids = [name for name in ("id", "id_a", "id_b") if name in named]
     group = struct(*[named[name] for name in per]) if per else lit(None).cast("string")
     rank = named.get("rank", lit(None).cast("int"))
-    key = to_json(struct(named["query"], group.alias("group"), *[named[i] for i in ids], rank.alias("rank")), _JSON)
+    who = [named["subscriber"]] if "subscriber" in named else []
+    key = to_json(
+        struct(named["query"], *who, group.alias("group"), *[named[i] for i in ids], rank.alias("rank")), _JSON
+    )
     value = when(named["diff"] > 0, to_json(struct(*named.values()), _JSON))
     step = [name for name in ("at", "time", "score", "probability", "diff", "first") if name in named]
     headers = {

@@ -33,12 +33,20 @@ class Sink:
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         self.settings = pipeline.sink.values
+        self.subscriptions: dict[str, DataFrame] = {}  # by query with `Each`
         self.checkpoint: str | None = None  # one that the run resumes: the queries are checked against it
 
     def output(self, rows: DataFrame) -> DataFrame:
         """The DataFrame to write, of the rows of the source: changes or answers."""
         make = answers if self.pipeline.output == "answers" else monitor
-        return make(rows, self.pipeline.queries, **self.pipeline.stream, metrics="skyband", checkpoint=self.checkpoint)
+        return make(
+            rows,
+            self.pipeline.queries,
+            **self.pipeline.stream,
+            metrics="skyband",
+            subscriptions=self.subscriptions,
+            checkpoint=self.checkpoint,
+        )
 
     def refuse_another_run(self) -> None:
         """Called when the checkpoint is new: raise a RunError if the sink holds what another run has written."""

@@ -45,8 +45,9 @@ class Trigger:
         rows = int(progress["numInputRows"])
         observed = progress["observedMetrics"] or {}
         found = _added_up(observed)
-        if MALFORMED in observed:
-            found["malformed"] = observed[MALFORMED]["malformed"]
+        malformed = [row["malformed"] for name, row in observed.items() if name.startswith(MALFORMED)]
+        if malformed:  # of the source, and of subscriptions
+            found["malformed"] = sum(malformed)
         metrics = {name: int(found[name]) for name in METRICS if found.get(name) is not None}
         state = sum(int(part["memoryUsedBytes"]) for part in progress["stateOperators"])
         return cls(int(progress["batchId"]), rows, round(1000 * rows / max(took, 1), 1), took, metrics, state)
@@ -189,6 +190,9 @@ class Screen:
         space = max(self.console.height - 7, 6) // len(self.pipeline.queries) - 2
         shown: list[RenderableType] = []
         for name, query in self.pipeline.queries.items():
+            if query.each:
+                shown.append(Text(f"{name}: {query!r}  (the answers of its subscribers are not shown)", "bold"))
+                continue
             rows, left_out = self.answers.best(name, space)
             more = f"  and {left_out:,} rows more" if left_out else ""
             since = "" if self.answers.whole else "  (what has changed since the restart)"
@@ -197,21 +201,24 @@ class Screen:
 
 
 class Answers:
-    """The current answers, computed from what the sink wrote. `whole`: since the very beginning."""
+    """The current answers of plain queries, computed from what the sink wrote. `whole`: since the very beginning."""
 
     def __init__(self, pipeline: Pipeline, sink: Sink, *, whole: bool) -> None:
         self.pipeline, self.sink, self.whole = pipeline, sink, whole
+        self.queries = {name: query for name, query in pipeline.queries.items() if not query.each}
         self.table: Any = None
         self._recent: dict[str, list[tuple[Any, ...]]] = {}  # query -> its groups, the last to change first
 
     def follow(self, batch: int) -> None:
         rows = self.sink.wrote(batch)
+        if rows is not None and "subscriber" in rows.column_names:
+            rows = rows.filter(pc.is_null(rows.column("subscriber"))).drop_columns(["subscriber"])
         if (current := self.sink.current()) is not None:
             rows = current if self.table is None else None
             self.table = current
         elif rows is not None and self.pipeline.output == "changes":
             plain = rows.drop_columns(["time"]) if "time" in rows.column_names else rows
-            self.table = answer_after(self.table, plain, self.pipeline.queries)
+            self.table = answer_after(self.table, plain, self.queries)
         elif rows is not None:
             self.table = self._replaced(rows)
         if rows is not None:
@@ -222,7 +229,7 @@ class Answers:
         if self.table is None:
             return rows
         kept = []
-        for name, query in self.pipeline.queries.items():
+        for name, query in self.queries.items():
             per = list(query.per_columns)
             old, new = (t.filter(pc.equal(t.column("query"), name)) for t in (self.table, rows))
             if per:
@@ -234,7 +241,7 @@ class Answers:
         return pa.concat_tables(kept)
 
     def _note(self, rows: Any) -> None:
-        for name, query in self.pipeline.queries.items():
+        for name, query in self.queries.items():
             mine = rows.filter(pc.equal(rows.column("query"), name))
             changed = list(dict.fromkeys(_keys(mine, list(query.per_columns))))
             before = [key for key in self._recent.get(name, []) if key not in set(changed)]
@@ -242,7 +249,7 @@ class Answers:
 
     def best(self, name: str, space: int) -> tuple[Any, int]:
         """At most so many rows of a query's answer, and how many were left out."""
-        query = self.pipeline.queries[name]
+        query = self.queries[name]
         mine = self.table.filter(pc.equal(self.table.column("query"), name))
         per = list(query.per_columns)
         keys = _keys(mine, per)
@@ -253,7 +260,7 @@ class Answers:
         wanted = {key: i for i, key in enumerate(there)}
         rows = [i for i, key in enumerate(keys) if key in wanted and rank[i] <= deep]
         rows.sort(key=lambda i: (wanted[keys[i]], rank[i]))
-        others = [name for q in self.pipeline.queries.values() for name in q.per_columns if name not in per]
+        others = [name for q in self.queries.values() for name in q.per_columns if name not in per]
         shown = mine.take(pa.array(rows, pa.int64())).drop_columns(["query", *dict.fromkeys(others)])
         return shown, mine.num_rows - shown.num_rows
 
