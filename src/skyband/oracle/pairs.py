@@ -10,7 +10,7 @@ import math
 from itertools import combinations
 
 from skyband.oracle.objects import Arrival, Member
-from skyband.oracle.scores import pair_score
+from skyband.oracle.scores import joins, pair_score
 from skyband.query.kinds import TopKPairs
 
 
@@ -18,6 +18,8 @@ def top_k_pairs(query: TopKPairs, valid: list[Arrival]) -> list[Member]:
     oldest_first = sorted((o for o in valid if o.eligible), key=lambda o: o.age)
     pairs = []
     for older, newer in combinations(oldest_first, 2):
+        if not joins(query.on, older.row, newer.row):
+            continue
         score = _score(query, older, newer)
         if score is not None:
             pairs.append(Member((older, newer), (older, newer), score))
@@ -32,7 +34,8 @@ def top_k_pairs(query: TopKPairs, valid: list[Arrival]) -> list[Member]:
 def scoreless(query: TopKPairs, valid: list[Arrival], arrived: Arrival) -> int:
     """The number of new pairs of an arrival without a score: they are no answers, and are counted once."""
     others = [o for o in valid if o.eligible and o is not arrived] if arrived.eligible else []
-    return sum(_score(query, *sorted((o, arrived), key=lambda o: o.age)) is None for o in others)
+    pairs = [sorted((o, arrived), key=lambda o: o.age) for o in others]
+    return sum(joins(query.on, a.row, b.row) and _score(query, a, b) is None for a, b in pairs)
 
 
 def _score(query: TopKPairs, older: Arrival, newer: Arrival) -> float | None:

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from skyband.errors import QueryError
 from skyband.oracle.objects import Row
-from skyband.oracle.scalar import evaluate, number, parse, plain
+from skyband.oracle.scalar import evaluate, number, parse, plain, truth
 
 
 def columns_of(by: Any) -> set[str]:
@@ -80,6 +80,14 @@ def pair_score(by: Any, older: Row, newer: Row) -> float | None:
             return None
         parts.append(abs(a - b) if local == "absdiff" else a + b)
     return _sum(parts) if by.combine == "sum" else _product(parts)
+
+
+def joins(on: str | None, older: Row, newer: Row) -> bool:
+    """Whether two objects are a pair: `a` is the older, and null is not true."""
+    if on is None:
+        return True
+    members = {"a": older, "b": newer}
+    return truth(evaluate(parse(on), lambda member, column: plain(members[member].get(column)))) is True
 
 
 def _batch(row: Row) -> dict[str, Any]:

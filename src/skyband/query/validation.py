@@ -174,6 +174,15 @@ def condition(kind: str, where: object) -> None:
             )
 
 
+def pair_condition(kind: str, on: object) -> None:
+    if on is None:
+        return
+    if not isinstance(on, str):
+        raise QueryError(f'{kind}: on is a condition over a. and b., such as "a.symbol <> b.symbol"; got {on!r}.')
+    if parse(on, members=("a", "b")).kind not in (None, "boolean"):
+        raise QueryError(f"{kind}: on={on!r} is neither true nor false. Compare something, as in a.x < b.x.")
+
+
 def moving_window(kind: str, window: Window) -> None:
     if isinstance(window, UntilDeleted):
         raise QueryError(

@@ -18,16 +18,18 @@ from skyband.query.expressions.shapes import (
     as_sum,
     columns_in,
     demands,
+    member_columns,
     ranges,
     ranges_of,
     strict_columns,
 )
-from skyband.query.expressions.tree import Operand
+from skyband.query.expressions.tree import Node, Operand
 
 __all__ = [
     "Demand",
     "Expression",
     "Form",
+    "Node",
     "Operand",
     "as_locals",
     "as_sum",
@@ -35,6 +37,7 @@ __all__ = [
     "columns_in",
     "demands",
     "is_symmetric",
+    "member_columns",
     "parse",
     "ranges",
     "ranges_of",

@@ -180,6 +180,11 @@ def columns_in(nodes: Iterable[Node]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def member_columns(expression: Expression) -> tuple[str, ...]:
+    """The columns that an expression over `a.` and `b.` reads of either member."""
+    return tuple(dict.fromkeys(name.partition(".")[2] for name in expression.columns))
+
+
 _STRICT = frozenset(
     {"+", "-", "*", "/", "%", "negative", "abs", "sqrt", "exp", "ln"}
 )  # not power: NaN to the power of 0 is 1

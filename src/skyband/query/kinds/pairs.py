@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from skyband.errors import QueryError
 from skyband.query.kinds.query import Query
 from skyband.query.scoring import By, check_pair_scoring
-from skyband.query.validation import condition, each_or_whole_number, ending_window, moving_window
+from skyband.query.sql.text import expression
+from skyband.query.validation import condition, each_or_whole_number, ending_window, moving_window, pair_condition
 from skyband.query.windows import Window
 
 
@@ -33,6 +34,9 @@ class TopKPairs(Query):
         Promises that the score stays when a and b are exchanged. False: a is the older.
     where : str, optional
         A condition in SQL that both members must satisfy. An object that fails it still moves the window.
+    on : str, optional
+        A condition over `a.` (the older member) and `b.`, such as "a.symbol <> b.symbol". Two objects that fail it, or
+        get null, are no pair, and are not counted. It need not be symmetric.
     per : str or iterable of str, optional
         One answer, and one window, per value of these columns; null is a value too.
     algorithm : str, default "auto"
@@ -55,6 +59,7 @@ class TopKPairs(Query):
     largest: bool = False
     symmetric: bool = True
     where: str | None = None
+    on: str | None = None
     per: str | Iterable[str] | None = None
     algorithm: str = "auto"
 
@@ -71,6 +76,11 @@ class TopKPairs(Query):
                 "Use a symmetric form such as abs(a.x - b.x), or symmetric=False: a is then the older."
             )
         condition(self.kind, self.where)
+        pair_condition(self.kind, self.on)
+
+    def more_sql(self, values: dict[str, Any]) -> list[str]:
+        on = values.pop("on")
+        return [] if on is None else [f"ON {expression(on)}"]
 
     @property
     def descending(self) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
+import numpy as np
+
 from skyband.errors import QueryError
 from skyband.query.scoring.base import PairForm, Scoring, checked_column
 
@@ -67,6 +69,15 @@ class Global(Scoring):
     @property
     def pair_form(self) -> PairForm:
         return self.terms, self.combine
+
+    def pair_key(self, older: Mapping[str, Any], newer: Mapping[str, Any]) -> Any:
+        total: Any = None
+        with np.errstate(all="ignore"):
+            for name, way in self.terms:
+                a, b = np.asarray(older[name], np.float64), np.asarray(newer[name], np.float64)
+                part = np.abs(a - b) if way == "absdiff" else a + b
+                total = part if total is None else total + part if self.combine == "sum" else total * part
+        return total
 
     def to_dict(self) -> dict[str, Any]:
         return {"global": self.local, "combine": self.combine}

@@ -1,6 +1,6 @@
 """A query from a sentence in SQL: `sql("SELECT * FROM ... ORDER BY ... LIMIT 10 WINDOW '24 hours'")`.
 
-    SELECT * FROM stream [a, stream b]              two of one stream: pairs
+    SELECT * FROM stream [a, stream b]              two of one stream: pairs; with [ON condition over a. and b.]
     SELECT column, aggregate [AS name], ... FROM    groups of rows, with GROUP BY column, ... [HAVING condition]
     SELECT ... QUALIFY row_number() OVER (...)      or FROM (SELECT *, row_number() OVER (...) AS n ...) WHERE n <= k
     [WHERE condition]                               which objects can be an answer
@@ -226,6 +226,9 @@ class _Reader(RowNumbers):
 
     def _where(self) -> None:
         self.put("where", self.word.start, self.expression(check=checked_where))
+
+    def _on(self) -> None:
+        self.put("on", self.word.start, self.expression(("a", "b")))
 
     def _above(self) -> None:
         example = "ABOVE 60 BY delay"

@@ -14,7 +14,7 @@ from skyband.query.expressions import parse
 
 #: Words that begin a clause; a column of that name is put in backticks.
 CLAUSES = (
-    *("SELECT", "FROM", "WHERE", "ABOVE", "BY", "ORDER", "PARTS", "COMBINE", "REPEAT", "LIMIT", "PER", "WINDOW"),
+    *("SELECT", "FROM", "ON", "WHERE", "ABOVE", "BY", "ORDER", "PARTS", "COMBINE", "REPEAT", "LIMIT", "PER", "WINDOW"),
     *(
         "UNTIL",
         "WITH",

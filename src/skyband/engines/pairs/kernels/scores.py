@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.engines.pairs.kernels.records import ABSDIFF, CHUNK, SUM, Floats, Scoring, Window
+from skyband.engines.pairs.kernels.programs import CHUNK, write_scores
+from skyband.engines.pairs.kernels.records import ABSDIFF, SUM, TYPED, Floats, Scoring, Window
 from skyband.kernels.compile import uncounted
 
 
 @uncounted
-def fill(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, values: Floats) -> None:
-    """Write the scores of an object with these values and the `size` objects from index `low` on."""
-    d = len(values)
+def fill(
+    out: Floats, size: int, scoring: Scoring, data: Floats, low: int, values: Floats, turned: bool = False
+) -> None:
+    """Write the scores of an object with these values and the `size` objects from index `low` on.
+
+    turned: these are newer than the object. A program has been prepared for the object.
+    """
+    if scoring.form == TYPED:
+        write_scores(scoring.program, data, low, size, turned, out)
+        return
+    d = len(scoring.local)
     j = 0
     if d >= 3 and scoring.form == SUM and not scoring.local.any():  # the paper's s1 and s2, three terms at once
         x, y, z = data[0, low : low + size], data[1, low : low + size], data[2, low : low + size]
@@ -50,9 +59,9 @@ def fill(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, value
 
 @uncounted
 def reaches(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, values: Floats, bound: float) -> bool:
-    """Test whether any of these pairs passes the bound; if so, `out` has their scores."""
+    """Test whether any of these pairs passes the bound, or has no score; if so, `out` has their scores."""
     passes, sign = False, scoring.sign
-    if len(values) == 3 and scoring.form == SUM and not scoring.local.any():  # without a store
+    if len(scoring.local) == 3 and scoring.form == SUM and not scoring.local.any():  # without a store
         x, y, z = data[0, low : low + size], data[1, low : low + size], data[2, low : low + size]
         u, v, w = values[0], values[1], values[2]
         for i in range(size):
@@ -63,13 +72,23 @@ def reaches(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, va
     fill(out, size, scoring, data, low, values)
     for i in range(size):
         passes |= sign * out[i] > bound
+    if scoring.form == TYPED:
+        passes |= has_nan(out, size)
     return passes
+
+
+@uncounted
+def has_nan(scores: Floats, size: int) -> bool:
+    found = False
+    for i in range(size):
+        found |= scores[i] != scores[i]
+    return found
 
 
 @uncounted
 def skip(out: Floats, scoring: Scoring, window: Window, low: int, right: int, values: Floats, bound: float) -> int:
     """Go from `right` down to `low` while no pair of a chunk passes the bound; `out` has the scores of the next one."""
-    if len(window.rough) and not _may_reach(window, scoring.sign, low, right, values, bound):
+    if len(window.rough) and not _may_reach(window, scoring, low, right, values, bound):
         return low
     while right > low:
         begin = max(low, right - CHUNK)
@@ -80,23 +99,23 @@ def skip(out: Floats, scoring: Scoring, window: Window, low: int, right: int, va
 
 
 @uncounted
-def _may_reach(window: Window, sign: float, low: int, right: int, values: Floats, bound: float) -> bool:
+def _may_reach(window: Window, scoring: Scoring, low: int, right: int, values: Floats, bound: float) -> bool:
     """Test in 32 bits, twice as many numbers at a time, whether any of these sums of distances could pass the bound.
 
     With A the sum of the largest |x| + |u| of each attribute, the sum of three rounded distances is off by no more than
     2^-22 A: two roundings of each distance and two of the sum, of 2^-24 each. Twice that covers the bound's own.
     """
-    widest = 0.0
-    for j in range(len(values)):
+    widest, d = 0.0, len(scoring.local)
+    for j in range(d):
         widest += window.most[j] + abs(values[j])
     slack = widest * 2.0**-21
     if not (2.0**-100 < widest < 2.0**100 and 16 * slack < abs(bound) <= widest):
         return True  # 32 bits are too few
     x, y, z = window.rough[0, low:right], window.rough[1, low:right], window.rough[2, low:right]
     u = np.float32(values[0])
-    v = np.float32(values[1] if len(values) > 1 else 0.0)
-    w = np.float32(values[2] if len(values) > 2 else 0.0)
-    turn, limit = np.float32(sign), np.float32(bound - slack)
+    v = np.float32(values[1] if d > 1 else 0.0)
+    w = np.float32(values[2] if d > 2 else 0.0)
+    turn, limit = np.float32(scoring.sign), np.float32(bound - slack)
     passes = False
     for i in range(right - low):
         passes |= turn * (abs(x[i] - u) + abs(y[i] - v) + abs(z[i] - w)) > limit
@@ -106,7 +125,7 @@ def _may_reach(window: Window, sign: float, low: int, right: int, values: Floats
 @uncounted
 def score_one(scoring: Scoring, data: Floats, at: int, values: Floats) -> float:
     total = local_score(scoring.local[0], data[0, at], values[0])
-    for j in range(1, len(values)):
+    for j in range(1, len(scoring.local)):
         term = local_score(scoring.local[j], data[j, at], values[j])
         total = total + term if scoring.form == SUM else total * term
     return total
@@ -127,6 +146,6 @@ def is_near(scoring: Scoring) -> bool:
 def is_unsafe(scoring: Scoring, values: Floats) -> bool:
     """The object has numbers with which a pair may have no score."""
     unsafe = False
-    for j in range(len(values)):
+    for j in range(len(scoring.local)):
         unsafe = unsafe or not abs(values[j]) <= scoring.limit  # NaN too
     return unsafe

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from skyband.engines.pairs.kernels.programs import CHUNK, Program, prepare, run
 from skyband.engines.pairs.kernels.records import (
     ABSDIFF,
     BASE,
     BASIC,
     BLOCKS,
-    CHUNK,
     END,
     FIRST_BLOCK,
     GIVEN,
@@ -24,6 +24,7 @@ from skyband.engines.pairs.kernels.records import (
     STAIRS,
     SUM,
     TA,
+    TYPED,
     UNSAFE,
     Arrival,
     Blocks,
@@ -36,7 +37,7 @@ from skyband.engines.pairs.kernels.records import (
     Views,
     Window,
 )
-from skyband.engines.pairs.kernels.scores import fill, is_near, local_score, reaches, score_one, skip
+from skyband.engines.pairs.kernels.scores import fill, has_nan, is_near, local_score, reaches, score_one, skip
 from skyband.kernels.compile import uncounted
 
 NEAREST = 64  # the newest objects: nearly always some of their pairs pass
@@ -55,8 +56,11 @@ def find(state: State, rules: Rules, scratch: Scratch, arrival: Arrival) -> int:
     head, end, base = facts[HEAD], facts[END], facts[BASE]
     counting = unsafe or facts[UNSAFE] > base + head
     facts[SCORED] += end - head
+    if scoring.form == TYPED:
+        prepare(scoring.program, values, min(CHUNK, end - head))
+    joining = len(rules.on.code) > 0 or len(arrival.joined) > 0
     if rules.algorithm == BASIC:
-        return _count(state, rules, scratch, arrival)
+        return _count(state, rules, scratch, arrival, joining)
     found, right, stair, block = 0, end, facts[STAIRS], facts[BLOCKS] - 1
     data, stamps, buffer, sign = window.data, window.stamps, scratch.buffer, scoring.sign
     plain = counting or scoring.form == GIVEN
@@ -93,12 +97,13 @@ def find(state: State, rules: Rules, scratch: Scratch, arrival: Arrival) -> int:
             for i in range(right - low):
                 buffer[i] = arrival.given[arrival.begin + low + i]
         elif counting or right > at or stair == facts[STAIRS] or end - right < NEAREST:
-            fill(buffer, right - low, scoring, data, low, values)
+            fill(buffer, right - low, scoring, data, low, values, right > at)
         else:
             right = skip(buffer, scoring, window, low, right, values, steps[stair])  # the lowest of their steps
             if right == low:
                 continue
             low = max(low, right - CHUNK)
+        holes = counting or (scoring.form == TYPED and has_nan(buffer, right - low))
         high = right
         while high > low:
             # steps of pairs that are strictly newer than the older member, which is the arrival itself if it is late
@@ -107,7 +112,7 @@ def find(state: State, rules: Rules, scratch: Scratch, arrival: Arrival) -> int:
             free = stair == facts[STAIRS]
             bound = -np.inf if free else steps[stair]
             left = low if stair == 0 or high > at else max(low, places[stair - 1] - base)
-            if not (counting or free):
+            if not (holes or free):
                 hits = high - left <= FEW
                 if not hits:
                     run = buffer[left - low : high - low]
@@ -121,7 +126,7 @@ def find(state: State, rules: Rules, scratch: Scratch, arrival: Arrival) -> int:
             else:  # without a bound a pair with the key -inf is a candidate too
                 for i in range(high - low - 1, left - low - 1, -1):
                     key = sign * buffer[i]
-                    if key > bound or (free and key == key):
+                    if key > bound or (free and key == key) or (joining and key != key):
                         others[found] = low + i
                         keys[found] = key
                         found += 1
@@ -130,6 +135,46 @@ def find(state: State, rules: Rules, scratch: Scratch, arrival: Arrival) -> int:
             high = left
         right = low
     return found
+
+
+@uncounted
+def keep_joined(
+    facts: Ints, window: Window, views: Views, on: Program, scratch: Scratch, arrival: Arrival, found: int
+) -> int:
+    """Of these candidates keep the pairs that satisfy the condition; count those without a score. Return their number.
+
+    The condition is for a chunk of them at once, from data that is gathered, or was computed with the scores.
+    """
+    others, keys, kept, begin = scratch.other, scratch.key, 0, 0
+    given = len(arrival.joined) > 0
+    if not given and len(on.code) == 0:
+        return found
+    if not given:
+        prepare(on, arrival.values, min(CHUNK, found))
+    while begin < found:
+        turned, size = others[begin] >= arrival.at, 0
+        while begin + size < found and size < CHUNK and (others[begin + size] >= arrival.at) == turned:
+            size += 1
+        if not given:
+            for source in range(len(on.member)):
+                for row in (on.row[source], on.known[source]):
+                    if on.member[source] > 0 and row >= 0:
+                        for i in range(size):
+                            scratch.gathered[row, i] = window.data[row, others[begin + i]]
+            register = run(on, scratch.gathered, 0, size, turned)
+        for i in range(begin, begin + size):
+            if given:
+                passes = arrival.joined[arrival.begin + others[i]]
+            else:
+                passes = on.values[register, i - begin] == 1.0
+                passes &= on.valid[register, i - begin] or not on.nulls[0]
+            if passes and keys[i] != keys[i]:
+                count_scoreless(views, arrival.now - min(arrival.stamp, window.stamps[others[i]]))
+            elif passes:
+                others[kept], keys[kept] = others[i], keys[i]
+                kept += 1
+        begin += size
+    return kept
 
 
 @uncounted
@@ -146,19 +191,24 @@ def count_scoreless(views: Views, age: int) -> None:
 
 
 @uncounted
-def _count(state: State, rules: Rules, scratch: Scratch, arrival: Arrival) -> int:
+def _count(state: State, rules: Rules, scratch: Scratch, arrival: Arrival, joining: bool) -> int:
     """BASIC: count the dominators of each new pair in the band (Alg. 3, line 4 without a staircase)."""
     facts, window, band, scoring, at = state.facts, state.window, state.band, rules.scoring, arrival.at
     found, given = 0, scoring.form == GIVEN
     for i in range(facts[END] - 1, facts[HEAD] - 1, -1):
-        score = arrival.given[arrival.begin + i] if given else score_one(scoring, window.data, i, arrival.values)
+        score = arrival.given[arrival.begin + i] if given else 0.0
+        if scoring.form == TYPED:
+            fill(scratch.buffer, 1, scoring, window.data, i, arrival.values, i >= at)
+            score = scratch.buffer[0]
+        elif not given:
+            score = score_one(scoring, window.data, i, arrival.values)
         key = scoring.sign * score
-        if key != key:
+        if key != key and not joining:
             count_scoreless(state.views, arrival.now - min(arrival.stamp, window.stamps[i]))
             continue
         place = facts[BASE] + min(i, at) - (i >= at)  # strictly newer than the older member: > i, or >= at
         dominators, j = 0, 0
-        while j < facts[SIZE] and dominators < rules.K and band.key[j] >= key:
+        while key == key and j < facts[SIZE] and dominators < rules.K and band.key[j] >= key:
             dominators += band.pairs[band.slot[j]]["place"] > place
             j += 1
         if dominators < rules.K:
@@ -182,7 +232,7 @@ def _threshold(
     found: int,
 ) -> int:
     """TA within a block (Alg. 5): read the sorted lists in turn until no unseen object can pass the bound."""
-    d, first, size = len(values), found, end - begin
+    d, first, size = len(scoring.local), found, end - begin
     if is_near(scoring):
         return _near(facts, scratch, blocks, scoring, values, begin, end, bound, found)
     left, right = scratch.left, scratch.right
