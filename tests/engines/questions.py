@@ -116,6 +116,7 @@ queries: dict[str, st.SearchStrategy[Query]] = {
         largest=st.booleans(),
         symmetric=st.booleans(),
         where=wheres,
+        on=st.none() | st.sampled_from(["a.x <> b.x", "a.z = 'a' or b.y between 1 and 2"]),
         per=pers,
         algorithm=algorithms("TopKPairs"),
     ),

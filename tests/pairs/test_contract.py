@@ -45,6 +45,8 @@ EXACT: list[Any] = [
     "abs(a.x - b.x) * abs(b.y - a.y)",
     "abs(a.y - b.y) + abs(a.x - b.x) + abs(a.y - b.y)",
 ]
+ON = [None, None, "a.z <> b.z", "a.x <= b.y", "a.z = b.z or a.z is null and b.x in (0, 1)"]  # by programs
+BY_ORDER = "coalesce(a.z, 'b') < coalesce(b.z, 'c')"  # NumPy compares strings by their order
 TYPED: list[Any] = [
     "abs(a.x - b.x) / abs(a.y - b.y)",
     "case when a.z = b.z then abs(a.x - b.x) end",
@@ -103,6 +105,7 @@ def pair_scenes(draw: Draw, algorithm: str, taste: Taste, bys: list[Any]) -> Sce
     shared = {
         "largest": draw(st.booleans()),
         "where": draw(st.sampled_from([None, None, "y > 0"])),
+        "on": draw(st.sampled_from(ON)) if algorithm == "TA" or draw(st.integers(0, 5)) else BY_ORDER,
         "per": draw(st.sampled_from(taste.per)),
     }
     queries: dict[str, Any] = {}

@@ -136,6 +136,7 @@ def pairs() -> None:
         some = [sb.TopKPairs(k, by="abs(a.x - b.x) * abs(a.y + b.y)", window=TIMED, per=EACH) for k in (3, 2)]
         play(some, emit=emit)
         play(sb.TopKPairs(3, by=distance, window=COUNTED), emit=emit)
+    play(sb.TopKPairs(3, by="a.x / b.x", window=COUNTED, symmetric=False, on="a.x < b.x"))
 
 
 def parts() -> None:

@@ -141,7 +141,14 @@ class PairsAdapter(Adapter):
         kinds = kinds_of(batch, self.columns)
         if kinds is None and self.form is not None and self.on is None:
             return dict.fromkeys(self.columns, "number")
-        return kinds if kinds is not None and all(can_run(tree, kinds) for tree in self._trees) else None
+        if kinds is not None and all(can_run(tree, kinds) for tree in self._trees):
+            return kinds
+        if self.algorithm == "TA":
+            raise BatchError(
+                f"TA tests single pairs in its kernels, which cannot compare strings by their order, as on="
+                f"{self.example.on!r} does, nor columns of nulls alone. Use another algorithm, such as SCASE."
+            )
+        return None
 
     @property
     def _local(self) -> tuple[str, ...]:

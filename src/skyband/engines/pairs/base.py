@@ -49,7 +49,7 @@ from skyband.engines.pairs.kernels.records import (
 )
 from skyband.engines.pairs.kernels.reports import close_batch, find_answers
 from skyband.engines.pairs.kernels.steps import flush_pairs, prune_pairs, take_pairs
-from skyband.engines.pairs.programs import note_nulls
+from skyband.engines.pairs.programs import no_program, note_nulls
 from skyband.engines.pairs.snapshot import restore, stored
 from skyband.kernels.routing import stable_order
 from skyband.query.tuning import Tuning
@@ -71,12 +71,14 @@ class Pairs:
         timed: bool,
         net: bool,
         scoring: Scoring,
-        on: Program,
-        width: int,
+        on: Program | None = None,
+        width: int | None = None,
         given: Given | None = None,
     ) -> None:
-        """width: rows of data; given: how NumPy scores pairs, where no kernel does."""
-        self.timed, self.net, self.scoring, self.on, self.width, self.given = timed, net, scoring, on, width, given
+        """width: rows of data, if more than attributes; given: how NumPy scores pairs, where no kernel does."""
+        self.timed, self.net, self.scoring, self.given = timed, net, scoring, given
+        self.on = no_program() if on is None else on
+        self.width = len(scoring.local) if width is None else width
         self.clock = -NEVER
         self.groups = GroupStates(self.empty_group)
         self._scored = 0  # in groups that are gone

@@ -10,11 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from skyband.query.expressions import Node
-
-_ARITHMETIC = {"+", "-", "*", "/", "negative", "abs", "sqrt"}  # of null and of NaN: no number, all the same
-_ORDERED = {"<", "<=", ">", ">=", "between", "least", "greatest"}
-_OTHERS = {"=", "<>", "and", "or", "not", "is null", "coalesce", "in", "case", "case of"}
-_KNOWN = _ARITHMETIC | _ORDERED | _OTHERS
+from skyband.query.expressions.kernels import ARITHMETIC, KNOWN, ORDERED
 
 
 class Field(NamedTuple):
@@ -28,7 +24,7 @@ def can_run(tree: Node, kinds: Mapping[str, str]) -> bool:
     """Whether an expression over `a.` and `b.` has a program, given the kinds of the columns."""
     if tree.op in ("column", "literal"):
         return True
-    if tree.op not in _KNOWN or (tree.op in _ORDERED and any(_is_string(arg, kinds) for arg in tree.args)):
+    if tree.op not in KNOWN or (tree.op in ORDERED and any(_is_string(arg, kinds) for arg in tree.args)):
         return False
     return all(can_run(arg, kinds) for arg in tree.args)
 
@@ -63,4 +59,4 @@ def is_strict(node: Node) -> bool:
         return True
     if node.op == "literal":
         return isinstance(node.value, float)
-    return node.op in _ARITHMETIC and all(is_strict(arg) for arg in node.args)
+    return node.op in ARITHMETIC and all(is_strict(arg) for arg in node.args)

@@ -82,8 +82,12 @@ class _Writer:
         op, args = node.op, node.args
         if op in ("column", "literal"):
             return self._source(node)
-        if op == "abs" and args[0].op == "-":
-            return self.add(kernels.ABSDIFF, *map(self.write, args[0].args))
+        if (short := self._difference(node)) is not None:
+            return self.add(*short)
+        if op == "+" and (short := self._difference(args[1])) is not None:
+            code, x, y = short
+            plus = kernels.PLUS_ABSDIFF if code == kernels.ABSDIFF else kernels.PLUS_SQUARE
+            return self.add(plus, x, y, self.write(args[0]))
         if op in _BINARY:
             return self.add(_BINARY[op], *map(self.write, args))
         if op in _TURNED:
@@ -107,6 +111,15 @@ class _Writer:
                 condition = self.add(kernels.EQUAL, subject, condition)
             result = self.add(kernels.CHOOSE, condition, self.write(branches[i + 1]), result)
         return result
+
+    def _difference(self, node: Node) -> tuple[int, int, int] | None:
+        """|x - y| or (x - y)·(x - y), which is one operation."""
+        square = node.op == "*" and node.args[0] == node.args[1]
+        inner = node.args[0] if square or node.op == "abs" else node
+        if inner is node or inner.op != "-":
+            return None
+        x, y = map(self.write, inner.args)
+        return (kernels.SQUARE if square else kernels.ABSDIFF), x, y
 
     def _folded(self, op: int, registers: list[int]) -> int:
         first, *others = registers
@@ -166,5 +179,6 @@ def _made(
         np.array(known, np.int64),
         values,
         valid,
+        np.ones(registers, np.bool_),
         np.array([nulls], np.int8),
     )

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 
 from skyband.engines.size import Size, harmonic
+from skyband.query.expressions import parse
+from skyband.query.expressions.kernels import has_kernels
 from skyband.query.kinds import TopKPairs
 from skyband.query.scoring import scoring_of
 
@@ -43,6 +45,8 @@ def pairs_size(name: str, query: TopKPairs, n: int | None, expected: Mapping[str
             f"It keeps the window's objects and the K-skyband of their pairs: those that fewer than {query.k:,} others "
             "outrank and outlive. Every smaller k and window is answered from it."
         )
+    if query.on is not None:
+        why.append(f"Two objects are a pair only if {query.on}; that is tested for new pairs that may be kept.")
     if n is None:
         return Size(None, tuple(why), notes=_NOTES)
     pairs = min(n, query.k) * n if name == "NAIVE" else expected_pairs(n, query.k)
@@ -62,4 +66,10 @@ def form_of(query: TopKPairs) -> tuple[str, str, int]:
     if scoring.pair_form is not None:
         said = f"{scoring!r} is a {scoring.pair_form[1]} of local functions, computed by a kernel."
         return "global", said, len(scoring.pair_form[0])
-    return "typed", f"{scoring!r} is computed by NumPy over blocks of new pairs.", len(scoring.pair_columns)
+    tree = parse(query.by, members=("a", "b")).tree if isinstance(query.by, str) else None
+    conditions = [] if query.on is None else [parse(query.on, members=("a", "b")).tree]
+    if tree is not None and all(map(has_kernels, [tree, *conditions])):
+        said = f"{scoring!r} is computed by a kernel, operation by operation."
+    else:
+        said = f"{scoring!r} is computed by NumPy over blocks of new pairs."
+    return "typed", said, len(scoring.pair_columns)

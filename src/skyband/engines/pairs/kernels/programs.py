@@ -24,7 +24,8 @@ Bools = NDArray[np.bool_]
 
 CHUNK = 512  # pairs scored and compared at a time
 ADD, SUB, MUL, DIV, NEGATIVE, ABS, SQRT, ABSDIFF, LEAST, GREATEST = range(10)
-EQUAL, DIFFERENT, LESS, AT_MOST, AND, OR, NOT, IS_NULL, CHOOSE, COALESCE, COPY = range(10, 21)
+SQUARE, PLUS_ABSDIFF, PLUS_SQUARE = range(10, 13)  # (x - y)², z + |x - y|, z + (x - y)²: two or three at once
+EQUAL, DIFFERENT, LESS, AT_MOST, AND, OR, NOT, IS_NULL, CHOOSE, COALESCE, COPY = range(13, 24)
 CONSTANT, OLDER, NEWER = 0, 1, 2  # where a source comes from
 STRICT, BY_VALUE = -2, -1  # no row says whether a source is null: NaN does for the score, or NaN is null
 
@@ -38,6 +39,7 @@ class Program(NamedTuple):
     known: Ints  # the row that is 0 where it is null, or STRICT, or BY_VALUE
     values: Floats  # a row for each register
     valid: Bools
+    own: Bools  # whether the arrival has a value
     nulls: NDArray[np.int8]  # one entry: 1 if there may be nulls
 
 
@@ -48,15 +50,16 @@ def prepare(program: Program, arrival: Floats, size: int) -> None:
         if program.member[source] == CONSTANT:
             continue
         value, known = arrival[program.row[source]], program.known[source]
-        valid = True if known == STRICT else value == value if known == BY_VALUE else arrival[known] != 0.0
+        program.own[source] = (
+            True if known == STRICT else value == value if known == BY_VALUE else arrival[known] != 0.0
+        )
         for i in range(size):
             program.values[source, i] = value
-            program.valid[source, i] = valid
 
 
 @uncounted
-def run(program: Program, data: Floats, low: int, size: int, turned: bool) -> int:
-    """Compute a chunk of pairs with the objects from index `low` on; return the register of the result.
+def run(program: Program, data: Floats, low: int, size: int, turned: bool, result: Floats) -> None:
+    """Compute a chunk of pairs with the objects from index `low` on; nulls are as the register of the result says.
 
     turned: these are the newer members, and the arrival is the older one.
     """
@@ -69,7 +72,7 @@ def run(program: Program, data: Floats, low: int, size: int, turned: bool) -> in
         x = data[rows[a], low : low + size] if member[a] == others else values[a, :size]
         y = data[rows[b], low : low + size] if member[b] == others else values[b, :size]
         z = data[rows[c], low : low + size] if member[c] == others else values[c, :size]
-        out = values[code[step, 4], :size]
+        out = result[:size] if step == len(code) - 1 else values[code[step, 4], :size]
         if op == ADD:
             for i in range(size):
                 out[i] = x[i] + y[i]
@@ -79,6 +82,15 @@ def run(program: Program, data: Floats, low: int, size: int, turned: bool) -> in
         elif op == ABSDIFF:
             for i in range(size):
                 out[i] = abs(x[i] - y[i])
+        elif op == PLUS_ABSDIFF:
+            for i in range(size):
+                out[i] = z[i] + abs(x[i] - y[i])
+        elif op == SQUARE:
+            for i in range(size):
+                out[i] = (x[i] - y[i]) * (x[i] - y[i])
+        elif op == PLUS_SQUARE:
+            for i in range(size):
+                out[i] = z[i] + (x[i] - y[i]) * (x[i] - y[i])
         elif op == MUL:
             for i in range(size):
                 out[i] = x[i] * y[i]
@@ -104,7 +116,6 @@ def run(program: Program, data: Floats, low: int, size: int, turned: bool) -> in
             _decide(op, x, y, z, out, size)
         if program.nulls[0]:
             _find_nulls(program, step, x, y, z, out, size)
-    return int(code[len(code) - 1, 4])
 
 
 @uncounted
@@ -144,11 +155,14 @@ def _decide(op: int, x: Floats, y: Floats, z: Floats, out: Floats, size: int) ->
 
 @uncounted
 def _read_nulls(program: Program, data: Floats, low: int, size: int, others: int) -> None:
-    """Find which of the other members' values are null."""
+    """Find which values of the members are null."""
     for source in range(len(program.member)):
-        if program.member[source] == others and program.known[source] != STRICT:
+        if program.known[source] != STRICT:
             valid, known = program.valid[source, :size], program.known[source]
-            if known == BY_VALUE:
+            if program.member[source] != others:
+                for i in range(size):
+                    valid[i] = program.own[source]
+            elif known == BY_VALUE:
                 row = data[program.row[source], low : low + size]
                 for i in range(size):
                     valid[i] = row[i] == row[i]
@@ -190,20 +204,17 @@ def _find_nulls(program: Program, step: int, x: Floats, y: Floats, z: Floats, ou
             valid[i] = p[i] or q[i]
     else:
         for i in range(size):
-            valid[i] = p[i] and q[i]
+            valid[i] = p[i] and q[i] and r[i]
 
 
 @uncounted
 def write_scores(program: Program, data: Floats, low: int, size: int, turned: bool, out: Floats) -> None:
     """Write the result of a chunk, NaN where it is null."""
-    register = run(program, data, low, size, turned)
-    found, valid = program.values[register, :size], program.valid[register, :size]
+    run(program, data, low, size, turned, out)
     if program.nulls[0]:
+        valid = program.valid[program.code[-1, 4], :size]
         for i in range(size):
-            out[i] = found[i] if valid[i] else np.nan
-    else:
-        for i in range(size):
-            out[i] = found[i]
+            out[i] = out[i] if valid[i] else np.nan
 
 
 @kernel
@@ -227,6 +238,7 @@ def has_nulls(program: Program, data: Floats) -> bool:
 @kernel
 def run_once(program: Program, older: Floats, newer: Floats) -> float:
     """Compute the result for one pair, whose members are a column each; NaN: null."""
+    out = np.empty(1)
     prepare(program, newer[:, 0], 1)
-    register = run(program, older, 0, 1, False)
-    return float(program.values[register, 0]) if program.valid[register, 0] or not program.nulls[0] else np.nan
+    write_scores(program, older, 0, 1, False, out)
+    return float(out[0])

@@ -71,9 +71,7 @@ def reaches(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, va
         return passes
     fill(out, size, scoring, data, low, values)
     for i in range(size):
-        passes |= sign * out[i] > bound
-    if scoring.form == TYPED:
-        passes |= has_nan(out, size)
+        passes |= not sign * out[i] <= bound  # NaN too
     return passes
 
 

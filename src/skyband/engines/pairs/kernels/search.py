@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.engines.pairs.kernels.programs import CHUNK, Program, prepare, run
+from skyband.engines.pairs.kernels.programs import CHUNK, Program, prepare, write_scores
 from skyband.engines.pairs.kernels.records import (
     ABSDIFF,
     BASE,
@@ -161,13 +161,12 @@ def keep_joined(
                     if on.member[source] > 0 and row >= 0:
                         for i in range(size):
                             scratch.gathered[row, i] = window.data[row, others[begin + i]]
-            register = run(on, scratch.gathered, 0, size, turned)
+            write_scores(on, scratch.gathered, 0, size, turned, scratch.buffer)
         for i in range(begin, begin + size):
             if given:
                 passes = arrival.joined[arrival.begin + others[i]]
             else:
-                passes = on.values[register, i - begin] == 1.0
-                passes &= on.valid[register, i - begin] or not on.nulls[0]
+                passes = scratch.buffer[i - begin] == 1.0
             if passes and keys[i] != keys[i]:
                 count_scoreless(views, arrival.now - min(arrival.stamp, window.stamps[others[i]]))
             elif passes:
