@@ -112,7 +112,7 @@ queries: dict[str, st.SearchStrategy[Query]] = {
         sb.TopKPairs,
         ks,
         pairings,
-        windows,
+        windows | st.just(sb.UntilDeleted()),
         largest=st.booleans(),
         symmetric=st.booleans(),
         where=wheres,

@@ -13,6 +13,9 @@ BAND, SEARCH, STEPS, REPORTS, ANSWERS, SCORES, NAIVE, PROGRAMS = (
     for name in ("band", "search", "steps", "reports", "answers", "scores", "naive", "programs")
 )
 BY_BLOCKS, SNAPSHOT, ADAPTER = (f"engines/pairs/{name}.py" for name in ("given_scores", "snapshot", "adapter"))
+LIVE, REFILL, LIVE_STORED = (f"engines/pairs/{name}.py" for name in ("live", "refill", "live_snapshot"))
+LIVE_KERNEL = "engines/pairs/kernels/live.py"
+ALIVE = ("tests/pairs/test_live.py",)
 CONTRACT = "tests/pairs/test_contract.py"
 
 
@@ -185,8 +188,8 @@ MUTANTS: dict[str, Mutant] = {
     "on: a null is true": (PROGRAMS, "out[i] = out[i] if valid[i] else np.nan", "out[i] = 1.0 + 0.0 * out[i]", JOINED),
     "on: an arrival is never the older": (
         SEARCH,
-        "0, size, turned, scratch.buffer)",
-        "0, size, False, scratch.buffer)",
+        "size, turned, scratch.gathered",
+        "size, False, scratch.gathered",
         JOINED,
     ),
     "on: what is no pair is counted": (SEARCH, "if passes and keys[i] != keys[i]:", "if keys[i] != keys[i]:", JOINED),
@@ -210,6 +213,36 @@ MUTANTS: dict[str, Mutant] = {
         "out[i] = y[i]",
         BITS,
     ),
+    "live: of equal pairs the older one": (
+        LIVE,
+        '-pairs["newer"], -pairs["older"]',
+        '-pairs["newer"], pairs["older"]',
+        ALIVE,
+    ),
+    "live: ties with the floor are left out": (LIVE, "(keys > key) | ((keys == key) & tied)", "keys > key", ALIVE),
+    "live: ties with the floor are not found again": (LIVE_KERNEL, "found += key >= bar", "found += key > bar", ALIVE),
+    "live: a pair that comes back is new": (REFILL, "not group.is_shown(pair, query)", "True", ALIVE),
+    "live: the view is too short": (REFILL, "or len(group.pairs) >= self.K:", "or len(group.pairs) >= 1:", ALIVE),
+    "live: a replaced object stays": (
+        REFILL,
+        "                group.remove(held)\n            serial",
+        "                pass\n            serial",
+        ALIVE,
+    ),
+    "live: reported under another name": (REFILL, "if bits >> was & 1", "if bits >> query & 1", ALIVE),
+    "live: ineligible objects are members": (
+        LIVE,
+        "np.flatnonzero(self.eligible[: self.size - 1])",
+        "np.arange(self.size - 1)",
+        ALIVE,
+    ),
+    "live: what is found again need be no pair": (
+        LIVE_KERNEL,
+        "        if len(rules.on.code):\n",
+        "        if False:\n",
+        ALIVE,
+    ),
+    "live: the floor is not stored": (LIVE_STORED, 'None if head["whole"] else', "None if True else", ALIVE),
     "functions: no rehearsal": (
         ADAPTER,
         "return self.function is not None and self.own is None",

@@ -139,7 +139,7 @@ def test_a_class_reads_only_its_own_kind() -> None:
         (lambda: sb.TopKPairs(1, "a.x - b.x", sb.Last(1)), "symmetric=False"),
         (lambda: sb.TopKPairs(1, "x", sb.Last(1)), "a"),
         (lambda: sb.TopKPairs(1, sb.Linear({"x": 1}), sb.Last(1)), "does not score a pair"),
-        (lambda: sb.TopKPairs(1, "abs(a.x - b.x)", sb.UntilDeleted()), "UntilDeleted is for TopK and Above"),
+        (lambda: sb.TopKUncertain(1, "x", sb.UntilDeleted()), "UntilDeleted is for TopK"),
         (lambda: sb.TopKPairs(1, "abs(a.x - b.x)", sb.Ever()), "Use a window that ends"),
         (lambda: wrong.TopKPairs(1, "abs(a.x - b.x)", sb.Last(1), largest=None), "True or False"),
         (lambda: sb.TopKIncomplete(1, [], sb.Last(1)), "parts"),

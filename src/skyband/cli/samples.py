@@ -136,6 +136,8 @@ def pairs() -> None:
         some = [sb.TopKPairs(k, by="abs(a.x - b.x) * abs(a.y + b.y)", window=TIMED, per=EACH) for k in (3, 2)]
         play(some, emit=emit)
         play(sb.TopKPairs(3, by=distance, window=COUNTED), emit=emit)
+    for by in ("abs(a.x - b.x)", "a.x * b.x", distance):
+        play(sb.TopKPairs(1, by=by, window=sb.UntilDeleted(), on="a.x <> b.x"), id="id")
     play(sb.TopKPairs(3, by="a.x / b.x", window=COUNTED, symmetric=False, on="a.x < b.x"))
 
 

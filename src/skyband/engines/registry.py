@@ -120,6 +120,10 @@ def _check(row: Algorithm, query: Query) -> None:
             raise QueryError(
                 f"{kind}: {name} is for windows that end. For Ever(), where nothing expires, use auto or {listed}."
             )
+        if row.windows == ("until deleted",):
+            raise QueryError(
+                f"{kind}: {name} is for UntilDeleted() only: it knows no expiry. Use auto or one of {listed}."
+            )
         if row.windows == ("time",):
             raise QueryError(f"{kind}: {name} cuts a time window into panes; {query.window!r} is none. Use {listed}.")
         if row.windows == ("ever",):

@@ -186,7 +186,8 @@ def pair_condition(kind: str, on: object) -> None:
 def moving_window(kind: str, window: Window) -> None:
     if isinstance(window, UntilDeleted):
         raise QueryError(
-            f"{kind} needs a window that moves on, such as Last(1000). UntilDeleted is for TopK and Above."
+            f"{kind} needs a window that moves on, such as Last(1000). UntilDeleted is for TopK, Above, TopKGroups and "
+            "TopKPairs."
         )
 
 

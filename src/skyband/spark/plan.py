@@ -81,6 +81,7 @@ class Plan:
             return {}
         plain = {name: query for name, query in self.queries.items() if not query.each}
         pairs = {name: query for name, query in plain.items() if isinstance(query, TopKPairs)}
+        pairs = {name: query for name, query in pairs.items() if isinstance(query.window, Last)}
         alone = {name: query for name, query in pairs.items() if not query.per_columns and query.algorithm != "NAIVE"}
         return {name: query for name, query in alone.items() if self.blocks or _is_long(query.window)}
 

@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes
+from skyband.engines.id_codes import IdCodes
+from skyband.engines.numbering import Numbered
 from skyband.engines.pairs.fields import Field, can_run, fields_of
 from skyband.engines.pairs.inputs import (
     VALID,
@@ -52,7 +53,7 @@ ON = "\0on "  # before columns that the condition on a pair reads, where a funct
 SAMPLE = 32  # pairs of each push that a symmetric function must score the same both ways round
 
 
-class PairsAdapter(Adapter):
+class PairsAdapter(IdCodes):
     """One engine for queries with one scoring of pairs."""
 
     most = 1 << 30
@@ -76,6 +77,7 @@ class PairsAdapter(Adapter):
         self.fresh_scoreless = 0
         self.unsampled = True
         self.rehearsed: tuple[Batch, Any, Changes] | None = None
+        self.ids = self._no_ids() if self.deletable else None
 
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
@@ -184,12 +186,21 @@ class PairsAdapter(Adapter):
         self.rehearsed = (push.batch, engine, engine.take(arrivals))
         return validated
 
+    def arrivals(self, push: Push, validated: Validated, numbered: Numbered) -> Arrivals:
+        arrivals = super().arrivals(push, validated, numbered)
+        if self.ids is None:
+            return arrivals
+        names = self.names_of(arrivals.rows, arrivals.groups, push)
+        return replace(arrivals, names=names, deletes=None if push.deletes is None else push.deletes[arrivals.rows])
+
     def run(self, arrivals: Arrivals, push: Push) -> Changes:
         if self.rehearsed is not None and self.rehearsed[0] is push.batch:
             _, self.engine, changes = self.rehearsed
         else:
             changes = self.machine.take(arrivals)
         self.rehearsed = None
+        if self.ids is not None:
+            self.count_unknown()
         if len(self.codes.known) > 1024 + 4 * self.machine.buffer:
             self.codes.sweep(self.machine.values_in([i for i, one in enumerate(self.fields) if one.kind == "string"]))
         for name, count in zip(self.queries, self.machine.scoreless.tolist(), strict=True):
@@ -322,6 +333,7 @@ class PairsAdapter(Adapter):
         )
 
     def after_restore(self) -> None:
+        super().after_restore()
         if self.engine is None or not self.reads(None) or not self.kept_columns.columns:
             return
         serials = np.sort(self.machine.serials()[0])

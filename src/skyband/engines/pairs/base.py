@@ -14,7 +14,7 @@ import numpy as np
 
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
 from skyband.engines.group_states import GroupStates
-from skyband.engines.pairs.changes import changes_of, difference, in_order
+from skyband.engines.pairs.changes import answer_of, changes_of, difference, in_order
 from skyband.engines.pairs.given_scores import Given, run_given
 from skyband.engines.pairs.group import Columns, Group, Records, empty_scratch, with_rows
 from skyband.engines.pairs.invariants import check_pairs, check_skyband
@@ -262,18 +262,7 @@ class Pairs:
         chosen = np.arange(len(self.groups)) if groups is None else groups[groups < len(self.groups)]
         chosen = chosen[self.groups.live[chosen] > 0]
         found = [self._read(self.groups[g], spec, int(now[g])) for g in chosen.tolist()]
-        sizes = np.array([len(best) for best in found], np.int64)
-        ranked = np.concatenate([np.empty(0, PAIR), *found])
-        ends = np.cumsum(sizes)
-        return Answer(
-            group=np.repeat(chosen, sizes),
-            rank=np.arange(1, len(ranked) + 1) - np.repeat(ends - sizes, sizes),
-            stamp=ranked["new"],
-            serial=ranked["newer"],
-            key=ranked["key"],
-            older=ranked["older"],
-            older_stamp=ranked["old"],
-        )
+        return answer_of(chosen, found)
 
     def _read(self, group: Group, spec: Spec, now: int) -> Records:
         """The pairs of an answer, best first."""

@@ -1,4 +1,4 @@
-"""Which typed expressions have a program (programs.py), and the rows of numbers that it reads of each object.
+"""Typed expressions that have a program (programs.py), and the rows of numbers that it reads of each object.
 
 What a kernel cannot compute to the last bit (exp, ln, power and other functions of the C library) or cannot compare
 (strings by their order) has none: NumPy evaluates it.

@@ -11,7 +11,7 @@ from skyband.errors import QueryError
 from skyband.query.kinds.query import Query
 from skyband.query.scoring import By, check_pair_scoring
 from skyband.query.sql.text import expression
-from skyband.query.validation import condition, each_or_whole_number, ending_window, moving_window, pair_condition
+from skyband.query.validation import condition, each_or_whole_number, ending_window, pair_condition
 from skyband.query.windows import Window
 
 
@@ -26,8 +26,9 @@ class TopKPairs(Query):
     by : str, Global or callable
         The score of a pair: an expression over `a.` (the older member) and `b.`, such as "abs(a.x - b.x)", `Global`,
         or a function from two batches of members to one float per row.
-    window : Last
-        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`.
+    window : Last or UntilDeleted
+        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`; `UntilDeleted()`:
+        each id's newest row is the object, so pairs are of what is there now.
     largest : bool, default False
         Whether the largest score is best.
     symmetric : bool, default True
@@ -65,7 +66,6 @@ class TopKPairs(Query):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        moving_window(self.kind, self.window)
         ending_window(self.kind, self.window)
         self._set("k", each_or_whole_number(self.kind, "k", self.k, 1, "10"))
         if not isinstance(self.largest, bool) or not isinstance(self.symmetric, bool):

@@ -217,6 +217,19 @@ def write_scores(program: Program, data: Floats, low: int, size: int, turned: bo
             out[i] = out[i] if valid[i] else np.nan
 
 
+@uncounted
+def write_gathered(
+    program: Program, data: Floats, others: Ints, begin: int, size: int, turned: bool, gathered: Floats, out: Floats
+) -> None:
+    """Write the results for `size` of the objects at these indices; what is read of them is gathered first."""
+    for source in range(len(program.member)):
+        for row in (program.row[source], program.known[source]):
+            if program.member[source] != CONSTANT and row >= 0:
+                for i in range(size):
+                    gathered[row, i] = data[row, others[begin + i]]
+    write_scores(program, gathered, 0, size, turned, out)
+
+
 @kernel
 def has_nulls(program: Program, data: Floats) -> bool:
     """Test whether any of these objects has a null that the program must know."""

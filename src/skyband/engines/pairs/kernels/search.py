@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.engines.pairs.kernels.programs import CHUNK, Program, prepare, write_scores
+from skyband.engines.pairs.kernels.programs import CHUNK, Program, prepare, write_gathered
 from skyband.engines.pairs.kernels.records import (
     ABSDIFF,
     BASE,
@@ -156,12 +156,7 @@ def keep_joined(
         while begin + size < found and size < CHUNK and (others[begin + size] >= arrival.at) == turned:
             size += 1
         if not given:
-            for source in range(len(on.member)):
-                for row in (on.row[source], on.known[source]):
-                    if on.member[source] > 0 and row >= 0:
-                        for i in range(size):
-                            scratch.gathered[row, i] = window.data[row, others[begin + i]]
-            write_scores(on, scratch.gathered, 0, size, turned, scratch.buffer)
+            write_gathered(on, window.data, others, begin, size, turned, scratch.gathered, scratch.buffer)
         for i in range(begin, begin + size):
             if given:
                 passes = arrival.joined[arrival.begin + others[i]]
