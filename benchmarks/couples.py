@@ -47,12 +47,12 @@ def scoring_of(p: Mapping[str, Any]) -> tuple[Any, Any]:
             columns = {name: Operand(both[name[0]][name[2:]]) for name in expression.columns}
             return expression.evaluate(columns, len(one["time"])).values
 
-        return Scoring(GIVEN, np.empty(0, np.int8), -1.0, np.inf, no_program()), scores
+        return Scoring(GIVEN, np.empty(0, np.int8), -1.0, np.inf, no_program(), np.empty(0)), scores
     if s == "luck":  # scores that depend on nothing
-        return Scoring(GIVEN, np.empty(0, np.int8), -1.0, np.inf, no_program()), _luck
+        return Scoring(GIVEN, np.empty(0, np.int8), -1.0, np.inf, no_program(), np.empty(0)), _luck
     d = p["d"]
     form, sign = (SUM if s in (1, 2) else PRODUCT), (-1.0 if s in (1, 3) else 1.0)
-    return Scoring(form, np.zeros(d, np.int8), sign, 1e300 ** (1 / d) / 4, no_program()), None
+    return Scoring(form, np.zeros(d, np.int8), sign, 1e300 ** (1 / d) / 4, no_program(), np.empty(0)), None
 
 
 def _luck(one: Any, other: Any) -> Any:

@@ -80,7 +80,7 @@ def scenes(draw: Draw) -> Scene:
             like = dataclasses.replace(standing[name], k=draw(st.integers(1, 3)))
             name = name if kind == "replace" else f"n{number}"
             standing[name] = like
-            events.append(Replace(name, like) if kind == "replace" else Add(name, like))
+            events.append(Replace(name, like) if kind == "replace" else Add(name, like))  # type: ignore[arg-type]
     options = {"id": "i", "time": draw(st.sampled_from([None, "t"])), "keep": ("z",)}
     return Scene(queries, events, {**options, "emit": draw(st.sampled_from(["arrival", "batch"]))}, CLOCKWORKS["int64"])
 

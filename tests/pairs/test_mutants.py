@@ -243,6 +243,14 @@ MUTANTS: dict[str, Mutant] = {
         ALIVE,
     ),
     "live: the floor is not stored": (LIVE_STORED, 'None if head["whole"] else', "None if True else", ALIVE),
+    "TA: a negative weight is read from the wrong end": (
+        SEARCH,
+        "closest = (scoring.sign * scoring.weights[j] if weighted else scoring.sign) < 0\n",
+        "closest = scoring.sign < 0\n",
+        scenes("TA", "longer"),
+    ),
+    "scores: a square without its weight": (SCORES, "out[i] += weight * (term", "out[i] += (term", ANY),
+    "scores: the largest is the last": (SCORES, "out[i] = term if term > out[i] or", "out[i] = term if True or", ANY),
     "functions: no rehearsal": (
         ADAPTER,
         "return self.function is not None and self.own is None",

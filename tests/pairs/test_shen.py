@@ -39,7 +39,7 @@ def small_blocks() -> Iterator[None]:
 
 def band_of(pairs: dict[int, float], K: int, N: int) -> tuple[SCASE, Any]:
     """An engine that holds these pairs, by age with their scores, as the paper draws them."""
-    scoring = Scoring(SUM, np.zeros(1, np.int8), -1.0, 1e9, no_program())
+    scoring = Scoring(SUM, np.zeros(1, np.int8), -1.0, 1e9, no_program(), np.empty(0))
     engine = SCASE((Spec(K, N),), Tuning(), timed=False, net=False, scoring=scoring)
     made = np.zeros(len(pairs), PAIR)
     ages = sorted(pairs, key=lambda age: (pairs[age], age))

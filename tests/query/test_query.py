@@ -326,7 +326,11 @@ def test_what_scorings_compute() -> None:
         (lambda: sb.Nearest({"x": 1}, {"x": -1}), "negative"),
         (lambda: sb.Global({}), "mapping"),
         (lambda: wrong.Global({"x": "max"}), "absdiff, sum"),
-        (lambda: wrong.Global({"x": "sum"}, combine="max"), "sum.*product"),
+        (lambda: wrong.Global({"x": "sum"}, combine="min"), "sum.*product"),
+        (lambda: sb.Global({"x": "sum"}, combine="euclidean"), "absdiff"),
+        (lambda: sb.Global({"x": "absdiff"}, combine="manhattan", weights={"x": -1}), "positive number"),
+        (lambda: sb.Global({"x": "absdiff"}, weights={"y": 1}), "no local function"),
+        (lambda: sb.Global({"x": "absdiff"}, transform={"x": "x > 1"}), "expression over a row"),
     ],
 )
 def test_scorings_are_checked(make: Callable[[], Any], words: str) -> None:

@@ -132,6 +132,8 @@ def pairs() -> None:
     for algorithm in ("SCASE", "TA", "BASIC", "NAIVE"):
         for window in STREAMS:
             play(sb.TopKPairs(3, by=sb.Global({"x": "absdiff"}), window=window, algorithm=algorithm))
+    for combine in ("max", "euclidean"):
+        play(sb.TopKPairs(3, by=sb.Global({"x": "absdiff"}, combine=combine, weights={"x": 2}), window=COUNTED))
     for emit in EMITS:
         some = [sb.TopKPairs(k, by="abs(a.x - b.x) * abs(a.y + b.y)", window=TIMED, per=EACH) for k in (3, 2)]
         play(some, emit=emit)

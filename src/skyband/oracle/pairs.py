@@ -10,7 +10,7 @@ import math
 from itertools import combinations
 
 from skyband.oracle.objects import Arrival, Member
-from skyband.oracle.scores import joins, pair_score
+from skyband.oracle.scores import joins, pair_key, score_of
 from skyband.query.kinds import TopKPairs
 
 
@@ -20,13 +20,13 @@ def top_k_pairs(query: TopKPairs, valid: list[Arrival]) -> list[Member]:
     for older, newer in combinations(oldest_first, 2):
         if not joins(query.on, older.row, newer.row):
             continue
-        score = _score(query, older, newer)
-        if score is not None:
-            pairs.append(Member((older, newer), (older, newer), score))
+        key = _key(query, older, newer)
+        if key is not None:
+            pairs.append(Member((older, newer), (older, newer), score_of(query.by, key), key=key))
 
     def rank(pair: Member) -> tuple[object, ...]:
         older, newer = pair.objects
-        return (pair.score if query.descending else -pair.score, older.age, newer.age)
+        return (pair.key if query.descending else -pair.key, older.age, newer.age)
 
     return sorted(pairs, key=rank, reverse=True)[: query.k]
 
@@ -35,9 +35,9 @@ def scoreless(query: TopKPairs, valid: list[Arrival], arrived: Arrival) -> int:
     """The number of new pairs of an arrival without a score: they are no answers, and are counted once."""
     others = [o for o in valid if o.eligible and o is not arrived] if arrived.eligible else []
     pairs = [sorted((o, arrived), key=lambda o: o.age) for o in others]
-    return sum(joins(query.on, a.row, b.row) and _score(query, a, b) is None for a, b in pairs)
+    return sum(joins(query.on, a.row, b.row) and _key(query, a, b) is None for a, b in pairs)
 
 
-def _score(query: TopKPairs, older: Arrival, newer: Arrival) -> float | None:
-    score = pair_score(query.by, older.row, newer.row)
-    return None if score is None or math.isnan(score) else score
+def _key(query: TopKPairs, older: Arrival, newer: Arrival) -> float | None:
+    key = pair_key(query.by, older.row, newer.row)
+    return None if key is None or math.isnan(key) else key

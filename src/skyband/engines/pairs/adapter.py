@@ -126,6 +126,10 @@ class PairsAdapter(IdCodes):
         if self.expression is not None:
             wrong = f"{self.by!r} is not a number for every pair, so it cannot be a score. Score pairs by a number."
             check_result(self.expression, batch, np.float64, wrong)
+        for field in self._local_fields:
+            if field.kind == "typed":
+                wrong = f"transform {field.column!r} gives no number, so it cannot be a part of a score. Use a number."
+                check_result(parse(field.column), batch, np.float64, wrong)
         if self.on is not None:
             wrong = f"on={self.on.text!r} is not a condition: it is neither true nor false. Compare something."
             check_result(self.on, batch, np.bool_, wrong)
@@ -154,8 +158,16 @@ class PairsAdapter(IdCodes):
 
     @property
     def _local(self) -> tuple[str, ...]:
-        """The columns with a local function."""
-        return () if self.form is None else tuple(name for name, _ in self.form[0])
+        """The columns that have a local function themselves, which are numbers."""
+        return tuple(field.column for field in self._local_fields if field.kind == "number")
+
+    @property
+    def _local_fields(self) -> tuple[Field, ...]:
+        if self.form is None:
+            return ()
+        texts = self.form.transforms or (None,) * len(self.form.terms)
+        pairs = zip(self.form.terms, texts, strict=True)
+        return tuple(Field(text, "typed") if text else Field(name, "number") for (name, _), text in pairs)
 
     @property
     def _trees(self) -> list[Node]:
@@ -167,7 +179,7 @@ class PairsAdapter(IdCodes):
     def fields(self) -> tuple[Field, ...]:
         """The rows of the engine's data: attributes with a local function, then what programs read."""
         assert self.kinds is not None
-        local = tuple(Field(name, "number") for name in self._local)
+        local = self._local_fields
         more = [field for tree in self._trees for field in fields_of(tree, self.kinds)]
         return (*local, *(field for field in dict.fromkeys(more) if field not in local))
 
@@ -231,27 +243,46 @@ class PairsAdapter(IdCodes):
         batch = Batch(pa.table(columns))
         if self.function is None:
             return operand_arrays(batch, columns)
+        if self.own is not None and self.form is not None:
+            local = zip(self.form.terms, self._local_fields, strict=True)
+            return {name: row_of(field, batch, self.codes) for (name, _), field in local} | self._on_arrays(batch)
         arrays = {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
-        return arrays | ({} if self.on is None else operand_arrays(batch, member_columns(self.on), ON))
+        return arrays | self._on_arrays(batch)
+
+    def _on_arrays(self, batch: Batch) -> Columns:
+        return {} if self.on is None else operand_arrays(batch, member_columns(self.on), ON)
 
     # --- the engine
 
     def engine_options(self) -> dict[str, Any]:
-        from skyband.engines.pairs.kernels.records import ABSDIFF, GIVEN, PLUS, PRODUCT, SUM, TYPED, Scoring
+        from skyband.engines.pairs.kernels.records import (
+            ABSDIFF,
+            GIVEN,
+            LARGEST,
+            PLUS,
+            PRODUCT,
+            SQUARES,
+            SUM,
+            TYPED,
+            Scoring,
+        )
         from skyband.engines.pairs.programs import no_program, program_of
 
         sign, none, no_local = 1.0 if self.descending else -1.0, no_program(), np.empty(0, np.int8)
         if self.kinds is None:
-            scoring = Scoring(GIVEN, no_local, sign, np.inf, none)
+            scoring = Scoring(GIVEN, no_local, sign, np.inf, none, np.empty(0))
             return {"scoring": scoring, "on": none, "width": 0, "given": self._given()}
         rows, kinds = {field: row for row, field in enumerate(self.fields)}, self.kinds
         programs = [program_of(tree, rows, kinds, self.codes.literal) for tree in self._trees]
         more = {"on": none if self.on is None else programs.pop(), "width": len(self.fields)}
         if self.form is None:
-            return {"scoring": Scoring(TYPED, no_local, sign, np.inf, programs.pop()), **more}
-        local = np.array([ABSDIFF if way == "absdiff" else PLUS for _, way in self.form[0]], np.int8)
-        form, limit = SUM if self.form[1] == "sum" else PRODUCT, 1e300 ** (1 / len(local)) / 4
-        return {"scoring": Scoring(form, local, sign, limit, none), **more}  # within it nothing overflows
+            return {"scoring": Scoring(TYPED, no_local, sign, np.inf, programs.pop(), np.empty(0)), **more}
+        local = np.array([ABSDIFF if way == "absdiff" else PLUS for _, way in self.form.terms], np.int8)
+        form = {"sum": SUM, "product": PRODUCT, "max": LARGEST, "euclidean": SQUARES}[self.form.combine]
+        weights = np.array(self.form.weights)
+        scale = float(np.maximum(np.abs(weights), 1.0).prod())  # within the limit nothing overflows
+        limit = (1e300 / min(scale, 1e290)) ** (1 / max(len(local), 2 if form == SQUARES else 1)) / 4
+        return {"scoring": Scoring(form, local, sign, limit if scale < 1e290 else 0.0, none, weights), **more}
 
     def _given(self) -> Given:
         from skyband.engines.pairs.given_scores import Given

@@ -116,7 +116,8 @@ class Pairs:
         return twin
 
     def empty_group(self) -> Group:
-        distances = self.scoring.form == SUM and not self.scoring.local.any()
+        scoring = self.scoring
+        distances = scoring.form == SUM and not len(scoring.weights) and not scoring.local.any()
         lists, near = self.algorithm == TA, distances and self.scoring.sign < 0
         rough = distances and self.algorithm in (SCASE, TA)
         d = len(self.scoring.local)

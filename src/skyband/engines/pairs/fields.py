@@ -17,7 +17,7 @@ class Field(NamedTuple):
     """A row of the window's data: the numbers of a column (null: NaN), whether they are there, or codes (null: NaN)."""
 
     column: str
-    kind: str  # "number", "there", "boolean", "string"
+    kind: str  # "number", "there", "boolean", "string", or "typed": the column is an expression over a row
 
 
 def can_run(tree: Node, kinds: Mapping[str, str]) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from skyband.engines.contract import Floats
 from skyband.engines.pairs.fields import Field
 from skyband.errors import BatchError
-from skyband.query.expressions import Expression, Operand
+from skyband.query.expressions import Expression, Operand, parse
 from skyband.tables.input import Batch
 
 Columns = dict[str, NDArray[Any]]
@@ -60,7 +60,8 @@ class Codes:
             column = column.combine_chunks()
         encoded = column.cast(pa.large_string()).dictionary_encode()
         codes = np.array([*map(self._code, encoded.dictionary.to_pylist()), np.nan])
-        return codes[np.asarray(encoded.indices.fill_null(-1))]
+        found: Floats = codes[np.asarray(encoded.indices.fill_null(-1))]
+        return found
 
     def sweep(self, used: Floats) -> None:
         """Forget all strings but those with these codes."""
@@ -72,7 +73,11 @@ def row_of(field: Field, batch: Batch, codes: Codes) -> Floats:
     """A row of the data of new objects."""
     if field.kind == "string":
         return codes.of(batch.array(field.column))
-    operand = batch.operand(field.column)
+    if field.kind == "typed":
+        expression = parse(field.column)
+        operand = expression.evaluate({name: batch.operand(name) for name in expression.columns}, batch.rows)
+    else:
+        operand = batch.operand(field.column)
     if field.kind == "there":
         return np.ones(batch.rows) if operand.valid is None else operand.valid.astype(np.float64)
     values = np.asarray(operand.values, np.float64)
@@ -101,6 +106,8 @@ def evaluated(expression: Expression, older: Columns, newer: Columns, mark: str 
 
 def check_result(expression: Expression, batch: Batch, dtype: Any, wrong: str) -> None:
     """Refuse an expression that is of another type for these columns."""
-    none = {name: Operand(batch.operand(name.partition(".")[2]).values[:0]) for name in expression.columns}
+    of_pairs = bool(expression.members)
+    names = {name: name.partition(".")[2] if of_pairs else name for name in expression.columns}
+    none = {name: Operand(batch.operand(column).values[:0]) for name, column in names.items()}
     if expression.evaluate(none, 0).values.dtype != dtype:
         raise BatchError(wrong)

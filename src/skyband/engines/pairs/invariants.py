@@ -11,7 +11,7 @@ from skyband.engines.contract import Ints
 from skyband.engines.invariants import check_ages, distinct, near, owners, require, rising, within
 from skyband.engines.pairs.group import Group, Records, gathered, ids_of
 from skyband.engines.pairs.kernels.programs import Program, run_once
-from skyband.engines.pairs.kernels.records import BASE, BASIC, NEVER, TYPED
+from skyband.engines.pairs.kernels.records import BASE, BASIC, LARGEST, NEVER, PRODUCT, SQUARES, TYPED
 
 if TYPE_CHECKING:
     from skyband.engines.pairs.base import Pairs
@@ -126,9 +126,19 @@ def key_of(engine: Pairs, group: Group, a: int, b: int) -> float:
         return float(engine.scoring.sign * engine.given.scores(one, other)[0])
     if engine.scoring.form == TYPED:
         return float(engine.scoring.sign * _computed(engine.scoring.program, group, a, b))
-    total: Any = None
-    for x, y, local in zip(group.window.data[:, a], group.window.data[:, b], engine.scoring.local, strict=False):
+    scoring, total = engine.scoring, None
+    for j, (x, y, local) in enumerate(
+        zip(group.window.data[:, a], group.window.data[:, b], scoring.local, strict=False)
+    ):
         with np.errstate(all="ignore"):
             term = x + y if local else abs(x - y)
-            total = term if total is None else total * term if engine.scoring.form else total + term
+            term = term * term if scoring.form == SQUARES else term
+            term = scoring.weights[j] * term if len(scoring.weights) else term
+            total = term if total is None else _combined(scoring.form, total, term)
     return float(engine.scoring.sign * total)
+
+
+def _combined(form: int, total: Any, term: Any) -> Any:
+    if form == LARGEST:
+        return np.maximum(total, term)  # NaN if either is
+    return total * term if form == PRODUCT else total + term

@@ -73,7 +73,8 @@ class Live:
         key, first, second = self.floor
         serials = self.serials[older]
         tied = (serials > first) | ((serials == first) & (newer >= second))
-        return (keys > key) | ((keys == key) & tied)
+        above: Bools = (keys > key) | ((keys == key) & tied)
+        return above
 
     def insert(self, fresh: Records) -> None:
         if len(fresh):

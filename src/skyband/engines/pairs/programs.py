@@ -144,7 +144,8 @@ class _Writer:
 
     def program(self) -> Program:
         """Give registers to results; one is free again after its last use, but not for the result of that operation."""
-        first, last = len(self.sources), {}
+        first = len(self.sources)
+        last: dict[int, int] = {}
         for step, (_, *registers) in enumerate(self.steps):
             last |= dict.fromkeys(registers, step)
         places: dict[int, int] = {-1 - source: source for source in range(first)}

@@ -63,7 +63,8 @@ class Typed(Scoring):
 
     @property
     def pair_form(self) -> PairForm | None:
-        return as_locals(parse(self.text, members=("a", "b")))
+        found = as_locals(parse(self.text, members=("a", "b")))
+        return None if found is None else PairForm(*found)
 
     def bound(self, box: Box) -> tuple[float, float] | None:
         """From the corners of the box where each column has a direction: exp, ln and power up to their last bit."""

@@ -36,6 +36,7 @@ _INSIDE = (
     "AS",
     "METRIC",
     "WEIGHTS",
+    "TRANSFORM",
     "ROWS",
     "SPAN",
     "DELETED",
@@ -114,4 +115,6 @@ def _terms(given: Any) -> str:
 
 
 def _term(given: Any) -> str:
-    return given if isinstance(given, str) else number(from_stored(given))
+    if isinstance(given, str):
+        return given if given.isidentifier() and given.isascii() else quoted(given)
+    return number(from_stored(given))

@@ -67,7 +67,7 @@ FACTS = 19
 # why a kernel stops
 DONE, WINDOW_FULL, BAND_FULL, SCRATCH_FULL, OUT_FULL, BLOCK_FULL = range(6)
 # how pairs are scored
-SUM, PRODUCT, GIVEN, TYPED = 0, 1, 2, 3  # TYPED: by a program
+SUM, PRODUCT, GIVEN, TYPED, LARGEST, SQUARES = range(6)  # TYPED: by a program; SQUARES: their sum
 ABSDIFF, PLUS = 0, 1
 # how new pairs are tested
 SCASE, TA, BASIC, NAIVE, WHOLE = 0, 1, 2, 3, 4  # WHOLE: all pairs are kept
@@ -147,11 +147,12 @@ class Scratch(NamedTuple):
 
 
 class Scoring(NamedTuple):
-    form: int  # SUM, PRODUCT, GIVEN or TYPED
+    form: int  # SUM, PRODUCT, GIVEN, TYPED, LARGEST or SQUARES
     local: NDArray[np.int8]  # of each attribute; none: a program or NumPy computes it
     sign: float  # -1.0: the smallest score is best
     limit: float  # numbers beyond it may make pairs without a score
     program: Program
+    weights: Floats  # of the local functions, or of their squares; none: all are 1
 
 
 class Rules(NamedTuple):

@@ -9,7 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.engines.pairs.kernels.programs import CHUNK, write_scores
-from skyband.engines.pairs.kernels.records import ABSDIFF, SUM, TYPED, Floats, Scoring, Window
+from skyband.engines.pairs.kernels.records import (
+    ABSDIFF,
+    LARGEST,
+    PRODUCT,
+    SQUARES,
+    SUM,
+    TYPED,
+    Floats,
+    Scoring,
+    Window,
+)
 from skyband.kernels.compile import uncounted
 
 
@@ -23,6 +33,9 @@ def fill(
     """
     if scoring.form == TYPED:
         write_scores(scoring.program, data, low, size, turned, out)
+        return
+    if len(scoring.weights) or scoring.form in (LARGEST, SQUARES):
+        _fill_weighted(out, size, scoring, data, low, values)
         return
     d = len(scoring.local)
     j = 0
@@ -58,10 +71,34 @@ def fill(
 
 
 @uncounted
+def _fill_weighted(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, values: Floats) -> None:
+    """The same with weights, of squares, or of the largest: one loop an attribute, the same operations in each."""
+    form, square = scoring.form, scoring.form == SQUARES
+    for j in range(len(scoring.local)):
+        row, value, absolute = data[j, low : low + size], values[j], scoring.local[j] == ABSDIFF
+        weight = scoring.weights[j] if len(scoring.weights) else 1.0
+        if j == 0:
+            for i in range(size):
+                term = abs(row[i] - value) if absolute else row[i] + value
+                out[i] = weight * (term * term if square else term)
+        elif form == LARGEST:
+            for i in range(size):
+                term = weight * (abs(row[i] - value) if absolute else row[i] + value)
+                out[i] = term if term > out[i] or term != term else out[i]
+        elif form == PRODUCT:
+            for i in range(size):
+                out[i] *= weight * (abs(row[i] - value) if absolute else row[i] + value)
+        else:
+            for i in range(size):
+                term = abs(row[i] - value) if absolute else row[i] + value
+                out[i] += weight * (term * term if square else term)
+
+
+@uncounted
 def reaches(out: Floats, size: int, scoring: Scoring, data: Floats, low: int, values: Floats, bound: float) -> bool:
     """Test whether any of these pairs passes the bound, or has no score; if so, `out` has their scores."""
     passes, sign = False, scoring.sign
-    if len(scoring.local) == 3 and scoring.form == SUM and not scoring.local.any():  # without a store
+    if len(scoring.local) == 3 and is_plain_distance(scoring):  # without a store
         x, y, z = data[0, low : low + size], data[1, low : low + size], data[2, low : low + size]
         u, v, w = values[0], values[1], values[2]
         for i in range(size):
@@ -122,22 +159,40 @@ def _may_reach(window: Window, scoring: Scoring, low: int, right: int, values: F
 
 @uncounted
 def score_one(scoring: Scoring, data: Floats, at: int, values: Floats) -> float:
-    total = local_score(scoring.local[0], data[0, at], values[0])
+    total = local_score(scoring, 0, data[0, at], values[0])
     for j in range(1, len(scoring.local)):
-        term = local_score(scoring.local[j], data[j, at], values[j])
-        total = total + term if scoring.form == SUM else total * term
+        total = combine(scoring.form, total, local_score(scoring, j, data[j, at], values[j]))
     return total
 
 
 @uncounted
-def local_score(local: int, x: float, y: float) -> float:
-    return abs(x - y) if local == ABSDIFF else x + y
+def local_score(scoring: Scoring, j: int, x: float, y: float) -> float:
+    """The part of one attribute in the score."""
+    term = abs(x - y) if scoring.local[j] == ABSDIFF else x + y
+    if scoring.form == SQUARES:
+        term = term * term
+    return scoring.weights[j] * term if len(scoring.weights) else term
+
+
+@uncounted
+def combine(form: int, total: float, term: float) -> float:
+    if form == PRODUCT:
+        return total * term
+    if form == LARGEST:
+        return term if term > total or term != term else total
+    return total + term
+
+
+@uncounted
+def is_plain_distance(scoring: Scoring) -> bool:
+    """A sum of distances without weights."""
+    return scoring.form == SUM and len(scoring.weights) == 0 and not scoring.local.any()
 
 
 @uncounted
 def is_near(scoring: Scoring) -> bool:
     """A sum of distances of which the smallest is best."""
-    return scoring.form == SUM and scoring.sign < 0 and not scoring.local.any()
+    return scoring.sign < 0 and is_plain_distance(scoring)
 
 
 @uncounted

@@ -22,7 +22,6 @@ from skyband.engines.pairs.kernels.records import (
     SCORED,
     SIZE,
     STAIRS,
-    SUM,
     TA,
     TYPED,
     UNSAFE,
@@ -37,7 +36,7 @@ from skyband.engines.pairs.kernels.records import (
     Views,
     Window,
 )
-from skyband.engines.pairs.kernels.scores import fill, has_nan, is_near, local_score, reaches, score_one, skip
+from skyband.engines.pairs.kernels.scores import combine, fill, has_nan, is_near, local_score, reaches, score_one, skip
 from skyband.kernels.compile import uncounted
 
 NEAREST = 64  # the newest objects: nearly always some of their pairs pass
@@ -230,9 +229,12 @@ def _threshold(
     if is_near(scoring):
         return _near(facts, scratch, blocks, scoring, values, begin, end, bound, found)
     left, right = scratch.left, scratch.right
-    closest = scoring.sign < 0
+    weighted = len(scoring.weights) > 0
     for j in range(d):
+        closest = (scoring.sign * scoring.weights[j] if weighted else scoring.sign) < 0  # the smallest is best
         left[j], right[j] = begin, end - 1
+        if scoring.form == PRODUCT and weighted and scoring.weights[j] < 0:
+            return scan(window, scratch, scoring, values, begin, end, bound, found)  # no monotone product
         if scoring.local[j] == ABSDIFF and closest:  # from the object's own value outwards
             low, high = begin, end
             while low < high:
@@ -249,6 +251,7 @@ def _threshold(
         total, best = 0.0, 0.0
         for j in range(d):  # Alg. 5, line 4
             low, high = left[j], right[j]
+            closest = (scoring.sign * scoring.weights[j] if weighted else scoring.sign) < 0
             if scoring.local[j] != ABSDIFF:
                 place = low if closest else high
             elif closest:
@@ -260,8 +263,8 @@ def _threshold(
                     place = low if values[j] - blocks.values[j, low] <= blocks.values[j, high] - values[j] else high
             else:
                 place = low if values[j] - blocks.values[j, low] >= blocks.values[j, high] - values[j] else high
-            best = local_score(scoring.local[j], blocks.values[j, place], values[j])
-            total = best if j == 0 else total + best if scoring.form == SUM else total * best
+            best = local_score(scoring, j, blocks.values[j, place], values[j])
+            total = best if j == 0 else combine(scoring.form, total, best)
             at = begin + blocks.places[j, place]  # line 5
             key = scoring.sign * score_one(scoring, window.data, at, values)
             if key > bound:  # lines 6 and 7
