@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ _FILES = (
     "demo",
     "run",
     "faults",
+    "functions",
     "session",
     "shipping",
     "kafka",
@@ -53,6 +55,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     apart = [one for one in fixtures if "spark" in fixtures[one] and not any(file in one for file in STARTS_SPARK)]
     if apart:
         raise pytest.UsageError(f"{apart[0]} starts Spark: name its file in tests/conftest.py, beside the others.")
+
+
+def pytest_collection_finish() -> None:
+    """What all tests share is nothing to collect: a look at it takes 0.3 s, and some tests look a hundred times."""
+    import numba  # noqa: F401  # most of it
+
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

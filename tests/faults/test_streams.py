@@ -75,15 +75,15 @@ def test_an_hour_of_silence(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_hot_key(kind: str) -> None:
     """One group has nine rows of ten."""
-    table = stream(300, 4)
-    hot = np.where(np.random.default_rng(4).random(300) < 0.9, "a", table["g"].to_numpy(zero_copy_only=False))
+    table = stream(200, 4)
+    hot = np.where(np.random.default_rng(4).random(200) < 0.9, "a", table["g"].to_numpy(zero_copy_only=False))
     check(f"a hot key: {kind}", KINDS[kind], pieces(table.set_column(4, "g", pa.array(hot)), 100), table.schema)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_malformed_rows(kind: str) -> None:
     """One cell in a hundred is null, NaN, infinite or out of range."""
-    rows = stream(600, 5).to_pylist()
+    rows = stream(400, 5).to_pylist()
     rng = np.random.default_rng(5)
     for row in rows:
         for name in ("t", "x", "y", "p", "part", "value", "g", "who"):

@@ -25,7 +25,7 @@ from engines.streams import (
     same_changes,
     same_rows,
 )
-from skyband import Ever, Last, Monitor, TopKGroups, UntilDeleted
+from skyband import Ever, Last, Monitor, Session, TopKGroups, UntilDeleted
 from skyband.oracle import Oracle
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -34,6 +34,9 @@ PICKS = ("max(x)", "min(x)", "-max(y)", "first(x)", "last(x)", "max(x) - min(x)"
 OTHERS = ("count(distinct x)", "count(distinct z) + max(y)", "count(distinct x + y)", "ln(sum(x))", "sqrt(last(x))")
 HAVING = (None, None, None, "count(*) > 1", "sum(x) > 0", "max(x) > min(x)", "last(z) = 'm'", "first(y) > 0")
 SELECT: tuple[Any, ...] = ((), (), {"n": "count(*)"}, {"s": "sum(x)", "l": "last(z)", "f": "first(y > 1)"}, ("max(y)",))
+#: keys of an order: of many types, some null
+KEYS = ("sum(x)", "count(*)", "max(x)", "min(x)", "last(z)", "first(z)", "id", "id", "max(x) > 1", "ln(sum(x))")
+NULLS = ("case when count(*) > 1 then sum(x) end", "case when max(x) > 0 then last(z) end", "sqrt(last(x))")
 FEW = (0.0, 1.0, 1.0, 2.0, -1.0)
 #: numbers whose sums are wrong when they are rounded on the way, or that have far exponents
 HARD = (1e15, 0.1, -1e15, 0.1, 0.2, 0.3, 1e308, -1e308, 5e-324, -5e-324, 2.0**-1022, 3.0, 1e16, 1.0, -1e16, 2.0**53)
@@ -67,6 +70,7 @@ class Taste:
     lateness: tuple[int, ...] = (0, 0, 3, 8)
     rows: int = 14
     events: int = 7
+    orders: bool = False  # several keys, nulls, ties both ways, offsets
 
 
 @st.composite
@@ -83,6 +87,8 @@ def scenes(draw: Draw, taste: Taste) -> GroupsScene:
         "per": draw(st.sampled_from([None, None, "g", ("g", "h")])),
         "select": draw(st.sampled_from(SELECT)),
     }
+    if taste.orders:
+        asked |= _order(draw, of)
     queries = {
         name: TopKGroups(draw(st.integers(1, 4)), window=_window(draw, sort, clockwork), **asked)
         for name in ("p", "q", "r")[: draw(st.integers(1, 3))]
@@ -90,12 +96,31 @@ def scenes(draw: Draw, taste: Taste) -> GroupsScene:
     needs_id = of is None or sort == "until deleted"
     options = {
         "id": "i" if needs_id or (of == "o" and draw(st.booleans())) else None,
-        "time": "t" if sort == "time" or draw(st.booleans()) else None,
+        "time": "t" if sort in ("time", "session") or draw(st.booleans()) else None,
         "keep": draw(st.sampled_from([(), ("z",), ("x", "i")])),
         "emit": draw(st.sampled_from(["arrival", "arrival", "batch"])),
         "late": draw(st.sampled_from(["accept", "accept", "drop"])),
     }
-    return GroupsScene(queries, _events(draw, taste, queries, options, sort, clockwork), options, clockwork)
+    events = _events(draw, taste, queries, options, sort, clockwork)
+    return GroupsScene(queries, events, options, clockwork, keyed=("i", "o", "z"))
+
+
+def _order(draw: Draw, of: Any) -> dict[str, Any]:
+    """What ranks objects."""
+    keys = (*KEYS, *NULLS, *(("id.v", "id.o") if isinstance(of, tuple) else ()))
+    by: Any = tuple(draw(st.lists(st.sampled_from(keys), max_size=3)))
+    largest = draw(st.one_of(st.sampled_from([None, True, False]), st.tuples(*[st.booleans()] * len(by))))
+    if draw(st.integers(0, 3)) == 0:  # one key alone
+        by, largest = draw(st.sampled_from((*KEYS, NULLS[0]))), draw(st.sampled_from([None, False]))
+    offset = draw(st.sampled_from([0, 0, 1, 2]))
+    return {
+        "by": by,
+        "largest": largest,
+        "nulls": draw(st.sampled_from(["reject", "first", "last"])),
+        "ties": draw(st.sampled_from(["newest", "oldest"])),
+        "offset": offset,
+        "with_ties": not offset and draw(st.booleans()),
+    }
 
 
 def _events(
@@ -141,7 +166,7 @@ def _other(draw: Draw, standing: dict[str, Any], name: str) -> Any:
     if isinstance(window, Last) and draw(st.booleans()):
         window = _shorter(window, draw(st.integers(0, 8)))
     if draw(st.integers(0, 3)) == 0:
-        return dataclasses.replace(old, by="count(*)", window=window)
+        return dataclasses.replace(old, by="count(*)", largest=None, window=window)
     return dataclasses.replace(old, k=draw(st.integers(1, old.k)), window=window)
 
 
@@ -150,6 +175,9 @@ def _window(draw: Draw, sort: str, clockwork: Clockwork) -> Any:
         return UntilDeleted()
     if sort == "ever":
         return Ever()
+    if sort == "session":
+        size = draw(st.integers(1, 4))
+        return Session(span=size) if clockwork.tick is None else Session(size * clockwork.tick)
     size = draw(st.integers(1, 9))
     return clockwork.window(size) if sort == "time" else Last(size)
 
@@ -182,7 +210,7 @@ def _rows(
 
 def play(scene: Scene, *, trusted: bool = False) -> Monitor:
     """Play a scene to a Monitor and to the oracle, hold them against each other after each event."""
-    monitor, oracle = Monitor(scene.queries, **scene.options), Oracle(scene.queries, **scene.options)
+    monitor, oracle = Monitor(scene.queries, **scene.options), Oracle(scene.queries, **scene.options, keyed=scene.keyed)
     for place, event in enumerate(scene.events):
         where = f"event {place}, {type(event).__name__}"
         match event:

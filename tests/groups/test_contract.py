@@ -20,6 +20,10 @@ TASTES = {
     "deletions": Taste(windows=("until deleted",), by=(*SUMS, *PICKS), events=12),
     "sums that cancel, and deletions": Taste(windows=("until deleted",), by=SUMS[:5], numbers=HARD),
     "without end": Taste(windows=("ever",), numbers=(*FEW, *HARD)),
+    "sessions": Taste(windows=("session",), lateness=(0, 3, 8)),
+    "orders of sessions": Taste(windows=("session",), lateness=(0, 3), orders=True),
+    "orders": Taste(windows=("count", "time"), orders=True),
+    "orders over other windows": Taste(orders=True),
     "everything": Taste(),
 }
 

@@ -225,6 +225,8 @@ def test_negative_rows_are_rejected() -> None:
         ({"by": "max(x)"}, "Use that, or TALLY"),
         ({"by": "sum(x) / count(*)"}, "Use that, or TALLY"),
         ({"having": "count(*) > 1"}, "Use that, or TALLY"),
+        ({"offset": 1}, "Use that, or TALLY"),
+        ({"window": sb.Session(span=5)}, "Use that, or TALLY"),
         ({"largest": False}, "Use that, or TALLY"),
         ({"window": sb.Last(9)}, "Use TALLY"),
         ({"window": sb.Ever()}, "TALLY"),

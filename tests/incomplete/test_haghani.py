@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,6 @@ def test_figure_2_instances_of_an_object_and_their_intervals() -> None:
         [(0.75, 1.75), (0.25, 1.25 + 1)],
         [(0.875, 0.875), (0.375, 0.375 + 1), (0.125, 0.125 + 2)],
     ]
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         shrink = np.array(after[: len(before)]) - np.array(before)
         assert (shrink[:, 0] > 0).all() and (shrink[:, 1] < 0).all()

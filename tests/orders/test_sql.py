@@ -80,10 +80,19 @@ def test_every_row_of_the_documentation_runs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
     table = page.partition("## What people write elsewhere")[2].partition("## Groups of rows")[0]
     rows = [line.rpartition("| `")[2] for line in table.splitlines() if "| `SELECT" in line]
-    assert len(rows) == 13
+    assert len(rows) == 18
     for row in rows:
         monitor = Monitor(sql(row.partition("`")[0]), id="i", time="t")
-        monitor.push({"x": [1.0, 3.0], "g": ["a", "b"], "name": ["n", "m"], "i": [1, 2], "t": [LONG_AGO, LONG_AGO]})
+        monitor.push(
+            {
+                "x": [1.0, 3.0],
+                "g": ["a", "b"],
+                "name": ["an", "am"],
+                "i": [1, 2],
+                "t": [LONG_AGO, LONG_AGO],
+                "y": [1, 2],
+            }
+        )
         assert (len(monitor.answer()) == 0) == ("HAVING" in row or "OFFSET" in row), row
 
 
@@ -105,6 +114,34 @@ def test_refused(text: str, why: str) -> None:
         sql("SELECT * FROM s " + text + WINDOW)
 
 
+MEANT = [  # what people write, and a plainer sentence
+    ("SELECT f.id AS flight_id, f.x FROM flights AS f ORDER BY f.x DESC LIMIT 3", "ORDER BY x DESC LIMIT 3"),
+    ("SELECT * FROM db.s WHERE s.y > 1 ORDER BY s.x + s.y LIMIT 3", "WHERE y > 1 ORDER BY x + y LIMIT 3"),
+    ("SELECT x + y AS z, name FROM s ORDER BY z DESC, 2 LIMIT 3", "ORDER BY x + y DESC, name LIMIT 3"),
+    ("SELECT DISTINCT ON (g) * FROM s ORDER BY g, x DESC", "ORDER BY x DESC LIMIT 1 PER g"),
+    ("SELECT DISTINCT ON (g, h) * FROM s ORDER BY g, h DESC, x DESC, y", "ORDER BY x DESC, y LIMIT 1 PER g, h"),
+    ("SELECT DISTINCT ON (g) * FROM s ORDER BY g", "ORDER BY () LIMIT 1 PER g"),
+    ("SELECT * FROM s ORDER BY x FETCH FIRST ROW ONLY", "ORDER BY x LIMIT 1"),
+    ("SELECT * FROM s QUALIFY dense_rank() OVER (ORDER BY x) = 1", "QUALIFY rank() OVER (ORDER BY x) = 1"),
+    ("SELECT * FROM s ORDER BY x OFFSET 3 USING TMA", "ORDER BY x LIMIT 2147483644 OFFSET 3 USING SORTED"),
+    ("SELECT * FROM s QUALIFY row_number() OVER (ORDER BY x) > 3 USING SORTED", "ORDER BY x OFFSET 3 USING SORTED"),
+    ("SELECT * FROM s QUALIFY row_number() OVER (ORDER BY x) >= 4 USING SORTED", "ORDER BY x OFFSET 3 USING SORTED"),
+]
+
+
+@pytest.mark.parametrize(("text", "plain"), MEANT)
+def test_what_people_write(text: str, plain: str) -> None:
+    assert sql(text + WINDOW) == sql("SELECT * FROM s " + plain + WINDOW)
+
+
+def test_offset_without_limit_is_all_but_the_first() -> None:
+    monitor = Monitor(sql("SELECT * FROM s ORDER BY x DESC OFFSET 2 WINDOW 5 ROWS USING SORTED"))
+    monitor.push({"x": [3.0, 9.0, 5.0, 1.0, 7.0, 4.0]})
+    answer = monitor.answer()
+    assert answer["score"].to_pylist() == [5.0, 4.0, 1.0]
+    assert answer["rank"].to_pylist() == [3, 4, 5]
+
+
 NUMBERED = "(SELECT *, row_number() OVER (ORDER BY x) AS n FROM s)"
 
 
@@ -113,7 +150,7 @@ NUMBERED = "(SELECT *, row_number() OVER (ORDER BY x) AS n FROM s)"
     [
         (f"SELECT * FROM {NUMBERED} WHERE n <= 2 AND y > 1", "within the subquery"),
         (f"SELECT * FROM {NUMBERED} WHERE y <= 2", "about its row numbers, n"),
-        (f"SELECT * FROM {NUMBERED} WHERE n > 2", "<= is expected"),
+        (f"SELECT * FROM {NUMBERED} WHERE n > 2", "USING SORTED"),
         (f"SELECT * FROM {NUMBERED.replace('row_number', 'dense_rank')} WHERE n <= 2", "different keys"),
         (f"SELECT * FROM {NUMBERED.replace('FROM s', f'FROM {NUMBERED}')} WHERE n <= 2", "one subquery"),
         ("SELECT * FROM (SELECT * FROM s ORDER BY x LIMIT 3) ORDER BY y LIMIT 2", "source="),
@@ -123,9 +160,12 @@ NUMBERED = "(SELECT *, row_number() OVER (ORDER BY x) AS n FROM s)"
         ("SELECT * FROM s QUALIFY row_number() OVER (ORDER BY x) <= 2 ORDER BY y", "said twice"),
         ("SELECT * FROM s QUALIFY x <= 2", "a row number is expected"),
         ("SELECT * FROM s ORDER BY x LIMIT 3 UNTIL DELETED WINDOW 5 ROWS", "a window is said already"),
-        ("SELECT DISTINCT a FROM s ORDER BY x LIMIT 3 WINDOW 5 ROWS", "DISTINCT ON"),
-        ("SELECT DISTINCT ON (a) * FROM s ORDER BY x LIMIT 3 WINDOW 5 ROWS", "best row of each value write PER"),
-        ("SELECT a AS b FROM s ORDER BY x LIMIT 3 WINDOW 5 ROWS", "keep="),
+        ("SELECT DISTINCT * FROM s ORDER BY x LIMIT 3 WINDOW 5 ROWS", "DISTINCT ON"),
+        ("SELECT DISTINCT upper(a) FROM s ORDER BY x LIMIT 3 WINDOW 5 ROWS", "DISTINCT ON"),
+        ("SELECT DISTINCT ON (a) * FROM s ORDER BY x LIMIT 3 WINDOW 5 ROWS", "answers of DISTINCT ON"),
+        ("SELECT * FROM s ORDER BY x LIMIT 0 WINDOW 5 ROWS", "at least 1"),
+        ("SELECT * FROM s ORDER BY x LIMIT 3000000000 WINDOW 5 ROWS", "below 2\\^31"),
+        ("SELECT * FROM s LIMIT 3 WINDOW 5 ROWS", "by arrival"),
     ],
 )
 def test_forms_that_are_refused(text: str, why: str) -> None:

@@ -82,6 +82,9 @@ MEANT: dict[str, Query] = {
         of="a",
         select={"count(*)": "count(*)", "open": "last(z) = 'GROUP'"},
     ),
+    "SELECT a, sum(x) FROM s GROUP BY a ORDER BY 2 DESC, 1 LIMIT 3 WINDOW 9 ROWS": sb.TopKGroups(
+        3, ("sum(x)", "id"), sb.Last(9), of="a", largest=(True, False)
+    ),
     "SELECT * FROM s ORDER BY sum(x) + count(distinct y) DESC LIMIT 3 WINDOW 9 ROWS": sb.TopKGroups(
         3, by="sum(x) + count(distinct y)", window=sb.Last(9)
     ),
@@ -196,10 +199,12 @@ def test_a_function_cannot_be_said() -> None:
 GOOD = "SELECT * FROM s ORDER BY x DESC LIMIT 3 WINDOW 9 ROWS"
 WRONG = {  # the mark stands under what is between « and »
     "«hello»": "SELECT is expected",
-    "SELECT «a» AS b FROM s": "another name is given by the Monitor",
+    "SELECT «upper»(a) AS b FROM s ORDER BY c LIMIT 3 WINDOW 9 ROWS": "columns as they came",
+    "SELECT * FROM s ORDER BY «1» LIMIT 3 WINDOW 9 ROWS": "no item 1",
+    "SELECT * FROM s AS t ORDER BY t.x + t.«tan»(y) LIMIT 3 WINDOW 9 ROWS": "not allowed",
     "SELECT * «s»": "FROM is expected",
     "SELECT * FROM «5»": "a name is expected",
-    "SELECT * FROM s «c»": "A pair of objects is FROM s a, s b",
+    "SELECT * FROM s «c», s d": "a pair of objects is FROM s a, s b",
     "SELECT * FROM s a, «t» b": "pairs are of one stream",
     "SELECT * FROM s a, s «c»": "B is expected",
     "SELECT * FROM s ORDER BY «log»(x) DESC LIMIT 3": "Did you mean ln",
@@ -223,12 +228,11 @@ WRONG = {  # the mark stands under what is between « and »
     "SELECT sum(z), avg(z) a, «max»(z) a FROM s GROUP BY x ORDER BY 1 LIMIT 3 WINDOW 9 ROWS": "selected twice",
     "SELECT «sum»(z) AS score FROM s GROUP BY x ORDER BY 1 LIMIT 3 WINDOW 9 ROWS": "skyband writes itself",
     "SELECT x, sum(z) FROM s GROUP BY x ORDER BY «3»": "there is no item 3",
-    "SELECT x, sum(z) FROM s GROUP BY x ORDER BY «1» LIMIT 3 WINDOW 9 ROWS": "x is no aggregate",
     "SELECT x, sum(z) FROM s GROUP BY x ORDER BY 2 LIMIT 3 WINDOW EVER DECAY «soon»": "half-life",
     "SELECT x, avg(z) FROM s GROUP BY x ORDER BY «2» LIMIT 3 WINDOW EVER DECAY 3": "sum of multiples",
     "SELECT * FROM s GROUP BY x ORDER BY sum(z) LIMIT 3 WINDOW 9 ROWS «REPEAT» last": "does not go with groups",
     "SELECT * FROM s a, s b «GROUP» BY x ORDER BY abs(a.x - b.x)": "does not go with pairs",
-    "SELECT * FROM s ORDER BY x «OFFSET» 3 WINDOW 9 ROWS": "whole window",
+    "SELECT * FROM s ORDER BY x OFFSET «3» WINDOW 9 ROWS": "whole window",
     "SELECT * FROM s «OFFSETS» 3": "Did you mean OFFSET?",
     f"{GOOD} «LIMIT» 4": "twice",
     GOOD.replace("3", "«0»"): "k must be at least 1",

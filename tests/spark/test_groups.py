@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 import skyband as sb
 import skyband.spark as sbs
 from engines.streams import CLOCKWORKS, Clockwork, Row, cells, examples, same_rows
-from groups.scenes import FEW, HARD, HAVING, OTHERS, PICKS, SELECT, SUMS, TYPES, _rows, _window
+from groups.scenes import FEW, HARD, HAVING, OTHERS, PICKS, SELECT, SUMS, TYPES, _order, _rows, _window
 from skyband import Ever, Last, Monitor, TopKGroups, UntilDeleted
 from skyband.errors import StateError
 from skyband.query.kinds import Query
@@ -103,12 +103,14 @@ def streams(
     clockwork = CLOCKWORKS[draw(st.sampled_from(["int64", "us", "date32"]))]
     of = draw(st.sampled_from([[None, "o"], ["v"], [("o", "v")]]))  # ids of one type
     named = [one for one in of if one is not None]
+    order = _order(draw, of[0]) if draw(st.integers(0, 2)) == 0 else {}  # one for all: a column of keys has one type
 
     def one() -> TopKGroups:
         if picks:
             return picked(draw, draw(st.sampled_from(of)))
-        sort = draw(st.sampled_from(["count", "time", "time", "ever", "ever", "until deleted"]))
-        return asked(draw, sort, draw(st.sampled_from(named if sort == "until deleted" else of)), clockwork)
+        sort = draw(st.sampled_from(["count", "time", "time", "session", "ever", "ever", "until deleted"]))
+        query = asked(draw, sort, draw(st.sampled_from(named if sort == "until deleted" else of)), clockwork)
+        return dataclasses.replace(query, **order) if query.decay is None else query
 
     queries: dict[str, Query] = {name: one() for name in ("p", "q", "r")[: draw(st.integers(1, 3))]}
     more: list[Query] = [] if forgets or picks else [one() for _ in range(draw(st.integers(0, 2)))]

@@ -190,6 +190,14 @@ def groups() -> None:
         monitor = sb.Monitor(sb.TopKGroups(3, by=by, window=sb.UntilDeleted(), of="often", per=EACH), id="id")
         monitor.push(DATA)
         monitor.delete([1, 2, 3])
+        sessions = sb.TopKGroups(3, by=by, window=sb.Session(span=5), of="id", where="y > 0.01", per=EACH)
+        for emit in EMITS:
+            play([sessions, sb.TopKGroups(3, by=(by, "id"), window=sb.Session(span=5), of="id")], emit=emit)
+    for window in (*STREAMS, sb.Ever()):
+        for emit in EMITS:
+            play(sb.TopKGroups(3, by=("count(*)", "last(part)"), window=window, of="id", with_ties=True), emit=emit)
+            play(sb.TopKGroups(3, by=("sum(x)", "id"), window=window, of="id", per=EACH, offset=1), emit=emit)
+    play(sb.TopKGroups(3, by="sum(x)", window=sb.Ever(), of="id", decay=10, offset=1))
     play(sb.TopKGroups(3, by="sum(x)", window=sb.Ever(), of="id", decay=10))
     play(sb.TopKGroups(3, by="sum(x)", window=TIMED, of="id", algorithm="SKETCH"))
     play(sb.TopKGroups(3, by="count(*)", window=TIMED, of="id", algorithm="SKETCH"), emit="batch")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ def ask(
     *,
     id: str | None = None,
     time: str | None = None,
-    keep: Sequence[str] | None = None,
+    keep: Sequence[str] | Mapping[str, str] | None = None,
     part: str = "part",
     value: str = "value",
     changes: bool = False,
@@ -38,8 +38,8 @@ def ask(
     taken = {*RESERVED, *query.per_columns, id, time}
     grouped = isinstance(query, TopKGroups)  # what comes with a group is said after SELECT
     if keep is None:
-        wanted = columns_after_select(question) or ([] if grouped else columns.names)
-        keep = [name for name in wanted if name not in taken]
+        wanted = columns_after_select(question) or [(name, name) for name in ([] if grouped else columns.names)]
+        keep = {name: column for name, column in wanted if name not in taken}
     monitor = Monitor(query, id=id, time=time, keep=keep, part=part, value=value)
     malformed = Malformed()
     for path in paths:

@@ -15,7 +15,7 @@ from skyband.query.expressions import parse
 from skyband.query.expressions.kernels import has_kernels
 from skyband.query.kinds import Query
 from skyband.query.scoring import scoring_of
-from skyband.query.windows import Ever, UntilDeleted
+from skyband.query.windows import Ever, Session, UntilDeleted
 
 MOST_K = 10**6  # answers of a query whose engine lays out places for them
 MANY = 32  # queries that no family of BLOCK can serve, but one window can: from here on auto keeps it (SMA)
@@ -208,12 +208,12 @@ def _check_local(row: Algorithm, query: Query) -> None:
 
 def _check_additive(row: Algorithm, query: Query) -> None:
     groups: Any = query
-    score, others = groups.score, groups.having is not None or groups.select
-    alone = score.tree.op == "column" and groups.aggregates[0].function in ("count", "sum")
-    if not alone or others or not groups.descending:
+    score, others = groups.score, groups.having is not None or groups.select or groups.ordered
+    alone = score is not None and score.tree.op == "column" and groups.aggregates[0].function in ("count", "sum")
+    if not alone or others or not groups.descending or isinstance(query.window, Session):
         raise QueryError(
             f"{query.kind}: {row.name} counts objects up, so it ranks the largest count(*) or sum(x) alone, without "
-            f"having and select; got by={groups.by!r}. Use that, or "
+            f"having, select, orders and sessions; got by={groups.by!r}. Use that, or "
             f"{', '.join(_others(query, lambda other: other.scorings == 'any'))}."
         )
 

@@ -29,13 +29,18 @@ def _group_form(query: TopKGroups, best: str) -> tuple[str, tuple[str, ...], lis
     listed = ", ".join(map(str, query.aggregates))
     whose = " and ".join(query.of_columns) or "the Monitor's id column"
     said = [f"{best}; objects are the groups of rows with one value of {whose}, by {listed}."]
+    if isinstance(query.by, tuple):
+        said[0] = (
+            f"({', '.join(query.by)}) is an order of keys: the first decides, the next among its equals; objects are "
+            f"the groups of rows with one value of {whose}."
+        )
     if query.decides is not None:
         said.append(f"Kept columns are those of the row that has the {query.aggregates[query.decides]}.")
     if query.decay is not None:
         said.append(f"A row counts half as much after {query.decay}, and an object has one number for all its rows.")
     notes = ["Rows that fail `where` count in no aggregate: expect less than this."] if query.where is not None else []
     words = {one.function for one in query.expressions.of(query.score)}
-    word = words.pop() if len(words) == 1 else "aggregates"
+    word = "order" if isinstance(query.by, tuple) else words.pop() if len(words) == 1 else "aggregates"
     return word, tuple(said), [*notes, "Columns named in keep= come on top of the bytes."]
 
 

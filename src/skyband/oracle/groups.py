@@ -1,7 +1,8 @@
 """TopKGroups: the k best groups of rows, by aggregates of their valid rows.
 
 The object of a value of `of` is made of the valid rows with that value that passed `where`; without such a row there is
-no object. Sums are exact fractions, rounded once. Of equal scores the object with the newest row ranks higher.
+no object. Sums are exact fractions, rounded once. Of objects with equal keys the one with the newest row ranks higher,
+or with ties="oldest" the one whose newest row is the oldest.
 
 With `decay` a row counts 2^(-age / half-life) times. These are no fractions, so they are decimals of 60 digits.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
@@ -18,7 +20,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from skyband.oracle.objects import Arrival, Member, Row, same
+from skyband.oracle.objects import Arrival, Member, Roles, Row, same
+from skyband.oracle.orders import answer_of, keys_of, ranking, score_of_keys
 from skyband.oracle.scalar import Value, evaluate, number, parse, plain
 from skyband.query.kinds import TopKGroups
 
@@ -31,21 +34,32 @@ def top_k_groups(query: TopKGroups, valid: list[Arrival], now: Any) -> list[Memb
         if row.eligible:
             rows_of.setdefault(row.owner, []).append(row)
     members = [member(query, owner, rows, now) for owner, rows in rows_of.items()]
-    best = [one for one in members if not math.isnan(one.score) and _holds(query.having, rows_of[one.identity])]
-    best.sort(key=lambda m: (m.key if query.descending else -m.key, rows_of[m.identity][-1].age), reverse=True)
-    return best[: query.k]
+    chosen = answer_of(query, ranking(query, members), query.k)
+    return [replace(one, place=place) for one, place in chosen]
 
 
 def member(query: TopKGroups, owner: Hashable, rows: list[Arrival], now: Any) -> Member:
     """The object of rows, oldest first, as a row of an answer."""
-    decider = _decider(query.by, rows)
+    texts = keys_of(query)
+    decider = _decider(texts[0], rows) if texts else rows[-1]
     if query.decay is not None:
         exact = faded_total(query, rows, now)
-        return Member(owner, (decider,), float(exact), key=exact, rows=tuple(rows))
-    score = number(value_of(query.by, rows))
+        return Member(owner, (decider,), float(exact), keys=(exact,), age=rows[-1].age, rows=tuple(rows))
+    keys = tuple(key_value(text, rows) for text in texts)
     shown = {name: value_of(text, rows) for name, text in query.select}
-    score = math.nan if score is None else score
-    return Member(owner, (decider,), score, key=score, shown=shown)
+    holds = _holds(query.having, rows) and (query.nulls != "reject" or None not in keys)
+    score = score_of_keys(query, keys)
+    return Member(owner, (decider,), score, keys=keys, age=rows[-1].age, eligible=holds, shown=shown)
+
+
+def key_value(text: str, rows: list[Arrival]) -> Value:
+    """The value of a key: the object's id, a column of it, or an expression; None for null and NaN."""
+    head, dot, column = text.partition(".")
+    if head == "id":
+        value = rows[0].id[column] if dot else rows[0].id
+    else:
+        value = value_of(text, rows)
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def faded(query: TopKGroups, one: Member, now: Any) -> Member:
@@ -59,11 +73,21 @@ def _holds(having: str | None, rows: list[Arrival]) -> bool:
 
 def _decider(by: str, rows: list[Arrival]) -> Arrival:
     """The row whose columns are kept: the extreme one where one min or max decides, else the newest."""
-    calls = {call.sql(): call for call in _calls(by)}
-    (call, *others) = calls.values()
-    if others or not isinstance(call, exp.Min | exp.Max):
+    calls = list({call.sql(): call for call in _calls(by)}.values())
+    if len(calls) != 1 or not isinstance(calls[0], exp.Min | exp.Max):
         return rows[-1]
-    return _extreme(call, rows)
+    return _extreme(calls[0], rows)
+
+
+def is_keyed(query: TopKGroups, roles: Roles) -> bool:
+    """Whether the only key is no number: a condition, or of columns that hold none."""
+    if str(query.by) == "id":
+        columns = query.of_columns or (roles.id or "",)
+        return len(columns) > 1 or columns[0] in roles.keyed
+    tree = parse(str(query.by))
+    if isinstance(tree, exp.First | exp.Last | exp.Min | exp.Max):
+        tree = tree.this
+    return isinstance(tree, exp.Predicate) or (isinstance(tree, exp.Column) and tree.name in roles.keyed)
 
 
 # ------------------------------------------------------------------------ aggregates
@@ -149,7 +173,7 @@ def _number(tree: Any, row: Arrival) -> float:
 
 def arguments(query: TopKGroups) -> list[tuple[Any, Any]]:
     """All calls of the query that have an argument, and the argument."""
-    texts = [query.by, *([query.having] if query.having else []), *(text for _, text in query.select)]
+    texts = [*keys_of(query), *([query.having] if query.having else []), *(text for _, text in query.select)]
     found = []
     for call in (call for text in texts for call in _calls(text)):
         if not isinstance(call, exp.Count):

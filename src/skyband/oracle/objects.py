@@ -54,7 +54,9 @@ class Member:
     score: Any  # a float; None where the first key of an order is no number
     rank: int | None = None  # the rank held, u-kranks only
     probability: float | None = None
-    key: Any = None  # groups: what ranks it, which is finer than the score with `decay`
+    keys: tuple[Any, ...] = ()  # pairs, groups: what ranks it, which is finer than the score with `decay`
+    age: tuple[Any, ...] = ()  # groups: of the newest row
+    eligible: bool = True  # groups: whether it can be an answer
     shown: Row = field(default_factory=dict)  # groups: the values of `select`
     rows: tuple[Arrival, ...] = ()  # groups with `decay`: what the score is made of
     place: int | None = None  # the rank in an answer, where it is not the place in it

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from skyband.oracle.groups import is_keyed
 from skyband.oracle.objects import Member, Roles, Row
 from skyband.oracle.orders import is_number, is_plain, keys_of
 from skyband.oracle.scores import score_of
@@ -52,17 +53,21 @@ def change_columns(queries: list[Query], roles: Roles) -> list[str]:
 
 def shown_keys(query: Query, roles: Roles) -> int:
     """How many keys are reported besides the score: those of a tuple, or one that is no number."""
-    if not isinstance(query, TopK):
+    if not isinstance(query, TopK | TopKGroups):
         return 0
     if isinstance(query.by, tuple):
         return len(query.by)
+    if isinstance(query, TopKGroups):
+        return int(is_keyed(query, roles))
     return int(isinstance(query.by, str) and query.by in roles.keyed)
 
 
 def _keys(query: Query, member: Member, roles: Roles) -> Row:
     """The keys of a member, where they are reported besides the score."""
-    if not isinstance(query, TopK) or not shown_keys(query, roles):
+    if not isinstance(query, TopK | TopKGroups) or not shown_keys(query, roles):
         return {}
+    if isinstance(query, TopKGroups):
+        return {f"key_{i + 1}": key for i, key in enumerate(member.keys)}
     shown = [
         score_of(by, key) if key is not None and not is_plain(by) and is_number(key) else key
         for by, key in zip(keys_of(query), member.objects[0].keys, strict=True)

@@ -22,11 +22,11 @@ def top_k_pairs(query: TopKPairs, valid: list[Arrival]) -> list[Member]:
             continue
         key = _key(query, older, newer)
         if key is not None:
-            pairs.append(Member((older, newer), (older, newer), score_of(query.by, key), key=key))
+            pairs.append(Member((older, newer), (older, newer), score_of(query.by, key), keys=(key,)))
 
     def rank(pair: Member) -> tuple[object, ...]:
         older, newer = pair.objects
-        return (pair.key if query.descending else -pair.key, older.age, newer.age)
+        return (pair.keys[0] if query.descending else -pair.keys[0], older.age, newer.age)
 
     return sorted(pairs, key=rank, reverse=True)[: query.k]
 

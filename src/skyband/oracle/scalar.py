@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -16,7 +17,8 @@ import numpy as np
 import sqlglot
 from sqlglot import exp
 
-from skyband.errors import BatchError, QueryError
+from skyband.errors import BatchError
+from skyband.oracle.functions import called, comparable
 from skyband.oracle.objects import Row
 
 Value: TypeAlias = Any  # float | str | bool | None, or a time
@@ -120,7 +122,7 @@ def evaluate(node: Any, lookup: Lookup) -> Value:
         children = [node.this] if node.args.get("expression") is None else [node.this, node.expression]
         numbers = [number(value(child)) for child in children]
         return None if None in numbers else _FUNCTIONS[type(node)](*numbers)
-    raise QueryError(f"{node.sql()}: the oracle does not know {type(node).__name__}.")
+    return called(node, value)
 
 
 _COMPARISONS: dict[Any, Callable[[Any, Any], bool]] = {
@@ -137,6 +139,8 @@ def _compare(kind: Any, x: Value, y: Value) -> bool | None:
     """As in Spark a NaN equals itself and is larger than any number."""
     if x is None or y is None:
         return None
+    if isinstance(x, date) and isinstance(y, date):
+        return _COMPARISONS[kind](*comparable(x, y))
     if type(x) is not type(y):
         raise BatchError(f"{x!r} and {y!r} cannot be compared. Compare numbers with numbers, text with text.")
     if isinstance(x, float):

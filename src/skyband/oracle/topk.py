@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from skyband.oracle.objects import Arrival, Member, same
-from skyband.oracle.orders import compare_keys, ranking, score_of_keys
+from skyband.oracle.orders import answer_of, ranking, score_of_keys
 from skyband.query.kinds import Above, TopK
 from skyband.query.windows import Ever, UntilDeleted
 
@@ -22,12 +22,7 @@ def best_first(objects: Iterable[Arrival], descending: bool) -> list[Arrival]:
 
 def top_k(query: TopK, valid: list[Arrival], k: int) -> list[Member]:
     """Ranks offset + 1 to offset + k; with ties every object that fewer than k others rank above by their keys."""
-    ranked = counted(query, ranking(query, valid))
-    if query.with_ties:
-        better = [sum(compare_keys(query, other, o) > 0 for other in ranked) for o in ranked]
-        chosen = [(o, above + 1) for o, above in zip(ranked, better, strict=True) if above < k]
-    else:
-        chosen = [(o, i + 1) for i, o in enumerate(ranked)][query.offset : query.offset + k]
+    chosen = answer_of(query, counted(query, ranking(query, valid)), k)
     return [Member(o, (o,), score_of_keys(query, o.keys), place=place) for o, place in chosen]
 
 

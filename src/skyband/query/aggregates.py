@@ -20,8 +20,11 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 from skyband.errors import QueryError
 from skyband.query.expressions import Expression, parse, recognise
-from skyband.query.expressions.parser import FUNCTIONS, WORDS, broken, parse_lifted, shown
+from skyband.query.expressions.parser import parse_lifted
 from skyband.query.expressions.tree import Kind, kind_of
+from skyband.query.expressions.words import FUNCTIONS, WORDS, broken, shown
+
+By: TypeAlias = str | tuple[str, ...]
 
 Function: TypeAlias = Literal["count", "count distinct", "sum", "min", "max", "first", "last"]
 
@@ -69,13 +72,25 @@ class Aggregate:
 
 
 @dataclass(frozen=True)
+class Id:
+    """The key that is the object's id itself, or one column of an id of several."""
+
+    column: str | None = None
+
+
+@dataclass(frozen=True)
 class Expressions:
     """What is asked about the aggregates of an object: trees over the pseudo columns #0, #1, ..."""
 
     aggregates: tuple[Aggregate, ...]  # in order of appearance: by, having, then the others
-    score: Expression
+    keys: tuple[Expression | Id, ...]  # of `by`, the first of which decides first
     condition: Expression | None
     shown: dict[str, Expression]
+
+    @property
+    def score(self) -> Expression | None:
+        """The first key; None: there is none, or it is the id."""
+        return next((key for key in self.keys[:1] if isinstance(key, Expression)), None)
 
     def kinds(self, columns: Mapping[str, Kind]) -> dict[str, Kind | None]:
         """The kinds of what is shown, where the columns of rows have these kinds."""
@@ -91,13 +106,24 @@ class Expressions:
 
 
 @lru_cache(maxsize=4096)  # a query is a value: what it says is read when it is asked for
-def read(by: str, having: str | None = None, select: tuple[tuple[str, str], ...] = ()) -> Expressions:
+def read(by: By, having: str | None = None, select: tuple[tuple[str, str], ...] = ()) -> Expressions:
     """Read the expressions of a query over aggregates; a QueryError says what is wrong with which."""
     found: dict[Aggregate, None] = {}
-    score = _expression("by", by, found, "number")
+    texts = by if isinstance(by, tuple) else (by,)
+    keys = tuple(id_key(text) or _expression("by", text, found, None) for text in texts)
     condition = None if having is None else _expression("having", having, found, "boolean")
     others = {name: _expression("select", text, found, None) for name, text in select}
-    return Expressions(tuple(found), score, condition, others)
+    if not found:  # by ids, or the tie rule alone: what is there is counted
+        found[Aggregate("count")] = None
+    return Expressions(tuple(found), keys, condition, others)
+
+
+def id_key(text: str) -> Id | None:
+    """The key `id`, or `id.column`, which a text is; None: it is an expression."""
+    head, dot, column = text.strip().partition(".")
+    if head != "id" or (dot and not column):
+        return None
+    return Id(column.strip("`") if dot else None)
 
 
 def mentioned(text: str) -> str | None:
@@ -129,10 +155,12 @@ def _expression(what: str, text: str, found: dict[Aggregate, None], wanted: Kind
         raise QueryError(f"{shown(text)}: {what} is the same for every object, as it names no aggregate. {ALLOWED}")
     kinds = {f"#{place}": kind for place, one in enumerate(found) if (kind := one.kind) is not None}
     kind = kind_of(expression.tree, kinds, lambda message: QueryError(f"{shown(text)}: {message}."))
+    if kind == "time":
+        raise QueryError(f"{shown(text)}: {what} is a time; aggregates give numbers, strings and conditions.")
     if wanted is not None and kind not in (wanted, None):
-        instead = "Compare something, as in count(*) > 3" if wanted == "boolean" else "Rank by a number"
-        said = "a condition" if wanted == "boolean" else "a number"
-        raise QueryError(f"{shown(text)}: {what} must be {said}, and this is a {kind}. {instead}.")
+        raise QueryError(
+            f"{shown(text)}: {what} must be a condition, and this is a {kind}. Compare something, as in count(*) > 3."
+        )
     return expression
 
 
@@ -157,7 +185,8 @@ def _lifted(what: str, text: str, tokens: list[Any], found: dict[Aggregate, None
                 text,
                 token,
                 f"{token.text} is a column of a row, and an object has many rows. Say which value of it counts, such "
-                f"as last({token.text}) or sum({token.text}). {ALLOWED}",
+                f"as last({token.text}) or sum({token.text}). {ALLOWED}"
+                + (" The object itself is the key id." if what == "by" else ""),
             )
         lifted.append(token)
         place += 1

@@ -42,9 +42,9 @@ def whole_number(kind: str, name: str, number: object, least: int, example: str)
             f"Did you mean {name}={example}?"
         ) from None
     if whole < least or whole >= 2**31:
-        raise QueryError(
-            f"{kind}({name}={whole}): {name} must be at least {least} and below 2^31. Did you mean {name}={example}?"
-        )
+        every = whole > least and name == "k"
+        instead = "For every object use sb.Above(-inf, ...)." if every else f"Did you mean {name}={example}?"
+        raise QueryError(f"{kind}({name}={whole}): {name} must be at least {least} and below 2^31. {instead}")
     return whole
 
 
@@ -135,6 +135,19 @@ def directions(kind: str, largest: object, by: object) -> Any:
             f"key{'s' if keys != 1 else ''}."
         )
     return (tuple(largest) or None) if isinstance(by, tuple) else largest[0]
+
+
+def order_options(query: Any) -> None:
+    """Check what an order says besides its keys: where nulls and ties go, and which ranks are the answer."""
+    one_of(query.kind, "nulls", query.nulls, ("reject", "first", "last"))
+    one_of(query.kind, "ties", query.ties, ("newest", "oldest"))
+    one_of(query.kind, "with_ties", query.with_ties, (True, False))
+    query._set("offset", whole_number(query.kind, "offset", query.offset, 0, "10"))
+    if query.offset and query.with_ties:
+        raise QueryError(
+            f"{query.kind}(offset={query.offset}, with_ties=True): the ranks of ties have gaps, so no rank need be "
+            f"{query.offset + 1}. Use one of the two."
+        )
 
 
 def one_of(kind: str, name: str, value: object, allowed: tuple[Any, ...]) -> None:

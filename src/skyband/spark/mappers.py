@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from skyband.engines.groups.adapter import GroupsAdapter
 from skyband.engines.topk.adapter import TopKAdapter
-from skyband.engines.topk.ordered_adapter import OrderedAdapter
 from skyband.engines.topk.scorings import crowd_key, plain_scoring, tame_for
 from skyband.monitor.examination import Examined, examine
 from skyband.monitor.loop import Loop
@@ -103,8 +102,8 @@ class Validator:
     def keys(self, table: pa.Table) -> list[list[Any]]:
         """The types of the keys that are reported of rows like these, for each query."""
         examined = self.examine(table)
-        pieces = zip(examined.standing, examined.validated, strict=True)
-        return [adapter.new_keys(one) for adapter, one in pieces if isinstance(adapter, OrderedAdapter)]
+        pieces: Any = zip(examined.standing, examined.validated, strict=True)
+        return [adapter.new_keys(one) for adapter, one in pieces if one.scored.keys is not None]
 
     def raise_invalid(self, examined: Examined, name: Callable[[int], str]) -> None:
         """Raise the error of the first rejected row, if the options ask for that."""

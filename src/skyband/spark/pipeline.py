@@ -25,7 +25,7 @@ from skyband.spark.mappers import PACKED, pack, pack_subscriptions, reject, unpa
 from skyband.spark.merge import MERGED, Merger
 from skyband.spark.operator import OUTPUT, OUTPUT_TO_MERGE, Operator
 from skyband.spark.plan import MOST_SHARDS, Plan
-from skyband.spark.refusals import check_for_spark
+from skyband.spark.refusals import check_for_spark, check_zone
 from skyband.spark.schema import check_rows, check_schema, key_types, output_types, sample
 from skyband.spark.session import check, partitions_of
 from skyband.spark.subscriptions import SUBSCRIBER, sources
@@ -261,6 +261,7 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
             trial = Loop.of({name: queries[name]}, **dataclasses.asdict(options))
             trial.queries.subscribed.subscribe(name, source.rows(), SUBSCRIBER, False)
     check_schema(df.schema, plan, given["watermark"])
+    check_zone(df.schema, queries, str(df.sparkSession.conf.get("spark.sql.session.timeZone")))
     if given["checkpoint"] is None:
         return plan
     if not df.isStreaming:

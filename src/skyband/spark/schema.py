@@ -46,6 +46,7 @@ _OURS: dict[str, DataType] = {
 
 
 _KINDS: dict[type[DataType], Kind] = {NumericType: "number", BooleanType: "boolean", StringType: "string"}
+_KINDS |= dict.fromkeys((TimestampType, TimestampNTZType, DateType), "time")
 
 
 def check_schema(schema: StructType, plan: Plan, watermark: str | None) -> None:

@@ -211,6 +211,16 @@ class Column:
         mask = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
         return pa.Array.from_buffers(self.type, len(valid), [mask, pa.py_buffer(values)])
 
+    def take_with(self, places: Ints, fresh: Any, rows: Ints, old: NDArray[np.bool_]) -> Any | None:
+        """The values at these places where `old` holds, else those of rows of `fresh`; None: Arrow must join them."""
+        if not self.fixed or self.type != fresh.type or fresh.null_count or pa.types.is_boolean(self.type):
+            return None
+        if not self._valid[: self._size][places].all():
+            return None
+        values = np.empty(len(old), self._values.dtype)
+        values[old], values[~old] = self._values[: self._size][places], bits_of(fresh)[rows]
+        return pa.Array.from_buffers(self.type, len(old), [None, pa.py_buffer(values)])
+
     def all(self) -> Any:
         return self.take(np.arange(self._size))
 
@@ -268,10 +278,13 @@ class KeptColumns:
         stored = serials if old is None else serials[old]
         if kept is None:  # nothing was ever stored
             return pa.nulls(0, pa.null())
-        here = kept.take(np.searchsorted(self.serials, stored))
+        found = np.searchsorted(self.serials, stored)
         if old is None or len(stored) == len(serials):
-            return here
-        there = fresh.take(as_arrow(serials[~old] - first))
+            return kept.take(found)
+        joined = kept.take_with(found, fresh, serials[~old] - first, old)
+        if joined is not None:
+            return joined
+        here, there = kept.take(found), fresh.take(as_arrow(serials[~old] - first))
         if here.type != there.type:  # only nulls until now
             here = here.cast(there.type)
         places = np.empty(len(serials), np.int64)

@@ -22,13 +22,12 @@ from skyband.query.expressions import Operand
 from skyband.tables.column_checks import check_kept, decoded, from_values, validate
 from skyband.tables.columns import ARROW_ERRORS, as_arrow, bits_of, plain, valid_of
 from skyband.tables.iso import instants
+from skyband.tables.operands import EXACT, decimals_beyond, moments
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-EXACT = 2**53  # integers up to here are float64 numbers
-_NEAR = 16  # around it a decimal is compared exactly
 FAR = 2**62  # times stay below this in size, so that time + span cannot overflow
 _UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _DAY = 86400 * 10**9
@@ -172,7 +171,7 @@ class Batch:
         return self._no_instants
 
     def operand(self, name: str) -> Operand:
-        """The column as numbers (float64), conditions (bool) or strings (object), for an expression."""
+        """The column as numbers (float64), conditions (bool), strings (object) or times, for an expression."""
         if name not in self._operands:
             column = self.array(name)
             if is_number(column.type):
@@ -182,10 +181,12 @@ class Batch:
             elif is_string(column.type):
                 strings = column.cast(pa.large_string()).to_numpy(zero_copy_only=False)
                 self._operands[name] = Operand(strings, valid_of(column))
+            elif pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+                self._operands[name] = moments(column)
             else:
                 raise BatchError(
                     f"column {name!r} holds {column.type}, which an expression cannot use. "
-                    f"It takes {_NUMBERS_WANTED}, a boolean or a string."
+                    f"It takes {_NUMBERS_WANTED}, a boolean, a string, a timestamp or a date."
                 )
         return self._operands[name]
 
@@ -205,6 +206,7 @@ class Batch:
 
     def _numbers(self, name: str, column: Any) -> Operand:
         valid = valid_of(column)
+        whole = True if pa.types.is_integer(column.type) else False if pa.types.is_float64(column.type) else None
         if pa.types.is_integer(column.type):
             bits = bits_of(column)
             unsigned = pa.types.is_unsigned_integer(column.type)
@@ -220,23 +222,12 @@ class Batch:
             filled = column.cast(pa.float64()) if column.type != pa.float64() else column
             values = bits_of(filled).view(np.float64)
             if pa.types.is_decimal(column.type) and column.type.precision - column.type.scale >= len(str(EXACT)):
-                beyond = _decimals_beyond(column, values)
+                beyond = decimals_beyond(column, values)
                 if beyond.any():
                     self._beyond[name] = beyond
         if valid is not None:
             values = np.where(valid, values, np.nan)
-        return Operand(values, valid)
-
-
-def _decimals_beyond(column: Any, values: Floats) -> Bools:
-    """Which decimals are beyond 2^53; `values`: their float64, which hides it next to 2^53."""
-    size = np.abs(values)
-    beyond = size > EXACT
-    for row in np.flatnonzero(np.abs(size - EXACT) <= _NEAR).tolist():
-        exact = column[row].as_py()
-        beyond[row] = exact is not None and exact.copy_abs() > EXACT  # abs() would round to the context's precision
-    valid = valid_of(column)
-    return beyond if valid is None else beyond & valid
+        return Operand(values, valid, whole)
 
 
 class Columns(Mapping[str, NDArray[Any]]):

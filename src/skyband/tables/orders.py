@@ -9,7 +9,7 @@ Cost: a sort of the first key, and of each further one among rows that tie until
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from skyband.errors import BatchError
-from skyband.query.expressions import parse
+from skyband.query.expressions import kind_of, parse
 from skyband.query.scoring import Scoring, Typed
 from skyband.tables.columns import as_arrow, bits_of, is_fixed, lent, valid_of
 from skyband.tables.input import Batch, call, conform, is_number, is_string
+from skyband.tables.operands import kind_of_type
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -54,6 +55,10 @@ def key_array(batch: Batch, key: Scoring) -> Any:
         if result.values.dtype == object:
             null = None if result.valid is None else ~result.valid
             return pa.array(result.values, pa.string(), mask=null)
+        if result.values.dtype.kind == "M":
+            null = None if result.valid is None else ~result.valid
+            days = np.datetime_data(result.values.dtype)[0] == "D"
+            return pa.array(result.values, pa.date32() if days else pa.timestamp("us", result.zone), mask=null)
         values = as_arrow(result.values)
         if result.valid is not None:
             values = pc.if_else(as_arrow(result.valid), values, pa.scalar(None, values.type))
@@ -71,7 +76,11 @@ def ranks_by_key(batch: Batch, by: Any) -> bool:
     name = plain_column(key)
     if name is not None:
         return not is_number(type_ := batch.array(name).type) and is_key(type_)
-    return parse(by).kind not in ("number", None)
+    expression = parse(by)
+    kinds = {
+        column: kind for column in expression.columns if (kind := kind_of_type(batch.array(column).type)) is not None
+    }
+    return kind_of(expression.tree, kinds, BatchError) not in ("number", None)
 
 
 def is_key(type_: Any) -> bool:
@@ -126,21 +135,28 @@ def as_score(column: Any) -> Any:
     return column.cast(pa.float64(), safe=False)
 
 
-def labels(keys: Sequence[Any], ways: Sequence[Way], ages: Sequence[Ints] = ()) -> Floats:
-    """The label of every row: larger is better. ages: further keys, of which the smallest is best."""
-    count = len(keys[0]) if keys else len(ages[0]) if ages else 0
+def labels(keys: Sequence[Callable[[], Any]], ways: Sequence[Way], count: int, ages: Sequence[Ints] = ()) -> Floats:
+    """The label of each of `count` rows: larger is better. keys: each is read when rows tie until then.
+
+    ages: further keys, of which the smallest is best.
+    """
     if len(keys) == 1 and not ages:
-        values, null = _comparable(keys[0], ways[0])
-        if null is None and (values.dtype.kind == "f" or values.itemsize < 8 or not is_fixed(keys[0].type)):
+        only = keys[0]()
+        values, null = _comparable(only, ways[0])
+        if null is None and (values.dtype.kind == "f" or values.itemsize < 8 or not is_fixed(only.type)):
             return values.astype(np.float64)  # they are labels themselves
     label, rows = np.zeros(count, np.int64), np.arange(count)
     further: list[Any] = [*zip(keys, ways, strict=True), *((age, None) for age in ages)]
     for key, way in further:
         if not len(rows):
             break
-        values, null = (~key, None) if way is None else _comparable(key, way)
+        values, null = (~key, None) if way is None else _comparable(_only(key(), rows), way)
         rows = _refine(label, rows, values, null)
     return label.astype(np.float64)
+
+
+def _only(column: Any, rows: Ints) -> Any:
+    return column if len(rows) == len(column) else column.take(as_arrow(rows))
 
 
 def _refine(label: Ints, rows: Ints, values: NDArray[Any], null: Any) -> Ints:

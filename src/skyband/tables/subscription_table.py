@@ -16,7 +16,8 @@ from skyband.query.kinds import Query
 from skyband.query.windows import nanoseconds_of
 from skyband.tables.columns import as_arrow, plain
 from skyband.tables.groups import Groups
-from skyband.tables.input import EXACT, Batch, conform, is_number, is_string, to_table
+from skyband.tables.input import Batch, conform, is_number, is_string, to_table
+from skyband.tables.operands import EXACT
 
 Bools = NDArray[np.bool_]
 Sort = Literal["count", "duration"]  # of windows whose size subscriptions bring

@@ -10,19 +10,23 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter
-from skyband.engines.contract import Arrivals, Changes
+from skyband.engines.adapter import Adapter, Columns
+from skyband.engines.contract import Arrivals, Changes, Spec
 from skyband.engines.groups.arguments import Arguments
+from skyband.engines.groups.keys import GroupKeys
 from skyband.engines.groups.output import GroupsOutput
 from skyband.engines.invariants import require
 from skyband.engines.registry import row_of
+from skyband.engines.session_rows import SessionRows
 from skyband.errors import QueryError
 from skyband.query.kinds import Query, TopKGroups
+from skyband.query.windows import Session
 from skyband.tables.columns import as_arrow
 from skyband.tables.groups import Groups
-from skyband.tables.input import Batch
+from skyband.tables.input import Batch, is_number
 from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated, matches, reject_beyond
 
@@ -37,7 +41,7 @@ SHORTEST = 2**9  # nanoseconds: the shortest half-life for times in nanoseconds
 FEWEST = 1024  # objects that are gone before it is worth the while to look for them
 
 
-class GroupsAdapter(Adapter):
+class GroupsAdapter(SessionRows, Adapter):
     """One engine for queries that rank the same objects by the same aggregates."""
 
     scored = False
@@ -50,6 +54,7 @@ class GroupsAdapter(Adapter):
         self.arguments = Arguments(query)
         self.output = GroupsOutput(self.groups, self.options, self.numbering, self.score_of, self.deletable)
         self.output.of, self.output.query, self.output.arguments = self.of, query, self.arguments
+        self.order_keys = self.output.order_keys = GroupKeys(query, self.of, self.arguments)
         self._set_objects(self._no_objects())
         self.ids = self._no_ids() if self.deletable else None
         self.fading: Fading | None = None
@@ -57,9 +62,10 @@ class GroupsAdapter(Adapter):
 
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
-        """An approximate engine keeps what its own k needs."""
+        """An approximate engine keeps what its own k needs; sessions end by their gap."""
         assert isinstance(query, TopKGroups)
-        return Adapter.key(query) if row_of(query).exact else (*Adapter.key(query), query.k)
+        own = query.window if isinstance(query.window, Session) else None
+        return (*Adapter.key(query), own, None if row_of(query).exact else query.k)
 
     def _no_objects(self) -> Groups:
         """Codes of objects, none yet."""
@@ -70,7 +76,7 @@ class GroupsAdapter(Adapter):
         return Groups(("group", "id") if self.groups.names else ("id",))
 
     def _set_objects(self, objects: Groups) -> None:
-        self.objects = cast(GroupsOutput, self.output).objects = objects
+        self.objects = cast(GroupsOutput, self.output).objects = self.order_keys.objects = objects
 
     def _codes(self, of: Groups, groups: Ints, columns: Sequence[Any]) -> Ints:
         """The codes of values within their groups."""
@@ -78,6 +84,10 @@ class GroupsAdapter(Adapter):
         return of.codes([*first, *columns], len(groups))
 
     def start(self, unit: int | None) -> None:
+        self.unit = unit
+        self.order_keys.learn()
+        if self.order_keys.ordered and self.engine is not None and self.machine.measures.order is None:
+            self.engine = None  # nothing has arrived: only now it is known that the key is no number
         if (half_life := self.example.half_life(unit)) is not None:
             from skyband.engines.groups.decay import Fading
 
@@ -97,13 +107,17 @@ class GroupsAdapter(Adapter):
         return cast("TALLY", self.engine)
 
     def engine_options(self) -> dict[str, Any]:
-        from skyband.engines.groups.scores import measures_of
+        from skyband.engines.groups.scores import measures_of, order_of
 
+        order = order_of(self.example, len(self.of)) if self.order_keys.ordered else None
         if self.fading is not None:
             from skyband.engines.groups.decay import fading_measures
 
-            return {"sort": "ever", "measures": fading_measures(self.descending)}
-        return {"sort": self.example.window.sort, "measures": measures_of(self.example, self.arguments)}
+            return {"sort": "ever", "measures": fading_measures(self.descending, order)}
+        measures = measures_of(self.example, self.arguments, order, self.order_keys.operands)
+        if isinstance(self.example.window, Session):
+            return {"sort": "session", "measures": measures, "gap": self.example.window.gap(self.unit)}
+        return {"sort": self.example.window.sort, "measures": measures}
 
     # --- rows
 
@@ -126,7 +140,21 @@ class GroupsAdapter(Adapter):
         if self.where is not None:
             eligible, columns = matches(batch, self.where)
             reject_beyond(scored, batch, columns)
+        types = self.order_keys.types_in(batch)
+        if self.example.by == "id" and is_number(types[0]):  # a number that is the only key is a score
+            batch.operand(self.of[0])
+            reject_beyond(scored, batch, self.of)
+        if self.example.ordered or self.order_keys.shown_of(types):
+            scored.keys = [pa.nulls(0, type_) for type_ in types]
         return scored.validated(eligible)
+
+    @property
+    def shown_keys(self) -> Any:
+        return self.order_keys.shown if self.order_keys.ordered else ()
+
+    def new_keys(self, validated: Validated) -> list[Any]:
+        """The types of the keys that are reported, of a batch that is not taken yet."""
+        return self.order_keys.shown_of([key.type for key in validated.scored.keys or []])
 
     def reads(self, batch: Batch | None) -> tuple[str, ...]:
         """The columns of objects, unless that is the Monitor's id, which is kept anyway."""
@@ -154,6 +182,7 @@ class GroupsAdapter(Adapter):
 
         rows = arrivals.rows
         if len(rows):
+            self.order_keys.settled = True
             here = None if len(rows) == push.batch.rows else as_arrow(rows)
             columns = [one if here is None else one.take(here) for one in self._columns_of(push)]
             arrivals = replace(arrivals, objects=self._codes(self.objects, arrivals.groups, columns))
@@ -171,6 +200,11 @@ class GroupsAdapter(Adapter):
         if not push.more:
             self.tidy()
         return taken
+
+    def answer_at(self, query: int, spec: Spec, clock: int, groups: Ints | None) -> Columns:
+        if self.fading is not None:  # on Spark a group may have been stored before the clock moved on
+            self.machine.clock = max(self.machine.clock, clock)
+        return super().answer_at(query, spec, clock, groups)
 
     def score_of(self, keys: Floats) -> Floats:
         return self.keys(keys)
@@ -207,8 +241,14 @@ class GroupsAdapter(Adapter):
             self._set_objects(self._no_objects())
             if len(kept):
                 self.objects.codes(columns, len(kept))
+            self._rank_again()
         if self.ids is not None and self.ids.total > FEWEST + 4 * self.machine.rows:
             self._rebuild_ids()
+
+    def _rank_again(self) -> None:
+        """Rank objects by an order again, since their codes are others."""
+        if self.order_keys.ordered:
+            self.machine.rank_again()
 
     def after_restore(self) -> None:
         self._rebuild_codes()
@@ -232,6 +272,7 @@ class GroupsAdapter(Adapter):
             names = ["id" if name == self.options.id else f"={name}" for name in self.of]
             codes = self._codes(self.objects, groups, [self.kept_columns.read(name, serials) for name in names])
             require((codes == slots).all(), "an id is one object")
+        self._rank_again()
         self._rebuild_ids()
 
     def _rebuild_ids(self) -> None:
@@ -246,10 +287,11 @@ class GroupsAdapter(Adapter):
     # --- snapshots
 
     def extra_facts(self) -> dict[str, Any]:
-        return self.arguments.facts()
+        return self.arguments.facts() | self.order_keys.facts()
 
     def restore_facts(self, facts: dict[str, Any]) -> None:
         self.arguments.restore(facts)
+        self.order_keys.restore(facts)
 
     def stats(self, name: str) -> dict[str, Any]:
         if self.engine is None:

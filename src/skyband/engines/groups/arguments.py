@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skyband.errors import BatchError, StateError
 from skyband.query.aggregates import Aggregate
-from skyband.query.expressions import Operand, parse
+from skyband.query.expressions import Expression, Operand, parse
 from skyband.query.expressions.tree import kind_of
 from skyband.query.kinds import TopKGroups
 from skyband.tables.columns import name_bits
@@ -23,7 +23,7 @@ from skyband.tables.scores import Scored, reject_beyond
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-_KINDS = {"f": "number", "b": "boolean", "O": "string"}
+_KINDS = {"f": "number", "b": "boolean", "O": "string", "M": "time"}
 _DTYPES = {"number": np.float64, "boolean": np.bool_, "string": object}
 _ARROW = {"number": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}
 
@@ -40,6 +40,7 @@ class Arguments:
         self.aggregates = query.aggregates
         self.each = [one for one in query.aggregates if one.argument is not None]
         self.kinds: dict[str, str] = {}  # of the arguments of first and last, by text, once seen
+        self.seen: dict[str, str] = {}  # the same with those of a batch that is not taken yet
         self.words: dict[str, int] = {}
 
     @property
@@ -49,7 +50,7 @@ class Arguments:
 
     def read(self, batch: Batch, scored: Scored, query: TopKGroups) -> None:
         """Read the arguments of all rows, and reject rows that lack one."""
-        kinds = dict(self.kinds)
+        kinds = self.seen = dict(self.kinds)
         for one in self.each:
             values, rejected = self._read(batch, one)
             for reason, rows in rejected.items():
@@ -73,29 +74,29 @@ class Arguments:
         """Evaluate expressions of no objects: a BatchError says where kinds do not fit."""
         columns = {
             f"#{i}": Operand(
-                np.empty(0, _DTYPES[kinds.get(str(one.argument), "number") if _has_kind(one) else "number"])
+                np.empty(0, _DTYPES[kinds.get(str(one.argument), "number") if _has_kind(one) else "number"]),
+                whole=True if one.function.startswith("count") else None,
             )
             for i, one in enumerate(self.aggregates)
         }
-        score = query.score.evaluate(columns, 0)
-        if score.values.dtype != np.float64:
-            raise BatchError(f"by={query.by!r} is no number in this batch. Rank by a number.")
         others = [query.condition] if query.condition is not None else []
-        for one in [*others, *query.shown.values()]:
-            one.evaluate(columns, 0)
+        for one in [*query.expressions.keys, *others, *query.shown.values()]:
+            if isinstance(one, Expression):
+                one.evaluate(columns, 0)
 
     def shown_types(self, query: TopKGroups) -> dict[str, Any]:
         """The Arrow types of the columns of `select`; null: not known yet."""
+        return {name: self.type_of(expression, self.kinds) for name, expression in query.shown.items()}
+
+    def type_of(self, expression: Expression, of: dict[str, str]) -> Any:
+        """The Arrow type of an expression, by the kinds of the arguments of first and last; null: not known yet."""
         kinds: dict[str, Any] = {}
         for i, one in enumerate(self.aggregates):
-            kind = self.kinds.get(str(one.argument)) if _has_kind(one) else "number"
+            kind = of.get(str(one.argument)) if _has_kind(one) else "number"
             if kind is not None:
                 kinds[f"#{i}"] = kind
-        found = {}
-        for name, expression in query.shown.items():
-            kind = kind_of(expression.tree, kinds, lambda message: BatchError(message))
-            found[name] = pa.null() if kind is None else _ARROW[kind]
-        return found
+        kind = kind_of(expression.tree, kinds, lambda message: BatchError(message))
+        return pa.null() if kind is None else _ARROW[kind]
 
     def _read(self, batch: Batch, one: Aggregate) -> tuple[Any, dict[str, Bools]]:
         """The values of an argument (Operand, or bits), and the rows that are rejected for it."""
@@ -113,6 +114,10 @@ class Arguments:
         expression = parse(text)
         operand = expression.evaluate({name: batch.operand(name) for name in expression.columns}, batch.rows)
         kind = _KINDS[operand.values.dtype.kind]
+        if kind == "time" and one.function != "count distinct":
+            raise BatchError(
+                f"{one}: {text} holds times, and {one.function} takes none. Use cast({text} as double), its seconds."
+            )
         if one.function in ("sum", "min", "max") and kind != "number":
             raise BatchError(
                 f"{one}: {text} holds {kind}s, and {one.function} takes numbers. Use count(distinct {text})."
@@ -174,6 +179,8 @@ class Arguments:
             self.kinds[str(one.argument)] = _KINDS[values.values.dtype.kind]
         if values.values.dtype == object:
             return self._coded(values, hashed=one.function == "count distinct")
+        if values.values.dtype.kind == "M":
+            return values.values.astype(np.int64).view(np.float64)
         numbers: Floats = np.asarray(values.values, np.float64)
         return numbers + 0.0 if one.function == "count distinct" else numbers  # -0.0 is 0.0
 
@@ -191,7 +198,7 @@ class Arguments:
         if kind == "string":
             texts = np.array([*self.words, ""], object)
             return Operand(texts[np.where(np.isnan(values), len(self.words), values).astype(np.int64)])
-        return Operand(values)
+        return Operand(values, whole=True if one.function.startswith("count") else None)
 
     # --- snapshots
 
@@ -205,3 +212,4 @@ class Arguments:
         if not fit or not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise StateError("what is stored of a query's arguments does not fit together. Use an intact copy.")
         self.kinds, self.words = dict(kinds), {word: code for code, word in enumerate(words)}
+        self.seen = self.kinds

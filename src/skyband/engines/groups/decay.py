@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.contract import Floats, Ints
 from skyband.engines.groups.measures import Measures, Scores
+from skyband.engines.groups.order import Order
 from skyband.query.expressions import Operand
 
 _OFFSET = 2.0**52  # exponents with it are above 0: there are fewer half-lives since the beginning of time
@@ -59,14 +60,17 @@ class Fading:
         return faded
 
 
-def fading_measures(descending: bool) -> Measures:
+def fading_measures(descending: bool, order: Order | None) -> Measures:
     """One number per object; it is ranked by sign, exponent and mantissa."""
     sign = 1.0 if descending else -1.0
 
-    def scores(values: Sequence[Floats]) -> Scores:
+    def scores(values: Sequence[Floats], slots: Ints) -> Scores:
         mantissa, exponent = values[0].copy(), values[1].copy()
         keys = np.where(mantissa == 0, 0.0, np.sign(mantissa) * (exponent + _OFFSET)) * sign
         ties = (mantissa * sign * 2.0**53).astype(np.int64)
-        return Scores(keys + 0.0, (Operand(mantissa), Operand(exponent)), ties)
+        parts = (Operand(mantissa), Operand(exponent))
+        if order is not None:
+            return Scores(keys + 0.0, parts, columns=(Operand(keys + 0.0), Operand(ties)))
+        return Scores(keys + 0.0, parts, ties)
 
-    return Measures(("faded", "level"), None, scores)
+    return Measures(("faded", "level"), None, scores, order=order)

@@ -119,7 +119,7 @@ def load(engine: TALLY, state: Mapping[str, Any], *, trusted: bool) -> None:
     _load_values(store, values, counts, packs["values"])
     if engine.timed:
         engine.clock = int(packs["now"].max(initial=engine.clock))
-    for view in engine.views:
+    for view in engine.views if engine.measures.order is None else ():  # else ids must be known first
         view.rank_all()
     for q, ranking in enumerate(engine.rankings):
         ranking.ranks["shown"][used] = (objects["shown"] & int(BITS[q])) != 0

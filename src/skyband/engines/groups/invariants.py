@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skyband.engines.contract import Floats, Ints
 from skyband.engines.groups.kernels.ranks import INSIDE
-from skyband.engines.groups.kernels.state import COUNT, DISTINCT, ENDLESS, FIRST, LAST, LIVE, MOST, OBJECTS, SUM
-from skyband.engines.groups.measures import best
-from skyband.engines.groups.snapshot import rows_by_age
+from skyband.engines.groups.kernels.state import (
+    COUNT,
+    DISTINCT,
+    ENDLESS,
+    FIRST,
+    KEYED,
+    LAST,
+    LIVE,
+    MOST,
+    OBJECTS,
+    SESSION,
+    SUM,
+)
+from skyband.engines.groups.ordered import OrderedRanking
+from skyband.engines.groups.snapshot import last_stamps, rows_by_age
 from skyband.engines.invariants import FAR, check_ages, distinct, near, owners, require, within
 
 if TYPE_CHECKING:
@@ -25,7 +38,7 @@ def check_stored(engine: TALLY, rows: Any, values: Floats, sizes: Ints, counts: 
     """Stored rows of a stranger, before kernels see them."""
     require(near(rows["stamp"]) and within(rows["serial"], 0, FAR - 1), "rows have stamps and serials")
     require(distinct(rows["serial"]), "every row is there once")
-    lowest = -1 if engine.longest.store.mode == 2 else 0
+    lowest = -1 if engine.longest.store.mode in (KEYED, SESSION) else 0  # which keep rows that fail `where`
     require(within(rows["object"], lowest, np.iinfo(np.int32).max), "rows belong to objects")
     require((rows["object"] < counts[owners(sizes)]).all(), "rows belong to objects of their group")
     groups, known = owners(sizes), rows["object"] >= 0
@@ -52,7 +65,11 @@ def check_view(view: View, *, deep: bool, now: Ints | None) -> None:
     if store.mode != ENDLESS:
         order = np.argsort(groups, kind="stable")
         sizes = np.bincount(groups, minlength=len(store.groups))
-        check_ages(store.rows["stamp"][rows[order]], sizes, now, store.length)
+        if store.mode == SESSION:  # whose newest row keeps all others
+            rows_now = last_stamps(store)[sizes > 0]
+            check_ages(rows_now, (sizes > 0).astype(np.int64), now, store.length)
+        else:
+            check_ages(store.rows["stamp"][rows[order]], sizes, now, store.length)
         require((sizes == store.groups["rows"]).all(), "rows of a group are counted")
         require(len(rows) == store.facts[LIVE], "rows are counted")
         counts = np.bincount(slots[slots >= 0], minlength=len(store.slots))
@@ -104,9 +121,33 @@ def _check_rankings(view: View) -> None:
     events, scores = view.scores(slots)
     groups = view.store.slots["group"][slots].astype(np.int64)
     for ranking in view.rankings:
-        order, _ = best(groups, scores.keys, events.stamp, events.serial, ranking.k)
+        order, _ = ranking.best(groups, events, scores, ranking.k, whole=True)
         inside = np.flatnonzero(ranking.ranks["place"] == INSIDE)
         assert set(slots[order].tolist()) == set(inside.tolist()), "the k best are inside"
         keys = ranking.ranks["key"][slots]
+        if isinstance(ranking, OrderedRanking):
+            check_trees(ranking, slots, groups)
+            continue
         assert ((keys == scores.keys) | (np.isnan(keys) & np.isnan(scores.keys))).all(), "keys are up to date"
         assert ranking.heads["size"].sum() == len(inside), "who is inside is counted"
+
+
+def check_trees(ranking: OrderedRanking, slots: Ints, groups: Ints) -> None:
+    """Every object that can be an answer is in the tree of its group, in order, and subtrees are counted."""
+    nodes, rows = ranking.nodes, ranking.order.comparable(ranking.keys).tolist()
+    for g, head in enumerate(ranking.heads):
+        walk: list[int] = []
+
+        def visit(s: int, walk: list[int] = walk) -> int:
+            if s < 0:
+                return 0
+            left = visit(int(nodes["left"][s]))
+            walk.append(s)
+            size = left + 1 + visit(int(nodes["right"][s]))
+            assert nodes["size"][s] == size, "subtrees are counted"
+            return size
+
+        visit(int(head["root"]))
+        known = slots[(groups == g) & ~np.isnan(ranking.ranks["key"][slots])]
+        assert set(walk) == set(known.tolist()), "a tree has the objects of its group"
+        assert all(rows[a] > rows[b] for a, b in pairwise(walk)), "a tree is in order"

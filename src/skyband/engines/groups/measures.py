@@ -10,6 +10,7 @@ import numpy as np
 
 from skyband.engines.contract import Bools, Floats, Ints
 from skyband.engines.groups.kernels.state import COUNT, DISTINCT, FADED, FIRST, LAST, LEVEL, MEASURE, MOST, SUM
+from skyband.engines.groups.order import Order
 from skyband.query.expressions import Operand
 
 FUNCTIONS = {
@@ -32,6 +33,7 @@ class Scores:
     keys: Floats  # larger is better; NaN: no answer
     shown: tuple[Operand, ...]  # the values of `select`; with decay: the parts of the score
     ties: Ints | None = None  # what ranks equal keys before the tie rule does
+    columns: tuple[Operand, ...] = ()  # of an order: its keys
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,10 @@ class Measures:
 
     names: tuple[str, ...]  # of functions
     decides: int | None  # the aggregate whose row decides kept columns; None: the newest row does
-    scores: Callable[[Sequence[Floats]], Scores]  # from the values of each aggregate
+    scores: Callable[[Sequence[Floats], Ints], Scores]  # from the values of each aggregate, of these objects
     plain: tuple[int, float] | None = None  # the aggregate that is the score, where one is, and the sign of its key
     keeps_all: bool = False  # whether the columns of all valid rows are kept
+    order: Order | None = None  # what ranks objects besides one number
 
     @property
     def columns(self) -> int:
@@ -87,11 +90,11 @@ class Measures:
                 column += 1
         return values
 
-    def evaluated(self, values: Floats) -> Scores:
-        """Scores from what kernels wrote: one row of values for each aggregate."""
+    def evaluated(self, values: Floats, slots: Ints) -> Scores:
+        """Scores from what kernels wrote of these objects: one row of values for each aggregate."""
         for i in self.turned:
             np.negative(values[i], out=values[i])
-        return self.scores(list(values))
+        return self.scores(list(values), slots)
 
 
 def best(groups: Ints, keys: Floats, stamps: Ints, serials: Ints, k: int) -> tuple[Ints, Ints]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.contract import Answer, Changes
 from skyband.engines.groups.arguments import Arguments
+from skyband.engines.groups.keys import GroupKeys
 from skyband.engines.output import Fresh, Output
 from skyband.query.expressions import Operand
 from skyband.query.kinds import TopKGroups
@@ -32,6 +33,7 @@ class GroupsOutput(Output):
     arguments: Arguments
     fading: Fading | None = None  # with decay
     clock: Callable[[], int]  # of the engine
+    order_keys: GroupKeys
 
     def answer(self, answer: Answer, query: int) -> dict[str, Any]:
         columns = super().answer(answer, query)
@@ -74,6 +76,12 @@ class GroupsOutput(Output):
         for name in self.options.kept:
             columns[name] = self._reported(name, of.serial, of.stamp, sequences, fresh)
         return columns | dict(zip(self.query.shown, map(column_of, of.shown), strict=False))
+
+    def _keys(self, of: Changes | Answer, fresh: Fresh | None) -> dict[str, Any]:
+        if not self.order_keys.ordered or self.fading is not None:
+            return {}
+        assert of.object is not None
+        return self.order_keys.columns(of.shown, of.object, column_of)
 
     def ids(self, objects: Ints) -> Any:
         """The ids of objects: values of one column, or structs of several."""

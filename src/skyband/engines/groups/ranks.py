@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from skyband.engines.contract import Bools, Floats, Ints
+from skyband.engines.contract import Bools, Changes, Floats, Ints
 from skyband.engines.groups.kernels.ranks import CHANGE, HEAD, INSIDE, RANK, members, rebuild, take_events
 from skyband.engines.groups.kernels.state import Events, Live, Records
-from skyband.engines.groups.measures import Scores
+from skyband.engines.groups.measures import Scores, best
 from skyband.engines.groups.store import chosen, longer
 from skyband.query.expressions import Operand
 
@@ -98,8 +98,8 @@ class Ranking:
         """Know only these slots, under the numbers 0, 1, ..., and so many groups; all others are no answers."""
         self.ranks = chosen(self.ranks, kept)
         self.log = np.zeros(1 + len(self.ranks), np.int64)
-        self.held = [_take(one, kept) for one in self.held]
-        self.heads = np.zeros(groups, HEAD)
+        self.held = [taken(one, kept) for one in self.held]
+        self.heads = np.zeros(groups, self.heads.dtype)
         self.rebuild(slots)
 
     # --- answers
@@ -111,6 +111,10 @@ class Ranking:
         members(self.ranks, self.heads, groups, found, owners)
         return found, owners
 
+    def best(self, groups: Ints, events: Events, scores: Scores, k: int, *, whole: bool) -> tuple[Ints, Ints]:
+        """The answer of each of these groups for a smaller k, best first, and its ranks; whole: of all objects."""
+        return best(groups, scores.keys, events.stamp, events.serial, k)
+
     @property
     def inside(self) -> Bools:
         """By slot: is the object in the answer?"""
@@ -119,7 +123,7 @@ class Ranking:
 
     def reported(self, slots: Ints) -> tuple[Floats, Ints, tuple[Operand, ...]]:
         """Keys, deciding rows and `select` of objects, as last reported."""
-        return self.ranks["key"][slots], self.ranks["decider"][slots], tuple(_take(one, slots) for one in self.held)
+        return self.ranks["key"][slots], self.ranks["decider"][slots], tuple(taken(one, slots) for one in self.held)
 
     @property
     def nbytes(self) -> int:
@@ -139,10 +143,11 @@ def joined(moves: list[Moves]) -> Moves:
         return moves[0]
     records = np.concatenate([one.records for one in moves]) if moves else np.empty(0, CHANGE)
     filled = [one.shown for one in moves if one.shown]
-    return Moves(records, tuple(_joined(list(columns)) for columns in zip(*filled, strict=True)))
+    return Moves(records, tuple(whole(list(columns)) for columns in zip(*filled, strict=True)))
 
 
-def _joined(columns: list[Operand]) -> Operand:
+def whole(columns: list[Operand]) -> Operand:
+    """Columns one after another."""
     valid = None
     if any(one.valid is not None for one in columns):
         valid = np.concatenate([_valid(one) for one in columns])
@@ -158,8 +163,9 @@ def _wider(one: Operand, more: int) -> Operand:
     return Operand(np.concatenate([one.values, np.zeros(more, one.values.dtype)]), valid)
 
 
-def _take(one: Operand, places: Ints) -> Operand:
-    return replace(one, values=one.values[places], valid=None if one.valid is None else one.valid[places])
+def taken(one: Operand, places: Ints) -> Operand:
+    """A column at these places."""
+    return Operand(one.values[places], None if one.valid is None else one.valid[places])
 
 
 def _store(held: Operand, slots: Any, new: Operand) -> None:
@@ -177,3 +183,21 @@ def _either(held: Operand, new: Operand, slots: Any, events: Any) -> Operand:
     values[fresh] = new.values[events[fresh]]
     valid[fresh] = True if new.valid is None else new.valid[events[fresh]]
     return Operand(values, valid)
+
+
+def changes_of(out: Any, query: Ints, shown: list[Operand], alive: Bools) -> Changes:
+    """Changes as columns."""
+    return Changes(
+        query=query,
+        group=out["group"].astype(np.int64),
+        row=out["row"],
+        instant=out["instant"],
+        stamp=np.zeros(len(out), np.int64),
+        serial=out["decider"],
+        key=out["key"],
+        diff=out["diff"],
+        first=out["first"].astype(np.bool_),
+        alive=alive,
+        object=out["slot"].astype(np.int64),
+        shown=tuple(shown),
+    )

@@ -2,41 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from skyband.engines.contract import Floats
+from skyband.engines.contract import Floats, Ints
 from skyband.engines.groups.arguments import Arguments
 from skyband.engines.groups.measures import Measures, Scores
+from skyband.engines.groups.order import Order, Way, null_of
+from skyband.query.aggregates import Id
+from skyband.query.expressions import Expression, Operand
 from skyband.query.kinds import TopKGroups
 
+Names = Callable[[Id, Ints], list[Operand]]  # the columns of the ids of objects
 
-def measures_of(query: TopKGroups, arguments: Arguments) -> Measures:
+
+def order_of(query: TopKGroups, of: int) -> Order:
+    """What ranks objects besides one number; of: how many columns an id has."""
+    first = query.nulls == "first"
+    if query.decay is not None:  # whose order is turned already
+        ways = [Way(True, first)] * 2
+    else:
+        keys = zip(query.expressions.keys, query.directions, strict=True)
+        ways = [Way(way, first) for key, way in keys for _ in range(of if key == Id() else 1)]
+    return Order(ways, oldest=query.ties == "oldest", with_ties=query.with_ties, offset=query.offset)
+
+
+def measures_of(query: TopKGroups, arguments: Arguments, order: Order | None, names: Names) -> Measures:
     """The aggregates of a query as its engine sees them."""
-    aggregates, score_of, condition_of = query.aggregates, query.score, query.condition
-    others, descending = tuple(query.shown.values()), query.descending
+    aggregates, condition_of = query.aggregates, query.condition
+    others, keys_of = tuple(query.shown.values()), query.expressions.keys
 
-    def scores(values: Sequence[Floats]) -> Scores:
+    def scores(values: Sequence[Floats], slots: Ints) -> Scores:
         size = len(values[0])
         columns = {f"#{i}": arguments.operand(one, values[i]) for i, one in enumerate(aggregates)}
-        score = score_of.evaluate(columns, size)
-        keys = np.asarray(score.values, np.float64)
-        keys = keys if descending else -keys
-        holds = score.valid
+        keys = [None if isinstance(key, Id) else key.evaluate(columns, size) for key in keys_of]
+        score = np.zeros(size) if order is not None else np.asarray(_first(keys).values, np.float64)
+        score = score if query.descending or order is not None else -score
+        holds = None if order is not None else _first(keys).valid
         if condition_of is not None:
             condition = condition_of.evaluate(columns, size)
             true = condition.values if condition.valid is None else condition.values & condition.valid
             holds = true if holds is None else holds & true
-        if holds is not None:
-            keys = np.where(holds, keys, np.nan)
         shown = tuple(one.evaluate(columns, size) for one in others)
-        return Scores(np.ascontiguousarray(keys), shown)
+        ranked = list[Operand]()
+        if order is not None:
+            shown += tuple(key for key in keys if key is not None)
+            for key, value in zip(keys_of, keys, strict=True):
+                ranked += names(key, slots) if isinstance(key, Id) else [_first([value])]
+            if query.nulls == "reject":
+                known = ~np.any([np.zeros(size, np.bool_), *map(null_of, ranked)], axis=0)
+                holds = known if holds is None else holds & known
+        if holds is not None:
+            score = np.where(holds, score, np.nan)
+        return Scores(np.ascontiguousarray(score), shown, columns=tuple(ranked))
 
-    plain = None
-    if score_of.tree.op == "column" and condition_of is None and not others:
+    plain, score_of = None, query.score
+    alone = isinstance(score_of, Expression) and score_of.tree.op == "column" and condition_of is None and not others
+    if alone and order is None and score_of is not None:
         at = int(score_of.columns[0][1:])
         if aggregates[at].function not in ("first", "last"):  # which may be strings
             turned = aggregates[at].function == "min"  # whose arguments are negated
-            plain = (at, 1.0 if descending != turned else -1.0)
-    return Measures(tuple(one.function for one in aggregates), query.decides, scores, plain)
+            plain = (at, 1.0 if query.descending != turned else -1.0)
+    return Measures(tuple(one.function for one in aggregates), query.decides, scores, plain, order=order)
+
+
+def _first(keys: Sequence[Operand | None]) -> Operand:
+    assert keys[0] is not None
+    return keys[0]

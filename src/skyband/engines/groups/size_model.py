@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 from skyband.engines.size import Size
 from skyband.query.kinds import TopKGroups
+from skyband.query.windows import Session
 
 ROW = 24  # bytes of a row, and 8 more for each argument
 OBJECT = 40 + 112 + 8 + 8  # an object, its rank, a sum of one word, and its place in the table of codes
+NODE = 16 + 16 + 8  # with an order: its place in a tree, its age, and 8 bytes for each key besides the first
 
 
 PANES, COUNTERS = 35, 4096  # of SKETCH
@@ -31,11 +33,17 @@ def sketch_size(name: str, query: TopKGroups, n: int | None, expected: Mapping[s
 def tally_size(name: str, query: TopKGroups, n: int | None, expected: Mapping[str, float]) -> Size:
     arguments = sum(one.argument is not None for one in query.aggregates)
     chains = sum(one.function in ("min", "max", "first") for one in query.aggregates)
+    whole = OBJECT + (NODE + 8 * len(query.directions) if query.ordered else 0)
+    order = ("Its order ranks objects in a tree of each group: O(log objects) for each that changes.",)
     if query.window.sort == "ever":
         why = "Nothing leaves, so no row is kept: only the aggregates of each object are."
         note = "It is as large as there are objects: rows= is taken for how many of these there are."
-        return Size(None if n is None else float(n), (why,), "exact", OBJECT, 0, (note,))
+        sentences = (why, *order) if query.ordered else (why,)
+        return Size(None if n is None else float(n), sentences, "exact", whole, 0, (note,))
     why = "It keeps every valid row until it leaves, because sums are exact, and the aggregates of each object."
+    if isinstance(query.window, Session):
+        why = "It keeps every row until its session ends, and the aggregates of each object."
     each = ROW + 8 * arguments + 8 * chains
-    note = f"Besides, some {OBJECT} bytes for each object, which are not counted here."
-    return Size(None if n is None else float(n), (why,), "exact", each, 0, (note,))
+    note = f"Besides, some {whole} bytes for each object, which are not counted here."
+    sentences = (why, *order) if query.ordered else (why,)
+    return Size(None if n is None else float(n), sentences, "exact", each, 0, (note,))

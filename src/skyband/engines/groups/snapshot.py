@@ -13,14 +13,17 @@ import numpy as np
 
 from skyband.engines.arena import recast
 from skyband.engines.contract import Ints
-from skyband.engines.groups.kernels.state import CHAIN, ENDLESS, NEWEST, USED, Records
+from skyband.engines.groups.kernels.state import CHAIN, ENDLESS, NEWEST, TIMED, USED, Records
+from skyband.engines.groups.kernels.state import SESSION as SESSIONS
 from skyband.engines.invariants import are_counts, require
-from skyband.kernels.records import BITS
+from skyband.kernels.records import BITS, NEVER
+from skyband.kernels.sessions import SESSION, no_sessions
 
 if TYPE_CHECKING:
     from skyband.engines.groups.store import Store
     from skyband.engines.groups.tally import TALLY
 
+BEGINNING = -(2**62)  # before all stamps
 STORED_ROW = np.dtype([("stamp", "i8"), ("serial", "i8"), ("object", "i8")], align=True)  # object: within the group
 STORED_OBJECT = np.dtype([("shown", "u4"), ("views", "u4")], align=True)
 STORED_GROUP = np.dtype([("rows", "i8"), ("objects", "i8"), ("now", "i8")], align=True)
@@ -33,6 +36,26 @@ def rows_by_age(store: Store) -> tuple[Ints, Ints, Ints]:
     slots = store.rows["slot"][rows].astype(np.int64)
     groups = np.where(slots >= 0, store.slots["group"][np.maximum(slots, 0)] if len(store.slots) else 0, -2 - slots)
     return rows, np.maximum(slots, -1), groups.astype(np.int64)
+
+
+def last_stamps(store: Store) -> Ints:
+    """By group the stamp of its newest row."""
+    rows, _, groups = rows_by_age(store)
+    last = np.full(len(store.groups), BEGINNING)
+    np.maximum.at(last, groups, store.rows["stamp"][rows])
+    return last
+
+
+def due(engine: TALLY) -> Ints:
+    """By group: time takes nothing before this instant."""
+    found = np.full(engine.groups, NEVER)
+    if engine.mode == SESSIONS:
+        last = last_stamps(engine.longest.store)
+        found[last > BEGINNING] = last[last > BEGINNING] + engine.gap
+    for view in engine.views if engine.mode == TIMED else ():
+        rows, _, groups = rows_by_age(view.store)
+        np.minimum.at(found, groups, view.store.rows["stamp"][rows] + view.length)
+    return found
 
 
 def serials(store: Store, groups: Ints) -> tuple[Ints, Ints]:
@@ -94,12 +117,22 @@ def save(engine: TALLY, groups: Ints) -> dict[str, tuple[Any, Ints]]:
     packs["rows"], packs["objects"] = sizes, counts
     now = np.append(store.groups["now"], 0)[np.minimum(groups, len(store.groups))]
     packs["now"] = engine.clock if engine.timed else now
-    return {
+    more = {"sessions": (_sessions(engine, groups), np.ones(len(groups), np.int64))} if engine.gap else {}
+    return more | {
         "rows": (stored, sizes),
         "values": (np.ascontiguousarray(store.values[rows]).reshape(-1), store.values.shape[1] * sizes),
         "objects": (kept, counts),
         "packs": (packs, np.ones(len(groups), np.int64)),
     }
+
+
+def _sessions(engine: TALLY, groups: Ints) -> Records:
+    """The sessions of these groups; those that have ended by now are over."""
+    kept = np.append(engine.sessions, no_sessions(1))[np.minimum(groups, len(engine.sessions))]
+    over = (kept["last"] < NEVER) & (kept["last"] <= engine.clock - engine.gap)
+    kept["ended"][over] = kept["last"][over] + engine.gap
+    kept["begin"][over] = kept["last"][over] = NEVER
+    return kept
 
 
 def _numbered(slots: Ints, owners: Ints) -> tuple[Ints, Ints]:
@@ -133,6 +166,9 @@ def load(engine: TALLY, state: Mapping[str, Records], *, trusted: bool) -> None:
     owners = np.repeat(np.arange(len(packs)), sizes)
     slots = np.where(rows["object"] >= 0, rows["object"] + (np.cumsum(counts) - counts)[owners], -1)
     engine.grow(len(kept), len(packs))
+    if engine.gap:
+        engine.sessions = recast(state["sessions"], SESSION).copy()
+        require(len(engine.sessions) == len(packs), "every group has its sessions")
     order = np.lexsort((rows["serial"], rows["stamp"]))
     now = packs["now"]
     if engine.timed:
@@ -149,7 +185,8 @@ def load(engine: TALLY, state: Mapping[str, Records], *, trusted: bool) -> None:
             np.ascontiguousarray(values[valid]),
         )
         view.store.groups["now"] = packs["now"]
-        view.rank_all()
+        if engine.measures.order is None:  # else they are ranked again, once ids are known
+            view.rank_all()
     for q, ranking in enumerate(engine.rankings):
         view = engine.view_of(engine.specs[q].length)
         shown = (kept["shown"] & BITS[q]) != 0

@@ -20,16 +20,18 @@ from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, In
 from skyband.engines.groups import snapshot
 from skyband.engines.groups.invariants import check_view
 from skyband.engines.groups.kernels.ranks import CHANGE
-from skyband.engines.groups.kernels.state import COUNTED, ENDLESS, KEYED, LIVE, OBJECTS, TIMED, UNKNOWN, USED
+from skyband.engines.groups.kernels.state import COUNTED, ENDLESS, KEYED, LIVE, OBJECTS, SESSION, TIMED, UNKNOWN, USED
 from skyband.engines.groups.measures import Measures
-from skyband.engines.groups.ranks import Moves, Ranking
+from skyband.engines.groups.ordered import OrderedRanking
+from skyband.engines.groups.ranks import Moves, Ranking, changes_of, taken, whole
 from skyband.engines.groups.view import View, batch_of
 from skyband.engines.invariants import require
 from skyband.kernels.records import CHANGE as HELD
+from skyband.kernels.sessions import find_late, no_sessions
 from skyband.query.expressions import Operand
 from skyband.query.tuning import Tuning
 
-MODES = {"count": COUNTED, "time": TIMED, "until deleted": KEYED, "ever": ENDLESS}
+MODES = {"count": COUNTED, "time": TIMED, "until deleted": KEYED, "ever": ENDLESS, "session": SESSION}
 BEGINNING = -(2**62)
 _NO = np.empty(0, np.bool_)
 
@@ -40,9 +42,19 @@ class TALLY:
     name = "TALLY"
 
     def __init__(
-        self, specs: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool, sort: str, measures: Measures
+        self,
+        specs: tuple[Spec, ...],
+        tuning: Tuning,
+        *,
+        timed: bool,
+        net: bool,
+        sort: str,
+        measures: Measures,
+        gap: int = 0,
     ) -> None:
         self.timed, self.net, self.mode, self.measures = timed, net, MODES[sort], measures
+        self.gap = gap  # of sessions
+        self.sessions = no_sessions(0)
         self.held = np.empty(0, HELD)  # nothing waits: a net batch is compared when it ends
         self.unknown: list[int] = []  # rows that were to delete an unknown id
         self.total = 0  # objects, by the codes that their rows have
@@ -60,13 +72,24 @@ class TALLY:
             view.rankings = []
             self.views.append(view)
         for spec in specs:
-            ranking = Ranking(spec.k)
+            ranking = self._ranking(spec.k)
             ranking.grow(self.total, self.groups)
             self.view_of(spec.length).rankings.append(ranking)
             self.rankings.append(ranking)
 
+    def _ranking(self, k: int) -> Ranking:
+        order = self.measures.order
+        return Ranking(k) if order is None else OrderedRanking(k, order)
+
+    def rank_again(self) -> None:
+        """Rank all objects by an order from what is kept of them; no batch is open."""
+        if self.measures.order is not None:
+            self.measures.order.reset()
+            for view in self.views:
+                view.rank_all()
+
     def _new_view(self, length: int) -> View:
-        view = View(self.mode, length, self.net, self.measures, self.timed)
+        view = View(self.mode, length, self.net, self.measures, self.timed, self.gap)
         view.grow(self.total, self.groups)
         return view
 
@@ -91,8 +114,17 @@ class TALLY:
         if total > self.total or groups > self.groups:
             self.total = self.total if total <= self.total else max(total, 2 * self.total, 16)
             self.groups = max(groups, self.groups)
+            if self.gap:
+                self.sessions = np.append(self.sessions, no_sessions(self.groups - len(self.sessions)))
             for view in self.views:
                 view.grow(self.total, self.groups)
+
+    def late(self, groups: Ints, times: Ints, clocks: Ints, total: int) -> Bools:
+        """Which rows are too late for the sessions of their groups. The others are to be taken next."""
+        self.grow(0, total)
+        late = np.zeros(len(groups), np.bool_)
+        find_late(groups, times, clocks, self.sessions, self.gap, late)
+        return late
 
     def take(self, arrivals: Arrivals) -> Changes:
         assert arrivals.objects is not None
@@ -203,7 +235,7 @@ class TALLY:
 
     def _shorter(self, spec: Spec, now: Ints) -> tuple[View, Ranking]:
         """A view of a shorter window, from the rows of the longest."""
-        view, ranking = self._new_view(spec.length), Ranking(spec.k)
+        view, ranking = self._new_view(spec.length), self._ranking(spec.k)
         view.rankings = [ranking]
         self._fill(view, now)
         return view, ranking
@@ -312,6 +344,7 @@ class TALLY:
         self.grow(0, len(groups))
 
     def _keep(self, kept: Ints, codes: Ints) -> None:
+        self.sessions = self.sessions[np.argsort(codes)[np.count_nonzero(codes < 0) :]] if self.gap else self.sessions
         for view in self.views:
             view.store.keep(kept, codes)
             for ranking in view.rankings:
@@ -341,12 +374,7 @@ class TALLY:
 
     @property
     def due(self) -> Ints:
-        due = np.full(self.groups, NEVER)
-        if self.mode == TIMED:
-            for view in self.views:
-                rows, _, groups = snapshot.rows_by_age(view.store)
-                np.minimum.at(due, groups, view.store.rows["stamp"][rows] + view.length)
-        return due
+        return snapshot.due(self)
 
     @property
     def nbytes(self) -> int:
@@ -359,7 +387,7 @@ class TALLY:
         return snapshot.save(self, groups)
 
     def restore(self, state: Mapping[str, Any], *, trusted: bool = True) -> None:
-        self.views, self.total, self.groups = [], 0, 0
+        self.views, self.total, self.groups, self.sessions = [], 0, 0, self.sessions[:0]
         self._set_specs(self.specs)
         snapshot.load(self, state, trusted=trusted)
 
@@ -367,34 +395,3 @@ class TALLY:
         require(now is None or len(now) == self.groups, "every group is in its engine")
         for view in self.views:
             check_view(view, deep=deep, now=now)
-
-
-def changes_of(out: Any, query: Ints, shown: list[Operand], alive: Bools) -> Changes:
-    """Changes as columns."""
-    return Changes(
-        query=query,
-        group=out["group"].astype(np.int64),
-        row=out["row"],
-        instant=out["instant"],
-        stamp=np.zeros(len(out), np.int64),
-        serial=out["decider"],
-        key=out["key"],
-        diff=out["diff"],
-        first=out["first"].astype(np.bool_),
-        alive=alive,
-        object=out["slot"].astype(np.int64),
-        shown=tuple(shown),
-    )
-
-
-def whole(columns: list[Operand]) -> Operand:
-    """Columns one after another."""
-    valid = None
-    if any(one.valid is not None for one in columns):
-        known = [np.ones(len(one.values), np.bool_) if one.valid is None else one.valid for one in columns]
-        valid = np.concatenate(known)
-    return Operand(np.concatenate([one.values for one in columns]), valid)
-
-
-def taken(column: Operand, order: Ints) -> Operand:
-    return Operand(column.values[order], None if column.valid is None else column.valid[order])

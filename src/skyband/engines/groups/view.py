@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Arrivals, Ints
+from skyband.engines.groups.kernels.sessions import take_sessions
 from skyband.engines.groups.kernels.state import (
     BEFORE,
     COUNTED,
@@ -20,6 +21,7 @@ from skyband.engines.groups.kernels.state import (
     MIDDLE,
     NEWEST,
     NEXT,
+    SESSION,
     SLOT,
     TIMED,
     UNKNOWN,
@@ -31,13 +33,19 @@ from skyband.engines.groups.kernels.state import (
     empty_events,
 )
 from skyband.engines.groups.kernels.steps import close_batch, take_endless, take_keyed, take_windowed
-from skyband.engines.groups.measures import Measures, Scores, best
+from skyband.engines.groups.measures import Measures, Scores
 from skyband.engines.groups.ranks import Moves, Ranking, joined, no_changes
 from skyband.engines.groups.store import Store
 
 PIECE = 16384  # events between two evaluations: what they write stays in the cache
 SILENT = 2**62  # the serial of a batch none of whose rows is noted
-_KERNELS = {COUNTED: take_windowed, TIMED: take_windowed, KEYED: take_keyed, ENDLESS: take_endless}
+_KERNELS = {
+    COUNTED: take_windowed,
+    TIMED: take_windowed,
+    KEYED: take_keyed,
+    ENDLESS: take_endless,
+    SESSION: take_sessions,
+}
 _NO_RANKING = Ranking(0).live(np.zeros(0, SLOT), no_changes(0))
 _NONE, _NO = np.empty(0, np.int64), np.empty(0, np.bool_)
 
@@ -45,17 +53,14 @@ _NONE, _NO = np.empty(0, np.int64), np.empty(0, np.bool_)
 class View:
     """The objects of one window, ranked."""
 
-    def __init__(self, mode: int, length: int, net: bool, measures: Measures, timed: bool) -> None:
+    def __init__(self, mode: int, length: int, net: bool, measures: Measures, timed: bool, gap: int = 0) -> None:
         self.timed = timed  # whether steps have instants: of Ever() too, where rows have times
-        self.store = Store(mode, length, net, measures)
+        self.length = length
+        self.store = Store(mode, gap or length, net, measures)
         self.measures, self.net = measures, net
         self.rankings: list[Ranking] = []
         self.events = empty_events(0, len(measures.names))
         self.pieces = no_changes(len(self.events.slot))
-
-    @property
-    def length(self) -> int:
-        return self.store.length
 
     def grow(self, slots: int, groups: int) -> None:
         """Make room for so many objects and groups."""
@@ -108,10 +113,10 @@ class View:
 
     def _is_late(self, batch: Batch) -> bool:
         """Whether the first row of a batch may come out of order."""
-        return self.store.mode == TIMED and len(batch.rows) > 0 and int(self.store.facts[LIVE]) > 0
+        return self.store.mode in (TIMED, SESSION) and len(batch.rows) > 0 and int(self.store.facts[LIVE]) > 0
 
     def _rank(self, events: Events, size: int) -> list[Moves]:
-        scores = self.measures.evaluated(events.values[:, :size])
+        scores = self.measures.evaluated(events.values[:, :size], events.slot[:size])
         if scores.ties is not None:
             events.stamp[:size] = scores.ties
         slots = self.store.slots
@@ -148,7 +153,7 @@ class View:
     def scores(self, slots: Ints) -> tuple[Events, Scores]:
         """Objects as they are now, and their scores."""
         events = self.store.read(slots)
-        scores = self.measures.evaluated(events.values)
+        scores = self.measures.evaluated(events.values, slots)
         scores.keys[events.decider < 0] = np.nan
         if scores.ties is not None:
             events.stamp[:] = scores.ties
@@ -170,7 +175,7 @@ class View:
             slots, _ = ranking.members(groups)
         events, scores = self.scores(slots)
         owners = self.store.slots["group"][slots].astype(np.int64)
-        order, rank = best(owners, scores.keys, events.stamp, events.serial, k)
+        order, rank = ranking.best(owners, events, scores, k, whole=self.store.open)
         events, scores = self.scores(slots[order])
         return slots[order], rank, events, scores
 

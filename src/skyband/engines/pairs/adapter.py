@@ -8,7 +8,7 @@ kept columns of each object, and so in snapshots whatever their type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -33,7 +33,7 @@ from skyband.engines.pairs.inputs import (
 )
 from skyband.engines.specs import shared_key
 from skyband.errors import BatchError, StateError
-from skyband.query.expressions import Expression, Node, member_columns, parse
+from skyband.query.expressions import Expression, Node, Operand, member_columns, parse
 from skyband.query.kinds import Query, TopKPairs
 from skyband.query.scoring import scoring_of
 from skyband.tables.input import Batch
@@ -72,6 +72,7 @@ class PairsAdapter(IdCodes):
         self.own = scoring.columns if self.form and not self.expression else None  # that the function reads
         self.kinds: dict[str, str] | None = None  # of the columns that kernels read; None: no kernel scores
         self.codes = Codes()
+        self.like: dict[str, Operand] = {}  # what NumPy reads, by column, as it was seen last
         self.known: tuple[str, ...] = ()  # what a function may read: the columns of the first batch
         self.scoreless: dict[str, int] = {}  # by query
         self.fresh_scoreless = 0
@@ -242,7 +243,7 @@ class PairsAdapter(IdCodes):
         """Arrays of Arrow columns, as the scoring reads them."""
         batch = Batch(pa.table(columns))
         if self.function is None:
-            return operand_arrays(batch, columns)
+            return self._operands(batch, columns)
         if self.own is not None and self.form is not None:
             local = zip(self.form.terms, self._local_fields, strict=True)
             return {name: row_of(field, batch, self.codes) for (name, _), field in local} | self._on_arrays(batch)
@@ -250,7 +251,11 @@ class PairsAdapter(IdCodes):
         return arrays | self._on_arrays(batch)
 
     def _on_arrays(self, batch: Batch) -> Columns:
-        return {} if self.on is None else operand_arrays(batch, member_columns(self.on), ON)
+        return {} if self.on is None else self._operands(batch, member_columns(self.on), ON)
+
+    def _operands(self, batch: Batch, names: Iterable[str], mark: str = "") -> Columns:
+        self.like |= {name: batch.operand(name) for name in names}
+        return operand_arrays(batch, names, mark)
 
     # --- the engine
 
@@ -293,13 +298,13 @@ class PairsAdapter(IdCodes):
 
     def _joins(self, older: Columns, newer: Columns) -> Bools:
         assert self.on is not None
-        result = evaluated(self.on, older, newer, "" if self.function is None else ON)
+        result = evaluated(self.on, self.like, older, newer, "" if self.function is None else ON)
         joined: Bools = result.values if result.valid is None else result.values & result.valid
         return joined
 
     def _evaluated(self, older: Columns, newer: Columns) -> Floats:
         assert self.expression is not None
-        result = evaluated(self.expression, older, newer)
+        result = evaluated(self.expression, self.like, older, newer)
         return result.values if result.valid is None else np.where(result.valid, result.values, np.nan)
 
     def _called(self, older: Columns, newer: Columns) -> Floats:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from skyband.query.expressions import Node
-from skyband.query.expressions.kernels import ARITHMETIC, KNOWN, ORDERED
+from skyband.query.expressions.kernels import ARITHMETIC, KNOWN, ORDERED, has_kernels
 
 
 class Field(NamedTuple):
@@ -23,7 +23,7 @@ class Field(NamedTuple):
 def can_run(tree: Node, kinds: Mapping[str, str]) -> bool:
     """Whether an expression over `a.` and `b.` has a program, given the kinds of the columns."""
     if tree.op in ("column", "literal"):
-        return True
+        return has_kernels(tree)
     if tree.op not in KNOWN or (tree.op in ORDERED and any(_is_string(arg, kinds) for arg in tree.args)):
         return False
     return all(can_run(arg, kinds) for arg in tree.args)

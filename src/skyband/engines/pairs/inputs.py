@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,14 @@ from skyband.tables.input import Batch
 
 Columns = dict[str, NDArray[Any]]
 VALID = "\0valid"  # beside the values of a column: which are not null
-_KINDS = {"f": "number", "b": "boolean", "O": "string"}  # of operands, by NumPy's dtype.kind
+_KINDS = {"f": "number", "b": "boolean", "O": "string", "M": "time"}  # of operands, by NumPy's dtype.kind
 
 
 def kinds_of(batch: Batch, columns: Iterable[str]) -> dict[str, str] | None:
-    """The kinds of these columns; None: one of them has no type yet."""
+    """The kinds of these columns; None: one of them has no type yet, or holds times, which kernels do not read."""
     kinds = {name: _KINDS[batch.operand(name).values.dtype.kind] for name in columns}
-    return None if any(pa.types.is_null(batch.array(name).type) for name in kinds) else kinds
+    unread = "time" in kinds.values() or any(pa.types.is_null(batch.array(name).type) for name in kinds)
+    return None if unread else kinds
 
 
 def check_kinds(batch: Batch, kinds: dict[str, str]) -> None:
@@ -94,13 +96,15 @@ def operand_arrays(batch: Batch, names: Iterable[str], mark: str = "") -> Column
     return arrays
 
 
-def evaluated(expression: Expression, older: Columns, newer: Columns, mark: str = "") -> Operand:
-    """The value of an expression over `a.` and `b.` for each pair."""
+def evaluated(
+    expression: Expression, like: Mapping[str, Operand], older: Columns, newer: Columns, mark: str = ""
+) -> Operand:
+    """The value of an expression over `a.` and `b.` for each pair; like: a column with what its values do not say."""
     operands, rows = {}, len(next(iter(older.values())))
     for name in expression.columns:
         member, _, column = name.partition(".")
         of = older if member == "a" else newer
-        operands[name] = Operand(of[mark + column], of[f"{mark}{column}{VALID}"])
+        operands[name] = replace(like[column], values=of[mark + column], valid=of[f"{mark}{column}{VALID}"])
     return expression.evaluate(operands, rows)
 
 
@@ -108,6 +112,7 @@ def check_result(expression: Expression, batch: Batch, dtype: Any, wrong: str) -
     """Refuse an expression that is of another type for these columns."""
     of_pairs = bool(expression.members)
     names = {name: name.partition(".")[2] if of_pairs else name for name in expression.columns}
-    none = {name: Operand(batch.operand(column).values[:0]) for name, column in names.items()}
+    given = {name: batch.operand(column) for name, column in names.items()}
+    none = {name: replace(one, values=one.values[:0], valid=None) for name, one in given.items()}
     if expression.evaluate(none, 0).values.dtype != dtype:
         raise BatchError(wrong)

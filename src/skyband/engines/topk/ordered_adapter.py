@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.id_codes import IdCodes
 from skyband.engines.numbering import Numbered, Start
+from skyband.engines.session_rows import SessionRows
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.query.kinds import Query
 from skyband.query.options import Options
@@ -37,7 +39,7 @@ Ints = NDArray[np.int64]
 FEW = 4096  # rows that are ranked without leaving any out
 
 
-class OrderedAdapter(IdCodes, TopKAdapter):
+class OrderedAdapter(SessionRows, IdCodes, TopKAdapter):
     """One engine whose queries rank by keys, or by more than a score."""
 
     def __init__(
@@ -174,23 +176,6 @@ class OrderedAdapter(IdCodes, TopKAdapter):
             self.count_unknown()
         return changes
 
-    def number(self, push: Push, validated: Validated, codes: Ints) -> Numbered:
-        """Rows that are too late for the sessions of their groups are no arrivals."""
-        if not isinstance(self.example.window, Session) or push.times is None or not len(codes):
-            return super().number(push, validated, codes)
-        assert push.clocks is not None
-        rows, late = np.flatnonzero(validated.accepted), np.zeros(len(codes), np.bool_)
-        if self.options.late == "drop":
-            late[rows] = push.times[rows] < push.clocks[rows]
-            rows = rows[~late[rows]]
-        machine: Any = self.engine
-        total = self.groups.total
-        late[rows] = machine.late(codes[rows], push.times[rows], push.clocks[rows], total)
-        return self.numbering.number(push, validated.accepted, codes, accept_late=True, late=late)
-
-    def timely(self, accepted: Bools, ages: Ints, unit: int | None) -> Bools:
-        return accepted if isinstance(self.example.window, Session) else super().timely(accepted, ages, unit)
-
     def labelled(self, arrivals: Arrivals, keys: list[Any]) -> Arrivals:
         """The arrivals with labels as keys; the kept objects of their groups get labels anew."""
         engine: Any = self.engine
@@ -204,7 +189,7 @@ class OrderedAdapter(IdCodes, TopKAdapter):
         touched = np.unique(arrivals.groups) if arrivals.total > 1 else np.zeros(1, np.int64)
         touched = touched[touched < len(engine.kept)]
         stamps, serials = engine.ages(touched)
-        both = [self._both(i, serials, key, rows) for i, key in enumerate(keys)]
+        both = [partial(self._both, i, serials, key, rows) for i, key in enumerate(keys)]
         ages: list[Ints] = []
         if self.oldest and not self.ranks:  # SORTED has the tie rule itself
             ages = [
@@ -212,7 +197,7 @@ class OrderedAdapter(IdCodes, TopKAdapter):
                 np.concatenate([serials, arrivals.serial + rows]),
             ]
         size = len(serials) + len(rows)
-        label = labels(both, self.ways, ages) if both or ages else np.zeros(size)
+        label = labels(both, self.ways, size, ages)
         engine.relabel(touched, label[: len(serials)])
         found = np.zeros(len(arrivals.rows))
         found[chosen] = label[len(serials) :]

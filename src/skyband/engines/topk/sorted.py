@@ -21,16 +21,17 @@ from skyband.engines.grouped import changes_of, ordered_changes, rebuild, visits
 from skyband.engines.invariants import are_counts, near, require, rising, within
 from skyband.engines.topk.base import SkybandEngine
 from skyband.engines.topk.invariants import check_places
-from skyband.engines.topk.kernels.rank_answers import find_late, read_ranks
+from skyband.engines.topk.kernels.rank_answers import read_ranks
 from skyband.engines.topk.kernels.rank_records import DELETE, IDLE, INSERT, RANKED, RANKS, RUN, STEP, UNKNOWN, Ranks
 from skyband.engines.topk.kernels.ranks import refit_ranks, take_ranks
 from skyband.engines.topk.kernels.state import Report
 from skyband.kernels.records import CHANGE, NEVER, VISIT
 from skyband.kernels.routing import stable_order
+from skyband.kernels.sessions import NO_SESSION, find_late
 from skyband.query.tuning import Tuning
 
 Records = NDArray[Any]
-_EMPTY = {"oldest": NEVER, "due": NEVER, "newest": -NEVER, "begin": NEVER, "last": NEVER, "ended": -NEVER}
+_EMPTY = {"oldest": NEVER, "due": NEVER, "newest": -NEVER, **NO_SESSION}
 
 
 class SORTED:

@@ -7,7 +7,7 @@ exploit. Text is never executed: it becomes a tree of `tree.Node` values, which 
 Cost: a plain column name is free. Other text costs 0.12 s once per process (sqlglot is loaded on first use),
 then about 0.05 ms a term. Evaluation is one or a few NumPy passes per operation, 1 to 6 ns a row; exp, ln and
 power go through the C library row by row, 70 to 100 ns a row (`evaluation` says why), so (x-1)*(x-1) is some
-20 times faster than power(x-1, 2).
+20 times faster than power(x-1, 2). Functions of strings go row by row too (`functions`); those of times do not.
 """
 
 from skyband.query.expressions.forms import Form, is_symmetric, recognise
@@ -21,14 +21,16 @@ from skyband.query.expressions.shapes import (
     member_columns,
     ranges,
     ranges_of,
+    reads_wall_clock,
     strict_columns,
 )
-from skyband.query.expressions.tree import Node, Operand
+from skyband.query.expressions.tree import Kind, Node, Operand, kind_of
 
 __all__ = [
     "Demand",
     "Expression",
     "Form",
+    "Kind",
     "Node",
     "Operand",
     "as_locals",
@@ -37,10 +39,12 @@ __all__ = [
     "columns_in",
     "demands",
     "is_symmetric",
+    "kind_of",
     "member_columns",
     "parse",
     "ranges",
     "ranges_of",
+    "reads_wall_clock",
     "recognise",
     "strict_columns",
 ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
 from functools import reduce
 from itertools import repeat
 from typing import Any
@@ -19,11 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.errors import BatchError
+from skyband.query.expressions import functions, times
 from skyband.query.expressions.tree import Kind, Node, Operand, kind_of
+from skyband.query.expressions.words import PARTS
 
 Array = NDArray[Any]
 
-_KINDS: dict[str, Kind] = {"f": "number", "b": "boolean", "O": "string"}  # by NumPy's dtype.kind
+_KINDS: dict[str, Kind] = {"f": "number", "b": "boolean", "O": "string", "M": "time"}  # by NumPy's dtype.kind
 
 
 def evaluate(text: str, tree: Node, names: tuple[str, ...], columns: Mapping[str, Operand], rows: int) -> Operand:
@@ -32,9 +35,9 @@ def evaluate(text: str, tree: Node, names: tuple[str, ...], columns: Mapping[str
     kind = kind_of(tree, kinds, lambda message: BatchError(f'"{text}": {message}.'))
     with np.errstate(all="ignore"):
         result = _run(tree, columns)
-    values = _full(result.values if kind in ("boolean", "string") else _floats(result), rows)
+    values = _full(_floats(result) if kind in ("number", None) else result.values, rows)
     valid = None if result.valid is None or result.valid.all() else _full(result.valid, rows)
-    return Operand(values, valid)
+    return Operand(values, valid, result.whole, result.zone)
 
 
 def _column_kind(text: str, name: str, columns: Mapping[str, Operand]) -> Kind:
@@ -43,7 +46,7 @@ def _column_kind(text: str, name: str, columns: Mapping[str, Operand]) -> Kind:
         raise BatchError(f'"{text}": there is no column "{name}". The columns are: {there}.')
     dtype = columns[name].values.dtype
     if dtype.kind not in _KINDS:
-        raise BatchError(f'"{text}": column "{name}" is {dtype}, not numbers, booleans or strings.')
+        raise BatchError(f'"{text}": column "{name}" is {dtype}, not numbers, booleans, strings or times.')
     return _KINDS[dtype.kind]
 
 
@@ -57,13 +60,27 @@ def _run(node: Node, columns: Mapping[str, Operand]) -> Operand:
         return columns[str(node.value)]
     if node.op == "literal":
         return _literal(node.value)
-    return _OPERATIONS[node.op]([_run(arg, columns) for arg in node.args])
+    args = [_run(arg, columns) for arg in node.args]
+    if node.op in _BY_VALUE:
+        return _BY_VALUE[node.op](node.value, args)
+    return _OPERATIONS[node.op](args)
 
 
-def _literal(value: str | float | None) -> Operand:
+def _literal(value: str | float | date | None) -> Operand:
     if value is None:  # bool, because np.where turns it into any other kind
-        return Operand(np.zeros(1, bool), np.zeros(1, bool))
-    return Operand(np.array([value], object if isinstance(value, str) else None))
+        return Operand(np.zeros(1, bool), np.zeros(1, bool), whole=True)
+    if isinstance(value, date):
+        return _moment(value)
+    whole = isinstance(value, float) and (True if value.is_integer() else None)
+    return Operand(np.array([value], object if isinstance(value, str) else None), whole=whole)
+
+
+def _moment(value: date) -> Operand:
+    if not isinstance(value, datetime):
+        return Operand(np.array([value], "M8[D]"))
+    if value.tzinfo is None:
+        return Operand(np.array([value], "M8[us]"))
+    return Operand(np.array([value.astimezone(UTC).replace(tzinfo=None)], "M8[us]"), zone="UTC")
 
 
 # --- numbers ------------------------------------------------------------------------------------------------
@@ -74,7 +91,23 @@ def _floats(operand: Operand) -> Array:
 
 
 def _numeric(function: Callable[..., Array]) -> Callable[[list[Operand]], Operand]:
-    return lambda args: Operand(function(*map(_floats, args)), _all_valid(args))
+    return lambda args: Operand(function(*map(_floats, args)), functions.valid_in_all(args))
+
+
+def _of_type(function: Callable[..., Array]) -> Callable[[list[Operand]], Operand]:
+    """Numbers of the type that their arguments have together, for Spark."""
+    return lambda args: Operand(function(*map(_floats, args)), functions.valid_in_all(args), _whole(args))
+
+
+def _whole(args: list[Operand]) -> bool | None:
+    """Doubles if one is a double; else integers if all are."""
+    kinds = {arg.whole for arg in args}
+    return False if False in kinds else None if None in kinds else True
+
+
+def _divide(args: list[Operand]) -> Operand:
+    whole = None if _whole(args) is None else False
+    return Operand(np.divide(*map(_floats, args)), functions.valid_in_all(args), whole)
 
 
 def _by_row(exact: Callable[..., float], ieee: Callable[..., float]) -> Callable[..., Array]:
@@ -118,17 +151,15 @@ def _power(x: float, y: float) -> float:
         return math.copysign(math.inf, x) if math.fmod(y, 2.0) else math.inf
 
 
-def _all_valid(args: list[Operand]) -> Array | None:
-    masks = [arg.valid for arg in args if arg.valid is not None]
-    return reduce(np.logical_and, masks) if masks else None
-
-
 # --- comparison: NaN equals itself and is larger than any number, as in Spark -------------------------------
 
 
 def _comparable(a: Operand, b: Operand) -> tuple[Array, Array]:
     if object in (a.values.dtype, b.values.dtype):
         return _strings(a), _strings(b)
+    if "M" in (a.values.dtype.kind, b.values.dtype.kind):
+        a, b = times.aligned(a, b)
+        return times.micros(a), times.micros(b)
     if a.values.dtype == b.values.dtype == bool:
         return a.values, b.values
     return _floats(a), _floats(b)
@@ -152,7 +183,7 @@ def _less(a: Operand, b: Operand) -> Array:
 
 
 def _compare(holds: Callable[[Operand, Operand], Array]) -> Callable[[list[Operand]], Operand]:
-    return lambda args: Operand(holds(args[0], args[1]), _all_valid(args))
+    return lambda args: Operand(holds(args[0], args[1]), functions.valid_in_all(args))
 
 
 _eq = _compare(_equal)
@@ -165,7 +196,9 @@ def _extreme(better: Callable[[Operand, Operand], Array]) -> Callable[[list[Oper
 
     def pick(best: Operand, other: Operand) -> Operand:
         take = _known(other) & (~_known(best) | better(other, best))
-        return Operand(np.where(take, _floats(other), _floats(best)), _known(best) | _known(other))
+        return Operand(
+            np.where(take, _floats(other), _floats(best)), _known(best) | _known(other), _whole([best, other])
+        )
 
     return lambda args: reduce(pick, args)
 
@@ -187,7 +220,7 @@ def _and(args: list[Operand]) -> Operand:
 
 def _or(args: list[Operand]) -> Operand:
     true = reduce(np.logical_or, map(_true, args))
-    valid = _all_valid(args)
+    valid = functions.valid_in_all(args)
     return Operand(true, None if valid is None else valid | true)
 
 
@@ -212,10 +245,11 @@ def _is_null(args: list[Operand]) -> Operand:
 
 
 def _choose(take: Array, a: Operand, b: Operand) -> Operand:
+    if "M" in (a.values.dtype.kind, b.values.dtype.kind):
+        a, b = times.alike(a, b)
     values = np.where(take, a.values, b.values)
-    if a.valid is b.valid is None:
-        return Operand(values)
-    return Operand(values, np.where(take, _known(a), _known(b)))
+    valid = None if a.valid is b.valid is None else np.where(take, _known(a), _known(b))
+    return Operand(values, valid, _whole([a, b]), a.zone)
 
 
 def _coalesce(args: list[Operand]) -> Operand:
@@ -236,13 +270,13 @@ def _case_of(args: list[Operand]) -> Operand:
 
 
 _OPERATIONS: dict[str, Callable[[list[Operand]], Operand]] = {
-    "+": _numeric(np.add),
-    "-": _numeric(np.subtract),
-    "*": _numeric(np.multiply),
-    "/": _numeric(np.divide),
-    "%": _numeric(np.fmod),
-    "negative": _numeric(np.negative),
-    "abs": _numeric(np.absolute),
+    "+": _of_type(np.add),
+    "-": _of_type(np.subtract),
+    "*": _of_type(np.multiply),
+    "/": _divide,
+    "%": _of_type(np.fmod),
+    "negative": _of_type(np.negative),
+    "abs": _of_type(np.absolute),
     "sqrt": _numeric(np.sqrt),
     "power": _numeric(_by_row(math.pow, _power)),
     "exp": _numeric(_by_row(math.exp, _exp)),
@@ -264,4 +298,26 @@ _OPERATIONS: dict[str, Callable[[list[Operand]], Operand]] = {
     "coalesce": _coalesce,
     "case": _case,
     "case of": _case_of,
+    "floor": functions.whole_number(np.floor),
+    "ceil": functions.whole_number(np.ceil),
+    "double": functions.to_double,
+    "bigint": functions.to_integer(functions.BIGINT),
+    "int": functions.to_integer(functions.INT),
+    "string": functions.to_string,
+    "length": functions.length,
+    "upper": functions.upper,
+    "lower": functions.lower,
+    "trim": functions.trim,
+    "ltrim": functions.ltrim,
+    "rtrim": functions.rtrim,
+    "substring": functions.substring,
+    "concat": functions.concat,
+    **{part: times.part(part) for part in (*PARTS, "exact second")},
+    "date": times.day,
+    "datediff": times.datediff,
+}
+_BY_VALUE: dict[str, Callable[[Any, list[Operand]], Operand]] = {  # what the text itself says besides
+    "round": functions.rounded,
+    "like": lambda pattern, args: functions.by_row(functions.like(pattern), args, np.bool_),
+    "timestampdiff": times.difference,
 }

@@ -322,15 +322,15 @@ class _NormalForm:
             return f"{_MIRRORED[node.op]}({', '.join(reversed(args))})"
         if node.op in self.commutes or (node.op in _EXTREMES and all(map(_is_positive, node.args))):
             args.sort()
-        return f"{node.op}({', '.join(args)})"
+        return f"{node.op}{'' if node.value is None else repr(node.value)}({', '.join(args)})"
 
     def size(self, node: Node) -> str:
         """Equal for trees whose absolute values have equal bits."""
         match node.op:
             case "negative" | "abs":
                 return self.size(node.args[0])
-            case "-":
-                return f"±-({', '.join(sorted([self.exact(arg) for arg in node.args]))})"
+            case "-" | "datediff" | "timestampdiff":
+                return f"±{node.op}{node.value or ''}({', '.join(sorted([self.exact(arg) for arg in node.args]))})"
             case "*":
                 return f"±*({', '.join(sorted([self.size(arg) for arg in node.args]))})"
             case "/":

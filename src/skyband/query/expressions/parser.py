@@ -17,8 +17,21 @@ from math import isfinite
 from typing import Any, TypeAlias
 
 from skyband.errors import QueryError
+from skyband.query.expressions.calls import MARK, as_calls, call, renamed
 from skyband.query.expressions.evaluation import evaluate
+from skyband.query.expressions.functions import like
 from skyband.query.expressions.tree import Kind, Node, Operand, kind_of
+from skyband.query.expressions.words import (
+    ALLOWED,
+    CLOCKS,
+    CONSTANTS,
+    FUNCTIONS,
+    INSTEAD,
+    REFUSED,
+    WORDS,
+    broken,
+    shown,
+)
 
 Lift: TypeAlias = Callable[[list[Any]], list[Any]]  # tokens -> tokens
 
@@ -27,32 +40,7 @@ MAX_DEPTH = 200  # operations inside one another
 MAX_BRACKETS = 30  # brackets and cases inside one another
 EACH = "\0"  # begins the name of a value that subscriptions bring, inside the parser
 
-_SYMBOLS = {"+", "-", "*", "/", "%", "=", "==", "<>", "!=", "<", "<=", ">", ">=", "!", "(", ")", ",", "."}
-_CONSTANTS = {"null", "true", "false"}
-WORDS = {"and", "or", "not", "is", "in", "between", "case", "when", "then", "else", "end"} | _CONSTANTS
-FUNCTIONS = ("abs", "sqrt", "power", "pow", "exp", "ln", "least", "greatest", "coalesce")
-_REFUSED = {"select", "distinct", "like", "ilike", "rlike", "regexp"}  # columns only in backticks
-_ALLOWED = (
-    "Allowed: + - * / %, = <> < <= > >=, and, or, not, between, in, is null, case, numbers, 'strings', "
-    "true, false, null, abs, sqrt, power, exp, ln, least, greatest, coalesce."
-)
-_INSTEAD = {
-    "log": "ln(x)",
-    "min": "least(x, y)",
-    "max": "greatest(x, y)",
-    "mod": "x % y",
-    "div": "x / y",
-    "if": "case when c then x else y end",
-    "iff": "case when c then x else y end",
-    "ifnull": "coalesce(x, y)",
-    "nvl": "coalesce(x, y)",
-    "isnull": "x is null",
-    "isnotnull": "x is not null",
-    "square": "power(x, 2)",
-    "like": "x in ('one', 'other')",
-    **{name: f"sb.TopKGroups, which ranks groups of rows by {name}(x)" for name in ("sum", "avg", "first", "last")},
-    "count": "sb.TopKGroups, which ranks groups of rows by count(*)",
-}
+_SYMBOLS = {"+", "-", "*", "/", "%", "||", "=", "==", "<>", "!=", "<", "<=", ">", ">=", "!", "(", ")", ",", "."}
 
 # sqlglot's class -> our operation and the fields that hold its arguments, in order
 _BINARY = ("this", "expression")
@@ -75,6 +63,7 @@ _OPERATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "And": ("and", _BINARY),
     "Or": ("or", _BINARY),
     "Not": ("not", ("this",)),
+    "DPipe": ("concat", _BINARY),
 }
 _PREDICATES: dict[str, tuple[str, tuple[str, ...]]] = {
     "EQ": ("=", _BINARY),
@@ -86,6 +75,7 @@ _PREDICATES: dict[str, tuple[str, tuple[str, ...]]] = {
     "Between": ("between", ("this", "low", "high")),
     "In": ("in", _MANY),
     "Is": ("is null", ("this",)),
+    "Like": ("like", _BINARY),
 }
 
 
@@ -136,7 +126,7 @@ def _check_length(text: object) -> None:
 
 @lru_cache(maxsize=4096)  # every push parses its scorings again
 def _parsed(text: str, members: tuple[str, ...]) -> Expression:
-    plain = text.isidentifier() and text.lower() not in WORDS | _REFUSED
+    plain = text.isidentifier() and text.lower() not in WORDS | REFUSED
     return _parse(text, members, None, _column(text, [text], members) if plain else None)
 
 
@@ -165,7 +155,7 @@ def _read(text: str, members: tuple[str, ...], lift: Lift | None) -> Node:
 
     dialect = Dialect.get_or_raise("spark")
     try:
-        tokens = _joined(text, dialect.tokenize(text))
+        tokens = as_calls(text, _joined(text, dialect.tokenize(text)))
         tokens = _gate(text, tokens if lift is None else lift(tokens))
         if not tokens:  # comments only
             raise _empty(text)
@@ -209,7 +199,7 @@ def _gate(text: str, tokens: list[Any]) -> list[Any]:
         depth += (role in ("(", "case")) - (role in (")", "end"))
         if depth > MAX_BRACKETS:
             raise _too_deep(text)
-        passed.append(_identifier(token) if role == "name" else token)
+        passed.append(_identifier(token) if role == "name" else renamed(token) if role == "function" else token)
         before = role
     return passed
 
@@ -223,7 +213,7 @@ def _role(text: str, before: str, token: Any, following: Any) -> str:
         return "name"
     if word in _SYMBOLS or word in WORDS:
         return "of" if word == "." and before == "name" else str(word)
-    if not word.isidentifier() or word in _REFUSED:
+    if not word.isidentifier() or word in REFUSED:
         raise _not_allowed(text, token)
     if following is None or following.token_type.name != "L_PAREN":
         return "name"
@@ -232,9 +222,9 @@ def _role(text: str, before: str, token: Any, following: Any) -> str:
     return "function"
 
 
-_ENDS = {"name", "literal", "end", ")"} | _CONSTANTS  # of an operand
-_STARTS = {"name", "literal", "case", "(", ".", "function"} | _CONSTANTS
-_INFIX = (_SYMBOLS - {"+", "-", "!", "(", ")", ",", "."}) | {"and", "or", "is", "in", "between"}
+_ENDS = {"name", "literal", "end", ")"} | CONSTANTS  # of an operand
+_STARTS = {"name", "literal", "case", "(", ".", "function"} | CONSTANTS
+_INFIX = (_SYMBOLS - {"+", "-", "!", "(", ")", ",", "."}) | {"and", "or", "is", "in", "between", "like"}
 _EMPTY = {("(", ","), (",", ","), (",", ")")}
 
 
@@ -242,7 +232,7 @@ def _misplaced(before: str, role: str) -> bool:
     if before == "of":
         return role != "name"
     if role in _INFIX:
-        return before not in _ENDS and not (before == "not" and role in ("in", "between"))
+        return before not in _ENDS and not (before == "not" and role in ("in", "between", "like"))
     return (before in _ENDS and role in _STARTS) or (before, role) in _EMPTY
 
 
@@ -267,6 +257,9 @@ def _convert(text: str, tree: Any, members: tuple[str, ...], depth: int) -> Node
         return Node("literal", value=tree.args.get("this"))
     if name == "Literal":
         return Node("literal", value=str(tree.this) if tree.is_string else _number(text, tree.this))
+    if name == "Anonymous":
+        word = str(tree.this).lower().removeprefix(MARK)
+        return call(text, word, tree.expressions, lambda arg: _convert(text, arg, members, depth + 1))
     if name == "Case":
         op, args = _case_args(tree)
     elif name in _OPERATIONS:
@@ -274,8 +267,10 @@ def _convert(text: str, tree: Any, members: tuple[str, ...], depth: int) -> Node
     elif name in _PREDICATES:
         op, args = _args(text, tree, *_PREDICATES[name])
         _refuse_chain(text, op, args)
+        if op == "like":
+            return _like(text, tree, _convert(text, args[0], members, depth + 1))
     else:
-        raise QueryError(f"{shown(text)}: {name.lower()} is not allowed in an expression. {_ALLOWED}")
+        raise QueryError(f"{shown(text)}: {name.lower()} is not allowed in an expression. {ALLOWED}")
     return Node(op, tuple([_convert(text, arg, members, depth + 1) for arg in args]))
 
 
@@ -285,7 +280,7 @@ def _args(text: str, tree: Any, op: str, fields: tuple[str, ...]) -> tuple[str, 
         found = tree.args.get(each) or []
         args.extend(found if isinstance(found, list) else [found])
     if op == "is null" and type(tree.expression).__name__ != "Null":
-        raise QueryError(f"{shown(text)}: is and is not are for null only; compare with = or <>. {_ALLOWED}")
+        raise QueryError(f"{shown(text)}: is and is not are for null only; compare with = or <>. {ALLOWED}")
     if len(args) < 2 and op in ("in", "least", "greatest"):
         wants = "a list in brackets, as in x in (1, 2)" if op == "in" else "at least two arguments"
         raise QueryError(f"{shown(text)}: {op} needs {wants}.")
@@ -298,6 +293,18 @@ def _case_args(tree: Any) -> tuple[str, list[Any]]:
     branches = [part for branch in tree.args["ifs"] for part in (branch.this, branch.args["true"])]
     branches.append(tree.args.get("default") or Null())
     return ("case of", [tree.this, *branches]) if tree.args.get("this") else ("case", branches)
+
+
+def _like(text: str, tree: Any, of: Node) -> Node:
+    pattern = tree.expression
+    if type(pattern).__name__ != "Literal" or not pattern.is_string:
+        raise QueryError(f"{shown(text)}: like takes a pattern in quotes, as in x like 'a%'.")
+    try:
+        like(str(pattern.this))
+    except ValueError as error:
+        raise QueryError(f"{shown(text)}: {error}.") from None
+    node = Node("like", (of,), str(pattern.this))
+    return Node("not", (node,)) if tree.args.get("negate") else node
 
 
 def _refuse_chain(text: str, op: str, args: list[Any]) -> None:
@@ -372,20 +379,15 @@ def _literal(value: Any) -> str:
 def _not_allowed(text: str, token: Any, why: str = "is not allowed in an expression") -> QueryError:
     source = text[token.start : token.end + 1]
     close = get_close_matches(source.lower(), FUNCTIONS, n=1, cutoff=0.75)
-    instead = _INSTEAD.get(source.lower()) or "".join(close)
-    hint = f" Did you mean {instead}?" if instead else ""
-    if source.lower() in _REFUSED or (token.token_type.name == "VAR" and not source.isidentifier()):
+    instead = INSTEAD.get(source.lower()) or "".join(close)
+    why, hint = why + CLOCKS.get(source.lower(), ""), f" Did you mean {instead}?" if instead else ""
+    if source.lower() in REFUSED or (token.token_type.name == "VAR" and not source.isidentifier()):
         hint += f" If it is a column, put it in backticks: `{source}`."
-    return QueryError(f"{shown(text)}: {source} {why}. {_ALLOWED}{hint}", text, token.start)
+    return QueryError(f"{shown(text)}: {source} {why}. {ALLOWED}{hint}", text, token.start)
 
 
 def _empty(text: object) -> QueryError:
     return QueryError(f"{text!r} is no expression: write a column or a formula, such as 0.7*x + 0.3*y.")
-
-
-def broken(text: str, at: int) -> QueryError:
-    why = "this is no expression: an operand, argument or bracket is missing, or one too many, at the mark."
-    return QueryError(f"{shown(text)}: {why}", text, at)
 
 
 def _too_deep(text: str) -> QueryError:
@@ -393,7 +395,3 @@ def _too_deep(text: str) -> QueryError:
         f"{shown(text)}: nested too deeply; the limits are {MAX_BRACKETS} brackets and {MAX_DEPTH} "
         "operations inside one another. Compute a column before pushing, or score by a callable."
     )
-
-
-def shown(text: str) -> str:
-    return f'"{text}"' if len(text) <= 120 else f'"{text[:117]}..."'

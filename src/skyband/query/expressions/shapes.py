@@ -6,11 +6,13 @@ Unlike a `Form`, which is equal up to rounding, these may replace the expression
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date
 from math import inf, isfinite, nextafter
 from typing import Any, NamedTuple
 
 from skyband.query.expressions.parser import Expression
 from skyband.query.expressions.tree import Node
+from skyband.query.expressions.words import PARTS
 
 Box = dict[str, tuple[float, float]]
 
@@ -183,6 +185,21 @@ def columns_in(nodes: Iterable[Node]) -> tuple[str, ...]:
 def member_columns(expression: Expression) -> tuple[str, ...]:
     """The columns that an expression over `a.` and `b.` reads of either member."""
     return tuple(dict.fromkeys(name.partition(".")[2] for name in expression.columns))
+
+
+_WALL_CLOCK = frozenset({*PARTS, "exact second", "date", "datediff", "timestampdiff", "string"})
+
+
+def reads_wall_clock(expression: Expression) -> bool:
+    """Whether times with a zone may mean something else in another zone: parts, differences, literals without one."""
+    stack = [expression.tree]
+    while stack:
+        node = stack.pop()
+        zoneless = isinstance(node.value, date) and getattr(node.value, "tzinfo", None) is None
+        if zoneless or node.op in _WALL_CLOCK:
+            return True
+        stack.extend(node.args)
+    return False
 
 
 _STRICT = frozenset(

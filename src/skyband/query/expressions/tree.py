@@ -8,22 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-Kind = Literal["number", "boolean", "string"]
+from skyband.query.expressions.words import PARTS
+
+Kind = Literal["number", "boolean", "string", "time"]
 
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """A column of values: float64, bool or object (strings). `valid` is False where null; None: no nulls.
+    """A column of values: float64, bool, object (strings) or datetime64 (us: timestamps, D: dates).
 
-    Null slots of `values` hold anything.
+    `valid` is False where null; None: no nulls. Null slots of `values` hold anything. What the values alone do not say:
+    `whole`, whether numbers are integers for Spark (None: neither integers nor doubles, as decimals), and `zone`, that
+    of timestamps which are instants; `values` are then UTC's.
     """
 
     values: NDArray[Any]
     valid: NDArray[Any] | None = None
+    whole: bool | None = False
+    zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +38,25 @@ class Node:
     """One operation: a key of RULES, or "column" (value: its name), "each" (the name of a value that subscriptions
     bring) or "literal" (value: None is NULL).
 
-    "case" has arguments condition, result, ..., otherwise; "case of" has the compared value before them.
+    "case" has arguments condition, result, ..., otherwise; "case of" has the compared value before them. The value of
+    "like" is its pattern, of "round" the number of digits, of "timestampdiff" the unit.
     """
 
     op: str
     args: tuple[Node, ...] = ()
-    value: str | float | None = None
+    value: str | float | date | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The kind an operation takes (None: any, as long as it is one) and gives (None: what it takes)."""
+    """The kind an operation takes (None: any, as long as it is one) and gives (None: what it takes).
+
+    then: the kind of all arguments but the first, where it is another.
+    """
 
     takes: Kind | None
     gives: Kind | None
+    then: Kind | None = None
 
 
 RULES: dict[str, Rule] = {
@@ -54,6 +66,15 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("and", "or", "not"), Rule("boolean", "boolean")),
     "is null": Rule(None, "boolean"),
     "coalesce": Rule(None, None),
+    **dict.fromkeys(("floor", "ceil", "round"), Rule("number", "number")),
+    **dict.fromkeys(("double", "bigint", "int"), Rule(None, "number")),
+    "string": Rule(None, "string"),
+    "length": Rule("string", "number"),
+    "like": Rule("string", "boolean"),
+    **dict.fromkeys(("upper", "lower", "trim", "ltrim", "rtrim", "concat"), Rule("string", "string")),
+    "substring": Rule("string", "string", then="number"),
+    **dict.fromkeys((*PARTS, "exact second", "datediff", "timestampdiff"), Rule("time", "number")),
+    "date": Rule("time", "time"),
 }
 
 
@@ -72,15 +93,19 @@ def kind_of(node: Node, columns: Mapping[str, Kind], fail: Callable[[str], Excep
     if node.op in ("case", "case of"):
         return _case_kind(node, kinds, fail)
     rule = RULES[node.op]
-    common = _agree(node.op, rule.takes, node.args, kinds, fail)
+    first = len(kinds) if rule.then is None else 1
+    common = _agree(node.op, rule.takes, node.args[:first], kinds[:first], fail)
+    _agree(node.op, rule.then, node.args[first:], kinds[first:], fail)
     return rule.gives or common
 
 
-def _literal_kind(value: str | float | None) -> Kind | None:
+def _literal_kind(value: str | float | date | None) -> Kind | None:
     if value is None:
         return None
     if isinstance(value, str):
         return "string"
+    if isinstance(value, date):
+        return "time"
     return "boolean" if isinstance(value, bool) else "number"
 
 
@@ -109,9 +134,17 @@ def _agree(
             continue
         if takes is not None:
             needs = f"{takes}s" if first is None else f"one kind, and {_name(first)} is a {takes}"
-            raise fail(f"{op} needs {needs}, but {_name(arg)} is a {kind}")
+            raise fail(f"{op} needs {needs}, but {_name(arg)} is a {kind}{_hint(op, takes, kind)}")
         takes, first = kind, arg
     return takes
+
+
+def _hint(op: str, takes: Kind, kind: Kind) -> str:
+    if op == "-" and kind == "time":
+        return ". Write timestampdiff(second, start, end) or datediff(end, start)"
+    if {takes, kind} == {"time", "string"}:
+        return ". An instant is written timestamp '2013-01-01 06:30:00'"
+    return ". Write cast(x as string)" if takes == "string" and kind == "number" else ""
 
 
 def _name(node: Node) -> str:
@@ -120,5 +153,6 @@ def _name(node: Node) -> str:
     if node.op == "each":
         return f":{node.value}"
     if node.op == "literal":
-        return str(node.value).lower() if isinstance(node.value, bool) else repr(node.value)
+        quoted = isinstance(node.value, str)
+        return repr(node.value) if quoted or isinstance(node.value, float) else str(node.value).lower()
     return f"the result of {node.op}"

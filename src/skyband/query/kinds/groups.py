@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skyband.errors import QueryError
-from skyband.query.aggregates import ALLOWED, Aggregate, Expressions, mentioned, read, weights
+from skyband.query.aggregates import ALLOWED, Aggregate, By, Expressions, Id, mentioned, read, weights
 from skyband.query.expressions import Expression, parse
 from skyband.query.kinds.query import Query
 from skyband.query.sql.grouped import list_text
-from skyband.query.sql.text import expression, name
-from skyband.query.validation import RESERVED, column_names, condition, direction, whole_number
+from skyband.query.sql.text import direction_text, expression, name
+from skyband.query.validation import RESERVED, column_names, condition, directions, order_options, whole_number
 from skyband.query.windows import Ever, Last, UntilDeleted, Window
 
 
@@ -32,18 +32,21 @@ class TopKGroups(Query):
     ----------
     k : int
         The number of objects in an answer, at least 1.
-    by : str
+    by : str or tuple of str
         The score of an object: an expression over aggregates of its valid rows, count(*), count(distinct x), sum(x),
         avg(x), min(x), max(x), first(x) and last(x), where x is an expression of a row. Such as "sum(price * qty)".
-    window : Last, Ever or UntilDeleted
-        How long rows are valid: `Last(1000)` arrivals, `Last("5 minutes")`, `Last(span=300)`, `Ever()`, or
-        `UntilDeleted()` with rows keyed by the Monitor's id column.
+        What is no number (last(name), count(*) > 3) is a key in its own order, and so is "id", the object itself; of
+        several columns in `of` it ranks by them in their order, and "id.column" is one of them. A tuple of these: the
+        first decides first; `()` ranks by the tie rule alone.
+    window : Last, Ever, Session or UntilDeleted
+        How long rows are valid: `Last(1000)` arrivals, `Last("5 minutes")`, `Last(span=300)`, `Ever()`,
+        `Session("30 minutes")`, or `UntilDeleted()` with rows keyed by the Monitor's id column.
     of : str or iterable of str, optional
         The column whose values are the objects; several columns make `id` a struct. None: the Monitor's id column.
     having : str, optional
         A condition over aggregates, such as "count(*) > 3". An object that fails it is no answer.
-    largest : bool, optional
-        Whether the largest score is best. None: it is.
+    largest : bool or tuple of bool, optional
+        Whether the largest score is best, for all keys or for each of them. None: it is.
     where : str, optional
         A condition on rows. A row that fails it still moves the window, but counts in no aggregate.
     per : str or iterable of str, optional
@@ -57,6 +60,14 @@ class TopKGroups(Query):
     select : mapping of str to str, or iterable of str, optional
         More expressions over aggregates, which come as kept columns: {"trades": "count(*)"}. Without a name a column
         is called as it is written.
+    nulls : {"reject", "first", "last"}, default "reject"
+        What an object with a null or NaN key is: no answer, or it ranks before or after all others by that key.
+    ties : {"newest", "oldest"}, default "newest"
+        Which of equal objects ranks above: that whose newest row (of those that passed `where`) is newer, or older.
+    with_ties : bool, default False
+        Whether every object equal to the k-th by its keys is an answer too: SQL's RANK() <= k.
+    offset : int, default 0
+        How many of the best are left out: the answer is ranks offset + 1 to offset + k.
 
     Examples
     --------
@@ -69,31 +80,40 @@ class TopKGroups(Query):
     kind: ClassVar[str] = "TopKGroups"
     scores_move: ClassVar[bool] = True
     k: int
-    by: str
+    by: By
     window: Window
     _: dataclasses.KW_ONLY
     of: str | Iterable[str] | None = None
     having: str | None = None
-    largest: bool | None = None
+    largest: bool | tuple[bool, ...] | None = None
     where: str | None = None
     per: str | Iterable[str] | None = None
     decay: str | timedelta | np.timedelta64 | float | None = None
     algorithm: str = "auto"
     select: Any = ()
+    nulls: str = "reject"
+    ties: str = "newest"
+    with_ties: bool = False
+    offset: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
         self._set("of", _columns(self.of))
-        direction(self.kind, self.largest)
-        for what, text in (("by", self.by), ("having", self.having)):
+        self._set("by", tuple(self.by) if isinstance(self.by, list) else self.by)
+        keys = self.by if isinstance(self.by, tuple) else (self.by,)
+        for what, text in (*(("by", key) for key in keys), ("having", self.having)):
             if not isinstance(text, str) and (what == "by" or text is not None):
                 raise QueryError(
                     f"{self.kind}: {what} is an expression over aggregates, a text; got {text!r}. {ALLOWED}"
                 )
+        self._set("largest", directions(self.kind, self.largest, self.by))
+        if isinstance(self.by, tuple):
+            self._set("largest", self.directions or None)
+        order_options(self)
         self._check_where()
         self._set("select", _selected(self.select, self.per_columns))
-        _ = self.expressions  # read here, and may be wrong
+        self._check_ids()  # reads all expressions, which may be wrong
         if isinstance(self.window, UntilDeleted) and not self.of_columns:
             raise QueryError(
                 f"{self.kind}: over UntilDeleted() the Monitor's id is the key of a row, by which it is replaced and "
@@ -110,6 +130,14 @@ class TopKGroups(Query):
             )
         condition(self.kind, self.where)
 
+    def _check_ids(self) -> None:
+        """A key that is a column of the id names one of several."""
+        parts = self.of_columns if len(self.of_columns) > 1 else ()
+        for key in self.expressions.keys:
+            if isinstance(key, Id) and key.column is not None and key.column not in parts:
+                instead = f"one of {', '.join(f'id.{name}' for name in parts)}" if parts else "id, which is one column"
+                raise QueryError(f"{self.kind}: id.{key.column} is no part of the objects' ids. Use {instead}.")
+
     def _check_decay(self) -> None:
         self._set("decay", _half_life(self.decay))
         if not isinstance(self.window, Ever):
@@ -123,7 +151,11 @@ class TopKGroups(Query):
                 f"{self.kind}: with decay an object has one number, its score, so there is no {what}. Leave it out, or "
                 "ask without decay."
             )
-        if self.weights is None or any(self.aggregates[at].function not in ("sum", "count") for at, _ in self.weights):
+        if (
+            isinstance(self.by, tuple)
+            or self.weights is None
+            or any(self.aggregates[at].function not in ("sum", "count") for at, _ in self.weights)
+        ):
             raise QueryError(
                 f"{self.kind}: with decay `by` is a sum of multiples of sum(x) and count(*) without a constant, such "
                 f'as "sum(x)" or "2*sum(x) + count(*)", because only these fade evenly; got {self.by!r}.'
@@ -142,9 +174,16 @@ class TopKGroups(Query):
         return self.expressions.aggregates
 
     @property
-    def score(self) -> Expression:
-        """`by` over the pseudo columns #0, #1, ..., one per aggregate."""
+    def score(self) -> Expression | None:
+        """The first key over pseudo columns #0, #1, ..., one per aggregate; None: it is the id, or there is none."""
         return self.expressions.score
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it ranks by more than one number and the usual tie rule."""
+        plain = isinstance(self.by, str) and self.score is not None
+        usual = (self.nulls, self.ties, self.with_ties, self.offset) == ("reject", "newest", False, 0)
+        return not (plain and usual)
 
     @property
     def condition(self) -> Expression | None:
@@ -158,15 +197,19 @@ class TopKGroups(Query):
 
     @property
     def decides(self) -> int | None:
-        """The aggregate whose extreme row gives the kept columns: the one min or max in `by`. None: the newest row."""
-        columns = self.score.columns
-        place = int(columns[0][1:])
-        return place if len(columns) == 1 and self.aggregates[place].function in ("min", "max") else None
+        """The aggregate whose extreme row gives the kept columns: the one min or max in `by`. None: the newest row.
+
+        Of several keys the first says it.
+        """
+        columns = () if self.score is None else self.score.columns
+        if len(columns) != 1 or self.aggregates[int(columns[0][1:])].function not in ("min", "max"):
+            return None
+        return int(columns[0][1:])
 
     @property
     def weights(self) -> tuple[tuple[int, float], ...] | None:
         """The aggregates and factors of `by` where it is a sum of multiples without a constant, else None."""
-        return weights(self.score)
+        return None if self.score is None else weights(self.score)
 
     def half_life(self, unit: int | None) -> float | None:
         """Return the half-life in units of a time column of `unit` nanoseconds (None: integers)."""
@@ -186,6 +229,12 @@ class TopKGroups(Query):
         return () if self.of is None else (self.of,) if isinstance(self.of, str) else tuple(self.of)
 
     @property
+    def directions(self) -> tuple[bool, ...]:
+        keys = len(self.by) if isinstance(self.by, tuple) else 1
+        given = self.largest if isinstance(self.largest, tuple) else (self.largest,) * keys
+        return tuple(one is not False for one in given)
+
+    @property
     def descending(self) -> bool:
         return self.largest is not False
 
@@ -198,7 +247,7 @@ class TopKGroups(Query):
     @property
     def reads(self) -> dict[str, tuple[str, ...]]:
         said: dict[str, list[Expression | None]] = {
-            "by": [self.score],
+            "by": [key for key in self.expressions.keys if isinstance(key, Expression)],
             "having": [self.condition],
             "select": list(self.shown.values()),
         }
@@ -224,9 +273,15 @@ class TopKGroups(Query):
         of, having, by = values.pop("of"), values.pop("having"), values.pop("by")
         clauses = [] if of is None else [f"GROUP BY {', '.join(map(name, self.of_columns))}"]
         clauses += [] if having is None else [f"HAVING {expression(having)}"]
-        if values["largest"] == self.usual_direction(by, self.descending):
+        if isinstance(by, tuple) or values["largest"] == self.usual_direction(by, self.descending):
             values.pop("largest")
-        return [*clauses, f"ORDER BY {expression(by)} {'DESC' if self.descending else 'ASC'}"]
+        nulls = values.pop("nulls") if by else "reject"  # without a key no key says where its nulls go
+        keys = [
+            expression(key) + direction_text(descending, nulls)
+            for key, descending in zip(by if isinstance(by, tuple) else (by,), self.directions, strict=True)
+        ]
+        bracketed = isinstance(by, tuple) and len(keys) < 2
+        return [*clauses, f"ORDER BY ({', '.join(keys)})" if bracketed else f"ORDER BY {', '.join(keys)}"]
 
     @staticmethod
     def usual_direction(by: Any, descending: bool) -> bool | None:

@@ -20,7 +20,7 @@ from skyband.query.tuning import Tuning
 from skyband.query.validation import as_stored, column_names, input_name, output_name
 from skyband.query.windows import Ever, Last, Session, Window, bind_window, size_of, window_from_dict
 
-SESSIONS = ("TopK", "Above")  # kinds over sessions
+SESSIONS = ("TopK", "Above", "TopKGroups")  # kinds over sessions
 
 
 class Query:
@@ -116,7 +116,7 @@ class Query:
             if isinstance(value := getattr(self, name, None), Each)
         ]
         members = ("a", "b") if self.of_pairs else ()
-        for key in by if isinstance(by, tuple) else () if by is None or self.kind == "TopKGroups" else (by,):
+        for key in () if by is None or self.kind == "TopKGroups" else by if isinstance(by, tuple) else (by,):
             if isinstance(key, str):
                 found += [Need(name, "literal", "by") for name in parse(key, members=members).each]
             else:

@@ -20,6 +20,7 @@ from skyband.query.validation import (
     each_or_whole_number,
     number_between,
     one_of,
+    order_options,
     source_window,
     whole_number,
 )
@@ -127,20 +128,12 @@ class TopK(Query):
         if isinstance(self.by, tuple):
             self._set("largest", self.directions or None)
         condition(self.kind, self.where)
-        one_of(self.kind, "nulls", self.nulls, ("reject", "first", "last"))
-        one_of(self.kind, "ties", self.ties, ("newest", "oldest"))
-        one_of(self.kind, "with_ties", self.with_ties, (True, False))
+        order_options(self)
         one_of(self.kind, "distinct", self.distinct, (None, "best", "last"))
         if self.source is not None and self.distinct is not None:
             raise QueryError(
                 f"{self.kind}(source={self.source!r}, distinct={self.distinct!r}): an id is an object in each group "
                 "of the source. Let the source be distinct, or ask over the rows themselves."
-            )
-        self._set("offset", whole_number(self.kind, "offset", self.offset, 0, "10"))
-        if self.offset and self.with_ties:
-            raise QueryError(
-                f"{self.kind}(offset={self.offset}, with_ties=True): the ranks of ties have gaps, so no rank need be "
-                f"{self.offset + 1}. Use one of the two."
             )
         self._set("gamma", number_between(f"{self.kind}: gamma", self.gamma, 0, math.inf, "0.2"))
         self._set("sigma", number_between(f"{self.kind}: sigma", self.sigma, 0, 1, "0.001"))

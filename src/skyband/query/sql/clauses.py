@@ -16,13 +16,13 @@ COMBINES = ("SUM", "MEAN", "MIN", "MAX")
 TAKES: dict[type[Query], set[str]] = {  # the clauses of a kind
     TopK: _RANKED | {"APPROXIMATE", "OFFSET", "FETCH", "QUALIFY"},
     Above: _COMMON | {"WHERE", "ABOVE"},
-    TopKGroups: _RANKED | {"GROUP BY", "HAVING"},
+    TopKGroups: _RANKED | {"GROUP BY", "HAVING", "OFFSET", "FETCH"},
     TopKPairs: _RANKED | {"ON"},
     TopKIncomplete: _COMMON | {"LIMIT", "PARTS", "COMBINE", "REPEAT"},
     TopKUncertain: _RANKED | {"WITH", "SEMANTICS", "THRESHOLD", "GROUP"},
 }
 NEEDS = {  # what a kind cannot do without, and what to write
-    "by": "ORDER BY is missing: what to rank by? Such as ORDER BY delay DESC",
+    "by": "ORDER BY is missing: what to rank by? Such as ORDER BY delay DESC; ORDER BY () is by arrival, newest first",
     "k": "LIMIT is missing: how many? Such as LIMIT 10",
     "window": "WINDOW is missing: how long do objects count? Such as WINDOW 1000 ROWS or WINDOW '24 hours'",
 }

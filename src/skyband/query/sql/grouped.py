@@ -2,8 +2,8 @@
 
     SELECT symbol, sum(qty), count(*) AS trades FROM s GROUP BY symbol ORDER BY sum(qty) DESC LIMIT 10 WINDOW EVER
 
-ORDER BY takes an expression over aggregates, or the name or place of one in the list. What ORDER BY says is the score,
-so in the list it is a column of its own only under a name (AS).
+ORDER BY takes expressions over aggregates, columns of GROUP BY, or names or places of these in the list. What ORDER BY
+says is the score or a key, so in the list it is a column of its own only under a name (AS).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from skyband.errors import QueryError
-from skyband.query.aggregates import Expressions, mentioned, read
+from skyband.query.aggregates import By, Expressions, id_key, mentioned, read
 from skyband.query.expressions import parse
 from skyband.query.sql.text import expression, name
 from skyband.query.sql.tokens import Cursor, Word
@@ -61,15 +61,35 @@ def checked_condition(text: str) -> None:
 
 
 def checked_score(text: str) -> None:
-    """Refuse what is no number over aggregates."""
-    if mentioned(text) is None:
-        raise QueryError(
-            f"groups rank by aggregates of their rows, and {text} has none. Write max({text}) or another. For the best "
-            "rows of each value write PER in place of GROUP BY.",
-            text,
-            0,
-        )
-    read(text)
+    """Refuse what is neither an expression over aggregates nor a name, which may be of a group's column or an item."""
+    if _is_name(text):
+        return
+    if mentioned(text) is None and not text.isdecimal():
+        raise QueryError(_no_aggregate(text), text, 0)
+    _ = text.isdecimal() or read(text)
+
+
+def _is_name(text: str) -> bool:
+    return id_key(text) is not None or (mentioned(text) is None and parse(text).tree.op == "column")
+
+
+def _no_aggregate(text: str) -> str:
+    return (
+        f"groups rank by aggregates of their rows, and {text} has none. Write max({text}) or another, or group by it. "
+        "For the best rows of each value write PER in place of GROUP BY."
+    )
+
+
+def keys_of(by: Any, columns: tuple[str, ...], fail: Callable[[str], Any]) -> Any:
+    """The keys as `by` has them: a column of GROUP BY is the object's id, or a part of it."""
+    if isinstance(by, tuple):
+        return tuple(keys_of(key, columns, fail) for key in by)
+    if not isinstance(by, str) or not _is_name(by) or (id_key(by) is not None and "id" not in columns):
+        return by
+    (column,) = parse(by).columns
+    if column not in columns:
+        fail(_no_aggregate(by))
+    return "id" if len(columns) == 1 else f"id.{column}"
 
 
 def checked_where(text: str) -> None:
@@ -86,27 +106,11 @@ def _read(text: str) -> Expressions:
 def is_grouped(words: Cursor, items: list[Item]) -> bool:
     """Whether the sentence groups rows: by its clauses, or an aggregate in its list."""
     uppers = [word.upper for word in words.words]
-    return "HAVING" in uppers or ("GROUP", "BY") in pairwise(uppers) or any(item.column is None for item in items)
+    return "HAVING" in uppers or ("GROUP", "BY") in pairwise(uppers) or any(mentioned(item.text) for item in items)
 
 
-def ranked_by(text: str, items: list[Item], fail: Callable[[str], Any]) -> str:
-    """The expression that ORDER BY means: as typed, or the item of that name or place."""
-    if text.isdecimal():
-        if not 1 <= int(text) <= len(items):
-            fail(f"there is no item {text} after SELECT")
-        found = items[int(text) - 1]
-    else:
-        named = next((item for item in items if item.alias == text), None)
-        if named is None:
-            return text
-        found = named
-    if found.column is not None:
-        fail(f"{found.text} is no aggregate, and groups rank by aggregates of their rows")
-    return found.text
-
-
-def selected(words: Cursor, items: list[Item], by: str, columns: set[str]) -> dict[str, str]:
-    """The items that come as columns of their own: all but the groups' columns, and the score without a name."""
+def selected(words: Cursor, items: list[Item], by: tuple[str, ...], columns: set[str]) -> dict[str, str]:
+    """The items that come as columns of their own: all but the groups' columns, and the keys without a name."""
     found: dict[str, str] = {}
     for item in items:
         if item.column is not None:
@@ -116,7 +120,7 @@ def selected(words: Cursor, items: list[Item], by: str, columns: set[str]) -> di
                 )
             if item.alias is not None:
                 words.fail(item.word, "an answer calls it by its own name, or id. Leave AS out")
-        elif item.alias is not None or not same(item.text, by):
+        elif item.alias is not None or not any(same(item.text, key) for key in by if id_key(key) is None):
             label = item.alias or item.text
             if label in found:
                 words.fail(item.word, "is selected twice. Give one of them another name with AS")
@@ -130,11 +134,14 @@ def same(one: str, other: str) -> bool:
     return a.shown[""].tree == b.shown[""].tree and a.aggregates == b.aggregates
 
 
-def list_text(columns: tuple[str, ...], by: str, select: dict[str, str]) -> str:
+def list_text(columns: tuple[str, ...], by: By, select: dict[str, str]) -> str:
     """The list that `select_list` reads back."""
-    listed = [name(column) for column in columns] + [expression(by)]
+    keys = [key for key in (by if isinstance(by, tuple) else (by,)) if id_key(key) is None]
+    listed = [name(column) for column in columns] + [expression(key) for key in keys]
+    if not listed:
+        raise QueryError('SQL has no sentence for groups by the id column without an aggregate. Name it, of="...".')
     for label, text in select.items():
         written = expression(text)
-        plain = label == text == written and not same(text, by)
+        plain = label == text == written and not any(same(text, key) for key in keys)
         listed.append(written if plain else f"{written} AS {name(label)}")
     return ", ".join(listed)

@@ -22,18 +22,6 @@ class OrderClauses(Cursor):
     def scoring(self) -> Any:
         raise NotImplementedError
 
-    def distinct(self) -> None:
-        """Read ON (id): of the objects with one id the best ranked counts."""
-        start = self.word.start
-        if not self.accept("ON"):
-            self.fail(start, "DISTINCT is of ids, SELECT DISTINCT ON (id) *. For one row per value write GROUP BY")
-        self.expect("(", "SELECT DISTINCT ON (id) *")
-        word = self.word
-        if self.name("SELECT DISTINCT ON (id) *").lower() != "id":
-            self.fail(word, "DISTINCT ON is about the objects' ids, (id). For the best row of each value write PER")
-        self.expect(")", "SELECT DISTINCT ON (id) *")
-        self.put("distinct", start, "best")
-
     def way(self) -> bool:
         """Read DESC or ASC, and where nulls go; whether the largest is best."""
         descending = self.accept("DESC")
@@ -82,7 +70,8 @@ class OrderClauses(Cursor):
         example = "FETCH FIRST 10 ROWS WITH TIES"
         if not self.accept("FIRST"):
             self.expect("NEXT", example)
-        self.put("k", self.word.start, self.number_or_each(example))
+        one = self.word.upper in ("ROW", "ROWS")
+        self.put("k", self.word.start, 1 if one else self.number_or_each(example))
         if not self.accept("ROWS"):
             self.expect("ROW", example)
         if self.accept("WITH"):

@@ -38,7 +38,7 @@ from skyband.query.sql.grouped import (
     checked_score,
     checked_where,
     is_grouped,
-    ranked_by,
+    keys_of,
     select_list,
     selected,
 )
@@ -74,11 +74,12 @@ def sql(text: str) -> Query:
     return _Reader(text).query()
 
 
-def columns_after_select(text: str) -> list[str]:
-    """The columns of a row that a sentence names after SELECT; none: all of them."""
+def columns_after_select(text: str) -> list[tuple[str, str]]:
+    """The columns of a row that a sentence names after SELECT, each under its name there; none: all of them."""
     reader = _Reader(text)
     reader.begin()
-    return [str(item.column) for item in reader.items if not reader.grouped and item.column != reader.numbered]
+    items = [] if reader.grouped else reader.items
+    return [(item.alias or item.column, item.column) for item in items if item.column not in (None, reader.numbered)]
 
 
 def is_sql(text: str) -> bool:
@@ -91,6 +92,7 @@ class _Reader(RowNumbers):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
+        self.drop_qualifiers()
         self.values: dict[str, Any] = {}
         self.said: dict[str, Word] = {}  # clauses
         self.places: dict[str, int] = {}  # of values
@@ -121,9 +123,8 @@ class _Reader(RowNumbers):
         if not self.accept("*"):
             self.items = select_list(self)
         self.grouped = is_grouped(self, self.items)
-        for item in [] if self.grouped else self.items:
-            if item.alias is not None:
-                self.fail(item.word, "another name is given by the Monitor, keep={name: column}. Leave AS out")
+        if self.only_distinct is not None:
+            self.group_by_items()
         self.said["FROM"] = self.word
         self.expect("FROM", _SHAPE)
         if self.accept("("):
@@ -131,7 +132,7 @@ class _Reader(RowNumbers):
                 self.fail(self.said["FROM"], "groups are of the rows of a stream, not of a subquery")
             self.subquery()
             return
-        stream, word = self.name(_SHAPE), self.word
+        stream, word = self.stream(_SHAPE), self.word
         if word.kind == "end" or word.upper in CLAUSES:
             return
         example = f"FROM {stream} a, {stream} b"
@@ -172,16 +173,18 @@ class _Reader(RowNumbers):
             if clause not in TAKES[kind]:
                 known = [one for one in (*CLAUSES, "GROUP BY") if one in TAKES[kind]]
                 self.fail(word, f"does not go with {ASKED[kind]}, which takes {', '.join(known)}")
+        self.best_of_each()
         if "by" in self.values:
             self.direct(kind)
         if kind is TopKGroups:
+            self.set_keys()
             self.select()
         combine = self.values.get("combine")
         if isinstance(combine, str) and combine not in self.values["parts"] and combine.upper() in COMBINES:
             self.values["combine"] = combine.lower()
         fields = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-        if "OFFSET" in self.said and "k" not in self.values:
-            self.fail(self.said["OFFSET"], "without LIMIT it asks for the whole window but its best. Add LIMIT")
+        self.check_items(kind is TopKGroups)
+        self.without_limit()
         for field, missing in NEEDS.items():
             if field in fields and field not in self.values:
                 self.fail(self.words[-1], missing)
@@ -195,11 +198,19 @@ class _Reader(RowNumbers):
             place = self.places.get(culprit(kind, self.values) or "", 0)
             raise QueryError(error.said, self.text, place) from None
 
+    def set_keys(self) -> None:
+        """Set `by` of groups: their own columns are their ids."""
+        if "by" in self.values:
+            columns, fail = tuple(self.values.get("of", ())), lambda why: self.fail(self.places["by"], why)
+            self.values["by"] = keys_of(self.values["by"], columns, fail)
+
     def select(self) -> None:
         """Set `select` from the list after SELECT."""
-        if self.items and isinstance(self.values.get("by"), str):
+        by = self.values.get("by")
+        keys = by if isinstance(by, tuple) else (by,)
+        if self.items and all(isinstance(key, str) for key in keys):
             columns = {*self.values.get("of", ()), *self.values.get("per", ())}
-            if found := selected(self, self.items, self.values["by"], columns):
+            if found := selected(self, self.items, keys, columns):
                 self.put("select", self.items[0].word.start, found)
 
     def direct(self, kind: type[Query]) -> None:
@@ -243,10 +254,8 @@ class _Reader(RowNumbers):
             self.keys(start, bracketed=True)
             return
         self.put("by", start, self.scoring())
-        if self.grouped and isinstance(self.values["by"], str):
-            self.values["by"] = ranked_by(self.values["by"], self.items, lambda why: self.fail(start, why))
         self.descending = self.way()
-        if self.follows(",") and not self.grouped and not self.pairs:
+        if self.follows(",") and not self.pairs:
             self.keys(start, bracketed=False)
 
     def _per(self) -> None:
@@ -378,15 +387,15 @@ class _Reader(RowNumbers):
             parse(text, members=("a", "b") if self.pairs else ())
             return
         self.grouped = True
-        if text.isdecimal() or any(item.alias == text for item in self.items):
-            return
-        checked_score(text)
+        if not any(item.alias == text for item in self.items):
+            checked_score(text)
 
     def scoring(self) -> Any:
         word = self.word
         found = SCORINGS.get(word.upper.lower())
         if found is None or not self.follows(word.upper, "("):
-            return self.expression(check=self.ranking)
+            text = self.expression(check=self.ranking)
+            return text if self.pairs or word.upper == "EXPRESSION" else self.meant(text, word)
         self.next()
         try:
             return found.from_sql(self)

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from skyband.query.sql.order_clauses import OrderClauses
+from skyband.query.sql.select_items import SelectItems
 from skyband.query.sql.tokens import Word
 from skyband.query.windows import Ever
 
@@ -17,11 +17,12 @@ _INNER = f"FROM (SELECT *, {_OVER} AS n FROM s) WHERE n <= 10"  # noqa: S608
 _NUMBERS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
 
 
-class RowNumbers(OrderClauses):
+class RowNumbers(SelectItems):
     """The part of the reader that reads them."""
 
     said: dict[str, Word]
     numbered: str | None = None  # what the subquery calls its row numbers
+    dense: Word | None = None
 
     def _order(self) -> None:
         raise NotImplementedError
@@ -38,8 +39,6 @@ class RowNumbers(OrderClauses):
         word = self.next()
         if word.upper not in _NUMBERS:
             self.fail(word, f"a row number is expected here, as in {_OVER} <= 10")
-        if word.upper == "DENSE_RANK":
-            self.fail(word, "counts different keys, not rows. Write rank(), which lets ties in, or row_number()")
         for text in ("(", ")", "OVER", "("):
             self.expect(text, _OVER)
         if self.accept("PARTITION"):
@@ -49,8 +48,9 @@ class RowNumbers(OrderClauses):
         self.expect("ORDER", _OVER)
         self._order()
         self.expect(")", _OVER)
-        if word.upper == "RANK":
+        if word.upper != "ROW_NUMBER":
             self.put("with_ties", word.start, True)
+        self.dense = word if word.upper == "DENSE_RANK" else None
         self.put("window", word.start, Ever())
 
     def subquery(self) -> None:
@@ -93,8 +93,17 @@ class RowNumbers(OrderClauses):
             self.fail(self.word, "a condition on rows is WHERE within the subquery; one on the answer is not built")
 
     def _up_to(self) -> None:
-        """Read <= n, < n, = 1, or BETWEEN m AND n."""
+        """Read <= n, < n, = 1, BETWEEN m AND n, or > m."""
         start, example = self.word.start, "<= 10, or BETWEEN 11 AND 20"
+        self._read_bounds(start, example)
+        if self.dense is not None and (self.values.get("k"), self.values.get("offset", 0)) != (1, 0):
+            self.fail(
+                self.dense,
+                "counts different keys, not rows: the answer has no bound. Write rank(), which lets ties in, or "
+                "row_number(); dense_rank() = 1 is rank() = 1",
+            )
+
+    def _read_bounds(self, start: int, example: str) -> None:
         if self.accept("BETWEEN"):
             first = self.number(example)
             self.expect("AND", example)
@@ -103,6 +112,9 @@ class RowNumbers(OrderClauses):
             self.put("k", start, last - first + 1)
         elif self.accept("<"):
             self.put("k", start, self.number(example) - 1)
+        elif self.follows(">") or self.follows(">="):
+            past = self.next().text == ">"
+            self.put("offset", start, self.number(example) - (not past))
         elif self.accept("="):
             place = self.number(example)
             self.put("k", start, 1)

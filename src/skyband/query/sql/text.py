@@ -99,7 +99,13 @@ def expression(text: str) -> str:
     reserved = any(word.upper() in RESERVED for word in re.findall(r"\w+", bare))
     whole = text == text.strip() and text.isprintable() and "--" not in text and "/*" not in text
     lone = text.startswith("`") and text[1:-1].isidentifier()  # read back without the backticks
+    lone = lone or text.isdecimal()  # the place of an item after SELECT
     return text if whole and not reserved and not lone else f"EXPRESSION {quoted(text)}"
+
+
+def direction_text(descending: bool, nulls: str) -> str:
+    """What follows a key of an order: DESC NULLS LAST."""
+    return (" DESC" if descending else " ASC") + {"first": " NULLS FIRST", "last": " NULLS LAST"}.get(nulls, "")
 
 
 def scoring_text(word: str, terms: Mapping[str, Any], options: Mapping[str, Any]) -> str:

@@ -16,7 +16,8 @@ from skyband.query.each import Each
 from skyband.query.expressions import parse
 from skyband.query.sql.text import RESERVED
 
-_INFIX = {"AND", "OR", "NOT", "IS", "IN", "BETWEEN"}
+_INFIX = {"AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE"}
+GONE = "\x1f"  # in place of characters that are no part of an expression
 _BRANCHES = {"WHEN", "THEN", "ELSE"}
 
 
@@ -70,6 +71,7 @@ class Cursor:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.bare = text  # what expressions are read from: without qualifiers of columns
         self.words = _words(text)
         self.at = 0
 
@@ -168,23 +170,29 @@ class Cursor:
             text, start = self.words[self.at - 1].text, None
         else:
             last = self.skim(first)
-            text, start = self.text[first.start : last.end], first.start
+            text, start = self.bare[first.start : last.end].replace(GONE, ""), first.start
             if first is last and first.kind == "name" and first.text.isidentifier():
                 text = first.text  # `order` is the column order
         try:
             _ = parse(text, members=members) if check is None else check(text)
         except QueryError as error:
-            at = first.start if start is None or error.at is None else start + error.at
+            at = first.start if start is None or error.at is None else self.place(start, error.at)
             raise QueryError(error.said, self.text, at) from None
         return text
+
+    def place(self, start: int, at: int) -> int:
+        """Where a character of an expression stands in the sentence."""
+        there = [place for place in range(start, len(self.bare)) if self.bare[place] != GONE]
+        return there[at] if at < len(there) else len(self.text)
 
     def skim(self, first: Word) -> Word:
         depth, after, last = 0, False, None  # after: an operand has ended
         while (word := self.word).kind != "end":
             dotted = last is not None and last.text in (".", ":")
-            if depth == 0 and (word.text in (",", ")", ";") or (after and self.is_foreign(word))):
+            ours = last is not None and self.continues(last, word)
+            if depth == 0 and (word.text in (",", ")", ";") or (after and not ours and self.is_foreign(word))):
                 break
-            if word.upper in RESERVED and not dotted:
+            if word.upper in RESERVED and not dotted and not ours:
                 why = "a bracket or a case is not closed before it" if after else "an operand is missing before it"
                 self.fail(word, f"{why}; if it is a column, write `{word.text}`")
             opens = word.text == "(" or word.upper == "CASE"
@@ -203,6 +211,15 @@ class Cursor:
         return word.kind in ("name", "string", "number") or (
             word.kind == "word" and word.upper not in _INFIX | _BRANCHES | {"END"}
         )
+
+    def continues(self, last: Word, word: Word) -> bool:
+        """Whether two words belong together that would else begin something new."""
+        if word.kind == "string":
+            return last.upper in ("DATE", "TIMESTAMP", "ESCAPE")
+        if word.upper == "ESCAPE":
+            return last.kind == "string"
+        before = self.words[self.at - 3 : self.at - 1]  # extract(year from time)
+        return word.upper == "FROM" and [one.upper for one in before] == ["EXTRACT", "("]
 
     def choice(self, example: str) -> str:
         word = self.next()

@@ -9,7 +9,7 @@ import dataclasses
 from typing import Any
 
 from skyband.query.scoring import Order, scoring_of
-from skyband.query.sql.text import each, expression, name, number, quoted, value
+from skyband.query.sql.text import direction_text, each, expression, name, number, quoted, value
 from skyband.query.windows import Ever, Last, Session, UntilDeleted, Window
 
 
@@ -41,17 +41,17 @@ def sentence(query: Any, stream: str = "stream") -> str:
 def order_by(query: Any, values: dict[str, Any]) -> str:
     """The clause of kinds that rank by a scoring; takes what it says out of the values."""
     by = scoring_of(values.pop("by"))
-    nulls = {"first": " NULLS FIRST", "last": " NULLS LAST"}.get(values.pop("nulls", "reject"), "")
+    nulls = values.pop("nulls", "reject")
     if isinstance(by, Order):
         del values["largest"]
         if not by.parts:  # no key says where its nulls go
             values["nulls"] = query.nulls
         ways = zip(by.parts, query.directions, strict=True)
-        keys = [f"{part.to_sql()} {'DESC' if descending else 'ASC'}{nulls}" for part, descending in ways]
+        keys = [part.to_sql() + direction_text(descending, nulls) for part, descending in ways]
         return f"ORDER BY ({', '.join(keys)})" if len(keys) < 2 else f"ORDER BY {', '.join(keys)}"
     if values["largest"] == query.usual_direction(query.by, query.descending):
         values.pop("largest")
-    return f"ORDER BY {by.to_sql()} {'DESC' if query.descending else 'ASC'}{nulls}"
+    return f"ORDER BY {by.to_sql()}{direction_text(query.descending, nulls)}"
 
 
 def _limit(k: Any, most: int | None, offset: int, with_ties: bool) -> list[str]:

@@ -22,8 +22,10 @@ SLOT = np.dtype(  # stamp, serial: of its newest row; dirty: it has changed with
     [("stamp", "i8"), ("serial", "i8"), ("count", "i8"), ("group", "i4"), ("dirty", "i1"), ("gone", "i1")], align=True
 )
 PICK = np.dtype([("value", "f8"), ("stamp", "i8"), ("serial", "i8")], align=True)
-GROUP = np.dtype(  # oldest, newest: of its rows, in count windows; last: the serial of its last arrival, and its number
-    [("rows", "i8"), ("last", "i8"), ("now", "i8"), ("oldest", "i4"), ("newest", "i4")], align=True
+#: oldest, newest: of its rows, in count windows; last: the serial of its last arrival, and its number; of a session,
+#: waiting: its rows that have not been silent for the gap, oldest: the chain of the others
+GROUP = np.dtype(
+    [("rows", "i8"), ("last", "i8"), ("now", "i8"), ("waiting", "i8"), ("oldest", "i4"), ("newest", "i4")], align=True
 )
 MEASURE = np.dtype(  # an aggregate. column: of `values`; first, end: of `words`, or first: of `picks` and `distinct`
     [("function", "i8"), ("column", "i8"), ("first", "i8"), ("end", "i8"), ("lowest", "i8"), ("chain", "i8")],
@@ -31,7 +33,7 @@ MEASURE = np.dtype(  # an aggregate. column: of `values`; first, end: of `words`
 )
 ENTRY = np.dtype([("bits", "i8"), ("owner", "i8"), ("count", "i8")], align=True)  # a distinct value of an object
 COUNT, SUM, MOST, FIRST, LAST, DISTINCT, FADED, LEVEL = range(8)  # the smallest is the largest of the negated
-COUNTED, TIMED, KEYED, ENDLESS = range(4)  # windows: Last(n), Last(t), UntilDeleted(), Ever()
+COUNTED, TIMED, KEYED, ENDLESS, SESSION = range(5)  # windows: Last(n), Last(t), UntilDeleted(), Ever(), Session(gap)
 DONE, FULL, MIDDLE = range(3)  # why a kernel stops: it is done, events are full, and that in the middle of a step
 #: whose columns are kept: of each object's newest row, of rows that may decide, of all; or it is found out afterwards
 NEWEST, CHAIN, ALL, LATER = range(4)

@@ -1,15 +1,12 @@
-"""Answers read from sorted lists (ranks.py), and which rows are too late for a session."""
+"""Answers read from sorted lists (ranks.py)."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skyband.engines.topk.kernels.rank_records import BEST, Ints, Ranks
 from skyband.kernels.compile import kernel
-from skyband.kernels.records import NEVER, Records
-
-Bools = NDArray[np.bool_]
+from skyband.kernels.records import NEVER
 
 
 @kernel
@@ -51,24 +48,3 @@ def read_ranks(ranks: Ranks, chosen: Ints, now: Ints, out: Ints, rank: Ints, siz
             n += 1
         sizes[c] = n - begin
     return n
-
-
-@kernel
-def find_late(groups: Ints, times: Ints, clocks: Ints, sessions: Records, gap: int, late: Bools) -> None:
-    """Which rows are too late for a session of their group. Changes the sessions, which are a copy."""
-    for r in range(len(groups)):
-        g, t, now = groups[r], times[r], clocks[r]
-        if sessions[g]["last"] < NEVER and sessions[g]["last"] + gap <= now:
-            sessions[g]["ended"] = sessions[g]["last"] + gap
-            sessions[g]["last"] = NEVER
-        if t < sessions[g]["ended"]:
-            late[r] = True  # it belongs to a session that has ended
-        elif sessions[g]["last"] == NEVER:
-            late[r] = t + gap <= now
-            if not late[r]:
-                sessions[g]["begin"] = sessions[g]["last"] = t
-        else:
-            late[r] = t + gap <= sessions[g]["begin"]
-            if not late[r]:
-                sessions[g]["begin"] = min(sessions[g]["begin"], t)
-                sessions[g]["last"] = max(sessions[g]["last"], t)
