@@ -198,7 +198,8 @@ def serve(
     Example: skyband serve flights_like
     """
     from skyband.dashboard import serve as start
-    from skyband.query.sql.parser import is_sql, sql
+    from skyband.query.sql.parser import sql
+    from skyband.query.sql.text import is_sql
 
     queries = {}
     for number, text in enumerate(query or ()):

@@ -77,7 +77,7 @@ def pair_key(by: Any, older: Row, newer: Row) -> float | None:
     parts = []
     for column, local in by.terms:
         text = parse(by.transform[column]) if column in by.transform else exp.column(column)
-        a, b = (number(evaluate(text, lambda _, name, row=row: plain(row.get(name)))) for row in (older, newer))
+        a, b = _number_of(text, older), _number_of(text, newer)
         if a is None or b is None:
             return None
         part = abs(a - b) if local == "absdiff" else a + b
@@ -86,6 +86,10 @@ def pair_key(by: Any, older: Row, newer: Row) -> float | None:
     if by.combine == "max":
         return math.nan if any(math.isnan(part) for part in parts) else max(parts)
     return _product(parts) if by.combine == "product" else _sum(parts)
+
+
+def _number_of(text: exp.Expr, row: Row) -> float | None:
+    return number(evaluate(text, lambda _, column: plain(row.get(column))))
 
 
 def joins(on: str | None, older: Row, newer: Row) -> bool:

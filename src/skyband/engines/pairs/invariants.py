@@ -126,7 +126,8 @@ def key_of(engine: Pairs, group: Group, a: int, b: int) -> float:
         return float(engine.scoring.sign * engine.given.scores(one, other)[0])
     if engine.scoring.form == TYPED:
         return float(engine.scoring.sign * _computed(engine.scoring.program, group, a, b))
-    scoring, total = engine.scoring, None
+    scoring = engine.scoring
+    total: Any = None
     for j, (x, y, local) in enumerate(
         zip(group.window.data[:, a], group.window.data[:, b], scoring.local, strict=False)
     ):

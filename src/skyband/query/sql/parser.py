@@ -22,7 +22,6 @@ Cost: linear in the text, some 0.1 ms a sentence, and 0.12 s once to load sqlglo
 from __future__ import annotations
 
 import dataclasses
-import re
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -80,11 +79,6 @@ def columns_after_select(text: str) -> list[tuple[str, str]]:
     reader.begin()
     items = [] if reader.grouped else reader.items
     return [(item.alias or item.column, item.column) for item in items if item.column not in (None, reader.numbered)]
-
-
-def is_sql(text: str) -> bool:
-    """Whether a text begins as a sentence in SQL, rather than a path or JSON."""
-    return re.match(r"\s*select\b", text, re.IGNORECASE) is not None
 
 
 class _Reader(RowNumbers):

@@ -51,6 +51,11 @@ _INSIDE = (
 )
 
 
+def is_sql(text: str) -> bool:
+    """Whether a text begins as a sentence in SQL, rather than a path or JSON."""
+    return re.match(r"\s*select\b", text, re.IGNORECASE) is not None
+
+
 @lru_cache(maxsize=1024)
 def _is_column(text: str) -> bool:
     """Whether an expression reads a word as a column, which it does not for `else`."""
