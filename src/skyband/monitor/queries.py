@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter
 from skyband.engines.kinds import adapter_class
 from skyband.engines.numbering import Start
+from skyband.engines.pairs import lent_window
+from skyband.engines.pairs.adapter import PairsAdapter
 from skyband.engines.registry import choose
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.scorings import family_key, window_key
@@ -25,7 +27,7 @@ from skyband.monitor.placement import Fresh, Placement
 from skyband.monitor.sources import forget_unused, in_one, in_order, names_of, over_for, owner_of, stands, with_over
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import SubscribedQueries
-from skyband.query.kinds import Above, Query, TopK
+from skyband.query.kinds import Above, Query, TopK, TopKPairs
 from skyband.query.windows import Last, Session, UntilDeleted, size_of
 from skyband.tables.changes import QueryNames, change_names, change_table
 from skyband.tables.input import Batch
@@ -67,8 +69,10 @@ class StandingQueries(Placement):
         """Add a query that is answered at once from the window that another query keeps; returns its answer."""
         self._check_name_is_free(name)
         checked = self.checked(name, query)
+        if isinstance(checked, TopKPairs) and not checked.each:
+            return self._pairs_from_window(name, checked)
         if not isinstance(checked, TopK | Above):
-            raise QueryError(f"{name}: from_window is for TopK and Above. Add {checked.kind} without it.")
+            raise QueryError(f"{name}: from_window is for TopK, Above and TopKPairs. Add {checked.kind} without it.")
         if checked.each:
             raise QueryError(
                 f"{name}: a query with Each has no answer of its own. Use subscribe(..., from_window=True)."
@@ -102,6 +106,22 @@ class StandingQueries(Placement):
             self.state.order.append(name)
             remember_reported(self.state.standing())
             return self.state.changes([piece], [adapter])
+
+    def _pairs_from_window(self, name: str, query: TopKPairs) -> pa.Table:
+        """Add a query of pairs that begins with the objects of another one's window."""
+        for donor in [one for one in self.state.standing() if isinstance(one, PairsAdapter)]:
+            adapter = lent_window.borrower(donor, name, query, self.state.unit)
+            if adapter is not None:
+                with self.state.commit:
+                    piece = lent_window.begin(adapter, donor, self.state.unit, self.state.clock)
+                    self.state.adapters[name] = adapter
+                    self.state.order.append(name)
+                    return self.state.changes([piece], [adapter])
+        raise QueryError(
+            f"{name}: no standing query of pairs keeps a window that this one could look at: the same `per` and "
+            f"`where`, in its kernels all columns that this one reads, and at least {query.window!r}. Add it without "
+            "from_window."
+        )
 
     def drop(self, name: str) -> None:
         """Stop a query. Nothing is reported."""
