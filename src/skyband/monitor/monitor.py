@@ -190,8 +190,8 @@ class Monitor:
         query
             The query.
         from_window
-            Answer at once from the window that another query keeps (TMA, SMA and TSL do), over the same columns and
-            `per`; its first answer is returned as changes.
+            Answer at once from the window that another query keeps (TMA, SMA, TSL and pairs do), over the same columns
+            and `per`; its first answer is returned as changes.
 
         """
         if from_window:
