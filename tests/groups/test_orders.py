@@ -171,7 +171,7 @@ def test_a_row_that_fails_where_keeps_a_session_open() -> None:
 
 def test_as_people_write_it() -> None:
     text = "SELECT o, sum(x) FROM s GROUP BY o ORDER BY sum(x) DESC{} {} WINDOW 100 ROWS"
-    asked = {
+    asked: dict[tuple[str, str], dict[str, Any]] = {
         (", o", "LIMIT 10 OFFSET 10"): {"by": ("sum(x)", "id"), "largest": (True, False), "offset": 10},
         ("", "FETCH FIRST 10 ROWS WITH TIES"): {"by": "sum(x)", "with_ties": True},
         (" NULLS LAST, 1", "LIMIT 10"): {"by": ("sum(x)", "id"), "largest": (True, False), "nulls": "last"},
@@ -180,6 +180,6 @@ def test_as_people_write_it() -> None:
     for clauses, more in asked.items():
         query = sb.TopKGroups(10, window=LAST, of="o", **more)
         assert sb.sql(text.format(*clauses)) == query == sb.sql(query.to_sql())
-    several = sb.sql("SELECT a, b FROM s GROUP BY a, b ORDER BY b, count(*) DESC LIMIT 3 WINDOW SESSION '1 hour'")
+    several: Any = sb.sql("SELECT a, b FROM s GROUP BY a, b ORDER BY b, count(*) DESC LIMIT 3 WINDOW SESSION '1 hour'")
     assert several.by == ("id.b", "count(*)") and several.window == sb.Session("1 hour")
     assert "tree" in " ".join(sb.explain(several).why)

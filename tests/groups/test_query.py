@@ -50,7 +50,7 @@ def test_aggregates_in_order_of_appearance() -> None:
     distinct = Aggregate("count distinct", "`a b`")
     assert query.aggregates == (total, count, least, distinct)
     assert [str(one) for one in query.aggregates] == ["sum(x)", "count(*)", "min(y+1)", "count(distinct `a b`)"]
-    assert query.score.columns == ("#0", "#1", "#2")
+    assert query.score is not None and query.score.columns == ("#0", "#1", "#2")
     assert query.condition is not None
     assert query.condition.columns == ("#1", "#0")
     assert query.shown["n"].columns == ("#3",)

@@ -192,10 +192,8 @@ def test_ids_of_one_monitor_have_one_type() -> None:
     assert m.push({"o": ["a"], "n": [1]}).num_rows == 1
 
 
-def test_a_score_that_is_a_string_is_refused_before_anything_changes() -> None:
+def test_another_kind_of_score_is_refused_before_anything_changes() -> None:
     m = sb.Monitor(sb.TopKGroups(1, by="last(x)", window=sb.Last(5), of="o"))
-    with pytest.raises(BatchError, match="no number"):
-        m.push({"o": ["a"], "x": ["word"]})
     assert m.push({"o": ["a"], "x": [2.0]}).num_rows == 1
     with pytest.raises(BatchError, match="numbers in earlier batches and holds strings now"):
         m.push({"o": ["a"], "x": ["word"]})

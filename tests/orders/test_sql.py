@@ -80,7 +80,7 @@ def test_every_row_of_the_documentation_runs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
     table = page.partition("## What people write elsewhere")[2].partition("## Groups of rows")[0]
     rows = [line.rpartition("| `")[2] for line in table.splitlines() if "| `SELECT" in line]
-    assert len(rows) == 18
+    assert len(rows) == 19
     for row in rows:
         monitor = Monitor(sql(row.partition("`")[0]), id="i", time="t")
         monitor.push(
@@ -121,6 +121,8 @@ MEANT = [  # what people write, and a plainer sentence
     ("SELECT DISTINCT ON (g) * FROM s ORDER BY g, x DESC", "ORDER BY x DESC LIMIT 1 PER g"),
     ("SELECT DISTINCT ON (g, h) * FROM s ORDER BY g, h DESC, x DESC, y", "ORDER BY x DESC, y LIMIT 1 PER g, h"),
     ("SELECT DISTINCT ON (g) * FROM s ORDER BY g", "ORDER BY () LIMIT 1 PER g"),
+    ("SELECT DISTINCT a, b FROM s ORDER BY b DESC, a LIMIT 3", "GROUP BY a, b ORDER BY b DESC, a LIMIT 3"),
+    ("SELECT DISTINCT a FROM s ORDER BY 1 LIMIT 3 OFFSET 3", "GROUP BY a ORDER BY a LIMIT 3 OFFSET 3"),
     ("SELECT * FROM s ORDER BY x FETCH FIRST ROW ONLY", "ORDER BY x LIMIT 1"),
     ("SELECT * FROM s QUALIFY dense_rank() OVER (ORDER BY x) = 1", "QUALIFY rank() OVER (ORDER BY x) = 1"),
     ("SELECT * FROM s ORDER BY x OFFSET 3 USING TMA", "ORDER BY x LIMIT 2147483644 OFFSET 3 USING SORTED"),

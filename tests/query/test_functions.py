@@ -215,3 +215,14 @@ def test_numbers_past_what_a_type_holds() -> None:
 def test_times_are_no_arguments(text: str) -> None:
     with pytest.raises((BatchError, QueryError), match="times"):
         sb.Monitor(sb.TopKGroups(2, text, sb.Last(3), of="i")).push({"i": [1], "t": [datetime(2013, 1, 1)]})
+
+
+def test_hostile_arguments_give_no_value_and_no_crash() -> None:
+    """Strings of more digits than Python reads, and places and lengths that are infinite."""
+    texts = ["9" * 5000, "-" + "0" * 6000 + "5", "abc"]
+    monitor = sb.Monitor(sb.TopK(3, by="cast(s as bigint)", window=sb.Last(9)))
+    assert [row["score"] for row in monitor.push({"s": texts}).to_pylist()] == [-5.0]
+    places = {"s": ["abc"] * 4, "at": [math.inf, -math.inf, 1e300, 2.0], "n": [1.0, math.inf, 1.0, math.inf]}
+    monitor = sb.Monitor(sb.TopK(4, by=("substring(s, at, n)",), window=sb.Last(9)))
+    monitor.push(places)
+    assert [row["key_1"] for row in monitor.answer().to_pylist()] == ["bc", "abc", "", ""]

@@ -103,14 +103,14 @@ def streams(
     clockwork = CLOCKWORKS[draw(st.sampled_from(["int64", "us", "date32"]))]
     of = draw(st.sampled_from([[None, "o"], ["v"], [("o", "v")]]))  # ids of one type
     named = [one for one in of if one is not None]
-    order = _order(draw, of[0]) if draw(st.integers(0, 2)) == 0 else {}  # one for all: a column of keys has one type
+    ranked = _order(draw, of[0]) if draw(st.integers(0, 2)) == 0 else {}  # one for all: a column of keys has one type
 
     def one() -> TopKGroups:
         if picks:
             return picked(draw, draw(st.sampled_from(of)))
         sort = draw(st.sampled_from(["count", "time", "time", "session", "ever", "ever", "until deleted"]))
         query = asked(draw, sort, draw(st.sampled_from(named if sort == "until deleted" else of)), clockwork)
-        return dataclasses.replace(query, **order) if query.decay is None else query
+        return dataclasses.replace(query, **ranked) if query.decay is None else query
 
     queries: dict[str, Query] = {name: one() for name in ("p", "q", "r")[: draw(st.integers(1, 3))]}
     more: list[Query] = [] if forgets or picks else [one() for _ in range(draw(st.integers(0, 2)))]
@@ -309,6 +309,14 @@ def test_groups_in_spark_with_a_restart(spark: SparkSession, tmp_path: Path) -> 
         "mean": sb.TopKGroups(2, by="avg(price)", window=sb.Last(40), of="symbol", per="venue", having="count(*) > 1"),
         "best": sb.TopKGroups(3, by="max(price)", window=ever, per="venue"),
         "hot": sb.TopKGroups(3, by="sum(qty)", window=ever, of="symbol", per="venue", decay="1 minute"),
+        "order": sb.TopKGroups(
+            *(2, ("count(*)", "id")),
+            sb.Session("20 seconds"),
+            of="symbol",
+            per="venue",
+            largest=(True, False),
+            offset=1,
+        ),
         "there": sb.TopKGroups(3, by="count(distinct qty)", window=sb.UntilDeleted(), of="symbol"),
         "top": sb.TopK(3, by="price", window=ever, per="venue"),
         "above": sb.Above(3.5, by="price", window=ever),
@@ -333,7 +341,9 @@ def test_groups_in_spark_of_several_columns(spark: SparkSession) -> None:
     rows = trades(120)
     queries = {
         "pairs": sb.TopKGroups(3, by="max(price)", window=sb.Last("3 minutes"), of=("symbol", "venue")),
-        "ever": sb.TopKGroups(2, by="count(*)", window=sb.Ever(), of=("symbol", "venue"), largest=False),
+        "ever": sb.TopKGroups(
+            *(2, ("count(*)", "id", "id.venue"), sb.Ever()), of=("symbol", "venue"), largest=False, with_ties=True
+        ),
     }
     options: dict[str, Any] = {"id": "n", "time": "time", "keep": ("qty",)}
     monitor = Monitor(queries, **options)

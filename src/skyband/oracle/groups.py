@@ -191,7 +191,7 @@ def faded_total(query: TopKGroups, rows: list[Arrival], now: Any) -> Decimal:
     calls = _calls(query.by)
     # `by` is a sum of multiples: the factor of a call is the value where that call is 1 and the others are 0
     units = [[float(place == other) for other in range(len(calls))] for place in range(len(calls))]
-    factors = [number(_value(query.by, unit)) for unit in units]
+    factors = [number(_value(str(query.by), unit)) for unit in units]
     with localcontext(_PRECISE):
         total = Decimal(0)
         for row in rows:

@@ -42,9 +42,9 @@ def whole_number(kind: str, name: str, number: object, least: int, example: str)
             f"Did you mean {name}={example}?"
         ) from None
     if whole < least or whole >= 2**31:
-        every = whole > least and name == "k"
-        instead = "For every object use sb.Above(-inf, ...)." if every else f"Did you mean {name}={example}?"
-        raise QueryError(f"{kind}({name}={whole}): {name} must be at least {least} and below 2^31. {instead}")
+        every = " For every object: sb.Above(-inf, ...)." if (kind, name) == ("TopK", "k") and whole > least else ""
+        wrong = f"{kind}({name}={whole}): {name} must be at least {least} and below 2^31."
+        raise QueryError(f"{wrong} Did you mean {name}={example}?{every}")
     return whole
 
 

@@ -80,7 +80,8 @@ def ranks_by_key(batch: Batch, by: Any) -> bool:
     kinds = {
         column: kind for column in expression.columns if (kind := kind_of_type(batch.array(column).type)) is not None
     }
-    return kind_of(expression.tree, kinds, BatchError) not in ("number", None)
+    kind = kind_of(expression.tree, kinds, lambda message: BatchError(f'"{by}": {message}.'))
+    return kind not in ("number", None)
 
 
 def is_key(type_: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from skyband.engines.contract import Floats, Ints
+from skyband.engines.contract import Bools, Floats, Ints
 from skyband.engines.groups.arguments import Arguments
 from skyband.engines.groups.measures import Measures, Scores
 from skyband.engines.groups.order import Order, Way, null_of
@@ -36,30 +36,24 @@ def measures_of(query: TopKGroups, arguments: Arguments, order: Order | None, na
     def scores(values: Sequence[Floats], slots: Ints) -> Scores:
         size = len(values[0])
         columns = {f"#{i}": arguments.operand(one, values[i]) for i, one in enumerate(aggregates)}
-        keys = [None if isinstance(key, Id) else key.evaluate(columns, size) for key in keys_of]
-        score = np.zeros(size) if order is not None else np.asarray(_first(keys).values, np.float64)
-        score = score if query.descending or order is not None else -score
-        holds = None if order is not None else _first(keys).valid
+        keys = {i: key.evaluate(columns, size) for i, key in enumerate(keys_of) if isinstance(key, Expression)}
+        shown = tuple(one.evaluate(columns, size) for one in others)
+        holds = np.ones(size, np.bool_)
         if condition_of is not None:
             condition = condition_of.evaluate(columns, size)
-            true = condition.values if condition.valid is None else condition.values & condition.valid
-            holds = true if holds is None else holds & true
-        shown = tuple(one.evaluate(columns, size) for one in others)
+            holds = condition.values if condition.valid is None else condition.values & condition.valid
+        if order is None:
+            score = np.asarray(keys[0].values, np.float64)
+            return Scores(_where(holds, keys[0].valid, score if query.descending else -score), shown)
         ranked = list[Operand]()
-        if order is not None:
-            shown += tuple(key for key in keys if key is not None)
-            for key, value in zip(keys_of, keys, strict=True):
-                ranked += names(key, slots) if isinstance(key, Id) else [_first([value])]
-            if query.nulls == "reject":
-                known = ~np.any([np.zeros(size, np.bool_), *map(null_of, ranked)], axis=0)
-                holds = known if holds is None else holds & known
-        if holds is not None:
-            score = np.where(holds, score, np.nan)
-        return Scores(np.ascontiguousarray(score), shown, columns=tuple(ranked))
+        for i, key in enumerate(keys_of):
+            ranked += names(key, slots) if isinstance(key, Id) else [keys[i]]
+        if query.nulls == "reject":
+            holds = holds & ~np.any([~holds, *map(null_of, ranked)], axis=0)
+        return Scores(_where(holds, None, np.zeros(size)), (*shown, *keys.values()), columns=tuple(ranked))
 
     plain, score_of = None, query.score
-    alone = isinstance(score_of, Expression) and score_of.tree.op == "column" and condition_of is None and not others
-    if alone and order is None and score_of is not None:
+    if order is None and score_of is not None and score_of.tree.op == "column" and condition_of is None and not others:
         at = int(score_of.columns[0][1:])
         if aggregates[at].function not in ("first", "last"):  # which may be strings
             turned = aggregates[at].function == "min"  # whose arguments are negated
@@ -67,6 +61,7 @@ def measures_of(query: TopKGroups, arguments: Arguments, order: Order | None, na
     return Measures(tuple(one.function for one in aggregates), query.decides, scores, plain, order=order)
 
 
-def _first(keys: Sequence[Operand | None]) -> Operand:
-    assert keys[0] is not None
-    return keys[0]
+def _where(holds: Bools, valid: Bools | None, keys: Floats) -> Floats:
+    """The keys of objects that can be an answer; NaN for others."""
+    both = holds if valid is None else holds & valid
+    return np.ascontiguousarray(keys if both.all() else np.where(both, keys, np.nan))

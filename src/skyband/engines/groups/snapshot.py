@@ -15,9 +15,9 @@ from skyband.engines.arena import recast
 from skyband.engines.contract import Ints
 from skyband.engines.groups.kernels.state import CHAIN, ENDLESS, NEWEST, TIMED, USED, Records
 from skyband.engines.groups.kernels.state import SESSION as SESSIONS
-from skyband.engines.invariants import are_counts, require
+from skyband.engines.invariants import FAR, are_counts, require
 from skyband.kernels.records import BITS, NEVER
-from skyband.kernels.sessions import SESSION, no_sessions
+from skyband.kernels.sessions import no_sessions
 
 if TYPE_CHECKING:
     from skyband.engines.groups.store import Store
@@ -117,7 +117,7 @@ def save(engine: TALLY, groups: Ints) -> dict[str, tuple[Any, Ints]]:
     packs["rows"], packs["objects"] = sizes, counts
     now = np.append(store.groups["now"], 0)[np.minimum(groups, len(store.groups))]
     packs["now"] = engine.clock if engine.timed else now
-    more = {"sessions": (_sessions(engine, groups), np.ones(len(groups), np.int64))} if engine.gap else {}
+    more = {"ended": (_ended(engine, groups), np.ones(len(groups), np.int64))} if engine.gap else {}
     return more | {
         "rows": (stored, sizes),
         "values": (np.ascontiguousarray(store.values[rows]).reshape(-1), store.values.shape[1] * sizes),
@@ -126,13 +126,24 @@ def save(engine: TALLY, groups: Ints) -> dict[str, tuple[Any, Ints]]:
     }
 
 
-def _sessions(engine: TALLY, groups: Ints) -> Records:
-    """The sessions of these groups; those that have ended by now are over."""
+def _ended(engine: TALLY, groups: Ints) -> Ints:
+    """When the last session of these groups that is over by now ended; the open ones follow from the rows."""
     kept = np.append(engine.sessions, no_sessions(1))[np.minimum(groups, len(engine.sessions))]
     over = (kept["last"] < NEVER) & (kept["last"] <= engine.clock - engine.gap)
-    kept["ended"][over] = kept["last"][over] + engine.gap
-    kept["begin"][over] = kept["last"][over] = NEVER
-    return kept
+    ended: Ints = np.where(over, kept["last"] + engine.gap, kept["ended"])
+    return ended
+
+
+def _restored(engine: TALLY, ended: Ints, stamps: Ints, owners: Ints) -> Records:
+    """Sessions from the stamps of all rows, and the groups of these."""
+    require(((np.abs(ended) < FAR) | (ended == -NEVER)).all(), "sessions have ended at a time")
+    sessions = no_sessions(engine.groups)
+    require(len(ended) == len(sessions), "every group has its sessions")
+    sessions["ended"], last = ended, np.full(len(sessions), -NEVER)
+    np.minimum.at(sessions["begin"], owners, stamps)
+    np.maximum.at(last, owners, stamps)
+    sessions["last"] = np.where(last > -NEVER, last, NEVER)
+    return sessions
 
 
 def _numbered(slots: Ints, owners: Ints) -> tuple[Ints, Ints]:
@@ -167,8 +178,7 @@ def load(engine: TALLY, state: Mapping[str, Records], *, trusted: bool) -> None:
     slots = np.where(rows["object"] >= 0, rows["object"] + (np.cumsum(counts) - counts)[owners], -1)
     engine.grow(len(kept), len(packs))
     if engine.gap:
-        engine.sessions = recast(state["sessions"], SESSION).copy()
-        require(len(engine.sessions) == len(packs), "every group has its sessions")
+        engine.sessions = _restored(engine, np.asarray(state["ended"], np.int64), rows["stamp"], owners)
     order = np.lexsort((rows["serial"], rows["stamp"]))
     now = packs["now"]
     if engine.timed:

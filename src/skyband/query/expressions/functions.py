@@ -111,9 +111,9 @@ def _substring(text: str, at: float, count: float = math.inf) -> Text:
     """From 1; negative places count from the end, and what lies before the beginning is empty."""
     if math.isnan(at) or math.isnan(count):
         return None
-    start = int(at) - 1 if at >= 1 else len(text) + int(at) if at <= -1 else 0
-    end = len(text) if count == math.inf else start + int(count)
-    return text[max(start, 0) : max(end, 0)] if end > start else ""
+    place, size = (int(max(-INT, min(one, INT))) for one in (at, count))
+    start = place - 1 if place >= 1 else len(text) + place if place <= -1 else 0
+    return text[max(start, 0) : max(start + size, 0)] if size > 0 else ""
 
 
 substring = texts(_substring)
@@ -175,7 +175,7 @@ def _round(x: float, unit: Decimal) -> float:
 # --- casts --------------------------------------------------------------------------------------------------
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[df]?", re.IGNORECASE | re.ASCII)
-_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_INTEGER = re.compile(r"([+-]?)0*(\d{1,19})", re.ASCII)  # longer ones are beyond the types
 _SPACE = "".join(map(chr, range(33))) + "\x7f"
 _NAMED = {"inf": math.inf, "infinity": math.inf, "nan": math.nan}
 _NAMED |= {sign + name: float(sign + name) for sign in "+-" for name in ("inf", "infinity")}
@@ -215,10 +215,9 @@ def _as_double(text: str) -> float | None:
 
 
 def _as_integer(text: str, most: float) -> float | None:
-    text = text.strip(_SPACE)
-    if not _INTEGER.fullmatch(text) or not -most <= (number := int(text)) < most:
-        return None
-    return float(number)
+    found = _INTEGER.fullmatch(text.strip(_SPACE))
+    number = None if found is None else int(found[1] + found[2])
+    return float(number) if number is not None and -most <= number < most else None
 
 
 def _seconds(arg: Operand) -> Array:

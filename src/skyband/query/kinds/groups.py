@@ -100,7 +100,8 @@ class TopKGroups(Query):
         super().__post_init__()
         self._set("k", whole_number(self.kind, "k", self.k, 1, "10"))
         self._set("of", _columns(self.of))
-        self._set("by", tuple(self.by) if isinstance(self.by, list) else self.by)
+        given: Any = self.by
+        self._set("by", tuple(given) if isinstance(given, list) else given)
         keys = self.by if isinstance(self.by, tuple) else (self.by,)
         for what, text in (*(("by", key) for key in keys), ("having", self.having)):
             if not isinstance(text, str) and (what == "by" or text is not None):

@@ -252,14 +252,6 @@ class _Reader(RowNumbers):
         if self.follows(",") and not self.pairs:
             self.keys(start, bracketed=False)
 
-    def _per(self) -> None:
-        self.put("per", self.word.start, self.several(self._named))
-
-    def _named(self) -> str | tuple[str, str]:
-        """A column, or a column AS another name."""
-        column = self.name("PER origin, carrier")
-        return (self.name("PER origin AS airport"), column) if self.accept("AS") else column
-
     def names(self, example: str) -> list[str]:
         return self.several(lambda: self.name(example))
 

@@ -109,6 +109,14 @@ class SelectItems(OrderClauses):
                     "before pushing",
                 )
 
+    def _per(self) -> None:
+        self.put("per", self.word.start, self.several(self._named))
+
+    def _named(self) -> str | tuple[str, str]:
+        """A column, or a column AS another name."""
+        column = self.name("PER origin, carrier")
+        return (self.name("PER origin AS airport"), column) if self.accept("AS") else column
+
     # --- distinct
 
     def distinct(self) -> None:

@@ -165,7 +165,7 @@ def ranked(nodes: Records, at: int, place: int) -> Any:
 
 
 @uncounted
-def below(nodes: Records, s: int) -> Any:
+def below(nodes: Records, s: Any) -> Any:
     """The next slot; -1: there is none."""
     if nodes[s]["right"] >= 0:
         s = nodes[s]["right"]
@@ -178,7 +178,7 @@ def below(nodes: Records, s: int) -> Any:
 
 
 @uncounted
-def above(nodes: Records, s: int) -> Any:
+def above(nodes: Records, s: Any) -> Any:
     """The slot before; -1: there is none."""
     if nodes[s]["left"] >= 0:
         s = nodes[s]["left"]
