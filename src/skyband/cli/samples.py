@@ -140,6 +140,9 @@ def pairs() -> None:
         play(sb.TopKPairs(3, by=distance, window=COUNTED), emit=emit)
     for by in ("abs(a.x - b.x)", "a.x * b.x", distance):
         play(sb.TopKPairs(1, by=by, window=sb.UntilDeleted(), on="a.x <> b.x"), id="id")
+    few = sb.Monitor(sb.TopKPairs(1, by="a.x * b.x", window=sb.UntilDeleted()), id="id", time="t")
+    few.push(piece(0, 9))
+    few._loop.check()  # all pairs are found again
     play(sb.TopKPairs(3, by="a.x / b.x", window=COUNTED, symmetric=False, on="a.x < b.x"))
 
 

@@ -165,7 +165,7 @@ class REFILL:
 
     def _join(self, group: Live, others: Ints, at: int) -> Ints:
         chosen = others.copy()
-        return chosen[: join_older(self.rules, group.data, group.data[:, at], self.scratch, chosen)]
+        return chosen[: join_older(self.rules, group.data, at, self.scratch, chosen)]
 
     def _keys(self, group: Live, older: Ints, newer: Ints) -> tuple[Floats, Bools]:
         """The keys of pairs of objects, and which NumPy says are pairs; a kernel scores one newer object."""
@@ -173,7 +173,7 @@ class REFILL:
         if self.given is None:
             size = group.size - 1
             keys = np.empty(size)
-            score_older(self.rules, group.data, size, group.data[:, size], keys)
+            score_older(self.rules, group.data, size, keys)
             return keys[older], joined
         keys = np.full(len(older), np.nan)
         if not len(older):

@@ -9,9 +9,9 @@ from skyband.kernels.compile import kernel, uncounted
 
 
 @kernel
-def score_older(rules: Rules, data: Floats, size: int, values: Floats, out: Floats) -> None:
-    """Write the keys of an object with the first `size` objects, which are older."""
-    scoring = rules.scoring
+def score_older(rules: Rules, data: Floats, at: int, out: Floats) -> None:
+    """Write the keys of the object at an index with all objects before it."""
+    scoring, values, size = rules.scoring, data[:, at], at
     if scoring.form == TYPED:
         prepare(scoring.program, values, min(CHUNK, size))
     low = 0
@@ -24,9 +24,9 @@ def score_older(rules: Rules, data: Floats, size: int, values: Floats, out: Floa
 
 
 @kernel
-def join_older(rules: Rules, data: Floats, values: Floats, scratch: Scratch, others: Ints) -> int:
-    """Of these older objects keep, in front, those that are a pair with an object; return their number."""
-    return _joined(rules.on, data, values, scratch, others, 0, len(others))
+def join_older(rules: Rules, data: Floats, at: int, scratch: Scratch, others: Ints) -> int:
+    """Of these older objects keep, in front, those that are a pair with the one at an index; return their number."""
+    return _joined(rules.on, data, data[:, at], scratch, others, 0, len(others))
 
 
 @uncounted
