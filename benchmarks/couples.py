@@ -20,9 +20,11 @@ from benchmarks.contestants import Outcome, Ready
 from benchmarks.workloads import Stream
 from skyband.engines.contract import Arrivals, Spec
 from skyband.engines.pairs.base import Pairs
+from skyband.engines.pairs.given_scores import Given
 from skyband.engines.pairs.kernels.answers import read_slots
 from skyband.engines.pairs.kernels.records import GIVEN, PRODUCT, SIZE, SUM, Scoring
 from skyband.engines.pairs.kernels.scores import fill
+from skyband.engines.pairs.programs import no_program
 from skyband.engines.pairs.size_model import expected_pairs
 from skyband.engines.registry import load
 from skyband.query.expressions import Operand, parse
@@ -45,12 +47,12 @@ def scoring_of(p: Mapping[str, Any]) -> tuple[Any, Any]:
             columns = {name: Operand(both[name[0]][name[2:]]) for name in expression.columns}
             return expression.evaluate(columns, len(one["time"])).values
 
-        return Scoring(GIVEN, np.empty(0, np.int8), -1.0, np.inf), scores
+        return Scoring(GIVEN, np.empty(0, np.int8), -1.0, np.inf, no_program(), np.empty(0)), scores
     if s == "luck":  # scores that depend on nothing
-        return Scoring(GIVEN, np.empty(0, np.int8), -1.0, np.inf), _luck
+        return Scoring(GIVEN, np.empty(0, np.int8), -1.0, np.inf, no_program(), np.empty(0)), _luck
     d = p["d"]
     form, sign = (SUM if s in (1, 2) else PRODUCT), (-1.0 if s in (1, 3) else 1.0)
-    return Scoring(form, np.zeros(d, np.int8), sign, 1e300 ** (1 / d) / 4), None
+    return Scoring(form, np.zeros(d, np.int8), sign, 1e300 ** (1 / d) / 4, no_program(), np.empty(0)), None
 
 
 def _luck(one: Any, other: Any) -> Any:
@@ -258,7 +260,7 @@ def _engine(stream: Stream, p: Mapping[str, Any]) -> tuple[Any, Any]:
     asked = spec_of(p)
     if p.get("only") == "asked":  # naive++: it knows k and n
         asked = asked[-1:]
-    more = {} if scores is None else {"scores": scores}
+    more = {} if scores is None else {"given": Given(scores, None)}
     engine: Any = load("TopKPairs", p["algorithm"])(
         asked, Tuning(), timed=False, net=False, scoring=scoring, **more
     )  # fmt: skip

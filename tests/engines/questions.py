@@ -52,7 +52,13 @@ pairings = st.one_of(
     st.builds(
         sb.Global,
         st.dictionaries(columns, st.sampled_from(["absdiff", "sum"]), min_size=1, max_size=3),
-        st.sampled_from(["sum", "product"]),
+        st.sampled_from(["sum", "product", "max"]),
+    ),
+    st.sampled_from(
+        [
+            sb.Global({"x": "absdiff", "y": "sum"}, weights={"y": -0.5}, transform={"x": "ln(`Ünï`) - x"}),
+            sb.Global({"x": "absdiff"}, combine="euclidean", weights={"x": 2}, transform={"x": "y"}),
+        ]
     ),
 )
 pers = st.none() | names | st.lists(names, max_size=3, unique=True).map(tuple)
@@ -112,10 +118,11 @@ queries: dict[str, st.SearchStrategy[Query]] = {
         sb.TopKPairs,
         ks,
         pairings,
-        windows,
+        windows | st.just(sb.UntilDeleted()),
         largest=st.booleans(),
         symmetric=st.booleans(),
         where=wheres,
+        on=st.none() | st.sampled_from(["a.x <> b.x", "a.z = 'a' or b.y between 1 and 2"]),
         per=pers,
         algorithm=algorithms("TopKPairs"),
     ),

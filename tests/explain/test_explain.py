@@ -347,7 +347,9 @@ def test_pairs_of_a_time_window_need_to_know_how_many_come() -> None:
     query = sb.TopKPairs(5, "abs(a.x - b.x) / abs(a.y - b.y)", sb.Last("1 minute"), per="g")
     assert explain(query).objects is None
     said = explain(query, rate=10, groups=6)
-    assert said.objects == 100 and said.form == "typed" and "NumPy" in str(said)
+    assert said.objects == 100 and said.form == "typed" and "operation by operation" in str(said)
+    query = sb.TopKPairs(5, "abs(a.x - b.x)", sb.Last(9), on="ln(a.x) < b.x")
+    assert "only if ln(a.x) < b.x" in str(explain(query))
 
 
 def test_neither_numba_nor_pyspark_is_loaded() -> None:

@@ -41,10 +41,17 @@ EXACT: list[Any] = [
     Global({"x": "absdiff", "y": "absdiff"}),
     Global({"y": "sum", "x": "absdiff"}, combine="product"),
     Global({"x": "sum", "y": "sum"}),
+    Global({"x": "absdiff", "y": "sum"}, weights={"y": -0.5, "x": 3}),
+    Global({"x": "absdiff", "y": "sum"}, combine="max", weights={"x": 2}),
+    Global({"x": "absdiff", "y": "absdiff"}, combine="euclidean", weights={"y": 0.1}),
+    Global({"x": "sum", "y": "sum"}, combine="product", weights={"x": -1.5}),
+    Global({"x": "absdiff", "y": "absdiff"}, combine="manhattan", transform={"x": "coalesce(exp(x), y)"}),
     Global({"y": "absdiff", "x": "absdiff"}, combine="product"),
     "abs(a.x - b.x) * abs(b.y - a.y)",
     "abs(a.y - b.y) + abs(a.x - b.x) + abs(a.y - b.y)",
 ]
+ON = [None, None, "a.z <> b.z", "a.x <= b.y", "a.z = b.z or a.z is null and b.x in (0, 1)"]  # by programs
+BY_ORDER = "coalesce(a.z, 'b') < coalesce(b.z, 'c')"  # NumPy compares strings by their order
 TYPED: list[Any] = [
     "abs(a.x - b.x) / abs(a.y - b.y)",
     "case when a.z = b.z then abs(a.x - b.x) end",
@@ -103,6 +110,7 @@ def pair_scenes(draw: Draw, algorithm: str, taste: Taste, bys: list[Any]) -> Sce
     shared = {
         "largest": draw(st.booleans()),
         "where": draw(st.sampled_from([None, None, "y > 0"])),
+        "on": draw(st.sampled_from(ON)) if algorithm == "TA" or draw(st.integers(0, 5)) else BY_ORDER,
         "per": draw(st.sampled_from(taste.per)),
     }
     queries: dict[str, Any] = {}

@@ -8,10 +8,14 @@ import pytest
 
 from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
-BAND, SEARCH, STEPS, REPORTS, ANSWERS, SCORES, NAIVE = (
-    f"engines/pairs/kernels/{name}.py" for name in ("band", "search", "steps", "reports", "answers", "scores", "naive")
+BAND, SEARCH, STEPS, REPORTS, ANSWERS, SCORES, NAIVE, PROGRAMS = (
+    f"engines/pairs/kernels/{name}.py"
+    for name in ("band", "search", "steps", "reports", "answers", "scores", "naive", "programs")
 )
 BY_BLOCKS, SNAPSHOT, ADAPTER = (f"engines/pairs/{name}.py" for name in ("given_scores", "snapshot", "adapter"))
+LIVE, REFILL, LIVE_STORED = (f"engines/pairs/{name}.py" for name in ("live", "refill", "live_snapshot"))
+LIVE_KERNEL = "engines/pairs/kernels/live.py"
+ALIVE = ("tests/pairs/test_live.py",)
 CONTRACT = "tests/pairs/test_contract.py"
 
 
@@ -28,6 +32,8 @@ BEST_OF_EACH = ("tests/pairs/test_shen.py", "-k", "short_steps and NAIVE")
 EDGE = scenes("SCASE or BASIC", "edge")
 LATE = ("tests/pairs/test_shen.py", "-k", "late_rows")
 GIVEN = scenes("SCASE", "scored_by_blocks")
+JOINED = ("tests/pairs/test_programs.py", "-k", "late_rows and SCASE")
+BITS = ("tests/pairs/test_programs.py", "-k", "numpys_bits")
 CALLED = scenes("SCASE", "functions")
 FAILING = ("tests/pairs/test_shen.py", "-k", "fails_on_the_way or bad_scorings")
 GOLDEN = ("tests/pairs/test_shen.py", "-k", "figure or example")
@@ -171,7 +177,7 @@ MUTANTS: dict[str, Mutant] = {
     "NAIVE: one of the K best too few": (NAIVE, "if keys[i] >= bound:", "if keys[i] > bound:", BEST_OF_EACH),
     "NAIVE: a pair is kept twice": (NAIVE, "if _is_kept(facts, band, slot):", "if False:", BEST_OF_EACH),
     "scores: the sum is a product": (SCORES, "        elif scoring.form == SUM:\n", "        elif False:\n", LATE),
-    "given: one score is off": (SEARCH, "arrival.begin + low + i]", "arrival.begin + low]", GIVEN),
+    "given: one score is off": (SEARCH, "arrival.begin + low + i]", "arrival.begin + low]", CALLED),
     "given: late columns stay where they are": (BY_BLOCKS, "column[place] = late", "pass", LATE),
     "stored: shown bits are lost": (
         SNAPSHOT,
@@ -179,7 +185,78 @@ MUTANTS: dict[str, Mutant] = {
         "0 * group.band.bits[slots].reshape(-1)",
         EDGE,
     ),
-    "functions: no rehearsal": (ADAPTER, "return self.function is not None", "return False", FAILING),
+    "on: a null is true": (PROGRAMS, "out[i] = out[i] if valid[i] else np.nan", "out[i] = 1.0 + 0.0 * out[i]", JOINED),
+    "on: an arrival is never the older": (
+        SEARCH,
+        "size, turned, scratch.gathered",
+        "size, False, scratch.gathered",
+        JOINED,
+    ),
+    "on: what is no pair is counted": (SEARCH, "if passes and keys[i] != keys[i]:", "if keys[i] != keys[i]:", JOINED),
+    "on: it is not asked when K best are found again": (
+        NAIVE,
+        "found = keep_joined(facts, window, state.views, rules.on, scratch, arrival, found)",
+        "pass",
+        ("tests/pairs/test_programs.py", "-k", "late_rows and NAIVE"),
+    ),
+    "on: NumPy's is not asked": (BY_BLOCKS, "joined, scores = engine", "joined, scores = ~engine", JOINED),
+    "programs: the larger is the least": (PROGRAMS, "y[i] if y[i] < x[i] or", "y[i] if y[i] > x[i] or", BITS),
+    "programs: a null is not skipped": (
+        PROGRAMS,
+        "valid[i] = p[i] or q[i]\n    elif op == AND",
+        "valid[i] = p[i] and q[i]\n    elif op == AND",
+        BITS,
+    ),
+    "programs: a case without its condition": (
+        PROGRAMS,
+        "out[i] = y[i] if x[i] == 1.0 else z[i]",
+        "out[i] = y[i]",
+        BITS,
+    ),
+    "live: of equal pairs the older one": (
+        LIVE,
+        '-pairs["newer"], -pairs["older"]',
+        '-pairs["newer"], pairs["older"]',
+        ALIVE,
+    ),
+    "live: ties with the floor are left out": (LIVE, "(keys > key) | ((keys == key) & tied)", "keys > key", ALIVE),
+    "live: ties with the floor are not found again": (LIVE_KERNEL, "found += key >= bar", "found += key > bar", ALIVE),
+    "live: a pair that comes back is new": (REFILL, "not group.is_shown(pair, query)", "True", ALIVE),
+    "live: the view is too short": (REFILL, "or len(group.pairs) >= self.K:", "or len(group.pairs) >= 1:", ALIVE),
+    "live: a replaced object stays": (
+        REFILL,
+        "                group.remove(held)\n            serial",
+        "                pass\n            serial",
+        ALIVE,
+    ),
+    "live: reported under another name": (REFILL, "if bits >> was & 1", "if bits >> query & 1", ALIVE),
+    "live: ineligible objects are members": (
+        LIVE,
+        "np.flatnonzero(self.eligible[: self.size - 1])",
+        "np.arange(self.size - 1)",
+        ALIVE,
+    ),
+    "live: what is found again need be no pair": (
+        LIVE_KERNEL,
+        "        if len(rules.on.code):\n",
+        "        if False:\n",
+        ALIVE,
+    ),
+    "live: the floor is not stored": (LIVE_STORED, 'None if head["whole"] else', "None if True else", ALIVE),
+    "TA: a negative weight is read from the wrong end": (
+        SEARCH,
+        "closest = (scoring.sign * scoring.weights[j] if weighted else scoring.sign) < 0\n",
+        "closest = scoring.sign < 0\n",
+        scenes("TA", "longer"),
+    ),
+    "scores: a square without its weight": (SCORES, "out[i] += weight * (term", "out[i] += (term", ANY),
+    "scores: the largest is the last": (SCORES, "out[i] = term if term > out[i] or", "out[i] = term if True or", ANY),
+    "functions: no rehearsal": (
+        ADAPTER,
+        "return self.function is not None and self.own is None",
+        "return False",
+        FAILING,
+    ),
     "functions: not called both ways": (ADAPTER, "if self.unsampled and any(", "if False and any(", FAILING),
 }
 

@@ -13,7 +13,9 @@ import pytest
 import skyband as sb
 from skyband.engines.contract import Spec
 from skyband.engines.pairs.base import Pairs
-from skyband.engines.pairs.kernels.records import CHUNK, PAIR, STAIRS, SUM, Scoring
+from skyband.engines.pairs.kernels.programs import CHUNK
+from skyband.engines.pairs.kernels.records import PAIR, STAIRS, SUM, Scoring
+from skyband.engines.pairs.programs import no_program
 from skyband.engines.pairs.scase import SCASE
 from skyband.engines.pairs.size_model import expected_pairs
 from skyband.oracle import Oracle
@@ -37,7 +39,7 @@ def small_blocks() -> Iterator[None]:
 
 def band_of(pairs: dict[int, float], K: int, N: int) -> tuple[SCASE, Any]:
     """An engine that holds these pairs, by age with their scores, as the paper draws them."""
-    scoring = Scoring(SUM, np.zeros(1, np.int8), -1.0, 1e9)
+    scoring = Scoring(SUM, np.zeros(1, np.int8), -1.0, 1e9, no_program(), np.empty(0))
     engine = SCASE((Spec(K, N),), Tuning(), timed=False, net=False, scoring=scoring)
     made = np.zeros(len(pairs), PAIR)
     ages = sorted(pairs, key=lambda age: (pairs[age], age))

@@ -139,7 +139,7 @@ def test_a_class_reads_only_its_own_kind() -> None:
         (lambda: sb.TopKPairs(1, "a.x - b.x", sb.Last(1)), "symmetric=False"),
         (lambda: sb.TopKPairs(1, "x", sb.Last(1)), "a"),
         (lambda: sb.TopKPairs(1, sb.Linear({"x": 1}), sb.Last(1)), "does not score a pair"),
-        (lambda: sb.TopKPairs(1, "abs(a.x - b.x)", sb.UntilDeleted()), "UntilDeleted is for TopK and Above"),
+        (lambda: sb.TopKUncertain(1, "x", sb.UntilDeleted()), "UntilDeleted is for TopK"),
         (lambda: sb.TopKPairs(1, "abs(a.x - b.x)", sb.Ever()), "Use a window that ends"),
         (lambda: wrong.TopKPairs(1, "abs(a.x - b.x)", sb.Last(1), largest=None), "True or False"),
         (lambda: sb.TopKIncomplete(1, [], sb.Last(1)), "parts"),
@@ -326,7 +326,11 @@ def test_what_scorings_compute() -> None:
         (lambda: sb.Nearest({"x": 1}, {"x": -1}), "negative"),
         (lambda: sb.Global({}), "mapping"),
         (lambda: wrong.Global({"x": "max"}), "absdiff, sum"),
-        (lambda: wrong.Global({"x": "sum"}, combine="max"), "sum.*product"),
+        (lambda: wrong.Global({"x": "sum"}, combine="min"), "sum.*product"),
+        (lambda: sb.Global({"x": "sum"}, combine="euclidean"), "absdiff"),
+        (lambda: sb.Global({"x": "absdiff"}, combine="manhattan", weights={"x": -1}), "positive number"),
+        (lambda: sb.Global({"x": "absdiff"}, weights={"y": 1}), "no local function"),
+        (lambda: sb.Global({"x": "absdiff"}, transform={"x": "x > 1"}), "expression over a row"),
     ],
 )
 def test_scorings_are_checked(make: Callable[[], Any], words: str) -> None:

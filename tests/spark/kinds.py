@@ -69,6 +69,7 @@ def pairs(draw: Draw, algorithm: str, window: Window, per: Any) -> TopKPairs:
         window=window,
         largest=draw(st.booleans()),
         symmetric=by != "a.x - b.y",
+        on=draw(st.sampled_from([None, "a.r <> b.r", "a.x <= b.y"])),
         where=draw(st.sampled_from([None, None, "y > 0"])),
         per=per,
         algorithm=algorithm,

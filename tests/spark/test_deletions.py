@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.streams import Row, TopKQuery, cells, examples, net, same_rows
-from skyband import Above, Last, Linear, Monitor, Nearest, TopK, UntilDeleted
+from skyband import Above, Last, Linear, Monitor, Nearest, TopK, TopKPairs, UntilDeleted
 from skyband.errors import StateError
 from skyband.spark import mappers as packing
 from spark.shards import Draw, Shards, Sizes, pushed, sizes
@@ -78,6 +78,10 @@ def queries(draw: Draw) -> dict[str, TopKQuery]:
             "per": draw(st.sampled_from([None, "g", "g", ("g", "h")])),
         }
         window: Any = draw(st.sampled_from([ALIVE, ALIVE, Last(4), Last(span=5)])) if asked else ALIVE
+        if draw(st.integers(0, 4)) == 0:
+            on = draw(st.sampled_from([None, "a.z <> b.z"]))
+            asked[name] = TopKPairs(draw(st.integers(1, 3)), "abs(a.x - b.x)", ALIVE, on=on, **more)  # type: ignore[assignment]
+            continue
         by = draw(st.sampled_from(["x", "x", "x + y", Linear({"x": 1, "y": 0.5}), "abs(x - 1) * 2"]))
         if draw(st.integers(0, 2)) == 0:
             asked[name] = Above(draw(st.sampled_from([0.0, 1.0])), by=by, window=window, **more)

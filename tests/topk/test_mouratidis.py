@@ -164,6 +164,33 @@ def test_figure_8(algorithm: str, searched: int) -> None:
     engine_of(monitor).check()
 
 
+# ---------------------------------------------------------------- section 4.2: Figure 7(b)
+
+
+def test_figure_7b() -> None:
+    """F = x1·x2, top-1: the search returns p1 and need not look at cells below its curve, which bounds its influence.
+
+    Which cells are shaded is lost with the picture: here, that a small part of the grid is visited.
+    """
+    points = {"p1": (0.8, 0.75), "p2": (0.35, 0.95), "p3": (0.62, 0.9)}
+    ends = {"e1": (1.0, 0.0), "e2": (0.0, 1.0)}
+    given = [{"name": name, "x1": x1, "x2": x2} for name, (x1, x2) in {**points, **ends}.items()]
+    given += [{name: one[name] for name in ("name", "x1", "x2")} for one in crowd(400, 0)]
+    window = sb.Last(1000)
+    far = sb.TopK(1, by=sb.Product({"x1": 1.0, "x2": 1.0}), window=window, algorithm="TMA", cells=49)
+    query = sb.TopK(1, by=sb.Product({"x1": 0.0, "x2": 0.0}), window=window, algorithm="TMA", cells=49)
+    monitor = sb.Monitor({"other": far}, id="name")
+    monitor.push(given)
+    before = engine_of(monitor).work["visited"]
+    monitor.add("q", query, from_window=True)
+    assert ids(monitor.answer("q")) == ["p1"] and monitor.answer("q")["score"].to_pylist() == [0.8 * 0.75]
+    assert 0 < engine_of(monitor).work["visited"] - before <= 8, "cells above the curve: 8 of 49 at most"
+    monitor.drop("other")
+    assert not monitor.push([{"name": "below", "x1": 0.99, "x2": 0.6}]).num_rows
+    assert ids(monitor.push([{"name": "above", "x1": 0.99, "x2": 0.61}])) == ["p1", "above"]
+    assert searches(monitor) == 1, "the first one only"
+
+
 # ---------------------------------------------------------------- section 5: Figure 10
 
 #: When each arrives, and its score. The text fixes that p2, p3 are the top 2, that p3, p2, p7, p5 expire in this order

@@ -17,6 +17,7 @@ from skyband.engines.contract import Arrivals, Spec
 from skyband.engines.registry import load
 from skyband.engines.uncertain.ccsq import CompressedQueue
 from skyband.engines.uncertain.csq import CompactSetQueue
+from skyband.engines.uncertain.scsq import SegmentalQueue
 from skyband.engines.uncertain.scsq_buffer import BufferedQueue
 from skyband.engines.uncertain.semantics import (
     SEMANTICS,
@@ -176,6 +177,39 @@ def test_u_kranks_lets_one_object_hold_several_ranks() -> None:
     places = UkRanks(2).read([0.1, 0.1, 0.9])[2]
     assert [(place.at, place.rank) for place in places] == [(2, 1), (2, 2)]
     assert [place.probability for place in places] == pytest.approx([0.729, 0.162])
+
+
+# ------------------------------------------------------- Example 4.1 and Figure 2
+
+
+class ThreeHighest(SegmentalQueue):
+    """As the example has it: a compact set is the 3 highest ranked tuples."""
+
+    def compact(self, ranked: list[Tuple]) -> list[Tuple] | None:
+        return ranked[:3] if len(ranked) >= 3 else None
+
+
+def _segments(queue: SegmentalQueue) -> list[tuple[set[float], set[float]]]:
+    return [({t.key for t in one.compact}, {t.key for t in one.between}) for one in queue.segments]
+
+
+@pytest.mark.parametrize("older", [(7, 9, 2), (2, 9, 7), (9, 2, 7)])
+@pytest.mark.parametrize("newer", [(6, 1), (1, 6)])
+def test_example_4_1_maintaining_the_scsq(older: tuple[int, ...], newer: tuple[int, ...]) -> None:
+    """Figure 2 is lost, but the example gives the stream away, up to places that do not matter.
+
+    8 expires when the ninth comes, so it is the first of eight; 3 begins S4, and 5 is the oldest of C(S4) after it;
+    what is left of 1 to 9 is 2, which is in no set, and 4, which comes. Erratum: the new C(S3) cannot be {5, 6, 1},
+    since 4 has come and 5 is the fourth newest, as the merge says; it is {6, 4, 1}.
+    """
+    queue = ThreeHighest(PkTopk(1))
+    for i, x in enumerate((8, *older, 3, 5, *newer)):
+        queue.insert(Tuple(float(x), i, i, 1.0))
+    assert _segments(queue) == [({5, 6, 1}, set()), ({3, 5, 6}, {8, 7, 9})]
+    queue.expire(0)
+    queue.insert(Tuple(4.0, 8, 8, 1.0))
+    assert _segments(queue) == [({6, 4, 1}, {7, 9, 5})]
+    assert [t.key for t in queue.current or ()] == [9, 7, 6]
 
 
 # ------------------------------------------------- algorithms 1 and 2, read literally

@@ -206,7 +206,8 @@ def serve(
     """
     from skyband.dashboard import Settings
     from skyband.dashboard import serve as start
-    from skyband.query.sql.parser import is_sql, sql
+    from skyband.query.sql.parser import sql
+    from skyband.query.sql.text import is_sql
 
     queries: dict[str, Any] = {}
     for number, text in enumerate(query or ()):

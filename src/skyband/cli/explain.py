@@ -65,7 +65,8 @@ def explain(
 def _query(source: str | None, given: dict[str, Any]) -> Any:
     """The query of an SQL text or a file, or the TopK of the options."""
     from skyband.query.kinds import Query, TopK
-    from skyband.query.sql.parser import is_sql, sql
+    from skyband.query.sql.parser import sql
+    from skyband.query.sql.text import is_sql
 
     if source is None:
         if missing := [f"--{name}" for name in ("k", "by", "window") if name not in given]:

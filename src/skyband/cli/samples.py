@@ -145,10 +145,18 @@ def pairs() -> None:
     for algorithm in ("SCASE", "TA", "BASIC", "NAIVE"):
         for window in STREAMS:
             play(sb.TopKPairs(3, by=sb.Global({"x": "absdiff"}), window=window, algorithm=algorithm))
+    for combine in ("max", "euclidean"):
+        play(sb.TopKPairs(3, by=sb.Global({"x": "absdiff"}, combine=combine, weights={"x": 2}), window=COUNTED))
     for emit in EMITS:
         some = [sb.TopKPairs(k, by="abs(a.x - b.x) * abs(a.y + b.y)", window=TIMED, per=EACH) for k in (3, 2)]
         play(some, emit=emit)
         play(sb.TopKPairs(3, by=distance, window=COUNTED), emit=emit)
+    for by in ("abs(a.x - b.x)", "a.x * b.x", distance):
+        play(sb.TopKPairs(1, by=by, window=sb.UntilDeleted(), on="a.x <> b.x"), id="id")
+    few = sb.Monitor(sb.TopKPairs(1, by="a.x * b.x", window=sb.UntilDeleted()), id="id", time="t")
+    few.push(piece(0, 9))
+    few._loop.check()  # all pairs are found again
+    play(sb.TopKPairs(3, by="a.x / b.x", window=COUNTED, symmetric=False, on="a.x < b.x"))
 
 
 def parts() -> None:

@@ -11,6 +11,8 @@ from typing import Any
 from skyband.engines.contract import Engine
 from skyband.errors import QueryError
 from skyband.query.algorithms import Algorithm, algorithm, algorithms, names
+from skyband.query.expressions import parse
+from skyband.query.expressions.kernels import has_kernels
 from skyband.query.kinds import Query
 from skyband.query.scoring import scoring_of
 from skyband.query.windows import Ever, Session, UntilDeleted
@@ -118,6 +120,10 @@ def _check(row: Algorithm, query: Query) -> None:
             raise QueryError(
                 f"{kind}: {name} is for windows that end. For Ever(), where nothing expires, use auto or {listed}."
             )
+        if row.windows == ("until deleted",):
+            raise QueryError(
+                f"{kind}: {name} is for UntilDeleted() only: it knows no expiry. Use auto or one of {listed}."
+            )
         if row.windows == ("time",):
             raise QueryError(f"{kind}: {name} cuts a time window into panes; {query.window!r} is none. Use {listed}.")
         if row.windows == ("ever",):
@@ -184,13 +190,19 @@ def _check_nearest(row: Algorithm, query: Query) -> None:
 
 
 def _check_local(row: Algorithm, query: Query) -> None:
-    scoring = scoring_of(query.by)  # type: ignore[attr-defined]
+    scoring, on = scoring_of(query.by), query.on  # type: ignore[attr-defined]
+    able = names(query.kind, lambda other: other.scorings == "any" and query.window.sort in other.windows)
+    if on is not None and not has_kernels(parse(on, members=("a", "b")).tree):
+        raise QueryError(
+            f"{query.kind}: {row.name} tests single pairs in its kernels, which cannot compute on={on!r} to the last "
+            f"bit. Use arithmetic, comparisons and logic there, or one of {', '.join(able)}."
+        )
     if scoring.pair_form is not None:
         return
     raise QueryError(
         f"{query.kind}: {row.name} reads sorted lists of attributes, and {scoring!r} is no sum or product of "
         '|a.x - b.x| and a.x + b.x. Use sb.Global({"x": "absdiff", ...}), or one of '
-        f"{', '.join(names(query.kind, lambda other: other.scorings == 'any'))}."
+        f"{', '.join(able)}."
     )
 
 

@@ -190,9 +190,9 @@ class Monitor:
         query
             The query.
         from_window
-            Answer at once from what another query keeps: a window (TMA, SMA and TSL) over the same columns and `per`,
-            the history of a family, or the state of the same question with at least its k and window. The query is as
-            old as that one; its first answer is returned as changes.
+            Answer at once from what another query keeps: a window (TMA, SMA, TSL and pairs) over the same columns and
+            `per`, the history of a family, or the state of the same question with at least its k and window. The query
+            is as old as that one; its first answer is returned as changes.
 
         """
         if from_window:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter
 from skyband.engines.kinds import adapter_class
 from skyband.engines.numbering import Start
+from skyband.engines.pairs import lent_window
+from skyband.engines.pairs.adapter import PairsAdapter
 from skyband.engines.registry import choose
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.scorings import family_key
@@ -36,7 +38,7 @@ from skyband.monitor.sources import (
 )
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import SubscribedQueries
-from skyband.query.kinds import Above, Query, TopK
+from skyband.query.kinds import Above, Query, TopK, TopKPairs
 from skyband.query.windows import Last, Session, UntilDeleted, size_of
 from skyband.tables.changes import QueryNames, change_names, change_table
 from skyband.tables.input import Batch
@@ -91,6 +93,8 @@ class StandingQueries(Placement):
                 state.order.append(name)
                 return state.changes([piece], [family])
         lender = lender_of(self._plain(), checked, self.state.unit)
+        if lender is None and isinstance(checked, TopKPairs):
+            return self._pairs_from_window(name, checked)
         if lender is None:
             raise QueryError(
                 f"{name}: no standing query keeps a window that this one could look at: the same columns, `per` and "
@@ -104,6 +108,22 @@ class StandingQueries(Placement):
             self.state.order.append(name)
             remember_reported(self.state.standing())
             return self.state.changes([piece] if piece else [], [adapter] if piece else [])
+
+    def _pairs_from_window(self, name: str, query: TopKPairs) -> pa.Table:
+        """Add a query of pairs that begins with the objects of another one's window."""
+        for donor in [one for one in self.state.standing() if isinstance(one, PairsAdapter)]:
+            adapter = lent_window.borrower(donor, name, query, self.state.unit)
+            if adapter is not None:
+                with self.state.commit:
+                    piece = lent_window.begin(adapter, donor, self.state.unit, self.state.clock)
+                    self.state.adapters[name] = adapter
+                    self.state.order.append(name)
+                    return self.state.changes([piece], [adapter])
+        raise QueryError(
+            f"{name}: no standing query of pairs keeps a window that this one could look at: the same `per` and "
+            f"`where`, in its kernels all columns that this one reads, and at least {query.window!r}. Add it without "
+            "from_window."
+        )
 
     def drop(self, name: str) -> None:
         """Stop a query. Nothing is reported."""

@@ -60,7 +60,7 @@ class Member:
     score: Any  # a float; None where the first key of an order is no number
     rank: int | None = None  # the rank held, u-kranks only
     probability: float | None = None
-    keys: tuple[Any, ...] = ()  # groups: what ranks it, which is finer than the score with `decay`
+    keys: tuple[Any, ...] = ()  # pairs, groups: what ranks it, which is finer than the score with `decay`
     age: tuple[Any, ...] = ()  # groups: of the newest row
     eligible: bool = True  # groups: whether it can be an answer
     shown: Row = field(default_factory=dict)  # groups: the values of `select`

@@ -10,7 +10,7 @@ import math
 from itertools import combinations
 
 from skyband.oracle.objects import Arrival, Member
-from skyband.oracle.scores import pair_score
+from skyband.oracle.scores import joins, pair_key, score_of
 from skyband.query.kinds import TopKPairs
 
 
@@ -18,13 +18,15 @@ def top_k_pairs(query: TopKPairs, valid: list[Arrival]) -> list[Member]:
     oldest_first = sorted((o for o in valid if o.eligible), key=lambda o: o.age)
     pairs = []
     for older, newer in combinations(oldest_first, 2):
-        score = _score(query, older, newer)
-        if score is not None:
-            pairs.append(Member((older, newer), (older, newer), score))
+        if not joins(query.on, older.row, newer.row):
+            continue
+        key = _key(query, older, newer)
+        if key is not None:
+            pairs.append(Member((older, newer), (older, newer), score_of(query.by, key), keys=(key,)))
 
     def rank(pair: Member) -> tuple[object, ...]:
         older, newer = pair.objects
-        return (pair.score if query.descending else -pair.score, older.age, newer.age)
+        return (pair.keys[0] if query.descending else -pair.keys[0], older.age, newer.age)
 
     return sorted(pairs, key=rank, reverse=True)[: query.k]
 
@@ -32,9 +34,10 @@ def top_k_pairs(query: TopKPairs, valid: list[Arrival]) -> list[Member]:
 def scoreless(query: TopKPairs, valid: list[Arrival], arrived: Arrival) -> int:
     """The number of new pairs of an arrival without a score: they are no answers, and are counted once."""
     others = [o for o in valid if o.eligible and o is not arrived] if arrived.eligible else []
-    return sum(_score(query, *sorted((o, arrived), key=lambda o: o.age)) is None for o in others)
+    pairs = [sorted((o, arrived), key=lambda o: o.age) for o in others]
+    return sum(joins(query.on, a.row, b.row) and _key(query, a, b) is None for a, b in pairs)
 
 
-def _score(query: TopKPairs, older: Arrival, newer: Arrival) -> float | None:
-    score = pair_score(query.by, older.row, newer.row)
-    return None if score is None or math.isnan(score) else score
+def _key(query: TopKPairs, older: Arrival, newer: Arrival) -> float | None:
+    key = pair_key(query.by, older.row, newer.row)
+    return None if key is None or math.isnan(key) else key

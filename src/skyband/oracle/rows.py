@@ -61,6 +61,7 @@ def read(query: Query, row: Row, roles: Roles) -> Arrival:
 
 def _read_condition(query: TopK | Above | TopKPairs | TopKUncertain, arrival: Arrival) -> None:
     used = set() if query.where is None else columns_of(query.where)
+    used |= columns_of(query.on) if isinstance(query, TopKPairs) and query.on is not None else set()
     several = isinstance(query.by, tuple)
     for by in query.by if isinstance(query.by, tuple) else (query.by,):
         used |= set() if several and is_plain(by) else columns_of(by)

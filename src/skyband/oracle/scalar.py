@@ -63,7 +63,7 @@ def holds(where: str | None, row: Row) -> bool:
     """Whether the object can be an answer: null is not true."""
     if where is None:
         return True
-    return _truth(evaluate(parse(where), lambda _, column: plain(row.get(column)))) is True
+    return truth(evaluate(parse(where), lambda _, column: plain(row.get(column)))) is True
 
 
 def evaluate(node: Any, lookup: Lookup) -> Value:
@@ -87,11 +87,11 @@ def evaluate(node: Any, lookup: Lookup) -> Value:
             x = number(value(node.this))
             return None if x is None else -x
         case exp.And():
-            return _and(_truth(value(node.this)), _truth(value(node.expression)))
+            return _and(truth(value(node.this)), truth(value(node.expression)))
         case exp.Or():
-            return _or(_truth(value(node.this)), _truth(value(node.expression)))
+            return _or(truth(value(node.this)), truth(value(node.expression)))
         case exp.Not():
-            return _not(_truth(value(node.this)))
+            return _not(truth(value(node.this)))
         case exp.Between():
             x = value(node.this)
             low, high = value(node.args["low"]), value(node.args["high"])
@@ -109,7 +109,7 @@ def evaluate(node: Any, lookup: Lookup) -> Value:
                 condition = value(branch.this)
                 if node.this is not None:  # case x when 1 then ...
                     condition = _compare(exp.EQ, value(node.this), condition)
-                if _truth(condition):
+                if truth(condition):
                     return value(branch.args["true"])
             return None if node.args.get("default") is None else value(node.args["default"])
         case exp.Coalesce():
@@ -148,7 +148,7 @@ def _compare(kind: Any, x: Value, y: Value) -> bool | None:
     return _COMPARISONS[kind](x, y)
 
 
-def _truth(value: Value) -> bool | None:
+def truth(value: Value) -> bool | None:
     if value is None or isinstance(value, bool):
         return value
     raise BatchError(f"{value!r} is no condition. Compare it with something.")

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from skyband.errors import QueryError
 from skyband.oracle.objects import Row
-from skyband.oracle.scalar import evaluate, number, parse, plain
+from skyband.oracle.scalar import evaluate, number, parse, plain, truth
 
 
 def columns_of(by: Any) -> set[str]:
@@ -79,12 +79,13 @@ KEYS: dict[str, Callable[[Any, list[float]], float]] = {  # by word: the key fro
 
 def score_of(by: Any, key: float) -> float:
     """The reported score: Euclidean distances are ranked by the sum of squares and reported as its root."""
-    euclidean = getattr(by, "word", "") in ("nearest", "similar") and by.metric == "euclidean"
+    metric = {"nearest": "metric", "similar": "metric", "global": "combine"}.get(getattr(by, "word", ""), "word")
+    euclidean = getattr(by, metric, "") == "euclidean"
     return math.sqrt(key) if euclidean and key >= 0 else key
 
 
-def pair_score(by: Any, older: Row, newer: Row) -> float | None:
-    """The score of a pair; in expressions `a` is the older member."""
+def pair_key(by: Any, older: Row, newer: Row) -> float | None:
+    """The key by which a pair is ranked; in expressions `a` is the older member."""
     if isinstance(by, str):
         members = {"a": older, "b": newer}
         return number(evaluate(parse(by), lambda member, column: plain(members[member].get(column))))
@@ -94,11 +95,28 @@ def pair_score(by: Any, older: Row, newer: Row) -> float | None:
         raise QueryError(f"the oracle cannot score pairs by {by!r}. Add its arithmetic to oracle/scores.py.")
     parts = []
     for column, local in by.terms:
-        a, b = number(older.get(column)), number(newer.get(column))
+        text = parse(by.transform[column]) if column in by.transform else exp.column(column)
+        a, b = _number_of(text, older), _number_of(text, newer)
         if a is None or b is None:
             return None
-        parts.append(abs(a - b) if local == "absdiff" else a + b)
-    return _sum(parts) if by.combine == "sum" else _product(parts)
+        part = abs(a - b) if local == "absdiff" else a + b
+        part = part * part if by.combine == "euclidean" else part
+        parts.append(by.weights[column] * part if column in by.weights else part)
+    if by.combine == "max":
+        return math.nan if any(math.isnan(part) for part in parts) else max(parts)
+    return _product(parts) if by.combine == "product" else _sum(parts)
+
+
+def _number_of(text: exp.Expr, row: Row) -> float | None:
+    return number(evaluate(text, lambda _, column: plain(row.get(column))))
+
+
+def joins(on: str | None, older: Row, newer: Row) -> bool:
+    """Whether two objects are a pair: `a` is the older, and null is not true."""
+    if on is None:
+        return True
+    members = {"a": older, "b": newer}
+    return truth(evaluate(parse(on), lambda member, column: plain(members[member].get(column)))) is True
 
 
 def _batch(row: Row) -> dict[str, Any]:

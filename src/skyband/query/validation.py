@@ -187,10 +187,20 @@ def condition(kind: str, where: object) -> None:
             )
 
 
+def pair_condition(kind: str, on: object) -> None:
+    if on is None:
+        return
+    if not isinstance(on, str):
+        raise QueryError(f'{kind}: on is a condition over a. and b., such as "a.symbol <> b.symbol"; got {on!r}.')
+    if parse(on, members=("a", "b")).kind not in (None, "boolean"):
+        raise QueryError(f"{kind}: on={on!r} is neither true nor false. Compare something, as in a.x < b.x.")
+
+
 def moving_window(kind: str, window: Window) -> None:
     if isinstance(window, UntilDeleted):
         raise QueryError(
-            f"{kind} needs a window that moves on, such as Last(1000). UntilDeleted is for TopK and Above."
+            f"{kind} needs a window that moves on, such as Last(1000). UntilDeleted is for TopK, Above, TopKGroups and "
+            "TopKPairs."
         )
 
 

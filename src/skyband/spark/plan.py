@@ -86,6 +86,8 @@ class Plan:
             return {}
         plain = {name: query for name, query in self.queries.items() if not query.each}
         pairs = {name: query for name, query in plain.items() if isinstance(query, TopKPairs)}
+        merged = {name for name, query in pairs.items() if getattr(query.by, "combine", "") != "euclidean"}  # by score
+        pairs = {name: query for name, query in pairs.items() if isinstance(query.window, Last) and name in merged}
         alone = {name: query for name, query in pairs.items() if not query.per_columns and query.algorithm != "NAIVE"}
         return {name: query for name, query in alone.items() if self.blocks or _is_long(query.window)}
 

@@ -1,13 +1,14 @@
 """Adapter of TopKPairs: one engine for all queries that share a scoring of two objects.
 
-Three ways to score: `Global` and expressions of its form run in the kernels; other expressions over a. and b. are run
-by NumPy over blocks of new pairs; functions get two batches with a row for each pair. What NumPy and functions read is
-in the kept columns of each object, and so in snapshots whatever its type.
+Three ways to score: kernels compute `Global` and what has a program (programs.py); NumPy evaluates other expressions
+over a. and b. for blocks of new pairs; functions get two batches with a row for each pair. The condition on a pair is a
+program too, or NumPy's, and then NumPy or a function scores. What NumPy and functions read, and strings, are in the
+kept columns of each object, and so in snapshots whatever their type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -16,11 +17,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes
+from skyband.engines.id_codes import IdCodes
+from skyband.engines.numbering import Numbered
+from skyband.engines.pairs.fields import Field, can_run, fields_of
+from skyband.engines.pairs.inputs import (
+    VALID,
+    Codes,
+    check_kinds,
+    check_result,
+    evaluated,
+    kinds_of,
+    operand_arrays,
+    row_of,
+)
 from skyband.engines.specs import shared_key
-from skyband.errors import BatchError
-from skyband.query.expressions import Expression, Operand, parse
+from skyband.errors import BatchError, StateError
+from skyband.query.expressions import Expression, Node, Operand, member_columns, parse
 from skyband.query.kinds import Query, TopKPairs
 from skyband.query.scoring import scoring_of
 from skyband.tables.input import Batch
@@ -29,17 +42,18 @@ from skyband.tables.scores import Scored, Validated, reject_beyond
 
 if TYPE_CHECKING:
     from skyband.engines.pairs.base import Pairs
+    from skyband.engines.pairs.given_scores import Given
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
 SCORELESS = "pair without a score"
-VALID = "\0valid"  # beside the values of a column: which are not null
+ON = "\0on "  # before columns that the condition on a pair reads, where a function scores
 SAMPLE = 32  # pairs of each push that a symmetric function must score the same both ways round
 
 
-class PairsAdapter(Adapter):
+class PairsAdapter(IdCodes):
     """One engine for queries with one scoring of pairs."""
 
     most = 1 << 30
@@ -53,14 +67,18 @@ class PairsAdapter(Adapter):
         self.form = scoring.pair_form
         if isinstance(query.by, str):
             self.expression = parse(query.by, members=("a", "b"))
-        scores = scoring.function or scoring.pair_key
-        self.function: Callable[..., Any] | None = None if self.expression or self.form else scores
-        self.like: dict[str, Operand] = {}  # what an expression reads, by column, as it was seen last
+        self.on = None if query.on is None else parse(query.on, members=("a", "b"))
+        self.function: Callable[..., Any] | None = None if self.expression else scoring.function or scoring.pair_key
+        self.own = scoring.columns if self.form and not self.expression else None  # that the function reads
+        self.kinds: dict[str, str] | None = None  # of the columns that kernels read; None: no kernel scores
+        self.codes = Codes()
+        self.like: dict[str, Operand] = {}  # what NumPy reads, by column, as it was seen last
         self.known: tuple[str, ...] = ()  # what a function may read: the columns of the first batch
         self.scoreless: dict[str, int] = {}  # by query
         self.fresh_scoreless = 0
         self.unsampled = True
         self.rehearsed: tuple[Batch, Any, Changes] | None = None
+        self.ids = self._no_ids() if self.deletable else None
 
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
@@ -71,7 +89,7 @@ class PairsAdapter(Adapter):
     @property
     def revalidates(self) -> bool:
         """True where a function scores: it may fail, so it runs before anything changes."""
-        return self.function is not None
+        return self.function is not None and self.own is None
 
     @property
     def machine(self) -> Pairs:
@@ -86,15 +104,13 @@ class PairsAdapter(Adapter):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the scoring is known to read."""
-        if self.form is not None:
-            return tuple(name for name, _ in self.form[0])
-        names = () if self.expression is None else (name.partition(".")[2] for name in self.expression.columns)
-        return tuple(dict.fromkeys(names))
+        scored = self.own or (() if self.expression is None else member_columns(self.expression))
+        return tuple(dict.fromkeys((*scored, *(() if self.on is None else member_columns(self.on)))))
 
     def reads(self, batch: Batch | None) -> tuple[str, ...]:
-        if self.form is not None:
-            return ()
-        if self.function is None:
+        if self.kinds is not None:
+            return tuple(name for name in self.columns if self.kinds[name] == "string")
+        if self.function is None or self.own is not None:
             return self.columns
         if batch is not None and self.engine is None:
             self.known = tuple(batch.table.column_names)
@@ -104,23 +120,69 @@ class PairsAdapter(Adapter):
         """Check the columns that the scoring reads; a row has no score of its own."""
         scored = Scored(np.zeros(batch.rows))
         for name in self.columns:
-            if self.form is not None:
+            if name in self._local:
                 batch.numbers(name)
             else:
                 batch.operand(name)
         if self.expression is not None:
-            self._check_kind(batch)
+            wrong = f"{self.by!r} is not a number for every pair, so it cannot be a score. Score pairs by a number."
+            check_result(self.expression, batch, np.float64, wrong)
+        for field in self._local_fields:
+            if field.kind == "typed":
+                wrong = f"transform {field.column!r} gives no number, so it cannot be a part of a score. Use a number."
+                check_result(parse(field.column), batch, np.float64, wrong)
+        if self.on is not None:
+            wrong = f"on={self.on.text!r} is not a condition: it is neither true nor false. Compare something."
+            check_result(self.on, batch, np.bool_, wrong)
+        if self.engine is None:
+            self.kinds = self._kernel_kinds(batch)
+        elif self.kinds is not None:
+            check_kinds(batch, self.kinds)
         reject_beyond(scored, batch, self.columns)
         return scored
 
-    def _check_kind(self, batch: Batch) -> None:
-        assert self.expression is not None
-        given = {name: batch.operand(name.partition(".")[2]) for name in self.expression.columns}
-        none = {name: replace(one, values=one.values[:0], valid=None) for name, one in given.items()}
-        if self.expression.evaluate(none, 0).values.dtype != np.float64:
+    def _kernel_kinds(self, batch: Batch) -> dict[str, str] | None:
+        """The kinds of the columns, if kernels can score such pairs."""
+        if self.form is None and self.expression is None:
+            return None
+        kinds = kinds_of(batch, self.columns)
+        if kinds is None and self.form is not None and self.on is None:
+            return dict.fromkeys(self.columns, "number")
+        if kinds is not None and all(can_run(tree, kinds) for tree in self._trees):
+            return kinds
+        if self.algorithm == "TA":
             raise BatchError(
-                f"{self.by!r} is not a number for every pair, so it cannot be a score. Score pairs by a number."
+                f"TA tests single pairs in its kernels, which cannot compare strings by their order, as on="
+                f"{self.example.on!r} does, nor columns of nulls alone. Use another algorithm, such as SCASE."
             )
+        return None
+
+    @property
+    def _local(self) -> tuple[str, ...]:
+        """The columns that have a local function themselves, which are numbers."""
+        return tuple(field.column for field in self._local_fields if field.kind == "number")
+
+    @property
+    def _local_fields(self) -> tuple[Field, ...]:
+        if self.form is None:
+            return ()
+        texts = self.form.transforms or (None,) * len(self.form.terms)
+        pairs = zip(self.form.terms, texts, strict=True)
+        return tuple(Field(text, "typed") if text else Field(name, "number") for (name, _), text in pairs)
+
+    @property
+    def _trees(self) -> list[Node]:
+        """What programs are for: the score, unless it has a form of its own, and the condition on a pair."""
+        typed = [] if self.form is not None or self.expression is None else [self.expression.tree]
+        return typed + ([] if self.on is None else [self.on.tree])
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The rows of the engine's data: attributes with a local function, then what programs read."""
+        assert self.kinds is not None
+        local = self._local_fields
+        more = [field for tree in self._trees for field in fields_of(tree, self.kinds)]
+        return (*local, *(field for field in dict.fromkeys(more) if field not in local))
 
     def revalidate(self, push: Push, validated: Validated, codes: Ints, unit: int | None) -> Validated:
         """Let a copy of the engine take the batch: if the function fails, nothing has changed."""
@@ -132,10 +194,17 @@ class PairsAdapter(Adapter):
             twin.start(unit)
         arrivals = twin.arrivals(push, validated, twin.number(push, validated, codes))
         engine = twin.machine.copy()
-        engine.scores = self._scores()
+        engine.given = self._given()
         self.unsampled = True
         self.rehearsed = (push.batch, engine, engine.take(arrivals))
         return validated
+
+    def arrivals(self, push: Push, validated: Validated, numbered: Numbered) -> Arrivals:
+        arrivals = super().arrivals(push, validated, numbered)
+        if self.ids is None:
+            return arrivals
+        names = self.names_of(arrivals.rows, arrivals.groups, push)
+        return replace(arrivals, names=names, deletes=None if push.deletes is None else push.deletes[arrivals.rows])
 
     def run(self, arrivals: Arrivals, push: Push) -> Changes:
         if self.rehearsed is not None and self.rehearsed[0] is push.batch:
@@ -143,6 +212,10 @@ class PairsAdapter(Adapter):
         else:
             changes = self.machine.take(arrivals)
         self.rehearsed = None
+        if self.ids is not None:
+            self.count_unknown()
+        if len(self.codes.known) > 1024 + 4 * self.machine.buffer:
+            self.codes.sweep(self.machine.values_in([i for i, one in enumerate(self.fields) if one.kind == "string"]))
         for name, count in zip(self.queries, self.machine.scoreless.tolist(), strict=True):
             self.scoreless[name] = self.scoreless.get(name, 0) + count
             self.fresh_scoreless += count
@@ -157,10 +230,9 @@ class PairsAdapter(Adapter):
         if self.block is not None:
             mine, shares = self.block
             more["scored"] = (push.serial + rows) % shares == mine
-        if self.form is not None:
-            values = [
-                push.batch.numbers(name).values[rows] if push.batch.rows else np.empty(0) for name in self.columns
-            ]
+        if self.kinds is not None:
+            some = push.batch.rows > 0
+            values = [row_of(field, push.batch, self.codes)[rows] if some else np.empty(0) for field in self.fields]
             return {**more, "attributes": tuple(values)}
         if not len(rows):
             return {**more, "columns": {}}
@@ -169,45 +241,79 @@ class PairsAdapter(Adapter):
 
     def _arrays(self, columns: dict[str, Any]) -> Columns:
         """Arrays of Arrow columns, as the scoring reads them."""
-        if self.function is not None:
-            return {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
-        batch, arrays = Batch(pa.table(columns)), {}
-        for name in columns:
-            self.like[name] = operand = batch.operand(name)
-            arrays[name] = operand.values
-            valid = operand.valid
-            arrays[f"{name}{VALID}"] = np.ones(batch.rows, np.bool_) if valid is None else valid
-        return arrays
+        batch = Batch(pa.table(columns))
+        if self.function is None:
+            return self._operands(batch, columns)
+        if self.own is not None and self.form is not None:
+            local = zip(self.form.terms, self._local_fields, strict=True)
+            return {name: row_of(field, batch, self.codes) for (name, _), field in local} | self._on_arrays(batch)
+        arrays = {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
+        return arrays | self._on_arrays(batch)
+
+    def _on_arrays(self, batch: Batch) -> Columns:
+        return {} if self.on is None else self._operands(batch, member_columns(self.on), ON)
+
+    def _operands(self, batch: Batch, names: Iterable[str], mark: str = "") -> Columns:
+        self.like |= {name: batch.operand(name) for name in names}
+        return operand_arrays(batch, names, mark)
 
     # --- the engine
 
     def engine_options(self) -> dict[str, Any]:
-        from skyband.engines.pairs.kernels.records import ABSDIFF, GIVEN, PLUS, PRODUCT, SUM, Scoring
+        from skyband.engines.pairs.kernels.records import (
+            ABSDIFF,
+            GIVEN,
+            LARGEST,
+            PLUS,
+            PRODUCT,
+            SQUARES,
+            SUM,
+            TYPED,
+            Scoring,
+        )
+        from skyband.engines.pairs.programs import no_program, program_of
 
-        sign = 1.0 if self.descending else -1.0
+        sign, none, no_local = 1.0 if self.descending else -1.0, no_program(), np.empty(0, np.int8)
+        if self.kinds is None:
+            scoring = Scoring(GIVEN, no_local, sign, np.inf, none, np.empty(0))
+            return {"scoring": scoring, "on": none, "width": 0, "given": self._given()}
+        rows, kinds = {field: row for row, field in enumerate(self.fields)}, self.kinds
+        programs = [program_of(tree, rows, kinds, self.codes.literal) for tree in self._trees]
+        more = {"on": none if self.on is None else programs.pop(), "width": len(self.fields)}
         if self.form is None:
-            return {"scoring": Scoring(GIVEN, np.empty(0, np.int8), sign, np.inf), "scores": self._scores()}
-        local = np.array([ABSDIFF if way == "absdiff" else PLUS for _, way in self.form[0]], np.int8)
-        form = SUM if self.form[1] == "sum" else PRODUCT
-        return {"scoring": Scoring(form, local, sign, 1e300 ** (1 / len(local)) / 4)}  # no sum, no product overflows
+            return {"scoring": Scoring(TYPED, no_local, sign, np.inf, programs.pop(), np.empty(0)), **more}
+        local = np.array([ABSDIFF if way == "absdiff" else PLUS for _, way in self.form.terms], np.int8)
+        form = {"sum": SUM, "product": PRODUCT, "max": LARGEST, "euclidean": SQUARES}[self.form.combine]
+        weights = np.array(self.form.weights)
+        scale = float(np.maximum(np.abs(weights), 1.0).prod())  # within the limit nothing overflows
+        limit = (1e300 / min(scale, 1e290)) ** (1 / max(len(local), 2 if form == SQUARES else 1)) / 4
+        return {"scoring": Scoring(form, local, sign, limit if scale < 1e290 else 0.0, none, weights), **more}
 
-    def _scores(self) -> Callable[[Columns, Columns], Floats]:
-        return self._evaluated if self.function is None else self._called
+    def _given(self) -> Given:
+        from skyband.engines.pairs.given_scores import Given
+
+        return Given(
+            self._evaluated if self.function is None else self._called, None if self.on is None else self._joins
+        )
+
+    def _joins(self, older: Columns, newer: Columns) -> Bools:
+        assert self.on is not None
+        result = evaluated(self.on, self.like, older, newer, "" if self.function is None else ON)
+        joined: Bools = result.values if result.valid is None else result.values & result.valid
+        return joined
 
     def _evaluated(self, older: Columns, newer: Columns) -> Floats:
         assert self.expression is not None
-        operands, rows = {}, 0
-        for name in self.expression.columns:
-            member, _, column = name.partition(".")
-            of = older if member == "a" else newer
-            operands[name] = replace(self.like[column], values=of[column], valid=of[f"{column}{VALID}"])
-            rows = len(of[column])
-        result = self.expression.evaluate(operands, rows)
+        result = evaluated(self.expression, self.like, older, newer)
         return result.values if result.valid is None else np.where(result.valid, result.values, np.nan)
 
     def _called(self, older: Columns, newer: Columns) -> Floats:
         assert self.function is not None
         rows = len(next(iter(older.values())))
+        older, newer = (
+            {name: column for name, column in batch.items() if not name.startswith(ON) and not name.endswith(VALID)}
+            for batch in (older, newer)
+        )
         scores = self._call(older, newer, rows)
         if self.unsampled and any(query.symmetric for query in self.queries.values()):
             self.unsampled, some = False, slice(0, SAMPLE)
@@ -243,16 +349,36 @@ class PairsAdapter(Adapter):
 
     def extra_facts(self) -> dict[str, Any]:
         known = [] if self.engine is None else list(self.known)
-        return {"known": known, "scoreless": dict(self.scoreless)}
+        kinds = None if self.engine is None else self.kinds
+        return {"known": known, "scoreless": dict(self.scoreless), "kinds": kinds}
 
     def restore_facts(self, facts: dict[str, Any]) -> None:
         self.known, self.scoreless = tuple(facts["known"]), dict(facts["scoreless"])
+        earlier = None if self.form is None else dict.fromkeys(self.columns, "number")  # of snapshots of version 0.1
+        self.kinds = facts.get("kinds", earlier)
+        if self.kinds is not None and not self._are_kinds(self.kinds):
+            raise StateError("the stored kinds of columns do not fit the query. Use an intact copy.")
+
+    def _are_kinds(self, kinds: Any) -> bool:
+        right = isinstance(kinds, dict) and kinds.keys() == {*self.columns}
+        right = right and {*kinds.values()} <= {"number", "boolean", "string"}
+        return (
+            right
+            and all(kinds[name] == "number" for name in self._local)
+            and all(can_run(tree, kinds) for tree in self._trees)
+        )
 
     def after_restore(self) -> None:
-        if self.form is None and self.engine is not None and self.kept_columns.columns:
-            serials = np.sort(self.machine.serials()[0])
-            columns = {name: self.kept_columns.read(f"={name}", serials) for name in self.reads(None)}
+        super().after_restore()
+        if self.engine is None or not self.reads(None) or not self.kept_columns.columns:
+            return
+        serials = np.sort(self.machine.serials()[0])
+        columns = {name: self.kept_columns.read(f"={name}", serials) for name in self.reads(None)}
+        if self.kinds is None:
             self.machine.set_columns(serials, self._arrays(columns))
+        else:
+            rows = {field.column: row for row, field in enumerate(self.fields) if field.kind == "string"}
+            self.machine.set_rows(serials, {row: self.codes.of(columns[name]) for name, row in rows.items()})
 
     def stats(self, name: str) -> dict[str, Any]:
         stats = super().stats(name)

@@ -7,18 +7,19 @@ differ in how they find the new pairs that are not dominated; NAIVE keeps other 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 
 import numpy as np
 
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
 from skyband.engines.group_states import GroupStates
-from skyband.engines.pairs.changes import changes_of, difference, in_order
-from skyband.engines.pairs.given_scores import run_given
+from skyband.engines.pairs.changes import answer_of, changes_of, difference, in_order
+from skyband.engines.pairs.given_scores import Given, run_given
 from skyband.engines.pairs.group import Columns, Group, Records, empty_scratch, with_rows
 from skyband.engines.pairs.invariants import check_pairs, check_skyband
 from skyband.engines.pairs.kernels.answers import empty_lists, read_pairs
+from skyband.engines.pairs.kernels.programs import Program
 from skyband.engines.pairs.kernels.records import (
     BAND_FULL,
     BLOCK_FULL,
@@ -48,6 +49,7 @@ from skyband.engines.pairs.kernels.records import (
 )
 from skyband.engines.pairs.kernels.reports import close_batch, find_answers
 from skyband.engines.pairs.kernels.steps import flush_pairs, prune_pairs, take_pairs
+from skyband.engines.pairs.programs import no_program, note_nulls
 from skyband.engines.pairs.snapshot import restore, stored
 from skyband.kernels.routing import stable_order
 from skyband.query.tuning import Tuning
@@ -69,9 +71,14 @@ class Pairs:
         timed: bool,
         net: bool,
         scoring: Scoring,
-        scores: Callable[[Columns, Columns], Floats] | None = None,
+        on: Program | None = None,
+        width: int | None = None,
+        given: Given | None = None,
     ) -> None:
-        self.timed, self.net, self.scoring, self.scores = timed, net, scoring, scores
+        """width: rows of data, if more than attributes; given: how NumPy scores pairs, where no kernel does."""
+        self.timed, self.net, self.scoring, self.given = timed, net, scoring, given
+        self.on = no_program() if on is None else on
+        self.width = len(scoring.local) if width is None else width
         self.clock = -NEVER
         self.groups = GroupStates(self.empty_group)
         self._scored = 0  # in groups that are gone
@@ -89,8 +96,8 @@ class Pairs:
         most = 1 << 40 if self.timed else max(1, longest**2)  # the staircase has no step before there are K pairs
         block = int(np.clip(0 if self.timed else longest // 32, self.least_block, 8 * self.least_block))
         K = min(int(self.k.max()), most)
-        self.rules = Rules(self.scoring, self.algorithm, K, block, self.timed, self.net)
-        self.scratch = empty_scratch(len(specs), len(self.scoring.local))
+        self.rules = Rules(self.scoring, self.on, self.algorithm, K, block, self.timed, self.net)
+        self.scratch = empty_scratch(len(specs), len(self.scoring.local), self.width)
         self.lists = empty_lists(K)
         self.listed: Group | None = None  # the group whose pairs these lists have
 
@@ -100,20 +107,21 @@ class Pairs:
 
     def copy(self) -> Pairs:
         """An independent copy; the scoring function is shared."""
-        scores, self.scores = self.scores, None
+        given, self.given = self.given, None
         try:
             twin = deepcopy(self)
         finally:
-            self.scores = scores
-        twin.scores = scores
+            self.given = given
+        twin.given = given
         return twin
 
     def empty_group(self) -> Group:
-        distances = self.scoring.form == SUM and not self.scoring.local.any()
+        scoring = self.scoring
+        distances = scoring.form == SUM and not len(scoring.weights) and not scoring.local.any()
         lists, near = self.algorithm == TA, distances and self.scoring.sign < 0
         rough = distances and self.algorithm in (SCASE, TA)
-        width = len(self.scoring.local)
-        return Group(width, self.rules.K, self.k, self.length, lists=lists, near=near, rough=rough)
+        d = len(self.scoring.local)
+        return Group(self.width, d, self.rules.K, self.k, self.length, lists=lists, near=near, rough=rough)
 
     def note(self, g: int, group: Group) -> None:
         """Note how many objects a group has and when it must be visited: also when the last of them expires."""
@@ -132,9 +140,10 @@ class Pairs:
         self.clock = max(self.clock, arrivals.clock)
         self.scoreless = np.zeros(len(self.specs), np.int64)
         data = np.zeros((0, len(arrivals.rows)))
-        if self.scores is None:
+        if self.given is None:
             assert arrivals.attributes is not None
-            data = np.stack(arrivals.attributes) if len(arrivals.rows) else np.zeros((len(self.scoring.local), 0))
+            data = np.stack(arrivals.attributes) if len(arrivals.rows) else np.zeros((self.width, 0))
+            note_nulls((self.scoring.program, self.on), data)
         one = arrivals.total == 1
         order = np.arange(len(arrivals.rows)) if one else stable_order(arrivals.groups, arrivals.total)
         codes = arrivals.groups[order]
@@ -167,10 +176,11 @@ class Pairs:
             given=np.empty(0),
             begins=np.empty(0, np.int64),
             unsafe=False,
+            joined=np.empty(0, np.bool_),
             serial=arrivals.serial,
             scored=np.empty(0, np.bool_) if arrivals.scored is None else arrivals.scored[mine],
         )
-        if self.scores is None:
+        if self.given is None:
             self._run(group, stream, last)
         else:
             run_given(self, group, stream, last, arrivals.columns, mine)
@@ -253,18 +263,7 @@ class Pairs:
         chosen = np.arange(len(self.groups)) if groups is None else groups[groups < len(self.groups)]
         chosen = chosen[self.groups.live[chosen] > 0]
         found = [self._read(self.groups[g], spec, int(now[g])) for g in chosen.tolist()]
-        sizes = np.array([len(best) for best in found], np.int64)
-        ranked = np.concatenate([np.empty(0, PAIR), *found])
-        ends = np.cumsum(sizes)
-        return Answer(
-            group=np.repeat(chosen, sizes),
-            rank=np.arange(1, len(ranked) + 1) - np.repeat(ends - sizes, sizes),
-            stamp=ranked["new"],
-            serial=ranked["newer"],
-            key=ranked["key"],
-            older=ranked["older"],
-            older_stamp=ranked["old"],
-        )
+        return answer_of(chosen, found)
 
     def _read(self, group: Group, spec: Spec, now: int) -> Records:
         """The pairs of an answer, best first."""
@@ -366,6 +365,19 @@ class Pairs:
             group.columns = {}
             if len(mine):
                 group.columns = {name: with_rows(None, part[places], head, size) for name, part in columns.items()}
+
+    def set_rows(self, serials: Ints, rows: Mapping[int, Floats]) -> None:
+        """Set these rows of the data of these objects, by rising serials."""
+        for _, group in self.groups.there():
+            places = np.searchsorted(serials, group.window.serials[group.live])
+            for row, values in rows.items():
+                group.window.data[row, group.live] = values[places]
+
+    def values_in(self, rows: list[int]) -> Floats:
+        """The values in these rows of the data of all objects."""
+        return np.concatenate(
+            [np.empty(0), *(group.window.data[rows, group.live].ravel() for _, group in self.groups.there())]
+        )
 
     def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
         return stored(self, groups)

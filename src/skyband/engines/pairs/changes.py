@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skyband.engines.contract import Arrivals, Bools, Changes, Ints
+from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Ints
 from skyband.engines.pairs.group import Group, Records, ids_of
-from skyband.engines.pairs.kernels.records import CHANGE, SIZE
+from skyband.engines.pairs.kernels.records import CHANGE, PAIR, SIZE
 from skyband.kernels.routing import stable_order
 
 if TYPE_CHECKING:
@@ -52,6 +52,22 @@ def difference(engine: Pairs, group: Group, was: Records, query: int, view: int,
     out["first"][len(leaving) :] = (group.band.bits[slots, word] & bit) == 0
     group.band.bits[slots, word] |= bit
     return out
+
+
+def answer_of(groups: Ints, found: list[Records]) -> Answer:
+    """The pairs of each group, best first, as the contract has them."""
+    sizes = np.array([len(best) for best in found], np.int64)
+    ranked = np.concatenate([np.empty(0, PAIR), *found])
+    ends = np.cumsum(sizes)
+    return Answer(
+        group=np.repeat(groups, sizes),
+        rank=np.arange(1, len(ranked) + 1) - np.repeat(ends - sizes, sizes),
+        stamp=ranked["new"],
+        serial=ranked["newer"],
+        key=ranked["key"],
+        older=ranked["older"],
+        older_stamp=ranked["old"],
+    )
 
 
 def _rows(out: Records, order: Ints) -> Records:

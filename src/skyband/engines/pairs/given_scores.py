@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from skyband.engines.contract import Floats, Ints
+from skyband.engines.contract import Bools, Floats, Ints
 from skyband.engines.pairs.group import Columns, Group, gathered, with_rows
 from skyband.engines.pairs.kernels.records import END, HEAD, NEVER, Stream
 
 if TYPE_CHECKING:
     from skyband.engines.pairs.base import Pairs
+
+Scores = Callable[[Columns, Columns], Floats]
+
+
+class Given(NamedTuple):
+    """How NumPy or a function scores pairs, from the columns of the older and of the newer members."""
+
+    scores: Scores
+    joins: Callable[[Columns, Columns], Bools] | None  # which of them are pairs; None: all
+
 
 PAIRS_AT_ONCE = 1 << 16  # scored by NumPy or a function
 
@@ -32,7 +43,7 @@ def run_given(engine: Pairs, group: Group, stream: Stream, last: int, columns: C
             place += int(group.facts[HEAD])
         capacity = len(group.window.stamps)
         group.columns = {name: with_rows(group.columns.get(name), rows[name], at, capacity) for name in rows}
-        given, starts = _scores(engine, group, stream, new, at, place)
+        given, joined, starts = _scores(engine, group, stream, new, at, place)
         part = Stream(
             stamps=stream.stamps[begin:end],
             now=stream.now[begin:end],
@@ -42,6 +53,7 @@ def run_given(engine: Pairs, group: Group, stream: Stream, last: int, columns: C
             given=given,
             begins=np.zeros(end - begin, np.int64),
             unsafe=bool(np.isnan(given).any()),
+            joined=joined,
             serial=stream.serial,
             scored=stream.scored[begin:end],
         )
@@ -76,14 +88,16 @@ def _block_end(group: Group, stream: Stream, new: Ints) -> int:
     return int(new[stop]) if stop < len(new) else size
 
 
-def _scores(engine: Pairs, group: Group, stream: Stream, new: Ints, at: int, place: int) -> tuple[Floats, Ints]:
-    """Score each of these arrivals with the valid objects before it; return the scores and where each one's begin.
+def _scores(engine: Pairs, group: Group, stream: Stream, new: Ints, at: int, place: int) -> tuple[Floats, Bools, Ints]:
+    """Score each of these arrivals with the valid objects before it.
 
+    Returns the scores, which of them are of pairs (empty: all), and where each one's begin.
     The columns of the arrivals stand from index `at` on; the first belongs at `place`, and is the only one if late.
     """
-    assert engine.scores is not None
+    assert engine.given is not None
+    all_join = np.empty(0, np.bool_)
     if not len(new):
-        return np.empty(0), np.empty(0, np.int64)
+        return np.empty(0), all_join, np.empty(0, np.int64)
     head = int(group.facts[HEAD])
     stamps = np.concatenate([group.window.stamps[head:at], stream.stamps[new]])
     late = place < at
@@ -96,7 +110,13 @@ def _scores(engine: Pairs, group: Group, stream: Stream, new: Ints, at: int, pla
     begins = np.cumsum(counts) - counts
     others, mine = np.arange(int(counts.sum())) - np.repeat(begins - low, counts), np.repeat(ends, counts)
     if not len(others):
-        return np.empty(0), begins - low
+        return np.empty(0), all_join, begins - low
     before = others < place if late else np.ones(len(others), np.bool_)
     older, newer = np.where(before, others, mine), np.where(before, mine, others)
-    return engine.scores(gathered(group.columns, older), gathered(group.columns, newer)), begins - low
+    one, other = gathered(group.columns, older), gathered(group.columns, newer)
+    if engine.given.joins is None:
+        return engine.given.scores(one, other), all_join, begins - low
+    joined, scores = engine.given.joins(one, other), np.full(len(others), np.nan)
+    if joined.any():  # what is no pair is not scored
+        scores[joined] = engine.given.scores(gathered(one, joined), gathered(other, joined))
+    return scores, joined, begins - low

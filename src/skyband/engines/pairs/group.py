@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Floats, Ints
+from skyband.engines.pairs.kernels.programs import CHUNK
 from skyband.engines.pairs.kernels.records import (
     BASE,
     BLOCKS,
-    CHUNK,
     END,
     FACTS,
     FAN,
@@ -43,16 +43,19 @@ SMALLEST = 64
 class Group:
     """The state of one group."""
 
-    def __init__(self, width: int, K: int, k: Ints, length: Ints, *, lists: bool, near: bool, rough: bool) -> None:
+    def __init__(
+        self, width: int, d: int, K: int, k: Ints, length: Ints, *, lists: bool, near: bool, rough: bool
+    ) -> None:
+        """width: rows of data, of which the first d are attributes with a local function."""
         self.facts = np.zeros(FACTS, np.int64)
         self.facts[LAST_ROW] = -1
-        rows = 3 if rough and width <= 3 else 0
+        rows = 3 if rough and d <= 3 else 0
         self.window = Window(
             np.empty(0, np.int64),
             np.empty(0, np.int64),
             np.empty((width, 0)),
             np.empty((rows, 0), np.float32),
-            np.zeros(width),
+            np.zeros(d if rows else 0),
         )
         self.columns: Columns = {}  # by index: what a scoring reads that no kernel computes
         self.lists, self.near = lists, near  # TA: sorted lists are kept, of the first attribute only
@@ -60,8 +63,8 @@ class Group:
             np.empty(0, np.int64),
             np.empty(0, np.int64),
             np.empty(0, np.int8),
-            np.empty((width, 0)),
-            np.empty((width, 0), np.int32),
+            np.empty((d, 0)),
+            np.empty((d, 0), np.int32),
         )
         self.saved = np.empty(0, PAIR)
         self.open = False  # within a batch of net changes
@@ -118,7 +121,7 @@ class Group:
         if live + more > size // 2:
             size = max(SMALLEST, 2 * (live + more))
         stamps, serials, data, rough, _ = self.window
-        most = np.fmax.reduce(np.abs(data[:, head:end]), axis=1, initial=0.0)
+        most = np.fmax.reduce(np.abs(data[: len(self.window.most), head:end]), axis=1, initial=0.0)
         self.window = Window(
             _moved(stamps, head, end, size),
             _moved(serials, head, end, size),
@@ -126,7 +129,7 @@ class Group:
             _moved(rough, head, end, size),
             most,
         )
-        self.window.rough[len(data) :] = 0
+        self.window.rough[len(most) :] = 0
         self.columns = {name: _moved(column, head, end, size) for name, column in self.columns.items()}
         if self.lists:
             values, places = self.blocks.values, self.blocks.places
@@ -190,7 +193,7 @@ class Group:
         begin, end = int(self.blocks.start[block]) - base, int(self.blocks.end[block]) - base
         if begin < 0:  # its first objects have expired: its lists are not read again
             return
-        data = self.window.data[:, begin:end]
+        data = self.window.data[: len(self.blocks.values), begin:end]
         if self.near:  # whole rows by the first attribute
             order = np.repeat(np.argsort(data[:1], axis=1, kind="stable"), len(data), axis=0)
         else:
@@ -208,10 +211,11 @@ class Group:
         self.window.stamps[: len(stamps)], self.window.serials[: len(stamps)] = stamps, serials
         self.window.data[:, : len(stamps)] = data
         if len(self.window.rough):
+            attributes = data[: len(self.window.most)]
             with np.errstate(over="ignore"):
-                self.window.rough[: len(data), : len(stamps)] = data
-        self.window.most[:] = np.fmax.reduce(np.abs(data), axis=1, initial=0.0)
-        unsafe = np.flatnonzero(~(np.abs(data) <= limit).all(axis=0))
+                self.window.rough[: len(attributes), : len(stamps)] = attributes
+            self.window.most[:] = np.fmax.reduce(np.abs(attributes), axis=1, initial=0.0)
+        unsafe = np.flatnonzero(~(np.abs(data[: len(self.blocks.values)]) <= limit).all(axis=0))
         self.facts[UNSAFE] = 1 + int(unsafe[-1]) if len(unsafe) else 0
         self.set_heads(int(stamps[-1]) if len(stamps) else 0)
 
@@ -245,9 +249,10 @@ def _empty_band() -> Band:
     return Band(floats, whole, places, whole, np.empty(0, PAIR), bits, places, whole, floats, whole, whole)
 
 
-def empty_scratch(queries: int, width: int) -> Scratch:
+def empty_scratch(queries: int, d: int, width: int) -> Scratch:
     return Scratch(
         buffer=np.empty(CHUNK),
+        gathered=np.empty((width, CHUNK)),
         other=np.empty(SMALLEST, np.int64),
         key=np.empty(SMALLEST),
         slot=np.empty(SMALLEST, np.int32),
@@ -255,8 +260,8 @@ def empty_scratch(queries: int, width: int) -> Scratch:
         affected=np.empty(queries, np.int32),
         before=np.empty(SMALLEST + queries, np.int32),
         after=np.empty(SMALLEST + queries, np.int32),
-        left=np.empty(width, np.int64),
-        right=np.empty(width, np.int64),
+        left=np.empty(d, np.int64),
+        right=np.empty(d, np.int64),
     )
 
 
@@ -274,7 +279,7 @@ def ids_of(pairs: Records) -> Records:
     return ids
 
 
-def gathered(columns: Columns, places: Ints) -> Columns:
+def gathered(columns: Columns, places: Records) -> Columns:
     return {name: column[places] for name, column in columns.items()}
 
 

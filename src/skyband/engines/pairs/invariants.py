@@ -10,7 +10,8 @@ import numpy as np
 from skyband.engines.contract import Ints
 from skyband.engines.invariants import check_ages, distinct, near, owners, require, rising, within
 from skyband.engines.pairs.group import Group, Records, gathered, ids_of
-from skyband.engines.pairs.kernels.records import BASE, BASIC, NEVER
+from skyband.engines.pairs.kernels.programs import Program, run_once
+from skyband.engines.pairs.kernels.records import BASE, BASIC, LARGEST, NEVER, PRODUCT, SQUARES, TYPED
 
 if TYPE_CHECKING:
     from skyband.engines.pairs.base import Pairs
@@ -74,7 +75,7 @@ def check_pairs(engine: Pairs, *, deep: bool, now: Ints | None) -> None:
         stamps, serials = group.window.stamps[live], group.window.serials[live]
         assert (np.lexsort((serials, stamps)) == np.arange(len(stamps))).all(), "objects are in order of age"
         if len(group.window.rough):
-            data, rough = group.window.data[:, live], group.window.rough[:, live]
+            data, rough = group.window.data[: len(group.window.most), live], group.window.rough[:, live]
             with np.errstate(over="ignore"):
                 same = np.array_equal(rough[: len(data)], data.astype(np.float32), equal_nan=True)
             assert same and not rough[len(data) :].any(), "the rounded numbers are those of the objects"
@@ -91,6 +92,8 @@ def check_skyband(engine: Pairs, group: Group, pairs: Records) -> None:
     """Every pair that is not kept is dominated by K kept ones."""
     live, known = group.live, {(int(one["older"]), int(one["newer"])): one for one in pairs}
     for a, b in combinations(range(live.start, live.stop), 2):
+        if not is_pair(engine, group, a, b):
+            continue
         key = key_of(engine, group, a, b)
         identity = (int(group.window.serials[a]), int(group.window.serials[b]))
         if identity in known:
@@ -103,14 +106,40 @@ def check_skyband(engine: Pairs, group: Group, pairs: Records) -> None:
             assert (above & (pairs["place"] >= place)).sum() >= engine.rules.K, "others have K dominators"
 
 
+def is_pair(engine: Pairs, group: Group, a: int, b: int) -> bool:
+    """Whether the objects at these indices satisfy the condition on a pair."""
+    if engine.given is not None:
+        one, other = (gathered(group.columns, np.array([i])) for i in (a, b))
+        return engine.given.joins is None or bool(engine.given.joins(one, other)[0])
+    return not len(engine.on.code) or _computed(engine.on, group, a, b) == 1.0
+
+
+def _computed(program: Program, group: Group, a: int, b: int) -> float:
+    older, newer = (np.ascontiguousarray(group.window.data[:, i : i + 1]) for i in (a, b))
+    return run_once(program, older, newer)
+
+
 def key_of(engine: Pairs, group: Group, a: int, b: int) -> float:
     """The key of the pair of the objects at these indices."""
-    if engine.scores is not None:
+    if engine.given is not None:
         one, other = (gathered(group.columns, np.array([i])) for i in (a, b))
-        return float(engine.scoring.sign * engine.scores(one, other)[0])
+        return float(engine.scoring.sign * engine.given.scores(one, other)[0])
+    if engine.scoring.form == TYPED:
+        return float(engine.scoring.sign * _computed(engine.scoring.program, group, a, b))
+    scoring = engine.scoring
     total: Any = None
-    for x, y, local in zip(group.window.data[:, a], group.window.data[:, b], engine.scoring.local, strict=True):
+    for j, (x, y, local) in enumerate(
+        zip(group.window.data[:, a], group.window.data[:, b], scoring.local, strict=False)
+    ):
         with np.errstate(all="ignore"):
             term = x + y if local else abs(x - y)
-            total = term if total is None else total * term if engine.scoring.form else total + term
+            term = term * term if scoring.form == SQUARES else term
+            term = scoring.weights[j] * term if len(scoring.weights) else term
+            total = term if total is None else _combined(scoring.form, total, term)
     return float(engine.scoring.sign * total)
+
+
+def _combined(form: int, total: Any, term: Any) -> Any:
+    if form == LARGEST:
+        return np.maximum(total, term)  # NaN if either is
+    return total * term if form == PRODUCT else total + term

@@ -19,7 +19,7 @@ import numpy as np
 from skyband.engines.contract import Spec
 from skyband.engines.pairs.base import Pairs
 from skyband.engines.pairs.group import Group, Records
-from skyband.engines.pairs.invariants import key_of
+from skyband.engines.pairs.invariants import is_pair, key_of
 from skyband.engines.pairs.kernels import records
 from skyband.engines.pairs.kernels.naive import complete_pairs
 from skyband.engines.pairs.kernels.records import BASE, END, HEAD, NEED
@@ -29,10 +29,10 @@ from skyband.errors import StateError
 class NAIVE(Pairs):
     name, algorithm = "NAIVE", records.NAIVE
 
-    def __init__(self, *args: Any, scores: Any = None, **more: Any) -> None:
-        if scores is not None:
+    def __init__(self, *args: Any, given: Any = None, **more: Any) -> None:
+        if given is not None:
             self.algorithm = records.WHOLE
-        super().__init__(*args, scores=scores, **more)
+        super().__init__(*args, given=given, **more)
 
     def _complete(self, group: Group, now: int) -> None:
         """Add the K best pairs for window lengths that the group has not served."""
@@ -71,7 +71,8 @@ class NAIVE(Pairs):
         base, end = int(group.facts[BASE]), int(group.facts[END])
         for head in set((group.views.head - base).tolist()):
             for at in range(head, end):
-                keys = [key_of(self, group, older, at) for older in range(head, at)]
+                olders = [older for older in range(head, at) if is_pair(self, group, older, at)]
+                keys = [key_of(self, group, older, at) for older in olders]
                 best = sorted((key for key in keys if key == key), reverse=True)[: self.rules.K]
                 mine = pairs[(pairs["newer"] == group.window.serials[at]) & (pairs["place"] >= base + head)]
                 assert mine["key"][: self.rules.K].tolist() == best, "each object has its K best pairs with older ones"

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 
 from skyband.engines.size import Size, harmonic
+from skyband.query.expressions import parse
+from skyband.query.expressions.kernels import has_kernels
 from skyband.query.kinds import TopKPairs
 from skyband.query.scoring import scoring_of
 
@@ -22,6 +24,8 @@ _HOW = {
     "K-staircase: fewer scores than SCASE from some 10,000 objects on.",
     "BASIC": "It counts the dominators of each new pair one by one. It is there to compare with: SCASE is some 50 "
     "times faster.",
+    "REFILL": "It keeps every live object and the best 4k + 256 to 8k + 512 pairs. When deletions leave fewer than k "
+    "of them, all pairs are scored again: about once in n/2 deletions of n objects in any order.",
     "NAIVE": "It keeps the k best pairs of each object and computes them anew when one expires. It is there to compare "
     "with: SCASE is more than 100 times faster.",
 }
@@ -38,17 +42,20 @@ def expected_pairs(n: int, k: int) -> float:
 
 def pairs_size(name: str, query: TopKPairs, n: int | None, expected: Mapping[str, float]) -> Size:
     why = [_HOW[name]]
-    if name != "NAIVE":
+    if name not in ("NAIVE", "REFILL"):
         why.append(
             f"It keeps the window's objects and the K-skyband of their pairs: those that fewer than {query.k:,} others "
             "outrank and outlive. Every smaller k and window is answered from it."
         )
+    if query.on is not None:
+        why.append(f"Two objects are a pair only if {query.on}; that is tested for new pairs that may be kept.")
     if n is None:
         return Size(None, tuple(why), notes=_NOTES)
-    pairs = min(n, query.k) * n if name == "NAIVE" else expected_pairs(n, query.k)
+    sizes = {"NAIVE": min(n, query.k) * n, "REFILL": min(6 * query.k + 384, n * (n - 1) // 2)}
+    pairs = float(sizes.get(name, expected_pairs(n, query.k)))
     why.append(
         f"Of {n * (n - 1) // 2:,} pairs of {n:,} objects that is about {pairs:,.1f}"
-        + ("." if name == "NAIVE" else " when scores do not depend on age.")
+        + ("." if name in sizes else " when scores do not depend on age.")
     )
     each = _OBJECT + 8 * form_of(query)[2] * (2 if name == "TA" else 1)
     return Size(float(n), tuple(why), each=each, besides=pairs * _PAIR, notes=_NOTES)
@@ -62,4 +69,10 @@ def form_of(query: TopKPairs) -> tuple[str, str, int]:
     if scoring.pair_form is not None:
         said = f"{scoring!r} is a {scoring.pair_form[1]} of local functions, computed by a kernel."
         return "global", said, len(scoring.pair_form[0])
-    return "typed", f"{scoring!r} is computed by NumPy over blocks of new pairs.", len(scoring.pair_columns)
+    tree = parse(query.by, members=("a", "b")).tree if isinstance(query.by, str) else None
+    conditions = [] if query.on is None else [parse(query.on, members=("a", "b")).tree]
+    if tree is not None and all(map(has_kernels, [tree, *conditions])):
+        said = f"{scoring!r} is computed by a kernel, operation by operation."
+    else:
+        said = f"{scoring!r} is computed by NumPy over blocks of new pairs."
+    return "typed", said, len(scoring.pair_columns)

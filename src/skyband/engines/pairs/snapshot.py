@@ -15,6 +15,7 @@ from skyband.engines.pairs.group import Group, Records
 from skyband.engines.pairs.invariants import check_stored
 from skyband.engines.pairs.kernels.records import BASE, BLOCKS, END, NEVER, PAIR, SIZE, TA
 from skyband.engines.pairs.kernels.steps import prune_pairs
+from skyband.engines.pairs.programs import note_nulls
 
 if TYPE_CHECKING:
     from skyband.engines.pairs.base import Pairs
@@ -55,7 +56,7 @@ def restore(engine: Pairs, state: Mapping[str, Records], *, trusted: bool) -> No
     objects, pairs, views = (
         recast(state[name], dtype) for name, dtype in (("objects", OBJECT), ("pairs", PAIR), ("views", VIEW))
     )
-    width, words, queries = len(engine.scoring.local), (len(engine.k) + 63) // 64, len(engine.k)
+    width, words, queries = engine.width, (len(engine.k) + 63) // 64, len(engine.k)
     require(len(state["sizes"]) % 2 == 0, "groups have objects and pairs")
     sizes = state["sizes"].reshape(-1, 2)
     fits = are_counts(sizes[:, 0], len(objects)) and are_counts(sizes[:, 1], len(pairs))
@@ -79,6 +80,9 @@ def restore(engine: Pairs, state: Mapping[str, Records], *, trusted: bool) -> No
         if engine.algorithm == TA and n:
             _build_blocks(engine, group)
         engine.note(g, group)
+    note_nulls(
+        (engine.scoring.program, engine.on), state["data"].reshape(-1, width).T.copy() if width else np.empty((0, 0))
+    )
 
 
 def _build_blocks(engine: Pairs, group: Group) -> None:

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes
+from skyband.engines.id_codes import IdCodes
 from skyband.engines.numbering import Numbered, Start
 from skyband.engines.session_rows import SessionRows
 from skyband.engines.topk.adapter import TopKAdapter
-from skyband.engines.topk.id_codes import IdCodes
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.query.scoring import Scoring, scoring_of

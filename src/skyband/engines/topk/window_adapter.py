@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes, Scorings
+from skyband.engines.id_codes import IdCodes
 from skyband.engines.numbering import Start
 from skyband.engines.registry import choose, row_of
 from skyband.engines.specs import length_of, spec_of
 from skyband.engines.topk.adapter import TopKAdapter
-from skyband.engines.topk.id_codes import IdCodes
 from skyband.engines.topk.scorings import box_of, own_score, plain_scoring, scorings_of, window_key, with_boxes
 from skyband.query.kinds import Above, Query, TopK
 from skyband.query.options import Options

@@ -19,18 +19,20 @@ from skyband.query.expressions.shapes import (
     as_sum,
     columns_in,
     demands,
+    member_columns,
     ranges,
     ranges_of,
     reads_wall_clock,
     strict_columns,
 )
-from skyband.query.expressions.tree import Kind, Operand, kind_of
+from skyband.query.expressions.tree import Kind, Node, Operand, kind_of
 
 __all__ = [
     "Demand",
     "Expression",
     "Form",
     "Kind",
+    "Node",
     "Operand",
     "as_locals",
     "as_sum",
@@ -40,6 +42,7 @@ __all__ = [
     "each_in",
     "is_symmetric",
     "kind_of",
+    "member_columns",
     "parse",
     "ranges",
     "ranges_of",

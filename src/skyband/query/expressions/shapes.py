@@ -182,6 +182,11 @@ def columns_in(nodes: Iterable[Node]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def member_columns(expression: Expression) -> tuple[str, ...]:
+    """The columns that an expression over `a.` and `b.` reads of either member."""
+    return tuple(dict.fromkeys(name.partition(".")[2] for name in expression.columns))
+
+
 _WALL_CLOCK = frozenset({*PARTS, "exact second", "date", "datediff", "timestampdiff", "string"})
 
 

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from skyband.errors import QueryError
 from skyband.query.kinds.query import Query
 from skyband.query.scoring import By, check_pair_scoring
-from skyband.query.validation import condition, each_or_whole_number, ending_window, moving_window
+from skyband.query.sql.text import expression
+from skyband.query.validation import condition, each_or_whole_number, ending_window, pair_condition
 from skyband.query.windows import Window
 
 
@@ -25,14 +26,18 @@ class TopKPairs(Query):
     by : str, Global or callable
         The score of a pair: an expression over `a.` (the older member) and `b.`, such as "abs(a.x - b.x)", `Global`,
         or a function from two batches of members to one float per row.
-    window : Last
-        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`.
+    window : Last or UntilDeleted
+        How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`; `UntilDeleted()`:
+        each id's newest row is the object, so pairs are of what is there now.
     largest : bool, default False
         Whether the largest score is best.
     symmetric : bool, default True
         Promises that the score stays when a and b are exchanged. False: a is the older.
     where : str, optional
         A condition in SQL that both members must satisfy. An object that fails it still moves the window.
+    on : str, optional
+        A condition over `a.` (the older member) and `b.`, such as "a.symbol <> b.symbol". Two objects that fail it, or
+        get null, are no pair, and are not counted. It need not be symmetric.
     per : str or iterable of str, optional
         One answer, and one window, per value of these columns; null is a value too.
     algorithm : str, default "auto"
@@ -55,12 +60,12 @@ class TopKPairs(Query):
     largest: bool = False
     symmetric: bool = True
     where: str | None = None
+    on: str | None = None
     per: str | Iterable[str] | None = None
     algorithm: str = "auto"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        moving_window(self.kind, self.window)
         ending_window(self.kind, self.window)
         self._set("k", each_or_whole_number(self.kind, "k", self.k, 1, "10"))
         if not isinstance(self.largest, bool) or not isinstance(self.symmetric, bool):
@@ -71,6 +76,11 @@ class TopKPairs(Query):
                 "Use a symmetric form such as abs(a.x - b.x), or symmetric=False: a is then the older."
             )
         condition(self.kind, self.where)
+        pair_condition(self.kind, self.on)
+
+    def more_sql(self, values: dict[str, Any]) -> list[str]:
+        on = values.pop("on")
+        return [] if on is None else [f"ON {expression(on)}"]
 
     @property
     def descending(self) -> bool:

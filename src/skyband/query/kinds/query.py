@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 from skyband.errors import QueryError
 from skyband.query.algorithms import algorithm_name
 from skyband.query.each import Each, Need, bound, from_stored
-from skyband.query.expressions import bind, parse
+from skyband.query.expressions import bind, member_columns, parse
 from skyband.query.html import query_html
 from skyband.query.scoring import Scoring, by_from_dict, by_to_dict, scoring_of
 from skyband.query.sql.writer import order_by, sentence
@@ -121,6 +121,8 @@ class Query:
             else:
                 found += scoring_of(key).needs
         found += [need] if (need := size_of(self.window)) is not None else []
+        if (on := getattr(self, "on", None)) is not None:
+            found += [Need(name, "literal", "on") for name in parse(on, members=members).each]
         return (*found, *(Need(name, "literal", "where") for name in (parse(where).each if where else ())))
 
     @cached_property
@@ -137,15 +139,15 @@ class Query:
             A value for each column in `each`.
 
         """
-        by, where = getattr(self, "by", None), getattr(self, "where", None)
+        by = getattr(self, "by", None)
         changed: dict[str, Any] = {"window": bind_window(self.window, values)}
         changed |= {name: bound(getattr(self, name), values) for name in _NUMBERS if hasattr(self, name)}
         if by is not None:
             several = isinstance(by, tuple)
             keys = tuple(_bound_key(key, values) for key in (by if several else (by,)))
             changed["by"] = by if self.kind == "TopKGroups" else keys if several else keys[0]
-        if where is not None:
-            changed["where"] = bind(where, values)
+        conditions = {name: text for name in ("where", "on") if (text := getattr(self, name, None)) is not None}
+        changed |= {name: bind(text, values) for name, text in conditions.items()}
         return dataclasses.replace(self, **changed)  # type: ignore[type-var]
 
     @property
@@ -161,6 +163,8 @@ class Query:
         if by is not None and (scoring := scoring_of(by)).function is None:
             found["by"] = scoring.pair_columns if self.kind == "TopKPairs" else scoring.columns
         found |= {} if where is None else {"where": parse(where).columns}
+        if (on := getattr(self, "on", None)) is not None:
+            found["on"] = member_columns(parse(on, members=("a", "b")))
         named = {key: getattr(self, key, None) for key in ("probability", "group")}
         return found | {key: (name,) for key, name in named.items() if name is not None} | {"per": self.per_inputs}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 Floats: TypeAlias = NDArray[np.float64]
 Columns: TypeAlias = Mapping[str, Floats]
 Box: TypeAlias = Mapping[str, tuple[float, float]]  # column -> (low, high), ends included; one not named is unbounded
-PairForm: TypeAlias = tuple[tuple[tuple[str, str], ...], str]  # (column, "absdiff" or "sum") ..., "sum" or "product"
 EVERYTHING = (-math.inf, math.inf)
 
 
@@ -44,6 +43,15 @@ class Vectors(Protocol):
     def faults(self) -> dict[str, NDArray[np.bool_]]: ...
 
     def norm_faults(self, column: str) -> dict[str, NDArray[np.bool_]]: ...
+
+
+class PairForm(NamedTuple):
+    """The local functions of a score of pairs, and how they combine."""
+
+    terms: tuple[tuple[str, str], ...]  # column, "absdiff" or "sum"
+    combine: str  # "sum", "product", "max" or "euclidean", which is by the sum of squares
+    weights: tuple[float, ...] = ()  # of the local functions; none: all are 1
+    transforms: tuple[str | None, ...] = ()  # the expression in place of each column; none: the columns themselves
 
 
 class Rows(Protocol):
@@ -194,7 +202,9 @@ class Scoring:
 
         def value(like: Any, example: str) -> Any:
             if isinstance(like, Mapping):
-                return words.terms(lambda: words.number_or_each(example), example)
+                texts = all(isinstance(one, str) for one in like.values())
+                read = words.choice if texts else words.number_or_each
+                return words.terms(lambda: read(example), example)
             return words.choice(example).lower() if isinstance(like, str) else words.number_or_each(example)
 
         example = f"{cls.word}(x = {cls.example})"

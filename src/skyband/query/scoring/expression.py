@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skyband.errors import BatchError
-from skyband.query.expressions import Form, Operand, as_locals, as_sum, is_symmetric, parse, recognise
+from skyband.query.expressions import Form, Operand, as_locals, as_sum, is_symmetric, member_columns, parse, recognise
 from skyband.query.scoring.base import EVERYTHING, Box, Columns, Floats, PairForm, Rows, Scoring
 from skyband.query.scoring.linear import Linear
 from skyband.query.sql.text import expression
@@ -55,7 +55,7 @@ class Typed(Scoring):
 
     @property
     def pair_columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name[2:] for name in parse(self.text, members=("a", "b")).columns))
+        return member_columns(parse(self.text, members=("a", "b")))
 
     @property
     def symmetric(self) -> bool:
@@ -63,7 +63,8 @@ class Typed(Scoring):
 
     @property
     def pair_form(self) -> PairForm | None:
-        return as_locals(parse(self.text, members=("a", "b")))
+        found = as_locals(parse(self.text, members=("a", "b")))
+        return None if found is None else PairForm(*found)
 
     def bound(self, box: Box) -> tuple[float, float] | None:
         """From the corners of the box where each column has a direction: exp, ln and power up to their last bit."""

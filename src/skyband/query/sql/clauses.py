@@ -17,7 +17,7 @@ TAKES: dict[type[Query], set[str]] = {  # the clauses of a kind
     TopK: _RANKED | {"APPROXIMATE", "OFFSET", "FETCH", "QUALIFY"},
     Above: _COMMON | {"WHERE", "ABOVE"},
     TopKGroups: _RANKED | {"GROUP BY", "HAVING", "OFFSET", "FETCH"},
-    TopKPairs: _RANKED,
+    TopKPairs: _RANKED | {"ON"},
     TopKIncomplete: _COMMON | {"LIMIT", "PARTS", "COMBINE", "REPEAT"},
     TopKUncertain: _RANKED | {"WITH", "SEMANTICS", "THRESHOLD", "GROUP"},
 }
@@ -34,7 +34,7 @@ INSTEAD = {
     "TOP": "Write LIMIT 10.",
 }
 SAID = (  # arguments with a clause of their own
-    *("k", "by", "window", "where", "per", "threshold", "parts", "combine", "repeat"),
+    *("k", "by", "window", "where", "on", "per", "threshold", "parts", "combine", "repeat"),
     *("k_max", "offset"),
     *("probability", "semantics", "group", "algorithm", "of", "having", "decay", "select"),
 )

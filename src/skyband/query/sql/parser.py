@@ -1,6 +1,6 @@
 """A query from a sentence in SQL: `sql("SELECT * FROM ... ORDER BY ... LIMIT 10 WINDOW '24 hours'")`.
 
-    SELECT * FROM stream [a, stream b]              two of one stream: pairs
+    SELECT * FROM stream [a, stream b]              two of one stream: pairs; with [ON condition over a. and b.]
     SELECT column, aggregate [AS name], ... FROM    groups of rows, with GROUP BY column, ... [HAVING condition]
     SELECT ... QUALIFY row_number() OVER (...)      or FROM (SELECT *, row_number() OVER (...) AS n ...) WHERE n <= k
     SELECT ... FROM (SELECT ...) AS name            over the answer of another question (nested.py)
@@ -23,7 +23,6 @@ Cost: linear in the text, some 0.1 ms a sentence, and 0.12 s once to load sqlglo
 from __future__ import annotations
 
 import dataclasses
-import re
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -88,11 +87,6 @@ def columns_after_select(text: str) -> list[tuple[str, str]]:
     reader.begin()
     items = [] if reader.grouped else reader.items
     return [(item.alias or item.column, item.column) for item in items if item.column not in (None, reader.numbered)]
-
-
-def is_sql(text: str) -> bool:
-    """Whether a text begins as a sentence in SQL, rather than a path or JSON."""
-    return re.match(r"\s*select\b", text, re.IGNORECASE) is not None
 
 
 class _Reader(KindClauses, RowNumbers):
@@ -247,6 +241,9 @@ class _Reader(KindClauses, RowNumbers):
 
     def _where(self) -> None:
         self.put("where", self.word.start, self.expression(check=checked_where))
+
+    def _on(self) -> None:
+        self.put("on", self.word.start, self.expression(("a", "b")))
 
     def _above(self) -> None:
         example = "ABOVE 60 BY delay"

@@ -14,7 +14,7 @@ from skyband.query.expressions import parse
 
 #: Words that begin a clause; a column of that name is put in backticks.
 CLAUSES = (
-    *("SELECT", "FROM", "WHERE", "ABOVE", "BY", "ORDER", "PARTS", "COMBINE", "REPEAT", "LIMIT", "PER", "WINDOW"),
+    *("SELECT", "FROM", "ON", "WHERE", "ABOVE", "BY", "ORDER", "PARTS", "COMBINE", "REPEAT", "LIMIT", "PER", "WINDOW"),
     *(
         "UNTIL",
         "WITH",
@@ -36,6 +36,7 @@ _INSIDE = (
     "AS",
     "METRIC",
     "WEIGHTS",
+    "TRANSFORM",
     "ROWS",
     "SPAN",
     "DELETED",
@@ -48,6 +49,11 @@ _INSIDE = (
     "FALSE",
     "NULL",
 )
+
+
+def is_sql(text: str) -> bool:
+    """Whether a text begins as a sentence in SQL, rather than a path or JSON."""
+    return re.match(r"\s*select\b", text, re.IGNORECASE) is not None
 
 
 @lru_cache(maxsize=1024)
@@ -120,4 +126,6 @@ def _terms(given: Any) -> str:
 
 
 def _term(given: Any) -> str:
-    return given if isinstance(given, str) else number(from_stored(given))
+    if isinstance(given, str):
+        return given if given.isidentifier() and given.isascii() else quoted(given)
+    return number(from_stored(given))

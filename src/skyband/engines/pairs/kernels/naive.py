@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.engines.pairs.kernels.band import draft, flush, is_same, merge, ranks_above, sort_slots
+from skyband.engines.pairs.kernels.programs import CHUNK, prepare
 from skyband.engines.pairs.kernels.records import (
     ADDED,
     BAND_FULL,
@@ -23,6 +24,8 @@ from skyband.engines.pairs.kernels.records import (
     SCORED,
     SCRATCH_FULL,
     SIZE,
+    TYPED,
+    Arrival,
     Band,
     Ints,
     Rules,
@@ -31,7 +34,7 @@ from skyband.engines.pairs.kernels.records import (
     Views,
     Window,
 )
-from skyband.engines.pairs.kernels.search import scan
+from skyband.engines.pairs.kernels.search import keep_joined, scan
 from skyband.kernels.compile import kernel, uncounted
 
 
@@ -122,8 +125,13 @@ def _has_capacity(facts: Ints, band: Band, views: Views, K: int) -> bool:
 def _renew(state: State, rules: Rules, scratch: Scratch, begin: int, owner: int) -> None:
     """Add those of an object's K best pairs with older ones from index `begin` on that are not kept yet."""
     facts, window, band = state.facts, state.window, state.band
-    found = scan(window, scratch, rules.scoring, window.data[:, owner], begin, owner, -np.inf, 0)
+    values, none, stamp, serial = window.data[:, owner], rules.on.valid[0, :0], window.stamps[owner], 0
+    if rules.scoring.form == TYPED:
+        prepare(rules.scoring.program, values, min(CHUNK, owner - begin))
+    found = scan(window, scratch, rules.scoring, values, begin, owner, -np.inf, 0)
     facts[SCORED] += owner - begin
+    arrival = Arrival(values, scratch.buffer[:0], 0, False, none, owner, stamp, serial, stamp)
+    found = keep_joined(facts, window, state.views, rules.on, scratch, arrival, found)
     found = keep_best(facts, state.views, scratch, rules.K, found, owner)
     draft(facts, window, band, scratch, found, owner, window.stamps[owner], window.serials[owner])
     fresh = 0

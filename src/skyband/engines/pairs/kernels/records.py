@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skyband.engines.pairs.kernels.programs import Program
+
 Records = NDArray[Any]
 Ints = NDArray[np.int64]
 Places = NDArray[np.int32]
@@ -50,7 +52,6 @@ CHANGE = np.dtype(
     align=True,
 )
 NEVER = np.iinfo(np.int64).max
-CHUNK = 512  # scores computed and compared at a time
 FAN = 16  # entries of the band below a node of the flat search tree
 
 # facts: the numbers of one group
@@ -66,7 +67,7 @@ FACTS = 19
 # why a kernel stops
 DONE, WINDOW_FULL, BAND_FULL, SCRATCH_FULL, OUT_FULL, BLOCK_FULL = range(6)
 # how pairs are scored
-SUM, PRODUCT, GIVEN = 0, 1, 2
+SUM, PRODUCT, GIVEN, TYPED, LARGEST, SQUARES = range(6)  # TYPED: by a program; SQUARES: their sum
 ABSDIFF, PLUS = 0, 1
 # how new pairs are tested
 SCASE, TA, BASIC, NAIVE, WHOLE = 0, 1, 2, 3, 4  # WHOLE: all pairs are kept
@@ -75,7 +76,7 @@ SCASE, TA, BASIC, NAIVE, WHOLE = 0, 1, 2, 3, 4  # WHOLE: all pairs are kept
 class Window(NamedTuple):
     stamps: Ints
     serials: Ints
-    data: Floats  # one row for each attribute
+    data: Floats  # one row for each attribute, then what the condition on pairs reads
     rough: NDArray[np.float32]  # sums of up to three distances: the same, rounded, in three rows; else none
     most: Floats  # then: no |value| of an attribute is larger
 
@@ -133,6 +134,7 @@ class Scratch(NamedTuple):
     """Working memory, shared by all groups."""
 
     buffer: Floats  # scores of a chunk
+    gathered: Floats  # data of a chunk of candidates
     other: Ints  # candidates: the index of the other member
     key: Floats
     slot: Places
@@ -145,16 +147,19 @@ class Scratch(NamedTuple):
 
 
 class Scoring(NamedTuple):
-    form: int  # SUM, PRODUCT or GIVEN
-    local: NDArray[np.int8]  # of each attribute
+    form: int  # SUM, PRODUCT, GIVEN, TYPED, LARGEST or SQUARES
+    local: NDArray[np.int8]  # of each attribute; none: a program or NumPy computes it
     sign: float  # -1.0: the smallest score is best
     limit: float  # numbers beyond it may make pairs without a score
+    program: Program
+    weights: Floats  # of the local functions, or of their squares; none: all are 1
 
 
 class Rules(NamedTuple):
     """What all groups of an engine have in common."""
 
     scoring: Scoring
+    on: Program  # the condition on a pair
     algorithm: int
     K: int  # the largest k
     block_size: int  # TA: objects
@@ -169,10 +174,11 @@ class Stream(NamedTuple):
     now: Ints
     rows: Ints
     eligible: NDArray[np.bool_]  # empty: all are
-    values: Floats  # one row for each attribute; GIVEN: none
+    values: Floats  # as the window's data
     given: Floats  # GIVEN: scores with all objects of the window, one arrival after another
     begins: Ints  # GIVEN: where each arrival's scores would begin if entry 0 of the window had one
     unsafe: bool  # GIVEN: some scores are NaN
+    joined: NDArray[np.bool_]  # GIVEN: which of them are pairs; empty: all
     serial: int  # of row 0
     scored: NDArray[np.bool_]  # empty: all; else the arrivals whose pairs with earlier ones are scored here
 
@@ -184,6 +190,7 @@ class Arrival(NamedTuple):
     given: Floats
     begin: int  # as in Stream
     unsafe: bool
+    joined: NDArray[np.bool_]  # as in Stream
     at: int  # it belongs before this index
     stamp: int
     serial: int

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from skyband.engines.pairs.kernels.programs import CHUNK, Program, prepare, write_gathered
 from skyband.engines.pairs.kernels.records import (
     ABSDIFF,
     BASE,
     BASIC,
     BLOCKS,
-    CHUNK,
     END,
     FIRST_BLOCK,
     GIVEN,
@@ -22,8 +22,8 @@ from skyband.engines.pairs.kernels.records import (
     SCORED,
     SIZE,
     STAIRS,
-    SUM,
     TA,
+    TYPED,
     UNSAFE,
     Arrival,
     Blocks,
@@ -36,7 +36,7 @@ from skyband.engines.pairs.kernels.records import (
     Views,
     Window,
 )
-from skyband.engines.pairs.kernels.scores import fill, is_near, local_score, reaches, score_one, skip
+from skyband.engines.pairs.kernels.scores import combine, fill, has_nan, is_near, local_score, reaches, score_one, skip
 from skyband.kernels.compile import uncounted
 
 NEAREST = 64  # the newest objects: nearly always some of their pairs pass
@@ -55,8 +55,11 @@ def find(state: State, rules: Rules, scratch: Scratch, arrival: Arrival) -> int:
     head, end, base = facts[HEAD], facts[END], facts[BASE]
     counting = unsafe or facts[UNSAFE] > base + head
     facts[SCORED] += end - head
+    if scoring.form == TYPED:
+        prepare(scoring.program, values, min(CHUNK, end - head))
+    joining = len(rules.on.code) > 0 or len(arrival.joined) > 0
     if rules.algorithm == BASIC:
-        return _count(state, rules, scratch, arrival)
+        return _count(state, rules, scratch, arrival, joining)
     found, right, stair, block = 0, end, facts[STAIRS], facts[BLOCKS] - 1
     data, stamps, buffer, sign = window.data, window.stamps, scratch.buffer, scoring.sign
     plain = counting or scoring.form == GIVEN
@@ -93,12 +96,13 @@ def find(state: State, rules: Rules, scratch: Scratch, arrival: Arrival) -> int:
             for i in range(right - low):
                 buffer[i] = arrival.given[arrival.begin + low + i]
         elif counting or right > at or stair == facts[STAIRS] or end - right < NEAREST:
-            fill(buffer, right - low, scoring, data, low, values)
+            fill(buffer, right - low, scoring, data, low, values, right > at)
         else:
             right = skip(buffer, scoring, window, low, right, values, steps[stair])  # the lowest of their steps
             if right == low:
                 continue
             low = max(low, right - CHUNK)
+        holes = counting or (scoring.form == TYPED and has_nan(buffer, right - low))
         high = right
         while high > low:
             # steps of pairs that are strictly newer than the older member, which is the arrival itself if it is late
@@ -107,7 +111,7 @@ def find(state: State, rules: Rules, scratch: Scratch, arrival: Arrival) -> int:
             free = stair == facts[STAIRS]
             bound = -np.inf if free else steps[stair]
             left = low if stair == 0 or high > at else max(low, places[stair - 1] - base)
-            if not (counting or free):
+            if not (holes or free):
                 hits = high - left <= FEW
                 if not hits:
                     run = buffer[left - low : high - low]
@@ -121,7 +125,7 @@ def find(state: State, rules: Rules, scratch: Scratch, arrival: Arrival) -> int:
             else:  # without a bound a pair with the key -inf is a candidate too
                 for i in range(high - low - 1, left - low - 1, -1):
                     key = sign * buffer[i]
-                    if key > bound or (free and key == key):
+                    if key > bound or (free and key == key) or (joining and key != key):
                         others[found] = low + i
                         keys[found] = key
                         found += 1
@@ -130,6 +134,40 @@ def find(state: State, rules: Rules, scratch: Scratch, arrival: Arrival) -> int:
             high = left
         right = low
     return found
+
+
+@uncounted
+def keep_joined(
+    facts: Ints, window: Window, views: Views, on: Program, scratch: Scratch, arrival: Arrival, found: int
+) -> int:
+    """Of these candidates keep the pairs that satisfy the condition; count those without a score. Return their number.
+
+    The condition is for a chunk of them at once, from data that is gathered, or was computed with the scores.
+    """
+    others, keys, kept, begin = scratch.other, scratch.key, 0, 0
+    given = len(arrival.joined) > 0
+    if not given and len(on.code) == 0:
+        return found
+    if not given:
+        prepare(on, arrival.values, min(CHUNK, found))
+    while begin < found:
+        turned, size = others[begin] >= arrival.at, 0
+        while begin + size < found and size < CHUNK and (others[begin + size] >= arrival.at) == turned:
+            size += 1
+        if not given:
+            write_gathered(on, window.data, others, begin, size, turned, scratch.gathered, scratch.buffer)
+        for i in range(begin, begin + size):
+            if given:
+                passes = arrival.joined[arrival.begin + others[i]]
+            else:
+                passes = scratch.buffer[i - begin] == 1.0
+            if passes and keys[i] != keys[i]:
+                count_scoreless(views, arrival.now - min(arrival.stamp, window.stamps[others[i]]))
+            elif passes:
+                others[kept], keys[kept] = others[i], keys[i]
+                kept += 1
+        begin += size
+    return kept
 
 
 @uncounted
@@ -146,19 +184,24 @@ def count_scoreless(views: Views, age: int) -> None:
 
 
 @uncounted
-def _count(state: State, rules: Rules, scratch: Scratch, arrival: Arrival) -> int:
+def _count(state: State, rules: Rules, scratch: Scratch, arrival: Arrival, joining: bool) -> int:
     """BASIC: count the dominators of each new pair in the band (Alg. 3, line 4 without a staircase)."""
     facts, window, band, scoring, at = state.facts, state.window, state.band, rules.scoring, arrival.at
     found, given = 0, scoring.form == GIVEN
     for i in range(facts[END] - 1, facts[HEAD] - 1, -1):
-        score = arrival.given[arrival.begin + i] if given else score_one(scoring, window.data, i, arrival.values)
+        score = arrival.given[arrival.begin + i] if given else 0.0
+        if scoring.form == TYPED:
+            fill(scratch.buffer, 1, scoring, window.data, i, arrival.values, i >= at)
+            score = scratch.buffer[0]
+        elif not given:
+            score = score_one(scoring, window.data, i, arrival.values)
         key = scoring.sign * score
-        if key != key:
+        if key != key and not joining:
             count_scoreless(state.views, arrival.now - min(arrival.stamp, window.stamps[i]))
             continue
         place = facts[BASE] + min(i, at) - (i >= at)  # strictly newer than the older member: > i, or >= at
         dominators, j = 0, 0
-        while j < facts[SIZE] and dominators < rules.K and band.key[j] >= key:
+        while key == key and j < facts[SIZE] and dominators < rules.K and band.key[j] >= key:
             dominators += band.pairs[band.slot[j]]["place"] > place
             j += 1
         if dominators < rules.K:
@@ -182,13 +225,16 @@ def _threshold(
     found: int,
 ) -> int:
     """TA within a block (Alg. 5): read the sorted lists in turn until no unseen object can pass the bound."""
-    d, first, size = len(values), found, end - begin
+    d, first, size = len(scoring.local), found, end - begin
     if is_near(scoring):
         return _near(facts, scratch, blocks, scoring, values, begin, end, bound, found)
     left, right = scratch.left, scratch.right
-    closest = scoring.sign < 0
+    weighted = len(scoring.weights) > 0
     for j in range(d):
+        closest = (scoring.sign * scoring.weights[j] if weighted else scoring.sign) < 0  # the smallest is best
         left[j], right[j] = begin, end - 1
+        if scoring.form == PRODUCT and weighted and scoring.weights[j] < 0:
+            return scan(window, scratch, scoring, values, begin, end, bound, found)  # no monotone product
         if scoring.local[j] == ABSDIFF and closest:  # from the object's own value outwards
             low, high = begin, end
             while low < high:
@@ -205,6 +251,7 @@ def _threshold(
         total, best = 0.0, 0.0
         for j in range(d):  # Alg. 5, line 4
             low, high = left[j], right[j]
+            closest = (scoring.sign * scoring.weights[j] if weighted else scoring.sign) < 0
             if scoring.local[j] != ABSDIFF:
                 place = low if closest else high
             elif closest:
@@ -216,8 +263,8 @@ def _threshold(
                     place = low if values[j] - blocks.values[j, low] <= blocks.values[j, high] - values[j] else high
             else:
                 place = low if values[j] - blocks.values[j, low] >= blocks.values[j, high] - values[j] else high
-            best = local_score(scoring.local[j], blocks.values[j, place], values[j])
-            total = best if j == 0 else total + best if scoring.form == SUM else total * best
+            best = local_score(scoring, j, blocks.values[j, place], values[j])
+            total = best if j == 0 else combine(scoring.form, total, best)
             at = begin + blocks.places[j, place]  # line 5
             key = scoring.sign * score_one(scoring, window.data, at, values)
             if key > bound:  # lines 6 and 7

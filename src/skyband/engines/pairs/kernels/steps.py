@@ -49,7 +49,7 @@ from skyband.engines.pairs.kernels.records import (
 )
 from skyband.engines.pairs.kernels.reports import expire, has_capacity, report_view, save_reported
 from skyband.engines.pairs.kernels.scores import is_unsafe
-from skyband.engines.pairs.kernels.search import find
+from skyband.engines.pairs.kernels.search import find, keep_joined
 from skyband.kernels.compile import kernel, uncounted
 
 FEW = 32  # pending pairs
@@ -94,8 +94,9 @@ def take_pairs(
         if enters and not facts[FOUND]:
             if len(stream.scored) == 0 or stream.scored[i]:
                 start = stream.begins[i] if scoring.form == GIVEN else 0
-                arrival = Arrival(values, stream.given, start, unsafe, at, stamp, serial, now)
+                arrival = Arrival(values, stream.given, start, unsafe, stream.joined, at, stamp, serial, now)
                 found = find(state, rules, scratch, arrival)
+                found = keep_joined(facts, window, views, rules.on, scratch, arrival, found)
                 if algorithm == NAIVE:
                     found = keep_best(facts, views, scratch, rules.K, found, at)
             facts[FOUND] = 1 + found
@@ -116,7 +117,7 @@ def take_pairs(
             _insert(state, algorithm, at, stamp, serial)
             for j in range(len(window.data)):
                 window.data[j, at] = values[j]
-                if len(window.rough):
+                if j < len(window.most):
                     window.rough[j, at] = values[j]
                     if abs(values[j]) > window.most[j]:
                         window.most[j] = abs(values[j])
@@ -192,9 +193,9 @@ def _insert(state: State, algorithm: int, at: int, stamp: int, serial: int) -> N
             window.serials[i] = window.serials[i - 1]
             for j in range(len(window.data)):
                 window.data[j, i] = window.data[j, i - 1]
-                if len(window.rough):
+                if j < len(window.most):
                     window.rough[j, i] = window.rough[j, i - 1]
-                if algorithm == TA:
+                if algorithm == TA and j < len(blocks.values):
                     blocks.values[j, i] = blocks.values[j, i - 1]
                     blocks.places[j, i] = blocks.places[j, i - 1]
         late = facts[BASE] + at
