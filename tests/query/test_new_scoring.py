@@ -162,7 +162,7 @@ def test_the_value_is_stored_and_read_back() -> None:
     text = "SELECT * FROM s ORDER BY roots(x = 0.5, y = 2) SHIFT 1 DESC LIMIT 3 WINDOW 5 ROWS"
     assert query.to_sql("s") == text
     assert sb.sql(text) == query
-    assert sb.sql("SELECT * FROM s ORDER BY fourth(x = 1) ASC LIMIT 3 WINDOW 5 ROWS").largest is None  # type: ignore[attr-defined]
+    assert sb.sql("SELECT * FROM s ORDER BY fourth(x = 1) ASC LIMIT 3 WINDOW 5 ROWS").largest is None
 
 
 def test_explain_and_errors_take_it() -> None:

@@ -38,7 +38,8 @@ def stream(rng: Any, order: str, rows: int, queries: Matrix, dtype: str) -> Matr
     elif order == "wild":
         found *= 10.0 ** rng.choice([-170, -30, -20, 0, 0, 20, 30, 140], size=(rows, 1))
     with np.errstate(all="ignore"):
-        return found.astype(dtype)
+        made: NDArray[Any] = found.astype(dtype)
+    return made
 
 
 def play(

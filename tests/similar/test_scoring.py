@@ -87,7 +87,7 @@ def test_every_kind_of_list_in_any_order() -> None:
 @pytest.mark.filterwarnings("ignore::skyband.errors.SkybandWarning")
 def test_rejected_rows_say_why() -> None:
     rows = [[1.0, 2.0], None, [1.0], [], [0.0, 0.0], [None, 1.0], [float("nan"), 1.0], [1.0, float("-inf")], [3.0, 4.0]]
-    monitor = sb.Monitor({metric: sb.TopK(9, Similar("e", [1, 0], metric), sb.Last(9)) for metric in METRICS})
+    monitor = sb.Monitor({str(metric): sb.TopK(9, Similar("e", [1, 0], metric), sb.Last(9)) for metric in METRICS})
     monitor.push({"e": rows})
     reasons = {
         "e is null": 1,
@@ -168,12 +168,17 @@ def test_the_value_is_stored_said_in_sql_and_compared() -> None:
     assert "... 384 components" in repr(Similar("e", range(1, 385)))
 
 
-def asked(order: str) -> Query:
+def asked(order: str) -> Any:
     return sb.sql(f"SELECT * FROM s ORDER BY {order} LIMIT 3 WINDOW 5 ROWS")  # noqa: S608
 
 
 def test_one_of_several_keys() -> None:
     query = sb.TopK(2, (Similar("e", [1, 0]), "x"), sb.Last(4))
     monitor, oracle = sb.Monitor(query), Oracle(query)
-    rows = [{"e": [1.0, 0.0], "x": 1}, {"e": [2.0, 0.0], "x": 3}, {"e": [3.0, 0.0], "x": 2}, {"e": None, "x": 9}]
+    rows: list[dict[str, Any]] = [
+        {"e": [1.0, 0.0], "x": 1},
+        {"e": [2.0, 0.0], "x": 3},
+        {"e": [3.0, 0.0], "x": 2},
+        {"e": None, "x": 9},
+    ]
     same_rows(cells(monitor.push(rows)), oracle.push(rows), "push")

@@ -326,7 +326,7 @@ def beginning_scenes(draw: Any, name: str, *, wild: bool) -> list[Event]:
         elif kind in ("subscribe", "window"):
             made = [subscription(draw, asked, one) for one in who]
             kept = {} if free is None else {key: value for key, value in first.items() if key not in free}
-            # with engines of their own, those that begin later have other numbers: the oracle cannot tell whose are lent
+            # engines of their own that begin later have other numbers, and the oracle cannot tell whose are lent
             back = kind == "window" or (free is not None and serial > 0)
             events.append(Subscribe([one | kept | {"subscriber": one["subscriber"]} for one in made], back))
         elif kind == "unsubscribe":
