@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -301,7 +301,15 @@ def test_an_interrupt_waits_for_the_end_of_a_commit(monkeypatch: pytest.MonkeyPa
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_second_interrupt_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def usual_interrupts() -> Iterator[None]:
+    """Ctrl-C as in a new process: a Spark session of another test has a handler of its own."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_second_interrupt_does_not_wait(monkeypatch: pytest.MonkeyPatch, usual_interrupts: None) -> None:
     monitor = KINDS["topk"].monitor()
     monitor.push(rows(0, 40))
 
@@ -318,7 +326,7 @@ def test_a_second_interrupt_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> No
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_commit_in_another_thread_leaves_signals_alone() -> None:
+def test_a_commit_in_another_thread_leaves_signals_alone(usual_interrupts: None) -> None:
     monitor = KINDS["topk"].monitor()
     thread = threading.Thread(target=lambda: monitor.push(rows(0, 40)))
     thread.start()

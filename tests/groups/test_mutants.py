@@ -115,8 +115,8 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "deletions: a replaced row stays": (
         STEPS,
-        "        if old >= 0:\n            other",
-        "        if False:\n            other",
+        "    if r >= 0:\n        other = np.int64(state.rows[r]",
+        "    if False:\n        other = np.int64(state.rows[r]",
         DELETIONS,
     ),
     "distinct: entries behind a gap are lost": (

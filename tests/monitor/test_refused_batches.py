@@ -68,7 +68,8 @@ def within_itself() -> Any:
         (but(z=[1]), ("'z'", "string", "int64")),
         (but(g=pa.array([2**63], pa.uint64())), ("'g'", "uint64")),
         (but(x=[1.0, 2.0]), ("read as a table", "same number of rows")),
-        (but(x=np.ones((1, 2))), ("one-dimensional", "(1, 2)")),
+        (but(x=np.ones((1, 2))), ("'x'", "fixed_size_list", "number")),
+        (but(x=np.ones((1, 2, 1))), ("(1, 2, 1)",)),
         (but(x={"a": 5}), ("'x'", "struct", "number")),
         (but(x=[1, "a"]), ("read as a table", "one type")),
         (

@@ -97,7 +97,7 @@ def test_calls_that_do_not_wait_raise() -> None:
 
 
 def test_an_unknown_way_with_threads() -> None:
-    with pytest.raises(QueryError, match=r'threads=.fast.: use "wait" or "raise"'):
+    with pytest.raises(QueryError, match=r"threads is 'wait' or 'raise'; got 'fast'"):
         sb.Monitor(sb.TopK(1, "x", sb.Last(5)), threads="fast")  # type: ignore[arg-type]
 
 

@@ -193,12 +193,14 @@ def serve(
         str | None, typer.Option(metavar="TEXT", envvar="SKYBAND_TOKEN", help="Requests must carry it.")
     ] = None,
     emit: Annotated[
-        str, typer.Option(metavar="WHEN", help='Changes of each "arrival", or net ones of a "batch".')
+        str, typer.Option(metavar="WHEN", help='"batch": net changes of each push. [arrival]', show_default=False)
     ] = "arrival",
-    subscriptions: Annotated[int, typer.Option(metavar="N", min=0, help="At most so many.")] = 100_000,
-    listeners: Annotated[int, typer.Option(metavar="N", min=0, help="That follow a subscriber.")] = 1_000,
-    table: Annotated[int, typer.Option(metavar="MIB", min=1, help="Of a table of subscriptions.")] = 32,
-    resume: Annotated[int, typer.Option(metavar="MIB", min=1, help="Of changes, to go on after a break.")] = 64,
+    subscriptions: Annotated[
+        int, typer.Option(metavar="N", help="At most; docs/serve.md has more limits. [100000]", show_default=False)
+    ] = 100_000,
+    listeners: Annotated[int, typer.Option(min=0, hidden=True)] = 1_000,  # that follow a subscriber
+    table: Annotated[int, typer.Option(min=1, hidden=True)] = 32,  # MiB of a table of subscriptions
+    resume: Annotated[int, typer.Option(min=1, hidden=True)] = 64,  # MiB of changes, to go on after a break
 ) -> None:
     """Show the answers over a stream on a live page.
 

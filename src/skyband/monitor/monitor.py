@@ -23,6 +23,7 @@ from skyband.monitor.snapshot import load, save
 from skyband.monitor.sources import all_queries, names_of, owner_of
 from skyband.query.html import monitor_html
 from skyband.query.kinds import Query
+from skyband.query.validation import one_of
 from skyband.query.windows import Window
 
 P = ParamSpec("P")
@@ -73,6 +74,8 @@ class Monitor:
         begin a new group, from number 0. Default: groups stay for ever. Needs `time`.
     threads
         What a call does while another thread's is at work: "wait" for its end, or "raise" a StateError at once.
+    device
+        None, the processor: no engine of this version runs on another device.
 
     Examples
     --------
@@ -100,9 +103,10 @@ class Monitor:
         op: str | None = None,
         forget: str | int | timedelta | None = None,
         threads: Literal["wait", "raise"] = "wait",
+        device: None = None,
     ) -> None:
-        if threads not in ("wait", "raise"):
-            raise QueryError(f'threads={threads!r}: use "wait" or "raise".')
+        one_of("Monitor", "threads", threads, ("wait", "raise"))
+        one_of("Monitor", "device", device, (None,))
         columns = {"id": id, "time": time, "part": part, "value": value, "keep": keep, "op": op}
         loop = Loop.of(queries, settles=True, **columns, emit=emit, late=late, invalid=invalid, forget=forget)
         self._set(loop, threads)
@@ -190,9 +194,8 @@ class Monitor:
         query
             The query.
         from_window
-            Answer at once from what another query keeps: a window (TMA, SMA, TSL and pairs) over the same columns and
-            `per`, the history of a family, or the state of the same question with at least its k and window. The query
-            is as old as that one; its first answer is returned as changes.
+            Answer at once from what another query keeps (docs/meaning.md says which); the query is then as old as that
+            one, and its first answer is returned as changes.
 
         """
         if from_window:
@@ -247,9 +250,8 @@ class Monitor:
         id
             The column of ids: none null, none twice.
         from_window
-            Begin with what is in their windows: it is reported as entering, at the last arrival's number and the clock,
-            with `first` true. They are as old as the subscriptions that keep it, and see what of their windows these
-            have seen. A QueryError, if none of these keeps enough.
+            Begin with what is in their windows: it enters at the last arrival's number and the clock, with `first`
+            true. They see what the subscriptions that keep it have seen; a QueryError, if none keeps enough.
 
         Raises
         ------
@@ -261,8 +263,8 @@ class Monitor:
         return self._loop.queries.subscribed.subscribe(name, table, id, from_window)
 
     @in_turn
-    def unsubscribe(self, name: str, ids: Iterable[Any]) -> pa.Table:
-        """End subscriptions. Nothing is reported of them; what changes over their answers is returned.
+    def unsubscribe(self, name: str, ids: Iterable[Any]) -> pa.Table | None:
+        """End subscriptions. Nothing is reported, but where queries ask over their answers: what changes in these.
 
         Parameters
         ----------

@@ -127,8 +127,8 @@ class SubscribedQueries:
             found.append(one)
         return found
 
-    def unsubscribe(self, name: str, ids: Iterable[Any]) -> pa.Table:
-        """End subscriptions; unknown ids are counted. Returns what changes over their answers."""
+    def unsubscribe(self, name: str, ids: Iterable[Any]) -> pa.Table | None:
+        """End subscriptions; unknown ids are counted. Returns what changes over their answers, if any query asks."""
         subscriptions = self.of(name)
         column = ids_of(name, ids, self.state.subscriber_type)
         entries = subscriptions.find(column)
@@ -139,8 +139,8 @@ class SubscribedQueries:
                 self.state.count({"unknown subscriber": unknown})
             left = self._remove(subscriptions, np.unique(entries[entries >= 0]))
             self._changed(subscriptions)
-            none = self.state.changes([], [])
-            return none if left is None else in_one(self.state, [none, left])
+            changes = [self.state.changes([], []), *([] if left is None else [left])]
+            return in_one(self.state, changes) if name in self.state.over else None
 
     def replace(self, name: str, query: Query) -> pa.Table:
         """Ask another question under the same name, where the old or the new one has `Each`.
