@@ -149,11 +149,17 @@ def specified(place: Place, pushes: tuple[str, ...]) -> tuple[Counter[str], Coun
 RESTING: dict[str, list[Row]] = {}  # rows by their text, since they cannot be hashed
 
 
+@cache
+def empty(place: Place) -> bytes:
+    """The snapshot of a Monitor that has seen nothing."""
+    return place.monitor().snapshot()
+
+
 def outcome(place: Place, typed: Any) -> str:
     """Push the batches; "refused" or "answered", or an AssertionError."""
     monitor, labels, pushes = place.monitor(), Labels(), []  # type: tuple[sb.Monitor, Labels, list[str]]
-    for batch in place.batches(typed):
-        before = monitor.snapshot()
+    for number, batch in enumerate(place.batches(typed)):
+        before = monitor.snapshot() if number else empty(place)
         try:
             got = monitor.push(batch).to_pylist()
         except (BatchError, QueryError):
