@@ -190,7 +190,7 @@ def test_auto_and_by_name() -> None:
 def test_auto_explains_the_block() -> None:
     found = explain(sb.TopK(3, sb.Nearest({"x": 1}), sb.Last(9)))
     assert "3 better ones before it and 3 after it" in " ".join(found.why)
-    assert "max(2,000, 100 per query)" in " ".join(found.notes)
+    assert "max(16,384, 100 per query)" in " ".join(found.notes)
     assert "per query" not in str(explain(sb.TopK(3, sb.Nearest({"x": 1}), sb.Last(9), per="g")))  # of no family
 
 

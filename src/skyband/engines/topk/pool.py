@@ -26,7 +26,7 @@ from skyband.query.scoring.forms import PRODUCT
 from skyband.query.tuning import Tuning
 
 Records = NDArray[Any]
-BUFFER = 2000  # arrivals of a history, at least
+BUFFER = 1 << 14  # arrivals of a history, at least: where a stream drifts, what a slot lacks is then found in it
 EACH = 100  # and for each slot
 LONGEST = 1 << 18  # of a history, where windows go by time, or subscriptions may begin with their windows
 FEW = 16  # fewer slots look at every arrival

@@ -16,6 +16,7 @@ from skyband.query.windows import Session, UntilDeleted
 _SIFTED = 40  # bytes of an object in a filter
 _WAITING = 24 + 8  # of an object in a buffer, and of its id
 BUFFER = 2000  # objects of a buffer, unless the query says
+HISTORY = 1 << 14  # and of the history of a family of BLOCK
 _MILLION = 10**6  # arrivals for which PA's errors are given
 _RUNS = {"SA": "strict", "RA": "relaxed"}
 _FILTERS = {"SF": "strict", "RF": "relaxed", "PF": "probabilistic"}
@@ -57,7 +58,7 @@ def block_size(name: str, query: TopK, n: int | None, expected: Expected) -> Siz
     if family_key(query) is not None:
         notes = (
             "Many such queries that differ only in the numbers of their scoring get one engine, with one buffer of "
-            f"the last max({BUFFER:,}, 100 per query) arrivals for all of them: it comes on top.",
+            f"the last max({HISTORY:,}, 100 per query) arrivals for all of them: it comes on top.",
         )
     return replace(kept, why=(*kept.why, left_out), notes=notes)
 

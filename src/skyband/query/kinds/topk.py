@@ -79,7 +79,8 @@ class TopK(Query):
     additional : int, default 10
         PA, ADAPTIVE: candidates beyond those that sigma needs.
     buffer : int, optional
-        SASF ... RAPF, and BLOCK for many queries: how many recent arrivals wait. None: about 2,000.
+        SASF ... RAPF, and BLOCK for many queries: how many recent arrivals wait. None: 2,000, and
+        16,384 for BLOCK, or 100 for each query.
     index : bool, optional
         BLOCK, PA, SASF ... RAPF for many queries: whether to index the queries. None: where it helps.
     cells : int, optional
