@@ -47,6 +47,24 @@ MUTANTS: dict[str, Mutant] = {
         'higher = other["stamp"] < one["stamp"]',
         some("EAA and as_the_oracle"),
     ),
+    "NaN: a best score that is none is in order": (
+        COUNTERS,
+        "best if best == best else np.inf",
+        "best",
+        some("without_a_score and EAA"),
+    ),
+    "NaN: a current score that is none is in order": (
+        COUNTERS,
+        "current if current == current else -np.inf",
+        "current",
+        some("without_a_score and EAA"),
+    ),
+    "-inf: an object of this score is not taken out of the front": (
+        DOMINANCE,
+        "if not before:",
+        'if score["best"] > -np.inf:',
+        some("minus_infinity and SWEEP"),
+    ),
     "expiry: count windows are one longer": (
         STEPS,
         "            bound = now - length\n",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engines.streams import Advance
 from incomplete.scenes import EXACT, IncompleteScene, play, scene_of
 from skyband import Last, Monitor, TopKIncomplete
 from skyband.engines.incomplete.kernels.batches import REFILLED
@@ -58,3 +59,54 @@ def test_a_large_push_forgets_no_valid_row() -> None:
     ids = [one for number in range(600) for one in (number, max(0, number - 3))]
     monitor.push({"i": ids, "part": ["a"] * len(ids), "value": [0.5] * len(ids)})
     assert monitor.stats()["rejected"] == {"part: second row of the same part": 600}
+
+
+NO_NUMBERS = {"a": (0, 4), "b": (-2, 3), "c": (1, 2.5)}
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+@pytest.mark.parametrize(("seed", "combine"), [(27, "sqrt(b) + c"), (65, "sqrt(b) + ln(a)"), (3, "sqrt(b) + c")])
+def test_parts_without_a_score(algorithm: str, combine: str, seed: int) -> None:
+    """Some values of b make no score (NaN): such objects are no answers, and neither drop nor keep others."""
+    rng, values = np.random.default_rng(seed), {"a": (0.0, 0.5, 4.0), "b": (-2.0, -1.0, 1.0), "c": (1.0, 1.5, 2.5)}
+    for k, window in ((1, Last(span=6)), (2, Last(6))):
+        parts = ["abc"[number] for number in rng.integers(3, size=40)]
+        times = np.cumsum(rng.integers(0, 2, 40)).tolist()
+        rows = [(f"{rng.integers(5)}", p, float(rng.choice(values[p])), t) for p, t in zip(parts, times, strict=True)]
+        play(scene_of(TopKIncomplete(k, NO_NUMBERS, window, combine=combine, algorithm=algorithm), rows, 3))
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_rows_behind_a_dropped_one_go_with_it(algorithm: str) -> None:
+    """Object 2 has no score, for its b; its newest row alone could have one, too low for an answer."""
+    rows = [("0", "c", 1.0, 0), ("2", "a", 0.5, 2), ("3", "a", 0.0, 4), ("2", "b", -2.0, 4), ("1", "a", 0.5, 4)]
+    rows += [("2", "c", 1.0, 5), ("3", "c", 1.5, 6), ("3", "b", 3.0, 7), ("1", "c", 1.5, 9), ("2", "a", 4.0, 9)]
+    for cut in (1, 2, 4):
+        query = TopKIncomplete(1, NO_NUMBERS, Last(span=6), combine="sqrt(b) + c", algorithm=algorithm)
+        play(scene_of(query, rows, cut))
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_an_object_of_score_minus_infinity_that_is_dropped_never_returns(algorithm: str) -> None:
+    query = TopKIncomplete(1, {"a": (0, 4)}, Last(span=10), combine="ln(a)", algorithm=algorithm)
+    rows = [("x", "a", 1.0, 0), ("y", "a", 0.0, 1), *((f"{n}", "a", 2.0, 2 + n) for n in range(4)), ("z", "a", 1.0, 20)]
+    scene = scene_of(query, rows, 1)
+    events = [*scene.events[:-1], Advance(20), scene.events[-1]]
+    play(IncompleteScene(scene.queries, events, scene.options))
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_bytes_are_those_of_all_arrays(algorithm: str) -> None:
+    """Every array that the engine has or reaches, but the queries' own few."""
+    monitor = Monitor(TopKIncomplete(2, ["a", "b"], Last(50), algorithm=algorithm), id="i")
+    monitor.push({"i": [f"{n}" for n in range(90)], "part": ["a", "b"] * 45, "value": [n % 7 / 7 for n in range(90)]})
+    (adapter,) = {id(one): one for one in monitor._loop.state.adapters.values()}.values()
+    engine: Any = adapter.engine
+    own = {
+        id(array): array.nbytes for array in (*vars(engine).values(), *engine.store) if isinstance(array, np.ndarray)
+    }
+    for small in (engine.views, engine.queries, engine.held):
+        own.pop(id(small), None)
+    assert engine.nbytes == sum(own.values()) + engine.register.nbytes
+    (told,) = monitor.stats()["queries"].values()
+    assert told["bytes"] >= engine.nbytes

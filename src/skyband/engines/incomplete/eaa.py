@@ -65,6 +65,11 @@ class EAA(LinkedRows):
         self.by_current, _ = laid_out(self.by_current, starts, self.listed, capacities)
 
     @property
+    def nbytes(self) -> int:
+        lists = (self.each, self.ids, self.by_best, self.by_current, self.listed)
+        return super().nbytes + sum(array.nbytes for array in lists)
+
+    @property
     def instances(self) -> Instances:
         return Instances(
             self.each,

@@ -48,6 +48,11 @@ class SLA(LinkedRows):
         return super()._grow(reason, batch, visits, output)
 
     @property
+    def nbytes(self) -> int:
+        lists = (self.sorted, self.seen, self.listed, self.starts, self.capacities, self.sizes)
+        return super().nbytes + sum(array.nbytes for array in lists)
+
+    @property
     def lists(self) -> SortedLists:
         return SortedLists(
             self.sorted, self.starts, self.capacities, self.sizes, self.listed, self.seen, np.zeros(self.d)

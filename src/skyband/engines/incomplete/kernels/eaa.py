@@ -115,7 +115,11 @@ def count_dominator(instances: Instances, r: int, o: int, K: int, dropped: int) 
 
 @uncounted
 def measure(store: Store, combination: Combination, instances: Instances, r: int) -> None:
-    """Compute currentscore and bestscore of an instance: its own row and the newer ones (section 3.2.1)."""
+    """Compute currentscore and bestscore of an instance: its own row and the newer ones (section 3.2.1).
+
+    The sorted lists hold no NaN: an instance without a current score dominates none, one without a best score is
+    dominated by none.
+    """
     for p in range(len(combination.lows)):
         instances.lows[p], instances.highs[p] = combination.lows[p], combination.highs[p]
     i = r
@@ -123,8 +127,9 @@ def measure(store: Store, combination: Combination, instances: Instances, r: int
         p = store.rows[i]["part"]
         instances.lows[p] = instances.highs[p] = store.rows[i]["value"]
         i = store.rows[i]["newer"]
-    instances.each[r]["current"] = combine(combination, instances.lows, 0)
-    instances.each[r]["best"] = combine(combination, instances.highs, 0)
+    current, best = combine(combination, instances.lows, 0), combine(combination, instances.highs, 0)
+    instances.each[r]["current"] = current if current == current else -np.inf
+    instances.each[r]["best"] = best if best == best else np.inf
 
 
 @uncounted

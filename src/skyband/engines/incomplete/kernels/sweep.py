@@ -75,7 +75,8 @@ def sweep(store: Store, combination: Combination, queries: Queries, batch: Batch
         o = row["object"]
         score = store.scores[o]
         if not (score["best"] >= bound) & (not score["score"] > bound):  # else no instance of it is lower, or higher
-            gone = score["best"] == -np.inf
+            before = store.counted[o]["sweep"] == -number  # a newer instance of it is gone
+            gone = before
             if not gone and not score["best"] >= bound:
                 gone = instance_of(store, combination, o, row["stamp"], combination.highs) < bound
             if gone:
@@ -83,12 +84,12 @@ def sweep(store: Store, combination: Combination, queries: Queries, batch: Batch
                 newest = one["serial"] == row["serial"]
                 # an object that was reported keeps its newest row, so that it is not new when it returns
                 goes = not newest or (not one["shown"] and not one["reported"])
-                if score["best"] > -np.inf:
+                if not before:  # best says nothing here: it may be -inf, or NaN
                     if one["in_front"]:
                         pull(store, g, o)
                     store.dropped[dropped] = o
                     dropped += 1
-                    score["best"] = -np.inf
+                    score["best"], store.counted[o]["sweep"] = -np.inf, -number
                 if goes:
                     store.stamps[at], store.values[at] = NOWHERE, combination.lows[row["part"]]
                     one["stamp"] = NOWHERE if newest else one["stamp"]
