@@ -38,7 +38,6 @@ KERNEL_OF_SLOTS = "engines/topk/kernels/slots.py"
 CHUNK = "engines/topk/chunk.py"
 SLOTS_ADAPTER = "engines/topk/slots_adapter.py"
 OBJECTS = "engines/topk/kernels/window_grid.py"
-EDGES = "engines/topk/edges.py"
 WINDOW_STATE = "engines/topk/kernels/window_state.py"
 INFLUENCE = "engines/topk/kernels/influence.py"
 UPKEEP = "engines/topk/kernels/maintenance.py"
@@ -774,13 +773,12 @@ MUTANTS: dict[str, Listed] = {
     # --- grids over objects
     "grid: the older of a tie above": (WINDOW_STATE, "(stamp > stamp2 or", "(stamp < stamp2 or", IN_GRID),
     "grid: boxes without their ends": (WINDOW_STATE, "<= data[i, j] <=", "< data[i, j] <", IN_GRID),
-    "grid: an edge belongs to the slab below it": (
+    "grid: an object is in a slab of other numbers": (
         OBJECTS,
         "if edges[j, middle] <= x:",
-        "if edges[j, middle] < x:",
-        EQUALS,
+        "if edges[j, middle] > x:",
+        IN_GRID,
     ),
-    "grid: a slab is cut short of its largest object": (EDGES, "edges[0], edges[-1] = low, high", "pass", IN_GRID),
     "grid: the object before does not know that its next has left": (
         OBJECTS,
         'slots[before]["next"] = after',
