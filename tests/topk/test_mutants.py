@@ -773,6 +773,25 @@ MUTANTS: dict[str, Listed] = {
     # --- grids over objects
     "grid: the older of a tie above": (WINDOW_STATE, "(stamp > stamp2 or", "(stamp < stamp2 or", IN_GRID),
     "grid: boxes without their ends": (WINDOW_STATE, "<= data[i, j] <=", "< data[i, j] <", IN_GRID),
+    "grid: an object is in a slab of other numbers": (
+        OBJECTS,
+        "if edges[j, middle] <= x:",
+        "if edges[j, middle] > x:",
+        IN_GRID,
+    ),
+    "grid: the object before does not know that its next has left": (
+        OBJECTS,
+        'slots[before]["next"] = after',
+        "pass",
+        IN_GRID,
+    ),
+    "grid: the object after does not know that the one before it has left": (
+        OBJECTS,
+        'slots[after]["before"] = before',
+        "pass",
+        IN_GRID,
+    ),
+    "grid: a cell keeps its last object": (OBJECTS, 'cells[cell]["tail"] = before', "pass", IN_GRID),
     "grid: no factor is below zero": (
         OBJECTS,
         "signed |= form == PRODUCT and queries.points[s, j] + edges[j, 0] < 0",

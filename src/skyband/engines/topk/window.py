@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from skyband.engines.arena import place, runs
 from skyband.engines.contract import Floats, Ints, Spec
+from skyband.engines.topk.edges import slab_edges
 from skyband.engines.topk.kernels.maintenance import fill_grid, start_query, take_arrivals
 from skyband.engines.topk.kernels.sorted_lists import SortedLists, merge_lists
 from skyband.engines.topk.kernels.window_state import (
     CELL,
     COUNTERS,
+    CROWD,
     FREE,
     HEAD,
     LIMIT,
@@ -25,10 +27,12 @@ from skyband.engines.topk.kernels.window_state import (
     RECENT,
     REPORTED,
     SIDE,
+    SKEW,
     SLOT,
     STATE,
     TSL,
     USED,
+    WAIT,
     Growing,
     Span,
     Stream,
@@ -51,12 +55,12 @@ class Store:
         d = queries.arrays.points.shape[1]
         self.queries, self.in_lists = queries, queries.algorithm == TSL
         self.counters = np.zeros(COUNTERS, np.int64)
-        self.counters[FREE], self.counters[LIMIT] = -1, FEW
+        self.counters[FREE], self.counters[LIMIT], self.counters[SKEW] = -1, FEW, 1
         self.slots = np.empty(0, SLOT)
         self.data = np.empty((0, d))
         self.order = np.empty(0, np.int32)
         self.planned = 0  # how many objects the grid was built for
-        self._set_grid(0, np.full((d, 2), np.nan))
+        self._set_grid(0, np.tile([np.nan, 0.0], (d, 1)))
         self.sorted = np.empty((d, 0), np.int32)
         self.recent = np.empty(SMALLEST if self.in_lists else 0, np.int32)
         self.marks = np.zeros(1, np.int32)
@@ -208,7 +212,7 @@ class Store:
             self.recent = np.empty(max(SMALLEST, self.live // RECENT_SHARE), np.int32)
         else:
             most = max(self.queries.capacity, len(self.slots) + 1)
-            if self.counters[OUTSIDE] > self.counters[LIMIT]:
+            if self.counters[OUTSIDE] > self.counters[LIMIT] or self.counters[SKEW] == 0:
                 self.build_grid()
         if self.counters[FREE] < 0:
             self.grow(min(max(SMALLEST, len(self.slots) + len(self.slots) // 4), most))
@@ -232,17 +236,17 @@ class Store:
         self.planned = queries.capacity if queries.capacity < 2**40 else 4 * self.live
         side = max(2, int(min(queries.cells, self.planned / 4) ** (1 / d) + 1e-9))
         edges = np.full((d, side + 2), np.nan)
+        edges[:, -1] = 0
         if len(data):
             for j in range(d):
-                low, high = data[:, j].min(), data[:, j].max()
-                edges[j, : side + 1] = np.maximum.accumulate(np.clip(np.linspace(low, high, side + 1), low, high))
-                edges[j, side] = high
-                with np.errstate(over="ignore"):
-                    edges[j, side + 1] = side / (high - low) if high - low > side * 1e-300 else 0.0
+                cut = slab_edges(data[:, j], side)
+                edges[j, : len(cut)], edges[j, side + 1] = cut, len(cut) - 1
         self._set_grid(side, edges)
         queries.fit_grid(len(self.cells), side)
         self.lists = fill_grid(queries.arrays, self.window, queries.scratch, self.lists, self.records)
+        even = self.live + self.live**2 // len(self.cells)
         self.counters[LIMIT] = FEW + 2 * self.counters[OUTSIDE] + self.live // 8
+        self.counters[SKEW], self.counters[WAIT] = 1 + self.counters[CROWD] // (even + 1), 4 * FEW + self.live // 4
 
     # --- queries
 
@@ -316,6 +320,8 @@ class Store:
         if queries.length < NEVER:
             ring = self.order[(self.counters[HEAD] + np.arange(self.live)) % max(len(self.order), 1)]
             assert (self.slots["serial"][ring] == slots["serial"]).all(), "the ring is in order of age"
+        if not self.in_lists:
+            self._check_cells()
         for s, spec in enumerate(queries.specs):
             run, keys, inside = self.run(s), queries.keys_of(s, data), queries.inside(s, data)
             if not self.in_lists and not self.state["unlisted"][s]:
@@ -331,6 +337,21 @@ class Store:
             order = np.lexsort((-slots["serial"], -slots["stamp"], -keys))
             best = slots["serial"][order[inside[order]][: spec.k]]
             assert (run["serial"][: len(best)] == best).all() and len(run) >= len(best), "the run has the answer"
+
+    def _check_cells(self) -> None:
+        counts, squares = np.zeros(len(self.cells), np.int64), 0
+        for c, cell in enumerate(self.cells):
+            before, i = -1, cell["head"]
+            while i >= 0:
+                assert self.slots["cell"][i] == c and self.slots["before"][i] == before, "objects know their neighbours"
+                before, i = i, self.slots["next"][i]
+                counts[c] += 1
+            assert cell["tail"] == before and cell["count"] == counts[c], (
+                "a cell knows its last object and their number"
+            )
+        squares = int((counts[:-1] ** 2).sum())
+        assert counts.sum() == (self.slots["cell"][self.slots["serial"] >= 0] != NO_CELL).sum(), "each is in a cell"
+        assert self.counters[CROWD] == squares and self.counters[OUTSIDE] == counts[-1], "cells are counted"
 
 
 def _empty_state(views: Ints) -> Records:

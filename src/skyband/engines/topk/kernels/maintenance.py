@@ -17,9 +17,10 @@ from skyband.engines.topk.kernels.influence import update_lists
 from skyband.engines.topk.kernels.preferences import key_at
 from skyband.engines.topk.kernels.runs import insert, pop_reported, rank_of, remove_at, report, report_changes, touch
 from skyband.engines.topk.kernels.sorted_lists import SortedLists, search_lists
-from skyband.engines.topk.kernels.window_grid import is_listed, occupy, put_into_cell, release, search_grid
+from skyband.engines.topk.kernels.window_grid import is_listed, is_lopsided, occupy, put_into_cell, release, search_grid
 from skyband.engines.topk.kernels.window_state import (
     BEFORE,
+    CROWD,
     FREE,
     HEAD,
     LIMIT,
@@ -245,7 +246,7 @@ def take_arrivals(
         if arrives and (
             counters[FREE] < 0
             or (in_lists and counters[RECENT] == len(sorted_lists.recent))
-            or (not in_lists and counters[OUTSIDE] > counters[LIMIT])
+            or (not in_lists and (counters[OUTSIDE] > counters[LIMIT] or is_lopsided(cells, counters)))
         ):
             break
         until = stream.now[a] if arrives else span.last
@@ -305,7 +306,7 @@ def take_arrivals(
 def fill_grid(queries: Queries, window: Window, scratch: Scratch, lists: Records, records: Records) -> Records:
     """Put all objects into the cells of a new grid, and all queries into its lists, which are returned."""
     counters, slots, state = window.counters, window.slots, window.state
-    counters[OUTSIDE] = counters[UNLISTED] = counters[STALE] = 0
+    counters[OUTSIDE] = counters[UNLISTED] = counters[STALE] = counters[CROWD] = 0
     for i in range(len(slots)):
         if slots[i]["serial"] >= 0 and np.isnan(window.data[i, 0]):
             slots[i]["cell"] = NO_CELL

@@ -1,10 +1,11 @@
 """The grid over the valid objects of a window, and its search (mouratidis2006, sections 4.1 and 4.2, Figure 6).
 
-A cell holds a list of its objects. Cells are equal slabs of the range that was seen when the grid was built; objects
-outside that range are in one more cell, which concerns every query. Instead of the paper's corner, a query sorts the
-slabs of each axis by the best term they allow: then any scoring whose terms are separate (sums, products, distances)
-falls along every axis, whatever its signs, and cells come in descending order of maxscore from a heap, each reached
-from one neighbour only. A search costs O(log) per visited cell, and O(d) per object in it.
+A cell holds a list of its objects, linked both ways: any of them leaves in O(1). Slabs are cut where objects were when
+the grid was built (edges.py); objects outside that range are in one more cell, which concerns every query. Once cells
+have grown lopsided (the sum of their squared sizes, against that at the start), the grid is cut anew. Instead of the
+paper's corner, a query sorts the slabs of each axis by the best term they allow: then any scoring whose terms are
+separate (sums, products, distances) falls along every axis, whatever its signs, and cells come in descending order of
+maxscore from a heap, each reached from one neighbour only. A search costs O(log) per visited cell, and O(d) per object.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from skyband.engines.topk.kernels.preferences import best_term, join_terms, key_at
 from skyband.engines.topk.kernels.window_state import (
+    CROWD,
     FREE,
     HEAD,
     LIVE,
@@ -20,8 +22,10 @@ from skyband.engines.topk.kernels.window_state import (
     OUTSIDE,
     SCORED,
     SIDE,
+    SKEW,
     UNLISTED,
     VISITED,
+    WAIT,
     Queries,
     Records,
     Scratch,
@@ -37,47 +41,60 @@ from skyband.query.scoring.forms import PRODUCT
 
 @uncounted
 def locate(edges: Records, side: int, outside: int, data: Records, i: int) -> int:
-    """The cell of an object, or `outside`."""
+    """The cell of an object, or `outside`; an edge belongs to the slab above it, the last one to the slab below."""
     cell = 0
     for j in range(data.shape[1]):
-        x = data[i, j]
-        if not edges[j, 0] <= x <= edges[j, side]:
+        x, high = data[i, j], int(edges[j, side + 1])
+        if not edges[j, 0] <= x <= edges[j, high]:
             return outside
-        c = min(max(int((x - edges[j, 0]) * edges[j, side + 1]), 0), side - 1)
-        while x < edges[j, c]:
-            c -= 1
-        while c < side - 1 and x >= edges[j, c + 1]:
-            c += 1
-        cell = cell * side + c
+        low = 0
+        while high - low > 1:
+            middle = (low + high) // 2
+            if edges[j, middle] <= x:
+                low = middle
+            else:
+                high = middle
+        cell = cell * side + low
     return cell
 
 
 @uncounted
 def link(slots: Records, cells: Records, cell: int, i: int) -> None:
     """Append an object to its cell's list."""
+    before = cells[cell]["tail"]
     slots[i]["cell"] = cell
     slots[i]["next"] = -1
-    if cells[cell]["head"] < 0:
+    slots[i]["before"] = before
+    if before < 0:
         cells[cell]["head"] = i
     else:
-        slots[cells[cell]["tail"]]["next"] = i
+        slots[before]["next"] = i
     cells[cell]["tail"] = i
+    cells[cell]["count"] += 1
 
 
 @uncounted
 def unlink(slots: Records, cells: Records, i: int) -> None:
-    """Remove an object from its cell's list; the oldest is the first."""
-    cell = slots[i]["cell"]
-    before = -1
-    at = cells[cell]["head"]
-    while at != i:
-        before, at = at, slots[at]["next"]
+    """Remove an object from its cell's list: O(1), wherever it stands."""
+    cell, before, after = slots[i]["cell"], slots[i]["before"], slots[i]["next"]
     if before < 0:
-        cells[cell]["head"] = slots[i]["next"]
+        cells[cell]["head"] = after
     else:
-        slots[before]["next"] = slots[i]["next"]
-    if cells[cell]["tail"] == i:
+        slots[before]["next"] = after
+    if after < 0:
         cells[cell]["tail"] = before
+    else:
+        slots[after]["before"] = before
+    cells[cell]["count"] -= 1
+
+
+@uncounted
+def is_lopsided(cells: Records, counters: Records) -> bool:
+    """Whether cells are so much fuller than when the grid was built that another one is due; it is then marked so."""
+    live = counters[LIVE]
+    if counters[WAIT] <= 0 and counters[CROWD] > 4 * counters[SKEW] * (live + live * live // len(cells)):
+        counters[SKEW] = 0
+    return bool(counters[SKEW] == 0)
 
 
 @uncounted
@@ -94,8 +111,12 @@ def release(slots: Records, cells: Records, counters: Records, i: int, in_lists:
     """Remove object i from its cell and free its place; in sorted lists the next merge does."""
     idle = slots[i]["cell"] == NO_CELL
     if not in_lists and not idle:
-        counters[OUTSIDE] -= slots[i]["cell"] == len(cells) - 1
+        cell = slots[i]["cell"]
         unlink(slots, cells, i)
+        if cell == len(cells) - 1:
+            counters[OUTSIDE] -= 1
+        else:
+            counters[CROWD] -= 2 * cells[cell]["count"] + 1
     if not in_lists or idle:
         slots[i]["next"] = counters[FREE]
         counters[FREE] = i
@@ -129,8 +150,12 @@ def put_into_cell(window: Window, i: int) -> None:
     """Find the cell of object i and append it there."""
     cells, counters = window.cells, window.counters
     cell = locate(window.edges, counters[SIDE], len(cells) - 1, window.data, i)
+    if cell == len(cells) - 1:
+        counters[OUTSIDE] += 1
+    else:
+        counters[CROWD] += 2 * cells[cell]["count"] + 1
     link(window.slots, cells, cell, i)
-    counters[OUTSIDE] += cell == len(cells) - 1
+    counters[WAIT] -= 1
 
 
 # --- cells in order of maxscore
@@ -146,12 +171,12 @@ def sort_slabs(queries: Queries, window: Window, scratch: Scratch, s: int) -> bo
         signed |= form == PRODUCT and queries.points[s, j] + edges[j, 0] < 0
     for j in range(d):
         low, high = queries.lows[s, j], queries.highs[s, j]
-        first, last = 0, side - 1
-        while first < side and edges[j, first + 1] < low:
+        first, last = 0, int(edges[j, side + 1]) - 1
+        while first <= last and edges[j, first + 1] < low:
             first += 1
-        while last >= 0 and edges[j, last] > high:
+        while last >= first and edges[j, last] > high:
             last -= 1
-        if side == 0 or first > last:
+        if first > last:
             return False
         terms, slabs = scratch.terms[j], scratch.slabs[j]
         smaller = turned and not signed  # the better term is the smaller one

@@ -22,6 +22,7 @@ SLOT = np.dtype(
         ("stamp", "i8"),  # number in the group, or time
         ("serial", "i8"),  # row number in the stream; -1: a free place
         ("next", "i4"),  # in its cell, or of the free places
+        ("before", "i4"),  # in its cell; -1: it is the first
         ("cell", "i4"),
     ],
     align=True,
@@ -33,6 +34,7 @@ CELL = np.dtype(
         ("start", "i4"),  # its place in the influence lists
         ("capacity", "i4"),
         ("size", "i4"),
+        ("count", "i4"),  # how many objects it has
     ],
     align=True,
 )
@@ -68,7 +70,9 @@ REPORTED = np.dtype([("serial", "i8"), ("was", "i8")])  # a reported object outs
 # indices of `Window.counters`
 LIVE, HEAD, FREE, OUTSIDE, LIMIT, SIDE, USED, UNLISTED, TOUCHED, STALE, BEFORE, RECENT, SORTED = range(13)
 VISITED, SCORED, SEARCHES = 13, 14, 15  # work counters
-COUNTERS = 16
+# the sum of the squared sizes of cells, its share at the start (0: a new grid is due), arrivals before the next grid
+CROWD, SKEW, WAIT = 16, 17, 18
+COUNTERS = 19
 NOWHERE = -(2**62)
 NO_CELL = -1  # of objects that are not eligible; their attributes are NaN
 
@@ -93,7 +97,7 @@ class Window(NamedTuple):
     data: Records
     order: Records  # places by age: a ring
     cells: Records
-    edges: Records  # of slabs, by axis; then the scale
+    edges: Records  # of slabs, by axis; then how many slabs it has
     state: Records
     unlisted: Records  # the queries without lists
     counters: Records
