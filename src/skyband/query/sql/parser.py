@@ -4,6 +4,7 @@
     SELECT column, aggregate [AS name], ... FROM    groups of rows, with GROUP BY column, ... [HAVING condition]
     SELECT ... QUALIFY row_number() OVER (...)      or FROM (SELECT *, row_number() OVER (...) AS n ...) WHERE n <= k
     SELECT ... FROM (SELECT ...) AS name            over the answer of another question (nested.py)
+    WITH name AS (SELECT ...) SELECT ... FROM name  the same, named first (with_clause.py)
     [WHERE condition]                               which objects can be an answer
     ORDER BY scoring [ASC | DESC] LIMIT k           or, for all above a threshold: ABOVE threshold BY scoring
     [PER column, ...]
@@ -47,6 +48,7 @@ from skyband.query.sql.nested import queries_of, split
 from skyband.query.sql.row_numbers import RowNumbers
 from skyband.query.sql.text import CLAUSES
 from skyband.query.sql.tokens import Word
+from skyband.query.sql.with_clause import without_with
 from skyband.query.windows import Ever, Last, Session, UntilDeleted
 
 MAX_LENGTH = 100_000  # characters
@@ -76,12 +78,13 @@ def sql(text: str) -> Any:
         raise QueryError(f"a question in SQL is a text such as: {_SHAPE}; got {text!r}.")
     if len(text) > MAX_LENGTH:
         raise QueryError(f"{len(text):,} characters are too long for a question; the limit is {MAX_LENGTH:,}.")
-    queries = queries_of(text, _Reader)
+    queries = queries_of(without_with(text), _Reader)
     return queries if len(queries) > 1 else queries["q0"]
 
 
 def columns_after_select(text: str) -> list[tuple[str, str]]:
     """The columns of a row that a sentence names after SELECT, each under its name there; none: all of them."""
+    text = without_with(text)
     parts = split(text)
     reader = _Reader(text if parts is None else parts.outer)
     reader.begin()

@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from skyband.query.sql.nested import NUMBERS
 from skyband.query.sql.select_items import SelectItems
 from skyband.query.sql.tokens import Word
@@ -15,6 +17,8 @@ from skyband.query.windows import Ever
 
 _OVER = "row_number() OVER (PARTITION BY g ORDER BY x DESC)"
 _INNER = f"FROM (SELECT *, {_OVER} AS n FROM s) WHERE n <= 10"  # noqa: S608
+
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}  # a sign, seen from the other side
 
 
 class RowNumbers(SelectItems):
@@ -31,8 +35,9 @@ class RowNumbers(SelectItems):
         raise NotImplementedError
 
     def _qualify(self) -> None:
+        turned = self._turned()
         self.row_numbers()
-        self._up_to()
+        self._up_to(turned)
 
     def row_numbers(self) -> None:
         """Read row_number() OVER (...): what to rank by, and per what."""
@@ -85,15 +90,28 @@ class RowNumbers(SelectItems):
         if self.accept("AS") or not self.follows("WHERE"):
             self.name(_INNER)
         self.expect("WHERE", _INNER)
+        turned = self._turned()
         word = self.word
         if self.name(_INNER) != self.numbered:
             self.fail(word, f"the condition on a subquery is about its row numbers, {self.numbered} <= 10")
-        self._up_to()
+        self._up_to(turned)
 
-    def _up_to(self) -> None:
-        """Read <= n, < n, = 1, BETWEEN m AND n, or > m."""
+    def _turned(self) -> tuple[str, Any] | None:
+        """Read a bound before what it bounds, 10 >= n: as n <= 10."""
+        if self.word.kind != "number":
+            return None
+        number, sign = self.number("10 >= n"), self.next()
+        if sign.text not in _TURNED:
+            self.fail(sign, "a bound of row numbers is n <= 10, or 10 >= n")
+        return _TURNED[sign.text], number
+
+    def _up_to(self, turned: tuple[str, Any] | None) -> None:
+        """Read <= n, < n, = 1, BETWEEN m AND n, or > m, unless the bound stood before."""
         start, example = self.word.start, "<= 10, or BETWEEN 11 AND 20"
-        self._read_bounds(start, example)
+        if turned is None:
+            self._read_bounds(start, example)
+        else:
+            self._bound(start, *turned)
         if self.dense is not None and (self.values.get("k"), self.values.get("offset", 0)) != (1, 0):
             self.fail(
                 self.dense,
@@ -108,16 +126,20 @@ class RowNumbers(SelectItems):
             last = self.number(example)
             self.put("offset", start, first - 1)
             self.put("k", start, last - first + 1)
-        elif self.accept("<"):
-            self.put("k", start, self.number(example) - 1)
-        elif self.follows(">") or self.follows(">="):
-            past = self.next().text == ">"
-            self.put("offset", start, self.number(example) - (not past))
-        elif self.accept("="):
-            place = self.number(example)
-            self.put("k", start, 1)
-            if place != 1:
-                self.put("offset", start, place - 1)
-        else:
+            return
+        sign = self.word.text
+        if sign not in _TURNED:
             self.expect("<=", example)
-            self.put("k", start, self.number(example))
+        self.next()
+        self._bound(start, sign, self.number(example))
+
+    def _bound(self, start: int, sign: str, number: Any) -> None:
+        """Row numbers from the first, or up to the last, as a sign says."""
+        if sign in ("<", "<="):
+            self.put("k", start, number - (sign == "<"))
+        elif sign in (">", ">="):
+            self.put("offset", start, number - (sign == ">="))
+        else:
+            self.put("k", start, 1)
+            if number != 1:
+                self.put("offset", start, number - 1)
