@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
-.PHONY: help demo test kafka cluster-test connect-test faults soak mutants environments browser axe check tables licences docs bench bench-shipped \
+.PHONY: help demo test kafka cluster-test connect-test spark-versions faults soak mutants environments browser axe check tables licences docs bench bench-shipped \
 	bench-peers pack wheel lock clean
 
 help: ## this list
@@ -51,6 +51,17 @@ cluster-test: .venv/ready ## a Spark cluster of processes, and one of them kille
 
 connect-test: .venv/ready ## shards, restarts and types over Spark Connect (a minute); `make test` has a sample
 	@SPARK_REMOTE="local[2]" $(BIN)/python -m pytest -q -n 0 tests/spark/test_partitions.py tests/spark/test_schema.py
+
+# PySpark 4.1 leaves sockets open that Python then warns of
+SPARK_CORE := $(addprefix tests/spark/test_,pipeline.py partitions.py schema.py session.py recipes.py faults.py)
+spark-versions: .venv/ready pack ## the core of the Spark tests with PySpark 4.1 and 4.2 (minutes; SPARK_VERSIONS="4.1.4")
+	@for version in $${SPARK_VERSIONS:-4.1.4 4.2.1}; do \
+		place=build/spark/$$version; echo "PySpark $$version"; \
+		test -x $$place/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $$place || exit; \
+		$(BIN)/uv pip install --quiet --python $$place/bin/python -e ".[dev]" "pyspark[connect]==$$version" "protobuf>=6.33.5" || exit; \
+		SKYBAND_KERNELS=only $$place/bin/python -m pytest -q -n 0 -p no:cacheprovider -W "ignore:unclosed:ResourceWarning" \
+			$(SPARK_CORE) || exit; \
+	done
 
 faults: .venv/ready ## break what can break, 50 rounds of each (three hours), and count what was lost
 	@mkdir -p out && rm -f out/faults.jsonl

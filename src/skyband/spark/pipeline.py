@@ -13,7 +13,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, greatest, when
 from pyspark.sql.functions import max as largest
 from pyspark.sql.functions import sum as total
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from skyband.errors import QueryError
@@ -29,6 +28,7 @@ from skyband.spark.refusals import check_for_spark, check_zone
 from skyband.spark.schema import check_rows, check_schema, key_types, output_types, sample
 from skyband.spark.session import check, partitions_of
 from skyband.spark.subscriptions import SUBSCRIBER, sources
+from skyband.spark.versions import arrow_schema, start_state_stores
 from skyband.tables.changes import answer_names, change_names
 
 P = ParamSpec("P")
@@ -208,7 +208,7 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
         types[SUBSCRIBER] = next(iter(given["subscriptions"].values())).schema[SUBSCRIBER].dataType
     schema = StructType([StructField(name, types[name]) for name in names])
     first: Callable[[Iterator[Any]], Iterator[Any]] = partial(pack, plan)
-    last: Callable[[Iterator[Any]], Iterator[Any]] = partial(unpack, to_arrow_schema(schema, timezone="UTC"))
+    last: Callable[[Iterator[Any]], Iterator[Any]] = partial(unpack, arrow_schema(schema))
     plain = [col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(plan.wanted(plan.queries))]
     packed = df.select(*plain).mapInArrow(first, PACKED)  # which looks columns up unquoted; `pack` names them again
     for name, source in plan.subscribed.items():
@@ -237,6 +237,8 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
     """Check the arguments against each other and the DataFrame."""
     df, order, shards, blocks = (given[name] for name in ("df", "order", "shards", "blocks"))
     check(df.sparkSession, streaming=df.isStreaming)
+    if not df.isStreaming:
+        start_state_stores(df.sparkSession)
     queries = Loop.of(named(given["queries"]), **dataclasses.asdict(options)).state.queries  # reports their mistakes
     check_for_spark(queries, options)
     check_op(options.op, queries.values())

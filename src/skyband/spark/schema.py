@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
     BooleanType,
     ByteType,
@@ -30,6 +30,7 @@ from skyband.query.kinds import Query, TopKGroups, TopKPairs
 from skyband.query.windows import Last
 from skyband.spark.mappers import Validator, sortable
 from skyband.spark.plan import Plan
+from skyband.spark.versions import arrow_type
 from skyband.tables.changes import key_names, of_pair
 
 _DAY = 86400 * 10**9
@@ -91,7 +92,7 @@ def sample(schema: StructType, names: tuple[str, ...]) -> pa.Table:
     for name in names:
         type_ = schema[name].dataType
         try:
-            columns[name] = pa.nulls(1, to_arrow_type(type_, timezone="UTC"))
+            columns[name] = pa.nulls(1, arrow_type(type_))
         except (PySparkException, TypeError) as error:
             raise QueryError(
                 f"the column {name!r} is {type_.simpleString()}, which Spark does not give to Python. Convert it."
