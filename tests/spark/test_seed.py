@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +14,10 @@ from engines.streams import Row, cells, examples, same_rows
 from skyband import Ever, Last, Monitor, TopK, TopKGroups, UntilDeleted
 from skyband.errors import StateError
 from skyband.query.kinds import Query
-from skyband.spark.plan import labels
 from skyband.spark.seed import carried, spread
 from spark import kinds
-from spark.kinds import CASES, MAKERS, Stream, begin, push, stream_of
-from spark.shards import Shards, near, pushed, rows, streams, without_numbers
+from spark.kinds import CASES, MAKERS, begin, push, stream_of
+from spark.shards import Shards, Stream, near, pushed, rows, without_numbers
 
 
 def state_of(old: Shards) -> dict[int, pa.Table]:
@@ -28,7 +26,7 @@ def state_of(old: Shards) -> dict[int, pa.Table]:
     for key, head in old.tester.handle.value_states["head"].state.items():
         held = old.tester.handle.map_states["cells"].state.get(key, {})
         listed = [(-1, -1, head[0]), *((*place, value[0]) for place, value in held.items())]
-        found[key] = pa.table({name: list(part) for name, part in zip(("family", "cell", "data"), zip(*listed))})
+        found[key] = pa.table({name: [one[i] for one in listed] for i, name in enumerate(("family", "cell", "data"))})
     return found
 
 
@@ -37,12 +35,13 @@ def start_from(old: Shards, new: Shards) -> Shards:
     stored = state_of(old)
     heads = [one["data"][0].as_py() for one in stored.values()]
     plan = dataclasses.replace(new.plan, carried=carried(new.plan, heads).old)
-    new.plan = new.tester.processor.plan = plan
+    tester: Any = new.tester
+    new.plan = tester.processor.plan = plan
     for table in stored.values():
         seeds = spread(plan, table).to_pandas()
         for key, mine in seeds.groupby("shard"):
-            new.tester.handle.grouping_key = (key,) if isinstance(next(iter(stored)), tuple) else key
-            new.tester.processor.handleInitialState((key,), mine, None)
+            tester.handle.grouping_key = (key,) if isinstance(next(iter(stored)), tuple) else key
+            tester.processor.handleInitialState((key,), mine, None)
     return new
 
 
@@ -68,8 +67,8 @@ _SECOND = [(i, i, float(i * 5 % 13), i % 11) for i in range(44, 88)]
 @pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 7), (7, 2), (3, 1), (4, 2)])
 def test_other_shards_smaller_k_shorter_windows_new_names(before: int, after: int) -> None:
     options: dict[str, Any] = {"id": "i", "time": "t", "keep": ("z",)}
-    by = {"by": "x", "per": "g"}
-    old: dict[str, Query] = {
+    by: dict[str, Any] = {"by": "x", "per": "g"}
+    old: dict[str, Any] = {
         "same": TopK(2, window=Last(5), **by),
         "less": TopK(3, window=Last(span=30), **by),
         "goes": TopK(1, by="y", window=Last(3), per="g"),
@@ -79,7 +78,7 @@ def test_other_shards_smaller_k_shorter_windows_new_names(before: int, after: in
         "live": TopK(2, window=UntilDeleted(), **by),
         "sums": TopKGroups(2, by="sum(x)", window=Last(span=30), of="i", per="h"),
     }
-    new = {
+    new: dict[str, Any] = {
         "new name": old["same"],
         "less": dataclasses.replace(old["less"], k=2, window=Last(span=20)),
         "alone": dataclasses.replace(old["alone"], k=1),
@@ -106,8 +105,6 @@ def test_other_shards_smaller_k_shorter_windows_new_names(before: int, after: in
         one._loop.check()
 
 
-
-
 def test_what_cannot_be_carried_over_is_named() -> None:
     query = TopK(2, by="x", window=Last(5), per="g")
     old = Shards({"q": query, "gone": TopK(1, by="y", window=Last(3))}, {"id": "i", "time": "t"}, 2)
@@ -126,7 +123,7 @@ def test_what_cannot_be_carried_over_is_named() -> None:
         "gone": "is discarded",
     }
     for changed in (larger, dataclasses.replace(query, window=Last(6)), dataclasses.replace(query, where="y > 0")):
-        with pytest.raises(StateError, match="'q' cannot go on from the query of that name.*Give it a new name"):
+        with pytest.raises(StateError, match=r"'q' cannot go on from the query of that name.*Give it a new name"):
             fates({"q": changed})
     with pytest.raises(StateError, match=r"other options \(keep=\[\] there, \['z'\] here\)"):
         fates({"q": query}, keep=("z",))

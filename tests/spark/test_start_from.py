@@ -16,8 +16,16 @@ from spark.frames import flights, stream, write
 
 OPTIONS: dict[str, Any] = {"id": "flight", "time": "time", "emit": "batch"}
 TOP = sb.TopK(3, by="delay", window=sb.Last("24 hours"), per="origin")
-OLD = {"top": TOP, "all": sb.TopK(5, by="delay", window=sb.Last(50)), "gone": sb.TopK(1, by="flight", window=sb.Last(9))}
-NEW = {"best": TOP, "all": sb.TopK(2, by="delay", window=sb.Last(20)), "new": sb.TopK(1, by="delay", window=sb.Last(99))}
+OLD = {
+    "top": TOP,
+    "all": sb.TopK(5, by="delay", window=sb.Last(50)),
+    "gone": sb.TopK(1, by="flight", window=sb.Last(9)),
+}
+NEW = {
+    "best": TOP,
+    "all": sb.TopK(2, by="delay", window=sb.Last(20)),
+    "new": sb.TopK(1, by="delay", window=sb.Last(99)),
+}
 
 
 def run(spark: SparkSession, rows: Path, checkpoint: Path, queries: dict[str, Any], **more: Any) -> list[Any]:
@@ -65,6 +73,6 @@ def test_refusals_before_any_job(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="start_from= is for a stream"):
         sbs.monitor(frame, TOP, start_from="old", **OPTIONS)
     (tmp_path / "empty").mkdir()
+    rows = stream(spark, tmp_path / "in", frame.schema)
     with pytest.raises(StateError, match="no trigger of a skyband query has ended there"):
-        rows = stream(spark, tmp_path / "in", frame.schema)
         sbs.monitor(rows, TOP, start_from=str(tmp_path / "empty"), **OPTIONS)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
@@ -164,7 +164,12 @@ def start(spark: SparkSession, path: str, plan: Plan) -> tuple[Plan, GroupedData
     cells_read = reader.option("stateVarName", "cells").load(path)
     head = heads_read.select("key.shard", lit(-1).alias("family"), lit(-1).alias("cell"), "value.data")
     cells = cells_read.select("key.shard", "user_map_key.family", "user_map_key.cell", "user_map_value.data")
-    seeds = head.union(cells).groupBy("shard").applyInArrow(partial(spread, plan.slim), SEED)
+    slim = plan.slim
+
+    def spread_shard(rows: pa.Table) -> pa.Table:  # Spark reads these types
+        return spread(slim, rows)
+
+    seeds = head.union(cells).groupBy("shard").applyInArrow(spread_shard, SEED)
     return plan, seeds.groupBy("shard")
 
 

@@ -66,7 +66,7 @@ class SetLoop:
         return self.loop.state.queries
 
     def set_queries(self, queries: dict[str, Query], carried: Mapping[str, str]) -> list[pa.Table]:
-        """Drop and add queries; those with the same name and value stay. Returns what enters with those that are carried.
+        """Drop and add queries; those with the same name and value stay. Returns what enters with the carried.
 
         carried: new name -> the old query with whose state it begins, which is here under `old_name`.
         """

@@ -84,7 +84,7 @@ class Operator(StatefulProcessor):
         self.reported.add(shard.number)
         yield from self._take(shard, arrived, clock, Counter(), joining)
 
-    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802
         """Pieces of another checkpoint, some at a time: they wait in the state for the first trigger's rows."""
         if not self.head.exists():
             begin = len(seeds_of(self.cells))

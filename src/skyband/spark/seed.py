@@ -49,7 +49,7 @@ class Carried:
         """In words."""
         words = {new: "is carried over" + (f" from {old!r}" if old != new else "") for new, old in self.old.items()}
         words |= {new: f"starts empty: {why}" for new, why in self.empty.items()}
-        return words | {name: "is discarded" for name in self.discarded}
+        return words | dict.fromkeys(self.discarded, "is discarded")
 
 
 def carried(plan: Plan, heads: Iterable[bytes]) -> Carried:
@@ -72,9 +72,9 @@ def carried(plan: Plan, heads: Iterable[bytes]) -> Carried:
     found: dict[str, str] = {}
     empty: dict[str, str] = {}
     for name, query in plan.queries.items():
-        able = [old for old in stored["queries"] if old in lenders[name] - refusing[name]]
-        same = [old for old in able if stored["queries"][old] == query.to_dict()]
-        chosen = name if name in able else next(iter(same or able), None)
+        fit = [old for old in stored["queries"] if old in lenders[name] - refusing[name]]
+        same = [old for old in fit if stored["queries"][old] == query.to_dict()]
+        chosen = name if name in fit else next(iter(same or fit), None)
         if chosen is not None:
             found[name] = chosen
         elif name in stored["queries"] and name in refusing[name] | _apart(plan, stored):
@@ -90,7 +90,11 @@ def carried(plan: Plan, heads: Iterable[bytes]) -> Carried:
 
 def _apart(plan: Plan, stored: dict[str, Any]) -> set[str]:
     """Queries that are never carried over."""
-    return {name for name, query in plan.queries.items() if name in stored["queries"] and (query.each or name in plan.blocked)}
+    return {
+        name
+        for name, query in plan.queries.items()
+        if name in stored["queries"] and (query.each or name in plan.blocked)
+    }
 
 
 def _compare_options(stored: Mapping[str, Any], plan: Plan) -> None:
@@ -267,7 +271,11 @@ def _states(
     for i, (number, names, *more) in enumerate(facts["families"]):
         query_set = QuerySet(tuple(names), *more)
         described = facts["described"][i]
-        if query_set.blocks or described.get("subscriptions") or any(name for name in described["order"] if _each(facts, name)):
+        if (
+            query_set.blocks
+            or described.get("subscriptions")
+            or any(name for name in described["order"] if _each(facts, name))
+        ):
             continue
         described["options"] |= {name: plan.monitor_options(query_set)[name] for name in ("emit", "invalid")}
         own = {name[len(f"{i}.") :]: part for name, part in parts.items() if name.startswith(f"{i}.")}
