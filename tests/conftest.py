@@ -26,6 +26,7 @@ _FILES = (
     "upgrade",
     "rounds",
     "spark_benchmarks",
+    "start_from",
     "subscriptions",
     "partitions",
     "recipes",

@@ -20,7 +20,7 @@ from skyband.engines.topk.scorings import family_key
 from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remember_reported
 from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
-from skyband.errors import QueryError
+from skyband.errors import QueryError, StateError
 from skyband.monitor.families import traits_of
 from skyband.monitor.from_window import adapter_over, lend, lender_of
 from skyband.monitor.placement import Fresh, Placement
@@ -108,6 +108,24 @@ class StandingQueries(Placement):
             self.state.order.append(name)
             remember_reported(self.state.standing())
             return self.state.changes([piece] if piece else [], [adapter] if piece else [])
+
+    def add_from(self, lender: str, name: str, query: Query) -> pa.Table:
+        """Add a query that goes on from what this other one keeps, which is enough for it; returns what enters."""
+        self._check_name_is_free(name)
+        checked, state = self.checked(name, query), self.state
+        with state.commit:
+            adapter: Adapter = state.adapters[lender]
+            if adapter.engine is None:  # nothing has arrived
+                state.order.append(name)
+                self._place(name, checked, self.numbers(checked))
+                return state.changes([], [])
+            if not adapter.can_lend(checked, state.unit):
+                raise StateError(f"{name}: {lender!r} does not keep what this query needs. Start it under a new name.")
+            adapter, piece = lend(adapter, name, checked, state.unit, state.clock)
+            state.adapters[name], state.query_names = adapter, None
+            state.order.append(name)
+            remember_reported(state.standing())
+            return state.changes([piece] if piece else [], [adapter] if piece else [])
 
     def _pairs_from_window(self, name: str, query: TopKPairs) -> pa.Table:
         """Add a query of pairs that begins with the objects of another one's window."""

@@ -5,19 +5,25 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
 
-from skyband.errors import QueryError
+from skyband.errors import QueryError, StateError
 from skyband.monitor.archive import unpack
 from skyband.monitor.loop import Loop
 from skyband.query.kinds import Query
 from skyband.query.options import ALL, Options, named
 from skyband.spark.plan import Plan
+from skyband.spark.seed import SEED, carried, spread
 from skyband.spark.session import session
 from skyband.spark.shard import compare, refusals
+
+if TYPE_CHECKING:
+    from pyspark.sql import GroupedData
 
 _NEW = "STDS_COMMITTED_BATCH_UNAVAILABLE"
 _OPERATORS = 4  # stateful ones of a streaming query among which skyband's is looked for
@@ -58,12 +64,14 @@ def check(
     order: str | Iterable[str] | None = None,
     shards: int | None = None,
     blocks: bool | None = None,
+    start_from: bool = False,
     **options: Any,
 ) -> dict[str, str]:
     """What would become of each query if a stream were started from this checkpoint, by its name.
 
     "resumes", "starts empty", or "is discarded" (a query of the checkpoint that is not given). A StateError says what
-    cannot be resumed, as the first trigger would.
+    cannot be resumed, as the first trigger would. With `start_from`: "is carried over", "is carried over from 'name'",
+    "starts empty: why" and "is discarded".
 
     Parameters
     ----------
@@ -79,6 +87,8 @@ def check(
         The number of shards, as given to `monitor`.
     blocks : bool, optional
         Whether all shards score pairs together, as given to `monitor`.
+    start_from : bool
+        Say what `monitor(..., start_from=checkpoint)` would do, instead of a restart from this checkpoint.
     **options : Any
         The other arguments of `monitor`: time, part, value, op, keep, emit, late, invalid, forget.
 
@@ -99,6 +109,8 @@ def check(
         shards is None,
     )
     spark = SparkSession.getActiveSession() or session()
+    if start_from:
+        return carried(plan, _find_state(spark, checkpoint)[1]).fates()
     stored = stored_plan(spark, checkpoint)
     if stored is None:
         return dict.fromkeys(asked, "starts empty")
@@ -122,17 +134,50 @@ def resumed(plan: Plan, stored: dict[str, Any]) -> Plan:
 
 def stored_plan(spark: SparkSession, path: str) -> dict[str, Any] | None:
     """The fingerprint of the plan that wrote a checkpoint; None: it has no trigger that ended, or no such operator."""
+    heads = _find(spark, path)[1]
+    if not heads:
+        return None
+    asked: dict[str, Any] = unpack(zlib.decompress(heads[0]))[0]["asked"]
+    return asked
+
+
+def _find(spark: SparkSession, path: str) -> tuple[int, list[bytes]]:
+    """The stateful operator that is skyband's, and the heads of its shards; none: no trigger has ended."""
     for operator in range(_OPERATORS):
         try:
             heads = _heads(spark, path, operator, alone=True)
         except PySparkException as error:
             if error.getCondition() == _NEW:
-                return None
+                return 0, []
             continue  # an operator of the user's own, or none
         if heads:
-            asked: dict[str, Any] = unpack(zlib.decompress(heads[0]))[0]["asked"]
-            return asked
-    return None
+            return operator, heads
+    return 0, []
+
+
+def start(spark: SparkSession, path: str, plan: Plan) -> tuple[Plan, GroupedData]:
+    """A plan that begins with another checkpoint's state, and the pieces of that state by shard."""
+    operator, heads = _find_state(spark, path)
+    plan = replace(plan, carried=carried(plan, heads).old)
+    reader = spark.read.format("statestore").option("operatorId", operator)
+    heads_read = reader.option("stateVarName", "head").load(path)
+    cells_read = reader.option("stateVarName", "cells").load(path)
+    head = heads_read.select("key.shard", lit(-1).alias("family"), lit(-1).alias("cell"), "value.data")
+    cells = cells_read.select("key.shard", "user_map_key.family", "user_map_key.cell", "user_map_value.data")
+    slim = plan.slim
+
+    def spread_shard(rows: pa.Table) -> pa.Table:  # Spark reads these types
+        return spread(slim, rows)
+
+    seeds = head.union(cells).groupBy("shard").applyInArrow(spread_shard, SEED)
+    return plan, seeds.groupBy("shard")
+
+
+def _find_state(spark: SparkSession, path: str) -> tuple[int, list[bytes]]:
+    operator, heads = _find(spark, path)
+    if not heads:
+        raise StateError(f"start_from={path!r}: no trigger of a skyband query has ended there. Leave it out.")
+    return operator, heads
 
 
 def _heads(spark: SparkSession, path: str, operator: int, *, alone: bool) -> list[bytes]:

@@ -7,7 +7,7 @@ afterwards begins anew, from number 0. So it does not matter how a stream in ord
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +20,7 @@ from skyband.monitor.state import State
 from skyband.monitor.subscriptions import close_gaps
 from skyband.query.kinds import Query
 from skyband.query.windows import Last
-from skyband.spark.plan import QuerySet
+from skyband.spark.plan import QuerySet, old_name
 from skyband.tables.columns import as_arrow, plain
 from skyband.tables.input import Batch, times
 from skyband.tables.push import BEGINNING, what_rows_do
@@ -65,13 +65,19 @@ class SetLoop:
     def queries(self) -> dict[str, Query]:
         return self.loop.state.queries
 
-    def set_queries(self, queries: dict[str, Query]) -> None:
-        """Drop and add queries; those with the same name and value stay."""
+    def set_queries(self, queries: dict[str, Query], carried: Mapping[str, str]) -> list[pa.Table]:
+        """Drop and add queries; those with the same name and value stay. Returns what enters with the carried.
+
+        carried: new name -> the old query with whose state it begins, which is here under `old_name`.
+        """
+        lent = {name: old_name(old) for name, old in carried.items() if old_name(old) in self.queries}
+        entering = [self.loop.queries.add_from(lent[name], name, queries[name]) for name in queries if name in lent]
         for name in self.queries.keys() - queries.keys():
             self.loop.queries.drop(name)
         for name in queries:
             if name not in self.queries:
                 self.loop.queries.add(name, queries[name])
+        return entering
 
     def set_block(self, shard: int, shards: int) -> None:
         """Score only this shard's share of the pairs."""

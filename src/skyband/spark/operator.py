@@ -19,6 +19,7 @@ from skyband.spark.forget import SetLoop
 from skyband.spark.mappers import REPORT, from_bytes, moment_of, to_bytes
 from skyband.spark.merge import BEGIN, merge_key
 from skyband.spark.plan import Plan, labels
+from skyband.spark.seed import SEEDS, seeds_of
 from skyband.spark.shard import Shard
 from skyband.spark.subscriptions import FIRST
 from skyband.spark.task import batch_number, running, spare_collector
@@ -82,6 +83,13 @@ class Operator(StatefulProcessor):
         log_rejected(rejected)
         self.reported.add(shard.number)
         yield from self._take(shard, arrived, clock, Counter(), joining)
+
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802
+        """Pieces of another checkpoint, some at a time: they wait in the state for the first trigger's rows."""
+        if not self.head.exists():
+            begin = len(seeds_of(self.cells))
+            for number, blob in enumerate(initialState["blob"], begin):
+                self.cells.updateValue((SEEDS, number), (bytes(blob),))
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
         """The watermark has passed the next expiry, and no row has moved the clock there."""

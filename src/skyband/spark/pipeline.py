@@ -19,7 +19,7 @@ from skyband.errors import QueryError
 from skyband.monitor.loop import Loop
 from skyband.query.kinds import Query, TopKIncomplete, TopKUncertain
 from skyband.query.options import Options, check_op, named
-from skyband.spark.checkpoint import order_of, resumed, stored_plan
+from skyband.spark.checkpoint import order_of, resumed, start, stored_plan
 from skyband.spark.mappers import PACKED, pack, pack_subscriptions, reject, unpack
 from skyband.spark.merge import MERGED, Merger
 from skyband.spark.operator import OUTPUT, OUTPUT_TO_MERGE, Operator
@@ -55,6 +55,7 @@ def monitor(
     metrics: str | None = None,
     subscriptions: Mapping[str, DataFrame] | None = None,
     checkpoint: str | None = None,
+    start_from: str | None = None,
 ) -> DataFrame:
     """The changes of the answers, as a DataFrame in append mode; columns as those of `skyband.Monitor.push`.
 
@@ -101,6 +102,10 @@ def monitor(
     checkpoint : str, optional
         The checkpoint that the stream will be started from. It is read here: what cannot resume from it is a StateError
         now, whether or not rows come, and its number of shards is used if `shards` gives none.
+    start_from : str, optional
+        Another checkpoint with whose state a new one begins, also with other `shards`: a query goes on from the old one
+        of the same question with at least its k and window, whatever its name. Its answer enters in the first trigger.
+        Ignored once the new checkpoint has a trigger. Start the source after the rows that the old query has taken.
     subscriptions : {name: DataFrame}, optional
         For each query with `Each` its subscriptions: a column `subscriber` and those that `Each` names. Static: at a
         restart with another table, what is gone is unsubscribed, what is new or changed subscribes. Streaming: its rows
@@ -197,6 +202,11 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
     if whole:
         options = dataclasses.replace(options, emit="batch")
     plan = _plan(given, options)
+    seeds = None
+    if given["start_from"] is not None:
+        if not df.isStreaming:
+            raise QueryError("start_from= is for a stream: a query over a table has no state. Leave it out.")
+        plan, seeds = start(df.sparkSession, given["start_from"], plan)
     timed = options.time is not None
     keys = key_types(df.schema, plan)
     types = output_types(df.schema, plan) | keys
@@ -224,7 +234,8 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
             raise QueryError(f'watermark={watermark!r} must be a delay that Spark reads, as "10 minutes".') from error
     mode = "EventTime" if plan.watermarked else "None"
     columns = OUTPUT_TO_MERGE if plan.blocked else OUTPUT
-    out = packed.groupBy("shard").transformWithStateInPandas(Operator(plan.slim, whole=whole), columns, "append", mode)
+    operator = Operator(plan.slim, whole=whole)
+    out = packed.groupBy("shard").transformWithStateInPandas(operator, columns, "append", mode, seeds)
     if given["metrics"] is not None:
         out = out.observe(given["metrics"], *[figure.alias(name) for name, figure in _figures().items()])
     if plan.blocked:

@@ -59,6 +59,7 @@ class Plan:
     blocks: bool | None = None  # pairs by blocks; None: where it is faster
     follows: bool = False  # shards: as many as the running query has partitions of state (task.py)
     subscribed: Mapping[str, Source] = field(default_factory=dict)  # by query with `Each`
+    carried: Mapping[str, str] = field(default_factory=dict)  # start_from: query -> the old one that it goes on from
 
     @property
     def slim(self) -> Plan:
@@ -146,6 +147,11 @@ class Plan:
             options["blocks"] = self.blocks
         plain: dict[str, Any] = json.loads(json.dumps({"shards": self.shards, "options": options, "queries": queries}))
         return plain
+
+
+def old_name(name: str) -> str:
+    """The name of a query of another checkpoint in this one: it begins with a character that nobody writes."""
+    return "\ue000" + name
 
 
 def _is_long(window: Window) -> bool:

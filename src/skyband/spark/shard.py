@@ -27,6 +27,7 @@ from skyband.spark.directory import NEVER, Directory
 from skyband.spark.forget import SetLoop
 from skyband.spark.mappers import moment_of
 from skyband.spark.plan import Plan, QuerySet, hash_groups
+from skyband.spark.seed import planted, seeds_of
 from skyband.spark.subscriptions import follow, reconcile
 from skyband.spark.trigger_rows import TriggerRows
 from skyband.tables.groups import Groups
@@ -113,6 +114,9 @@ class Shard:
             stored != fingerprint or list(stored["queries"]) != list(fingerprint["queries"])  # their order numbers sets
         )
         held = self.held() if changed else {}
+        if stored is None and self.plan.carried:
+            clock_before, held = planted(self.plan, seeds_of(self.cells))
+            self.clock, changed = clock_before, True
         if changed:
             self.cells.clear()  # all of it is written anew
         known = self.clock
@@ -142,7 +146,8 @@ class Shard:
                 at = None if known is None else known.column("clock")[0]
                 loop = SetLoop.begin(query_set, self.plan.forget, queries, options, at)
             if changed:
-                loop.set_queries(queries)
+                for changes in loop.set_queries(queries, self.plan.carried):
+                    yield loop, changes
             for name in news:
                 self._subscribe(loop, name, (joining or {})[name])
             if query_set.blocks:
