@@ -13,6 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skyband.monitor.state import State
+from skyband.spark.plan import QuerySet
+from skyband.tables.groups import Groups
+
 Ints = NDArray[np.int64]
 
 CELL = 1 << 12  # bytes that a cell should hold, in a large state
@@ -75,3 +79,16 @@ def _fold(places: Ints, cells: int) -> Ints:
         highest = np.left_shift(1, np.frexp(places)[1].astype(np.int64) - 1)
         places = np.where(places >= cells, places - highest, places)
     return places
+
+
+def inventory(state: State, groups: Groups, query_set: QuerySet) -> tuple[NDArray[np.bool_], Ints, Ints]:
+    """Per group: whether it must be stored, its next expiry, the number of objects that it keeps."""
+    sizes = np.zeros(groups.total, np.int64)
+    dues = np.full(groups.total, NEVER)
+    for adapter in state.standing():
+        if adapter.engine is not None and len(adapter.engine.kept):
+            sizes += adapter.engine.kept
+            if adapter.timed:
+                dues = np.minimum(dues, np.where(adapter.engine.kept > 0, adapter.engine.due, NEVER))
+    dead = (sizes == 0) & query_set.timed & bool(query_set.per)  # on Spark the arrivals of time windows have no number
+    return ~dead, dues, sizes

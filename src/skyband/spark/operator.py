@@ -115,6 +115,7 @@ class Operator(StatefulProcessor):
             for begin in range(0, rows.num_rows, _ROWS):
                 yield self._row(merge, blob=to_bytes(rows.slice(begin, _ROWS)))
         self.head.update((shard.head(),))
+        shard.keep()
         if self.plan.watermarked and shard.clock is not None:
             self._set_timer(shard)
         totals = {name: total - reported[name] for name, total in (shard.totals() | {"reports": 1}).items()}

@@ -273,6 +273,7 @@ def _states(
         described = facts["described"][i]
         if (
             query_set.blocks
+            or str(number) in facts.get("journals", {})  # subscriptions
             or described.get("subscriptions")
             or any(name for name in described["order"] if _each(facts, name))
         ):

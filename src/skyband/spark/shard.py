@@ -2,13 +2,14 @@
 
 State: a head (the plan's fingerprint, counters, and of each query set its facts and its directory), and the cells.
 A trigger reads the head, loads the cells that it needs into a Monitor of each query set, pushes, and writes them back.
+A set with a journal (journal.py) has its facts in a cell, and the head only what metrics need of them.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -16,23 +17,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.topk.scorings import plain_scoring, validate_family
 from skyband.errors import StateError
 from skyband.monitor.archive import pack, unpack
 from skyband.monitor.snapshot import cut, describe, join, restore
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import close_gaps
 from skyband.query.kinds import Query
-from skyband.spark.directory import NEVER, Directory
+from skyband.spark.directory import NEVER, Directory, inventory
 from skyband.spark.forget import SetLoop
+from skyband.spark.journal import FACTS, Journal, Step, has_journal, keep, live, step_bytes, summary, take_again
 from skyband.spark.mappers import moment_of
 from skyband.spark.plan import Plan, QuerySet, hash_groups
 from skyband.spark.seed import planted, seeds_of
 from skyband.spark.subscriptions import follow, reconcile
-from skyband.spark.trigger_rows import TriggerRows
-from skyband.tables.groups import Groups
-from skyband.tables.input import Batch
-from skyband.tables.subscriptions import owner_of
+from skyband.spark.trigger_rows import TriggerRows, takes_new_form
 
 Ints = NDArray[np.int64]
 # how the reasons end that only the state can give; some begin with a column
@@ -61,6 +59,8 @@ class Shard:
         self.directories: dict[QuerySet, Directory] = {}
         self.numbers: dict[QuerySet, int] = {}  # in the keys of cells
         self.stored: dict[str, Any] | None = None  # the fingerprint of the plan that wrote the state
+        self.journals: dict[QuerySet, Journal] = {}
+        self.loops: dict[QuerySet, SetLoop] = {}  # of the sets with a journal, as this trigger leaves them
         self.static: dict[str, str] = {}  # digests of the static tables of subscriptions that were taken
         if head is not None:
             self._read(head)
@@ -81,6 +81,8 @@ class Shard:
             mine = {name[len(f"{i}.") :]: part for name, part in parts.items() if name.startswith(f"{i}.")}
             self.directories[query_set] = Directory.of(mine)
             self.facts[query_set] = facts["described"][i], mine
+            if (stored := facts.get("journals", {}).get(str(number))) is not None:
+                self.journals[query_set] = Journal.of(stored)
 
     def head(self) -> bytes:
         """The head to store."""
@@ -97,6 +99,7 @@ class Shard:
             "families": [[self.numbers[one], list(one.per), one.timed, one.blocks, one.ever] for one in sets],
             "described": [self.facts[query_set][0] for query_set in sets],
             "static": self.static,
+            "journals": {str(self.numbers[one]): journal.facts() for one, journal in self.journals.items()},
         }
         return zlib.compress(pack(facts, parts), 1)
 
@@ -119,6 +122,7 @@ class Shard:
             self.clock, changed = clock_before, True
         if changed:
             self.cells.clear()  # all of it is written anew
+            self.journals.clear()
         known = self.clock
         if clock is not None and (known is None or moment_of(clock) > moment_of(known)):
             self.clock = clock
@@ -131,15 +135,19 @@ class Shard:
             rows = arrived.get(number, TriggerRows(self.plan.order, query_set.per))
             directory = self.directories.setdefault(query_set, Directory())
             news = [name for name in queries if name in (joining or {})]
+            journal, again = self.journals.get(query_set), 0
             everything = changed or bool(news)
-            everything |= query_set in facts and _takes_new_form(facts[query_set][0], queries, rows)
+            if journal is None:
+                everything |= query_set in facts and takes_new_form(facts[query_set][0], queries, rows)
             touched = self._touched(query_set, directory, rows, everything)
+            state = None
             if changed:
                 state = held.get(query_set)
-            else:
-                cells = self._load(number, directory, touched)
-                state = None if query_set not in facts else self._revive(*facts[query_set], cells)
-            if state is not None:
+            elif journal is None and query_set in facts:
+                state = self._revive(*facts[query_set], self._load(number, directory, touched))
+            if journal is not None:
+                loop, again = self._resume(number, query_set, journal)
+            elif state is not None:
                 loop = SetLoop.of(state, query_set, self.plan.forget)
             else:
                 options = self.plan.monitor_options(query_set)
@@ -148,8 +156,9 @@ class Shard:
             if changed:
                 for changes in loop.set_queries(queries, self.plan.carried):
                     yield loop, changes
-            for name in news:
-                self._subscribe(loop, name, (joining or {})[name])
+            joined = {name: pa.concat_tables((joining or {})[name]) for name in news}
+            for name, table in joined.items():
+                self._subscribe(loop, name, table)
             if query_set.blocks:
                 loop.set_block(self.number, self.plan.shards)
             if rows.is_long:
@@ -162,23 +171,29 @@ class Shard:
                 waiting = self._with_aliases(piece) if query_set.blocks else piece
             for changes in loop.push(waiting, now, more=False):
                 yield loop, changes
-            self._store(number, loop, directory, touched)
+            if has_journal(query_set, queries):
+                static = any(self.plan.subscribed[name].digest is not None for name in joined)
+                step = None if rows.is_long or static else self._step(waiting, joined)
+                self._enter(number, loop, directory, step, again)
+            else:
+                self._store(number, loop, directory, touched)
             self.numbers[query_set] = number
         for query_set in [one for one in self.directories if one not in self.facts]:
             del self.directories[query_set]
+            self.journals.pop(query_set, None)
 
     def wants(self, name: str) -> bool:
         """Whether rows of subscriptions matter: those of a stream do, those of a static table if it is another one."""
         digest = self.plan.subscribed[name].digest
         return digest is None or self.static.get(name) != digest
 
-    def _subscribe(self, loop: SetLoop, name: str, pieces: list[pa.Table]) -> None:
+    def _subscribe(self, loop: SetLoop, name: str, table: pa.Table) -> None:
         """Let subscriptions come and go: those of a static table, or of the rows of a stream."""
         source = self.plan.subscribed[name]
         if source.digest is None:
-            follow(loop.loop, name, source, pieces)
+            follow(loop.loop, name, source.order, [table])
         else:
-            reconcile(loop.loop, name, pa.concat_tables(pieces))
+            reconcile(loop.loop, name, table)
             self.static[name] = source.digest
 
     def beginners(self) -> list[str]:
@@ -209,10 +224,75 @@ class Shard:
 
     def held(self) -> dict[QuerySet, State]:
         """The whole state."""
-        stored: dict[int, list[bytes]] = {}
+        stored: dict[int, dict[int, bytes]] = {}
         for key, value in self.cells.iterator():
-            stored.setdefault(key[0], []).append(value[0])
-        return {one: self._revive(*self.facts[one], stored.get(number, [])) for one, number in self.numbers.items()}
+            stored.setdefault(key[0], {})[key[1]] = value[0]
+        found = {}
+        for one, number in self.numbers.items():
+            mine = stored.get(number, {})
+            if one in self.journals:
+                found[one] = self._read_again(one, self.journals[one], mine.__getitem__)[0].state
+            else:
+                found[one] = self._revive(*self.facts[one], list(mine.values()))
+        return found
+
+    # --- a query set with a journal
+
+    def _resume(self, number: int, query_set: QuerySet, journal: Journal) -> tuple[SetLoop, int]:
+        """The loop as the last trigger left it, and how many triggers it had to take again."""
+
+        def read(cell: int) -> bytes:
+            data: bytes = self.cells.getValue((number, cell))[0]
+            return data
+
+        found = live(self.number, number, journal)
+        if found is None:
+            return self._read_again(query_set, journal, read)
+        loop, missed = found
+        _take_all(loop, missed, read)
+        return loop, len(missed)
+
+    def _read_again(self, query_set: QuerySet, journal: Journal, read: Callable[[int], bytes]) -> tuple[SetLoop, int]:
+        """The loop from the stored copy, and how many triggers have come since."""
+        copied = [read(0)] if journal.has_cell else []
+        loop = SetLoop.of(self._revive(*unpack(read(FACTS)), copied), query_set, self.plan.forget)
+        since = journal.since(journal.copy)
+        assert since is not None, "the copy is listed"
+        _take_all(loop, since, read)
+        return loop, len(since)
+
+    def _step(self, rows: Any, joined: dict[str, pa.Table]) -> bytes:
+        """What this trigger takes."""
+        return step_bytes(rows, self.clock, joined, {name: self.plan.subscribed[name].order for name in joined})
+
+    def _enter(self, number: int, loop: SetLoop, directory: Directory, step: bytes | None, again: int) -> None:
+        """Store what a trigger took, or the state, or both. step: None: only the state has it."""
+        query_set = loop.query_set
+        journal = self.journals.setdefault(query_set, Journal())
+        alone = step is None or not journal.steps or journal.is_small(len(step))
+        copies = alone or journal.is_full(len(step or b""), again)
+        gone = journal.begin() if alone else []
+        if not alone:
+            self.cells.updateValue((number, journal.add(len(step or b""))), (step,))
+        if copies:
+            self._store(number, loop, directory, np.arange(len(directory)))
+            facts = pack(*self.facts[query_set])
+            self.cells.updateValue((number, FACTS), (facts,))
+            gone += journal.copied(int(directory.bytes[0]), len(facts))
+        else:
+            (groups,) = loop.state.groups.values()
+            kept, dues, sizes = inventory(loop.state, groups, query_set)
+            directory.due[0], directory.groups[0] = dues[kept].min(initial=NEVER), kept.sum()
+            directory.objects[0] = sizes[kept].sum()
+        for cell in gone:
+            self.cells.removeKey((number, cell))
+        self.facts[query_set] = summary(loop.state), {}
+        self.loops[query_set] = loop
+
+    def keep(self) -> None:
+        """Let this worker go on with the loops in the next trigger; to be called when all is stored."""
+        for query_set, loop in self.loops.items():
+            keep(self.number, self.numbers[query_set], self.journals[query_set].version, loop)
 
     def _revive(self, facts: dict[str, Any], parts: dict[str, Any], stored: list[bytes]) -> State:
         def lookup(name: str, saved: Any) -> Query:
@@ -231,7 +311,7 @@ class Shard:
         state, query_set = loop.state, loop.query_set
         close_gaps(state)
         (groups,) = state.groups.values()
-        live, dues, sizes = _inventory(state, groups, query_set)
+        live, dues, sizes = inventory(state, groups, query_set)
         live[loop.gone] = False
         dues = np.minimum(dues, loop.dues())
         chosen = np.flatnonzero(live)
@@ -275,41 +355,16 @@ class Shard:
         }
 
 
-def _takes_new_form(described: dict[str, Any], queries: dict[str, Query], rows: TriggerRows) -> bool:
-    """Whether the form of every stored group changes: engines start, or a shared window must be scored."""
-    for adapter in described["homes"]:
-        if not adapter["started"] and rows.rows:
-            return True
-        if adapter.get("scored", True):
-            continue
-        if owner_of(next(iter(adapter["queries"]))) is not None:
-            return True  # a shared window of subscriptions: whatever comes
-        stay = [queries[name] for name in adapter["queries"] if name in queries]
-        if not stay:
-            continue
-        by = plain_scoring(getattr(stay[0], "by", None))
-        if any(validate_family(Batch(piece), by) is None for piece in rows.pieces()):
-            return True
-    return False
+def _take_all(loop: SetLoop, steps: list[Step], read: Callable[[int], bytes]) -> None:
+    for step in steps:
+        assert step.cell is not None, "only the first of a list is not stored"
+        take_again(loop, read(step.cell))
 
 
 def refusals(described: dict[str, Any]) -> dict[str, int]:
     """Rejections by reason that only the state could decide; mappers have counted all others."""
     rejected: dict[str, int] = described["counters"]["rejected"]
     return {reason: count for reason, count in rejected.items() if reason.endswith(_BY_STATE)}
-
-
-def _inventory(state: State, groups: Groups, query_set: QuerySet) -> tuple[NDArray[np.bool_], Ints, Ints]:
-    """Per group: whether it must be stored, its next expiry, the number of objects that it keeps."""
-    sizes = np.zeros(groups.total, np.int64)
-    dues = np.full(groups.total, NEVER)
-    for adapter in state.standing():
-        if adapter.engine is not None and len(adapter.engine.kept):
-            sizes += adapter.engine.kept
-            if adapter.timed:
-                dues = np.minimum(dues, np.where(adapter.engine.kept > 0, adapter.engine.due, NEVER))
-    dead = (sizes == 0) & query_set.timed & bool(query_set.per)  # on Spark the arrivals of time windows have no number
-    return ~dead, dues, sizes
 
 
 def _dropped(batch: Any) -> Any:

@@ -139,11 +139,11 @@ def reconcile(loop: Loop, name: str, table: Any) -> None:
         subscribed.subscribe(name, table.filter(as_arrow(~same)), SUBSCRIBER, False)
 
 
-def follow(loop: Loop, name: str, source: Source, pieces: list[Any]) -> None:
+def follow(loop: Loop, name: str, order: tuple[str, ...], pieces: list[Any]) -> None:
     """Apply a trigger's rows: for each subscriber one after the other, in order."""
     from skyband.spark.mappers import in_order
 
-    table = in_order(pa.concat_tables(pieces), source.order)
+    table = in_order(pa.concat_tables(pieces), order)
     deletes, unknown = np.zeros(table.num_rows, np.bool_), np.zeros(table.num_rows, np.bool_)
     if OP in table.column_names:
         op = plain(table.column(OP))

@@ -16,9 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from skyband.engines.topk.scorings import plain_scoring, validate_family
+from skyband.query.kinds import Query
 from skyband.spark.mappers import from_bytes, in_order
 from skyband.spark.plan import hash_groups
 from skyband.tables.columns import as_arrow, plain
+from skyband.tables.input import Batch
+from skyband.tables.subscriptions import owner_of
 
 SLICE = 1 << 20  # rows that are unpacked together
 _MEMORY = 1 << 26  # bytes that need no file
@@ -118,3 +122,21 @@ def _joined(pieces: list[Any], order: tuple[str, ...]) -> Any:
 def _up_to(column: Any, pivot: Any) -> int:
     """The number of values of a sorted column that are no larger; nulls and NaN come last."""
     return int(pc.sum(pc.less_equal(column, pivot)).as_py() or 0)
+
+
+def takes_new_form(described: dict[str, Any], queries: dict[str, Query], rows: TriggerRows) -> bool:
+    """Whether the form of every stored group changes: engines start, or a shared window must be scored."""
+    for adapter in described["homes"]:
+        if not adapter["started"] and rows.rows:
+            return True
+        if adapter.get("scored", True):
+            continue
+        if owner_of(next(iter(adapter["queries"]))) is not None:
+            return True  # a shared window of subscriptions: whatever comes
+        stay = [queries[name] for name in adapter["queries"] if name in queries]
+        if not stay:
+            continue
+        by = plain_scoring(getattr(stay[0], "by", None))
+        if any(validate_family(Batch(piece), by) is None for piece in rows.pieces()):
+            return True
+    return False

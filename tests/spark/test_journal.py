@@ -1,0 +1,142 @@
+"""Subscriptions on Spark keep a journal: whatever worker a trigger finds, and whatever fails, changes are a Monitor's.
+
+Workers, retries and restarts without a JVM: the state store is a dict, a worker is what `journal._live` holds.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections import OrderedDict
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import skyband as sb
+from engines.comparison import same_rows
+from skyband.monitor.loop import Loop
+from skyband.query.options import Options
+from skyband.spark import journal
+from skyband.spark.journal import has_journal
+from skyband.spark.mappers import to_bytes
+from skyband.spark.plan import Plan, QuerySet
+from skyband.spark.shard import Shard
+from skyband.spark.subscriptions import Source
+from skyband.spark.trigger_rows import TriggerRows
+
+NEAR = sb.TopK(sb.Each("k"), by=sb.Nearest({"x": sb.Each("px"), "y": 1}), window=sb.Last(30))
+RECENT = sb.TopK(sb.Each("k"), by=sb.Nearest({"x": sb.Each("px"), "y": 1}), window=sb.Last(span=12))
+
+
+class Store:
+    """The state of one shard: what a trigger writes is there once it is committed."""
+
+    def __init__(self) -> None:
+        self.head: bytes | None = None
+        self.cells: dict[Any, Any] = {}
+
+    def map_state(self) -> Any:
+        held = self.cells
+        return SimpleNamespace(
+            getValue=held.__getitem__,
+            updateValue=held.__setitem__,
+            removeKey=held.__delitem__,
+            iterator=lambda: iter(list(held.items())),
+            clear=held.clear,
+        )
+
+
+def plan_of(queries: dict[str, sb.TopK], emit: str = "arrival") -> Plan:
+    options = Options(id="i", time="t", part="part", value="value", keep=(), emit=emit, late="accept", invalid="reject")
+    source = Source(("subscriber", "k", "px", "op"), (), None)
+    return Plan(queries, options, ("t", "i"), 1, ("i", "t", "x", "y"), subscribed=dict.fromkeys(queries, source))
+
+
+def rows(rng: Any, begin: int, size: int) -> Any:
+    ids = np.arange(begin, begin + size)
+    return pa.table({"i": ids, "t": ids // 3, "x": rng.integers(0, 9, size) * 1.0, "y": rng.integers(0, 9, size) * 1.0})
+
+
+def people(rng: Any, names: list[int], op: str) -> Any:
+    size = len(names)
+    values = {"k": pa.array(rng.integers(1, 4, size)), "px": rng.integers(0, 9, size) * 1.0}
+    return pa.table({"subscriber": pa.array(names, pa.int64()), **values, "op": pa.array([op] * size, pa.string())})
+
+
+def taken(shard: Shard, table: Any, joining: dict[str, list[Any]]) -> Iterator[Any]:
+    arrived = TriggerRows(shard.plan.order, ())
+    if table.num_rows:
+        arrived.add(to_bytes(table))
+    clock = table.select(["t"]).slice(table.num_rows - 1).rename_columns(["clock"]) if table.num_rows else None
+    for _, changes in shard.take({0: arrived}, clock, joining):
+        yield from changes.to_pylist()
+
+
+def moved(monitor: sb.Monitor, name: str, table: Any) -> None:
+    """A trigger's rows that subscribe or unsubscribe, to a Monitor."""
+    if table["op"][0].as_py() == "delete":
+        monitor.unsubscribe(name, table["subscriber"].to_pylist())
+    else:
+        monitor.subscribe(name, table.drop_columns(["op"]))
+
+
+@pytest.mark.parametrize("query", [NEAR, RECENT], ids=["count", "time"])
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_worker_and_whatever_fails(query: sb.TopK, seed: int, monkeypatch: Any) -> None:
+    """Three workers take turns at random, attempts fail before and after they keep their loop, workers die."""
+    rng, chance = np.random.default_rng(seed), random.Random(seed)  # noqa: S311
+    plan, store, workers = plan_of({"near": query}), Store(), [OrderedDict[Any, Any]() for _ in range(3)]
+    monitor = sb.Monitor({"near": query}, id="i", time="t")
+    seen = {"cold": 0, "live": 0, "steps": 0}
+    begin = 0
+    for trigger in range(60):
+        size = chance.choice([0, 1, 3, 40])
+        table, joining = rows(rng, begin, size), {}
+        begin += size
+        if trigger == 0:
+            joining["near"] = [people(rng, list(range(150)), "insert")]
+        elif trigger % 7 == 0:
+            some = chance.sample(range(200), 5)
+            joining["near"] = [people(rng, some, chance.choice(["insert", "delete"]))]
+        for fails in [True] * chance.choice([0, 0, 0, 1, 2]) + [False]:
+            which = chance.randrange(3)
+            if chance.random() < 0.05:
+                workers[which].clear()
+            monkeypatch.setattr(journal, "_live", workers[which])
+            attempt = copy.deepcopy(store)
+            shard = Shard(plan, 0, attempt.head, attempt.map_state())
+            changes = taken(shard, table, joining)
+            if fails and chance.random() < 0.3:
+                next(changes, None)
+                changes.close()  # in the middle
+                continue
+            listed = next(iter(shard.journals.values()), None)
+            versions = [step.version for step in listed.steps] if listed else []
+            seen["live" if workers[which] and next(iter(workers[which].values()))[0] in versions else "cold"] += 1
+            found = list(changes)
+            attempt.head = shard.head()
+            shard.keep()
+            if not fails:
+                store = attempt
+        for one in joining.get("near", []):
+            moved(monitor, "near", one)
+        same_rows(found, monitor.push(table).to_pylist(), f"trigger {trigger}")
+        seen["steps"] += len(next(iter(Shard(plan, 0, store.head, store.map_state()).journals.values())).steps) > 1
+    assert min(seen.values()) > 10, seen  # the test has seen what it is about
+    (held,) = Shard(plan, 0, store.head, store.map_state()).held().values()
+    answer = sb.Monitor._of(Loop(held)).answer("near")
+    same_rows(answer.to_pylist(), monitor.answer("near").to_pylist(), "answer")
+
+
+def test_functions_and_estimates_have_no_journal() -> None:
+    """What would not have the same effect again is copied in every trigger."""
+    alone = QuerySet((), False)
+    assert has_journal(alone, {"near": NEAR})
+    assert not has_journal(QuerySet(("g",), False), {"near": NEAR})
+    assert not has_journal(alone, {"near": NEAR, "f": sb.TopK(3, by=lambda batch: batch["x"], window=sb.Last(9))})
+    assert not has_journal(alone, {"near": NEAR, "f": sb.TopK(3, by="x", window=sb.Last(9), algorithm="PA")})
+    assert not has_journal(alone, {"f": sb.TopK(3, by="x", window=sb.Last(9))})
