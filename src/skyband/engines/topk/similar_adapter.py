@@ -63,13 +63,20 @@ class SimilarAdapter(SubscribedAdapter):
         points[same] = components[ends[same][:, None] + np.arange(self.d)] if len(same) else 0.0
         return points
 
-    def cannot_lend(self, columns: SlotColumns, clock: int) -> tuple[int, str] | None:
-        return 0, "subscriptions that bring vectors see later rows only. Subscribe without from_window."
+    def too_long(self, length: int) -> str:
+        from skyband.engines.topk.similar import MOST_BYTES
+
+        return (
+            f"the vectors that the others keep do not reach back over a window of {length}: they are as many as the "
+            f"longest window has, up to 262,144 or 256 MiB ({MOST_BYTES // (4 * self.d):,} vectors of {self.d} floats). "
+            f"Keep more from the beginning, TopK(..., buffer=...), at {4 * self.d:,} bytes each; or subscribe without "
+            "from_window."
+        )
 
     def new_engine(self, tuning: Tuning, *, timed: bool, net: bool) -> Slots:
         from skyband.engines.topk.similar import SimilarSlots  # and Numba: with the first arrivals
 
-        return SimilarSlots((), tuning, timed=timed, net=net, shape=replace(self.form.shape, d=self.d))
+        return SimilarSlots((), tuning, timed=timed, net=net, shape=replace(self.form.shape, d=self.d), whole=True)
 
     # --- rows
 
@@ -89,6 +96,7 @@ class SimilarAdapter(SubscribedAdapter):
         wild = ~((column.norms <= TAME) & ((column.norms >= 1 / TAME) | (self.scoring.metric != "cosine")))
         for rows in scored.rejected.values():
             wild &= ~rows
+        batch.memo["wild", id(self)] = wild
         if not wild.any():
             return []
         there, points = self._standing()
