@@ -128,7 +128,10 @@ def test_other_columns_are_refused(column: Any, match: str) -> None:
         (("e", [float("inf")]), "component 0 of the vector is inf"),
         (("e", []), "at least one; got none"),
         (("e", [[1, 2], [3, 4]]), r"shape \(2, 2\).*Each"),
-        (("e", ["a"]), "str components"),
+        (("e", ["a"]), "'a' as a component"),
+        (("e", [1, None]), "None as a component"),
+        (("e", [True, False]), "True as a component"),
+        (("e", [10**400]), "beyond 64 bits"),
         (("e", "abc"), "list of numbers"),
         (("e", 5), "list of numbers"),
         (("e", [0.0, 0.0]), "norm 0"),
@@ -160,6 +163,9 @@ def test_the_value_is_stored_said_in_sql_and_compared() -> None:
         assert asked(text) == sb.TopK(3, by, sb.Last(5))
     far: Any = asked("similarity(e, [1]) ASC")
     assert far.largest is False
+    with pytest.raises(QueryError, match=r"distance\(\.\.\.\) is euclidean"):
+        asked("distance(e, [1]) METRIC dot")
+    assert Similar("e", pa.array([1.0, 2.0])) == Similar("e", [1, 2])
     for text in ("similarity(e)", "similarity(e, 3)", "similarity(e, [])", "distance(e, [1)"):
         with pytest.raises(QueryError, match=r"similarity\(embedding, \[0\.1, 0\.2\]\)"):
             asked(text)

@@ -13,17 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Columns
-from skyband.engines.contract import Arrivals, Changes
+from skyband.engines.contract import Arrivals, Changes, Spec
 from skyband.engines.invariants import require
 from skyband.engines.numbering import Numbered, Start, column_of
 from skyband.engines.output import CHANGES
 from skyband.engines.specs import spec_of
 from skyband.engines.topk.adapter import TopKAdapter
-from skyband.engines.topk.odd_rows import OddRow, find_odd_rows, with_own_rows
-from skyband.engines.topk.scorings import MOST_ATTRIBUTES, family_key, form_of, plain_scoring, slot_columns, where_box
-from skyband.engines.topk.slot_columns import Shape
+from skyband.engines.topk.odd_rows import OddRow, find_odd_rows, unscored_by, wild_rows, with_own_rows
+from skyband.engines.topk.scorings import MOST_ATTRIBUTES, boxes_of, family_key, form_of, plain_scoring, where_box
+from skyband.engines.topk.slot_columns import Shape, SlotColumns
 from skyband.query.kinds import Query, TopK
 from skyband.query.options import Options
+from skyband.query.scoring import Scoring
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
@@ -41,11 +42,11 @@ MOST_BOXED = 6  # attributes of queries with boxes on different columns
 class SlotsAdapter(TopKAdapter):
     """One engine of slots, and the plain queries in them."""
 
+    numeric = True  # scorings read numbers
+
     def __init__(self, query: TopK, groups: Groups, options: Options, start: Start) -> None:
         super().__init__(query, groups, options, start, family=True)
-        plain = plain_scoring(query.by, most=MOST_ATTRIBUTES)
-        assert plain is not None
-        self.plain, self.columns = plain, plain.columns
+        self.columns = self.plain_of(query).columns if self.numeric else ()  # those of numbers
         self.where = where_box(query)[1]
         self.attributes: tuple[str, ...] = ()  # columns of the scoring, then those that only boxes read
         self.slots: dict[str, int] = {}
@@ -67,12 +68,33 @@ class SlotsAdapter(TopKAdapter):
         boxes = [where_box(query)[0] for query in queries]
         others = dict.fromkeys(name for box in boxes for name in box if name not in self.columns)
         self.attributes = self.attributes or (*self.columns, *others)
-        form = form_of(plain_scoring(queries[0].by, most=MOST_ATTRIBUTES))  # type: ignore[arg-type]
         boxed = any(boxes) or len(self.attributes) > len(self.columns)
-        d, a = len(self.columns), len(self.attributes)
-        shape = Shape(form.code, not self.descending, d, a, bool(form.weights), boxed)
         self.slots = {name: i for i, name in enumerate(self.queries)}
-        return {"shape": shape, "columns": slot_columns(queries, list(self._specs), self.attributes, boxed=boxed)}
+        return {"shape": self.shape(boxed=boxed), "columns": self.slot_columns(queries, list(self._specs), boxed=boxed)}
+
+    def plain_of(self, query: TopK) -> Scoring:
+        """The scoring as kernels compute it."""
+        plain = plain_scoring(query.by, most=MOST_ATTRIBUTES)
+        assert plain is not None
+        return plain
+
+    def shape(self, *, boxed: bool) -> Shape:
+        """What all slots have in common."""
+        form, d, a = form_of(self.plain_of(self.example)), len(self.columns), len(self.attributes)
+        return Shape(form.code, not self.descending, d, a, bool(form.weights), boxed)
+
+    def points(self, queries: list[TopK]) -> tuple[Floats, Floats]:
+        """The numbers of scorings, and their weights, a row for each."""
+        forms = [form_of(self.plain_of(query)) for query in queries]
+        weights = np.array([form.weights for form in forms]).reshape(len(forms), -1)
+        return np.array([form.point for form in forms]), weights
+
+    def slot_columns(self, queries: list[TopK], specs: list[Spec], *, boxed: bool) -> SlotColumns:
+        """Queries as rows of columns."""
+        lows, highs = boxes_of(queries, self.attributes if boxed else ())
+        points, weights = self.points(queries)
+        k, length = (np.array([getattr(spec, name) for spec in specs], np.int64) for name in ("k", "length"))
+        return SlotColumns(points, weights, k, length, lows, highs)
 
     def start(self, unit: int | None) -> None:
         if self.engine is None:
@@ -101,7 +123,7 @@ class SlotsAdapter(TopKAdapter):
         self, name: str, query: TopK, unit: int | None, serial: int, start: Start, clock: int
     ) -> Columns:
         """As `join`, for a query that sees what is in its window already; returns what enters its answer."""
-        columns = slot_columns([query], [spec_of(query, unit)], self.attributes, boxed=self.slots_engine.shape.boxed)
+        columns = self.slot_columns([query], [spec_of(query, unit)], boxed=self.slots_engine.shape.boxed)
         (slot,), changes = self.slots_engine.join_from_window(columns, serial, self._now(clock))
         self._settle(name, query, int(slot), spec_of(query, unit).length, start)
         return self._named(self.output.changes_at_rest(changes, clock))
@@ -109,7 +131,7 @@ class SlotsAdapter(TopKAdapter):
     def join(self, name: str, query: TopK, unit: int | None, serial: int, start: Start) -> None:
         """Give one more query a slot: it sees rows from this serial on, and goes on with these numbers."""
         spec = spec_of(query, unit)
-        columns = slot_columns([query], [spec], self.attributes, boxed=self.slots_engine.shape.boxed)
+        columns = self.slot_columns([query], [spec], boxed=self.slots_engine.shape.boxed)
         self._settle(name, query, int(self.slots_engine.join(columns, serial)[0]), spec.length, start)
 
     def _settle(self, name: str, query: TopK, slot: int, length: int, start: Start) -> None:
@@ -182,28 +204,42 @@ class SlotsAdapter(TopKAdapter):
 
     def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
         """The rows that all slots reject, without scores."""
-        known = cache.get(("slots", self.columns))
-        if known is None:
-            columns = [batch.numbers(name).values for name in self.columns]
-            known = cache["slots", self.columns] = Scored(columns[0])
-            reject_beyond(known, batch, self.columns)
-            if any(len(column) and np.isnan(column.max()) for column in columns):
-                known.reject_missing(np.logical_or.reduce([np.isnan(column) for column in columns]), batch, self.plain)
-        scored = Scored(known.key, dict(known.rejected))
+        scored = self.unscored(batch, cache)
         for one in self._odd_rows(batch, scored):
             if self.options.invalid == "raise" or len(one.names) == len(self.queries):
                 scored.reject(one.reasons[one.names[0]], np.arange(batch.rows) == one.row)
         return scored
 
+    def unscored(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
+        """The rows that no query can score."""
+        known = cache.get(("slots", self.columns))
+        if known is None:
+            columns, plain = [batch.numbers(name).values for name in self.columns], self.plain_of(self.example)
+            known = cache["slots", self.columns] = Scored(columns[0])
+            reject_beyond(known, batch, self.columns)
+            if any(len(column) and np.isnan(column.max()) for column in columns):
+                known.reject_missing(np.logical_or.reduce([np.isnan(column) for column in columns]), batch, plain)
+        return Scored(known.key, dict(known.rejected))
+
     def _odd_rows(self, batch: Batch, scored: Scored) -> list[OddRow]:
         """The rows that some queries reject and others do not."""
         what = ("odd rows", id(self))
         if what not in batch.memo:
+            boxed = [name for name in self.attributes or self._box_columns() if name not in self.columns]
+            wild = self.wild_rows(batch)
             batch.memo[what] = find_odd_rows(
-                batch, scored, self.queries, self.plain, self.attributes or self._box_columns()
+                batch, scored, self.queries, boxed, wild, lambda row: self.without_score(batch, row)
             )
         found: list[OddRow] = batch.memo[what]
         return found
+
+    def wild_rows(self, batch: Batch) -> Bools:
+        """The rows that some queries may be unable to score, and others not."""
+        return wild_rows(batch, self.plain_of(self.example))
+
+    def without_score(self, batch: Batch, row: int) -> list[str]:
+        """The queries that have no score for a row."""
+        return unscored_by(batch, self.columns, self.queries, row)
 
     def _box_columns(self) -> tuple[str, ...]:
         """The columns that only boxes read, before the engine is there."""
