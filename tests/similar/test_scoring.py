@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import skyband as sb
 from engines.streams import Taste, cells, examples, play, same_rows, scenes
 from skyband.errors import BatchError, QueryError
+from skyband.monitor import families
 from skyband.oracle import Oracle
 from skyband.query.kinds import Query
 from skyband.query.scoring.similar import METRICS, Similar, distances, dots
@@ -39,6 +40,17 @@ def test_equals_the_oracle(taste: Taste, data: st.DataObject) -> None:
     if any(taste.above):  # of euclidean distances the smallest are best
         taste = Taste(**{**vars(taste), "by": BY[:6]})
     play(data.draw(scenes("auto", taste)))
+
+
+@examples(40)
+@given(data=st.data())
+def test_families_equal_the_oracle(data: st.DataObject) -> None:
+    """Plain queries that differ in their vectors, k and windows, as slots of one engine."""
+    metric = data.draw(st.integers(0, 2))
+    taste = Taste(by=BY[3 * metric : 3 * metric + 3], per=(None,), queries=5, rows=10, events=5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(families, "VECTORS", 2)
+        play(data.draw(scenes("auto", taste)))
 
 
 def test_sums_go_from_left_to_right() -> None:

@@ -12,7 +12,7 @@ from skyband.query.kinds import Query, TopK
 from skyband.query.scoring import Similar, scoring_of
 from skyband.tables.subscriptions import owner_of
 
-VECTORS = 4  # fewer that compare vectors are scored one by one: a family keeps a history of vectors
+VECTORS = 8  # fewer queries that compare vectors are scored one by one: a family keeps a history of vectors
 
 
 def traits_of(query: Query) -> tuple[Any, ...]:

@@ -183,6 +183,8 @@ class SlotsAdapter(TopKAdapter):
         return self._by_slot()[0]
 
     def _by_slot(self) -> tuple[list[str], Ints]:
+        if self.engine is None:  # nothing has arrived
+            return list(self.queries), np.arange(len(self.queries))
         if self._order is None:
             names = sorted(self.queries, key=self.slots.__getitem__) if self.slots else list(self.queries)
             places = np.zeros(self.slots_engine.count, np.int64)
