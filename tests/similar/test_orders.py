@@ -54,7 +54,8 @@ def test_equals_the_oracle(name: str) -> None:
     @examples(20)
     @given(pushes=streams(), restore=st.integers(0, 4), gone=st.lists(st.sampled_from("abz"), max_size=2, unique=True))
     def check(pushes: Any, restore: int, gone: list[str]) -> None:
-        monitor, oracle = (make({"q": ASKED[name]}, id="i", time="t") for make in (sb.Monitor, Oracle))
+        options: Any = {"id": "i", "time": "t"}
+        monitor, oracle = sb.Monitor({"q": ASKED[name]}, **options), Oracle({"q": ASKED[name]}, **options)
         for turn, rows in enumerate(pushes):
             table = pa.table({column: pa.array([row[column] for row in rows], t) for column, t in TYPES.items()})
             same_rows(cells(monitor.push(table)), oracle.push(rows), f"push {turn}")
