@@ -78,7 +78,8 @@ def play(
             shared = sb.Monitor.restore(shared.snapshot(), trusted=False)
         serial += size
     assert shared.stats()["queries"]["0"]["rejected"] == theirs.stats()["queries"]["0"]["rejected"]
-    assert len({id(adapter) for adapter in shared._loop.state.adapters.values()}) == 1
+    distinct = len({tuple(one) for one in queries.tolist()})  # equal ones share a skyband, and fewer than 8 are no family
+    assert len({id(adapter) for adapter in shared._loop.state.adapters.values()}) == (1 if distinct == lanes else distinct)
     return next(one.engine for one in ours._loop.state.subscribed.values())
 
 
