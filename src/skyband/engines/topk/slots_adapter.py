@@ -21,6 +21,7 @@ from skyband.engines.specs import spec_of
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.odd_rows import OddRow, find_odd_rows, unscored_by, wild_rows, with_own_rows
 from skyband.engines.topk.scorings import MOST_ATTRIBUTES, boxes_of, family_key, form_of, plain_scoring, where_box
+from skyband.engines.topk.slot_arrivals import box_values, is_name, is_whole, joined, part_of
 from skyband.engines.topk.slot_columns import Shape, SlotColumns
 from skyband.query.kinds import Query, TopK
 from skyband.query.options import Options
@@ -279,13 +280,13 @@ class SlotsAdapter(TopKAdapter):
             if place == len(arrivals.rows) or arrivals.rows[place] != one.row:
                 continue  # all reject it
             if place > low:
-                pieces.append(self.slots_engine.take(_slice(arrivals, low, place, more=True)))
+                pieces.append(self.slots_engine.take(part_of(arrivals, low, place, more=True)))
             slots = np.array([self.slots[name] for name in one.names])
             self.slots_engine.reject(slots, push.serial + one.row)
             assert self.numbering.shifts is not None
             self.numbering.shifts[slots] += 1
             low = place
-        last = self.slots_engine.take(_slice(arrivals, low, None, more=arrivals.more) if low else arrivals)
+        last = self.slots_engine.take(part_of(arrivals, low, None, more=arrivals.more) if low else arrivals)
         changes = joined([*pieces, last]) if pieces else last
         refused = [(one.row, np.array([self.slots[name] for name in one.names])) for one in odd]
         return with_own_rows(changes, arrivals, refused) if self.options.emit == "batch" else changes
@@ -301,7 +302,7 @@ class SlotsAdapter(TopKAdapter):
         if not batch.rows:
             return tuple(np.empty(0) for _ in self.attributes)
         values = [batch.numbers(name).values for name in self.columns]
-        values += [_box_values(batch, name) for name in self.attributes[len(self.columns) :]]
+        values += [box_values(batch, name) for name in self.attributes[len(self.columns) :]]
         return tuple(values if len(rows) == batch.rows else (column[rows] for column in values))
 
     def take(self, push: Push, validated: Validated, codes: Ints) -> tuple[Columns, Bools, Bools]:
@@ -352,16 +353,16 @@ class SlotsAdapter(TopKAdapter):
 
     def restore_facts(self, facts: dict[str, Any]) -> None:
         slots, attributes, joined = facts["slots"], facts["attributes"], facts["joined"]
-        fit = sorted({*slots}) == sorted(slots) and len(slots) == len(self.queries) and all(map(_whole, slots))
+        fit = sorted({*slots}) == sorted(slots) and len(slots) == len(self.queries) and all(map(is_whole, slots))
         fit = fit and max(slots) < 4 * len(slots) + (1 << 20) and attributes[: len(self.columns)] == [*self.columns]
-        fit = fit and len({*attributes}) == len(attributes) <= MOST_ATTRIBUTES and all(map(_is_name, attributes))
+        fit = fit and len({*attributes}) == len(attributes) <= MOST_ATTRIBUTES and all(map(is_name, attributes))
         boxes = {name for query in self.queries.values() for name in where_box(query)[0]}
         fit = fit and boxes <= {*attributes} and joined.keys() <= self.queries.keys()
         for arrivals, late, rejected in joined.values():
-            fit = fit and all(map(_whole, [arrivals, late, *rejected.values()]))
+            fit = fit and all(map(is_whole, [arrivals, late, *rejected.values()]))
         refused = facts["refused"]
         fit = fit and refused.keys() <= self.queries.keys()
-        fit = fit and all(_whole(count) for counts in refused.values() for count in counts.values())
+        fit = fit and all(is_whole(count) for counts in refused.values() for count in counts.values())
         require(fit, "queries have slots")
         self.refused = refused
         self.attributes, self._stored = tuple(attributes), facts
@@ -394,40 +395,3 @@ class SlotsAdapter(TopKAdapter):
             "late": known["late"] - late,
             "rejected": {reason: count for reason, count in left.items() if count},
         }
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-def _slice(arrivals: Arrivals, low: int, high: int | None, *, more: bool) -> Arrivals:
-    """Some of the arrivals, in order."""
-    assert arrivals.attributes is not None
-    here = slice(low, high)
-    attributes = tuple(column[here] for column in arrivals.attributes)
-    vectors = None if arrivals.vectors is None else arrivals.vectors.only(here)
-    return replace(arrivals.only(here), attributes=attributes, vectors=vectors, more=more)
-
-
-def joined(pieces: list[Changes]) -> Changes:
-    """The changes of several parts of a batch, by query."""
-    names = ("query", "group", "row", "instant", "stamp", "serial", "key", "diff", "first")
-    columns: dict[str, Any] = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in names}
-    order = np.argsort(columns["query"], kind="stable")
-    alive = np.logical_or.reduce([piece.alive for piece in pieces])
-    return Changes(**{name: column[order] for name, column in columns.items()}, alive=alive)
-
-
-def _box_values(batch: Batch, name: str) -> Floats:
-    """A column as boxes see it: NaN for null, which lies in no range; NaN is larger than any number, as in Spark."""
-    operand = batch.numbers(name)
-    values = operand.values
-    bad = np.isnan(values)
-    if bad.any():
-        known = bad if operand.valid is None else bad & operand.valid
-        values = np.where(known, np.inf, values)
-    return values
