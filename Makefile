@@ -6,7 +6,7 @@ SHELL := bash
 unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
 .PHONY: help demo test kafka cluster-test connect-test spark-versions faults soak mutants environments browser axe check tables licences docs bench bench-shipped \
-	bench-peers pack wheel lock clean
+	bench-peers bench-vectors pack wheel lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -119,6 +119,9 @@ bench-peers: .venv/ready .peers/flink/ready .peers/duckdb/ready ## the same work
 	@$(BIN)/python -m benchmarks.run peers peers-items
 	@$(BIN)/python -m benchmarks.plot peers
 	@$(BIN)/python -m benchmarks.peers.table
+
+bench-vectors: .venv/ready .peers/faiss/ready ## standing vectors against FAISS's flat index (10 minutes, 8 GB of memory)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.run peers-vectors
 
 .peers/%/ready: benchmarks/peers/%.lock | .venv/ready
 	@echo "Fetching .peers/$* (Flink: 400 MB, once) ..."

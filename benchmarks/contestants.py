@@ -311,6 +311,7 @@ CONTESTANTS |= {name: _elsewhere("heavy", name) for name in HEAVY}
 CONTESTANTS |= {name: _elsewhere("incomplete", name) for name in ("incomplete", "endless", "skylines")}
 CONTESTANTS |= {name: _elsewhere("groups", name) for name in ("groups_push", "factorize", "plain_python")}
 CONTESTANTS |= {name: _elsewhere("keys", name) for name in ("ordered_push", "arrow_rank")}
+CONTESTANTS |= {name: _elsewhere("vectors", name) for name in ("similar_push", "bare_products", "faiss_flat")}
 CONTESTANTS |= {name: _elsewhere("spark.contestants", name) for name in ON_SPARK}
 CONTESTANTS |= {name: _elsewhere("spark.subscribers", name) for name in ("subscriptions_push", "spark_subscriptions")}
 CONTESTANTS |= {name: _elsewhere("peers.contestants", name) for name in PEERS}

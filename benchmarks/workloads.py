@@ -287,6 +287,22 @@ def readings(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     return {"x0": columns["temp"], **columns}
 
 
+def vectors(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """Unit vectors of d floats in no order, or each near one of `clusters` centres."""
+    return {"e": unit_vectors(rows, seed, p)}
+
+
+def unit_vectors(size: int, seed: int, p: Mapping[str, Any]) -> NDArray[np.float32]:
+    """Unit vectors, around centres that are the same for every seed."""
+    rng, clusters = np.random.default_rng(seed), p.get("clusters", 0)
+    found = rng.standard_normal((size, p["d"]), np.float32)
+    if clusters:
+        centres = np.random.default_rng(27).standard_normal((clusters, p["d"]), np.float32)
+        found = centres[rng.integers(clusters, size=size)] + np.float32(0.3) * found
+    unit: NDArray[np.float32] = found / np.linalg.norm(found, axis=1)[:, None]
+    return unit
+
+
 WORKLOADS: dict[str, Workload] = {
     make.__name__: make
     for make in (
@@ -308,6 +324,7 @@ WORKLOADS: dict[str, Workload] = {
         readings,
         trades,
         named_scores,
+        vectors,
         appearances,
         smog,
     )

@@ -15,7 +15,7 @@ from skyband.datasets import loaders
 
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLES = {path.stem: path for path in sorted((REPOSITORY / "examples").glob("*.py"))}
-ON_SPARK, SERVED = "flights", "taxis"
+ON_SPARK, SERVED = "flights", {"taxis": "--riders", "alerts": "--readers"}
 BESIDE = REPOSITORY.parent / "shared" / "data"
 
 
@@ -40,7 +40,7 @@ def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loaders, "_packaged_flights", lambda: None)
 
 
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in (ON_SPARK, SERVED)])
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in (ON_SPARK, *SERVED)])
 def test_an_example_runs_and_draws(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,7 +52,7 @@ def test_an_example_runs_and_draws(
 
 
 @pytest.mark.usefixtures("no_data")
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in (ON_SPARK, SERVED)])
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in (ON_SPARK, *SERVED)])
 def test_an_example_runs_without_the_real_stream(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -67,13 +67,14 @@ def test_the_gallery_shows_every_example() -> None:
         assert (REPOSITORY / "docs" / "pictures" / f"{name}.png").is_file()
 
 
-def test_riders_and_taxis(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The server starts, takes the riders, and stops."""
+@pytest.mark.parametrize("name", SERVED)
+def test_those_that_are_served(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The server starts, takes the subscriptions, and stops."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
-    given = ["--riders", "50", "--seconds", "0.5", "--port", str(port)]
-    monkeypatch.setattr(sys, "argv", [str(EXAMPLES[SERVED]), *given])
+    given = [SERVED[name], "50", "--seconds", "0.5", "--port", str(port)]
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLES[name]), *given])
     runpy.run_path(sys.argv[0], run_name="__main__")
     first, *addresses = capsys.readouterr().out.splitlines()
     assert first == "{'taken': 50, 'subscriptions': 50}" and len(addresses) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from engines.streams import examples
 from skyband.engines.contract import Vectors
 from skyband.engines.topk.similar import prepared, slack_of
 from skyband.engines.topk.slot_columns import Shape
+from skyband.errors import QueryError
 from skyband.kernels.vectors import sums_of_squares
 from skyband.query.scoring.forms import COSINE, DISTANCE, DOT
 from skyband.query.scoring.similar import METRICS, Similar, distances, dots
@@ -58,6 +60,7 @@ def play(
     }
     ours, theirs = sb.Monitor({"each": asked}, **options), sb.Monitor(plain, **options)
     ours.subscribe("each", {"subscriber": [*plain], "v": queries})
+    shared = sb.Monitor({i: replace(one, algorithm="auto", buffer=asked.buffer) for i, one in plain.items()}, **options)
     serial, rows = 0, stream(rng, order, ROWS, queries, "f8" if order == "wild" else "f4")
     while serial < len(rows):
         size = int(rng.choice([1, 3, 40, 150]))
@@ -67,10 +70,17 @@ def play(
         batch = {"i": np.arange(serial, serial + len(some)), "t": times, "e": some}
         got, expected = cells(ours.push(batch)), cells(theirs.push(batch))
         same_rows([named(row) for row in got], expected, f"seed {seed}, row {serial}")
+        same_rows(cells(shared.push(batch)), expected, f"plain, seed {seed}, row {serial}")
         ours._loop.check()
+        shared._loop.check()
         if restores and rng.integers(4) == 0:
             ours = sb.Monitor.restore(ours.snapshot(), trusted=False)
+            shared = sb.Monitor.restore(shared.snapshot(), trusted=False)
         serial += size
+    assert shared.stats()["queries"]["0"]["rejected"] == theirs.stats()["queries"]["0"]["rejected"]
+    engines = len({id(adapter) for adapter in shared._loop.state.adapters.values()})
+    distinct = len({tuple(one) for one in queries.tolist()})  # equal ones share a skyband; fewer than 8 are no family
+    assert engines == (1 if distinct == lanes else distinct)
     return next(one.engine for one in ours._loop.state.subscribed.values())
 
 
@@ -80,7 +90,7 @@ def named(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.filterwarnings("ignore::skyband.errors.SkybandWarning")
-@examples(60)
+@examples(36)
 @given(
     seed=st.integers(0, 10**6),
     metric=st.sampled_from(METRICS),
@@ -129,3 +139,82 @@ def test_the_bound_holds(form: int, data: st.DataObject) -> None:
     known = norms > 0
     assert (~(wrong > slack))[known].all()
     assert np.isfinite(slack[(norms > 1e-90) & (norms < 1e14)]).all()
+
+
+def test_plain_queries_come_and_go() -> None:
+    """Families of vectors: queries join, with their window too, ask for less, leave; eight share, seven do not."""
+    rng = np.random.default_rng(4)
+    vectors = rng.normal(size=(10, 5))
+
+    def asked(i: int, k: int = 3, **more: Any) -> Any:
+        return sb.TopK(k, Similar("e", vectors[i], "dot"), sb.Last(50), where=f"x >= {i % 6}", **more)
+
+    ours = sb.Monitor({str(i): asked(i) for i in range(8)}, id="i")
+    theirs = sb.Monitor({str(i): asked(i, algorithm="SA") for i in range(8)}, id="i")
+    few = sb.Monitor({str(i): asked(i) for i in range(7)}, id="i")
+
+    def push(serial: int) -> None:
+        rows = rng.normal(size=(40, 5)).astype(np.float32)
+        batch = {"i": np.arange(serial, serial + 40), "x": rng.integers(0, 9, 40), "e": rows}
+        same_rows(cells(ours.push(batch)), cells(theirs.push(batch)), f"row {serial}")
+        few.push(batch)
+
+    push(0)
+    assert {ours._loop.state.adapters[str(i)] for i in range(8)} == {ours._loop.state.adapters["0"]}
+    assert len({few._loop.state.adapters[str(i)] for i in range(7)}) == 7
+    ours.add("8", asked(8))
+    theirs.add("8", asked(8, algorithm="SA"))
+    push(40)
+    entering = ours.add("9", asked(9), from_window=True)
+    assert entering is not None and entering.num_rows == 3 and ours.answer("9").num_rows == 3
+    ours.drop("9")
+    same_rows(
+        cells(ours.replace("1", asked(1, 2))), cells(theirs.replace("1", asked(1, 2, algorithm="SA"))), "a smaller k"
+    )
+    ours.drop("0")
+    theirs.drop("0")
+    for serial in range(80, 400, 40):
+        push(serial)
+        ours._loop.check()
+
+
+@pytest.mark.parametrize("emit", ["arrival", "batch"])
+@pytest.mark.parametrize("timed", [False, True])
+def test_subscriptions_begin_with_their_windows(emit: str, timed: bool) -> None:
+    rng = np.random.default_rng(3)
+    window = sb.Last(span=sb.Each("n")) if timed else sb.Last(sb.Each("n"))
+    query = sb.TopK(3, Similar("e", sb.Each("v")), window)
+    options: Any = {"emit": emit, "id": "i", "time": "t"}
+    late, all_along = sb.Monitor({"q": query}, **options), sb.Monitor({"q": query}, **options)
+    first = {"subscriber": np.arange(5), "v": rng.normal(size=(5, 6)), "n": np.array([900, 40, 300, 60, 900])}
+    more = {"subscriber": np.arange(5, 25), "v": rng.normal(size=(20, 6)), "n": rng.integers(20, 900, 20)}
+    late.subscribe("q", first)
+    all_along.subscribe("q", {name: np.concatenate([first[name], more[name]]) for name in first})
+    for step in range(12):
+        serial = np.arange(200 * step, 200 * step + 200)
+        batch = {"i": serial, "t": serial - rng.choice([0, 0, 7], 200) * timed, "e": rng.normal(size=(200, 6))}
+        if step == 7:
+            entering = late.subscribe("q", more, from_window=True)
+            answer = [row for row in all_along.answer("q").to_pylist() if row["subscriber"] >= 5]
+            assert sorted((row["subscriber"], row["id"], row["score"]) for row in entering.to_pylist()) == sorted(
+                (row["subscriber"], row["id"], row["score"]) for row in answer
+            )
+        got, expected = cells(late.push(batch)), cells(all_along.push(batch))
+        if step >= 7:
+            drop = ("first",)  # what entered and left before is new to one that comes later
+            same_rows(
+                [{name: row[name] for name in row if name not in drop} for row in got],
+                [{name: row[name] for name in row if name not in drop} for row in expected],
+                f"step {step}",
+            )
+        late._loop.check()
+
+
+def test_a_window_beyond_what_is_kept_is_refused_with_its_cost() -> None:
+    query = sb.TopK(1, Similar("e", sb.Each("v")), sb.Last(50), buffer=20)
+    monitor = sb.Monitor({"q": query}, id="i")
+    monitor.subscribe("q", {"subscriber": [1], "v": [[1.0, 0.0]]})
+    for low in range(0, 90, 30):
+        monitor.push({"i": np.arange(low, low + 30), "e": np.random.default_rng(1).normal(size=(30, 2))})
+    with pytest.raises(QueryError, match=r"subscriber 2: the vectors .* a window of 50.*buffer=.* 8 bytes each"):
+        monitor.subscribe("q", {"subscriber": [2], "v": [[0.0, 1.0]]}, from_window=True)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import skyband as sb
 from engines.streams import Taste, cells, examples, play, same_rows, scenes
 from skyband.errors import BatchError, QueryError
+from skyband.monitor import families
 from skyband.oracle import Oracle
 from skyband.query.kinds import Query
 from skyband.query.scoring.similar import METRICS, Similar, distances, dots
@@ -39,6 +40,17 @@ def test_equals_the_oracle(taste: Taste, data: st.DataObject) -> None:
     if any(taste.above):  # of euclidean distances the smallest are best
         taste = Taste(**{**vars(taste), "by": BY[:6]})
     play(data.draw(scenes("auto", taste)))
+
+
+@examples(40)
+@given(data=st.data())
+def test_families_equal_the_oracle(data: st.DataObject) -> None:
+    """Plain queries that differ in their vectors, k and windows, as slots of one engine."""
+    metric = data.draw(st.integers(0, 2))
+    taste = Taste(by=BY[3 * metric : 3 * metric + 3], per=(None,), queries=5, rows=10, events=5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(families, "VECTORS", 2)
+        play(data.draw(scenes("auto", taste)))
 
 
 def test_sums_go_from_left_to_right() -> None:
@@ -128,7 +140,10 @@ def test_other_columns_are_refused(column: Any, match: str) -> None:
         (("e", [float("inf")]), "component 0 of the vector is inf"),
         (("e", []), "at least one; got none"),
         (("e", [[1, 2], [3, 4]]), r"shape \(2, 2\).*Each"),
-        (("e", ["a"]), "str components"),
+        (("e", ["a"]), "'a' as a component"),
+        (("e", [1, None]), "None as a component"),
+        (("e", [True, False]), "True as a component"),
+        (("e", [10**400]), "beyond 64 bits"),
         (("e", "abc"), "list of numbers"),
         (("e", 5), "list of numbers"),
         (("e", [0.0, 0.0]), "norm 0"),
@@ -160,6 +175,9 @@ def test_the_value_is_stored_said_in_sql_and_compared() -> None:
         assert asked(text) == sb.TopK(3, by, sb.Last(5))
     far: Any = asked("similarity(e, [1]) ASC")
     assert far.largest is False
+    with pytest.raises(QueryError, match=r"distance\(\.\.\.\) is euclidean"):
+        asked("distance(e, [1]) METRIC dot")
+    assert Similar("e", pa.array([1.0, 2.0])) == Similar("e", [1, 2])
     for text in ("similarity(e)", "similarity(e, 3)", "similarity(e, [])", "distance(e, [1)"):
         with pytest.raises(QueryError, match=r"similarity\(embedding, \[0\.1, 0\.2\]\)"):
             asked(text)

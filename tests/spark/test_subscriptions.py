@@ -92,6 +92,31 @@ def test_a_batch_with_static_tables(spark: Any) -> None:
     same_rows(found, [{column: row.get(column) for column in found[0]} for row in members], "answers")
 
 
+def test_vectors_in_columns_of_arrays(spark: Any) -> None:
+    """`array<float>` columns, vectors as subscriptions over the shards, plain queries, and rows that are rejected."""
+    rng = np.random.default_rng(8)
+    vectors = rng.integers(-3, 4, (50, 3)).astype(np.float32).tolist()
+    vectors[3], vectors[11], vectors[20] = None, [1.0], [0.0, 0.0, 0.0]
+    table = pa.table({"i": range(50), "t": [i // 3 for i in range(50)], "e": pa.array(vectors, pa.list_(pa.float32()))})
+    queries: dict[str, Any] = {"near": sb.TopK(2, sb.Similar("e", sb.Each("v")), sb.Last(20))}
+    queries |= {f"p{i}": sb.TopK(2, sb.Similar("e", [1, i, 2], "euclidean"), sb.Last(span=5)) for i in range(4)}
+    people = pa.table(
+        {"subscriber": list("abcdef"), "v": pa.array(rng.normal(size=(6, 3)).tolist(), pa.list_(pa.float64()))}
+    )
+    given: dict[str, Any] = {
+        "queries": queries,
+        "subscriptions": {"near": spark.createDataFrame(people.to_pylist(), "subscriber string, v array<double>")},
+    }
+    given |= {"id": "i", "time": "t", "shards": 2}
+    frame = spark.createDataFrame(table.to_pylist(), "i long, t long, e array<float>")
+    monitor = sb.Monitor(queries, id="i", time="t")
+    monitor.subscribe("near", people)
+    wanted = monitor.push(table).to_pylist()
+    assert monitor.stats()["queries"]["p0"]["rejected"] == {"e is null": 1, "e is no vector of length 3": 1}
+    found = read(sbs.monitor(frame, **given))
+    same_rows(found, [row | ({} if row["query"] == "near" else {"at": None}) for row in wanted], "changes")
+
+
 def test_streams_of_rows_and_of_subscriptions(
     spark: Any, tmp_path: Path, setting: Callable[[str, object], None]
 ) -> None:

@@ -300,6 +300,7 @@ def scenes(draw: Any, names: list[str], *, wild: bool) -> tuple[str, list[Event]
 OWN_STATE = ("k", "n", "s")
 BEGINNING: dict[str, tuple[str, ...] | None] = {
     **dict.fromkeys(["nearest", "weights", "linear", "product", "quadratic", "one span", "box", "budget"]),
+    **dict.fromkeys(["similar", "far by time", "dot in a box"]),
     **dict.fromkeys(["column", "order", "ever", "pairs", "incomplete", "uncertain", "groups"], OWN_STATE),
     "deleted": ("k", "a"),
     "above": ("t", "a", "n"),
@@ -325,6 +326,8 @@ def beginning_scenes(draw: Any, name: str, *, wild: bool) -> list[Event]:
             serial += len(pushed.rows)
         elif kind in ("subscribe", "window"):
             made = [subscription(draw, asked, one) for one in who]
+            if "v" in first:  # those with other numbers of components share nothing
+                made = [one | ({} if len(one["v"]) == len(first["v"]) else {"v": first["v"]}) for one in made]
             kept = {} if free is None else {key: value for key, value in first.items() if key not in free}
             # engines of their own that begin later have other numbers, and the oracle cannot tell whose are lent
             back = kind == "window" or (free is not None and serial > 0)

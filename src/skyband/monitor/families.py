@@ -9,8 +9,10 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.topk.scorings import BLOCK, family_key, where_box
 from skyband.engines.topk.slots_adapter import MOST_BOXED
 from skyband.query.kinds import Query, TopK
-from skyband.query.scoring import scoring_of
+from skyband.query.scoring import Similar, scoring_of
 from skyband.tables.subscriptions import owner_of
+
+VECTORS = 8  # fewer queries that compare vectors are scored one by one: a family keeps a history of vectors
 
 
 def traits_of(query: Query) -> tuple[Any, ...]:
@@ -31,6 +33,8 @@ def families_of(adapters: Mapping[str, Adapter]) -> list[list[str]]:
             found.append(names)
             continue
         queries = {name: cast(TopK, adapters[name].queries[name]) for name in names}
+        if isinstance(scoring_of(queries[names[0]].by), Similar) and len({adapters[name] for name in names}) < VECTORS:
+            continue
         boxes = {name: tuple(where_box(query)[0]) for name, query in queries.items()}
         columns = {*scoring_of(queries[names[0]].by).columns}
         if len(columns.union(*boxes.values())) <= max(MOST_BOXED, len(columns)):

@@ -15,7 +15,7 @@ from skyband.engines.registry import MANY, choose, choose_for_keys
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.ordered_adapter import OrderedAdapter
 from skyband.engines.topk.scorings import BLOCK, auto_key
-from skyband.engines.topk.slots_adapter import SlotsAdapter
+from skyband.engines.topk.similar_adapter import slots_kind
 from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter
 from skyband.monitor.book import Book
@@ -111,8 +111,8 @@ class Placement:
         for names in families_of(alone):
             first = alone[names[0]]
             start, slots = first.numbering.start(), first.algorithm == BLOCK
-            more = {} if slots else {"family": True}
-            family = (SlotsAdapter if slots else TopKAdapter)(first.example, first.groups, options, start, **more)
+            kind = slots_kind(first.example) if slots else TopKAdapter
+            family = kind(first.example, first.groups, options, start, **({} if slots else {"family": True}))
             _share(adapters, family, names)
             for name in names:
                 del alone[name]

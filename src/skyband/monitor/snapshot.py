@@ -21,6 +21,7 @@ from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.ordered_adapter import OrderedAdapter
 from skyband.engines.topk.scorings import BLOCK
+from skyband.engines.topk.similar_adapter import slots_kind
 from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.engines.unsubscribed import UnsubscribedAdapter
@@ -278,7 +279,7 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
     elif issubclass(kind, OrderedAdapter):
         more = {"algorithm": algorithm, "keyed": "keys" in own}
     elif saved["family"] and algorithm == BLOCK:
-        kind = SlotsAdapter
+        kind = slots_kind(example)
     elif issubclass(kind, TopKAdapter):
         more = {"family": saved["family"]}
     adapter: Adapter = kind(example, groups, state.options, Start(none, NumbersAtRest(1)), **more)

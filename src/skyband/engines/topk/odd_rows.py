@@ -6,7 +6,7 @@ Rows with infinite or very large numbers may have no score for some scorings (0 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from skyband.query.scoring.forms import CHEBYSHEV, EUCLIDEAN, MANHATTAN, PRODUCT
 from skyband.tables.input import Batch
 from skyband.tables.scores import Scored
 
+Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 
@@ -37,27 +38,29 @@ class OddRow:
 
 
 def find_odd_rows(
-    batch: Batch, scored: Scored, queries: Mapping[str, TopK], plain: Scoring, attributes: Iterable[str]
+    batch: Batch,
+    scored: Scored,
+    queries: Mapping[str, TopK],
+    boxed: Iterable[str],
+    wild: Bools,
+    unscored: Callable[[int], Iterable[str]],
 ) -> list[OddRow]:
-    """The odd rows of a batch, in order; attributes: the columns that scorings or boxes read."""
-    columns, limit = [batch.numbers(name).values for name in plain.columns], form_of(plain).limit
-    odd, beyond = np.zeros(batch.rows, np.bool_), {}
-    for column in columns if batch.rows else ():
-        if not max(column.max(), -column.min()) <= limit:  # NaN too
-            odd |= np.abs(column) > limit
-    for name in attributes:
-        if name not in plain.columns and batch.rows:
-            batch.numbers(name)
-            if (rows := batch.beyond(name)) is not None:
-                beyond[name] = rows
-                odd |= rows
+    """The odd rows of a batch, in order.
+
+    boxed: the columns that only boxes read; wild: rows that may have no score for some; unscored: those for which a row
+    has none.
+    """
+    odd, beyond = wild.copy(), {}
+    for name in boxed if batch.rows else ():
+        batch.numbers(name)
+        if (rows := batch.beyond(name)) is not None:
+            beyond[name] = rows
+            odd |= rows
     for rows in scored.rejected.values():
         odd &= ~rows
     found = []
     for row in np.flatnonzero(odd).tolist():
-        reasons = {
-            name: f"{scoring_of(queries[name].by).label} has no value" for name in _unscored(columns, row, queries)
-        }
+        reasons = {name: f"{scoring_of(queries[name].by).label} has no value" for name in unscored(row)}
         for column_name, rows in beyond.items():
             if rows[row]:
                 asking = [name for name, query in queries.items() if column_name in where_box(query)[0]]
@@ -67,12 +70,23 @@ def find_odd_rows(
     return found
 
 
-def _unscored(columns: list[Floats], row: int, queries: Mapping[str, TopK]) -> list[str]:
+def wild_rows(batch: Batch, plain: Scoring) -> Bools:
+    """The rows with numbers for which something may overflow."""
+    limit, wild = form_of(plain).limit, np.zeros(batch.rows, np.bool_)
+    for name in plain.columns if batch.rows else ():
+        column = batch.numbers(name).values
+        if not max(column.max(), -column.min()) <= limit:  # NaN too
+            wild |= np.abs(column) > limit
+    return wild
+
+
+def unscored_by(batch: Batch, columns: Iterable[str], queries: Mapping[str, TopK], row: int) -> list[str]:
     """The queries for which a row has no score."""
     scorings = [plain_scoring(query.by, most=MOST_ATTRIBUTES) for query in queries.values()]
     forms = [form_of(by) for by in scorings if by is not None]
     points, weights = np.array([form.point for form in forms]), np.array([form.weights for form in forms])
-    keys, names = lane_keys(forms[0].code, points, weights, [float(column[row]) for column in columns]), list(queries)
+    given, names = [float(batch.numbers(name).values[row]) for name in columns], list(queries)
+    keys = lane_keys(forms[0].code, points, weights, given)
     return [names[i] for i in np.flatnonzero(np.isnan(keys)).tolist()]
 
 

@@ -1,8 +1,9 @@
 """Families: queries that differ only in the numbers of their scoring, so that one engine can serve them all.
 
 Scorings of one kernel form over the same columns, with the same direction and algorithm, and no `per`. For BLOCK their
-k, windows of one kind and ranges in `where` may be any (slots.py); for other algorithms k, window and `where` are the
-same. An engine of a family reads the attributes of objects and scores them itself, a block at a time.
+k, windows of one kind and ranges in `where` may be any (slots.py), and so may vectors of one length (similar.py); for
+other algorithms k, window and `where` are the same. An engine of a family reads the attributes of objects and scores
+them itself, a block at a time.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Scorings, Spec
+from skyband.engines.contract import Scorings
 from skyband.engines.registry import row_of
-from skyband.engines.topk.slot_columns import SlotColumns
 from skyband.query.expressions import parse, ranges
 from skyband.query.kinds import Above, TopK
-from skyband.query.scoring import Scoring, scoring_of
-from skyband.query.scoring.forms import PRODUCT, SHARED_BY_BLOCK, KernelForm
+from skyband.query.scoring import Scoring, Similar, scoring_of
+from skyband.query.scoring.forms import PRODUCT, SHARED_BY_BLOCK, TAME, KernelForm
 from skyband.query.windows import Last
 from skyband.tables.input import Batch
 from skyband.tables.scores import Scored, reject_beyond, score
@@ -35,12 +35,20 @@ def family_key(query: TopK) -> tuple[Any, ...] | None:
     row = row_of(query)
     if row.name != BLOCK:
         return _uniform_key(query)
-    plain = plain_scoring(query.by, most=MOST_ATTRIBUTES)
-    if query.per_columns or plain is None or not isinstance(query.window, Last):
+    by, plain = scoring_of(query.by), plain_scoring(query.by, most=MOST_ATTRIBUTES)
+    form = _vector_key(by) if isinstance(by, Similar) else None if plain is None else _form_key(plain)
+    if query.per_columns or form is None or not isinstance(query.window, Last):
         return None
-    rooted = scoring_of(query.by).smallest_first  # what is reported is not the key
+    rooted = by.smallest_first  # what is reported is not the key
     where, timed = where_box(query)[1], query.window.timed
-    return (*_form_key(plain), rooted, query.descending, where, timed, row.name, query.tuning)
+    return (*form, rooted, query.descending, where, timed, row.name, query.tuning)
+
+
+def _vector_key(by: Similar) -> tuple[Any, ...] | None:
+    """The form of a scoring that compares vectors; None: its numbers may overflow somewhere."""
+    largest = float(np.abs(by.numbers).max())
+    tame = largest <= TAME and (by.norm >= 1 / TAME or by.metric == "euclidean")
+    return (by.word, by.metric, by.column, len(by.numbers)) if tame else None
 
 
 def _uniform_key(query: TopK) -> tuple[Any, ...] | None:
@@ -135,23 +143,14 @@ def scorings_of(queries: list[TopK] | list[TopK | Above]) -> Scorings:
     return Scorings(forms[0].code, turned, points, weights, keys)
 
 
-def slot_columns(queries: list[TopK], specs: list[Spec], attributes: tuple[str, ...], *, boxed: bool) -> SlotColumns:
-    """Queries of a family as rows of columns; attributes: the columns of their scorings, then those of their boxes."""
-    scorings = [plain_scoring(query.by, most=MOST_ATTRIBUTES) for query in queries]
-    forms = [form_of(by) for by in scorings if by is not None]
-    lows = np.full((len(queries), len(attributes) if boxed else 0), -np.inf)
+def boxes_of(queries: list[TopK], attributes: tuple[str, ...]) -> tuple[Floats, Floats]:
+    """The ranges of attributes that each query demands, a row for each."""
+    lows = np.full((len(queries), len(attributes)), -np.inf)
     highs = -lows
-    for s, query in enumerate(queries if boxed else []):
+    for s, query in enumerate(queries if attributes else []):
         for name, (low, high) in where_box(query)[0].items():
             lows[s, attributes.index(name)], highs[s, attributes.index(name)] = low, high
-    return SlotColumns(
-        points=np.array([form.point for form in forms]),
-        weights=np.array([form.weights for form in forms]).reshape(len(forms), -1),
-        k=np.array([spec.k for spec in specs], np.int64),
-        length=np.array([spec.length for spec in specs], np.int64),
-        lows=lows,
-        highs=highs,
-    )
+    return lows, highs
 
 
 def with_boxes(scorings: Scorings, queries: list[TopK | Above]) -> Scorings:

@@ -5,7 +5,7 @@ A push is one product of all lanes' vectors with all arrivals (BLAS). What it ma
 (kernels/likeness.py); all else is as in slots.py: runs, depths, a history that lanes are deepened from.
 
 Keeps the vectors of the history, in single precision unless a push has brought float64: 4·d bytes an arrival, of at
-most `MOST_BYTES`. Cost: the product, and 5 to 20 % of it besides.
+most `MOST_BYTES`, or as many arrivals as `buffer` says. Cost: the product, and 5 to 20 % of it besides.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ class VectorPool(Pool):
 
     def _set_most(self) -> None:
         super()._set_most()
-        self.kept = self.most = min(self.most, max(1, MOST_BYTES // (4 * self.shape.d)))
+        if not self.tuning.buffer:
+            most = max(1, MOST_BYTES // (4 * self.shape.d))
+            self.most, self.kept = min(self.most, most), min(self.kept, most)
 
     @property
     def largest(self) -> int:
@@ -281,7 +283,7 @@ class SimilarSlots(Slots):
     """Slots that compare vectors."""
 
     def empty_pool(self) -> VectorPool:
-        return VectorPool(self.shape, self.tuning, timed=self.timed, net=self.net)
+        return VectorPool(self.shape, self.tuning, timed=self.timed, net=self.net, whole=self.whole)
 
     def more_arrays(self, pools: list[Any]) -> dict[str, Records]:
         kept = [pool.history_vectors(pool.here) for pool in pools]

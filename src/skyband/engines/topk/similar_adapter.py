@@ -1,4 +1,4 @@
-"""The adapter of subscriptions that bring vectors: all with as many components as the first are slots of one engine."""
+"""The adapters of vectors: subscriptions, or plain queries, whose vectors have one length, as slots of one engine."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from skyband.engines.contract import Vectors
-from skyband.engines.topk.slot_columns import SlotColumns
+from skyband.engines.contract import Engine
+from skyband.engines.topk.slot_columns import Shape, SlotColumns
+from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.subscribed_adapter import OddRow, SubscribedAdapter
+from skyband.engines.topk.vector_rows import CODES, arrays_of, keys_of_row, rejected, wild_vectors
 from skyband.query.each import Each
-from skyband.query.scoring.forms import TAME
-from skyband.query.scoring.similar import Similar, distances, dots, squares
+from skyband.query.kinds import TopK
+from skyband.query.scoring import Similar, scoring_of
 from skyband.query.tuning import Tuning
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated
-from skyband.tables.vectors import Vectors as Column
 
 if TYPE_CHECKING:
     from skyband.engines.topk.slots import Slots
@@ -63,52 +64,91 @@ class SimilarAdapter(SubscribedAdapter):
         points[same] = components[ends[same][:, None] + np.arange(self.d)] if len(same) else 0.0
         return points
 
-    def cannot_lend(self, columns: SlotColumns, clock: int) -> tuple[int, str] | None:
-        return 0, "subscriptions that bring vectors see later rows only. Subscribe without from_window."
+    def too_long(self, length: int) -> str:
+        from skyband.engines.topk.similar import MOST_BYTES
+
+        return (
+            f"the vectors that the others keep do not reach back over a window of {length}: they are as many as "
+            f"the longest window has, up to 262,144 or 256 MiB ({MOST_BYTES // (4 * self.d):,} of {self.d} floats). "
+            f"Keep more from the beginning, TopK(..., buffer=...), at {4 * self.d:,} bytes each; or subscribe without "
+            "from_window."
+        )
 
     def new_engine(self, tuning: Tuning, *, timed: bool, net: bool) -> Slots:
         from skyband.engines.topk.similar import SimilarSlots  # and Numba: with the first arrivals
 
-        return SimilarSlots((), tuning, timed=timed, net=net, shape=replace(self.form.shape, d=self.d))
+        return SimilarSlots((), tuning, timed=timed, net=net, shape=replace(self.form.shape, d=self.d), whole=True)
 
     # --- rows
 
     def validate(self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]) -> Validated:
-        scored, column = Scored(np.zeros(batch.rows)), self._column(batch)
-        faults = column.faults | (column.norm_faults(self.scoring.column) if self.scoring.metric == "cosine" else {})
-        for reason, rows in (faults | bad_times).items():
+        scored = rejected(batch, self.scoring, self.d)
+        for reason, rows in bad_times.items():
             if rows is not None:
                 scored.reject(reason, rows)
         return self.finish(batch, scored)
 
-    def _column(self, batch: Batch) -> Column:
-        return batch.vectors(self.scoring.column, self.d)
-
     def _find_odd(self, batch: Batch, scored: Scored) -> list[OddRow]:
-        column = self._column(batch)
-        wild = ~((column.norms <= TAME) & ((column.norms >= 1 / TAME) | (self.scoring.metric != "cosine")))
+        column, metric = batch.vectors(self.scoring.column, self.d), self.scoring.metric
+        wild = wild_vectors(column, metric)
         for rows in scored.rejected.values():
             wild &= ~rows
+        batch.memo["wild", id(self)] = wild
         if not wild.any():
             return []
         there, points = self._standing()
-        keys = ((row, np.isnan(self._keys(points, column, row))) for row in np.flatnonzero(wild).tolist())
+        keys = ((row, np.isnan(keys_of_row(points, column, row, metric))) for row in np.flatnonzero(wild).tolist())
         return [OddRow(row, there[none]) for row, none in keys if none.any()]
 
-    def _keys(self, points: Floats, column: Column, row: int) -> Floats:
-        """The keys of one row for many vectors."""
-        vector = column.matrix[row].astype(np.float64)
-        with np.errstate(all="ignore"):
-            if self.scoring.metric == "euclidean":
-                return distances(points, vector)
-            key = dots(points, vector)
-            return key / (column.norms[row] * np.sqrt(squares(points))) if self.scoring.metric == "cosine" else key
+    def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
+        return super().extra_arrays(push, validated, rows) | arrays_of(push.batch, self.scoring, self.d, rows)
+
+
+class SimilarQueries(SlotsAdapter):
+    """One engine that compares vectors, and the plain queries in its slots."""
+
+    numeric = False
+
+    @property
+    def scoring(self) -> Similar:
+        """The scoring of one of the queries."""
+        by = scoring_of(self.by)
+        assert isinstance(by, Similar)
+        return by
+
+    @property
+    def d(self) -> int:
+        """Components of vectors."""
+        return len(self.scoring.numbers)
+
+    def shape(self, *, boxed: bool) -> Shape:
+        code = CODES[self.scoring.metric]
+        return Shape(code, not self.descending, self.d, len(self.attributes), False, boxed)
+
+    def points(self, queries: list[TopK]) -> tuple[Floats, Floats]:
+        found = [by.numbers for query in queries if isinstance(by := scoring_of(query.by), Similar)]
+        return np.array(found), np.empty((len(found), 0))
+
+    def engine_class(self) -> type[Engine]:
+        from skyband.engines.topk.similar import SimilarSlots  # and Numba: with the first arrivals
+
+        return SimilarSlots
+
+    def unscored(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
+        return rejected(batch, self.scoring, self.d)
+
+    def wild_rows(self, batch: Batch) -> Bools:
+        return wild_vectors(batch.vectors(self.scoring.column, self.d), self.scoring.metric)
+
+    def without_score(self, batch: Batch, row: int) -> list[str]:
+        column, names = batch.vectors(self.scoring.column, self.d), list(self.queries)
+        keys = keys_of_row(self.points(list(self.queries.values()))[0], column, row, self.scoring.metric)
+        return [names[i] for i in np.flatnonzero(np.isnan(keys)).tolist()]
 
     def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
-        arrays = super().extra_arrays(push, validated, rows)
-        if not push.batch.rows:
-            return arrays | {"vectors": Vectors(np.empty((0, self.d), np.float32), np.empty(0))}
-        column = self._column(push.batch)
-        matrix = column.matrix.astype(np.float32) if column.matrix.dtype == np.float16 else column.matrix
-        vectors = Vectors(matrix, column.norms)
-        return arrays | {"vectors": vectors if len(rows) == push.batch.rows else vectors.only(rows)}
+        return super().extra_arrays(push, validated, rows) | arrays_of(push.batch, self.scoring, self.d, rows)
+
+
+def slots_kind(query: Any) -> type[SlotsAdapter]:
+    """The adapter of a family of BLOCK that the query is in."""
+    return SimilarQueries if isinstance(scoring_of(query.by), Similar) else SlotsAdapter

@@ -13,17 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Columns
-from skyband.engines.contract import Arrivals, Changes
+from skyband.engines.contract import Arrivals, Changes, Spec
 from skyband.engines.invariants import require
 from skyband.engines.numbering import Numbered, Start, column_of
 from skyband.engines.output import CHANGES
 from skyband.engines.specs import spec_of
 from skyband.engines.topk.adapter import TopKAdapter
-from skyband.engines.topk.odd_rows import OddRow, find_odd_rows, with_own_rows
-from skyband.engines.topk.scorings import MOST_ATTRIBUTES, family_key, form_of, plain_scoring, slot_columns, where_box
-from skyband.engines.topk.slot_columns import Shape
+from skyband.engines.topk.odd_rows import OddRow, find_odd_rows, unscored_by, wild_rows, with_own_rows
+from skyband.engines.topk.scorings import MOST_ATTRIBUTES, boxes_of, family_key, form_of, plain_scoring, where_box
+from skyband.engines.topk.slot_arrivals import box_values, is_name, is_whole, joined, part_of
+from skyband.engines.topk.slot_columns import Shape, SlotColumns
 from skyband.query.kinds import Query, TopK
 from skyband.query.options import Options
+from skyband.query.scoring import Scoring
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
@@ -41,11 +43,11 @@ MOST_BOXED = 6  # attributes of queries with boxes on different columns
 class SlotsAdapter(TopKAdapter):
     """One engine of slots, and the plain queries in them."""
 
+    numeric = True  # scorings read numbers
+
     def __init__(self, query: TopK, groups: Groups, options: Options, start: Start) -> None:
         super().__init__(query, groups, options, start, family=True)
-        plain = plain_scoring(query.by, most=MOST_ATTRIBUTES)
-        assert plain is not None
-        self.plain, self.columns = plain, plain.columns
+        self.columns = self.plain_of(query).columns if self.numeric else ()  # those of numbers
         self.where = where_box(query)[1]
         self.attributes: tuple[str, ...] = ()  # columns of the scoring, then those that only boxes read
         self.slots: dict[str, int] = {}
@@ -67,12 +69,33 @@ class SlotsAdapter(TopKAdapter):
         boxes = [where_box(query)[0] for query in queries]
         others = dict.fromkeys(name for box in boxes for name in box if name not in self.columns)
         self.attributes = self.attributes or (*self.columns, *others)
-        form = form_of(plain_scoring(queries[0].by, most=MOST_ATTRIBUTES))  # type: ignore[arg-type]
         boxed = any(boxes) or len(self.attributes) > len(self.columns)
-        d, a = len(self.columns), len(self.attributes)
-        shape = Shape(form.code, not self.descending, d, a, bool(form.weights), boxed)
         self.slots = {name: i for i, name in enumerate(self.queries)}
-        return {"shape": shape, "columns": slot_columns(queries, list(self._specs), self.attributes, boxed=boxed)}
+        return {"shape": self.shape(boxed=boxed), "columns": self.slot_columns(queries, list(self._specs), boxed=boxed)}
+
+    def plain_of(self, query: TopK) -> Scoring:
+        """The scoring as kernels compute it."""
+        plain = plain_scoring(query.by, most=MOST_ATTRIBUTES)
+        assert plain is not None
+        return plain
+
+    def shape(self, *, boxed: bool) -> Shape:
+        """What all slots have in common."""
+        form, d, a = form_of(self.plain_of(self.example)), len(self.columns), len(self.attributes)
+        return Shape(form.code, not self.descending, d, a, bool(form.weights), boxed)
+
+    def points(self, queries: list[TopK]) -> tuple[Floats, Floats]:
+        """The numbers of scorings, and their weights, a row for each."""
+        forms = [form_of(self.plain_of(query)) for query in queries]
+        weights = np.array([form.weights for form in forms]).reshape(len(forms), -1)
+        return np.array([form.point for form in forms]), weights
+
+    def slot_columns(self, queries: list[TopK], specs: list[Spec], *, boxed: bool) -> SlotColumns:
+        """Queries as rows of columns."""
+        lows, highs = boxes_of(queries, self.attributes if boxed else ())
+        points, weights = self.points(queries)
+        k, length = (np.array([getattr(spec, name) for spec in specs], np.int64) for name in ("k", "length"))
+        return SlotColumns(points, weights, k, length, lows, highs)
 
     def start(self, unit: int | None) -> None:
         if self.engine is None:
@@ -101,7 +124,7 @@ class SlotsAdapter(TopKAdapter):
         self, name: str, query: TopK, unit: int | None, serial: int, start: Start, clock: int
     ) -> Columns:
         """As `join`, for a query that sees what is in its window already; returns what enters its answer."""
-        columns = slot_columns([query], [spec_of(query, unit)], self.attributes, boxed=self.slots_engine.shape.boxed)
+        columns = self.slot_columns([query], [spec_of(query, unit)], boxed=self.slots_engine.shape.boxed)
         (slot,), changes = self.slots_engine.join_from_window(columns, serial, self._now(clock))
         self._settle(name, query, int(slot), spec_of(query, unit).length, start)
         return self._named(self.output.changes_at_rest(changes, clock))
@@ -109,7 +132,7 @@ class SlotsAdapter(TopKAdapter):
     def join(self, name: str, query: TopK, unit: int | None, serial: int, start: Start) -> None:
         """Give one more query a slot: it sees rows from this serial on, and goes on with these numbers."""
         spec = spec_of(query, unit)
-        columns = slot_columns([query], [spec], self.attributes, boxed=self.slots_engine.shape.boxed)
+        columns = self.slot_columns([query], [spec], boxed=self.slots_engine.shape.boxed)
         self._settle(name, query, int(self.slots_engine.join(columns, serial)[0]), spec.length, start)
 
     def _settle(self, name: str, query: TopK, slot: int, length: int, start: Start) -> None:
@@ -161,6 +184,8 @@ class SlotsAdapter(TopKAdapter):
         return self._by_slot()[0]
 
     def _by_slot(self) -> tuple[list[str], Ints]:
+        if self.engine is None:  # nothing has arrived
+            return list(self.queries), np.arange(len(self.queries))
         if self._order is None:
             names = sorted(self.queries, key=self.slots.__getitem__) if self.slots else list(self.queries)
             places = np.zeros(self.slots_engine.count, np.int64)
@@ -182,28 +207,42 @@ class SlotsAdapter(TopKAdapter):
 
     def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
         """The rows that all slots reject, without scores."""
-        known = cache.get(("slots", self.columns))
-        if known is None:
-            columns = [batch.numbers(name).values for name in self.columns]
-            known = cache["slots", self.columns] = Scored(columns[0])
-            reject_beyond(known, batch, self.columns)
-            if any(len(column) and np.isnan(column.max()) for column in columns):
-                known.reject_missing(np.logical_or.reduce([np.isnan(column) for column in columns]), batch, self.plain)
-        scored = Scored(known.key, dict(known.rejected))
+        scored = self.unscored(batch, cache)
         for one in self._odd_rows(batch, scored):
             if self.options.invalid == "raise" or len(one.names) == len(self.queries):
                 scored.reject(one.reasons[one.names[0]], np.arange(batch.rows) == one.row)
         return scored
 
+    def unscored(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
+        """The rows that no query can score."""
+        known = cache.get(("slots", self.columns))
+        if known is None:
+            columns, plain = [batch.numbers(name).values for name in self.columns], self.plain_of(self.example)
+            known = cache["slots", self.columns] = Scored(columns[0])
+            reject_beyond(known, batch, self.columns)
+            if any(len(column) and np.isnan(column.max()) for column in columns):
+                known.reject_missing(np.logical_or.reduce([np.isnan(column) for column in columns]), batch, plain)
+        return Scored(known.key, dict(known.rejected))
+
     def _odd_rows(self, batch: Batch, scored: Scored) -> list[OddRow]:
         """The rows that some queries reject and others do not."""
         what = ("odd rows", id(self))
         if what not in batch.memo:
+            boxed = [name for name in self.attributes or self._box_columns() if name not in self.columns]
+            wild = self.wild_rows(batch)
             batch.memo[what] = find_odd_rows(
-                batch, scored, self.queries, self.plain, self.attributes or self._box_columns()
+                batch, scored, self.queries, boxed, wild, lambda row: self.without_score(batch, row)
             )
         found: list[OddRow] = batch.memo[what]
         return found
+
+    def wild_rows(self, batch: Batch) -> Bools:
+        """The rows that some queries may be unable to score, and others not."""
+        return wild_rows(batch, self.plain_of(self.example))
+
+    def without_score(self, batch: Batch, row: int) -> list[str]:
+        """The queries that have no score for a row."""
+        return unscored_by(batch, self.columns, self.queries, row)
 
     def _box_columns(self) -> tuple[str, ...]:
         """The columns that only boxes read, before the engine is there."""
@@ -241,13 +280,13 @@ class SlotsAdapter(TopKAdapter):
             if place == len(arrivals.rows) or arrivals.rows[place] != one.row:
                 continue  # all reject it
             if place > low:
-                pieces.append(self.slots_engine.take(_slice(arrivals, low, place, more=True)))
+                pieces.append(self.slots_engine.take(part_of(arrivals, low, place, more=True)))
             slots = np.array([self.slots[name] for name in one.names])
             self.slots_engine.reject(slots, push.serial + one.row)
             assert self.numbering.shifts is not None
             self.numbering.shifts[slots] += 1
             low = place
-        last = self.slots_engine.take(_slice(arrivals, low, None, more=arrivals.more) if low else arrivals)
+        last = self.slots_engine.take(part_of(arrivals, low, None, more=arrivals.more) if low else arrivals)
         changes = joined([*pieces, last]) if pieces else last
         refused = [(one.row, np.array([self.slots[name] for name in one.names])) for one in odd]
         return with_own_rows(changes, arrivals, refused) if self.options.emit == "batch" else changes
@@ -263,7 +302,7 @@ class SlotsAdapter(TopKAdapter):
         if not batch.rows:
             return tuple(np.empty(0) for _ in self.attributes)
         values = [batch.numbers(name).values for name in self.columns]
-        values += [_box_values(batch, name) for name in self.attributes[len(self.columns) :]]
+        values += [box_values(batch, name) for name in self.attributes[len(self.columns) :]]
         return tuple(values if len(rows) == batch.rows else (column[rows] for column in values))
 
     def take(self, push: Push, validated: Validated, codes: Ints) -> tuple[Columns, Bools, Bools]:
@@ -314,16 +353,16 @@ class SlotsAdapter(TopKAdapter):
 
     def restore_facts(self, facts: dict[str, Any]) -> None:
         slots, attributes, joined = facts["slots"], facts["attributes"], facts["joined"]
-        fit = sorted({*slots}) == sorted(slots) and len(slots) == len(self.queries) and all(map(_whole, slots))
+        fit = sorted({*slots}) == sorted(slots) and len(slots) == len(self.queries) and all(map(is_whole, slots))
         fit = fit and max(slots) < 4 * len(slots) + (1 << 20) and attributes[: len(self.columns)] == [*self.columns]
-        fit = fit and len({*attributes}) == len(attributes) <= MOST_ATTRIBUTES and all(map(_is_name, attributes))
+        fit = fit and len({*attributes}) == len(attributes) <= MOST_ATTRIBUTES and all(map(is_name, attributes))
         boxes = {name for query in self.queries.values() for name in where_box(query)[0]}
         fit = fit and boxes <= {*attributes} and joined.keys() <= self.queries.keys()
         for arrivals, late, rejected in joined.values():
-            fit = fit and all(map(_whole, [arrivals, late, *rejected.values()]))
+            fit = fit and all(map(is_whole, [arrivals, late, *rejected.values()]))
         refused = facts["refused"]
         fit = fit and refused.keys() <= self.queries.keys()
-        fit = fit and all(_whole(count) for counts in refused.values() for count in counts.values())
+        fit = fit and all(is_whole(count) for counts in refused.values() for count in counts.values())
         require(fit, "queries have slots")
         self.refused = refused
         self.attributes, self._stored = tuple(attributes), facts
@@ -356,40 +395,3 @@ class SlotsAdapter(TopKAdapter):
             "late": known["late"] - late,
             "rejected": {reason: count for reason, count in left.items() if count},
         }
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-def _slice(arrivals: Arrivals, low: int, high: int | None, *, more: bool) -> Arrivals:
-    """Some of the arrivals, in order."""
-    assert arrivals.attributes is not None
-    here = slice(low, high)
-    attributes = tuple(column[here] for column in arrivals.attributes)
-    vectors = None if arrivals.vectors is None else arrivals.vectors.only(here)
-    return replace(arrivals.only(here), attributes=attributes, vectors=vectors, more=more)
-
-
-def joined(pieces: list[Changes]) -> Changes:
-    """The changes of several parts of a batch, by query."""
-    names = ("query", "group", "row", "instant", "stamp", "serial", "key", "diff", "first")
-    columns: dict[str, Any] = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in names}
-    order = np.argsort(columns["query"], kind="stable")
-    alive = np.logical_or.reduce([piece.alive for piece in pieces])
-    return Changes(**{name: column[order] for name, column in columns.items()}, alive=alive)
-
-
-def _box_values(batch: Batch, name: str) -> Floats:
-    """A column as boxes see it: NaN for null, which lies in no range; NaN is larger than any number, as in Spark."""
-    operand = batch.numbers(name)
-    values = operand.values
-    bad = np.isnan(values)
-    if bad.any():
-        known = bad if operand.valid is None else bad & operand.valid
-        values = np.where(known, np.inf, values)
-    return values

@@ -17,7 +17,7 @@ from skyband.engines.adapter import Columns
 from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.numbering import Numbered
 from skyband.engines.topk.odd_rows import lane_keys, with_own_rows
-from skyband.engines.topk.slots_adapter import _box_values, _slice, joined
+from skyband.engines.topk.slot_arrivals import box_values, joined, part_of
 from skyband.engines.topk.subscribed_slots import SubscribedSlots
 from skyband.errors import BatchError, QueryError
 from skyband.query.expressions import columns_in
@@ -136,7 +136,7 @@ class SubscribedAdapter(SubscribedSlots):
         """A column as boxes see it: NaN for null, which lies in no range."""
         kind = self.kinds[name]
         if kind == "number":
-            return _box_values(batch, name)
+            return box_values(batch, name)
         operand = batch.operand(name)
         if operand.values.dtype != (np.bool_ if kind == "boolean" else object):
             raise BatchError(f"column {name!r} holds {batch.array(name).type}, and `where` compares it with a {kind}.")
@@ -158,11 +158,11 @@ class SubscribedAdapter(SubscribedSlots):
         for one in odd:
             place = int(np.searchsorted(arrivals.rows, one.row))
             if place > low:
-                pieces.append(self.slots.take(_slice(arrivals, low, place, more=True)))
+                pieces.append(self.slots.take(part_of(arrivals, low, place, more=True)))
             self.slots.reject(one.slots, push.serial + one.row)
             self.table.reject(one.slots)
             low = place
-        last = self.slots.take(_slice(arrivals, low, None, more=arrivals.more) if low else arrivals)
+        last = self.slots.take(part_of(arrivals, low, None, more=arrivals.more) if low else arrivals)
         changes = joined([*pieces, last]) if pieces else last
         if self.options.emit == "batch" and odd:
             changes = with_own_rows(changes, arrivals, [(one.row, one.slots) for one in odd])

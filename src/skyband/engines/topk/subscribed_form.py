@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from skyband.engines.registry import choose
 from skyband.engines.topk.scorings import BLOCK, MOST_ATTRIBUTES, form_of, plain_scoring
 from skyband.engines.topk.slot_columns import Shape, SlotColumns
+from skyband.engines.topk.vector_rows import CODES
 from skyband.query.each import Each
 from skyband.query.expressions import Demand, columns_in, demands, parse, ranges_of
 from skyband.query.expressions.tree import Node
 from skyband.query.kinds import Query, TopK
 from skyband.query.scoring import Scoring, Similar, scoring_of
-from skyband.query.scoring.forms import COSINE, DISTANCE, DOT, TAME
+from skyband.query.scoring.forms import DISTANCE, TAME
 from skyband.query.scoring.similar import squares
 from skyband.query.windows import Last
 from skyband.tables.input import is_number, is_string
@@ -169,9 +170,8 @@ def vector_form(query: TopK, by: Similar) -> VectorForm | str:
     if found is None:
         return f"where={query.where!r} asks more of subscriptions' values than how columns compare with them"
     attributes = tuple(dict.fromkeys(one.column for one in found[0]))
-    code = {"cosine": COSINE, "dot": DOT, "euclidean": DISTANCE}[by.metric]
     return VectorForm(
-        by, code, TAME, (), (), query.k, query.descending, attributes, tuple(found[0]), tuple(found[1]),
+        by, CODES[by.metric], TAME, (), (), query.k, query.descending, attributes, tuple(found[0]), tuple(found[1]),
         ranges_of(found[1]),
     )  # fmt: skip
 

@@ -99,12 +99,16 @@ class SubscribedSlots(TopKAdapter):
                     "count and others do not. Subscribe without from_window."
                 )
             if not self.slots.holds(length, now):
-                return place, (
-                    f"what the others keep does not reach back over a window of {length}: let a subscription with at "
-                    "least that window stand from the beginning, and keep as many arrivals, TopK(..., buffer=...), if "
-                    "they are more than 262,144; or subscribe without from_window."
-                )
+                return place, self.too_long(length)
         return None
+
+    def too_long(self, length: int) -> str:
+        """Why no history holds a window of this length, and what to do."""
+        return (
+            f"what the others keep does not reach back over a window of {length}: let a subscription with at least "
+            "that window stand from the beginning, and keep as many arrivals, TopK(..., buffer=...), if they are more "
+            "than 262,144; or subscribe without from_window."
+        )
 
     def join_from_window(self, entries: Ints, columns: SlotColumns, serial: int, clock: int) -> Columns:
         """As `join`, for subscriptions that see what is in their windows already; returns what enters.

@@ -178,6 +178,8 @@ class Similar(Scoring):
                 words.fail(words.word, f"a vector is expected here, as in {example}")
             vector = words.number_or_each(example)
         words.expect(")", example)
+        if words.follows("METRIC") and metric == "euclidean":
+            words.fail(words.word, "distance(...) is euclidean, the smallest first; write similarity(...) METRIC dot")
         if words.accept("METRIC"):
             metric = words.choice("METRIC dot").lower()
         return cls(column, vector, metric)  # type: ignore[arg-type]
@@ -196,7 +198,8 @@ def _components(vector: Any) -> Floats:
     if isinstance(vector, str | bytes | Mapping) or not isinstance(vector, Iterable):
         raise QueryError(f"Similar: a vector is a list of numbers, such as [0.1, 0.2]; got {vector!r}.")
     try:
-        given = np.asarray(vector if isinstance(vector, np.ndarray) else list(vector))
+        whole = hasattr(vector, "__array__")  # of Arrow, pandas, polars too
+        given = np.asarray(vector if whole else list(vector))
     except ValueError:  # lists of different lengths
         given = np.empty((0, 0))
     if given.ndim != 1 or not len(given) or given.dtype.kind not in "iuf":
@@ -217,7 +220,10 @@ def _components(vector: Any) -> Floats:
 def _shape(vector: Any, given: NDArray[Any]) -> str:
     if given.ndim == 1 and not len(given):
         return "none"
-    return f"shape {given.shape}" if given.ndim > 1 else f"{type(next(iter(vector), None)).__name__} components"
+    if given.ndim > 1:
+        return f"shape {given.shape}"
+    odd = [one for one in given.tolist() if isinstance(one, bool | complex) or not isinstance(one, int | float)]
+    return f"{odd[0]!r} as a component" if odd else "an integer beyond 64 bits"
 
 
 # --- sums from left to right: `np.add.accumulate` has every partial sum, so it cannot reorder terms
