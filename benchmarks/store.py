@@ -1,4 +1,7 @@
-"""Results as JSON lines: one row per cell and contestant, all repeats. A file holds the last whole run."""
+"""Results as JSON lines: one row per cell and contestant, all repeats. A file holds the last whole run.
+
+A run that was stopped leaves `.part`: another can go on from there.
+"""
 
 from __future__ import annotations
 
@@ -58,3 +61,12 @@ def read(experiment: str, folder: Path = RESULTS) -> list[Row]:
     if not path.exists():
         return []
     return [Row(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def measured_so_far(experiment: str, folder: Path = RESULTS) -> list[Row]:
+    """The rows of a run that was stopped, without a line that was cut; else those of the last run."""
+    part = folder / f"{experiment}.jsonl.part"
+    if not part.exists():
+        return read(experiment, folder)
+    lines = part.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [Row(**json.loads(line)) for line in lines if line.endswith("\n")]
