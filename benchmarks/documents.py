@@ -4,8 +4,8 @@ A document names the rule of a number in a comment before it, and the number end
 
     <!-- measured: ratio first-engine; one TopK; skyband_push; numpy_argsort -->0.26<!-- / --> of one `np.argsort`
 
-`--check` (`make check`) is 1 if a document and the stored rows differ, if a stored row is wrong or of a quick run, or if a
-document has a measured number without a rule. What is quoted or a parameter is listed in `quoted_numbers.toml`.
+`--check` (`make check`) is 1 if a document and the stored rows differ, if a stored row is wrong or of a quick run, or
+if a document has a measured number without a rule. What is quoted or a parameter is listed in `quoted_numbers.toml`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from benchmarks.machine import ROOT
 QUOTED = Path(__file__).parent / "quoted_numbers.toml"
 REMARKS = "benchmarks/claims"  # where quoted_numbers.toml has the numbers in remarks of claims
 _MARKED = re.compile(r"(<!-- measured: ([^>]+?) -->)(.*?)(<!-- / -->)", re.DOTALL)
+_BEGINS_A_LINE = re.compile(r"^ *<!-- measured: [^>]+ -->[^\n]", re.MULTILINE)
 _UNREAD = re.compile(r"```.*?```|`[^`\n]*`|<!--.*?-->|\]\([^)]*\)", re.DOTALL)
 _NUMBER = r"(?<![\w.^/-])\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?"
 _WITH_UNIT = re.compile(rf"{_NUMBER}\s?(?:%|×|(?:times|ns|µs|us|ms|s|seconds?|[kKMG]i?B|M rows|rows/s|core-seconds)\b)")
 _DECIMAL = re.compile(r"(?<![\w.,^/·*-])(?<!= )(?<!=)(?<!≤ )(?<!< )(?<!> )\d[\d,]*\.\d+(?![\w.]*[·*^])")
 _CITED = re.compile(
-    r"(?:sections?|Sections?|Definitions?|Theorems?|Lemmas?|Eq\.|Figures?|Tables?|Algorithms?|[Vv]ersions?|Python|Zipf) "
-    r"[\d.]+(?:(?:, | and | to )[\d.]+)*"
+    r"(?:[Ss]ections?|Definitions?|Theorems?|Lemmas?|Examples?|Eq\.|Figures?|Tables?|Algorithms?|[Vv]ersions?|Python|Zipf)"
+    r" [\d.]+(?:(?:, | and | to )[\d.]+)*"
 )
 
 
@@ -79,6 +80,8 @@ def faults(folder: Path = store.RESULTS) -> Iterator[str]:
     quoted: dict[str, list[str]] = tomllib.loads(QUOTED.read_text(encoding="utf-8"))
     texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in documents()}
     for name, text in texts.items():
+        if _BEGINS_A_LINE.search(text):
+            yield f"{name}: a number begins a line, where its comment ends the paragraph: put a word before it"
         try:
             if written(text, folder) != text:
                 yield f"{name}: not what the stored rows give. Run: make tables"
@@ -88,9 +91,13 @@ def faults(folder: Path = store.RESULTS) -> Iterator[str]:
     for name, text in texts.items():
         flat = " ".join(text.split())
         yield from (
-            f"quoted_numbers.toml: {name} has no {one!r}" for one in quoted.get(name, []) if " ".join(one.split()) not in flat
+            f"quoted_numbers.toml: {name} has no {one!r}"
+            for one in quoted.get(name, [])
+            if " ".join(one.split()) not in flat
         )
-        yield from (f"{name}: a measured number without a rule: ... {one} ..." for one in unmarked(text, quoted.get(name, [])))
+        yield from (
+            f"{name}: a measured number without a rule: ... {one} ..." for one in unmarked(text, quoted.get(name, []))
+        )
     yield from (f"quoted_numbers.toml: no document {name}" for name in quoted.keys() - texts.keys())
 
 

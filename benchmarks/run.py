@@ -35,6 +35,10 @@ QUICK = ROOT / "out" / "bench-quick"  # quick figures say nothing: they never re
 def run(experiment: Experiment, folder: Path, *, quick: bool = False, go_on: bool = False) -> list[store.Row]:
     """Measure every cell, or with `go_on` those that are not stored yet, and store its rows as they come."""
     stored = store.measured_so_far(experiment.name, folder) if go_on else []
+    kept = {
+        number: [replace(row, number=number) for row in rows_of(cell, experiment, stored, quick)]
+        for number, cell in enumerate(experiment.cells)
+    }
     found, dirty = commit()
     common: dict[str, Any] = {
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -51,18 +55,15 @@ def run(experiment: Experiment, folder: Path, *, quick: bool = False, go_on: boo
     turns = sum((cell.warmups + cell.repeats) * len(cell.entrants) for cell in experiment.cells)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with (
-        store.writing(experiment.name, folder) as file,
+        store.writing(experiment.name, folder, [row for some in kept.values() for row in some]) as file,
         Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress,
     ):
         task = progress.add_task(experiment.name, total=turns)
         for number, cell in enumerate(experiment.cells):
             progress.update(task, description=f"{experiment.name}: {cell.name} {_point(cell)}".rstrip())
-            there = rows_of(cell, experiment, stored, quick)
-            if there:
+            if kept[number]:
                 progress.advance(task, (cell.warmups + cell.repeats) * len(cell.entrants))
-                for row in there:
-                    rows.append(replace(row, number=number))
-                    store.write(file, rows[-1])
+                rows += kept[number]
                 continue
             try:
                 done = measure(cell, experiment.seed, lambda: progress.advance(task), experiment.clock)

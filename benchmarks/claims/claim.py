@@ -69,7 +69,15 @@ def claims() -> tuple[list[Claim], Callable[..., Callable[[Rule], Rule]]]:
     found: list[Claim] = []
 
     def claim(
-        says: str, experiment: str, cell: str | None = None, /, *, holds: str = "", partly: str = "", no: str = "", **at: Any
+        says: str,
+        experiment: str,
+        cell: str | None = None,
+        /,
+        *,
+        holds: str = "",
+        partly: str = "",
+        no: str = "",
+        **at: Any,
     ) -> Callable[[Rule], Rule]:
         def add(rule: Rule) -> Rule:
             found.append(Claim(says, experiment, rule, cell, at, {"holds": holds, "partly": partly, "does": no}))

@@ -14,6 +14,12 @@ def kept(runs: Runs) -> str:
     return f"EAA {runs['EAA', 'objects']:list}; APPROX {runs['APPROX', 'objects']:list}, precision {precise:list}"
 
 
+def printed(runs: Runs, exact: list[int], approximate: list[int]) -> list[bool]:
+    """Whether sizes are within a quarter of the paper's."""
+    found = [*runs["EAA", "objects"].medians, *runs["APPROX", "objects"].medians]
+    return [abs(a / b - 1) <= 0.25 for a, b in zip(found, exact + approximate, strict=True)]
+
+
 def smaller(runs: Runs) -> list[bool]:
     return runs["APPROX", "objects"] / runs["EAA", "objects"] < 1
 
@@ -61,41 +67,44 @@ def _(runs: Runs) -> Finding:
     "Table 1, 3, 4, 6 streams: EAA 345, 450, 495; approxAlgo 69, 92, 115 at 0.80, 0.81, 0.76",
     TABLES,
     "streams (Table 1)",
-    holds="as an order: EAA is larger in the steady state, and approxAlgo's sizes are not those of the printed rule",
+    partly="the order: EAA is larger in the steady state, and approxAlgo's sizes are not those of the printed rule",
 )
 def _(runs: Runs) -> Finding:
-    return kept(runs), smaller(runs) + (runs["EAA", "objects"].growth("parts") > 1)
+    order = smaller(runs) + (runs["EAA", "objects"].growth("parts") > 1)
+    return kept(runs), order + printed(runs, [345, 450, 495], [69, 92, 115])
 
 
 @claim(
     "Table 2, k = 10, 20, 100: EAA 345, 396, 482; approxAlgo 69, 106, 315 at 0.80, 0.86, 0.99",
     TABLES,
     "k (Table 2)",
-    holds="as an order, as Table 1",
+    partly="the order, as Table 1",
 )
 def _(runs: Runs) -> Finding:
-    return kept(runs), smaller(runs) + (runs["EAA", "objects"].growth("k") > 1)
+    order = smaller(runs) + (runs["EAA", "objects"].growth("k") > 1)
+    return kept(runs), order + printed(runs, [345, 396, 482], [69, 106, 315])
 
 
 @claim(
     "Table 3, 2, 3, 4 streams of WorldCup98: EAA 217, 250, 250; approxAlgo 80, 111, 140 at 0.92 to 0.95",
     TABLES,
     "stations (Table 3)",
-    holds="as an order: other data, stations of beijing_air",
+    partly="the order: other data, stations of beijing_air",
 )
 def _(runs: Runs) -> Finding:
-    return kept(runs), smaller(runs)
+    return kept(runs), smaller(runs) + printed(runs, [217, 250, 250], [80, 111, 140])
 
 
 @claim(
     "Table 4, W = 500, 750, 1,000: EAA 217, 311, 407, linear; approxAlgo 80, 81, 81 at 0.92 to 0.97, flat",
     TABLES,
     "W (Table 4)",
-    holds="two stations of beijing_air",
+    partly="linear and flat: other data, two stations of beijing_air",
 )
 def _(runs: Runs) -> Finding:
     exact, approximate = runs["EAA", "objects"].growth("n"), runs["APPROX", "objects"].growth("n")
-    return kept(runs), exact.between(1.5, 2.5) + (approximate < 1.25)
+    trends = exact.between(1.5, 2.5) + (approximate < 1.25)
+    return kept(runs), trends + printed(runs, [217, 311, 407], [80, 81, 81])
 
 
 @claim("ours: SWEEP keeps little more than EAA", TABLES, "W (Figure 5 a, b)")

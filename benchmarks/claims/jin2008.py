@@ -32,7 +32,10 @@ def _(runs: Runs) -> Finding:
 @claim("Figure 4, Table 2: CSQ stores less than the window except for small ones", SYNTHETIC, "pk-topk over W")
 def _(runs: Runs) -> Finding:
     share = runs["CSQ", "stored"] / runs["BS", "stored"]
-    return f"CSQ {runs['CSQ', 'stored']:list} of W = 250, 500, 1,000, 2,000", [share.medians[-1] < 1, share.medians[0] > 1]
+    return f"CSQ {runs['CSQ', 'stored']:list} of W = 250, 500, 1,000, 2,000", [
+        share.medians[-1] < 1,
+        share.medians[0] > 1,
+    ]
 
 
 @claim("Figure 4, Table 2: CCSQ, SCSQ and SCSQ-Buffer are comparable and far smaller", SYNTHETIC, "pk-topk over W")

@@ -59,9 +59,7 @@ for figure in COMPARED:
     @claim(f"Figure {figure[3:].replace('-', ' and ')}: SMA is faster than TMA, by fewer searches", f"{PAPER}-{figure}")
     def _(runs: Runs) -> Finding:
         faster = runs["TMA", "seconds"] / runs["SMA", "seconds"]
-        fewer = [
-            a >= b for a, b in zip(runs["TMA", "searches"].medians, runs["SMA", "searches"].medians, strict=True)
-        ]
+        fewer = [a >= b for a, b in zip(runs["TMA", "searches"].medians, runs["SMA", "searches"].medians, strict=True)]
         return f"IND: {faster.at(data='IND')} times; ANT: {faster.at(data='ANT')}", [
             quick and few for quick, few in zip(faster > 1, fewer, strict=True)
         ]
@@ -92,7 +90,9 @@ def _(runs: Runs) -> Finding:
     times = {name: cycle(runs, name) for name in ("TSL", "TMA", "SMA")}
     grows = {name: one.growth("n") for name, one in times.items()}
     text = ", ".join(f"{name} {one.at(data='IND')} (IND), {one.at(data='ANT')} (ANT)" for name, one in times.items())
-    dearer = [x > 1 for name in ("TMA", "SMA") for x in (times[name].at(data="ANT") / times[name].at(data="IND")).medians]
+    dearer = [
+        x > 1 for name in ("TMA", "SMA") for x in (times[name].at(data="ANT") / times[name].at(data="IND")).medians
+    ]
     most = [grows["TSL"].least > max(grows["TMA"].least, grows["SMA"].least)]
     return f"ms of a cycle, N = 25,000 to 100,000: {text}", [
         *(x > 1 for one in grows.values() for x in one.medians),
@@ -106,7 +106,9 @@ def _(runs: Runs) -> Finding:
     grows = {name: cycle(runs, name).growth("batch") for name in ("TSL", "TMA", "SMA")}
     text = ", ".join(f"{name} {one} times" for name, one in grows.items())
     ahead = [runs["TSL", "seconds"] / runs[name, "seconds"] for name in ("TMA", "SMA")]
-    truths = [x > 1 for name in ("TMA", "SMA") for x in grows[name].medians] + [x > 1 for one in ahead for x in one.medians]
+    truths = [x > 1 for name in ("TMA", "SMA") for x in grows[name].medians] + [
+        x > 1 for one in ahead for x in one.medians
+    ]
     return f"r = 50 to 5,000: {text}; TSL over TMA {ahead[0]}, over SMA {ahead[1]}", truths
 
 
@@ -164,7 +166,9 @@ for contestant, what in (("TSL", "views"), ("SMA", "skybands")):
             sizes = runs[contestant, "objects"].at(data=data)
             printed = dict(zip(TABLE_2_K, TABLE_2[data, contestant], strict=True))
             wanted = [printed[dict(at)["k"]] for at in sizes.cells]
-            text.append(f"{data} {', '.join(f'{one:.1f}' for one in sizes.means)} (printed {', '.join(map(str, wanted))})")
+            text.append(
+                f"{data} {', '.join(f'{one:.1f}' for one in sizes.means)} (printed {', '.join(map(str, wanted))})"
+            )
             truths += [abs(a / b - 1) <= 0.05 for a, b in zip(sizes.means, wanted, strict=True)]
         return "; ".join(text), truths
 

@@ -76,9 +76,10 @@ def _(runs: Runs) -> Finding:
 @claim("Figure 9: SASF is the slowest", NINE, data=RANDOM)
 def _(runs: Runs) -> Finding:
     slower = [runs["SASF"] / runs[name] for name in ("PA", "RAPF", "RAPF2")]
-    return f"{min(one.least for one in slower):.2g} to {max(one.most for one in slower):.2g} times PA, RAPF and RAPF2", [
-        one > 1 for other in slower for one in other.medians
-    ]
+    return (
+        f"{min(one.least for one in slower):.2g} to {max(one.most for one in slower):.2g} times PA, RAPF and RAPF2",
+        [one > 1 for other in slower for one in other.medians],
+    )
 
 
 @claim("Figure 9: PA, RAPF2 and RAPF scale well with k, PA best", NINE, data=RANDOM)
@@ -175,8 +176,11 @@ def _(runs: Runs) -> Finding:
 @claim("Figure 10: of the paper's exact ones RAPF is the fastest at k = 81", TEN, k=81, partly="level with SAPF")
 def _(runs: Runs) -> Finding:
     others = {name: runs[name] / runs["RAPF"] for name in ("SA", "SASF", "SARF", "SAPF", "RA", "RASF", "RARF")}
-    text = f"SAPF {others['SAPF']} times its time, the other six {min(o.least for n, o in others.items() if n != 'SAPF'):.2g}"
-    return f"{text} or more; BLOCK {runs['BLOCK'] / runs['RAPF']}", [x >= 1 for one in others.values() for x in one.medians]
+    six = min(one.least for name, one in others.items() if name != "SAPF")
+    text = f"SAPF {others['SAPF']} times its time, the other six {six:.2g}"
+    return f"{text} or more; BLOCK {runs['BLOCK'] / runs['RAPF']}", [
+        x >= 1 for one in others.values() for x in one.medians
+    ]
 
 
 @claim("Figure 10: an index gains", TEN, no="with 40 queries in 4 dimensions scoring is not the main cost")
@@ -226,7 +230,9 @@ def _(runs: Runs) -> Finding:
 def _(runs: Runs) -> Finding:
     cost = per_query(runs["RA"], 40)
     first, beyond = cost.at(gamma=0.05) / cost.at(gamma=0.2), cost.at(gamma=0.2) / cost.at(gamma=0.8)
-    return f"RA {cost:list} ns at γ = 0.05 to 0.8; RAPF {per_query(runs['RAPF'], 40):list}", (first > 1.1) + (beyond < 1.25)
+    return f"RA {cost:list} ns at γ = 0.05 to 0.8; RAPF {per_query(runs['RAPF'], 40):list}", (first > 1.1) + (
+        beyond < 1.25
+    )
 
 
 @claim("Figure 11(f): PA gets faster with n, all others a little slower", ELEVEN, "window n")

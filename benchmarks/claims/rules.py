@@ -1,9 +1,9 @@
-"""Rules that documents name: a function of the folder of results and of the words after its name, which returns a text."""
+"""Rules that documents name: functions of the folder of results and of the words after the name, which return text."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import scale, store
@@ -39,7 +39,7 @@ def goals(folder: Path, experiment: str) -> str:
     rows = _rows(folder, experiment)
     lines = [one.cells for one in judge(load(experiment), rows)]
     assert lines, "no goals"
-    return f"\n{origin(experiment, rows)}:\n{table(GOALS, lines)}"
+    return f"\n\n{origin(experiment, rows)}:{table(GOALS, lines)}"
 
 
 def run(folder: Path, experiment: str) -> str:
@@ -48,7 +48,7 @@ def run(folder: Path, experiment: str) -> str:
 
 
 def ratio(folder: Path, experiment: str, cell: str, of: str, over: str, measure: str = "") -> str:
-    """Of two contestants, by seconds per row (or a counter): the median of the repeats, the least to the most of cells."""
+    """Of two contestants, by seconds per row or a counter: medians of the repeats, the least to the most of cells."""
     runs = Runs(_rows(folder, experiment)).cell(cell)
     return f"{_of(runs, of, measure) / _of(runs, over, measure)}"
 
@@ -108,7 +108,7 @@ def scale_error(folder: Path, run: str, what: str) -> str:
     return f"{abs(predicted / measured - 1):.0%}"
 
 
-def table(head: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
     """Markdown, with the empty lines around it that it needs."""
     return "\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in (head, ("---",) * len(head), *lines)) + "\n\n"
 

@@ -104,7 +104,12 @@ def _(runs: Runs) -> Finding:
     return f"BASIC {ratio:list} × SCASE at K = 1, 20, 50 (N = 5,000)", ratio > 1
 
 
-@claim("Figure 12(a): TA beats SCase", f"{PAPER}-fig12", "K", no="TA needs longer windows, and SCASE scores in 32 bits first")
+@claim(
+    "Figure 12(a): TA beats SCase",
+    f"{PAPER}-fig12",
+    "K",
+    no="TA needs longer windows, and SCASE scores in 32 bits first",
+)
 def _(runs: Runs) -> Finding:
     ratio = runs["TA"] / runs["SCASE"]
     return f"TA {ratio:list} × SCASE at K = 1, 20, 50 (N = 5,000)", ratio < 1

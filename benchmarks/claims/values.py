@@ -1,7 +1,7 @@
 """Values of stored rows, cell by cell: what rules of claims compute with.
 
 `runs["PA"]` is what PA cost per row in each cell, `runs["PA", "objects"]` one of its counters. Values divide cell by
-cell and repeat by repeat, compare with a limit as one truth per cell, and print as the least to the most of their medians.
+cell and repeat by repeat, compare with a limit as one truth per cell, and print as least to most of the medians.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Runs:
         """A contestant's seconds per row; (contestant, counter): that counter; (contestant, "seconds"): seconds."""
         contestant, counter = (what, "") if isinstance(what, str) else what
         rows = [row for row in self.rows if row.contestant == contestant]
-        cells = {tuple(row.parameters.items()) + (("cell", row.cell),): _measured(row, counter) for row in rows}
+        cells = {(*row.parameters.items(), ("cell", row.cell)): _measured(row, counter) for row in rows}
         if not rows or len(cells) < len(rows):
             raise KeyError(f"{contestant}: {len(rows)} rows of {len(cells)} cells")
         return Values(cells)
