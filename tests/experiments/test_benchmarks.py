@@ -43,6 +43,7 @@ def few() -> Iterator[str]:
 
 RUN = list(few())
 DRAWN = {drawing(name): name for name in RUN}
+PAPERS = ROOT / "benchmarks" / "experiments" / "papers"
 COMPUTED = [name for name in names() if not load(name).measured]
 SMALL = """
 about = "small"
@@ -209,6 +210,57 @@ def test_an_interrupted_run_keeps_the_old_results(folder: Path, monkeypatch: pyt
         run.main(arguments)
     assert (folder / "small.jsonl").read_text() == before
     assert (folder / "small.jsonl.part").exists()
+
+
+def test_a_stopped_run_goes_on_where_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["small", "--quick", "--go-on", "--from", str(folder), "--results", str(folder)]
+    rewritten(folder, "quick = { n = 50 }", "quick = { n = [50, 60] }")
+    whole, seen = run.measure, []
+
+    def stop_after(cells: int) -> Any:
+        def measure(cell: Cell, *others: Any) -> Any:
+            if len(seen) == cells:
+                raise KeyboardInterrupt
+            seen.append((cell.parameters["n"], cell.parameters["k"]))
+            return whole(cell, *others)
+
+        return measure
+
+    for cells in (1, 3):  # stopped twice, the second time in the middle of a line
+        monkeypatch.setattr(run, "measure", stop_after(cells))
+        with pytest.raises(KeyboardInterrupt):
+            run.main(arguments)
+    with (folder / "small.jsonl.part").open("a") as part:
+        part.write('{"experiment": "sma')
+    monkeypatch.setattr(run, "measure", whole)
+    before = store.measured_so_far("small", folder)
+    assert run.main(arguments) == 0
+    rows = store.read("small", folder)
+    assert seen == [(50, 1), (50, 5), (60, 1)]
+    assert [row.number for row in rows] == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
+    assert rows[:9] == before
+    assert not (folder / "small.jsonl.part").exists()
+
+    monkeypatch.setattr(run, "measure", stop_after(3))  # nothing is left to measure, until the file says otherwise
+    assert run.main(arguments) == 0
+    (folder / "small.toml").write_text((folder / "small.toml").read_text().replace("seed = 3", "seed = 4"))
+    with pytest.raises(KeyboardInterrupt):
+        run.main(arguments)
+
+
+def test_the_papers_own_sizes_have_a_short_form(tmp_path: Path) -> None:
+    there = {name: load(name, folder=PAPERS) for name in usual(PAPERS)}
+    assert {name.removeprefix("paper-").rstrip("0123456789") for name in there} == {
+        "pripuzic", "mouratidis", "shen", "jin", "haghani",
+    }  # fmt: skip
+    for experiment in there.values():
+        assert experiment.clock == "process"
+        assert all(cell.repeats >= 3 for cell in experiment.cells)
+    assert run.main(["paper-shen2012", "--quick", "--from", str(PAPERS), "--results", str(tmp_path)]) == 0
+    assert (
+        plot.main(["paper-shen2012", "--from", str(PAPERS), "--results", str(tmp_path), "--figures", str(tmp_path)])
+        == 0
+    )
 
 
 def test_no_results_no_figure(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
