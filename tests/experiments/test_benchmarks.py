@@ -256,10 +256,9 @@ def test_the_papers_own_sizes_have_a_short_form(tmp_path: Path) -> None:
     for experiment in there.values():
         assert experiment.clock == "process"
         assert all(cell.repeats >= 3 for cell in experiment.cells)
-    assert run.main(["paper-shen2012", "--quick", "--from", str(PAPERS), "--results", str(tmp_path)]) == 0
+    assert run.main(["paper-jin2008", "--quick", "--from", str(PAPERS), "--results", str(tmp_path)]) == 0
     assert (
-        plot.main(["paper-shen2012", "--from", str(PAPERS), "--results", str(tmp_path), "--figures", str(tmp_path)])
-        == 0
+        plot.main(["paper-jin2008", "--from", str(PAPERS), "--results", str(tmp_path), "--figures", str(tmp_path)]) == 0
     )
 
 
