@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks import contestants, plot, run, store
 from benchmarks.contestants import Outcome, Ready
 from benchmarks.experiment import Cell, ExperimentError, load, names, usual
+from benchmarks.measure import measure as measured
 from benchmarks.workloads import WORKLOADS, Missing, Stream
 
 from skyband.datasets.loaders import available
@@ -93,9 +94,9 @@ def test_experiments_run_store_and_plot(name: str, tmp_path: Path, capsys: pytes
 
     lines = (results / f"{name}.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
-    measured = {row["number"] for row in rows}  # cells with real data are skipped where there are none
-    assert measured == {number for number, cell in enumerate(cells) if not _lacks(cell)}
-    assert len(rows) == sum(len(cells[number].entrants) for number in measured)
+    numbers = {row["number"] for row in rows}  # cells with real data are skipped where there are none
+    assert numbers == {number for number, cell in enumerate(cells) if not _lacks(cell)}
+    assert len(rows) == sum(len(cells[number].entrants) for number in numbers)
     for row in rows:
         assert row["right"] is True
         assert row["quick"] is True
@@ -215,14 +216,14 @@ def test_an_interrupted_run_keeps_the_old_results(folder: Path, monkeypatch: pyt
 def test_a_stopped_run_goes_on_where_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["small", "--quick", "--go-on", "--from", str(folder), "--results", str(folder)]
     rewritten(folder, "quick = { n = 50 }", "quick = { n = [50, 60] }")
-    whole, seen = run.measure, []
+    seen: list[tuple[int, int]] = []
 
     def stop_after(cells: int) -> Any:
         def measure(cell: Cell, *others: Any) -> Any:
             if len(seen) == cells:
                 raise KeyboardInterrupt
             seen.append((cell.parameters["n"], cell.parameters["k"]))
-            return whole(cell, *others)
+            return measured(cell, *others)
 
         return measure
 
@@ -232,7 +233,7 @@ def test_a_stopped_run_goes_on_where_it_was(folder: Path, monkeypatch: pytest.Mo
             run.main(arguments)
     with (folder / "small.jsonl.part").open("a") as part:
         part.write('{"experiment": "sma')
-    monkeypatch.setattr(run, "measure", whole)
+    monkeypatch.setattr(run, "measure", measured)
     before = store.measured_so_far("small", folder)
     assert run.main(arguments) == 0
     rows = store.read("small", folder)
