@@ -5,8 +5,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
-.PHONY: help demo test kafka cluster-test connect-test spark-versions faults soak mutants environments browser axe check tables licences docs bench bench-shipped \
-	bench-peers bench-vectors pack wheel lock clean
+.PHONY: help demo test kafka cluster-test connect-test spark-versions faults soak mutants environments browser axe check tables licences docs bench \
+	bench-papers bench-shipped bench-peers bench-vectors pack wheel lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -79,8 +79,9 @@ mutants: .venv/ready ## break the engines in every known way: the tests must not
 environments: .venv/ready ## install the wheel with Python 3.11 to 3.13, pandas 2 and 3, and use it there
 	@$(BIN)/python tests/environments.py $(ENVIRONMENTS)
 
-tables: .venv/ready ## the tables of algorithms in README.md and docs, from their rows
+tables: .venv/ready ## the tables and measured numbers in README.md and docs, from rows of algorithms and results
 	@$(BIN)/python docs/algorithm_tables.py
+	@$(BIN)/python -m benchmarks.documents
 
 licences: .venv/ready ## docs/licences.md, from the metadata of what is installed
 	@$(BIN)/python docs/licences.py
@@ -104,21 +105,28 @@ browser: ## Chromium and its driver from Debian's packages, for the tests of the
 axe: .venv/ready build/axe.min.js ## the page in Chromium, with axe-core's accessibility checks (needs npm)
 	@$(BIN)/python -m pytest -q tests/dashboard/test_page.py
 
-check: .venv/ready ## lint, format, types, layers, documentation
+check: .venv/ready ## lint, format, types, layers, numbers in documents, documentation
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m benchmarks.documents --check
 	@$(MAKE) --no-print-directory docs
 
-bench: .venv/ready ## run the experiments, draw the figures
+bench: .venv/ready ## run the experiments, draw the figures, write their numbers into the documents
 	@$(BIN)/python -m benchmarks.run
+	@$(BIN)/python -m benchmarks.run --quick --from benchmarks/experiments/papers
 	@$(BIN)/python -m benchmarks.plot
+	@$(BIN)/python -m benchmarks.documents
+
+bench-papers: .venv/ready ## the papers' experiments at their own sizes (hours): stop it, and it goes on where it was
+	@$(BIN)/python -m benchmarks.run --go-on --from benchmarks/experiments/papers
+	@$(BIN)/python -m benchmarks.plot --from benchmarks/experiments/papers
 
 bench-peers: .venv/ready .peers/flink/ready .peers/duckdb/ready ## the same work by Flink, Spark and DuckDB (half an hour)
 	@$(BIN)/python -m benchmarks.run peers peers-items
 	@$(BIN)/python -m benchmarks.plot peers
-	@$(BIN)/python -m benchmarks.peers.table
+	@$(BIN)/python -m benchmarks.documents
 
 bench-vectors: .venv/ready .peers/faiss/ready ## standing vectors against FAISS's flat index (10 minutes, 8 GB of memory)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.run peers-vectors

@@ -1,4 +1,6 @@
-"""python -m benchmarks.run [EXPERIMENT ...] [--quick]: measure, store, and say which goals were met.
+"""python -m benchmarks.run [EXPERIMENT ...] [--quick] [--go-on]: measure, store, and say which goals were met.
+
+With --go-on cells that are stored already are not measured again: a run that was stopped goes on where it was.
 
 A missed goal is data: the exit code is 0. It is 1 for a wrong answer, 2 for an experiment that cannot be run.
 """
@@ -10,6 +12,7 @@ import os
 import statistics
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,8 +32,13 @@ from benchmarks.workloads import Missing
 QUICK = ROOT / "out" / "bench-quick"  # quick figures say nothing: they never replace stored results
 
 
-def run(experiment: Experiment, folder: Path, *, quick: bool = False) -> list[store.Row]:
-    """Measure every cell and store its rows as they come."""
+def run(experiment: Experiment, folder: Path, *, quick: bool = False, go_on: bool = False) -> list[store.Row]:
+    """Measure every cell, or with `go_on` those that are not stored yet, and store its rows as they come."""
+    stored = store.measured_so_far(experiment.name, folder) if go_on else []
+    kept = {
+        number: [replace(row, number=number) for row in rows_of(cell, experiment, stored, quick)]
+        for number, cell in enumerate(experiment.cells)
+    }
     found, dirty = commit()
     common: dict[str, Any] = {
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -47,12 +55,16 @@ def run(experiment: Experiment, folder: Path, *, quick: bool = False) -> list[st
     turns = sum((cell.warmups + cell.repeats) * len(cell.entrants) for cell in experiment.cells)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with (
-        store.writing(experiment.name, folder) as file,
+        store.writing(experiment.name, folder, [row for some in kept.values() for row in some]) as file,
         Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress,
     ):
         task = progress.add_task(experiment.name, total=turns)
         for number, cell in enumerate(experiment.cells):
             progress.update(task, description=f"{experiment.name}: {cell.name} {_point(cell)}".rstrip())
+            if kept[number]:
+                progress.advance(task, (cell.warmups + cell.repeats) * len(cell.entrants))
+                rows += kept[number]
+                continue
             try:
                 done = measure(cell, experiment.seed, lambda: progress.advance(task), experiment.clock)
             except Missing as missing:
@@ -79,6 +91,20 @@ def run(experiment: Experiment, folder: Path, *, quick: bool = False) -> list[st
             if not console.is_terminal:
                 print(_line(cell, rows, number), file=sys.stderr, flush=True)
     return rows
+
+
+def rows_of(cell: Cell, experiment: Experiment, stored: list[store.Row], quick: bool) -> list[store.Row]:
+    """The stored rows of a cell, if there is one for each contestant, measured as the experiment now says."""
+    found = []
+    for one in cell.entrants:
+        wanted = (cell.name, one.name, one.call, cell.workload, one.parameters, experiment.seed, cell.repeats, quick)
+        said = [row for row in stored if wanted == _identity(row) and row.clock == experiment.clock and row.right]
+        found += said[:1]
+    return found if len(found) == len(cell.entrants) else []
+
+
+def _identity(row: store.Row) -> tuple[Any, ...]:
+    return row.cell, row.contestant, row.call, row.workload, row.parameters, row.seed, len(row.seconds), row.quick
 
 
 def report(experiment: Experiment, rows: list[store.Row]) -> None:
@@ -109,6 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description="Measure and store.")
     parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="default: all but the `default = false`")
     parser.add_argument("--quick", action="store_true", help="small sizes, stored in out/bench-quick")
+    parser.add_argument("--go-on", action="store_true", help="measure only the cells that are not stored yet")
     parser.add_argument("--results", type=Path, help="folder for the rows (default: benchmarks/results)")
     parser.add_argument("--from", type=Path, default=EXPERIMENTS, dest="source", help="folder of experiments")
     said = parser.parse_args(arguments)
@@ -121,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not experiment.measured:
                 print(f"{experiment.name}: nothing to measure. Run: python -m benchmarks.plot", file=sys.stderr)
                 continue
-            rows = run(experiment, folder, quick=said.quick)
+            rows = run(experiment, folder, quick=said.quick, go_on=said.go_on)
             report(experiment, rows)
             wrong |= not all(row.right for row in rows)
     except ExperimentError as error:

@@ -1,9 +1,12 @@
-"""Results as JSON lines: one row per cell and contestant, all repeats. A file holds the last whole run."""
+"""Results as JSON lines: one row per cell and contestant, all repeats. A file holds the last whole run.
+
+A run that was stopped leaves `.part`: another can go on from there.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -37,14 +40,27 @@ class Row:
 
 
 @contextmanager
-def writing(experiment: str, folder: Path = RESULTS) -> Iterator[TextIO]:
-    """A file for the rows of a run, called .part till the run is over: then it takes the old one's place."""
+def writing(experiment: str, folder: Path = RESULTS, kept: Sequence[Row] = ()) -> Iterator[TextIO]:
+    """A file for the rows of a run, called .part till the run is over: then, by number, it takes the old one's place.
+
+    It begins with the `kept` ones, all or none of them: a run that goes on can be stopped at any time.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{experiment}.jsonl"
-    part = path.with_suffix(".jsonl.part")
-    with part.open("w", encoding="utf-8") as file:
+    part, draft = path.with_suffix(".jsonl.part"), path.with_suffix(".jsonl.draft")
+    _write_all(draft, kept)
+    draft.replace(part)
+    with part.open("a", encoding="utf-8") as file:
         yield file
-    part.replace(path)
+    _write_all(draft, sorted(_read(part), key=lambda row: row.number))
+    draft.replace(path)
+    part.unlink()
+
+
+def _write_all(path: Path, rows: Sequence[Row]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            write(file, row)
 
 
 def write(file: TextIO, row: Row) -> None:
@@ -55,6 +71,16 @@ def write(file: TextIO, row: Row) -> None:
 def read(experiment: str, folder: Path = RESULTS) -> list[Row]:
     """The rows of the last run; none when there was no run."""
     path = folder / f"{experiment}.jsonl"
-    if not path.exists():
-        return []
-    return [Row(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    return _read(path) if path.exists() else []
+
+
+def measured_so_far(experiment: str, folder: Path = RESULTS) -> list[Row]:
+    """The rows of a run that was stopped, then those of the last whole one."""
+    part = folder / f"{experiment}.jsonl.part"
+    return (_read(part) if part.exists() else []) + read(experiment, folder)
+
+
+def _read(path: Path) -> list[Row]:
+    """All rows, without a last line that was cut."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [Row(**json.loads(line)) for line in lines if line.endswith("\n")]

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks import contestants, plot, run, store
 from benchmarks.contestants import Outcome, Ready
 from benchmarks.experiment import Cell, ExperimentError, load, names, usual
+from benchmarks.measure import measure as measured
 from benchmarks.workloads import WORKLOADS, Missing, Stream
 
 from skyband.datasets.loaders import available
@@ -43,6 +44,7 @@ def few() -> Iterator[str]:
 
 RUN = list(few())
 DRAWN = {drawing(name): name for name in RUN}
+PAPERS = ROOT / "benchmarks" / "experiments" / "papers"
 COMPUTED = [name for name in names() if not load(name).measured]
 SMALL = """
 about = "small"
@@ -92,9 +94,9 @@ def test_experiments_run_store_and_plot(name: str, tmp_path: Path, capsys: pytes
 
     lines = (results / f"{name}.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
-    measured = {row["number"] for row in rows}  # cells with real data are skipped where there are none
-    assert measured == {number for number, cell in enumerate(cells) if not _lacks(cell)}
-    assert len(rows) == sum(len(cells[number].entrants) for number in measured)
+    numbers = {row["number"] for row in rows}  # cells with real data are skipped where there are none
+    assert numbers == {number for number, cell in enumerate(cells) if not _lacks(cell)}
+    assert len(rows) == sum(len(cells[number].entrants) for number in numbers)
     for row in rows:
         assert row["right"] is True
         assert row["quick"] is True
@@ -209,6 +211,56 @@ def test_an_interrupted_run_keeps_the_old_results(folder: Path, monkeypatch: pyt
         run.main(arguments)
     assert (folder / "small.jsonl").read_text() == before
     assert (folder / "small.jsonl.part").exists()
+
+
+def test_a_stopped_run_goes_on_where_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["small", "--quick", "--go-on", "--from", str(folder), "--results", str(folder)]
+    rewritten(folder, "quick = { n = 50 }", "quick = { n = [50, 60] }")
+    seen: list[tuple[int, int]] = []
+
+    def stop_after(cells: int) -> Any:
+        def measure(cell: Cell, *others: Any) -> Any:
+            if len(seen) == cells:
+                raise KeyboardInterrupt
+            seen.append((cell.parameters["n"], cell.parameters["k"]))
+            return measured(cell, *others)
+
+        return measure
+
+    for cells in (1, 3):  # stopped twice, the second time in the middle of a line
+        monkeypatch.setattr(run, "measure", stop_after(cells))
+        with pytest.raises(KeyboardInterrupt):
+            run.main(arguments)
+    with (folder / "small.jsonl.part").open("a") as part:
+        part.write('{"experiment": "sma')
+    monkeypatch.setattr(run, "measure", measured)
+    before = store.measured_so_far("small", folder)
+    assert run.main(arguments) == 0
+    rows = store.read("small", folder)
+    assert seen == [(50, 1), (50, 5), (60, 1)]
+    assert [row.number for row in rows] == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
+    assert rows[:9] == before
+    assert not (folder / "small.jsonl.part").exists()
+
+    monkeypatch.setattr(run, "measure", stop_after(3))  # nothing is left to measure, until the file says otherwise
+    assert run.main(arguments) == 0
+    (folder / "small.toml").write_text((folder / "small.toml").read_text().replace("seed = 3", "seed = 4"))
+    with pytest.raises(KeyboardInterrupt):
+        run.main(arguments)
+
+
+def test_the_papers_own_sizes_have_a_short_form(tmp_path: Path) -> None:
+    there = {name: load(name, folder=PAPERS) for name in usual(PAPERS)}
+    assert {name.removeprefix("paper-").rstrip("0123456789") for name in there} == {
+        "pripuzic", "mouratidis", "shen", "jin", "haghani",
+    }  # fmt: skip
+    for experiment in there.values():
+        assert experiment.clock == "process"
+        assert all(cell.repeats >= 3 for cell in experiment.cells)
+    assert run.main(["paper-jin2008", "--quick", "--from", str(PAPERS), "--results", str(tmp_path)]) == 0
+    assert (
+        plot.main(["paper-jin2008", "--from", str(PAPERS), "--results", str(tmp_path), "--figures", str(tmp_path)]) == 0
+    )
 
 
 def test_no_results_no_figure(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
