@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import random
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Generator
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 import skyband as sb
 from engines.comparison import same_rows
 from skyband.monitor.loop import Loop
+from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.spark import journal
 from skyband.spark.journal import has_journal
@@ -50,7 +51,7 @@ class Store:
         )
 
 
-def plan_of(queries: dict[str, sb.TopK], emit: str = "arrival") -> Plan:
+def plan_of(queries: dict[str, Query], emit: str = "arrival") -> Plan:
     options = Options(id="i", time="t", part="part", value="value", keep=(), emit=emit, late="accept", invalid="reject")
     source = Source(("subscriber", "k", "px", "op"), (), None)
     return Plan(queries, options, ("t", "i"), 1, ("i", "t", "x", "y"), subscribed=dict.fromkeys(queries, source))
@@ -67,7 +68,7 @@ def people(rng: Any, names: list[int], op: str) -> Any:
     return pa.table({"subscriber": pa.array(names, pa.int64()), **values, "op": pa.array([op] * size, pa.string())})
 
 
-def taken(shard: Shard, table: Any, joining: dict[str, list[Any]]) -> Iterator[Any]:
+def taken(shard: Shard, table: Any, joining: dict[str, list[Any]]) -> Generator[Any, None, None]:
     arrived = TriggerRows(shard.plan.order, ())
     if table.num_rows:
         arrived.add(to_bytes(table))
