@@ -280,7 +280,7 @@ def test_kernels_of_rare_steps_are_loaded_with_the_first_groups() -> None:
     assert in_child("rare_kernels", "topk")["loaded"] == 2
 
 
-def test_an_interrupt_waits_for_the_end_of_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_waits_for_the_end_of_a_commit(monkeypatch: pytest.MonkeyPatch, usual_interrupts: None) -> None:
     """Ctrl-C while state changes: the push is taken whole, then the interrupt comes."""
     monitor = KINDS["topk"].monitor()
     monitor.push(rows(0, 40))

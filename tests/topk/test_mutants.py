@@ -37,6 +37,7 @@ SEGMENTS = "engines/topk/kernels/segments.py"
 KERNEL_OF_SLOTS = "engines/topk/kernels/slots.py"
 CHUNK = "engines/topk/chunk.py"
 SLOTS_ADAPTER = "engines/topk/slots_adapter.py"
+SLOT_ARRIVALS = "engines/topk/slot_arrivals.py"
 OBJECTS = "engines/topk/kernels/window_grid.py"
 WINDOW_STATE = "engines/topk/kernels/window_state.py"
 INFLUENCE = "engines/topk/kernels/influence.py"
@@ -706,7 +707,7 @@ MUTANTS: dict[str, Listed] = {
         NUMBERS_GO_ON,
     ),
     "slots: boxes without their ends": (SEGMENTS, "low <= data[j, i] <= high", "low < data[j, i] < high", COME_AND_GO),
-    "slots: NaN lies in no range": (SLOTS_ADAPTER, "values = np.where(known, np.inf, values)", "pass", COME_AND_GO),
+    "slots: NaN lies in no range": (SLOT_ARRIVALS, "values = np.where(known, np.inf, values)", "pass", COME_AND_GO),
     "slots: a rejected row moves the window": (
         SLOTS_ADAPTER,
         "self.slots_engine.reject(slots, push.serial + one.row)",

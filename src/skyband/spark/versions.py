@@ -1,4 +1,4 @@
-"""What differs between the versions of PySpark that are supported, 4.1 to 4.3."""
+"""Differences between the versions of PySpark that are supported, 4.1 to 4.3."""
 
 from __future__ import annotations
 
