@@ -77,7 +77,8 @@ class Over:
 
         types: of the columns of its answer; per: which of them tell its groups apart.
         """
-        steps = _steps(reported, net=self.loop.state.options.emit == "batch")
+        net = self.loop.state.options.emit == "batch"
+        steps = _steps(reported, net=net)
         diff = np.concatenate([one.piece[CHANGES].diff[one.rows] for one in reported])
         ages = np.concatenate([one.ages for one in reported])
         entries = np.concatenate([one.entries for one in reported])
@@ -86,9 +87,7 @@ class Over:
         if "time" in types:
             dated[TIME] = pa.concat_arrays([one.piece["time"].take(as_arrow(one.rows)) for one in reported])
         said = np.arange(len(order))  # the places in which the source reports them
-        if (
-            reported[0].subscribers is not None
-        ):  # subscribers come in any order: a step has the largest number of its changes
+        if net or reported[0].subscribers is not None:  # in no order: a step has the largest number of its changes
             said[np.lexsort([bits_of(column) for column in reversed(dated.values())])] = np.arange(len(order))
         diff, steps, ages, entries, said = diff[order], steps[order], ages[order], entries[order], said[order]
         here = as_arrow(order)
@@ -251,7 +250,7 @@ def _moments(one: Reported) -> tuple[Ints, Ints]:
     """Where a change is among the rows of its push, and when: expiries are before the rows of their instant."""
     changes, clocks = one.piece[CHANGES], one.piece[CLOCKS]
     none = np.zeros(len(one.rows), np.int64)
-    if isinstance(clocks, tuple):  # of a question over answers: the steps of its own source
+    if isinstance(clocks, tuple):  # of a question over answers: the steps of its own source, or at rest
         return clocks[0][one.rows], none
     row, instant = changes.row[one.rows], changes.instant[one.rows]
     if clocks is None:  # count windows, and objects that are deleted: every step has a row

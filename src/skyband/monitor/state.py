@@ -185,6 +185,12 @@ class State:
             for adapter in (self.adapters[source], *self.subscribed_to(source)):
                 adapter.output.sourced = True
 
+    def forget_over(self, source: str) -> None:
+        """Nobody asks over the answers of this query any more; `mark_sources` marks what serves other sources again."""
+        del self.over[source]
+        for adapter in (self.adapters[source], *self.subscribed_to(source)):
+            adapter.output.sourced = False
+
     def asked_of(self, adapter: Adapter) -> set[str]:
         """The sources of questions over answers that an adapter serves, itself or by subscriptions."""
         if isinstance(adapter, SubscribedAdapter):

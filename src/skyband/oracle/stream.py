@@ -213,8 +213,9 @@ class Stream:
             if diff == 0 and before != entry.key and before in self.groups:  # in another group it is new
                 self.groups[before].ever_reported.discard(entry.number)
             touched += self._version(entry, row)
-        for group in touched:
-            group.moved = moved
+        for key in {before, entry.key}:  # also of a member that is rejected here: the source has reported it
+            if key in self.groups:
+                self.groups[key].moved = moved
         return touched
 
     def _version(self, entry: Entry, row: Row) -> list[Group]:
