@@ -146,7 +146,7 @@ def test_a_class_reads_only_its_own_kind() -> None:
         (lambda: sb.TopKIncomplete(1, "north", sb.Last(1)), "parts"),
         (lambda: sb.TopKIncomplete(1, ["a", "a"], sb.Last(1)), "twice"),
         (lambda: sb.TopKIncomplete(1, {"a": (1, 0)}, sb.Last(1)), "low < high"),
-        (lambda: sb.TopKIncomplete(1, {"a": (0, math.inf)}, sb.Last(1)), "finite"),
+        (lambda: sb.TopKIncomplete(1, {"a": (-math.inf, 1)}, sb.Last(1)), "finite"),
         (lambda: sb.TopKIncomplete(1, ["a"], sb.Last(1), combine="median"), "median"),
         (lambda: sb.TopKIncomplete(1, ["a"], sb.Last(1), combine="a + b"), "'b'"),
         (lambda: sb.TopKIncomplete(1, ["a"], sb.Last(1), combine="1 - a"), "rise"),

@@ -168,6 +168,7 @@ def parts() -> None:
             play(sb.TopKIncomplete(3, parts=PARTS, window=window, algorithm=algorithm), id="often")
     for emit in EMITS:
         play(sb.TopKIncomplete(3, parts=PARTS, window=COUNTED, repeat="last"), id="id", emit=emit)
+        play(sb.TopKIncomplete(3, parts=PARTS, window=TIMED, repeat="max", where="x > 0.1"), id="id", emit=emit)
         play([sb.TopKIncomplete(k, parts=PARTS, window=TIMED, per=EACH) for k in (3, 2)], id="id", emit=emit)
 
 

@@ -1,7 +1,8 @@
 """TopKIncomplete: objects whose score is combined from parts that arrive in separate rows (haghani2009).
 
-The object of an id is made of the valid rows of that id; a part with no valid row counts as its low. An
-object with no valid row is no object. Of equal scores the object with the newest row ranks higher.
+The object of an id is made of the valid rows of that id that passed `where`; a part with no such row counts as its
+low, whichever score is best. An object with no such row is no object. Of equal scores the object with the newest of
+these rows ranks higher.
 """
 
 from __future__ import annotations
@@ -17,11 +18,23 @@ from skyband.query.kinds import TopKIncomplete
 
 def top_k_incomplete(query: TopKIncomplete, valid: list[Arrival]) -> list[Member]:
     rows_of: dict[Hashable, list[Arrival]] = {}
-    for row in sorted(valid, key=lambda o: o.age):
+    for row in sorted((row for row in valid if row.eligible), key=lambda o: o.age):
         rows_of.setdefault(same(row.id), []).append(row)
-    members = [Member(key, (rows[-1],), combined(query, rows)) for key, rows in rows_of.items()]
+    members = [
+        Member(key, (deciding(query, rows),), combined(query, rows), age=rows[-1].age) for key, rows in rows_of.items()
+    ]
     scored = [member for member in members if not math.isnan(member.score)]
-    return sorted(scored, key=lambda m: (m.score, m.objects[0].age), reverse=True)[: query.k]
+    sign = -1 if query.largest is False else 1
+    return sorted(scored, key=lambda m: (sign * m.score, m.age), reverse=True)[: query.k]
+
+
+def deciding(query: TopKIncomplete, rows: list[Arrival]) -> Arrival:
+    """The newest row that a part takes its value from; rows: the oldest first."""
+    if query.repeat != "max":
+        return rows[-1]
+    most = {part: max((row.value for row in rows if row.part == part), default=None) for part, _ in query.parts}
+    newest = {row.part: row for row in rows if row.value == most[row.part]}
+    return max(newest.values(), key=lambda row: row.age)
 
 
 def combined(query: TopKIncomplete, rows: list[Arrival]) -> float:

@@ -50,6 +50,10 @@ def read(query: Query, row: Row, roles: Roles) -> Arrival:
             _read_condition(query, arrival)
         case TopKIncomplete():
             _read_part(query, arrival, roles)
+            for column in sorted(set() if query.where is None else columns_of(query.where)):
+                if too_large(arrival.row.get(column)):
+                    raise Rejected("integer beyond 2^53", column)
+            arrival.eligible = holds(query.where, arrival.row)
         case TopKGroups():
             _read_owner(query, arrival, roles)
             _read_arguments(query, arrival)
@@ -108,7 +112,7 @@ def _read_part(query: TopKIncomplete, arrival: Arrival, roles: Roles) -> None:
     if too_large(arrival.row.get(roles.value)):
         raise Rejected("integer beyond 2^53", roles.value)
     value = _number_in(arrival.row.get(roles.value), *bounds[part])
-    if value is None:
+    if value is None or math.isinf(value):
         raise Rejected("value out of range", roles.value)
     arrival.part, arrival.value = part, value
 

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from skyband.errors import QueryError
 from skyband.query.windows import Sort
 
-Scorings = Literal["any", "bounded", "nearest", "local", "additive"]
+Scorings = Literal["any", "bounded", "nearest", "local", "additive", "estimated"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class Algorithm:
         The kinds of window that it takes.
     scorings
         "any"; "bounded": those that can be bounded over a box; "nearest": `Nearest` only; "local": sums and products
-        of |a.x - b.x| and a.x + b.x; "additive": of groups, count(*) or sum(x) alone.
+        of |a.x - b.x| and a.x + b.x; "additive": of groups, count(*) or sum(x) alone; "estimated": of parts, those
+        whose largest score is best and that have a highest value each.
     exact
         Whether every answer is right.
     shares
@@ -236,7 +237,7 @@ for _name, _what in (
     ("BUDGET", "a fixed number of rows, the most likely to matter"),
 ):
     _row(_name, "incomplete", "TopKIncomplete", f"{_name.lower()}:{_name}", _what, "rows_size", page="approx",
-         answers="`stats()` has the precision", exact=False, shares=False)  # fmt: skip
+         answers="`stats()` has the precision", scorings="estimated", exact=False, shares=False)  # fmt: skip
 
 _row("DOM", "uncertain", "TopKUncertain", "dom:DOM", "drops what newer, better ones replace",
      "synopsis_size", auto="exact on any stream; it drops tuples that newer, better ones make superfluous")  # fmt: skip

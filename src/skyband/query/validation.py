@@ -237,9 +237,10 @@ def part_bounds(parts: object) -> tuple[tuple[str, tuple[float, float]], ...]:
             low, high = (float(bound) for bound in bounds)
         except (TypeError, ValueError):
             low, high = math.nan, math.nan
-        if not isinstance(part, str) or not part or not (-math.inf < low < high < math.inf):
+        if not isinstance(part, str) or not part or not (-math.inf < low < high):
             raise QueryError(
-                f"TopKIncomplete: part {part!r} needs a name and finite bounds (low, high), low < high; got {bounds!r}."
+                f"TopKIncomplete: part {part!r} needs a name and bounds (low, high), low < high, with a finite low: "
+                f"it is what a part with no valid row counts as. A high may be infinite; got {bounds!r}."
             )
         checked.append((part, (low, high)))
     return tuple(checked)

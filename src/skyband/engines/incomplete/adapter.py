@@ -6,6 +6,7 @@ valid, is rejected.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -22,7 +23,7 @@ from skyband.query.kinds import Query, TopKIncomplete
 from skyband.tables.columns import name_bits
 from skyband.tables.input import Batch, is_string
 from skyband.tables.push import Push
-from skyband.tables.scores import Scored, Validated
+from skyband.tables.scores import Scored, Validated, matches
 
 if TYPE_CHECKING:
     from skyband.engines.incomplete.base import IncompleteEngine
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 class IncompleteAdapter(Adapter):
@@ -39,6 +41,7 @@ class IncompleteAdapter(Adapter):
         super().__init__(query, *args, **options)
         assert isinstance(query, TopKIncomplete)
         self.revalidates = query.repeat is None
+        self.prunes = self.revalidates and query.descending  # whether a row can be dominated
         self._first: Register | None = None  # before there is an engine
         self._validated: Validated | None = None  # what the register has validated, until it is taken
 
@@ -64,10 +67,10 @@ class IncompleteAdapter(Adapter):
         super().start(unit)
 
     def engine_class(self) -> type[Engine]:
-        """With `repeat` nothing is dominated, so there is nothing to sweep."""
+        """With `repeat`, or where the smallest score is best, nothing is dominated, so there is nothing to sweep."""
         from skyband.engines.incomplete.linked_rows import LinkedRows
 
-        return LinkedRows if self.algorithm == "SWEEP" and not self.revalidates else super().engine_class()
+        return LinkedRows if self.algorithm == "SWEEP" and not self.prunes else super().engine_class()
 
     def engine_options(self) -> dict[str, Any]:
         from skyband.engines.incomplete.combine import combination_of
@@ -81,6 +84,13 @@ class IncompleteAdapter(Adapter):
 
         return Register(self.specs(unit)[0].length, timed=self.timed and not self.endless)
 
+    def keys(self, scores: Floats) -> Floats:
+        """Rows bring values of parts, whichever score is best."""
+        return scores
+
+    def score_of(self, keys: Floats) -> Floats:
+        return keys if self.descending else -keys
+
     # --- rows
 
     def validate(self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]) -> Validated:
@@ -91,22 +101,27 @@ class IncompleteAdapter(Adapter):
         bounds = np.array([*(pair for _, pair in self.example.parts), (0.0, 0.0)])
         beyond = batch.beyond(value)
         ids = batch.array(id_)
-        inside = bounds[:-1, 0].max() <= values.min() and values.max() <= bounds[:-1, 1].min()  # NaN: no
-        if inside and codes.min() >= 0 and beyond is None and not ids.null_count and not bad_times:
-            return Validated(Scored(values), np.ones(batch.rows, np.bool_), None)
+        highest = values.max()
+        inside = bounds[:-1, 0].max() <= values.min() and highest <= bounds[:-1, 1].min()  # NaN: no
+        inside = inside and highest < np.inf
+        eligible, read = (None, ()) if self.where is None else matches(batch, self.where)
+        beyonds = {f"{name} is beyond 2^53": far for name in read if (far := batch.beyond(name)) is not None}
+        if inside and codes.min() >= 0 and beyond is None and not (ids.null_count or bad_times or beyonds):
+            return Validated(Scored(values), np.ones(batch.rows, np.bool_), eligible)
         reasons = {
             **bad_times,
             f"{id_} is null": np.asarray(ids.is_null(), np.bool_) if ids.null_count else None,
             f"{part}: unknown part": codes < 0,
             f"{value} is beyond 2^53": beyond,
-            f"{value} out of range": ~((values >= bounds[codes, 0]) & (values <= bounds[codes, 1])),
+            f"{value} out of range": ~((values >= bounds[codes, 0]) & (values <= bounds[codes, 1])) | np.isinf(values),
+            **beyonds,
         }
         scored, good = Scored(values), np.ones(batch.rows, np.bool_)
         for reason, rows in reasons.items():
             if rows is not None:
                 scored.reject(reason, rows & good)
                 good &= ~rows
-        return Validated(scored, good, None)
+        return Validated(scored, good, eligible)
 
     def _parts(self, batch: Batch) -> Ints:
         """Which part each row brings, in the query's order; -1: none of them."""
@@ -139,11 +154,12 @@ class IncompleteAdapter(Adapter):
             push.clocks,
             self.numbering.next()[0],
             register.length if self.options.late == "accept" else 1,
+            coming if validated.eligible is None else coming & validated.eligible,
         )
         if again.any():
             scored = Scored(validated.scored.key, dict(validated.scored.rejected))
             scored.reject(f"{self.options.part}: second row of the same part", again)
-            validated = Validated(scored, validated.accepted & ~again, None)
+            validated = replace(validated, scored=scored, accepted=validated.accepted & ~again)
         self._validated = validated
         return validated
 

@@ -92,11 +92,12 @@ class Approximate(LinkedRows):
         self._observed = until
         names, groups = batch.names[here], self._groups[here]
         for group in np.unique(groups):
-            mine = groups == group
+            mine = (groups == group) & batch.brings[here]
             columns = (batch.names, batch.parts, batch.stamps, batch.values)
             self._observe(int(group), *(column[here][mine] for column in columns))
-        chosen = np.zeros(len(names), np.bool_)
+        chosen, brings = np.zeros(len(names), np.bool_), batch.brings[here]
         choose(names, groups, self.level, self.tuning.seed, chosen)
+        chosen &= brings
         if not chosen.any() and not self.timed:
             return
         taken = np.flatnonzero(chosen) + here.start
@@ -112,6 +113,7 @@ class Approximate(LinkedRows):
                 names=batch.names[taken],
                 parts=batch.parts[taken],
                 clock=clock,
+                eligible=None,
                 more=False,
             )
         )

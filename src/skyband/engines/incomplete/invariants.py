@@ -54,7 +54,7 @@ def check_stored(engine: IncompleteEngine, rows: Records, sizes: Ints, names: In
     require(rising(sizes, rows["stamp"], rows["serial"]), "the oldest row is first")
     require(distinct(rows["serial"], owners(sizes)), "a row is kept once")
     lows, highs = engine.combination.lows[rows["part"]], engine.combination.highs[rows["part"]]
-    fits = (rows["value"] >= lows) & (rows["value"] <= highs)
+    fits = (rows["value"] >= lows) & (rows["value"] <= highs) & np.isfinite(rows["value"])
     if engine.prunes and engine.repeat == TOTAL:  # a row that stays has the sum of those that it stands for
         fits = np.isfinite(rows["value"])
     require(fits.all(), "values are in the range of their part")

@@ -48,6 +48,8 @@ class KindClauses(Cursor):
 
     def _combine(self) -> None:
         self.put("combine", self.word.start, self.scoring())
+        if self.follows("ASC") or self.follows("DESC"):
+            self.put("largest", self.word.start, self.next().upper == "DESC")
 
     def _repeat(self) -> None:
         self.put("repeat", self.word.start, self.choice("REPEAT last").lower())

@@ -55,6 +55,7 @@ class Batch(NamedTuple):
     stamps: Records
     now: Records
     rows: Records
+    brings: Records  # whether it brings a part; else it only moves the window
     links: Records  # by row: the object as the register has found it (SWEEP)
     owners: Records  # by row: the object as the engine knows it (SWEEP)
     alive: Records  # by row: is it kept now?

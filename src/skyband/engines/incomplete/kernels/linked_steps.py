@@ -85,7 +85,7 @@ def end_step(store: Store, queries: Queries, g: int, output: Output) -> None:
             if store.scores[i]["count"] == 0:
                 store.scores[i]["shown"] = 0  # without a valid row in between it is new again
             elif not queries.net and store.scores[i]["inside"]:
-                remember(store, o, i)
+                remember(store, o, i, queries.repeat)
         if objects[o]["rows"] == 0:
             if inside == 0:
                 free_object(store, o)

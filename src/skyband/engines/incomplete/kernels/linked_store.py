@@ -253,6 +253,29 @@ def value_of(rows: Records, first: int, p: int, repeat: int, low: float) -> Any:
 
 
 @uncounted
+def decisive(store: Store, o: int, i: int, repeat: int) -> Any:
+    """The serial of the row that decides an object's score at place i: the newest that a part takes its value from.
+
+    That is the newest row, unless a part counts as the largest of its rows: of those only the ones that no newer row
+    reaches are there, so just one has the value.
+    """
+    if repeat != MOST:
+        return store.objects[o]["serial"]
+    return store.rows[decisive_row(store, o, repeat, store.values, i * (len(store.values) // len(store.scores)))][
+        "serial"
+    ]
+
+
+@uncounted
+def decisive_row(store: Store, o: int, repeat: int, values: Floats, at: int) -> Any:
+    """The same as a place, by the values of the parts from `at` on."""
+    rows, r = store.rows, store.objects[o]["newest"]
+    while repeat == MOST and rows[r]["older"] >= 0 and rows[r]["value"] < values[at + rows[r]["part"]]:
+        r = rows[r]["older"]
+    return r
+
+
+@uncounted
 def first_valid(store: Store, o: int, bound: int) -> Any:
     """The oldest row of an object that is newer than the bound."""
     r = store.objects[o]["oldest"]
