@@ -143,6 +143,14 @@ queries: dict[str, st.SearchStrategy[Query]] = {
     )
     | st.builds(
         sb.TopKIncomplete,
+        ks,
+        st.sampled_from(["*", {"*": (0, 9)}]),
+        windows,
+        combine=st.sampled_from(["sum", "max"]),
+        repeat=st.sampled_from([None, "last"]),
+    )
+    | st.builds(
+        sb.TopKIncomplete,
         st.integers(1, 9),
         st.just(["north", "south"]),
         windows,

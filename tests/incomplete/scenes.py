@@ -77,6 +77,9 @@ def scenes(draw: Draw, algorithm: str, rows: int = 14, events: int = 7) -> Incom
         "per": per,
         "algorithm": algorithm,
     }
+    if algorithm in ("SWEEP", "EAA") and draw(st.integers(0, 3)) == 3:
+        asked |= _any_parts(draw, wide)
+        repeat = asked["repeat"]
     first = _window(draw, timed, clockwork)
     queries = {}
     for name in ("p", "q", "r")[: draw(st.integers(1, 3))]:
@@ -117,6 +120,14 @@ def scenes(draw: Draw, algorithm: str, rows: int = 14, events: int = 7) -> Incom
             del standing[name]
             happened.append(Drop(name))
     return IncompleteScene(queries, happened, options, clockwork)
+
+
+def _any_parts(draw: Draw, wide: bool) -> dict[str, Any]:
+    """Parts that are not named in advance."""
+    combine = draw(st.sampled_from(["sum", "max"]))
+    low = draw(st.sampled_from([0.0, -2.0])) if combine == "max" else 0.0
+    parts = draw(st.sampled_from(["*", {"*": (low, 3)}, {"*": (low, math.inf)}])) if wide else "*"
+    return {"parts": parts, "combine": combine, "repeat": draw(st.sampled_from([None, "last", combine]))}
 
 
 def _other(draw: Draw, standing: dict[str, Any], name: str, clockwork: Clockwork) -> Any:

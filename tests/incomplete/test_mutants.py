@@ -8,13 +8,14 @@ import pytest
 
 from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
-STEPS, DOMINANCE, REGISTER, COUNTERS, FRONTS, LISTS, LINKED = (
+STEPS, DOMINANCE, REGISTER, COUNTERS, FRONTS, LISTS, LINKED, LINKED_STEPS = (
     f"engines/incomplete/kernels/{name}.py"
-    for name in ("sweep_steps", "sweep", "register", "eaa", "fronts", "sla", "linked_batches")
+    for name in ("sweep_steps", "sweep", "register", "eaa", "fronts", "sla", "linked_batches", "linked_steps")
 )
 ENGINES = "engines/incomplete/"
 FILES = tuple(
-    f"tests/incomplete/test_{name}.py" for name in ("contract", "dominance", "steps", "approximation", "input")
+    f"tests/incomplete/test_{name}.py"
+    for name in ("contract", "dominance", "steps", "any_parts", "approximation", "input")
 )
 
 
@@ -238,6 +239,36 @@ MUTANTS: dict[str, Mutant] = {
         "if self.repeat != MOST:",
         "if True:",
         some("row_with_the_maximum"),
+    ),
+    "any parts: a newer row of a part does not replace the last": (
+        LINKED_STEPS,
+        'rows[other]["part"] == p and (newest',
+        "False and (newest",
+        some("as_the_oracle and SWEEP"),
+    ),
+    "any parts: a row is added twice": (
+        LINKED_STEPS,
+        "store.values[at] + value",
+        "store.values[at] + 2 * value",
+        some("as_the_oracle and SWEEP"),
+    ),
+    "any parts: names are lost": (
+        ENGINES + "any_parts.py",
+        'records["part"] = codes[starts[of] + records["part"]]',
+        'records["part"] = codes[starts[of]]',
+        some("any_names"),
+    ),
+    "any parts: names are mixed up when some are forgotten": (
+        ENGINES + "any_parts.py",
+        'self.rows["part"][rows] = moved[parts]',
+        "pass",
+        some("any_names"),
+    ),
+    "any parts: the register mixes up names when some are forgotten": (
+        ENGINES + "any_parts.py",
+        'lines["part"], lines["seen"] = moved[lines["part"]], -1',
+        "pass",
+        some("any_names"),
     ),
     "smallest: rows are dominated": (
         ENGINES + "eaa.py",

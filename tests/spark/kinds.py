@@ -78,6 +78,15 @@ def pairs(draw: Draw, algorithm: str, window: Window, per: Any) -> TopKPairs:
 
 
 def parts(draw: Draw, algorithm: str, window: Window, per: Any) -> TopKIncomplete:
+    if algorithm in ("auto", "SWEEP", "EAA") and draw(st.integers(0, 3)) == 3:
+        return TopKIncomplete(
+            draw(st.integers(1, 3)),
+            parts="*",
+            window=window,
+            repeat=draw(st.sampled_from([None, "last", "sum"])),
+            per=per,
+            algorithm=algorithm,
+        )
     return TopKIncomplete(
         draw(st.integers(1, 3)),
         parts=draw(st.sampled_from([["north", "south"], {"north": (0, math.inf), "south": (-1, 2), "west": (0, 3)}])),

@@ -218,7 +218,18 @@ def _check_additive(row: Algorithm, query: Query) -> None:
         )
 
 
+def _check_listed(row: Algorithm, query: Query) -> None:
+    parts: Any = query
+    if parts.any_parts:
+        able = ", ".join(_others(query, lambda other: other.scorings == "any"))
+        raise QueryError(
+            f'{query.kind}: {row.name} keeps something for each part that is named, and parts="*" names none. Use auto '
+            f"or one of {able}, or name the parts."
+        )
+
+
 def _check_estimated(row: Algorithm, query: Query) -> None:
+    _check_listed(row, query)
     parts: Any = query
     exact = ", ".join(_others(query, lambda other: other.exact))
     if not query.descending:
@@ -234,6 +245,7 @@ def _check_estimated(row: Algorithm, query: Query) -> None:
 
 
 _SCORING_CHECKS = {
+    "listed": _check_listed,
     "estimated": _check_estimated,
     "bounded": _check_bounded,
     "nearest": _check_nearest,

@@ -32,6 +32,8 @@ def deciding(query: TopKIncomplete, rows: list[Arrival]) -> Arrival:
     """The newest row that a part takes its value from; rows: the oldest first."""
     if query.repeat != "max":
         return rows[-1]
+    if query.any_parts:  # all rows are as of one part
+        return max(rows, key=lambda row: (row.value, row.age))
     most = {part: max((row.value for row in rows if row.part == part), default=None) for part, _ in query.parts}
     newest = {row.part: row for row in rows if row.value == most[row.part]}
     return max(newest.values(), key=lambda row: row.age)
@@ -39,6 +41,8 @@ def deciding(query: TopKIncomplete, rows: list[Arrival]) -> Arrival:
 
 def combined(query: TopKIncomplete, rows: list[Arrival]) -> float:
     """The score of an object from its valid rows, oldest first."""
+    if query.any_parts:
+        return _of_any_parts(query, rows)
     values = {}
     for part, (low, _) in query.parts:
         values[part] = _repeated(query.repeat, [row.value for row in rows if row.part == part], low)
@@ -58,12 +62,21 @@ def combined(query: TopKIncomplete, rows: list[Arrival]) -> float:
     return math.nan if score is None else score
 
 
+def _of_any_parts(query: TopKIncomplete, rows: list[Arrival]) -> float:
+    """Of the parts that are there: the rows that count, added up from the oldest, or the largest of them."""
+    last = {row.part: row for row in rows}
+    total, *others = [row.value for row in rows if query.repeat != "last" or row is last[row.part]]
+    for value in others:
+        total = total + value if query.combine == "sum" else max(value, total)
+    return total
+
+
 def _repeated(repeat: str | None, values: list[float], low: float) -> float:
     """The value of one part from its valid rows, oldest first. Without `repeat` there is at most one."""
     if not values:
         return low
     if repeat == "max":
-        return max(values)
+        return max(reversed(values))  # the newest of equal ones: 0.0 and -0.0 are
     if repeat == "sum":
         total = values[0]
         for value in values[1:]:

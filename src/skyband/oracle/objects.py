@@ -42,7 +42,7 @@ class Arrival:
     entry: int | None = None  # over answers: when its object entered the source's; the object may have moved since
     probability: float = 1.0  # uncertain: that the object exists
     rival: Hashable = None  # uncertain: alternatives with the same `group` exclude each other
-    part: str = ""  # incomplete: which part of the object this row brings
+    part: Hashable = ""  # incomplete: which part of the object this row brings
     value: float = math.nan  # incomplete: its value
 
     @property

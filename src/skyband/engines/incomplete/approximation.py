@@ -91,7 +91,7 @@ class Approximate(LinkedRows):
         here, batch = slice(self._observed, until), self._taken
         self._observed = until
         names, groups = batch.names[here], self._groups[here]
-        for group in np.unique(groups):
+        for group in np.unique(groups[batch.brings[here]]):
             mine = (groups == group) & batch.brings[here]
             columns = (batch.names, batch.parts, batch.stamps, batch.values)
             self._observe(int(group), *(column[here][mine] for column in columns))

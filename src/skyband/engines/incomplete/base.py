@@ -10,10 +10,14 @@ from numpy.typing import NDArray
 from skyband.engines.contract import EVER, Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
 from skyband.engines.grouped import ordered_changes, rebuild, visits_of
 from skyband.engines.incomplete.kernels.batches import (
+    ALL_MOST,
+    ALL_TOTAL,
     ARRIVAL,
     CHANGES,
     DONE,
     LAST,
+    LAST_MOST,
+    LAST_TOTAL,
     MEMBERS,
     MEMBERS_USED,
     MOST,
@@ -34,7 +38,10 @@ from skyband.kernels.routing import stable_order
 from skyband.query.tuning import Tuning
 
 Records = NDArray[Any]
-REPEATS = {None: ONCE, "last": LAST, "max": MOST, "sum": TOTAL}
+REPEATS: dict[Any, int] = {None: ONCE, "last": LAST, "max": MOST, "sum": TOTAL}
+#: of parts that are not named in advance, by how they combine too; as of one part where that makes no difference
+REPEATS |= {("sum", None): ALL_TOTAL, ("sum", "last"): LAST_TOTAL, ("sum", "sum"): TOTAL}
+REPEATS |= {("max", None): ALL_MOST, ("max", "last"): LAST_MOST, ("max", "max"): MOST}
 BEGINNING = -(2**62)
 _NO_INTS, _NO_LINKS = np.empty(0, np.int64), np.empty(0, np.int32)
 #: where rows are dropped outside of a batch
@@ -73,7 +80,7 @@ class IncompleteEngine:
         timed: bool,
         net: bool,
         combination: Combination,
-        repeat: str | None,
+        repeat: Any,
         register: Register | None = None,
     ) -> None:
         self.tuning, self.timed, self.net = tuning, timed, net
@@ -84,6 +91,15 @@ class IncompleteEngine:
         self.objects = np.empty(0)  # none yet
         self._set_queries(specs)
         self._empty()
+
+    @property
+    def part_limit(self) -> int:
+        """Parts of rows are numbers below this."""
+        return self.d
+
+    def bounds_of(self, parts: Ints) -> tuple[Floats, Floats]:
+        """The lowest and the highest values of these parts."""
+        return self.combination.lows[parts], self.combination.highs[parts]
 
     def _set_queries(self, specs: tuple[Spec, ...]) -> None:
         lengths = sorted({spec.length for spec in specs})

@@ -346,7 +346,7 @@ class LinkedRows(IncompleteEngine):
         require(are_counts(sizes, len(rows)) and are_counts(counts, len(names)), "groups have their rows and objects")
         require(len(scores) == len(reported) == len(self.views) * len(names), "objects have their scores")
         fits = (rows["object"] >= 0) & (rows["object"] < np.repeat(counts, sizes))
-        require((fits & (rows["part"] >= 0) & (rows["part"] < self.d)).all(), "rows are parts of objects")
+        require((fits & (rows["part"] >= 0) & (rows["part"] < self.part_limit)).all(), "rows are parts of objects")
         if not trusted:
             check_stored(self, rows, sizes, names, counts, packs["now"])
             check_packs(packs)

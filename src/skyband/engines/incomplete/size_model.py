@@ -30,10 +30,12 @@ def rows_size(name: str, query: TopKIncomplete, n: int | None, expected: Mapping
         return Size(None if n is None else 0.4 * n, (why,), said, ROW, register + sketches, notes)
     if query.where is not None:
         notes = (*notes, "Rows that fail `where` are never kept: expect fewer rows and bytes than this.")
-    if name == "SLA" or query.repeat is not None or not query.descending:
+    if name == "SLA" or query.repeat is not None or query.any_parts or not query.descending:
         why = "It keeps every valid row."
         if not query.descending:
             why = "With largest=False an object would be better without a row that is dropped, so every row is kept."
+        elif query.any_parts:
+            why = 'With parts="*" a part may come that was never seen, so every row that counts is kept.'
         elif query.repeat is not None:
             why = (
                 "With repeat a part may come back with its highest value at any time, so every row that counts is kept."

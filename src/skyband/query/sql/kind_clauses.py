@@ -32,7 +32,7 @@ class KindClauses(Cursor):
 
         def part() -> None:
             word = self.next()
-            if word.kind not in ("word", "name", "string"):
+            if word.kind not in ("word", "name", "string") and word.text != "*":
                 self.fail(word, f"a part is expected here, as in {example}")
             if word.text in parts:
                 self.fail(word, "is named twice")

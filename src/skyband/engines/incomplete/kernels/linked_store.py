@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skyband.engines.incomplete.kernels.batches import (
+    ALL_MOST,
+    ALL_TOTAL,
     FREE_OBJECT,
     FREE_ROW,
     LAST,
+    LAST_MOST,
     MOST,
     OBJECT_COUNT,
     Batch,
@@ -235,16 +238,16 @@ def release(store: Store, batch: Batch, r: int) -> None:
 
 @close
 def value_of(rows: Records, first: int, p: int, repeat: int, low: float) -> Any:
-    """The value of part p from row `first` of a chain on (haghani2009, section 5)."""
+    """The value of part p from row `first` of a chain on (haghani2009, section 5); of all parts if none has a name."""
     total, found = low, False
     r = first
     while r >= 0:
-        if rows[r]["part"] == p:
+        if rows[r]["part"] == p or repeat >= ALL_TOTAL:
             value = rows[r]["value"]
             if not found or repeat <= LAST:
                 total = value
-            elif repeat == MOST:
-                total = value if value > total else total
+            elif repeat in (MOST, ALL_MOST, LAST_MOST):
+                total = value if value >= total else total
             else:
                 total = total + value
             found = True
