@@ -18,7 +18,7 @@ TAKES: dict[type[Query], set[str]] = {  # the clauses of a kind
     Above: _COMMON | {"WHERE", "ABOVE"},
     TopKGroups: _RANKED | {"GROUP BY", "HAVING", "OFFSET", "FETCH"},
     TopKPairs: _RANKED | {"ON"},
-    TopKIncomplete: _COMMON | {"LIMIT", "PARTS", "COMBINE", "REPEAT"},
+    TopKIncomplete: _COMMON | {"WHERE", "LIMIT", "PARTS", "COMBINE", "REPEAT"},
     TopKUncertain: _RANKED | {"WITH", "SEMANTICS", "THRESHOLD", "GROUP"},
 }
 NEEDS = {  # what a kind cannot do without, and what to write
