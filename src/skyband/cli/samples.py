@@ -142,7 +142,7 @@ def refused() -> None:
 
 
 def pairs() -> None:
-    for algorithm in ("SCASE", "TA", "BASIC", "NAIVE"):
+    for algorithm in ("SCASE", "TA", "PST", "BASIC", "NAIVE"):
         for window in STREAMS:
             play(sb.TopKPairs(3, by=sb.Global({"x": "absdiff"}), window=window, algorithm=algorithm))
     for combine in ("max", "euclidean"):

@@ -124,8 +124,7 @@ class Loop:
         if starting:
             remember_reported(examined.standing)
         pieces = self._take(push, examined)
-        self.state.clock, self.state.ahead = push.clock, None
-        self.state.serial += push.batch.rows
+        self.state.took(push)
         changes = self.state.changes(pieces, examined.standing)
         self._settle(push.batch.rows, push.more)
         return changes

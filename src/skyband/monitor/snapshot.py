@@ -98,6 +98,7 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: b
                 for j, adapter in enumerate(_over(state, groups)):
                     _read_at_rest(adapter, parts, f"rest{i}.{j}")
             _read_over(state, facts, parts, callables, trusted=trusted)
+            state.share_windows(everything=True)
         return state
     except (QueryError, StateError):
         raise

@@ -222,6 +222,8 @@ _row("TA", "pairs", "TopKPairs", "ta:TA", "the same, fed by sorted lists of attr
 _row("BASIC", "pairs", "TopKPairs", "basic:BASIC", "dominators counted one by one; to compare", "pairs_size")
 _row("NAIVE", "pairs", "TopKPairs", "naive:NAIVE", "the K best of each object, sorted; to compare", "pairs_size",
      page="basic")  # fmt: skip
+_row("PST", "pairs", "TopKPairs", "pst:PST", "SCASE, with the paper's priority search tree for `answer(k=, window=)`",
+     "pairs_size")  # fmt: skip
 _row("REFILL", "pairs", "TopKPairs", "refill:REFILL", "all live objects, and a view of their best pairs", "pairs_size",
      windows=("until deleted",))  # fmt: skip
 
