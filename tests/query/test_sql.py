@@ -229,7 +229,7 @@ WRONG = {  # the mark stands under what is between « and »
     "SELECT * FROM s GROUP BY x HAVING «count»(*)": "having must be a condition",
     "SELECT * FROM s GROUP BY x WHERE «count»(*) > 3": "Write HAVING",
     "SELECT * FROM s GROUP BY x «GROUP» BY y": "twice",
-    "SELECT * FROM s GROUP BY «5»": "a name is expected",
+    "SELECT * FROM s GROUP BY «5»": "there is no column at this place",
     "SELECT sum(«max»(y)) FROM s GROUP BY x": "max is inside sum",
     "SELECT «y», sum(z) FROM s GROUP BY x ORDER BY 2 LIMIT 3 WINDOW 9 ROWS": "Write last(y)",
     "SELECT «x» AS y, sum(z) FROM s GROUP BY x ORDER BY 2 LIMIT 3 WINDOW 9 ROWS": "Leave AS out",

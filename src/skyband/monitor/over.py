@@ -70,7 +70,7 @@ class Over:
 
     def check(self, types: dict[str, Any]) -> None:
         """Refuse columns that the queries cannot rank by, before anything is changed; types: of the source's answer."""
-        self.loop.examine_whole(Batch(_no_rows(types)))
+        self.loop.examine_whole(Batch(no_rows(types)))
 
     def take(self, reported: list[Reported], types: dict[str, Any], per: tuple[str, ...]) -> pa.Table:
         """Let the inner loop take what has changed in the source's answer; returns its changes.
@@ -113,7 +113,7 @@ class Over:
         columns |= {OBJECT: as_arrow(objects[rows]), STEP: as_arrow(steps[rows])}
         columns[OP] = pa.array(np.where(arrives, "insert", "delete").tolist(), pa.string())
         columns |= {name: column.take(moments) for name, column in dated.items()}
-        ours = _no_rows(types).schema
+        ours = no_rows(types).schema
         table: pa.Table = self.loop.push_whole(
             Batch(pa.table({field.name: columns[field.name].cast(field.type) for field in ours})), None, False
         )
@@ -226,7 +226,7 @@ def inner_options(outer: Options, source: Query) -> Options:
     return Options(id=OBJECT, time=None if outer.time is None else TIME, keep=kept, op=OP, emit=outer.emit)
 
 
-def _no_rows(types: dict[str, Any]) -> pa.Table:
+def no_rows(types: dict[str, Any]) -> pa.Table:
     """A table of no rows, in the columns that the inner loop reads."""
     ours = {OBJECT: pa.int64(), OP: pa.string(), AT: pa.int64(), STEP: pa.int64()}
     ours |= {TIME: types["time"]} if "time" in types else {}
