@@ -71,6 +71,7 @@ class Sizes:
     slice: int = trigger_rows.SLICE
     memory: int = trigger_rows._MEMORY
     cell: int | None = None  # None: as they are
+    dense: int = 1  # times as large where a trigger has rows for most
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -80,7 +81,7 @@ class Sizes:
             (trigger_rows, "_MEMORY", self.memory),
         ]
         if self.cell is not None:
-            places += [(directory, "CELL", self.cell), (directory, "_WHOLE", 0)]
+            places += [(directory, "CELL", self.cell), (directory, "_WHOLE", 0), (directory, "_DENSE", self.dense)]
         with ExitStack() as stack:
             for module, name, value in places:
                 stack.enter_context(patch.object(module, name, value))
@@ -286,6 +287,7 @@ def sizes(draw: Draw) -> Sizes:
         slice=draw(st.sampled_from([3, 1, 8, trigger_rows.SLICE])),
         memory=draw(st.sampled_from([0, 3000, trigger_rows._MEMORY])),
         cell=draw(st.sampled_from([200, 60, 1000, None])),
+        dense=draw(st.sampled_from([1, 4])),
     )
 
 

@@ -211,9 +211,13 @@ class Shard:
         """The cells that this trigger may change."""
         if not query_set.per or everything:
             return np.arange(len(directory))
-        moving = directory.grow()
-        due = directory.due_by(moment_of(self.clock)) if self.clock is not None else moving
-        return np.unique(np.concatenate([moving, due, directory.address(rows.hashes())]))
+        hashes = rows.hashes()
+        moving = directory.grow(len(hashes))
+        touched = np.zeros(len(directory), np.bool_)
+        touched[moving] = touched[directory.address(hashes)] = True
+        if self.clock is not None:
+            touched[directory.due_by(moment_of(self.clock))] = True
+        return np.flatnonzero(touched)
 
     def _load(self, number: int, directory: Directory, touched: Ints) -> list[bytes]:
         wanted = touched[directory.groups[touched] > 0]

@@ -134,6 +134,7 @@ def name_digests(columns: list[Any]) -> tuple[Ints, NDArray[np.uint16]]:
     return halves["key"].copy(), halves["check"].copy()
 
 
+_MANY, _SPARSE = 1 << 10, 16  # serials that are looked up in a table, of at most so many entries for each
 _NULL = 0x5B7E_1D3A_94C2_F086  # the key of null, beside numbers
 
 
@@ -288,7 +289,7 @@ class KeptColumns:
         stored = serials if old is None else serials[old]
         if kept is None:  # nothing was ever stored
             return pa.nulls(0, pa.null())
-        found = np.searchsorted(self.serials, stored)
+        found = self._places(stored)
         if old is None or len(stored) == len(serials):
             return kept.take(found)
         joined = kept.take_with(found, fresh, serials[~old] - first, old)
@@ -300,6 +301,17 @@ class KeptColumns:
         places = np.empty(len(serials), np.int64)
         places[np.concatenate([np.flatnonzero(old), np.flatnonzero(~old)])] = np.arange(len(serials))
         return pa.concat_arrays([here, there]).take(as_arrow(places))
+
+    def _places(self, wanted: Ints) -> Ints:
+        """Where these serials are. Many are looked up in a table, since bisection misses the cache at each step."""
+        serials = self.serials
+        span = int(serials[-1] - serials[0]) + 1 if len(serials) else 0
+        few = len(wanted) < _MANY or span > _SPARSE * len(wanted)
+        if few or wanted.min() < serials[0] or wanted.max() > serials[-1]:
+            return np.searchsorted(serials, wanted)
+        table = np.zeros(span, np.int32 if len(serials) < 2**31 else np.int64)
+        table[serials - serials[0]] = np.arange(len(serials), dtype=table.dtype)
+        return table[wanted - serials[0]]
 
     def relabel(self, prefix: str, names: dict[str, str]) -> None:
         """Columns that begin with `prefix` get new names (new: old); one may serve several, others go."""
