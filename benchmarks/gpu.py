@@ -192,7 +192,7 @@ class Run:
         )
         exact = c["unit"][some].double() @ ring["half"][:rows].double().T
         largest: float = (out.double() - exact).abs().max().item()
-        return largest / ((self.asked.d + 64) * 2.0**-21)
+        return float(largest / ((self.asked.d + 64) * 2.0**-21))
 
     def check(self) -> bool:
         """Whether the answers of the watched lanes are those of the rule, and the changes lead to them."""

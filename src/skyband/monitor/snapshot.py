@@ -200,7 +200,7 @@ def _fields(dtype: np.dtype[Any]) -> str:
     return str(dtype.descr)
 
 
-def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup, device: str | None) -> State:
+def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup, device: str | None = None) -> State:
     """The inverse of `describe`; nothing is known of any group yet."""
     _check_counts(facts["counters"])
     if not _whole(facts["serial"]) or not (facts["clock"] is None or _whole(facts["clock"], -(2**63))):

@@ -48,6 +48,7 @@ class DevicePool(VectorPool):
 
     def __init__(self, shape: Shape, tuning: Tuning, *, name: str, timed: bool, net: bool) -> None:
         super().__init__(shape, tuning, timed=timed, net=False, whole=True)
+        self.chunks: list[VectorChunk]  # type: ignore[assignment]
         self.name, self.nets = name, net
         self.lanes: Any = None  # of the device; None: the host has the runs
         self.offset = 0  # place p of the history is arrival p + offset of the device
