@@ -5,6 +5,7 @@ On a machine with a GPU: `SKYBAND_GPU=1 python -m pytest tests/similar/test_devi
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import Any
 
@@ -200,10 +201,14 @@ def test_what_a_device_does_not_serve_is_said() -> None:
 def test_no_library_and_no_gpu_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(device.DOORS, "cuda", device.open_cuda)
 
-    def none(name: str) -> Any:
-        raise ImportError(name=name)
+    usual = importlib.import_module
 
-    monkeypatch.setattr("importlib.import_module", none)
+    def without_torch(name: str) -> Any:
+        if name == "torch":
+            raise ImportError(name=name)
+        return usual(name)
+
+    monkeypatch.setattr(importlib, "import_module", without_torch)
     with pytest.raises(QueryError, match=r"needs PyTorch and Triton, and torch is not installed.*skyband\[gpu\]"):
         sb.Monitor({}, device="cuda")
 
@@ -215,6 +220,6 @@ def test_no_library_and_no_gpu_are_said(monkeypatch: pytest.MonkeyPatch) -> None
             def is_available() -> bool:
                 return False
 
-    monkeypatch.setattr("importlib.import_module", lambda name: Torch)
+    monkeypatch.setattr(importlib, "import_module", lambda name: Torch if name in ("torch", "triton") else usual(name))
     with pytest.raises(QueryError, match="finds no GPU"):
         sb.Monitor({}, device="cuda")
