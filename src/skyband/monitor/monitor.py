@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from skyband.errors import QueryError, StateError
 from skyband.monitor.loop import Loop
-from skyband.monitor.snapshot import load, save
+from skyband.monitor.snapshot import Callables, load, save
 from skyband.monitor.sources import all_queries, names_of, owner_of
 from skyband.query.html import monitor_html
 from skyband.query.kinds import Query
@@ -75,7 +75,7 @@ class Monitor:
     threads
         What a call does while another thread's is at work: "wait" for its end, or "raise" a StateError at once.
     device
-        None, the processor: no engine of this version runs on another device.
+        "cuda": an NVIDIA GPU serves `Similar(column, Each("vector"))`, with the same answers. None: the processor.
 
     Examples
     --------
@@ -103,11 +103,10 @@ class Monitor:
         op: str | None = None,
         forget: str | int | timedelta | None = None,
         threads: Literal["wait", "raise"] = "wait",
-        device: None = None,
+        device: str | None = None,
     ) -> None:
         one_of("Monitor", "threads", threads, ("wait", "raise"))
-        one_of("Monitor", "device", device, (None,))
-        columns = {"id": id, "time": time, "part": part, "value": value, "keep": keep, "op": op}
+        columns = {"id": id, "time": time, "part": part, "value": value, "keep": keep, "op": op, "device": device}
         loop = Loop.of(queries, settles=True, **columns, emit=emit, late=late, invalid=invalid, forget=forget)
         self._set(loop, threads)
 
@@ -345,7 +344,7 @@ class Monitor:
 
     @classmethod
     def restore(
-        cls, data: bytes, callables: Mapping[str, Callable[..., Any]] | None = None, *, trusted: bool = True
+        cls, data: bytes, callables: Callables | None = None, *, trusted: bool = True, device: str | None = None
     ) -> Self:
         """A Monitor that goes on where the snapshot was taken.
 
@@ -356,10 +355,11 @@ class Monitor:
         callables
             Scoring functions by the query's name, or by their own name: functions are never stored.
         trusted
-            False for bytes that anyone may have made: every array is checked before it is used, so that a forged
-            snapshot is a StateError or a Monitor that works, whatever it answers. The checksum alone finds accidents,
-            not forgeries. True, the default, is for snapshots of your own: the checks take up to 2.6 times as long as
-            the restore.
+            False for bytes that anyone may have made: all is checked before it is used, so that a forgery (a checksum
+            finds accidents only) is a StateError or a Monitor that works, whatever it answers. True, the default, is
+            for your own: the checks take up to 2.6 times as long as the restore.
+        device
+            As in `Monitor`: a snapshot of one device goes on on any other, or on the processor.
 
         Raises
         ------
@@ -371,7 +371,7 @@ class Monitor:
         """
         if not isinstance(trusted, bool):
             raise QueryError(f"restore(trusted={trusted!r}): trusted must be True or False.")
-        return cls._of(Loop(load(data, callables or {}, trusted=trusted), settles=True))
+        return cls._of(Loop(load(data, callables or {}, trusted=trusted, device=device), settles=True))
 
     @classmethod
     def _of(cls, loop: Loop) -> Self:

@@ -19,6 +19,7 @@ from skyband.engines.unsubscribed import example_of
 from skyband.errors import QueryError
 from skyband.monitor.state import State
 from skyband.query.kinds import Query, TopK
+from skyband.query.scoring import Similar
 from skyband.tables.subscription_table import Rows
 from skyband.tables.subscriptions import Subscriptions, slots_key
 
@@ -77,10 +78,26 @@ def adapter_for(state: State, subscriptions: Subscriptions, rows: Rows) -> Subsc
     form = why_not(state, subscriptions.query, rows.sort)
     types = {name: column.type for name, column in rows.columns.items()}
     kinds = form.kinds(types) if isinstance(form, SlotForm) else None
+    _check_device(state, subscriptions.query, form, kinds)
     if kinds is None or not isinstance(form, SlotForm):
         subscriptions.apart = form if isinstance(form, str) else "`where` compares texts by their order"
         return None
     return new_adapter(state, subscriptions, form, kinds, rows.sort)
+
+
+def _check_device(state: State, query: Query, form: SlotForm | str, kinds: Any) -> None:
+    """Refuse subscriptions that compare vectors where a device was asked for and cannot serve them."""
+    device, by = state.options.device, getattr(query, "by", None)
+    if device is None or not isinstance(by, Similar) or not by.needs:
+        return
+    why = form if isinstance(form, str) else None
+    if isinstance(form, SlotForm) and (kinds is None or form.demands):
+        why = "`where` compares with subscriptions' values"
+    if why is not None:
+        raise QueryError(
+            f"device={device!r} serves Similar(column, Each(...)) over Last(...) where all subscriptions ask for the "
+            f"same but for vector, k and window: {why}. Leave device= out, or ask for less. Nothing was taken."
+        )
 
 
 def new_adapter(

@@ -50,6 +50,7 @@ from skyband.tables.subscriptions import owner_of
 
 Ints = NDArray[np.int64]
 AT_REST = ("keys", "checks", "numbers")  # the arrays of groups without objects
+Callables = Mapping[str, Callable[..., Any]]
 Lookup = Callable[[str, Any], Any]  # a query from its name and its stored form
 
 
@@ -71,7 +72,7 @@ def save(state: State) -> bytes:
     return pack(facts, parts)
 
 
-def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: bool) -> State:
+def load(data: bytes, callables: Callables, *, trusted: bool, device: str | None = None) -> State:
     """The inverse of `save`; what is not trusted is checked, so that no array can harm a kernel."""
 
     def lookup(name: str, stored: dict[str, Any] | Query) -> Query:
@@ -87,15 +88,15 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: b
             strangers.check_size(name, query, max(strangers.MOST, len(data)))
         return query
 
-    return revive(data, lookup, trusted=trusted)
+    return revive(data, lookup, trusted=trusted, device=device)
 
 
-def revive(data: bytes, lookup: Lookup, *, trusted: bool = True) -> State:
+def revive(data: bytes, lookup: Lookup, *, trusted: bool = True, device: str | None = None) -> State:
     """The inverse of `save`, with the queries that this finds."""
     facts, parts = unpack(data)
     try:
         with np.errstate(all="ignore"):
-            state = restore(facts, parts, lookup)
+            state = restore(facts, parts, lookup, device)
             if not trusted:
                 strangers.check_queries(state)
             for i, groups in enumerate(state.groups.values()):
@@ -155,7 +156,7 @@ def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
     """All but the groups: facts for JSON, and parts. Before it, and before `cut`: `close_gaps`."""
     families = list(state.groups.values())
     facts = {
-        "options": asdict(state.options),
+        "options": {name: value for name, value in asdict(state.options).items() if name != "device"},
         "order": list(state.adapters),
         "groups": [as_stored(names) for names in state.groups],
         "homes": [_describe_adapter(adapter, families.index(adapter.groups)) for adapter in state.standing()],
@@ -198,12 +199,12 @@ def _fields(dtype: np.dtype[Any]) -> str:
     return str(dtype.descr)
 
 
-def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup) -> State:
+def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup, device: str | None = None) -> State:
     """The inverse of `describe`; nothing is known of any group yet."""
     _check_counts(facts["counters"])
     if not _whole(facts["serial"]) or not (facts["clock"] is None or _whole(facts["clock"], -(2**63))):
         raise StateError("the stored clock or row number is no number. Use an intact copy.")
-    state = State(Options(**facts["options"]))
+    state = State(Options(**facts["options"], device=device))
     state.types = {field.name: field.type for field in parts["types"].schema}
     state.clock, state.serial, state.counters = facts["clock"], facts["serial"], facts["counters"]
     if "ahead" in parts:

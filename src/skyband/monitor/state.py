@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns
 from skyband.engines.pairs.shared_window import share_windows
+from skyband.engines.topk.device import check_device
 from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.errors import BatchError, QueryError
 from skyband.monitor.book import Book
@@ -63,6 +64,9 @@ class State:
     source: str | None = None  # the query over whose answers this is
     entered: int = 0  # and how many objects have entered them
     order: list[str] = field(default_factory=list)  # all queries, those over answers too, as they were registered
+
+    def __post_init__(self) -> None:
+        check_device(self.options.device)
 
     def standing(self) -> list[Adapter]:
         """The adapters, each once, in order of registration; then those of subscriptions."""

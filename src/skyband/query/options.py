@@ -31,6 +31,7 @@ class Options:
     invalid: str = "reject"
     op: str | None = None
     forget: str | int | timedelta | None = None
+    device: str | None = None  # where queries that compare vectors are at work; no part of a snapshot
 
     def __post_init__(self) -> None:
         for what in ("id", "time", "part", "value", "op"):

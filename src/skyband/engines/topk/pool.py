@@ -155,6 +155,12 @@ class Pool(RecentArrivals):
         arrays = (self.data, self.by_cell, self.stamps, self.now, self.serials, self.places, self.starts)
         return sum(chunk.nbytes for chunk in self.chunks) + sum(int(array.nbytes) for array in arrays)
 
+    def run_of(self, chunk: int, s: int) -> Records:
+        """The objects of a lane."""
+        mine = self.chunks[chunk]
+        head = int(mine.lanes["head"][s])
+        return mine.objects[head : head + int(mine.lanes["size"][s])]
+
     def shrink(self, chunk: int, s: int, spec: Spec, now: int) -> Records:
         """Let a lane ask for a smaller k or window; returns the changes."""
         mine = self.chunks[chunk]

@@ -147,22 +147,30 @@ class VectorPool(Pool):
         begin, end = self.here.start, self.end
         low = super().append(stream, more)
         self.prepared = {}
-        if low != end:  # places begin anew
-            self.turned = (self.turned + begin) % max(1, len(self.ring))
+        if low != end:
+            self.begin_anew(begin)
             begin = 0
         if len(self.norms) != len(self.stamps) or low != end:
             norms = np.empty(len(self.stamps))
             norms[begin:low] = self.norms[end - (low - begin) : end]
             self.norms = norms
-        self._reserve(begin, low)
         assert stream.vectors is not None
-        if stream.vectors.matrix.dtype == np.float64 and self.ring.dtype != np.float64:
+        self.norms[low : self.end] = stream.vectors.norms
+        self.keep_vectors(begin, low, stream.vectors)
+        return low
+
+    def begin_anew(self, begin: int) -> None:
+        """Let the place `begin` of the history be its place 0."""
+        self.turned = (self.turned + begin) % max(1, len(self.ring))
+
+    def keep_vectors(self, begin: int, low: int, vectors: Arrived) -> None:
+        """Keep the vectors of the arrivals at the places from `low` on; the history begins at `begin`."""
+        self._reserve(begin, low)
+        if vectors.matrix.dtype == np.float64 and self.ring.dtype != np.float64:
             with np.errstate(all="ignore"):  # rows that are not used hold anything
                 self.ring = self.ring.astype(np.float64)
-        self.norms[low : self.end] = stream.vectors.norms
         for place, rows in self._stretches(low, self.end):
-            self.ring[rows] = stream.vectors.matrix[place - low : place - low + rows.stop - rows.start]
-        return low
+            self.ring[rows] = vectors.matrix[place - low : place - low + rows.stop - rows.start]
 
     def _reserve(self, begin: int, low: int) -> None:
         """Let the ring have places for the history, which goes from `begin` to `low` now, and its new end."""

@@ -14,6 +14,7 @@ from skyband.engines.topk.slot_columns import Shape, SlotColumns
 from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.subscribed_adapter import OddRow, SubscribedAdapter
 from skyband.engines.topk.vector_rows import CODES, arrays_of, keys_of_row, rejected, wild_vectors
+from skyband.errors import BatchError
 from skyband.query.each import Each
 from skyband.query.kinds import TopK
 from skyband.query.scoring import Similar, scoring_of
@@ -75,9 +76,19 @@ class SimilarAdapter(SubscribedAdapter):
         )
 
     def new_engine(self, tuning: Tuning, *, timed: bool, net: bool) -> Slots:
+        shape = replace(self.form.shape, d=self.d)
+        if self.options.device is not None:
+            from skyband.engines.topk.device_pool import DeviceSlots
+
+            return DeviceSlots((), tuning, timed=timed, net=net, shape=shape, device=self.options.device)
         from skyband.engines.topk.similar import SimilarSlots  # and Numba: with the first arrivals
 
-        return SimilarSlots((), tuning, timed=timed, net=net, shape=replace(self.form.shape, d=self.d), whole=True)
+        return SimilarSlots((), tuning, timed=timed, net=net, shape=shape, whole=True)
+
+    def cannot_lend(self, columns: SlotColumns, clock: int) -> tuple[int, str] | None:
+        if self.options.device is not None:
+            return 0, f"device={self.options.device!r} lets nobody begin with a window. Subscribe without from_window."
+        return super().cannot_lend(columns, clock)
 
     # --- rows
 
@@ -97,6 +108,12 @@ class SimilarAdapter(SubscribedAdapter):
         if not wild.any():
             return []
         there, points = self._standing()
+        if self.options.device is not None:
+            raise BatchError(
+                f"row {int(np.argmax(wild))}: the vector's norm is beyond 1e100 (or below 1e-100), for which some "
+                f"subscriptions may have no score: device={self.options.device!r} takes none such. Scale the vectors, "
+                "or leave device= out. Nothing was taken."
+            )
         keys = ((row, np.isnan(keys_of_row(points, column, row, metric))) for row in np.flatnonzero(wild).tolist())
         return [OddRow(row, there[none]) for row, none in keys if none.any()]
 

@@ -212,11 +212,11 @@ class Slots:
             pool = self.pools[int(place["pool"])]
             chunk, s = pool.chunks[place["chunk"]], int(place["lane"])
             lane = chunk.lanes[s]
-            run = chunk.objects[lane["head"] : lane["head"] + lane["size"]]
+            run = pool.run_of(int(place["chunk"]), s)
             asked[i] = lane["k"] if k is None else k, lane["length"] if length is None else length
             since[i] = now - pool.shift - asked[i, 1]
             if asked[i, 1] < lane["length"]:  # of a shorter window the history may have the best
-                run = np.concatenate([run, self.in_history(pool, chunk, s)])
+                run = np.concatenate([run, self.in_window(pool, int(place["chunk"]), s, int(since[i]))])
             kept.append(run)
             sizes[i] = len(run)
         records = np.concatenate([*kept, np.empty(0, OBJECT)])
@@ -227,6 +227,10 @@ class Slots:
         rank = np.arange(1, len(order) + 1) - np.searchsorted(group, group)
         order, rank = order[rank <= asked[group, 0]], rank[rank <= asked[group, 0]]
         return Answer(ranked.group[order], rank, ranked.stamp[order], ranked.serial[order], ranked.key[order])
+
+    def in_window(self, pool: Pool, chunk: int, s: int, since: int) -> Records:
+        """The history's objects as one lane sees them: all that can be among the best of those newer than `since`."""
+        return self.in_history(pool, pool.chunks[chunk], s)
 
     def in_history(self, pool: Pool, chunk: Any, s: int, birth: int | None = None) -> Records:
         """The history's objects as one lane sees them, from its birth on."""
