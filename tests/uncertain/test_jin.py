@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -212,6 +213,22 @@ def test_example_4_1_maintaining_the_scsq(older: tuple[int, ...], newer: tuple[i
     _pushed(engine, (4,), 8)
     assert _segments(engine) == [({6, 4, 1}, {7, 9, 5})], "Figure 2 (b)"
     assert run_of(engine.groups[0].stored, CURRENT)["key"].tolist() == [9, 7, 6]
+
+
+@pytest.mark.parametrize("semantics", ["pk-topk", "u-topk"])
+@pytest.mark.parametrize("name", SYNOPSES[2:])
+def test_the_sets_of_a_stream_with_late_tuples_and_of_one_with_ties(name: str, semantics: str) -> None:
+    """Longer than the contract suite's, so that segments have tuples between them; every set is looked at."""
+    draw = np.random.default_rng(3)
+    for scores, size, back in ((40, 7, (0, 0, 0, 3, 25)), (5, 28, (0,))):
+        engine = load("TopKUncertain", name)((Spec(3, 40, None, semantics),), Tuning(), timed=True, net=False)
+        for start in range(0, 140, size):
+            clock = np.arange(start, start + size)
+            some = arrivals(
+                draw.integers(0, scores, size).astype(float), draw.choice([0.3, 0.5, 0.7, 0.9], size), start
+            )
+            engine.take(replace(some, stamps=clock - draw.choice(back, size), now=clock))
+            engine.check()
 
 
 # ------------------------------------------------- algorithms 1 and 2, read literally

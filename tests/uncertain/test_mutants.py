@@ -26,6 +26,7 @@ TIED = scenes("CSQ and ties")
 TIES = scenes("(DOM or BS) and ties")
 GOLDEN = ("tests/uncertain/test_jin.py", "-k", "enough or windows_of_400 or letter")
 QUEUES = (CONTRACT, "-k", "equals_the_oracle and BUFFER")
+LONGER = ("tests/uncertain/test_jin.py", "-k", "with_late_tuples")
 STORED = ("tests/uncertain/test_queries.py", "-k", "comes_back")
 ALTERNATIVES = (CONTRACT, "-k", "alternatives")
 ENDLESS = (CONTRACT, "-k", "windows_without_end")
@@ -137,12 +138,6 @@ MUTANTS: dict[str, Mutant] = {
         "appended, size = appended + 1, 0",
         scenes("CSQ-pk"),
     ),
-    "queue: one set expires at a time": (
-        KERNELS + "csq.py",
-        'while facts[FIRST] < facts[END] and queue.sets[facts[FIRST]]["stamp"] <= low:',
-        'if facts[FIRST] < facts[END] and queue.sets[facts[FIRST]]["stamp"] <= low:',
-        ("tests/uncertain/test_jin.py", "-k", "expire_at_once"),
-    ),
     "queue: D does not expire": (
         KERNELS + "csq.py",
         "        leave_valid(queue, FRESH, low)\n    facts[LOW]",
@@ -177,7 +172,7 @@ MUTANTS: dict[str, Mutant] = {
         KERNELS + "csq.py",
         "if has(queue.lists, SPARE, t[0]):",
         "if False:",
-        scenes("CSQ and late"),
+        LONGER,
     ),
     "queue: the floor of an answer is too high": (
         KERNELS + "queue_steps.py",
@@ -207,7 +202,7 @@ MUTANTS: dict[str, Mutant] = {
         KERNELS + "scsq.py",
         "            leave_above(queue, i)",
         "            pass",
-        scenes("SCSQ"),
+        LONGER,
     ),
     "segments: C(S_W) does not follow": (
         KERNELS + "scsq.py",
@@ -231,7 +226,7 @@ MUTANTS: dict[str, Mutant] = {
         KERNELS + "scsq_buffer.py",
         "while i < end and batch.keys[i] < floor and",
         "while i < end and batch.keys[i] <= floor and",
-        QUEUES,
+        LONGER,
     ),
     "compact: ties below the set are dropped": (
         KERNELS + "compact.py",

@@ -39,10 +39,12 @@ class CSQ(QueueEngine):
     def check_sets(self, group: Group) -> None:
         known, facts, D = self.tuples(group), group.stored.facts, run_of(group.stored, FRESH)
         begins = group.stored.sets[facts[FIRST] : facts[END]]
-        for begin, one in zip(begins, self.sets(group), strict=True):
-            suffix = known[newer_than(known, begin, equal=True)]
-            assert suffix["serial"][0] == begin["serial"], "a set begins at a tuple that is kept"
-            assert same(one, self.compact(suffix)), "each is the compact set of its suffix"
+        suffixes = [self.compact(known[i:]) for i in range(len(known))]
+        expected = [one for i, one in enumerate(suffixes) if one is not None and known[i] in one]
+        assert len(expected) == len(begins), "there are all distinct compact sets of suffixes"
+        for begin, one, other in zip(begins, self.sets(group), expected, strict=True):
+            assert same(one, other) and begin["serial"] in one["serial"], "each is the compact set of its suffix"
+            assert newer_than(one, begin, equal=True).all(), "its suffix begins at its oldest tuple"
         for older, newer in pairwise(begins):
             assert newer_than(newer, older), "each begins at a tuple of its own"
         assert self.compact(D) is None, "D admits no compact set"
