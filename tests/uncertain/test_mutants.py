@@ -246,6 +246,12 @@ MUTANTS: dict[str, Mutant] = {
         "for other in range(at, groups):  # with its own",
         ALTERNATIVES,
     ),
+    "alternatives: the newest of a name expires": (
+        UNCERTAIN + "exclusive.py",
+        "del self.by_name[t.name][0]",
+        "del self.by_name[t.name][-1]",
+        ALTERNATIVES,
+    ),
     "alternatives: a full group is no reason": (
         "engines/uncertain/adapter.py",
         "> 1 + SLACK:",
