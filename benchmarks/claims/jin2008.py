@@ -32,7 +32,7 @@ def _(runs: Runs) -> Finding:
 @claim("Figure 4, Table 2: CSQ stores less than the window except for small ones", SYNTHETIC, "pk-topk over W")
 def _(runs: Runs) -> Finding:
     share = runs["CSQ", "stored"] / runs["BS", "stored"]
-    return f"CSQ {runs['CSQ', 'stored']:list} of W = 250, 500, 1,000, 2,000", [
+    return f"CSQ {runs['CSQ', 'stored']:list} of W = 1,000, 10,000, 100,000", [
         share.medians[-1] < 1,
         share.medians[0] > 1,
     ]
@@ -66,14 +66,15 @@ def _(runs: Runs) -> Finding:
 
 
 @claim(
-    "Figure 5: SCSQ-Buffer is faster than BS",
-    SYNTHETIC,
-    no="not comparable: BS is a kernel, the queues run in Python",
-    partly="not comparable: BS is a kernel, the queues run in Python",
+    "Figures 5 to 10: SCSQ-Buffer is faster than BS",
+    "jin2008-icebergs",
+    no="our BS is a ring and a list, where the paper's has two balanced trees",
+    partly="our BS is a ring and a list, where the paper's has two balanced trees",
 )
 def _(runs: Runs) -> Finding:
     text = ", ".join(f"{name} {runs[name] * 1e6}" for name in ("BS", "DOM", "SCSQ-BUFFER"))
-    return f"µs per tuple: {text}", runs["BS"] / runs["SCSQ-BUFFER"] > 1
+    ratio = runs["SCSQ-BUFFER"] / runs["BS"]
+    return f"µs per tuple: {text}; SCSQ-BUFFER over BS {ratio}", ratio < 1
 
 
 @claim("Figure 5: cost falls or stays as W grows", SYNTHETIC, "pk-topk over W")
@@ -81,7 +82,7 @@ def _(runs: Runs) -> Finding:
     counts = {name: passed(runs, name) for name in QUEUES}
     text = "; ".join(f"{name} {one:list}" for name, one in counts.items())
     grows = [one.growth("n") for one in counts.values()]
-    return f"tuples passed per arrival, W = 250 to 2,000: {text}", [x <= 1.1 for one in grows for x in one.medians]
+    return f"tuples passed per arrival, W = 10^3 to 10^5: {text}", [x <= 1.1 for one in grows for x in one.medians]
 
 
 @claim("Figures 6 to 10: the same order of space on the icebergs, for all four semantics", SEASON, k=5)
@@ -105,10 +106,10 @@ def _(runs: Runs) -> Finding:
     dom = runs["DOM", "stored"]
     share = dom.at(n=100_000) / 100_000
     text = ", ".join(f"{one}" for one in dom.each("n"))
-    return f"DOM {text} of W; SCSQ-Buffer (W to 10^4) {runs['SCSQ-BUFFER', 'stored']}", share < 0.01
+    return f"DOM {text} of W; SCSQ-Buffer {runs['SCSQ-BUFFER', 'stored']}", share < 0.01
 
 
 @claim("Figures 6 to 10 at the paper's windows: the synopses are fast", "jin2008-icebergs")
 def _(runs: Runs) -> Finding:
     text = "; ".join(f"{name} {runs[name] * 1e6}" for name in ("BS", "DOM", "SCSQ-BUFFER"))
-    return f"µs per tuple: {text} (the queues are Python)", runs["DOM"] * 1e6 < 10
+    return f"µs per tuple: {text}", runs["DOM"] * 1e6 < 10

@@ -12,6 +12,7 @@ STEPS, FRONT, PREFIX, CHANGES = (
     f"engines/uncertain/kernels/{name}.py" for name in ("steps", "front", "prefix", "changes")
 )
 UNCERTAIN = "engines/uncertain/"
+KERNELS = UNCERTAIN + "kernels/"
 CONTRACT = "tests/uncertain/test_contract.py"
 
 
@@ -21,9 +22,11 @@ def scenes(only: str) -> tuple[str, ...]:
 
 DOM = scenes("DOM")
 LATE = scenes("DOM and late")
+TIED = scenes("CSQ and ties")
 TIES = scenes("(DOM or BS) and ties")
 GOLDEN = ("tests/uncertain/test_jin.py", "-k", "enough or windows_of_400 or letter")
-QUEUES = ("tests/uncertain/test_jin.py", CONTRACT, "-k", "read_literally or (SCSQ and one)")
+QUEUES = (CONTRACT, "-k", "equals_the_oracle and BUFFER")
+LONGER = ("tests/uncertain/test_jin.py", "-k", "with_late_tuples")
 STORED = ("tests/uncertain/test_queries.py", "-k", "comes_back")
 ALTERNATIVES = (CONTRACT, "-k", "alternatives")
 ENDLESS = (CONTRACT, "-k", "windows_without_end")
@@ -130,41 +133,124 @@ MUTANTS: dict[str, Mutant] = {
         STORED,
     ),
     "queue: line 4 is no loop": (
-        UNCERTAIN + "csq.py",
-        "while (one := self.compact(self.D)) is not None:  # line 4",
-        "if (one := self.compact(self.D)) is not None:  # line 4",
+        KERNELS + "csq.py",
+        "appended, size = appended + 1, compact(queue, FRESH)",
+        "appended, size = appended + 1, 0",
         scenes("CSQ-pk"),
     ),
-    "queue: one set expires at a time": (
-        UNCERTAIN + "csq.py",
-        "while sets and _oldest",
-        "if sets and _oldest",
-        ("tests/uncertain/test_jin.py", "-k", "expire_at_once"),
+    "queue: D does not expire": (
+        KERNELS + "csq.py",
+        "        leave_valid(queue, FRESH, low)\n    facts[LOW]",
+        "        pass\n    facts[LOW]",
+        scenes("CSQ"),
+    ),
+    "queue: the set just appended is changed too": (
+        KERNELS + "csq.py",
+        "older = facts[END] - appended",
+        "older = facts[END]",
+        scenes("CSQ-pk"),
+    ),
+    "queue: equal sets stay": (
+        KERNELS + "csq.py",
+        "free_set(queue, i)  # line 11",
+        "kept -= 0  # line 11",
+        scenes("CSQ"),
+    ),
+    "queue: ties go to the older": (
+        KERNELS + "queue.py",
+        "    return is_newer(one, other)",
+        "    return is_newer(other, one)",
+        TIED,
+    ),
+    "queue: a compact set is longer than it must be": (
+        KERNELS + "queue.py",
+        "return walk_run(queue, r, -1, 0, EACH) if size and size <= max(guess, queue.rules.k) else size",
+        "return size",
+        scenes("CSQ"),
+    ),
+    "queue: a late tuple begins no set": (
+        KERNELS + "csq.py",
+        "if has(queue.lists, SPARE, t[0]):",
+        "if False:",
+        LONGER,
+    ),
+    "queue: the floor of an answer is too high": (
+        KERNELS + "queue_steps.py",
+        'one["key"] >= view["floor"]',
+        'one["key"] > view["floor"]',
+        scenes("CSQ and ties"),
+    ),
+    "queue: an answer is due too late": (
+        KERNELS + "queue_steps.py",
+        'if not rules.net and view["due"] <= now:',
+        'if not rules.net and view["due"] < now:',
+        scenes("CSQ"),
+    ),
+    "compressed: the difference to the set as it was": (
+        KERNELS + "ccsq.py",
+        'queue = copied(queue, OTHER, source, queue.lists.runs[source]["size"])',
+        'queue = copied(queue, OTHER, SPARE, queue.lists.runs[SPARE]["size"])',
+        scenes("CCSQ"),
     ),
     "segments: a merge loses the set": (
-        UNCERTAIN + "scsq.py",
-        "for t in [*other.between, *other.compact]",
-        "for t in [*other.between]",
+        KERNELS + "scsq.py",
+        'for r in (other["between"], other["run"]):',
+        'for r in (other["between"], other["between"]):',
         scenes("SCSQ"),
     ),
-    "buffer: emptied": (UNCERTAIN + "scsq_buffer.py", "self.fresh = by_rank(newest[1:])", "self.fresh = []", QUEUES),
+    "segments: Lambda keeps what is below": (
+        KERNELS + "scsq.py",
+        "            leave_above(queue, i)",
+        "            pass",
+        LONGER,
+    ),
+    "segments: C(S_W) does not follow": (
+        KERNELS + "scsq.py",
+        "if is_above_last(queue, queue.arrived[0], CURRENT):",
+        "if False:",
+        scenes("SCSQ"),
+    ),
+    "buffer: emptied": (
+        KERNELS + "scsq_buffer.py",
+        "leave_last(queue, high - 1)",
+        "leave_last(queue, 0)",
+        QUEUES,
+    ),
+    "buffer: segments do not hear of it": (
+        KERNELS + "scsq_buffer.py",
+        "        queue = change_at_once(queue, i)",
+        "        pass",
+        QUEUES,
+    ),
+    "buffer: an arrival that touches C(S_W) only waits": (
+        KERNELS + "scsq_buffer.py",
+        "while i < end and batch.keys[i] < floor and",
+        "while i < end and batch.keys[i] <= floor and",
+        LONGER,
+    ),
+    "compact: ties below the set are dropped": (
+        KERNELS + "compact.py",
+        "batch.keys[i] < floor:",
+        "batch.keys[i] <= floor:",
+        ENDLESS,
+    ),
+    "compact: what ranks above its last is dropped": (
+        KERNELS + "compact.py",
+        "if queue.facts[FULL] and not is_above_last(queue, queue.arrived[0], CURRENT):",
+        "if queue.facts[FULL]:",
+        ENDLESS,
+    ),
     "alternatives: its own group counts": (
         UNCERTAIN + "exclusive.py",
         "for other in range(at + 1, groups):  # all but its own",
         "for other in range(at, groups):  # with its own",
         ALTERNATIVES,
     ),
-    "compact: ties below the set are dropped": (
-        UNCERTAIN + "compact.py",
-        ">= group.synopsis.floor)",
-        "> group.synopsis.floor)",
-        ENDLESS,
-    ),
-    "compact: what ranks below its last but one is dropped": (
-        UNCERTAIN + "compact.py",
-        "if self.full and t[:3] < self.best[-1][:3]:",
-        "if self.full and t[:3] < self.best[-2 if len(self.best) > 1 else -1][:3]:",
-        ENDLESS,
+    "alternatives: the newest of a name expires": (
+        UNCERTAIN + "exclusive.py",
+        "del self.by_name[t.name][0]",
+        "del self.by_name[t.name][-1]",
+        ALTERNATIVES,
     ),
     "alternatives: a full group is no reason": (
         "engines/uncertain/adapter.py",

@@ -175,7 +175,7 @@ def parts() -> None:
 
 
 def doubts() -> None:
-    for algorithm in ("DOM", "BS", "CSQ"):
+    for algorithm in ("DOM", "BS", "CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER"):
         for window in STREAMS:
             play(sb.TopKUncertain(3, by="x", window=window, algorithm=algorithm, semantics="u-topk"))
     play(sb.TopKUncertain(3, by="x", window=COUNTED, group=EACH, semantics="u-kranks"))

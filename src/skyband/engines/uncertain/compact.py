@@ -7,80 +7,35 @@ kept: a tuple below it is dropped when it arrives, and what an insertion pushes 
 
 Cost: one comparison for an arrival below the set, O(k H) for one that gets into a set of H tuples: in random order
 H·(1 + ln(n/H)) of n do. Small probabilities make the set large, and while tuples admit none all are kept.
+The steps are in kernels/compact.py.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
-from skyband.engines.contract import Arrivals
-from skyband.engines.uncertain.changes import Taken
-from skyband.engines.uncertain.semantics import Semantics
-from skyband.engines.uncertain.synopsis import Synopsis, Tuple, by_age, by_rank, inserted
-from skyband.engines.uncertain.synopsis_engine import Group, SynopsisEngine
+from skyband.engines.uncertain.csq import same
+from skyband.engines.uncertain.kernels.compact import FULL, take_compact
+from skyband.engines.uncertain.kernels.queue import CURRENT
+from skyband.engines.uncertain.queue_engine import QueueEngine
+from skyband.engines.uncertain.queue_groups import Group, run_of
 
-BLOCK = 64  # arrivals that are compared with the floor at once, at first
-
-
-class CompactSet(Synopsis):
-    """C(D), or all tuples as long as they admit no compact set; in order of rank."""
-
-    def __init__(self, semantics: Semantics) -> None:
-        super().__init__(semantics)
-        self.best: list[Tuple] = []
-        self.full = False
-
-    @property
-    def floor(self) -> float:
-        """Arrivals with a smaller key rank below the set."""
-        return self.best[-1].key if self.full else -np.inf
-
-    def insert(self, t: Tuple) -> None:
-        if self.full and t[:3] < self.best[-1][:3]:
-            return
-        self.best = inserted(self.best, t)
-        if (prefix := self.compact(self.best)) is not None:
-            self.best, self.full = prefix, True
-
-    def expire(self, low: int) -> None:
-        """Nothing expires."""
-
-    def ranking(self, low: int) -> list[Tuple]:
-        return self.best
-
-    def tuples(self) -> set[Tuple]:
-        return set(self.best)
-
-    def needed(self) -> list[Tuple]:
-        return by_age(self.best)
-
-    @property
-    def space(self) -> int:
-        return len(self.best)
-
-    def check(self) -> None:
-        assert self.best == by_rank(self.best), "tuples are in order of rank"
-        assert self.compact(self.best) == (self.best if self.full else None), "the set is as long as it must be"
+Records = NDArray[Any]
 
 
-class COMPACT(SynopsisEngine):
+class COMPACT(QueueEngine):
     """The compact set of every group."""
 
     name = "COMPACT"
-    synopsis = CompactSet
+    kernel = staticmethod(take_compact)
 
-    def _visit(self, group: Group, visit: Any, batch: Taken, arrivals: Arrivals) -> None:
-        """As for every synopsis, but arrivals below the set are passed over many at a time."""
-        assert isinstance(group.synopsis, CompactSet)
-        begin, end, size = int(visit["begin"]), int(visit["end"]), BLOCK
-        while begin < end:
-            some = np.flatnonzero(batch.keys[begin : min(begin + size, end)] >= group.synopsis.floor)
-            if len(some):
-                begin, size = begin + int(some[0]), BLOCK
-                self._arrive(group, batch, begin, arrivals.serial)
-                begin += 1
-            else:
-                begin, size = begin + size, 2 * size
-        self._close(group, visit, arrivals)
+    def needed_of(self, group: Group) -> Records:
+        """The whole set: nothing expires."""
+        return self.tuples(group)
+
+    def check_sets(self, group: Group) -> None:
+        one, known = run_of(group.stored, CURRENT), self.compact(self.tuples(group))
+        assert (known is not None) == bool(group.stored.facts[FULL]), "the set is full if it can be"
+        assert known is None or same(one, known), "the set is as long as it must be"

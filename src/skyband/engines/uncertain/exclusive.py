@@ -4,10 +4,14 @@ Beyond the paper, whose tuples are independent. The window is kept whole and wal
 but a tuple's chance counts how many of the *groups* above it exist, its own left out; a group that gets a second member
 is counted again from its place on. The stop conditions stay sufficient: that a tuple below exists means that none of
 its alternatives in the prefix does, so its chance is part of what the condition bounds (for u-kranks: that at most j of
-the prefix exist). Whether they maintain themselves is not known, so no tuple is dropped, and synopses that drop tuples
-refuse `group=`.
+the prefix exist).
 
-Cost: O(k) a tuple alone, O(k d) for one that has alternatives above it; O(W) to insert. Memory: O(W).
+For pk-topk, pt-k and u-kranks they maintain themselves too, for u-topk they do not (docs/engines/uncertain/bs.md has
+the proof, tests/uncertain/test_alternatives.py the counterexample). No tuple is dropped all the same: which rows are
+rejected depends on all valid alternatives of a name, so a synopsis that drops tuples would not be smaller.
+
+Cost: O(k) a tuple alone, O(k d) for one that has alternatives above it; to insert O(W) moves of pointers, and a sum
+over the alternatives of its name. Memory: O(W).
 """
 
 from __future__ import annotations
@@ -29,26 +33,35 @@ Choice: TypeAlias = tuple[float, list[int]]
 
 
 class WholeWindow(Synopsis):
-    """All tuples by age, and the eligible ones by rank."""
+    """All tuples by age, those of a name too, and the eligible ones by rank."""
 
     def __init__(self, semantics: Semantics) -> None:
         super().__init__(semantics)
         self.by_age: list[Tuple] = []
         self.by_rank: list[Tuple] = []
+        self.by_name: dict[int, list[Tuple]] = {}
 
     def insert(self, t: Tuple) -> None:
         insort(self.by_age, t, key=_age)
+        if t.name is not None:
+            insort(self.by_name.setdefault(t.name, []), t, key=_age)
         if t.eligible:
             insort(self.by_rank, t, key=_falling)
 
     def expire(self, low: int) -> None:
         gone = bisect_left(self.by_age, (low + 1, -1), key=_age)
         for t in self.by_age[:gone]:
+            if t.name is not None:
+                del self.by_name[t.name][0]
+                if not self.by_name[t.name]:
+                    del self.by_name[t.name]
             if t.eligible:
                 del self.by_rank[bisect_left(self.by_rank, t.falling, key=_falling)]
         del self.by_age[:gone]
 
     def ranking(self, low: int) -> list[Tuple]:
+        if self.by_age and self.by_age[0].stamp > low:
+            return self.by_rank
         return [t for t in self.by_rank if t.stamp > low]
 
     def read(self, semantics: Semantics, tuples: list[Tuple]) -> tuple[int, bool, list[Place]]:
@@ -63,7 +76,7 @@ class WholeWindow(Synopsis):
         return prefix.passed, enough, prefix.answer()
 
     def alternatives(self, name: int) -> list[Tuple]:
-        return [t for t in self.by_age if t.name == name]
+        return self.by_name.get(name, [])
 
     def needed(self) -> list[Tuple]:
         return list(self.by_age)
@@ -78,6 +91,8 @@ class WholeWindow(Synopsis):
     def check(self) -> None:
         assert self.by_age == sorted(self.by_age, key=_age)
         assert self.by_rank == sorted((t for t in self.by_age if t.eligible), key=_falling)
+        named = [t for t in self.by_age if t.name is not None]
+        assert self.by_name == {name: [t for t in named if t.name == name] for name in {t.name for t in named}}
 
 
 class ExclusivePrefix(ABC):

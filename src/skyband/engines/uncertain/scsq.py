@@ -2,7 +2,7 @@
 
 Each segment has a compact set C(S_l) and Lambda, tuples older than it (and newer than the next segment's) that rank
 above its lowest: C(S_j) of any suffix that begins between the two is within C(S_l) u Lambda. Only these sets and
-C(S_W) are updated.
+C(S_W) are updated. The steps are in kernels/scsq.py.
 
 Cost: O(log W) sets in random order, O(k H) each, per arrival; memory O(H (k + log W)).
 
@@ -13,148 +13,47 @@ largest set that is kept. Where section 4.3 says S_l u Lambda it means C(S_l) u 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
-from skyband.engines.uncertain.semantics import Semantics
-from skyband.engines.uncertain.synopsis import Synopsis, Tuple, by_rank, inserted
-from skyband.engines.uncertain.synopsis_engine import SynopsisEngine
+import numpy as np
+from numpy.typing import NDArray
 
+from skyband.engines.uncertain.csq import newer_than, same
+from skyband.engines.uncertain.kernels.queue import CURRENT, END, FIRST, FRESH
+from skyband.engines.uncertain.kernels.scsq import take_scsq
+from skyband.engines.uncertain.queue_engine import QueueEngine
+from skyband.engines.uncertain.queue_groups import Group, run_of
 
-@dataclass
-class Segment:
-    """A compact set C(S_l), and Lambda."""
-
-    compact: list[Tuple]  # in order of rank
-    between: list[Tuple]  # Lambda
-
-    @property
-    def begin(self) -> tuple[int, int]:
-        """The age of its oldest tuple, where its suffix begins."""
-        return min(t.age for t in self.compact)
+Records = NDArray[Any]
 
 
-class SegmentalQueue(Synopsis):
-    """Segments, the tuples that are newer than all of them, and C(S_W)."""
-
-    def __init__(self, semantics: Semantics) -> None:
-        super().__init__(semantics)
-        self.segments: list[Segment] = []  # newest first
-        self.fresh: list[Tuple] = []  # newer than all segments; in order of rank
-        self.current: list[Tuple] | None = None  # C(S_W), if the window admits one
-
-    @property
-    def largest(self) -> int:
-        """H."""
-        return max((len(segment.compact) for segment in self.segments), default=self.semantics.k)
-
-    def insert(self, t: Tuple) -> None:
-        if not self.segments or t.age > self.segments[0].begin:
-            self.fresh = inserted(self.fresh, t)
-            self._change([t], 0)
-            self._begin()
-        else:
-            self._insert_late(t)
-        self._join_equal()
-        self._merge()
-        self._renew(t)
-
-    def _begin(self) -> None:
-        """Begin segments, as long as the newest tuples admit compact sets."""
-        while (one := self.compact(self.fresh)) is not None:
-            segment = Segment(one, [])
-            self.segments.insert(0, segment)
-            self.fresh = [x for x in self.fresh if x.age > segment.begin]
-
-    def _insert_late(self, t: Tuple) -> None:
-        """Take a late tuple: it belongs to the suffixes that reach back to it."""
-        older = next((i for i, one in enumerate(self.segments) if one.begin < t.age), len(self.segments))
-        newer = self.segments[older - 1]
-        if t > newer.compact[-1]:
-            newer.between.append(t)
-        self._change([t], older)
-
-    def _change(self, arrived: list[Tuple], first: int) -> None:
-        """Tuples of the suffixes of these segments change their sets; what is below the lowest leaves Lambda."""
-        for segment in self.segments[first:]:
-            known = set(segment.compact)  # no tuple enters twice
-            above = [t for t in arrived if t > segment.compact[-1] and t not in known]
-            if above:
-                one = self.compact(by_rank([*segment.compact, *above]))
-                assert one is not None, "compact sets maintain themselves (Theorem 3.2)"
-                segment.compact = one
-                segment.between = [t for t in segment.between if t > one[-1]]
-
-    def _join_equal(self) -> None:
-        """Segments with equal sets become one."""
-        kept: list[Segment] = []
-        for segment in self.segments:
-            if kept and kept[-1].compact == segment.compact:
-                kept[-1].between += segment.between
-            else:
-                kept.append(segment)
-        self.segments = kept
-
-    def _merge(self) -> None:
-        """Invariant (7): the Lambdas of two neighbours have H tuples together, or the two become one segment."""
-        i = 0
-        while i + 1 < len(self.segments):
-            one, other = self.segments[i : i + 2]
-            if len(one.between) + len(other.between) >= self.largest:
-                i += 1
-                continue
-            known, floor = {*one.compact, *one.between}, one.compact[-1]
-            one.between += [t for t in [*other.between, *other.compact] if t > floor and t not in known]
-            del self.segments[i + 1]
-
-    def _renew(self, t: Tuple) -> None:
-        """Update C(S_W) by one tuple."""
-        if self.current is None:
-            self.current = self.compact(by_rank(self.tuples()))
-        elif t > self.current[-1]:
-            self.current = self.compact(inserted(self.current, t))
-
-    def expire(self, low: int) -> None:
-        if any(t.stamp <= low for t in self.fresh):
-            self.fresh = [t for t in self.fresh if t.stamp > low]
-        while self.segments and self.segments[-1].begin[0] <= low:
-            self.segments.pop()
-        for segment in reversed(self.segments):
-            kept = [t for t in segment.between if t.stamp > low]
-            if len(kept) == len(segment.between):
-                break
-            segment.between = kept
-        if self.current is not None and any(t.stamp <= low for t in self.current):
-            self.current = self.compact(by_rank(self._supply()))
-
-    def _supply(self) -> set[Tuple]:
-        """The tuples that have C(S_W) among them: those of the oldest segment, or all that are newer."""
-        return {*self.segments[-1].compact, *self.segments[-1].between} if self.segments else set(self.fresh)
-
-    def ranking(self, low: int) -> list[Tuple]:
-        if self.current is not None and all(t.stamp > low for t in self.current):
-            return self.current
-        return by_rank(t for t in self.tuples() if t.stamp > low)
-
-    def tuples(self) -> set[Tuple]:
-        kept = {t for segment in self.segments for t in (*segment.compact, *segment.between)}
-        return kept | set(self.fresh) | set(self.current or ())
-
-    @property
-    def space(self) -> int:
-        stored = sum(len(segment.compact) + len(segment.between) for segment in self.segments)
-        return stored + len(self.fresh) + len(self.current or ())
-
-    def check(self) -> None:
-        known = by_rank(self.tuples())
-        begins = [segment.begin for segment in self.segments]
-        assert begins == sorted(set(begins), reverse=True), "segments begin one after the other"
-        for begin, segment in zip(begins, self.segments, strict=True):
-            assert self.compact([t for t in known if t.age >= begin]) == segment.compact, "the set of its suffix"
-            assert all(t > segment.compact[-1] for t in segment.between), "Lambda ranks above the lowest"
-        assert self.compact(known) == self.current, "C(S_W) is there"
-        assert self.compact(self.fresh) is None
-
-
-class SCSQ(SynopsisEngine):
+class SCSQ(QueueEngine):
     name = "SCSQ"
-    synopsis = SegmentalQueue
+    kernel = staticmethod(take_scsq)
+
+    def check_sets(self, group: Group) -> None:
+        known, stored = self.tuples(group), group.stored
+        segments = stored.sets[stored.facts[FIRST] : stored.facts[END]]
+        for older, newer in pairwise(segments):
+            assert newer_than(newer, older), "segments begin one after the other"
+        for segment in segments:
+            one, between = run_of(stored, segment["run"]), run_of(stored, segment["between"])
+            suffix = known[newer_than(known, segment, equal=True)]
+            waiting = np.isin(suffix["serial"], self.waiting(group)["serial"]) & ~np.isin(
+                suffix["serial"], one["serial"]
+            )
+            assert same(one, self.compact(suffix[~waiting])), "each has the compact set of its suffix, but for a buffer"
+            assert newer_than(one, segment, equal=True).all(), "its suffix begins at its oldest tuple"
+            rank = [(float(t["key"]), int(t["stamp"]), int(t["serial"])) for t in (*between, one[-1])]
+            assert min(rank) == rank[-1], "Lambda ranks above the lowest"
+        current, answer = run_of(stored, CURRENT), self.compact(known)
+        assert same(current, answer) if answer is not None else not len(current), "C(S_W) is there"
+        self.check_fresh(run_of(stored, FRESH))
+
+    def waiting(self, group: Group) -> Records:
+        """Tuples that the sets do not know yet."""
+        return np.empty(0, group.stored.lists.records.dtype)
+
+    def check_fresh(self, fresh: Records) -> None:
+        assert self.compact(fresh) is None, "the newest tuples admit no compact set"

@@ -11,8 +11,7 @@ tuples of the prefix. An answer that goes further down has such a choice as its 
 is self-maintaining: with a new tuple of probability q the best choices become at most max(q, 1 - q) times as probable,
 and so does an answer at least: the old one without the new tuple, or with it instead of its worst member.
 
-The four have kernels (`code`, kernels/prefix.py), which compute the same; new semantics work as they are in the engines
-without kernels (CSQ, CCSQ, SCSQ, SCSQ-BUFFER).
+Kernels compute the same (`code`, kernels/prefix.py); a test holds the two against each other.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def surely(bound: float, value: float) -> bool:
 class Semantics(ABC):
     """One of the semantics, for one k."""
 
-    code: ClassVar[int] = -1  # of its kernel; -1: none
+    code: ClassVar[int]  # of its kernel
 
     def __init__(self, k: int, threshold: float | None = None) -> None:
         self.k = k
@@ -91,17 +90,6 @@ class Semantics(ABC):
 
     def read(self, probabilities: Sequence[float]) -> tuple[int, bool, list[Place]]:
         """The length of the prefix that is enough (or of all), whether it is enough, and the answer."""
-        if self.code >= 0:
-            return self._walk(probabilities)
-        prefix, enough = Prefix(self.k), False
-        for p in probabilities:
-            prefix.add(p)
-            enough = self.enough(prefix)
-            if enough:
-                break
-        return len(prefix), enough, self.answer(prefix)
-
-    def _walk(self, probabilities: Sequence[float]) -> tuple[int, bool, list[Place]]:
         front = np.zeros(len(probabilities), TUPLE)
         front["p"] = probabilities
         at, rank, chance, result = read_prefix(front, self.k, self.code, self.threshold)

@@ -1,4 +1,4 @@
-"""A synopsis of jin2008: what is kept of one group's window.
+"""A synopsis in Python: what is kept of one group's window. BS for alternatives (exclusive.py) is the only one.
 
 It takes tuples in, lets them expire, and gives the best tuples of a window, as many as an answer needs.
 """

@@ -1,9 +1,6 @@
-"""The engine around a synopsis of jin2008: one synopsis per group, steps in Python.
+"""The engine around a synopsis in Python: one synopsis per group. BS for alternatives (exclusive.py) is the only one.
 
-A synopsis is made for the largest k and the longest window of the queries; the compact sets of all suffixes of the
-window are in it, so that shorter windows are exact too, and what is enough for k is enough for fewer.
-
-These engines are here to be compared with and to be read; `auto` takes none but BS for alternatives (exclusive.py).
+A synopsis is made for the largest k and the longest window of the queries: what is enough for k is enough for fewer.
 """
 
 from __future__ import annotations

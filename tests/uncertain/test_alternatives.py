@@ -1,0 +1,148 @@
+"""Alternatives (x-tuples) and DOM's drop rule: where the stop conditions maintain themselves, and where they do not.
+
+In exact fractions, straight from the definitions. A tuple is (its probability, its group or None); best first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations
+from math import prod
+from typing import TypeAlias
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from engines.streams import examples
+from skyband import Last, Monitor, TopKUncertain
+
+Ranking: TypeAlias = Sequence[tuple[Fraction, int | None]]
+
+
+def sums(ranking: Ranking, without: int | None = None) -> list[Fraction]:
+    """The probability of each group of alternatives that one of them exists; without a named group."""
+    found: dict[object, Fraction] = {}
+    for i, (p, name) in enumerate(ranking):
+        if name is None or name != without:
+            key = ("alone", i) if name is None else ("group", name)
+            found[key] = found.get(key, Fraction(0)) + p
+    return list(found.values())
+
+
+def exactly(groups: Sequence[Fraction], k: int) -> list[Fraction]:
+    """The probability that 0, 1, ... k-1 of the groups exist."""
+    r = [Fraction(1)] + [Fraction(0)] * (k - 1)
+    for p in groups:
+        r = [(r[j - 1] * p if j else 0) + r[j] * (1 - p) for j in range(k)]
+    return r
+
+
+def holds(ranking: Ranking, k: int) -> list[list[Fraction]]:
+    """Of each tuple the probabilities that it exists and exactly 0, 1, ... k-1 above it do."""
+    return [[p * x for x in exactly(sums(ranking[:i], name), k)] for i, (p, name) in enumerate(ranking)]
+
+
+def pk_topk(ranking: Ranking, k: int) -> bool:
+    chances = sorted((sum(one) for one in holds(ranking, k)), reverse=True)
+    return len(chances) >= k and chances[k - 1] >= sum(exactly(sums(ranking), k))
+
+
+def pt_k(ranking: Ranking, k: int) -> bool:
+    return sum(exactly(sums(ranking), k)) <= Fraction(3, 10)
+
+
+def u_kranks(ranking: Ranking, k: int) -> bool:
+    """For every rank j + 1: a tuple holds it at least as probably as at most j of the prefix exist."""
+    most, found = exactly(sums(ranking), k), holds(ranking, k)
+    return len(ranking) >= k and all(max(one[j] for one in found) >= sum(most[: j + 1]) for j in range(k))
+
+
+def choice(ranking: Ranking, chosen: Sequence[int]) -> Fraction:
+    """The probability that just these tuples of a ranking exist; 0 if they exclude each other."""
+    names = [ranking[i][1] for i in chosen if ranking[i][1] is not None]
+    if len(set(names)) < len(names):
+        return Fraction(0)
+    rest = [one for i, one in enumerate(ranking) if i not in chosen and (one[1] is None or one[1] not in names)]
+    present = prod((ranking[i][0] for i in chosen), start=Fraction(1))
+    return prod((1 - p for p in sums(rest)), start=present)
+
+
+def best_answer(ranking: Ranking, k: int) -> tuple[Fraction, tuple[int, ...]]:
+    answers = [(choice(ranking[: c[-1] + 1], c), c) for c in combinations(range(len(ranking)), k)]
+    return max(answers, default=(Fraction(0), ()))
+
+
+def u_topk(ranking: Ranking, k: int) -> bool:
+    """The best answer is at least as probable as any choice of fewer than k of the prefix."""
+    fewer = [choice(ranking, c) for size in range(k) for c in combinations(range(len(ranking)), size)]
+    return best_answer(ranking, k)[0] >= max(fewer)
+
+
+@st.composite
+def rankings(draw: st.DrawFn, size: int = 6) -> list[tuple[Fraction, int | None]]:
+    left: dict[int, Fraction] = {}
+    found: list[tuple[Fraction, int | None]] = []
+    for _ in range(draw(st.integers(1, size))):
+        p, name = Fraction(draw(st.sampled_from([1, 3, 5, 8, 10, 12, 16, 20])), 20), draw(st.sampled_from([None, 1, 2]))
+        if name is not None and p > left.get(name, Fraction(1)):
+            continue
+        if name is not None:
+            left[name] = left.get(name, Fraction(1)) - p
+        found.append((p, name))
+    return found
+
+
+@pytest.mark.parametrize("enough", [pk_topk, pt_k, u_kranks])
+@examples(300)
+@given(st.integers(1, 3), rankings(7), st.data())
+def test_three_conditions_maintain_themselves_with_alternatives(
+    enough: object, k: int, ranking: list[tuple[Fraction, int | None]], data: st.DataObject
+) -> None:
+    """One tuple more, anywhere in a prefix that is enough, leaves it enough (proof: bs.md)."""
+    assert callable(enough)
+    assume(len(ranking) > 1)
+    new = data.draw(st.integers(0, len(ranking) - 1))
+    before = [*ranking[:new], *ranking[new + 1 :]]
+    assume(enough(before, k))
+    assert enough(ranking, k)
+
+
+@examples(150)
+@given(rankings(6), st.data())
+def test_the_condition_of_u_topk_maintains_itself_for_the_best_one(
+    ranking: list[tuple[Fraction, int | None]], data: st.DataObject
+) -> None:
+    assume(len(ranking) > 1)
+    new = data.draw(st.integers(0, len(ranking) - 1))
+    assume(u_topk([*ranking[:new], *ranking[new + 1 :]], 1))
+    assert u_topk(ranking, 1)
+
+
+A, B, M, S = ((Fraction(44, 100), None), (Fraction(44, 100), None), (Fraction(6, 10), 7), (Fraction(4, 10), 7))
+
+
+def test_the_condition_of_u_topk_does_not_maintain_itself() -> None:
+    """An alternative of the third tuple comes on top: answers lose, the choice of that tuple does not."""
+    assert u_topk([A, B, M], 2) and not u_topk([S, A, B, M], 2)
+    sure = (Fraction(1), None)
+    assert best_answer([A, B, M, sure], 2)[1] == (0, 1)
+    assert best_answer([S, A, B, M, sure], 2)[1] == (3, 4), "a tuple below the prefix is in the answer"
+
+
+def test_a_tuple_that_dom_would_drop_enters_the_answer_of_u_topk() -> None:
+    monitor = Monitor(TopKUncertain(2, "x", Last(9), semantics="u-topk", group="r"))
+    monitor.push({"x": [1.0, 4.0, 3.0, 2.0], "p": [1.0, 0.44, 0.44, 0.6], "r": [None, None, None, "g"]})
+    assert monitor.answer()["score"].to_pylist() == [4.0, 3.0], "the three newer ones are enough without it"
+    monitor.push({"x": [5.0], "p": [0.4], "r": ["g"]})
+    assert monitor.answer()["score"].to_pylist() == [2.0, 1.0]
+
+
+def test_a_tuple_that_no_answer_needs_still_decides_which_rows_are_rejected() -> None:
+    """Why a synopsis that drops tuples would not be smaller: the valid alternatives of a name must be remembered."""
+    monitor = Monitor(TopKUncertain(1, "x", Last(9), group="r"))
+    monitor.push({"x": [1.0, 9.0], "p": [0.6, 1.0], "r": ["g", None]})
+    monitor.push({"x": [10.0], "p": [0.5], "r": ["g"]})
+    assert monitor.stats()["rejected"] == {"probabilities of a group pass 1": 1}
+    assert monitor.answer()["score"].to_pylist() == [9.0]
