@@ -167,7 +167,7 @@ def parts() -> None:
         for window in STREAMS:
             play(sb.TopKIncomplete(3, parts=PARTS, window=window, algorithm=algorithm), id="often")
     for window in STREAMS:
-        play(sb.TopKIncomplete(3, parts=PARTS, window=window, repeat="sum", at_most=2), id="often")
+        play(sb.TopKIncomplete(3, parts=PARTS, window=window, repeat="sum", at_most=2), id="id")
     for repeat in (None, "last"):
         play(sb.TopKIncomplete(3, parts="*", window=COUNTED, repeat=repeat), id="id")
     for emit in EMITS:
