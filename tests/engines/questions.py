@@ -151,6 +151,14 @@ queries: dict[str, st.SearchStrategy[Query]] = {
     )
     | st.builds(
         sb.TopKIncomplete,
+        ks,
+        st.just(["north", "south"]),
+        windows,
+        repeat=st.sampled_from(["max", "sum"]),
+        at_most=st.integers(1, 9),
+    )
+    | st.builds(
+        sb.TopKIncomplete,
         st.integers(1, 9),
         st.just(["north", "south"]),
         windows,

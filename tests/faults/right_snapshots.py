@@ -200,6 +200,8 @@ def _incomplete(name: str, row: Any, window: Any) -> dict[str, Scene]:
         less = _less(window)
         other = sb.TopKIncomplete(3, ["a", "b"], less, algorithm=row.name, repeat="last")
         pair = {"q": sb.TopKIncomplete(2, ["a", "b"], window, algorithm=row.name, repeat="last"), "r": other}
+        few = sb.TopKIncomplete(2, ["a", "b"], window, algorithm=row.name, repeat="sum", at_most=3, per="h")
+        found[f"{name} promised"] = Scene({"q": few}, _options(window, id="who"))
         if row.name != "SLA":
             pairs: list[Any] = [("sum", None), ("max", "last")]
             for combine, repeat in pairs:

@@ -77,13 +77,16 @@ def scenes(draw: Draw, algorithm: str, rows: int = 14, events: int = 7) -> Incom
         "per": per,
         "algorithm": algorithm,
     }
+    if repeat in ("max", "sum") and (repeat == "max" or not wide):
+        asked["at_most"] = draw(st.sampled_from([None, 1, 2, 3]))
     if algorithm in ("SWEEP", "EAA") and draw(st.integers(0, 3)) == 3:
         asked |= _any_parts(draw, wide)
         repeat = asked["repeat"]
+    once = repeat is None or asked.get("at_most") is not None
     first = _window(draw, timed, clockwork)
     queries = {}
     for name in ("p", "q", "r")[: draw(st.integers(1, 3))]:
-        window = first if repeat is None or draw(st.booleans()) else _window(draw, timed, clockwork)
+        window = first if once or draw(st.booleans()) else _window(draw, timed, clockwork)
         queries[name] = TopKIncomplete(draw(st.integers(1, 4)), window=window, **asked)
     options = {
         "id": "i",
@@ -127,7 +130,12 @@ def _any_parts(draw: Draw, wide: bool) -> dict[str, Any]:
     combine = draw(st.sampled_from(["sum", "max"]))
     low = draw(st.sampled_from([0.0, -2.0])) if combine == "max" else 0.0
     parts = draw(st.sampled_from(["*", {"*": (low, 3)}, {"*": (low, math.inf)}])) if wide else "*"
-    return {"parts": parts, "combine": combine, "repeat": draw(st.sampled_from([None, "last", combine]))}
+    return {
+        "at_most": None,
+        "parts": parts,
+        "combine": combine,
+        "repeat": draw(st.sampled_from([None, "last", combine])),
+    }
 
 
 def _other(draw: Draw, standing: dict[str, Any], name: str, clockwork: Clockwork) -> Any:
@@ -168,7 +176,13 @@ def _rows(draw: Draw, size: int, clock: int, lateness: int, clockwork: Clockwork
 
 @st.composite
 def streams(
-    draw: Draw, algorithm: str, repeat: Any = None, *, counted: bool = False, turns: bool = False
+    draw: Draw,
+    algorithm: str,
+    repeat: Any = None,
+    *,
+    counted: bool = False,
+    turns: bool = False,
+    at_most: int | None = None,
 ) -> IncompleteScene:
     """One query over one longer stream in order, where many are dominated."""
     rows = draw(
@@ -189,6 +203,7 @@ def streams(
         draw(st.integers(1, 3)),
         ["a", "b"],
         window,
+        at_most=at_most,
         combine=draw(st.sampled_from(["sum", "max", "min", "power(a, 3) + b"])),
         repeat=repeat,
         largest=draw(st.sampled_from([None, None, False])) if turns else None,

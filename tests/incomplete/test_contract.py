@@ -22,6 +22,14 @@ def test_what_is_dominated_is_never_missed(algorithm: str, data: Any) -> None:
     play(data.draw(streams(algorithm, turns=True)))
 
 
+@pytest.mark.parametrize("repeat", ["max", "sum"])
+@pytest.mark.parametrize("algorithm", EXACT)
+@examples(25)
+@given(data=st.data())
+def test_promised_rows_that_are_dominated_are_never_missed(algorithm: str, repeat: str, data: Any) -> None:
+    play(data.draw(streams(algorithm, repeat, at_most=data.draw(st.integers(1, 4)))))
+
+
 @pytest.mark.parametrize("algorithm", EXACT)
 @examples(60)
 @given(data=st.data())

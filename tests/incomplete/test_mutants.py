@@ -8,14 +8,24 @@ import pytest
 
 from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
-STEPS, DOMINANCE, REGISTER, COUNTERS, FRONTS, LISTS, LINKED, LINKED_STEPS = (
+STEPS, DOMINANCE, REGISTER, COUNTERS, FRONTS, LISTS, LINKED, LINKED_STEPS, PROMISED = (
     f"engines/incomplete/kernels/{name}.py"
-    for name in ("sweep_steps", "sweep", "register", "eaa", "fronts", "sla", "linked_batches", "linked_steps")
+    for name in (
+        "sweep_steps",
+        "sweep",
+        "register",
+        "eaa",
+        "fronts",
+        "sla",
+        "linked_batches",
+        "linked_steps",
+        "promised",
+    )
 )
 ENGINES = "engines/incomplete/"
 FILES = tuple(
     f"tests/incomplete/test_{name}.py"
-    for name in ("contract", "dominance", "steps", "any_parts", "approximation", "input")
+    for name in ("contract", "dominance", "steps", "any_parts", "promise", "approximation", "input")
 )
 
 
@@ -242,8 +252,8 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "any parts: a newer row of a part does not replace the last": (
         LINKED_STEPS,
-        'rows[other]["part"] == p and (newest',
-        "False and (newest",
+        'rows[other]["part"] == p and (newest or rows[other]["value"] <= value)',
+        'rows[other]["part"] == p and rows[other]["value"] <= value and not newest',
         some("as_the_oracle and SWEEP"),
     ),
     "any parts: a row is added twice": (
@@ -269,6 +279,37 @@ MUTANTS: dict[str, Mutant] = {
         'lines["part"], lines["seen"] = moved[lines["part"]], -1',
         "pass",
         some("any_names"),
+    ),
+    "promise: one row more": (
+        REGISTER,
+        "if alike == batch.most:",
+        "if alike > batch.most:",
+        some("breaks_the_promise"),
+    ),
+    "promise: nothing is dropped": (
+        PROMISED,
+        "highest(combination, promise, o, repeat) < bound",
+        "False",
+        some("drops_rows and SWEEP"),
+    ),
+    "promise: no row more will come": (PROMISED, "(before + more *", "(before + 0 *", some("promised_rows and SWEEP")),
+    "promise: a maximum is reached once": (
+        PROMISED,
+        "if more > 0 and repeat == MOST:",
+        "if more > 1 and repeat == MOST:",
+        some("promised_rows and SWEEP"),
+    ),
+    "promise: the best, not the worst of k": (
+        PROMISED,
+        "bound = promise.top[0]",
+        "bound = promise.top[full - 1]",
+        some("promised_rows and SWEEP"),
+    ),
+    "promise: reported objects are forgotten": (
+        PROMISED,
+        'if store.objects[o]["newest"] != r or not reported:',
+        "if True:",
+        some("promised_rows and SWEEP"),
     ),
     "smallest: rows are dominated": (
         ENGINES + "eaa.py",

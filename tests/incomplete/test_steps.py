@@ -10,6 +10,7 @@ import pytest
 from engines.streams import Advance
 from incomplete.scenes import EXACT, IncompleteScene, play, scene_of
 from skyband import Last, Monitor, QueryError, TopKIncomplete
+from skyband.engines.incomplete.base import IncompleteEngine
 from skyband.engines.incomplete.kernels.batches import REFILLED
 
 
@@ -140,18 +141,37 @@ def test_estimates_need_highest_values_and_the_largest_first(algorithm: str, mor
         Monitor(query, id="i")
 
 
-@pytest.mark.parametrize("algorithm", EXACT)
-def test_bytes_are_those_of_all_arrays(algorithm: str) -> None:
-    """Every array that the engine has or reaches, but the queries' own few."""
-    monitor = Monitor(TopKIncomplete(2, ["a", "b"], Last(50), algorithm=algorithm), id="i")
+ALL_SORTS: list[dict[str, Any]] = [
+    *({"algorithm": algorithm} for algorithm in (*EXACT, "APPROX")),
+    {"repeat": "sum"},
+    {"repeat": "sum", "at_most": 2},
+    {"parts": "*", "repeat": "last"},
+]
+
+
+def _arrays(engine: Any) -> int:
+    """Bytes of every array that an engine has or reaches, but the queries' own few."""
+    reached = [
+        *vars(engine).values(),
+        *engine.store,
+        *(array for one in engine.learned.values() for array in one.values()),
+    ]
+    own = {id(array): array.nbytes for array in reached if isinstance(array, np.ndarray)}
+    for small in (engine.views, engine.queries, engine.held):
+        own.pop(id(small), None)
+    return sum(own.values())
+
+
+@pytest.mark.parametrize("more", ALL_SORTS, ids=repr)
+def test_bytes_are_those_of_all_arrays(more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(IncompleteEngine, "learned", {}, raising=False)
+    monitor = Monitor(TopKIncomplete(**{"k": 2, "parts": ["a", "b"], "window": Last(50), **more}), id="i")
     monitor.push({"i": [f"{n}" for n in range(90)], "part": ["a", "b"] * 45, "value": [n % 7 / 7 for n in range(90)]})
     (adapter,) = {id(one): one for one in monitor._loop.state.adapters.values()}.values()
     engine: Any = adapter.engine
-    own = {
-        id(array): array.nbytes for array in (*vars(engine).values(), *engine.store) if isinstance(array, np.ndarray)
-    }
-    for small in (engine.views, engine.queries, engine.held):
-        own.pop(id(small), None)
-    assert engine.nbytes == sum(own.values()) + engine.register.nbytes
+    whole = _arrays(engine) + (0 if engine.register is None else engine.register.nbytes)
+    whole += engine.codes.keys.nbytes if hasattr(engine, "codes") else 0
+    whole += _arrays(engine.shadow) if hasattr(engine, "shadow") else 0
+    assert engine.nbytes == whole
     (told,) = monitor.stats()["queries"].values()
     assert told["bytes"] >= engine.nbytes

@@ -139,6 +139,22 @@ def test_every_kind() -> None:
                 "window": "1 hour",
                 "combine": "max",
             },
+            queries__parts={
+                "kind": "topkincomplete",
+                "k": 2,
+                "parts": "*",
+                "window": 9,
+                "where": "delay > 1",
+                "largest": False,
+            },
+            queries__promised={
+                "kind": "topkincomplete",
+                "k": 2,
+                "parts": {"a": [0, float("inf")]},
+                "window": 9,
+                "repeat": "sum",
+                "at_most": 3,
+            },
             queries__worst={
                 "kind": "TopKGroups",
                 "k": 3,
@@ -167,6 +183,9 @@ def test_every_kind() -> None:
     assert made.queries["pages"] == sb.TopKGroups(3, by="count(*)", window=sb.Last(100), of="origin")
     assert made.queries["close"] == sb.TopKPairs(1, by="abs(a.delay - b.delay)", window=sb.Last(5), where="delay > 0")
     assert made.queries["likely"] == sb.TopKUncertain(2, by="delay", window=sb.Last(5), probability="delay")
+    assert made.queries["parts"] == sb.TopKIncomplete(2, "*", sb.Last(9), where="delay > 1", largest=False)
+    promised = sb.TopKIncomplete(2, {"a": (0, float("inf"))}, sb.Last(9), repeat="sum", at_most=3)
+    assert made.queries["promised"] == promised
     assert made.queries["sum"] == sb.TopKIncomplete(2, parts={"a": (0, 9)}, window=sb.Last("1 hour"), combine="max")
 
 

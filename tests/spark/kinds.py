@@ -87,12 +87,14 @@ def parts(draw: Draw, algorithm: str, window: Window, per: Any) -> TopKIncomplet
             per=per,
             algorithm=algorithm,
         )
+    repeat = draw(st.sampled_from([None, None, "last", "max", "sum"]))
     return TopKIncomplete(
         draw(st.integers(1, 3)),
+        at_most=draw(st.sampled_from([None, 2])) if repeat == "max" else None,
         parts=draw(st.sampled_from([["north", "south"], {"north": (0, math.inf), "south": (-1, 2), "west": (0, 3)}])),
         window=window,
         combine=draw(st.sampled_from(COMBINES)),
-        repeat=draw(st.sampled_from([None, None, "last", "max", "sum"])),
+        repeat=repeat,
         largest=draw(st.sampled_from([None, False])),
         where=draw(st.sampled_from([None, None, "y > 0"])),
         per=per,

@@ -166,6 +166,8 @@ def parts() -> None:
     for algorithm in ("SWEEP", "EAA"):
         for window in STREAMS:
             play(sb.TopKIncomplete(3, parts=PARTS, window=window, algorithm=algorithm), id="often")
+    for window in STREAMS:
+        play(sb.TopKIncomplete(3, parts=PARTS, window=window, repeat="sum", at_most=2), id="id")
     for repeat in (None, "last"):
         play(sb.TopKIncomplete(3, parts="*", window=COUNTED, repeat=repeat), id="id")
     for emit in EMITS:

@@ -157,9 +157,11 @@ class Stream:
         arrivals = self.groups[key].arrivals if (key := self._key(arrival.row)) in self.groups else []
         others = [o for o in self.valid([*arrivals, arrival], now) if o is not arrival]
         if isinstance(self.query, TopKIncomplete):
-            again = any((same(o.id), o.part) == (same(arrival.id), arrival.part) for o in others if o.eligible)
-            if again and arrival.eligible and self.query.repeat is None:
-                raise Rejected("second row of the same part", self.roles.part)
+            key, most = (same(arrival.id), arrival.part), 1 if self.query.repeat is None else self.query.at_most
+            alike = sum((same(o.id), o.part) == key for o in others if o.eligible)
+            if arrival.eligible and most is not None and alike >= most:
+                reason = "second row of the same part" if most == 1 else f"more than {most} rows of one part"
+                raise Rejected(reason, self.roles.part)
         if isinstance(self.query, TopKUncertain) and arrival.rival is not None:
             alternatives = [o.probability for o in others if o.rival == arrival.rival]
             if math.fsum([*alternatives, arrival.probability]) > 1 + _SLACK:

@@ -300,12 +300,13 @@ def _check_order(options: Options, queries: Mapping[str, Query]) -> None:
             "without it a shard cannot know which of its rows other shards' rows have made late."
         )
     for name, query in queries.items():
-        once = isinstance(query, TopKIncomplete) and query.repeat is None
+        once = isinstance(query, TopKIncomplete) and query.most_rows is not None
         grouped = isinstance(query, TopKUncertain) and query.group is not None
         if options.timed(query.window) and (once or grouped):
+            said = "group=" if grouped else "repeat=None" if getattr(query, "repeat", None) is None else "at_most="
             raise QueryError(
-                f"{name}: {'repeat=None' if once else 'group='} needs {wanted}: without it a shard cannot know "
-                "which rows have left the window when the next one comes."
+                f"{name}: {said} needs {wanted}: without it a shard cannot know which rows have left the window when "
+                "the next one comes."
             )
 
 

@@ -42,7 +42,7 @@ class IncompleteAdapter(Adapter):
     def __init__(self, query: Query, *args: Any, **options: Any) -> None:
         super().__init__(query, *args, **options)
         assert isinstance(query, TopKIncomplete)
-        self.revalidates = query.repeat is None
+        self.revalidates = query.most_rows is not None
         self.prunes = self.revalidates and query.descending  # whether a row can be dominated
         self.codes: PartCodes | None = None  # of parts that are not named in advance, where it matters which is which
         if query.any_parts and query.repeat in (None, "last"):
@@ -57,7 +57,7 @@ class IncompleteAdapter(Adapter):
         """Without `repeat` only equal windows share an engine: which rows are rejected depends on the window."""
         assert isinstance(query, TopKIncomplete)
         exact = row_of(query).exact
-        window = query.window.sort if query.repeat is not None and exact else query.window
+        window = query.window.sort if query.most_rows is None and exact else query.window
         return (*shared_key(query), window, query.algorithm, query.tuning, None if exact else query.k)
 
     @property
@@ -77,9 +77,12 @@ class IncompleteAdapter(Adapter):
         """With `repeat`, or where the smallest score is best, nothing is dominated, so there is nothing to sweep."""
         from skyband.engines.incomplete.any_parts import AnyParts
         from skyband.engines.incomplete.linked_rows import LinkedRows
+        from skyband.engines.incomplete.promised import PromisedRows
 
         if self.example.any_parts:
             return LinkedRows if self.codes is None else AnyParts
+        if self.algorithm in ("SWEEP", "EAA") and self.prunes and self.example.repeat is not None:
+            return PromisedRows
         return LinkedRows if self.algorithm == "SWEEP" and not self.prunes else super().engine_class()
 
     def engine_options(self) -> dict[str, Any]:
@@ -94,7 +97,8 @@ class IncompleteAdapter(Adapter):
     def _new_register(self, unit: int | None) -> Register:
         from skyband.engines.incomplete.register import Register
 
-        return Register(self.specs(unit)[0].length, timed=self.timed and not self.endless)
+        timed = self.timed and not self.endless
+        return Register(self.specs(unit)[0].length, timed=timed, most=self.example.most_rows)
 
     def keys(self, scores: Floats) -> Floats:
         """Rows bring values of parts, whichever score is best."""
@@ -188,7 +192,9 @@ class IncompleteAdapter(Adapter):
         )
         if again.any():
             scored = Scored(validated.scored.key, dict(validated.scored.rejected))
-            scored.reject(f"{self.options.part}: second row of the same part", again)
+            most = self.example.most_rows
+            why = "second row of the same part" if most == 1 else f"more than {most} rows of one part"
+            scored.reject(f"{self.options.part}: {why}", again)
             validated = replace(validated, scored=scored, accepted=validated.accepted & ~again)
         self._validated = validated
         return validated

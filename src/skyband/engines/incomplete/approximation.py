@@ -240,7 +240,8 @@ class Approximate(LinkedRows):
     @property
     def nbytes(self) -> int:
         learned = sum(array.nbytes for known in self.learned.values() for array in known.values())
-        return super().nbytes + self.shadow.nbytes + learned
+        by_group = sum(getattr(self, name).nbytes for name in BY_GROUP)
+        return int(super().nbytes + self.shadow.nbytes + learned + by_group)
 
     # --- state
 

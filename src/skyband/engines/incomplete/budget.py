@@ -20,6 +20,7 @@ Cost: one sweep of the budget for each tenth of it that arrives.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -191,6 +192,13 @@ class BUDGET(Approximate):
         keep = np.zeros(len(chance), np.bool_)
         keep[best] = True
         return keep & (chance > -np.inf)
+
+    @property
+    def nbytes(self) -> int:
+        """With what was seen of each object: a tuple of three numbers under a fourth."""
+        size = sys.getsizeof
+        entries = sum(size(met) + len(met) * (size((0, 0, 0)) + 4 * size(1 << 62)) for met in self.met.values())
+        return super().nbytes + entries
 
     # --- state
 

@@ -65,7 +65,8 @@ def check_stored(engine: IncompleteEngine, rows: Records, sizes: Ints, names: In
     require(distinct(names, owners(counts)), "an id is one object")
     objects = rows["object"] + np.repeat(np.cumsum(counts) - counts, sizes)
     require((np.bincount(objects, minlength=len(names)) > 0).all(), "every object has rows")
-    once = engine.repeat <= LAST or engine.repeat >= LAST_TOTAL or engine.register is not None
+    once = engine.repeat <= LAST or engine.repeat >= LAST_TOTAL
+    once = once or (engine.register is not None and engine.register.most == 1)
     require(not once or distinct(objects, rows["part"]), "a part comes once")
     newest = by_run(np.maximum, rows["stamp"], sizes, -FAR)
     require(near(now[now > -FAR]) and (engine.endless or (now >= newest).all()), "no row is newer")
@@ -80,17 +81,26 @@ def check_register(
         near(entries["stamp"]) and within(entries["part"], 0, engine.part_limit - 1), "the register has rows of parts"
     )
     groups = owners(lots)
-    require(distinct(entries["part"], entries["name"], groups), "a part is registered once")
+    require_few(engine, entries, groups)
     known = _keys(groups, entries["name"], entries["part"])
     objects = rows["object"] + np.repeat(np.cumsum(counts) - counts, sizes)
     wanted = _keys(owners(sizes), names[objects], rows["part"])
-    order = np.argsort(known)
-    place = np.searchsorted(known, wanted, sorter=order)
-    require((place < len(known)).all(), "every row is in the register")
+    order = np.lexsort((entries["stamp"], entries["part"], entries["name"], groups))
+    place = np.searchsorted(known, wanted, side="right", sorter=order) - 1  # the newest of its part
+    require((place >= 0).all(), "every row is in the register")
     place = order[place]
     require((known[place] == wanted).all(), "every row is in the register")
     lasts = engine.endless or (entries["stamp"][place] >= rows["stamp"]).all()
     require(lasts, "a row is valid no longer than the register says")
+
+
+def require_few(engine: IncompleteEngine, entries: Records, groups: Ints) -> None:
+    """No part has more rows in the register than may be valid together."""
+    if engine.register.most == 1:
+        require(distinct(entries["part"], entries["name"], groups), "a part is registered once")
+    elif len(entries):
+        _, counts = np.unique(_keys(groups, entries["name"], entries["part"]), return_counts=True)
+        require(counts.max() <= engine.register.most, "a part is registered as often as it may be")
 
 
 def _keys(groups: Ints, names: Ints, parts: Records) -> Records:

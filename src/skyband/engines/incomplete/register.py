@@ -29,8 +29,8 @@ ENTRY = np.dtype([("name", "i8"), ("stamp", "i8"), ("group", "i4"), ("part", "i4
 class Register:
     """The valid rows of every group, by id and part; all queries have one length of window."""
 
-    def __init__(self, length: int, *, timed: bool) -> None:
-        self.length, self.timed = length, timed
+    def __init__(self, length: int, *, timed: bool, most: int = 1) -> None:
+        self.length, self.timed, self.most = length, timed, most
         self.links = np.empty(0, np.int32)  # of the batch validated last
         self._before: tuple[Log, int] | None = None  # the log before that batch and its size, until the batch is taken
         self._last = 0  # no line before it is of the batch validated last
@@ -59,7 +59,7 @@ class Register:
         none, counts = np.empty(0, np.int64), counts.copy()
         times, clocks = (none, none) if times is None or clocks is None or not self.timed else (times, clocks)
         rejected, self.links = np.zeros(len(names), np.bool_), np.full(len(names), UNKNOWN, np.int32)
-        batch = Rows(names, parts, groups, rows, times, clocks, counts, brings, rejected, self.links)
+        batch = Rows(names, parts, groups, rows, times, clocks, counts, brings, rejected, self.most, self.links)
         self.log.facts[NEXT] = 0
         while not validate_rows(self.log, batch, self.length, limit):
             done = int(self.log.facts[NEXT])

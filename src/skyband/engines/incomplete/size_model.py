@@ -14,11 +14,11 @@ USUAL = 20  # budget, times k
 
 def rows_size(name: str, query: TopKIncomplete, n: int | None, expected: Mapping[str, float]) -> Size:
     register = (
-        3 * (16 + 8 * len(query.parts)) * (n or 0) if query.repeat is None else 0
+        3 * (16 + 8 * len(query.parts)) * (n or 0) if query.most_rows is not None else 0
     )  # one part for each id, at most
     notes: tuple[str, ...] = ()
-    if query.repeat is None:
-        notes = ("Besides, each valid row has its id and part registered: a second one of a part is rejected.",)
+    if query.most_rows is not None:
+        notes = ("Besides, each valid row has its id and part registered: one more of a part than may be is rejected.",)
     if name == "BUDGET":
         budget = float(query.budget or USUAL * query.k)
         why = f"It keeps {budget:.0f} rows and no more, those that are most likely to become answers."
@@ -30,7 +30,7 @@ def rows_size(name: str, query: TopKIncomplete, n: int | None, expected: Mapping
         return Size(None if n is None else 0.4 * n, (why,), said, ROW, register + sketches, notes)
     if query.where is not None:
         notes = (*notes, "Rows that fail `where` are never kept: expect fewer rows and bytes than this.")
-    if name == "SLA" or query.repeat is not None or query.any_parts or not query.descending:
+    if name == "SLA" or query.most_rows is None or query.any_parts or not query.descending:
         why = "It keeps every valid row."
         if not query.descending:
             why = "With largest=False an object would be better without a row that is dropped, so every row is kept."

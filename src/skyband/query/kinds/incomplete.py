@@ -46,6 +46,9 @@ class TopKIncomplete(Query):
         more, or an expression over the parts that rises with each of them.
     repeat : {"last", "max", "sum"}, optional
         What counts of several valid rows of one part of an object. None: a second one is rejected.
+    at_most : int, optional
+        With repeat="max" or "sum": a promise that at most so many rows of one part of an object are valid together. A
+        row that breaks it is rejected, and rows that can then not matter are dropped.
     largest : bool, optional
         Whether the largest score is best, which None means too. False: the smallest is, and a part with no valid row
         counts as its low there too.
@@ -83,6 +86,7 @@ class TopKIncomplete(Query):
     _: dataclasses.KW_ONLY
     combine: Literal["sum", "mean", "min", "max"] | str | Linear = "sum"
     repeat: Literal["last", "max", "sum"] | None = None
+    at_most: int | None = None
     largest: bool | None = None
     where: str | None = None
     per: str | Iterable[str] | None = None
@@ -121,6 +125,8 @@ class TopKIncomplete(Query):
         self._check_combine([part for part, _ in self.parts])
         if self.repeat not in (None, "last", "max", "sum"):
             raise QueryError(f'TopKIncomplete: repeat {self.repeat!r} is unknown. Use None, "last", "max" or "sum".')
+        if self.at_most is not None:
+            self._check_promise()
         if self.repeats is not None:
             if self.repeat is None or self.algorithm not in ("APPROX", "BUDGET"):
                 raise QueryError(
@@ -137,6 +143,25 @@ class TopKIncomplete(Query):
             least = 1 if isinstance(self.k, Each) else self.k
             self._set("budget", whole_number(self.kind, "budget", self.budget, least, str(20 * least)))
         self._set("seed", whole_number(self.kind, "seed", self.seed, 0, "0"))
+
+    @property
+    def most_rows(self) -> int | None:
+        """How many rows of one part of an object can be valid together; None: any number."""
+        return 1 if self.repeat is None else self.at_most
+
+    def _check_promise(self) -> None:
+        self._set("at_most", whole_number(self.kind, "at_most", self.at_most, 1, "3"))
+        if self.repeat not in ("max", "sum") or self.any_parts:
+            raise QueryError(
+                f"TopKIncomplete(at_most={self.at_most!r}): it says how often named parts repeat, with "
+                'repeat="max" or "sum". Of "last" only one row counts, whose value may always be replaced, so nothing '
+                "could be dropped. Leave it out."
+            )
+        if self.repeat == "sum" and (below := [part for part, (low, _) in self.parts if low < 0]):
+            raise QueryError(
+                f'TopKIncomplete: at_most with repeat="sum" needs lows of 0 or more, and that of {below[0]!r} is less: '
+                "a row that is dropped could have lowered a sum. Leave at_most out, or move the values up."
+            )
 
     def _check_any_parts(self) -> None:
         """How many parts are missing is not known where none is named."""
@@ -183,7 +208,9 @@ class TopKIncomplete(Query):
 
     @property
     def tuning(self) -> Tuning:
-        return Tuning(repeats=self.repeats, budget=self.budget, seed=self.seed)
+        return Tuning(
+            repeats=self.at_most if self.repeats is None else self.repeats, budget=self.budget, seed=self.seed
+        )
 
     def ranking_sql(self, values: dict[str, Any]) -> list[str]:
         parts = ", ".join(_part_sql(part, *bounds) for part, bounds in values.pop("parts"))

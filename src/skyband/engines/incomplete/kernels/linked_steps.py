@@ -23,6 +23,7 @@ from skyband.engines.incomplete.kernels.batches import (
     NOWHERE,
     ONCE,
     ROW_COUNT,
+    TOTAL,
     TOUCHED,
     WAITING,
     Batch,
@@ -215,8 +216,19 @@ def supersede(store: Store, queries: Queries, g: int, r: int, now: int) -> Any:
         older = rows[other]["older"]
         if rows[other]["part"] == p and (newest or rows[other]["value"] <= value):
             bury(store, queries, g, other, now)
+        elif rows[other]["part"] == p:  # the older rows of a part that count are larger
+            break
         other = older
     return True
+
+
+@uncounted
+def follows(store: Store, r: int, p: int, bound: int) -> Any:
+    """Whether the object of row r, its newest, has another valid row of the part."""
+    other = store.rows[r]["older"]
+    while other >= 0 and store.rows[other]["part"] != p:
+        other = store.rows[other]["older"]
+    return other >= 0 and store.rows[other]["stamp"] > bound
 
 
 @uncounted
@@ -317,7 +329,9 @@ def arrive(store: Store, combination: Combination, queries: Queries, g: int, r: 
             store.values[at] = value
         elif newest and repeat == MOST:
             store.values[at] = value if value >= store.values[at] else store.values[at]
-        elif newest and repeat == ALL_TOTAL and store.scores[i]["count"] > 1:
+        elif newest and (
+            (repeat == TOTAL and follows(store, r, p, bound)) or (repeat == ALL_TOTAL and store.scores[i]["count"] > 1)
+        ):
             store.values[at] = store.values[at] + value
         else:
             store.values[at] = value_of(rows, first_valid(store, o, bound), p, repeat, combination.lows[p])

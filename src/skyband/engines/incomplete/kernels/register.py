@@ -53,6 +53,7 @@ class Rows(NamedTuple):
     counts: Records  # count windows: the next number of each group; goes on
     brings: Records  # by row: whether it brings a part; others only move the window
     rejected: Records  # by row
+    most: int  # so many rows of one part may be valid together
     links: Records  # by row: the `object` of the last row of the same id; count windows: valid before this step
 
 
@@ -65,7 +66,7 @@ def link(log: Log, place: int) -> None:
 
 @uncounted_kernel
 def validate_rows(log: Log, batch: Rows, length: int, limit: int) -> Any:
-    """Reject rows if their (id, part) has a valid row already; returns False when the log is full.
+    """Reject rows if their (id, part) has as many valid rows as it may; returns False when the log is full.
 
     limit: time windows; rows as late as this are not validated. The next call goes on from `facts[NEXT]`.
     """
@@ -90,7 +91,7 @@ def validate_rows(log: Log, batch: Rows, length: int, limit: int) -> Any:
         slot, gone = slot_of(name, g, mask), now - length + timed  # what is older has gone before this step
         first = place = heads[slot]
         bit = np.int64(1) << (p & 63)
-        seen = bit
+        seen, alike = bit, 0
         while place >= 0:
             line = lines[place]
             if line["group"] == g:
@@ -102,8 +103,10 @@ def validate_rows(log: Log, batch: Rows, length: int, limit: int) -> Any:
                         if not line["seen"] & bit:
                             break
                         if line["part"] == p and line["stamp"] > now - length:
-                            batch.rejected[r] = True
-                            break
+                            alike += 1
+                            if alike == batch.most:
+                                batch.rejected[r] = True
+                                break
                 elif not timed:  # so have those before it
                     break
             place = line["older"]
