@@ -20,12 +20,13 @@ from benchmarks.contestants import Outcome, Ready
 from benchmarks.workloads import Stream
 from skyband.engines.contract import Arrivals, Spec
 from skyband.engines.pairs.base import Pairs
+from skyband.engines.pairs.fields import Field
 from skyband.engines.pairs.given_scores import Given
 from skyband.engines.pairs.kernels.answers import read_slots
-from skyband.engines.pairs.kernels.records import GIVEN, PRODUCT, SIZE, SUM, Scoring
+from skyband.engines.pairs.kernels.records import GIVEN, PRODUCT, SIZE, SUM, TYPED, Scoring
 from skyband.engines.pairs.kernels.scores import fill
 from skyband.engines.pairs.kernels.search_tree import HEIGHT, build_tree, empty_tree, top_pairs
-from skyband.engines.pairs.programs import no_program
+from skyband.engines.pairs.programs import no_program, program_of
 from skyband.engines.pairs.size_model import expected_pairs
 from skyband.engines.registry import load
 from skyband.query.expressions import Operand, parse
@@ -39,8 +40,13 @@ LOOKED = 1500  # objects whose pairs are checked one by one
 
 
 def scoring_of(p: Mapping[str, Any]) -> tuple[Any, Any]:
-    """s1 to s4 (section VI-A) as the engines take them; that of the real data is computed by NumPy."""
+    """s1 to s4 (section VI-A) as the engines take them; that of the real data is computed by NumPy.
+
+    A string of another name is an expression over the attributes, as a program of the kernels.
+    """
     s = p.get("s", 1)
+    if s not in ("intel", "luck") and isinstance(s, str):
+        return _typed(s, p["d"])
     if s == "intel":
         expression = parse(INTEL, members=("a", "b"))
 
@@ -55,6 +61,23 @@ def scoring_of(p: Mapping[str, Any]) -> tuple[Any, Any]:
     d = p["d"]
     form, sign = (SUM if s in (1, 2) else PRODUCT), (-1.0 if s in (1, 3) else 1.0)
     return Scoring(form, np.zeros(d, np.int8), sign, 1e300 ** (1 / d) / 4, no_program(), np.empty(0)), None
+
+
+def _typed(text: str, d: int) -> tuple[Any, Any]:
+    """The program of an expression, and the same by NumPy to check it with."""
+    expression = parse(text, members=("a", "b"))
+    names = AXES[:d]
+    fields = [Field(name, kind) for kind in ("number", "there") for name in names]
+    program = program_of(
+        expression.tree, {field: row for row, field in enumerate(fields)}, dict.fromkeys(names, "number"), float
+    )
+
+    def scores(one: Any, other: Any) -> Any:
+        both = {"a": one, "b": other}
+        columns = {name: Operand(both[name[0]][name[2:]]) for name in expression.columns}
+        return expression.evaluate(columns, len(one[names[0]])).values
+
+    return Scoring(TYPED, np.empty(0, np.int8), -1.0, np.inf, program, np.empty(0)), scores
 
 
 def _luck(one: Any, other: Any) -> Any:
@@ -266,15 +289,18 @@ def _engine(stream: Stream, p: Mapping[str, Any]) -> tuple[Any, Any]:
     asked = spec_of(p)
     if p.get("only") == "asked":  # naive++: it knows k and n
         asked = asked[-1:]
-    more = {} if scores is None else {"given": Given(scores, None)}
+    typed = scoring.form == TYPED
+    more = {"width": 2 * p["d"]} if typed else {} if scores is None else {"given": Given(scores, None)}
     engine: Any = load("TopKPairs", p["algorithm"])(
         asked, Tuning(), timed=False, net=False, scoring=scoring, **more
     )  # fmt: skip
-    names = AXES[: p["d"]] if scores is None or p["s"] == "luck" else ("time", "temp", "hum")
+    names = AXES[: p["d"]] if scores is None or typed or p["s"] == "luck" else ("time", "temp", "hum")
 
     def feed(begin: int, end: int) -> Any:
         numbers = np.arange(begin, end)
         columns = {name: stream[name][begin:end] for name in names}
+        if typed:  # and that each number is there
+            columns |= {f"{name} there": np.ones(end - begin) for name in names}
         return engine.take(
             Arrivals(
                 rows=np.arange(end - begin),

@@ -167,3 +167,22 @@ def _(runs: Runs) -> Finding:
 def _(runs: Runs) -> Finding:
     basic, ta = runs["BASIC"] / runs["SCASE"], runs["TA"] / runs["SCASE"]
     return f"BASIC {basic:list} × SCASE, TA {ta:list}", basic > 1
+
+
+@claim("Figure 12(a), s1 to s4: SCase beats basic", f"{PAPER}-fig12", "K, four scorings")
+def _(runs: Runs) -> Finding:
+    ratio = runs["BASIC"] / runs["SCASE"]
+    text = "; ".join(f"{one}" for one in ratio.each("s"))
+    return f"BASIC over SCASE, K = 1 to 50, by s1 to s4: {text}", ratio > 1
+
+
+@claim("Figure 12(b), s1 to s4: TA beats SCase for N = 100,000", f"{PAPER}-fig12", "N, four scorings", n=100_000)
+def _(runs: Runs) -> Finding:
+    ratio = runs["TA"] / runs["SCASE"]
+    return f"TA {ratio:list} × SCASE by s1 to s4", ratio < 1
+
+
+@claim("Figure 12(b), s1 to s4: TA beats supreme for N = 100,000", f"{PAPER}-fig12", "N, four scorings", n=100_000)
+def _(runs: Runs) -> Finding:
+    ratio, ours = runs["TA"] / runs["SUPREME"], runs["SCASE"] / runs["SUPREME"]
+    return f"TA {ratio:list} × SUPREME, SCASE {ours:list}, by s1 to s4", ratio < 1
