@@ -208,10 +208,14 @@ def reads(stream: Stream, p: Mapping[str, Any]) -> Ready:
     out = np.empty(k, group.band.pairs.dtype)
     places = np.empty(k + 2 * HEIGHT, np.int32)
     rows = group.pairs  # a sorted array to copy from
-    band = (group.facts, group.band, (engine.lists, _tree(group, how)), p["n"])
+    band = (group.facts, group.band, engine.lists, p["n"])
     _read(*band, rows, k, now - n, places, out, how, 1)
+    tree = (group.facts, group.band, _tree(group), k, now - n, places, out)
+    _read_tree(*tree, 1)
 
     def work() -> int:
+        if p["how"] == "pst":
+            return int(_read_tree(*tree, p["rows"]))
         return int(_read(*band, rows, k, now - n, places, out, how, p["rows"]))
 
     def after(found: int) -> Outcome:
@@ -240,8 +244,7 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
         told = [len(give(at, at + 1).query) for at in range(fill_, size)]
     rows = np.zeros(max([1, *told]), out.dtype)
     group = engine.groups[0]
-    trees = (engine.lists, _tree(group, how))
-    _answer_all(group.facts, group.band, trees, p["n"], k, length, 0, places, out, how)
+    _answer_all(group.facts, group.band, engine.lists, p["n"], k, length, 0, places, out, how)
 
     def work() -> int:
         found = 0
@@ -251,7 +254,7 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
                 continue
             feed(at, at + 1)
             engine._flush(group)
-            band = (group.facts, group.band, trees, p["n"])
+            band = (group.facts, group.band, engine.lists, p["n"])
             found += int(_answer_all(*band, k, length, at, places, out, how))
         return found
 
@@ -323,12 +326,21 @@ def _engine(stream: Stream, p: Mapping[str, Any]) -> tuple[Any, Any]:
     return engine, feed
 
 
-def _tree(group: Any, how: int) -> Any:
-    """The paper's priority search tree of a group's pairs, or an empty one."""
+def _tree(group: Any) -> Any:
+    """The paper's priority search tree of a group's pairs."""
     tree = empty_tree(int(group.facts[SIZE]))
-    if HOW[how] == "pst":
-        build_tree(group.facts, group.band, tree)
+    build_tree(group.facts, group.band, tree)
     return tree
+
+
+@numba.njit
+def _read_tree(facts: Any, band: Any, tree: Any, k: int, low: int, places: Any, out: Any, times: int) -> int:
+    found = 0
+    for _ in range(times):
+        found = top_pairs(facts, band, tree, k, low, places)
+        for i in range(found):
+            out[i] = band.pairs[places[i]]
+    return found
 
 
 @numba.njit(error_model="numpy")
@@ -344,7 +356,7 @@ def _supreme(data: Any, scoring: Any, n: int, begin: int, end: int, out: Any) ->
 def _read(
     facts: Any,
     band: Any,
-    trees: Any,
+    lists: Any,
     longest: int,
     rows: Any,
     k: int,
@@ -362,9 +374,7 @@ def _read(
                 out[i] = rows[i]
             continue
         if how == 0:
-            found = read_slots(facts, band, trees[0], longest, PATIENCE, k, low, places)
-        elif how == 3:
-            found = top_pairs(facts, band, trees[1], k, low, places)
+            found = read_slots(facts, band, lists, longest, PATIENCE, k, low, places)
         else:
             found = 0
             for i in range(facts[SIZE]):
@@ -382,7 +392,7 @@ def _read(
 def _answer_all(
     facts: Any,
     band: Any,
-    trees: Any,
+    lists: Any,
     longest: int,
     k: Any,
     length: Any,
@@ -393,5 +403,5 @@ def _answer_all(
 ) -> int:
     found = 0
     for q in range(len(k)):
-        found += _read(facts, band, trees, longest, out, k[q], now - length[q], places, out, how, 1)
+        found += _read(facts, band, lists, longest, out, k[q], now - length[q], places, out, how, 1)
     return found
