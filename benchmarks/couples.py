@@ -20,12 +20,13 @@ from benchmarks.contestants import Outcome, Ready
 from benchmarks.workloads import Stream
 from skyband.engines.contract import Arrivals, Spec
 from skyband.engines.pairs.base import Pairs
+from skyband.engines.pairs.fields import Field
 from skyband.engines.pairs.given_scores import Given
 from skyband.engines.pairs.kernels.answers import read_slots
-from skyband.engines.pairs.kernels.records import GIVEN, PRODUCT, SIZE, SUM, Scoring
+from skyband.engines.pairs.kernels.records import GIVEN, PRODUCT, SIZE, SUM, TYPED, Scoring
 from skyband.engines.pairs.kernels.scores import fill
 from skyband.engines.pairs.kernels.search_tree import HEIGHT, build_tree, empty_tree, top_pairs
-from skyband.engines.pairs.programs import no_program
+from skyband.engines.pairs.programs import no_program, program_of
 from skyband.engines.pairs.size_model import expected_pairs
 from skyband.engines.registry import load
 from skyband.query.expressions import Operand, parse
@@ -39,8 +40,13 @@ LOOKED = 1500  # objects whose pairs are checked one by one
 
 
 def scoring_of(p: Mapping[str, Any]) -> tuple[Any, Any]:
-    """s1 to s4 (section VI-A) as the engines take them; that of the real data is computed by NumPy."""
+    """s1 to s4 (section VI-A) as the engines take them; that of the real data is computed by NumPy.
+
+    A string of another name is an expression over the attributes, as a program of the kernels.
+    """
     s = p.get("s", 1)
+    if s not in ("intel", "luck") and isinstance(s, str):
+        return _typed(s, p["d"])
     if s == "intel":
         expression = parse(INTEL, members=("a", "b"))
 
@@ -55,6 +61,23 @@ def scoring_of(p: Mapping[str, Any]) -> tuple[Any, Any]:
     d = p["d"]
     form, sign = (SUM if s in (1, 2) else PRODUCT), (-1.0 if s in (1, 3) else 1.0)
     return Scoring(form, np.zeros(d, np.int8), sign, 1e300 ** (1 / d) / 4, no_program(), np.empty(0)), None
+
+
+def _typed(text: str, d: int) -> tuple[Any, Any]:
+    """The program of an expression, and the same by NumPy to check it with."""
+    expression = parse(text, members=("a", "b"))
+    names = AXES[:d]
+    fields = [Field(name, kind) for kind in ("number", "there") for name in names]
+    program = program_of(
+        expression.tree, {field: row for row, field in enumerate(fields)}, dict.fromkeys(names, "number"), float
+    )
+
+    def scores(one: Any, other: Any) -> Any:
+        both = {"a": one, "b": other}
+        columns = {name: Operand(both[name[0]][name[2:]]) for name in expression.columns}
+        return expression.evaluate(columns, len(one[names[0]])).values
+
+    return Scoring(TYPED, np.empty(0, np.int8), -1.0, np.inf, program, np.empty(0)), scores
 
 
 def _luck(one: Any, other: Any) -> Any:
@@ -185,10 +208,14 @@ def reads(stream: Stream, p: Mapping[str, Any]) -> Ready:
     out = np.empty(k, group.band.pairs.dtype)
     places = np.empty(k + 2 * HEIGHT, np.int32)
     rows = group.pairs  # a sorted array to copy from
-    band = (group.facts, group.band, (engine.lists, _tree(group, how)), p["n"])
+    band = (group.facts, group.band, engine.lists, p["n"])
     _read(*band, rows, k, now - n, places, out, how, 1)
+    tree = (group.facts, group.band, _tree(group), k, now - n, places, out)
+    _read_tree(*tree, 1)
 
     def work() -> int:
+        if p["how"] == "pst":
+            return int(_read_tree(*tree, p["rows"]))
         return int(_read(*band, rows, k, now - n, places, out, how, p["rows"]))
 
     def after(found: int) -> Outcome:
@@ -217,8 +244,7 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
         told = [len(give(at, at + 1).query) for at in range(fill_, size)]
     rows = np.zeros(max([1, *told]), out.dtype)
     group = engine.groups[0]
-    trees = (engine.lists, _tree(group, how))
-    _answer_all(group.facts, group.band, trees, p["n"], k, length, 0, places, out, how)
+    _answer_all(group.facts, group.band, engine.lists, p["n"], k, length, 0, places, out, how)
 
     def work() -> int:
         found = 0
@@ -228,7 +254,7 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
                 continue
             feed(at, at + 1)
             engine._flush(group)
-            band = (group.facts, group.band, trees, p["n"])
+            band = (group.facts, group.band, engine.lists, p["n"])
             found += int(_answer_all(*band, k, length, at, places, out, how))
         return found
 
@@ -266,15 +292,18 @@ def _engine(stream: Stream, p: Mapping[str, Any]) -> tuple[Any, Any]:
     asked = spec_of(p)
     if p.get("only") == "asked":  # naive++: it knows k and n
         asked = asked[-1:]
-    more = {} if scores is None else {"given": Given(scores, None)}
+    typed = scoring.form == TYPED
+    more = {"width": 2 * p["d"]} if typed else {} if scores is None else {"given": Given(scores, None)}
     engine: Any = load("TopKPairs", p["algorithm"])(
         asked, Tuning(), timed=False, net=False, scoring=scoring, **more
     )  # fmt: skip
-    names = AXES[: p["d"]] if scores is None or p["s"] == "luck" else ("time", "temp", "hum")
+    names = AXES[: p["d"]] if scores is None or typed or p["s"] == "luck" else ("time", "temp", "hum")
 
     def feed(begin: int, end: int) -> Any:
         numbers = np.arange(begin, end)
         columns = {name: stream[name][begin:end] for name in names}
+        if typed:  # and that each number is there
+            columns |= {f"{name} there": np.ones(end - begin) for name in names}
         return engine.take(
             Arrivals(
                 rows=np.arange(end - begin),
@@ -297,12 +326,21 @@ def _engine(stream: Stream, p: Mapping[str, Any]) -> tuple[Any, Any]:
     return engine, feed
 
 
-def _tree(group: Any, how: int) -> Any:
-    """The paper's priority search tree of a group's pairs, or an empty one."""
+def _tree(group: Any) -> Any:
+    """The paper's priority search tree of a group's pairs."""
     tree = empty_tree(int(group.facts[SIZE]))
-    if HOW[how] == "pst":
-        build_tree(group.facts, group.band, tree)
+    build_tree(group.facts, group.band, tree)
     return tree
+
+
+@numba.njit
+def _read_tree(facts: Any, band: Any, tree: Any, k: int, low: int, places: Any, out: Any, times: int) -> int:
+    found = 0
+    for _ in range(times):
+        found = top_pairs(facts, band, tree, k, low, places)
+        for i in range(found):
+            out[i] = band.pairs[places[i]]
+    return found
 
 
 @numba.njit(error_model="numpy")
@@ -318,7 +356,7 @@ def _supreme(data: Any, scoring: Any, n: int, begin: int, end: int, out: Any) ->
 def _read(
     facts: Any,
     band: Any,
-    trees: Any,
+    lists: Any,
     longest: int,
     rows: Any,
     k: int,
@@ -336,9 +374,7 @@ def _read(
                 out[i] = rows[i]
             continue
         if how == 0:
-            found = read_slots(facts, band, trees[0], longest, PATIENCE, k, low, places)
-        elif how == 3:
-            found = top_pairs(facts, band, trees[1], k, low, places)
+            found = read_slots(facts, band, lists, longest, PATIENCE, k, low, places)
         else:
             found = 0
             for i in range(facts[SIZE]):
@@ -356,7 +392,7 @@ def _read(
 def _answer_all(
     facts: Any,
     band: Any,
-    trees: Any,
+    lists: Any,
     longest: int,
     k: Any,
     length: Any,
@@ -367,5 +403,5 @@ def _answer_all(
 ) -> int:
     found = 0
     for q in range(len(k)):
-        found += _read(facts, band, trees, longest, out, k[q], now - length[q], places, out, how, 1)
+        found += _read(facts, band, lists, longest, out, k[q], now - length[q], places, out, how, 1)
     return found

@@ -180,11 +180,13 @@ def _pairs(name: str, row: Any, window: Any) -> dict[str, Scene]:
     )
     less = _less(window)
     shared = {"q": one, "r": sb.TopKPairs(2, ways[0], less, algorithm=row.name)}
+    other = sb.TopKPairs(2, ways[1], less, algorithm=row.name)
     return {
         name: Scene({"q": one}, _options(window)),
         f"{name} grouped": Scene({"q": two}, _options(window, emit="batch", id="i")),
         f"{name} given": Scene({"q": three}, _options(window)),
         f"{name} shared": Scene(shared, _options(window)),
+        f"{name} scorings": Scene({"q": one, "s": other}, _options(window, id="i")),  # which share a window
     }
 
 

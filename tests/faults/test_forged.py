@@ -38,6 +38,8 @@ SAMPLE = (
     "TopKGroups TALLY ever decay",
     "TopKPairs TA time grouped",
     "TopKPairs NAIVE count shared",
+    "TopKPairs TA time scorings",
+    "TopKPairs SCASE count scorings",
     "TopKIncomplete SWEEP count",
     "TopKIncomplete EAA time",
     "TopKUncertain DOM time grouped",

@@ -41,8 +41,9 @@ def keep_apart(group: Group, stream: Stream) -> None:
         return
     new = slice(None) if not len(stream.eligible) else stream.eligible
     stamps, serials, values = stream.stamps[new], stream.serial + stream.rows[new], stream.values[:, new]
-    end, newest = group.live.stop, group.window.stamps[group.live][-1:]
-    late = bool((np.diff(stamps, prepend=newest) < 0).any())
+    end, live = group.live.stop, group.live
+    late = live.start < end and len(stamps) > 0 and stamps[0] < group.window.stamps[end - 1]
+    late = late or bool((stamps[1:] < stamps[:-1]).any())
     if late or not _are_there(group, stamps, serials, values):
         group.move_window(len(group.window.stamps))
         return
@@ -62,8 +63,11 @@ def _are_there(group: Group, stamps: Any, serials: Any, values: Any) -> bool:
         np.array_equal(window.serials[known], serials[:many]) and np.array_equal(window.stamps[known], stamps[:many])
     ):
         return False
+    filled = group.filled.rows[group.first : group.first + len(values)]
+    if (filled == group.filled.objects).all():  # all rows at once
+        return many <= 0 or _equal(window.data[:, known], values[:, :many])
     for row, mine in enumerate(values):
-        many = min(len(mine), int(group.filled.rows[group.first + row]) - end)
+        many = min(len(mine), int(filled[row]) - end)
         if many > 0 and not _equal(window.data[row, end : end + many], mine[:many]):
             return False
     return True
@@ -106,9 +110,13 @@ def _share_columns(members: Sequence[PairsAdapter]) -> None:
 def _share_groups(members: Sequence[PairsAdapter], *, everything: bool) -> None:
     engines = [member.machine for member in members]
     chosen = {g for engine in engines for g in (range(len(engine.groups)) if everything else engine.visited)}
-    fields = [member.fields for member in members]
+    fields: list[Any] = []
     for g in sorted(chosen):
-        states = [(engine.groups.known(g), rows) for engine, rows in zip(engines, fields, strict=True)]
+        groups = [engine.groups.known(g) for engine in engines]
+        if len({None if group is None else id(group.window.stamps) for group in groups}) == 1:
+            continue  # they have one window
+        fields = fields or [member.fields for member in members]
+        states = zip(groups, fields, strict=True)
         there = [(group, rows) for group, rows in states if group is not None]
         there.sort(key=lambda one: (_size(one[0]), len(one[1]), len(one[0].window.most)), reverse=True)
         holders: list[tuple[Group, Any]] = []

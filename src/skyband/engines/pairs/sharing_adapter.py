@@ -26,7 +26,8 @@ class SharingAdapter(IdCodes):
         self.sharers: Sequence[Any] = (self,)  # adapters of other scorings of the same objects, and this one
 
     def most_columns(self) -> int:
-        return max(Adapter.most_columns(one) for one in self._with_columns())
+        own = super().most_columns()
+        return own if len(self.kept_columns) <= own else max(Adapter.most_columns(one) for one in self._with_columns())
 
     def live_serials(self) -> Ints:
         return np.unique(np.concatenate([Adapter.live_serials(one) for one in self._with_columns()]))
