@@ -45,7 +45,7 @@ def monitor(
     part: str = "part",
     value: str = "value",
     op: str | None = None,
-    keep: str | Iterable[str] = (),
+    keep: str | Iterable[str] | Mapping[str, str] = (),
     emit: Literal["arrival", "batch"] = "arrival",
     late: Literal["accept", "drop"] = "accept",
     invalid: Literal["reject", "raise"] = "reject",
@@ -79,7 +79,7 @@ def monitor(
     op : str, optional
         For queries over UntilDeleted(): the column that says whether a row is an "insert", an "update" or a "delete"
         of its id, in the row's own group.
-    keep : str or list of str
+    keep : str, list of str, or {output name: column}
         Columns to report with each object; "*": all of `df` that have no role and no name of skyband's own.
     emit : "arrival" or "batch"
         Report the changes of each step, or the net changes of each trigger.
