@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import struct
 from datetime import date, datetime
@@ -13,7 +14,11 @@ from pyspark.sql import SparkSession
 
 import skyband as sb
 import skyband.spark as sbs
+from skyband.errors import StateError
 from skyband.query.expressions import parse
+from skyband.query.options import Options
+from skyband.spark.plan import Plan, compare
+from skyband.spark.refusals import zone_of
 from skyband.tables.input import Batch
 
 ZONE = "America/New_York"  # the session's
@@ -245,7 +250,7 @@ def test_every_function_is_spark_s(spark: SparkSession) -> None:
 
 
 def test_functions_in_queries_on_spark(spark: SparkSession) -> None:
-    """The same answers as a Monitor's; what depends on the session's zone is refused before any job."""
+    """The same answers as a Monitor's."""
     table = hard_values().append_column("i", pa.array(range(60)))
     df = spark.createDataFrame(table, SCHEMA + ", i bigint")
     queries = {
@@ -260,6 +265,45 @@ def test_functions_in_queries_on_spark(spark: SparkSession) -> None:
         expected = {(row.get("p"), row["rank"], row["id"]) for row in monitor.answer(name).to_pylist()}
         got = {(row["p"] if name == "long" else None, row["rank"], row["id"]) for row in rows if row["query"] == name}
         assert got == expected, name
-    for where in ("hour(t) > 3", "t > timestamp '2013-01-01 00:00:00'", "t = w"):
-        with pytest.raises(sb.QueryError, match="session's time zone, America/New_York"):
-            sbs.answers(df, sb.TopK(2, "x", sb.Last(50), where=where), id="i")
+
+
+def test_expressions_in_the_session_s_zone(spark: SparkSession) -> None:
+    """What reads the wall clock reads the session's, as Spark's own filter does; TIMESTAMP stays TIMESTAMP."""
+    assert spark.conf.get("spark.sql.session.timeZone") == ZONE
+    table = hard_values().append_column("i", pa.array(range(60)))
+    df = spark.createDataFrame(table, SCHEMA + ", i bigint")
+    place = table.column_names.index("t")
+    in_utc = table.set_column(place, "t", table.column("t").cast(pa.timestamp("us", "UTC")))
+    conditions = ("hour(t) > 3", "t > timestamp '2013-01-01 00:00:00'", "t < w")
+    queries = {where: sb.TopK(60, ("hour(t)", "i"), sb.Last(60), where=where, nulls="last") for where in conditions}
+    options: dict[str, Any] = {"id": "i", "keep": "t"}
+    monitor = sb.Monitor(queries, **options)
+    monitor.push(table)
+    found = sbs.answers(df, queries, shards=1, **options)
+    assert dict(found.dtypes)["t"] == "timestamp"
+    rows = found.select("query", "rank", "id").collect()
+    for where in conditions:
+        expected = {(row["rank"], row["id"]) for row in monitor.answer(where).to_pylist()}
+        assert {(row["rank"], row["id"]) for row in rows if row["query"] == where} == expected, where
+        assert {one for _, one in expected} == {row["i"] for row in df.where(where).collect()}, where
+        utc = sb.Monitor({"q": queries[where]}, **options)
+        utc.push(in_utc)
+        if "hour" in where:
+            assert {row["id"] for row in utc.answer().to_pylist()} != {one for _, one in expected}, "the zone matters"
+
+
+def test_a_zone_that_arrow_does_not_know(spark: SparkSession) -> None:
+    df = spark.createDataFrame(hard_values().append_column("i", pa.array(range(60))), SCHEMA + ", i bigint")
+    with pytest.raises(sb.QueryError, match="time zone, UTC\\+3, which is not known to Arrow"):
+        zone_of(df.schema, {"q": sb.TopK(2, "x", sb.Last(50), where="hour(t) > 3")}, "UTC+3")
+    assert zone_of(df.schema, {"q": sb.TopK(2, "x", sb.Last(50), where="hour(w) > 3")}, "UTC+3") is None
+
+
+def test_a_checkpoint_of_another_zone_is_not_resumed() -> None:
+    """Its columns of times, and what expressions say of them, are of the zone that it was written in."""
+    options = Options(id="i", time="t")
+    plan = Plan({"q": sb.TopK(2, "hour(t)", sb.Last(50))}, options, ("t",), 1, ("t",), zone="Europe/Paris")
+    compare(plan.fingerprint, dataclasses.replace(plan).fingerprint)
+    for other in (None, ZONE):
+        with pytest.raises(StateError, match="'zone': 'Europe/Paris'"):
+            compare(plan.fingerprint, dataclasses.replace(plan, zone=other).fingerprint)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,7 +16,7 @@ from skyband.engines.groups.sketch import SKETCH
 from skyband.spark.mappers import in_order
 from spark.shards import Shards, Sizes, without_numbers
 
-OPTIONS = {"id": "n", "time": "t", "keep": ("x",)}
+OPTIONS: dict[str, Any] = {"id": "n", "time": "t", "keep": ("x",)}
 ORDER = ("t", "n")
 
 

@@ -118,6 +118,20 @@ def test_a_tree_is_in_one_shard() -> None:
     assert len({number for number, root in held if root}) == 1 and len(held) > 2
 
 
+def test_all_rows_of_a_source_are_sent() -> None:
+    """One that a mapper leaves out elsewhere is an answer for a moment: the older one that outranks it is too late."""
+    queries = {
+        "best": TopK(1, by="x", window=Last(span=9)),
+        "any": TopKGroups(2, by="count(*)", of="id", source="best"),
+    }
+    shards, monitor = RawShards(queries, OPTIONS, 1, columns=tuple(ROWS)), Monitor(queries, **OPTIONS)
+    late = {"i": ["p", "q", "r"], "t": [1, 2, 3], "x": [5.0, 3.0, 4.0], "g": [1, 1, 1]}
+    for rows in ({"i": ["a"], "t": [10], "x": [1.0], "g": [1]}, late):
+        found, expected = shards.trigger([pa.table(rows)]), cells(monitor.push(rows))
+        same_rows(shown(found, {*queries}), shown(expected, {*queries}), "late")
+    assert "q" in [row["id"] for row in found]
+
+
 @pytest.mark.parametrize("before", [True, False])
 def test_a_query_cannot_be_asked_over_from_now_on(before: bool) -> None:
     """Its groups would move to one shard, or away from there."""

@@ -110,9 +110,11 @@ def check(
         shards is None,
     )
     spark = SparkSession.getActiveSession() or session()
+    stored = stored_plan(spark, checkpoint)
+    if stored is not None:  # the types of columns are not known here
+        plan = replace(plan, zone=stored["options"].get("zone"))
     if start_from:
         return carried(plan, _find_state(spark, checkpoint)[1]).fates()
-    stored = stored_plan(spark, checkpoint)
     if stored is None:
         return dict.fromkeys(asked, "starts empty")
     resumed(plan, stored)

@@ -64,7 +64,7 @@ def pack(plan: Plan, batches: Iterator[Any]) -> Iterator[Any]:
     waiting: list[Any] = []
     rows = 0
     for batch in batches:
-        waiting.append(_in_utc(pa.Table.from_batches([batch]).rename_columns(names)))
+        waiting.append(in_zone(pa.Table.from_batches([batch]).rename_columns(names), plan.zone))
         rows += batch.num_rows
         if rows >= _CHUNK:
             yield from packer.send(pa.concat_tables(waiting))
@@ -94,7 +94,7 @@ def pack_subscriptions(plan: Plan, name: str, batches: Iterator[Any]) -> Iterato
     source = plan.subscribed[name]
     number, keys = FIRST - list(plan.subscribed).index(name), labels(plan.shards)
     for batch in batches:
-        table = _in_utc(pa.Table.from_batches([batch]).rename_columns(list(source.columns)))
+        table = in_zone(pa.Table.from_batches([batch]).rename_columns(list(source.columns)), plan.zone)
         for shard, mine in _shares(plan, name, table):
             yield _messages([keys[shard]], [number], [to_bytes(mine)])
 
@@ -357,13 +357,13 @@ def unpack(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def reject(
-    queries: dict[str, Any], options: dict[str, Any], names: tuple[str, ...], batches: Iterator[Any]
+    queries: dict[str, Any], options: dict[str, Any], names: tuple[str, ...], zone: str | None, batches: Iterator[Any]
 ) -> Iterator[Any]:
     """A mapper of its own: the rows that some query rejects, with the reason."""
     validator = Validator(queries, options)
     for batch in batches:
         table = pa.Table.from_batches([batch]).rename_columns(list(names))
-        examined = validator.examine(_in_utc(table))
+        examined = validator.examine(in_zone(table, zone))
         because: dict[str, list[tuple[str, Bools]]] = {}
         for adapter, one in zip(examined.standing, examined.validated, strict=True):
             for reason, rows in one.scored.rejected.items():
@@ -377,10 +377,11 @@ def reject(
             yield from pa.table(columns, names=["reason", "queries", *names]).to_batches()
 
 
-def _in_utc(table: pa.Table) -> pa.Table:
-    """Times with a zone as UTC, so that state does not depend on the session's zone."""
+def in_zone(table: pa.Table, zone: str | None) -> pa.Table:
+    """Times with a zone in this one; None: in UTC, so that state does not depend on the session's zone."""
+    zone = zone or "UTC"
     for i, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type) and field.type.tz not in (None, "UTC"):
-            utc = pa.timestamp(field.type.unit, "UTC")
-            table = table.set_column(i, pa.field(field.name, utc), table.column(i).cast(utc))
+        if pa.types.is_timestamp(field.type) and field.type.tz not in (None, zone):
+            moved = pa.timestamp(field.type.unit, zone)
+            table = table.set_column(i, pa.field(field.name, moved), table.column(i).cast(moved))
     return table

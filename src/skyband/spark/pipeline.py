@@ -25,7 +25,7 @@ from skyband.spark.mappers import PACKED, pack, pack_subscriptions, reject, unpa
 from skyband.spark.merge import MERGED, Merger
 from skyband.spark.operator import OUTPUT, OUTPUT_TO_MERGE, Operator
 from skyband.spark.plan import MOST_SHARDS, Plan
-from skyband.spark.refusals import check_for_spark, check_zone
+from skyband.spark.refusals import check_for_spark, zone_of
 from skyband.spark.schema import check_rows, check_schema, output_types, sample
 from skyband.spark.session import check, partitions_of
 from skyband.spark.subscriptions import SUBSCRIBER, sources
@@ -45,7 +45,7 @@ def monitor(
     part: str = "part",
     value: str = "value",
     op: str | None = None,
-    keep: str | Iterable[str] = (),
+    keep: str | Iterable[str] | Mapping[str, str] = (),
     emit: Literal["arrival", "batch"] = "arrival",
     late: Literal["accept", "drop"] = "accept",
     invalid: Literal["reject", "raise"] = "reject",
@@ -79,7 +79,7 @@ def monitor(
     op : str, optional
         For queries over UntilDeleted(): the column that says whether a row is an "insert", an "update" or a "delete"
         of its id, in the row's own group.
-    keep : str or list of str
+    keep : str, list of str, or {output name: column}
         Columns to report with each object; "*": all of `df` that have no role and no name of skyband's own.
     emit : "arrival" or "batch"
         Report the changes of each step, or the net changes of each trigger.
@@ -191,7 +191,8 @@ def rejected(
     schema = StructType(
         [StructField("reason", StringType()), StructField("queries", ArrayType(StringType())), *df.schema.fields]
     )
-    call: Callable[[Iterator[Any]], Iterator[Any]] = partial(reject, by_name, roles, tuple(df.columns))
+    zone = zone_of(df.schema, by_name, str(df.sparkSession.conf.get("spark.sql.session.timeZone")))
+    call: Callable[[Iterator[Any]], Iterator[Any]] = partial(reject, by_name, roles, tuple(df.columns), zone)
     plain = [col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(df.columns)]
     return df.select(*plain).mapInArrow(call, schema)
 
@@ -211,9 +212,6 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
         plan, seeds = start(df.sparkSession, given["start_from"], plan)
     timed = options.time is not None
     types, keys = output_types(df.schema, plan, _subscriber_type(given))
-    shown = StructType([StructField(name, type_) for name, type_ in types.items()])
-    asking = {name: query for name, query in plan.queries.items() if query.source is not None}
-    check_zone(shown, asking, str(df.sparkSession.conf.get("spark.sql.session.timeZone")))
     if whole:
         names = ["query", *answer_names(plan.queries.values(), options.kept, timed, keys)]
     else:
@@ -276,13 +274,22 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
             trial = Loop.of({name: queries[name]}, **dataclasses.asdict(options))
             trial.queries.subscribed.subscribe(name, source.rows(), SUBSCRIBER, False)
     check_schema(df.schema, plan, given["watermark"])
-    check_zone(df.schema, plan.over_rows, str(df.sparkSession.conf.get("spark.sql.session.timeZone")))
+    plan = dataclasses.replace(plan, zone=_zone(df, plan, given))
     if given["checkpoint"] is None:
         return plan
     if not df.isStreaming:
         raise QueryError("checkpoint= is for a stream: a query over a table has none. Leave it out.")
     stored = stored_plan(df.sparkSession, given["checkpoint"])
     return plan if stored is None else resumed(plan, stored)
+
+
+def _zone(df: DataFrame, plan: Plan, given: Mapping[str, Any]) -> str | None:
+    """The session's time zone, if the queries depend on it: those over rows, or those over answers."""
+    zone = str(df.sparkSession.conf.get("spark.sql.session.timeZone"))
+    types, _ = output_types(df.schema, plan, _subscriber_type(given))
+    shown = StructType([StructField(name, type_) for name, type_ in types.items()])
+    asking = {name: query for name, query in plan.queries.items() if query.source is not None}
+    return zone_of(df.schema, plan.over_rows, zone) or zone_of(shown, asking, zone)
 
 
 def _subscriber_type(given: Mapping[str, Any]) -> DataType | None:

@@ -73,6 +73,7 @@ class Plan:
     blocks: bool | None = None  # pairs by blocks; None: where it is faster
     follows: bool = False  # shards: as many as the running query has partitions of state (task.py)
     subscribed: Mapping[str, Source] = field(default_factory=dict)  # by query with `Each`
+    zone: str | None = None  # in which expressions read TIMESTAMP columns; None: UTC
     carried: Mapping[str, str] = field(default_factory=dict)  # start_from: query -> the old one that it goes on from
 
     @property
@@ -173,6 +174,8 @@ class Plan:
         options = {**asdict(self.options), "order": self.order, "forget": self.forget}
         if self.options.op is None:
             del options["op"]  # so that checkpoints from before it existed are resumed
+        if self.zone is not None:
+            options["zone"] = self.zone
         if self.blocks is not None:
             options["blocks"] = self.blocks
         plain: dict[str, Any] = json.loads(json.dumps({"shards": self.shards, "options": options, "queries": queries}))

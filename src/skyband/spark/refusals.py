@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import DateType, StructType, TimestampNTZType, TimestampType
 
 from skyband.errors import QueryError
@@ -24,23 +26,30 @@ def check_for_spark(queries: Mapping[str, Query], forget: str | int | None = Non
             )
 
 
-def check_zone(schema: StructType, queries: Mapping[str, Query], zone: str) -> None:
-    """Raise a QueryError for expressions that read TIMESTAMP columns by the session's wall clock: shards have UTC's."""
+def zone_of(schema: StructType, queries: Mapping[str, Query], zone: str) -> str | None:
+    """The session's time zone, if an expression reads TIMESTAMP columns by its wall clock; else None, which is UTC."""
     if zone in _UTC:
-        return
+        return None
     instants = {field.name for field in schema if isinstance(field.dataType, TimestampType)}
     zoneless = {field.name for field in schema if isinstance(field.dataType, TimestampNTZType | DateType)}
     for name, query in queries.items():
         for expression in _expressions(query):
             columns = {column.partition(".")[2] if expression.members else column for column in expression.columns}
             if columns & instants and (columns & zoneless or reads_wall_clock(expression)):
-                which = ", ".join(sorted(columns & instants))
-                raise QueryError(
-                    f"{name}: {expression.text!r} depends on the session's time zone, {zone}, and skyband reads times "
-                    f"in UTC on Spark. Compute it as a column before (df.withColumn), give literals an offset "
-                    f"(timestamp '2013-01-01 06:30:00Z'), make {which} a TIMESTAMP_NTZ, or set "
-                    "spark.sql.session.timeZone to UTC."
-                )
+                _check_known(name, expression.text, zone)
+                return zone
+    return None
+
+
+def _check_known(name: str, text: str, zone: str) -> None:
+    try:
+        clock = pa.array([0], pa.timestamp("us", "UTC")).cast(pa.timestamp("us", zone))
+        pc.hour(clock)
+    except pa.ArrowInvalid as error:
+        raise QueryError(
+            f"{name}: {text!r} depends on the session's time zone, {zone}, which is not known to Arrow. Set "
+            "spark.sql.session.timeZone to a region, such as Europe/Paris, or to an offset, such as +01:00."
+        ) from error
 
 
 def _expressions(query: Query) -> Iterator[Expression]:
