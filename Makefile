@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
-.PHONY: help demo test kafka cluster-test connect-test spark-versions faults soak mutants environments browser axe check tables licences docs bench \
+.PHONY: help demo test kafka delta cluster-test connect-test spark-versions faults soak mutants environments browser axe check tables licences docs bench \
 	bench-papers bench-shipped bench-peers bench-vectors pack wheel lock clean
 
 help: ## this list
@@ -46,6 +46,12 @@ kafka: .kafka/ready ## fetch a Kafka broker and Spark's connector (pinned, 54 MB
 	@$(BIN)/python tests/broker/fetch.py .kafka
 	@touch $@
 
+delta: .delta/ready ## fetch Delta's jars (pinned, 10 MB) for the tests with PySpark 4.2
+
+.delta/ready: tests/lakehouse/jars.lock | .venv/ready
+	@$(BIN)/python tests/broker/fetch.py .delta $<
+	@touch $@
+
 cluster-test: .venv/ready ## a Spark cluster of processes, and one of them killed in mid-run (minutes)
 	@SKYBAND_CLUSTER=1 $(BIN)/python -m pytest -q -n 0 tests/spark/test_cluster.py
 
@@ -53,8 +59,9 @@ connect-test: .venv/ready ## shards, restarts and types over Spark Connect (a mi
 	@SPARK_REMOTE="local[2]" $(BIN)/python -m pytest -q -n 0 tests/spark/test_partitions.py tests/spark/test_schema.py
 
 # PySpark 4.1 leaves sockets open that Python then warns of
-SPARK_CORE := $(addprefix tests/spark/test_,pipeline.py partitions.py schema.py session.py recipes.py faults.py)
+SPARK_CORE := $(addprefix tests/spark/test_,pipeline.py partitions.py schema.py session.py recipes.py faults.py delta.py)
 spark-versions: .venv/ready pack ## the core of the Spark tests with PySpark 4.1 and 4.2 (minutes; SPARK_VERSIONS="4.1.4")
+	@$(MAKE) --silent delta || echo "Without its jars the tests of Delta skip."
 	@for version in $${SPARK_VERSIONS:-4.1.4 4.2.1}; do \
 		place=build/spark/$$version; echo "PySpark $$version"; \
 		test -x $$place/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $$place || exit; \
@@ -145,4 +152,4 @@ lock: .venv/ready ## pin the newest versions that fit, with the hashes of their 
 		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links -o constraints.txt
 
 clean: ## remove what can be made again
-	rm -rf .venv .kafka .peers out/demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .kafka .delta .peers out/demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

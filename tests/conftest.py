@@ -31,6 +31,8 @@ _FILES = (
     "partitions",
     "recipes",
     "schema",
+    "delta",
+    "declarative",
 )
 STARTS_SPARK = (
     *(f"spark/test_{name}.py" for name in _FILES),

@@ -39,7 +39,11 @@ def spark_identity(stream: Stream, p: Mapping[str, Any]) -> Ready:
     """The yardstick: mapInArrow that passes every batch on."""
 
     def outcome_of(progress: list[Any], checkpoint: Path) -> Outcome:
-        return Outcome(sum(one.numInputRows for one in progress), lambda _s, _p, rows: bool(rows == p["rows"]), {})
+        return Outcome(
+            sum(one.numInputRows for one in progress),
+            lambda _s, _p, rows: bool(rows == p.get("fill", 0) + p["rows"]),
+            {},
+        )
 
     return ready(stream, p, peers.passed_on, outcome_of)
 

@@ -3,7 +3,8 @@
 `broker/`: Apache Kafka and all it needs. `connector/`: Spark's Kafka source and sink. Where the list was made there was
 no connector of PySpark 4.3 yet, nor every part of 4.2: it has the newest parts that were there, and the tests show that
 they work together. They come through Ivy, which PySpark has with it and which knows where Maven Central is;
-SKYBAND_IVY_SETTINGS names a settings file of Ivy's, where there is a mirror instead.
+SKYBAND_IVY_SETTINGS names a settings file of Ivy's, where there is a mirror instead. `make delta` fetches another list
+in the same way, that of tests/lakehouse.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ _MODULE = """<ivy-module version="2.0">
 _DEPENDENCY = '<dependency org="{group}" name="{name}" rev="{version}" transitive="false" conf="default->master"/>'
 
 
-def listed() -> list[tuple[str, str, str]]:
+def listed(lock: Path = LOCK) -> list[tuple[str, str, str]]:
     """Checksum, folder and path of every jar."""
-    return [(words[0], words[1], words[2]) for words in map(str.split, LOCK.read_text().splitlines())]
+    return [(words[0], words[1], words[2]) for words in map(str.split, lock.read_text().splitlines())]
 
 
-def there(folder: Path) -> bool:
+def there(folder: Path, lock: Path = LOCK) -> bool:
     """Whether every jar has been fetched."""
-    return all((folder / kind / Path(path).name).is_file() for _, kind, path in listed())
+    return all((folder / kind / Path(path).name).is_file() for _, kind, path in listed(lock))
 
 
-def fetch(folder: Path) -> None:
-    for kind in ("broker", "connector"):
-        jars = {Path(path).name: (checksum, path) for checksum, mine, path in listed() if mine == kind}
+def fetch(folder: Path, lock: Path = LOCK) -> None:
+    for kind in dict.fromkeys(kind for _, kind, _ in listed(lock)):
+        jars = {Path(path).name: (checksum, path) for checksum, mine, path in listed(lock) if mine == kind}
         with tempfile.TemporaryDirectory() as place:
             _retrieve(Path(place), [path for _, path in jars.values()])
             for name, (checksum, _) in jars.items():
@@ -78,6 +79,7 @@ def _retrieve(place: Path, paths: list[str]) -> None:
 
 if __name__ == "__main__":
     try:
-        fetch(Path(sys.argv[1]))
+        fetch(*map(Path, sys.argv[1:]))
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        sys.exit(f"make kafka: {error}. Is there a way to Maven Central, or to a mirror (SKYBAND_IVY_SETTINGS)?")
+        target = sys.argv[1].strip(".")
+        sys.exit(f"make {target}: {error}. Is there a way to Maven Central, or to a mirror (SKYBAND_IVY_SETTINGS)?")

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import skyband.spark as sbs
 from broker.server import broker, connector, require_kafka
+from lakehouse.jars import delta
 from spark.forked import forking_python
 from spark.quick import SETTINGS
 
@@ -31,7 +32,9 @@ def python() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def spark(java: None, python: str) -> Iterator[SparkSession]:
     """Two cores, and a task may fail once; in a zone whose clocks change within `frames.flights`."""
-    settings = {**SETTINGS, **connector(), "spark.sql.session.timeZone": "America/New_York"}
+    jars = ",".join(brought["spark.jars"] for brought in (connector(), delta()) if brought)
+    brought = {**delta(), **({"spark.jars": jars} if jars else {})}
+    settings = {**SETTINGS, **brought, "spark.sql.session.timeZone": "America/New_York"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", python)
         remote = os.environ.get("SPARK_REMOTE")  # Spark Connect: `make connect-test`, and a sample in test_connect.py

@@ -49,7 +49,7 @@ def test_growing_changes_only_the_cells_that_it_returns(
             before, total = len(cells), int(cells.bytes.sum())
             moving = set(cells.grow(groups).tolist())
             larger = directory._DENSE if 4 * groups > total // cell else 1
-            assert len(cells) == max(before, min(total // (cell * larger), before + max(at_once, groups)))
+            assert len(cells) == max(before, min(total // (cell * larger), before + max(at_once, groups // 4)))
             assert set(range(before, len(cells))) <= moving
             wanted = place(cells, _HASHES[:known])
             assert {c for c in wanted if wanted[c] != stored.get(c, set())} <= moving
@@ -94,7 +94,7 @@ def test_cells_are_larger_while_triggers_have_rows_for_most() -> None:
 
 def test_small_triggers_open_few_cells_each() -> None:
     assert opened(1 << 26, 10, 1) == 1 + directory._AT_ONCE
-    assert opened(1 << 26, 3000, 1) == 1 + 3000
+    assert opened(1 << 26, 3000, 1) == 1 + 750
 
 
 def test_cells_of_a_small_state_are_larger() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 import skyband as sb
 import skyband.spark as sbs
@@ -92,6 +93,26 @@ def test_decimals_beyond_2_53_are_rejected(spark: SparkSession) -> None:
     query = sb.TopK(2, by="x", window=sb.Last(5))
     assert [row["id"] for row in sbs.monitor(df, query, id="i").collect()] == [2]
     assert [(row["i"], row["reason"]) for row in sbs.rejected(df, query).collect()] == [(1, "x is beyond 2^53")]
+
+
+def test_a_schema_that_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark need not look at the DataFrame: the same changes, and the same refusals."""
+    write(tmp_path / "in", 0, flights(40))
+    whole = spark.read.parquet(str(tmp_path / "in"))
+    schema = StructType([whole.schema[name] for name in ("flight", "time", "delay")])
+    query = sb.TopK(1, by="delay", window=sb.Last("1 hour"))
+    options: dict[str, Any] = {"id": "flight", "time": "time", "shards": 2}
+    said = sbs.monitor(whole, query, schema=schema, streaming=False, **options)
+    expected = sorted(map(str, sbs.monitor(whole, query, **options).collect()))
+    assert sorted(map(str, said.collect())) == expected != []
+    with pytest.raises(QueryError, match=r"no column 'origin'\. It has: flight, time, delay"):
+        sbs.monitor(whole, sb.TopK(1, by="delay", window=sb.Last(5), per="origin"), schema=schema, **options)
+    with pytest.raises(QueryError, match=r"schema='flight long' must be a StructType.*StructType\(\).add"):
+        sbs.monitor(whole, query, schema="flight long", **options)  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match="streaming=1 must be True, False or None"):
+        sbs.monitor(whole, query, streaming=1, **options)  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match="start_from= is for a stream"):
+        sbs.monitor(whole, query, schema=schema, streaming=False, start_from="old", **options)
 
 
 def test_a_watermark_beside_another_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 CELL = 1 << 12  # bytes that a cell should hold, in a large state
 _WHOLE = 1 << 36  # cells of a smaller state are larger: this over its size, for each costs a round trip
 _DENSE = 16  # times as large may cells be while triggers have rows for most of them
-_AT_ONCE = 256  # cells that a trigger opens at most, or as many as it has groups
+_AT_ONCE = 256  # cells that a trigger opens at most, or a quarter of its groups
 NEVER = np.iinfo(np.int64).max
 
 
@@ -68,7 +68,7 @@ class Directory:
         small = max(CELL, _WHOLE // max(size, 1))
         if 4 * groups > size // small:
             small = max(small, _DENSE * CELL)
-        new = max(old, min(size // small, old + max(_AT_ONCE, groups)))
+        new = max(old, min(size // small, old + max(_AT_ONCE, groups // 4)))
         opened = np.arange(old, new)
         none = np.zeros(new - old, np.int64)
         self.due = np.concatenate([self.due, none + NEVER])

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType, TimestampType
 
 from skyband.engines.groups.adapter import GroupsAdapter
 from skyband.engines.topk.adapter import TopKAdapter
@@ -34,8 +35,9 @@ from skyband.tables.input import Batch, time_unit, times
 Bools = NDArray[np.bool_]
 Represented = dict[str, list[str]]  # query -> others that differ in the numbers of their scoring only
 
-# family: the number of a query set; plain "timestamp" may be configured to mean NTZ
-PACKED = "shard int, family int, blob binary, moment timestamp_ltz"
+# family: the number of a query set; types as values, since Declarative Pipelines let nobody read them from text
+_PACKED = {"shard": IntegerType(), "family": IntegerType(), "blob": BinaryType(), "moment": TimestampType()}
+PACKED = StructType([StructField(name, type_) for name, type_ in _PACKED.items()])
 REPORT = -1  # in the place of a query set's number: the blob is a report
 _CHUNK = 1 << 16  # rows that are packed together
 _FEW, _MOST = 16, 256  # rows are pruned for at most so many such queries per shard, and in all

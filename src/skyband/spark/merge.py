@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from skyband.spark.mappers import from_bytes, to_bytes
 from skyband.spark.pair_blocks import MergedAnswer
@@ -16,7 +17,7 @@ from skyband.tables.changes import PAIR
 if TYPE_CHECKING:
     import pandas as pd
 
-MERGED = "blob binary"
+MERGED = StructType([StructField("blob", BinaryType())])
 BEGIN = b""  # in the place of changes: the query starts empty
 _QUERY = "query "
 

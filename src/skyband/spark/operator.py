@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from skyband.spark.directory import NEVER
 from skyband.spark.forget import SetLoop
@@ -34,8 +35,9 @@ _FIGURES = (
     *("groups", "objects", "bytes"),
     *("reports", "shards"),  # whether the row is a shard's first in this trigger, and how many shards there are
 )
-OUTPUT = "blob binary, " + ", ".join(f"{name} long" for name in _FIGURES)
-OUTPUT_TO_MERGE = f"merge string, {OUTPUT}"
+_FIELDS = [StructField("blob", BinaryType()), *(StructField(name, LongType()) for name in _FIGURES)]
+OUTPUT = StructType(_FIELDS)
+OUTPUT_TO_MERGE = StructType([StructField("merge", StringType()), *_FIELDS])
 _LOG = logging.getLogger("skyband.spark")
 _ROWS = 1 << 17  # of changes that are packed together
 

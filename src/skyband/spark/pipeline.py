@@ -57,6 +57,8 @@ def monitor(
     subscriptions: Mapping[str, DataFrame] | None = None,
     checkpoint: str | None = None,
     start_from: str | None = None,
+    schema: StructType | None = None,
+    streaming: bool | None = None,
 ) -> DataFrame:
     """The changes of the answers, as a DataFrame in append mode; columns as those of `skyband.Monitor.push`.
 
@@ -107,6 +109,11 @@ def monitor(
         Another checkpoint with whose state a new one begins, also with other `shards`: a query goes on from the old one
         of the same question with at least its k and window, whatever its name. Its answer enters in the first trigger.
         Ignored once the new checkpoint has a trigger. Start the source after the rows that the old query has taken.
+    schema : StructType, optional
+        The columns of `df` and their types, where Spark refuses to say them: in a query function of Declarative
+        Pipelines. Other columns are left out.
+    streaming : bool, optional
+        Whether `df` is a stream, where Spark refuses to say that too (default with `schema`: it is).
     subscriptions : {name: DataFrame}, optional
         For each query with `Each` its subscriptions: a column `subscriber` and those that `Each` names. Static: at a
         restart with another table, what is gone is unsubscribed, what is new or changed subscribes. Streaming: its rows
@@ -199,6 +206,7 @@ def rejected(
 
 def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
     """The DataFrame of a call of `monitor` (whole: of `answers`) with these arguments."""
+    given, known = _declared(given)
     df: DataFrame = given["df"]
     options = Options(**{one.name: given[one.name] for one in dataclasses.fields(Options)})
     options = options.settled(df.columns, named(given["queries"]).values())
@@ -207,7 +215,7 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
     plan = _plan(given, options)
     seeds = None
     if given["start_from"] is not None:
-        if not df.isStreaming:
+        if not given["streaming"]:
             raise QueryError("start_from= is for a stream: a query over a table has no state. Leave it out.")
         plan, seeds = start(df.sparkSession, given["start_from"], plan)
     timed = options.time is not None
@@ -220,7 +228,10 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
     first: Callable[[Iterator[Any]], Iterator[Any]] = partial(pack, plan)
     last: Callable[[Iterator[Any]], Iterator[Any]] = partial(unpack, arrow_schema(schema))
     plain = [col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(plan.wanted(plan.queries))]
-    packed = df.select(*plain).mapInArrow(first, PACKED)  # which looks columns up unquoted; `pack` names them again
+    slim = StructType(
+        [StructField(f"c{i}", df.schema[name].dataType) for i, name in enumerate(plan.wanted(plan.queries))]
+    )
+    packed = known(df.select(*plain), slim).mapInArrow(first, PACKED)  # which looks them up unquoted; `pack` renames
     for name, source in plan.subscribed.items():
         if source.digest is None:
             mine = [col(_quoted(column)).alias(f"c{i}") for i, column in enumerate(source.columns)]
@@ -238,17 +249,39 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
     out = packed.groupBy("shard").transformWithStateInPandas(operator, columns, "append", mode, seeds)
     if given["metrics"] is not None:
         out = out.observe(given["metrics"], *[figure.alias(name) for name, figure in _figures().items()])
+    out = known(out, columns)
     if plan.blocked:
         merger = Merger(plan.slim, whole=whole)
-        out = out.select("merge", "blob").groupBy("merge").transformWithStateInPandas(merger, MERGED, "append", mode)
+        rows = known(out.select("merge", "blob"), StructType(OUTPUT_TO_MERGE.fields[:2]))
+        out = known(rows.groupBy("merge").transformWithStateInPandas(merger, MERGED, "append", mode), MERGED)
     return out.mapInArrow(last, schema)
+
+
+def _declared(given: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[DataFrame, StructType], DataFrame]]:
+    """The arguments with what is said of `df`, and what declares the columns of a DataFrame made of it.
+
+    Declarative Pipelines refuse all analysis in query functions, even that of `mapInArrow`; `to` says a schema.
+    """
+    df, schema, streaming = (given[name] for name in ("df", "schema", "streaming"))
+    if streaming is not None and not isinstance(streaming, bool):
+        raise QueryError(f"streaming={streaming!r} must be True, False or None (Spark says it).")
+    if schema is None:
+        return {**given, "streaming": df.isStreaming if streaming is None else streaming}, lambda frame, _: frame
+    if not isinstance(schema, StructType):
+        raise QueryError(
+            f"schema={schema!r} must be a StructType, since Declarative Pipelines let nobody read one from text there: "
+            'StructType().add("id", LongType()).add("time", TimestampType()).'
+        )
+    declared = {**given, "df": df.to(schema), "streaming": streaming is not False}
+    return declared, lambda frame, fields: frame.to(fields)
 
 
 def _plan(given: Mapping[str, Any], options: Options) -> Plan:
     """Check the arguments against each other and the DataFrame."""
     df, order, shards, blocks = (given[name] for name in ("df", "order", "shards", "blocks"))
-    check(df.sparkSession, streaming=df.isStreaming)
-    if not df.isStreaming:
+    streaming: bool = given["streaming"]
+    check(df.sparkSession, streaming=streaming)
+    if not streaming:
         start_state_stores(df.sparkSession)
     queries = all_queries(Loop.of(named(given["queries"]), **dataclasses.asdict(options)).state)  # reports mistakes
     check_for_spark(queries, given["forget"])
@@ -263,8 +296,8 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
         raise QueryError(f"shards={shards!r} must be a whole number from 1 to 10,000.")
     if blocks is not None and not isinstance(blocks, bool):
         raise QueryError(f"blocks={blocks!r} must be True, False or None (where it pays).")
-    watermarked = given["watermark"] is not None and df.isStreaming
-    subscribed = sources(given.get("subscriptions"), queries, ordered, df.isStreaming)
+    watermarked = given["watermark"] is not None and streaming
+    subscribed = sources(given.get("subscriptions"), queries, ordered, streaming)
     plan = Plan(
         queries, options, ordered, count, tuple(df.columns), given["forget"], watermarked, blocks, shards is None,
         subscribed,
@@ -277,7 +310,7 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
     plan = dataclasses.replace(plan, zone=_zone(df, plan, given))
     if given["checkpoint"] is None:
         return plan
-    if not df.isStreaming:
+    if not streaming:
         raise QueryError("checkpoint= is for a stream: a query over a table has none. Leave it out.")
     stored = stored_plan(df.sparkSession, given["checkpoint"])
     return plan if stored is None else resumed(plan, stored)

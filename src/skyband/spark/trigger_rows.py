@@ -122,7 +122,8 @@ def _joined(pieces: list[Any], order: tuple[str, ...]) -> Any:
 def _distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Each once; `np.unique` takes twenty times as long for many."""
     ranked = np.sort(hashes)
-    return ranked[np.append(True, ranked[1:] != ranked[:-1])[: len(ranked)]]
+    distinct: NDArray[np.uint64] = ranked[np.append(True, ranked[1:] != ranked[:-1])[: len(ranked)]]
+    return distinct
 
 
 def _up_to(column: Any, pivot: Any) -> int:

@@ -311,7 +311,8 @@ class KeptColumns:
             return np.searchsorted(serials, wanted)
         table = np.zeros(span, np.int32 if len(serials) < 2**31 else np.int64)
         table[serials - serials[0]] = np.arange(len(serials), dtype=table.dtype)
-        return table[wanted - serials[0]]
+        places: Ints = table[wanted - serials[0]]
+        return places
 
     def relabel(self, prefix: str, names: dict[str, str]) -> None:
         """Columns that begin with `prefix` get new names (new: old); one may serve several, others go."""
