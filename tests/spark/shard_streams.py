@@ -51,6 +51,7 @@ def sizes(draw: Draw) -> Sizes:
         slice=draw(st.sampled_from([3, 1, 8, trigger_rows.SLICE])),
         memory=draw(st.sampled_from([0, 3000, trigger_rows._MEMORY])),
         cell=draw(st.sampled_from([200, 60, 1000, None])),
+        dense=draw(st.sampled_from([1, 4])),
     )
 
 

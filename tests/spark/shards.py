@@ -68,6 +68,7 @@ class Sizes:
     slice: int = trigger_rows.SLICE
     memory: int = trigger_rows._MEMORY
     cell: int | None = None  # None: as they are
+    dense: int = 1  # times as large where a trigger has rows for most
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -77,7 +78,7 @@ class Sizes:
             (trigger_rows, "_MEMORY", self.memory),
         ]
         if self.cell is not None:
-            places += [(directory, "CELL", self.cell), (directory, "_WHOLE", 0)]
+            places += [(directory, "CELL", self.cell), (directory, "_WHOLE", 0), (directory, "_DENSE", self.dense)]
         with ExitStack() as stack:
             for module, name, value in places:
                 stack.enter_context(patch.object(module, name, value))

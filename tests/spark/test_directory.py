@@ -24,21 +24,32 @@ def place(cells: Directory, hashes: np.ndarray) -> dict[int, set[int]]:
 
 
 @examples(150)
-@given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 400)), min_size=1, max_size=8), st.integers(1, 50))
-def test_growing_changes_only_the_cells_that_it_returns(steps: list[tuple[int, int]], cell: int) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(1, 400), st.integers(0, 500)), min_size=1, max_size=8),
+    st.integers(1, 50),
+    st.sampled_from([1, 8, 256]),
+)
+def test_growing_changes_only_the_cells_that_it_returns(
+    steps: list[tuple[int, int, int]], cell: int, at_once: int
+) -> None:
     """A store of cells that is rewritten only where `grow` says holds every group where `address` looks for it."""
     cells, known = Directory(), 0
     stored: dict[int, set[int]] = {0: set()}
-    with patch.object(directory, "CELL", cell), patch.object(directory, "_WHOLE", 0):
-        for more, size in steps:
+    with (
+        patch.object(directory, "CELL", cell),
+        patch.object(directory, "_WHOLE", 0),
+        patch.object(directory, "_AT_ONCE", at_once),
+    ):
+        for more, size, groups in steps:
             known += more
             for number in cells.address(_HASHES[known - more : known]).tolist():
                 cells.bytes[number] += size
             cells.groups[:] = [len(held) for held in place(cells, _HASHES[:known]).values()]
             stored = place(cells, _HASHES[:known])
             before, total = len(cells), int(cells.bytes.sum())
-            moving = set(cells.grow().tolist())
-            assert len(cells) == max(before, total // cell)
+            moving = set(cells.grow(groups).tolist())
+            larger = directory._DENSE if 4 * groups > total // cell else 1
+            assert len(cells) == max(before, min(total // (cell * larger), before + max(at_once, groups)))
             assert set(range(before, len(cells))) <= moving
             wanted = place(cells, _HASHES[:known])
             assert {c for c in wanted if wanted[c] != stored.get(c, set())} <= moving
@@ -67,11 +78,26 @@ def test_groups_of_one_shard_spread_too() -> None:
         assert held.max() < 3 * len(mine) / 8
 
 
+def opened(size: int, groups: int = 0, triggers: int = 100) -> int:
+    """The cells of a state of this size after triggers with rows of so many groups."""
+    cells = Directory(bytes=np.array([size]))
+    for _ in range(triggers):
+        cells.grow(groups)
+    return len(cells)
+
+
+def test_cells_are_larger_while_triggers_have_rows_for_most() -> None:
+    size, small = 1 << 26, (1 << 26) // directory.CELL
+    assert opened(size, 100_000) == opened(size, small // 4 + 1) == small // directory._DENSE
+    assert opened(size, small // 4) == opened(size) == small
+
+
+def test_small_triggers_open_few_cells_each() -> None:
+    assert opened(1 << 26, 10, 1) == 1 + directory._AT_ONCE
+    assert opened(1 << 26, 3000, 1) == 1 + 3000
+
+
 def test_cells_of_a_small_state_are_larger() -> None:
-    def opened(size: int) -> int:
-        cells = Directory(bytes=np.array([size]))
-        cells.grow()
-        return len(cells)
 
     assert opened(0) == opened(1000) == opened(200_000) == 1
     assert opened(1 << 20) == 16

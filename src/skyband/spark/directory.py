@@ -2,7 +2,9 @@
 
 A cell is a bucket of groups, stored as one value. Cells grow by linear hashing: when they hold too many bytes on
 average, one more is opened and takes its half of an older one's groups. A trigger reads and writes only the cells of
-its groups, those with expiries that are due, and those that are being split; this index is a few bytes per cell.
+its groups, those with expiries that are due, and those that are being split; this index is a few bytes per cell. A
+round trip for a cell costs as much as its first 16 KB: where triggers have rows for most cells, fewer and larger ones
+are cheaper, and where they have rows for few, small ones.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ Ints = NDArray[np.int64]
 
 CELL = 1 << 12  # bytes that a cell should hold, in a large state
 _WHOLE = 1 << 36  # cells of a smaller state are larger: this over its size, for each costs a round trip
+_DENSE = 16  # times as large may cells be while triggers have rows for most of them
+_AT_ONCE = 256  # cells that a trigger opens at most, or as many as it has groups
 NEVER = np.iinfo(np.int64).max
 
 
@@ -55,10 +59,16 @@ class Directory:
         """The cells with something that expires by then."""
         return np.flatnonzero(self.due <= clock)
 
-    def grow(self) -> Ints:
-        """Open cells until they are small enough; returns the new ones, and those whose groups move there."""
-        size = int(self.bytes.sum())
-        old, new = len(self), max(len(self), size // max(CELL, _WHOLE // max(size, 1)))
+    def grow(self, groups: int) -> Ints:
+        """Open cells until they are small enough; returns the new ones, and those whose groups move there.
+
+        groups: of which the trigger has rows.
+        """
+        size, old = int(self.bytes.sum()), len(self)
+        small = max(CELL, _WHOLE // max(size, 1))
+        if 4 * groups > size // small:
+            small = max(small, _DENSE * CELL)
+        new = max(old, min(size // small, old + max(_AT_ONCE, groups)))
         opened = np.arange(old, new)
         none = np.zeros(new - old, np.int64)
         self.due = np.concatenate([self.due, none + NEVER])

@@ -134,6 +134,7 @@ def name_digests(columns: list[Any]) -> tuple[Ints, NDArray[np.uint16]]:
     return halves["key"].copy(), halves["check"].copy()
 
 
+_MANY, _SPARSE = 1 << 10, 16  # serials that are looked up in a table, of at most so many entries for each
 _NULL = 0x5B7E_1D3A_94C2_F086  # the key of null, beside numbers
 
 
@@ -265,9 +266,19 @@ class KeptColumns:
     def add(self, serials: Ints, columns: dict[str, Any]) -> None:
         if not len(serials):
             return
+        size = len(self)
+        if size and serials[0] <= self.serials[-1]:  # some are there: several engines keep columns here
+            places = np.searchsorted(self.serials, serials)
+            fresh = np.flatnonzero(self.serials[np.minimum(places, size - 1)] != serials)
+            serials, columns = serials[fresh], {name: column.take(as_arrow(fresh)) for name, column in columns.items()}
+            if not len(serials):
+                return
+        rises = not size or serials[0] > self.serials[-1]
         self._serials.append(as_arrow(serials))
         for name, column in columns.items():
             self.columns.setdefault(name, Column(column.type)).append(column)
+        if not rises:
+            self._thin(np.argsort(self.serials))
 
     def read(self, name: str, serials: Ints, fresh: Any = None, first: int = 0) -> Any:
         """The column's values for these objects; those from serial `first` on are rows of `fresh`."""
@@ -278,7 +289,7 @@ class KeptColumns:
         stored = serials if old is None else serials[old]
         if kept is None:  # nothing was ever stored
             return pa.nulls(0, pa.null())
-        found = np.searchsorted(self.serials, stored)
+        found = self._places(stored)
         if old is None or len(stored) == len(serials):
             return kept.take(found)
         joined = kept.take_with(found, fresh, serials[~old] - first, old)
@@ -290,6 +301,17 @@ class KeptColumns:
         places = np.empty(len(serials), np.int64)
         places[np.concatenate([np.flatnonzero(old), np.flatnonzero(~old)])] = np.arange(len(serials))
         return pa.concat_arrays([here, there]).take(as_arrow(places))
+
+    def _places(self, wanted: Ints) -> Ints:
+        """Where these serials are. Many are looked up in a table, since bisection misses the cache at each step."""
+        serials = self.serials
+        span = int(serials[-1] - serials[0]) + 1 if len(serials) else 0
+        few = len(wanted) < _MANY or span > _SPARSE * len(wanted)
+        if few or wanted.min() < serials[0] or wanted.max() > serials[-1]:
+            return np.searchsorted(serials, wanted)
+        table = np.zeros(span, np.int32 if len(serials) < 2**31 else np.int64)
+        table[serials - serials[0]] = np.arange(len(serials), dtype=table.dtype)
+        return table[wanted - serials[0]]
 
     def relabel(self, prefix: str, names: dict[str, str]) -> None:
         """Columns that begin with `prefix` get new names (new: old); one may serve several, others go."""
@@ -304,6 +326,8 @@ class KeptColumns:
         """Only these serials are still kept."""
         if not self.columns:
             return
-        places = np.searchsorted(self.serials, np.sort(live))
+        self._thin(np.searchsorted(self.serials, np.sort(live)))
+
+    def _thin(self, places: Ints) -> None:
         for column in (self._serials, *self.columns.values()):
             column.thin(places)

@@ -201,7 +201,7 @@ class SkybandEngine:
 
     def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
         chosen = np.arange(len(self.groups)) if groups is None else groups
-        return runs(self.objects, self.groups, chosen)["serial"], self.groups["size"][chosen]
+        return self.objects["serial"][run_places(self.groups, chosen)], self.groups["size"][chosen]
 
     @property
     def kept(self) -> Ints:
