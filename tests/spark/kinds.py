@@ -26,7 +26,8 @@ from skyband.query.kinds import Query
 from skyband.query.windows import Window
 from skyband.spark.mappers import in_order
 from skyband.tables.input import Batch
-from spark.shards import CLOCKWORKS, Draw, Shards, Stream, sizes, without_numbers
+from spark.shard_streams import Draw, Stream, sizes
+from spark.shards import CLOCKWORKS, Shards, without_numbers
 
 ORDER = ("t", "n")
 OPTIONS: dict[str, Any] = {"id": "i", "part": "part", "value": "value"}

@@ -18,7 +18,8 @@ from engines.streams import Row, TopKQuery, cells, examples, net, same_rows
 from skyband import Above, Last, Linear, Monitor, Nearest, TopK, TopKPairs, UntilDeleted
 from skyband.errors import StateError
 from skyband.spark import mappers as packing
-from spark.shards import Draw, Shards, Sizes, pushed, sizes
+from spark.shard_streams import Draw, sizes
+from spark.shards import Shards, Sizes, pushed
 
 _TYPES = {
     "n": pa.int64(),

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from engines.streams import cells, examples, net, same_rows
 from skyband import Ever, Last, Monitor, TopK
-from spark.shards import Shards, Stream, pushed, rows, streams
+from spark.shard_streams import Stream, streams
+from spark.shards import Shards, pushed, rows
 from spark.test_shards import is_in_order
 
 

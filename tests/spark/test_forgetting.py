@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from engines.streams import Clockwork, Row, cells, examples, net, same_rows
 from skyband import Last, Monitor, TopK
 from skyband.spark.plan import QuerySet
-from spark.shards import CLOCKWORKS, Shards, Sizes, Stream, as_text, pushed, rows, sizes, streams, table_of
+from spark.shard_streams import Stream, sizes, streams
+from spark.shards import CLOCKWORKS, Shards, Sizes, as_text, pushed, rows, table_of
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 

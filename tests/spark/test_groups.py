@@ -29,7 +29,8 @@ from skyband.spark.mappers import in_order
 from spark.frames import read, run, write
 from spark.frames import stream as files
 from spark.kinds import same
-from spark.shards import Draw, Shards, Sizes, sizes, without_numbers
+from spark.shard_streams import Draw, sizes
+from spark.shards import Shards, Sizes, without_numbers
 
 COLUMNS = {"n": pa.int64(), **TYPES, "op": pa.string()}
 FADING = ("sum(x)", "count(*)", "2*sum(x) + count(*)", "sum(x) - 3*count(*)")

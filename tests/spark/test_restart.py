@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from engines.streams import cells, examples, net, same_rows
 from skyband import Last, Linear, Monitor, Nearest, Product, Quadratic, TopK
 from skyband.errors import StateError
-from spark.shards import Shards, Sizes, Stream, pushed, rows, shards_of, streams
+from spark.shard_streams import Stream, streams
+from spark.shards import Shards, Sizes, pushed, rows, shards_of
 
 
 def per_group(k: int, n: int, **more: Any) -> TopK:

@@ -17,7 +17,8 @@ from skyband.query.kinds import Query
 from skyband.spark.seed import carried, spread
 from spark import kinds
 from spark.kinds import CASES, MAKERS, begin, push, stream_of
-from spark.shards import Shards, Stream, near, pushed, rows, without_numbers
+from spark.shard_streams import Stream
+from spark.shards import Shards, near, pushed, rows, without_numbers
 
 
 def state_of(old: Shards) -> dict[int, pa.Table]:

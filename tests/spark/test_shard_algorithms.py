@@ -12,7 +12,8 @@ from engines.streams import APPROXIMATE, cells, examples, net, same_rows
 from skyband import Last, Monitor, Nearest, TopK
 from skyband.query.algorithms import names
 from skyband.spark import mappers as packing
-from spark.shards import Shards, Sizes, cut, many_rows, near, pushed, rows, streams
+from spark.shard_streams import streams
+from spark.shards import Shards, Sizes, cut, many_rows, near, pushed, rows
 
 NAMES = names("TopK", lambda row: "count" in row.windows and "ranks" not in row.takes and row.grouped)
 _OWN_NAMES = [name for name in NAMES if name not in ("CPM/W", "SNN")]  # those of TMA and SMA

@@ -13,19 +13,8 @@ from hypothesis import strategies as st
 
 from engines.streams import cells, examples, net, same_rows
 from skyband import Last, Monitor, TopK
-from spark.shards import (
-    CLOCKWORKS,
-    Shards,
-    Sizes,
-    Stream,
-    as_text,
-    pushed,
-    rows,
-    shards_of,
-    streams,
-    table_of,
-    without_numbers,
-)
+from spark.shard_streams import Stream, streams
+from spark.shards import CLOCKWORKS, Shards, Sizes, as_text, pushed, rows, shards_of, table_of, without_numbers
 
 # ------------------------------------------------------------------- the same everywhere
 
