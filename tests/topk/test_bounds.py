@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from engines.streams import KILL
-from skyband.engines.topk.bounds import bound_of, number_columns
-from skyband.query.expressions import Operand, parse
+from skyband.engines.topk.bounds import bound_of
+from skyband.query.expressions import Operand, number_columns, parse
 
 INF = math.inf
 TREES, BOXES, POINTS = (90, 6, 40) if KILL else (400, 12, 60)

@@ -117,6 +117,7 @@ def lengths() -> None:
 def grids(algorithm: str) -> None:
     for by in (sb.Linear({"x": 1, "y": 2}), sb.Nearest({"x": 0.2, "y": 0.1})):
         both(algorithm, by=by)
+    both(algorithm, by="x * y")
 
 
 def kept() -> None:
