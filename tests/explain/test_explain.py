@@ -322,7 +322,7 @@ def test_rate_on_integer_times() -> None:
     [
         sb.TopKPairs(1, "abs(a.x - b.x) / 2", sb.Last(9), algorithm="TA"),
         sb.TopK(1, "x", sb.UntilDeleted(), algorithm="SA"),
-        sb.TopK(1, "x*y", sb.Last(9), algorithm="TMA"),
+        sb.TopK(1, len, sb.Last(9), algorithm="TMA"),
         sb.TopK(1, "x", sb.Last("1 hour"), algorithm="PA"),
         "x",
     ],

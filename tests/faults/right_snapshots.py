@@ -161,6 +161,10 @@ def _topk(name: str, row: Any, window: Any) -> dict[str, Scene]:
         less = _less(window)
         two = {"q": one, "r": sb.TopK(2, by, less, algorithm=row.name)}
         found[f"{name} related"] = Scene(two, _options(window))
+    if row.keeps_window and row.scorings != "nearest":
+        texts = ("x * y", "abs(x) - 2 * y", "x * y")
+        queries = {f"q{i}": sb.TopK(2, by, window, algorithm=row.name, where="x > -9") for i, by in enumerate(texts)}
+        found[f"{name} expressions"] = Scene(queries, _options(window, **id_))
     return found
 
 

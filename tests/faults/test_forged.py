@@ -27,6 +27,8 @@ SAMPLE = (
     "TopK BLOCK count grouped",
     "TopK SAPF time family",
     "TopK TMA until deleted grouped",
+    "TopK SMA count expressions",
+    "TopK TMA until deleted expressions",
     "TopK timed bag",
     "TopK BEST ever shared",
     "Above LIST ever",

@@ -25,6 +25,7 @@ BOUNDED = (
     Product({"x": -1, "y": 2}),
     Quadratic({"x": 1, "y": -1}),
 )
+TYPED = ("x * y", "abs(x - 1) * y + x", "x + ln(y)", "coalesce(y, 1) - x * x", "case when x > 1 then y else x end")
 OPAQUE = ("x * y", "case when y > 0 then x else y end", "abs(x - 1) * y", "x")
 MIXED = Taste(
     by=BOUNDED,
@@ -44,6 +45,13 @@ TASTES = {
         MIXED, emit=("batch",), rows=25, n=5, per=(None, "g"), above=(True, True, False)
     ),
     "queries come and go": dataclasses.replace(MIXED, rows=6, events=12, where=(None, "x > 0")),
+    "expressions": dataclasses.replace(MIXED, by=TYPED, rows=20),
+    "expressions, late rows": dataclasses.replace(
+        MIXED, by=(*TYPED[:2], "x - y * y"), timed=(True,), lateness=(3, 8), per=(None, "g"), rows=25
+    ),
+    "expressions come and go": dataclasses.replace(
+        MIXED, by=(*TYPED[:2], "greatest(x, y)"), rows=6, events=12, where=(None, "x > 0")
+    ),
 }
 
 

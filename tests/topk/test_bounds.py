@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from engines.streams import KILL
-from skyband.engines.topk.bounds import bound_of, number_columns
-from skyband.query.expressions import Operand, parse
+from skyband.engines.topk.bounds import bound_of
+from skyband.query.expressions import Operand, number_columns, parse
 
 INF = math.inf
 TREES, BOXES, POINTS = (90, 6, 40) if KILL else (400, 12, 60)
@@ -148,6 +148,9 @@ EXACT = {
     "ceil(x + 0.5)": (-1.0, 3.0),
     "round(x + 0.5)": (-2.0, 3.0),
     "cast(x as int)": (-2.0, 2.0),
+    "least(sqrt(x), y)": (-1.0, 3.0),
+    "power(sqrt(x - 3), 0)": (1.0, 1.0),
+    "floor(sqrt(x) + 5)": (0.0, 6.0),
     "x % 3": (-2.0, 2.0),
     "x % 1": (-1.0, 1.0),
 }

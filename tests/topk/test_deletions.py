@@ -35,6 +35,9 @@ TASTES = {
     "no numbers": dataclasses.replace(MIXED, ids=(0.5, math.nan, -0.0, 0.0, math.inf, None), restores=True),
     "net changes": dataclasses.replace(MIXED, emit=("batch",), rows=20),
     "queries come and go": dataclasses.replace(MIXED, rows=6, events=14),
+    "expressions": dataclasses.replace(
+        MIXED, by=("x * y", "y - x * x", "coalesce(y, 1) + sqrt(x)", "least(x, y)"), rows=20
+    ),
 }
 
 

@@ -14,8 +14,10 @@ import numpy as np
 
 import skyband as sb
 from skyband.engines.topk.adapter import TopKAdapter
+from skyband.engines.topk.bounds import bound_of
 from skyband.monitor.examination import examine
 from skyband.monitor.loop import Loop
+from skyband.query.expressions import parse
 from skyband.tables.input import Batch, to_table
 
 ROWS = 3000
@@ -117,6 +119,11 @@ def lengths() -> None:
 def grids(algorithm: str) -> None:
     for by in (sb.Linear({"x": 1, "y": 2}), sb.Nearest({"x": 0.2, "y": 0.1})):
         both(algorithm, by=by)
+    both(algorithm, by="x * y")
+    monitor = sb.Monitor(sb.TopK(3, by="x * y", window=COUNTED, algorithm=algorithm))
+    monitor.push(DATA)
+    sb.Monitor.restore(monitor.snapshot(), trusted=False)
+    bound_of(parse("x * y"), {"x": (0.0, 1.0), "y": (0.0, 1.0)})
 
 
 def kept() -> None:

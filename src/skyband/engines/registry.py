@@ -171,8 +171,8 @@ def _check_bounded(row: Algorithm, query: Query) -> None:
     others = _others(query, lambda other: not other.keeps_window and "ranks" not in other.takes) or ["auto"]
     if scoring.bound({}) is None:
         raise QueryError(
-            f"{query.kind}: {scoring.unbounded}, so {row.name} cannot bound it. Use a sum, a distance or a monotone "
-            f"expression, Linear, Product, Quadratic or Nearest, or one of {', '.join(others)}."
+            f"{query.kind}: {scoring.unbounded}, so {row.name} cannot bound it. Use an expression, "
+            f"Linear, Product, Quadratic or Nearest, or one of {', '.join(others)}."
         )
 
 

@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from skyband.engines.contract import Floats
+from skyband.engines.contract import Floats, Scorings
 from skyband.engines.topk.kernels import bounds as kernels
 from skyband.engines.topk.kernels.window_state import Programs
-from skyband.query.expressions import Expression, Kind, Node, kind_of, recognise
-from skyband.query.expressions.tree import RULES
+from skyband.engines.topk.scorings import OverAxes
+from skyband.query.expressions import Expression, Kind, Node, kind_of, parse, recognise
+from skyband.query.kinds import Above, TopK
+from skyband.query.scoring.forms import EXPRESSION
 
 _OPERATIONS = {
     "+": kernels.ADD, "-": kernels.SUB, "*": kernels.MUL, "/": kernels.DIV, "%": kernels.MOD,
@@ -37,6 +39,22 @@ def no_programs() -> Programs:
     return _made([], [])
 
 
+def expressions_of(queries: list[TopK | Above], texts: list[str]) -> Scorings:
+    """Expressions over the same columns, as the engine of their window sees them: their keys come with objects."""
+    parsed, turned = [parse(text) for text in texts], not queries[0].descending
+    axes = OverAxes(texts[0]).columns
+    columns = np.array([texts.index(str(query.by)) for query in queries])
+    ways = np.array([ways_of(one, axes, turned=turned) for one in parsed])[columns]
+
+    def keys(which: int, data: Floats) -> Floats:
+        found: Floats = data[len(axes) + columns[which]]
+        return found
+
+    return Scorings(
+        EXPRESSION, turned, ways, np.empty((len(queries), 0)), keys, programs=programs_of(parsed, axes), columns=columns
+    )
+
+
 def programs_of(expressions: Sequence[Expression], axes: Sequence[str]) -> Programs:
     """The programs of expressions over these columns, all of numbers."""
     writers = [_Writer(expression.tree, axes) for expression in expressions]
@@ -56,45 +74,6 @@ def bound_of(expression: Expression, box: Mapping[str, tuple[float, float]]) -> 
         programs.low[0, j], programs.high[0, j] = ends
     found = kernels.bounds_alone(programs)
     return found[0], found[1]
-
-
-def number_columns(expression: Expression) -> bool:
-    """Whether all columns must hold numbers, by what is done with them."""
-    found: dict[str, Kind] = {}
-
-    def walk(node: Node, *, wanted: bool) -> None:
-        if node.op == "column" and wanted:
-            found[str(node.value)] = "number"
-        if node.op in ("case", "case of"):
-            start = 0 if node.op == "case" else 1
-            for arg in (*node.args[start + 1 :: 2], node.args[-1]):
-                walk(arg, wanted=wanted)
-            compared = list(node.args[start:-1:2])
-            if start:
-                compared.append(node.args[0])
-            for arg in compared:
-                walk(arg, wanted=bool(start) and _is_number(compared, found))
-        elif rule := RULES.get(node.op):
-            first = len(node.args) if rule.then is None else 1
-            same = _is_number(node.args[:first], found) or (wanted and rule.gives is None)
-            for i, arg in enumerate(node.args):
-                takes = rule.takes if i < first else rule.then
-                walk(arg, wanted=takes == "number" or (takes is None and same))
-
-    known = -1
-    while known < len(found):  # another column is compared with one that has just been found
-        known = len(found)
-        walk(expression.tree, wanted=True)
-    return found.keys() == {*expression.columns}
-
-
-def _is_number(nodes: Sequence[Node], kinds: Mapping[str, Kind]) -> bool:
-    """Whether one of these, which are of one kind, is a number."""
-    return any(kind_of(node, kinds, QuietError) == "number" for node in nodes)
-
-
-class QuietError(Exception):
-    """What a tree that was checked before does not raise."""
 
 
 class _Writer:
@@ -146,7 +125,7 @@ class _Writer:
         return self._case(node) if op in ("case", "case of") else self._any(node)
 
     def _kind(self, node: Node) -> Kind | None:
-        return kind_of(node, self.kinds, QuietError)
+        return kind_of(node, self.kinds, ValueError)
 
     def _any(self, node: Node) -> int:
         return self.add(kernels.TRUTH if self._kind(node) == "boolean" else kernels.NUMBER)

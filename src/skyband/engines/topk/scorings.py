@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.contract import Scorings
 from skyband.engines.registry import row_of
-from skyband.engines.topk.bounds import number_columns, programs_of, ways_of
-from skyband.query.expressions import parse, ranges
+from skyband.query.expressions import number_columns, parse, ranges
 from skyband.query.kinds import Above, TopK
 from skyband.query.scoring import Scoring, Similar, Typed, scoring_of
 from skyband.query.scoring.forms import EXPRESSION, PRODUCT, SHARED_BY_BLOCK, TAME, KernelForm
@@ -189,23 +188,6 @@ def with_boxes(scorings: Scorings, queries: list[TopK | Above]) -> Scorings:
         for j, name in enumerate(by.columns):
             lows[s, j], highs[s, j] = box.get(name, (-np.inf, np.inf))
     return replace(scorings, lows=lows, highs=highs)
-
-
-def expressions_of(queries: list[TopK | Above]) -> Scorings:
-    """Expressions over the same columns, as the engine of their window sees them: their keys come with objects."""
-    texts = distinct_texts(queries)
-    parsed, turned = [parse(text) for text in texts], not queries[0].descending
-    axes = OverAxes(texts[0]).columns
-    columns = np.array([texts.index(str(query.by)) for query in queries])
-    ways = np.array([ways_of(one, axes, turned=turned) for one in parsed])[columns]
-
-    def keys(which: int, data: Floats) -> Floats:
-        found: Floats = data[len(axes) + columns[which]]
-        return found
-
-    return Scorings(
-        EXPRESSION, turned, ways, np.empty((len(queries), 0)), keys, programs=programs_of(parsed, axes), columns=columns
-    )
 
 
 def distinct_texts(queries: list[TopK | Above]) -> list[str]:

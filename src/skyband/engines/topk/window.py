@@ -262,10 +262,9 @@ class Store:
         self.unlisted = np.append(self.unlisted, np.int32(0))
         self.heads, self.reported_heads = (np.concatenate([heads, none]) for heads in (self.heads, self.reported_heads))
 
-    def keep_queries(self, kept: Ints, columns: Ints) -> None:
-        """Keep only these; columns: those of the numbers of each object that are kept."""
+    def keep_queries(self, kept: Ints) -> None:
+        """Keep only these."""
         found, reported = self.runs()
-        self.data = np.ascontiguousarray(self.data[:, columns])
         self.state, self.unlisted = self.state[kept], self.unlisted[kept]
         self.heads, self.reported_heads = self.heads[kept], self.reported_heads[kept]
         self.set_runs([found[s] for s in kept], [reported[s] for s in kept])

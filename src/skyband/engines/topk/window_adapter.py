@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes, Scorings
 from skyband.engines.id_codes import IdCodes
+from skyband.engines.invariants import require
 from skyband.engines.numbering import Start
 from skyband.engines.registry import choose, row_of
 from skyband.engines.specs import length_of, spec_of
@@ -19,7 +20,6 @@ from skyband.engines.topk.scorings import (
     OverAxes,
     box_of,
     distinct_texts,
-    expressions_of,
     must_part,
     own_score,
     scores_of,
@@ -68,6 +68,7 @@ class WindowAdapter(IdCodes, TopKAdapter):
         self.typed = isinstance(plain, OverAxes) and not self.scored  # attributes, and scores of expressions
         if plain is not None and not self.scored:
             self.by, self.where = plain, box_of(query, plain)[1]
+        self.texts: list[str] | None = None  # while objects have scores of expressions whose last query has left
         self.ids = self._no_ids() if isinstance(query.window, UntilDeleted) else None
 
     @property
@@ -87,20 +88,51 @@ class WindowAdapter(IdCodes, TopKAdapter):
     def _scorings(self, queries: list[TopK | Above]) -> Scorings:
         if self.scored:
             return own_score(len(queries))
-        return with_boxes(expressions_of(queries) if self.typed else scorings_of(queries), queries)
+        if self.typed:
+            from skyband.engines.topk.bounds import expressions_of  # it loads kernels, which a plan needs not
+
+            return with_boxes(expressions_of(queries, self._texts), queries)
+        return with_boxes(scorings_of(queries), queries)
 
     # --- rows: expressions are scored here, and share a window as long as they reject the same rows
 
     def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
         if not self.typed:
             return super().score(batch, cache)
-        first = scores_of(batch, self._texts)[0]
+        first = scores_of(batch, self._asked)[0]
         return Scored(first.key, dict(first.rejected))
 
     @property
     def _texts(self) -> list[str]:
-        """The expressions, each once."""
+        """The expressions whose scores objects have, each once."""
+        return self._asked if self.texts is None else self.texts
+
+    @property
+    def _asked(self) -> list[str]:
+        """The expressions of the queries, each once."""
         return distinct_texts(list(self.queries.values()))
+
+    def _forget_texts(self) -> None:
+        """Remove the scores of expressions whose last query has left."""
+        before, self.texts = self._texts, None
+        columns = self.machine.queries.keep_expressions([before.index(text) for text in self._texts])
+        for _, store in self.machine.stores.there():
+            store.data = np.ascontiguousarray(store.data[:, columns])
+
+    def extra_facts(self) -> dict[str, Any]:
+        return super().extra_facts() | ({} if self.texts is None else {"texts": self.texts})
+
+    def restore_facts(self, facts: dict[str, Any]) -> None:
+        super().restore_facts(facts)
+        if (texts := facts.get("texts")) is not None:
+            known = isinstance(texts, list) and all(isinstance(text, str) for text in texts) and self.typed
+            axes = {self.by.columns}
+            known = known and all(one is not None and one.columns in axes for one in map(window_scoring, texts))
+            known = known and all(isinstance(window_scoring(text), OverAxes) for text in texts)
+            require(
+                known and len({*texts}) == len(texts) and {*texts} >= {*self._texts}, "objects have scores of queries"
+            )
+            self.texts = list(texts)
 
     def _attributes(self, batch: Batch, rows: Ints) -> tuple[Floats, ...]:
         numbers = super()._attributes(batch, rows)
@@ -111,7 +143,7 @@ class WindowAdapter(IdCodes, TopKAdapter):
         return (*numbers, *(self.keys(one.key[rows]) for one in scores_of(batch, self._texts)))
 
     def must_split(self, batch: Batch) -> bool:
-        return must_part(batch, self._texts, self.by.columns) if self.typed else super().must_split(batch)
+        return must_part(batch, self._asked, self.by.columns) if self.typed else super().must_split(batch)
 
     def needed(
         self, validated: Validated, codes: Ints, total: int, times: Ints, clocks: Ints, unit: int | None
@@ -128,14 +160,17 @@ class WindowAdapter(IdCodes, TopKAdapter):
         deletes = None if push.deletes is None else push.deletes[arrivals.rows]
         changes = self.machine.take(replace(arrivals, attributes=attributes, names=names, deletes=deletes))
         self.count_unknown()
+        if self.texts is not None:
+            self._forget_texts()
         return changes
 
     # --- queries join and leave
 
     def leave(self, name: str, unit: int | None, clock: int) -> None:
-        place = self.place(name)
+        place, texts = self.place(name), self._texts if self.typed else None
         del self.queries[name]
         if self.engine is not None:
+            self.texts = texts  # a query that takes its place may need them
             self.machine.drop_query(place)
             self.numbering.of_query = np.zeros(len(self.queries), np.int64)
 

@@ -110,18 +110,18 @@ class WindowQueries:
             scratch = scratch._replace(best=np.zeros(self._largest_view + 1, OBJECT))
         self.scratch = scratch
 
-    def keep(self, kept: Ints) -> Ints:
-        """Serve only these. Returns which of the numbers of an object are kept, in their order from now on."""
-        kept_numbers = np.arange(self.width)
+    def keep(self, kept: Ints) -> None:
+        """Serve only these; expressions stay (`keep_expressions`)."""
         self.arrays = Queries(*self.arrays[:4], *(array[kept] for array in self.arrays[4:]))
-        if self.width > self.axes:
-            columns = self.arrays.specs["column"]
-            used = list(dict.fromkeys(columns.tolist()))
-            kept_numbers = np.concatenate([kept_numbers[: self.axes], self.axes + np.array(used, np.int64)])
-            self.arrays = self.arrays._replace(programs=only(self.arrays.programs, used))
-            columns[:] = [used.index(one) for one in columns.tolist()]
         self.specs, self.keys = tuple(self.specs[s] for s in kept), [self.keys[s] for s in kept]
-        return kept_numbers
+
+    def keep_expressions(self, kept: list[int]) -> Ints:
+        """Keep only these expressions, among them those of all queries; returns which numbers of an object are kept."""
+        numbers = np.concatenate([np.arange(self.axes), self.axes + np.array(kept, np.int64)])
+        columns = self.arrays.specs["column"]
+        columns[:] = [kept.index(one) for one in columns.tolist()]
+        self.arrays = self.arrays._replace(programs=only(self.arrays.programs, kept))
+        return numbers
 
     def fit_grid(self, cells: int, side: int) -> None:
         """Make the work space large enough for a grid."""

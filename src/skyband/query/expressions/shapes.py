@@ -5,13 +5,13 @@ Unlike a `Form`, which is equal up to rounding, these may replace the expression
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from math import inf, isfinite, nextafter
 from typing import Any, NamedTuple
 
 from skyband.query.expressions.parser import Expression
-from skyband.query.expressions.tree import Node
+from skyband.query.expressions.tree import RULES, Kind, Node, kind_of
 from skyband.query.expressions.words import PARTS
 
 Box = dict[str, tuple[float, float]]
@@ -218,3 +218,38 @@ def strict_columns(expression: Expression) -> tuple[str, ...]:
         elif node.op in _STRICT:
             stack.extend(node.args)
     return tuple(dict.fromkeys(found))
+
+
+def number_columns(expression: Expression) -> bool:
+    """Whether all columns must hold numbers, by what is done with them."""
+    found: dict[str, Kind] = {}
+
+    def walk(node: Node, *, wanted: bool) -> None:
+        if node.op == "column" and wanted:
+            found[str(node.value)] = "number"
+        if node.op in ("case", "case of"):
+            start = 0 if node.op == "case" else 1
+            for arg in (*node.args[start + 1 :: 2], node.args[-1]):
+                walk(arg, wanted=wanted)
+            compared = list(node.args[start:-1:2])
+            if start:
+                compared.append(node.args[0])
+            for arg in compared:
+                walk(arg, wanted=bool(start) and _is_number(compared, found))
+        elif rule := RULES.get(node.op):
+            first = len(node.args) if rule.then is None else 1
+            same = _is_number(node.args[:first], found) or (wanted and rule.gives is None)
+            for i, arg in enumerate(node.args):
+                takes = rule.takes if i < first else rule.then
+                walk(arg, wanted=takes == "number" or (takes is None and same))
+
+    known = -1
+    while known < len(found):  # another column is compared with one that has just been found
+        known = len(found)
+        walk(expression.tree, wanted=True)
+    return found.keys() == {*expression.columns}
+
+
+def _is_number(nodes: Sequence[Node], kinds: Mapping[str, Kind]) -> bool:
+    """Whether one of these, which are of one kind, is a number."""
+    return any(kind_of(node, kinds, ValueError) == "number" for node in nodes)
