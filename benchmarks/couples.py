@@ -40,21 +40,12 @@ LOOKED = 1500  # objects whose pairs are checked one by one
 
 
 def scoring_of(p: Mapping[str, Any]) -> tuple[Any, Any]:
-    """s1 to s4 (section VI-A) as the engines take them; that of the real data is computed by NumPy.
-
-    A string of another name is an expression over the attributes, as a program of the kernels.
-    """
+    """s1 to s4 (section VI-A) as the engines take them; "intel" by NumPy; another string is an expression."""
     s = p.get("s", 1)
     if s not in ("intel", "luck") and isinstance(s, str):
         return _typed(s, p["d"])
     if s == "intel":
-        expression = parse(INTEL, members=("a", "b"))
-
-        def scores(one: Any, other: Any) -> Any:
-            both = {"a": one, "b": other}
-            columns = {name: Operand(both[name[0]][name[2:]]) for name in expression.columns}
-            return expression.evaluate(columns, len(one["time"])).values
-
+        scores = _by_numpy(parse(INTEL, members=("a", "b")))
         return Scoring(GIVEN, np.empty(0, np.int8), -1.0, np.inf, no_program(), np.empty(0)), scores
     if s == "luck":  # scores that depend on nothing
         return Scoring(GIVEN, np.empty(0, np.int8), -1.0, np.inf, no_program(), np.empty(0)), _luck
@@ -71,13 +62,16 @@ def _typed(text: str, d: int) -> tuple[Any, Any]:
     program = program_of(
         expression.tree, {field: row for row, field in enumerate(fields)}, dict.fromkeys(names, "number"), float
     )
+    return Scoring(TYPED, np.empty(0, np.int8), -1.0, np.inf, program, np.empty(0)), _by_numpy(expression)
 
+
+def _by_numpy(expression: Any) -> Any:
     def scores(one: Any, other: Any) -> Any:
         both = {"a": one, "b": other}
         columns = {name: Operand(both[name[0]][name[2:]]) for name in expression.columns}
-        return expression.evaluate(columns, len(one[names[0]])).values
+        return expression.evaluate(columns, len(next(iter(one.values())))).values
 
-    return Scoring(TYPED, np.empty(0, np.int8), -1.0, np.inf, program, np.empty(0)), scores
+    return scores
 
 
 def _luck(one: Any, other: Any) -> Any:
@@ -194,10 +188,7 @@ def supreme(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
 
 def reads(stream: Stream, p: Mapping[str, Any]) -> Ready:
-    """Snapshot answers for k and n from one skyband, many times: by `how`, tree (SCASE's), linear, supreme or pst.
-
-    "pst" is the paper's priority search tree, built before.
-    """
+    """Snapshot answers for k and n from one skyband, many times: by `how`, tree, linear, supreme or pst."""
     engine, feed = _engine(stream, p)
     size = len(stream["x0"])
     feed(0, size)
