@@ -21,7 +21,13 @@ from benchmarks.checks import Answer
 from benchmarks.contestants import Outcome, Ready
 from benchmarks.workloads import Stream, weights
 
-FORMS: dict[str, Any] = {"linear": sb.Linear, "product": sb.Product, "quadratic": sb.Quadratic}
+
+def _typed(weights: Mapping[str, float]) -> str:
+    """The same sum, to the last bit, as an expression that no form fits: it is bounded by intervals."""
+    return " + ".join(f"{weight!r} * {name}" for name, weight in weights.items()) + " + 0"
+
+
+FORMS: dict[str, Any] = {"linear": sb.Linear, "product": sb.Product, "quadratic": sb.Quadratic, "typed": _typed}
 ANSWER_BYTES = 16  # an object's number and its score
 INDEX = ("slots", "data", "order", "cells", "lists", "edges", "state", "unlisted", "sorted", "recent", "marks")
 
