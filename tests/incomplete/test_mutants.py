@@ -293,10 +293,10 @@ MUTANTS: dict[str, Mutant] = {
         some("drops_rows and SWEEP"),
     ),
     "promise: no row more will come": (PROMISED, "(before + more *", "(before + 0 *", some("promised_rows and SWEEP")),
-    "promise: a maximum is reached once": (
+    "promise: a maximum stays what it is": (
         PROMISED,
-        "if more > 0 and repeat == MOST:",
-        "if more > 1 and repeat == MOST:",
+        "            value = combination.highs[p]\n",
+        "            value = value\n",
         some("promised_rows and SWEEP"),
     ),
     "promise: the best, not the worst of k": (
@@ -309,13 +309,13 @@ MUTANTS: dict[str, Mutant] = {
         PROMISED,
         'if store.objects[o]["newest"] != r or not reported:',
         "if True:",
-        some("promised_rows and SWEEP"),
+        some("is_not_new_when and SWEEP"),
     ),
     "smallest: rows are dominated": (
         ENGINES + "eaa.py",
         "self.repeat == ONCE and not self.combination.turned",
         "self.repeat == ONCE",
-        OF_EAA,
+        some("(never_missed or from_below) and EAA"),
     ),
     "unbounded: an infinite value is in range": (
         ENGINES + "adapter.py",
