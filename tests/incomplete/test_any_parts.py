@@ -42,6 +42,23 @@ def test_any_names_and_forgotten_ones(repeat: Any, kind: str, monkeypatch: pytes
     assert most < 60, "there were more names than are known"
 
 
+@pytest.mark.parametrize("repeat", [None, "last"])
+def test_names_of_a_long_stream(repeat: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each name comes twice in a row, some of them in two pushes: names are forgotten between them."""
+    monkeypatch.setattr(any_parts, "SMALLEST", 2)
+    query = TopKIncomplete(2, "*", Last(8), repeat=repeat)
+    monitor, oracle, fewest = Monitor(query, id="i"), Oracle(query, id="i"), [0]
+    rows = [{"i": n // 2 % 3, "part": f"{n // 2}", "value": n % 5 / 4} for n in range(700)]
+    for begin in range(0, 700, 35):
+        some = rows[begin : begin + 35]
+        same_changes(cells(monitor.push(some)), oracle.push(some), str(begin))
+        monitor._loop.check()
+        (adapter,) = monitor._loop.state.adapters.values()
+        fewest.append(len(adapter.codes))  # type: ignore[attr-defined]
+    assert sum(monitor.stats()["rejected"].values()) == oracle.rejected.total()
+    assert (np.diff(fewest) < 0).any(), "names were forgotten"
+
+
 def test_a_part_without_a_name_is_unknown() -> None:
     monitor = Monitor(TopKIncomplete(1, "*", Last(5)), id="i")
     monitor.push({"i": [1, 1, 1], "part": ["a", None, "b"], "value": [0.5, 0.5, 0.25]})

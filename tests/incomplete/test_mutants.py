@@ -254,7 +254,7 @@ MUTANTS: dict[str, Mutant] = {
         LINKED_STEPS,
         'rows[other]["part"] == p and (newest or rows[other]["value"] <= value)',
         'rows[other]["part"] == p and rows[other]["value"] <= value and not newest',
-        some("as_the_oracle and SWEEP"),
+        some("any_names"),
     ),
     "any parts: a row is added twice": (
         LINKED_STEPS,
@@ -272,13 +272,13 @@ MUTANTS: dict[str, Mutant] = {
         ENGINES + "any_parts.py",
         'self.rows["part"][rows] = moved[parts]',
         "pass",
-        some("any_names"),
+        some("long_stream"),
     ),
     "any parts: the register mixes up names when some are forgotten": (
         ENGINES + "any_parts.py",
         'lines["part"], lines["seen"] = moved[lines["part"]], -1',
         "pass",
-        some("any_names"),
+        some("long_stream"),
     ),
     "promise: one row more": (
         REGISTER,
@@ -293,10 +293,10 @@ MUTANTS: dict[str, Mutant] = {
         some("drops_rows and SWEEP"),
     ),
     "promise: no row more will come": (PROMISED, "(before + more *", "(before + 0 *", some("promised_rows and SWEEP")),
-    "promise: a maximum is reached once": (
+    "promise: a maximum stays what it is": (
         PROMISED,
-        "if more > 0 and repeat == MOST:",
-        "if more > 1 and repeat == MOST:",
+        "            value = combination.highs[p]\n",
+        "            value = value\n",
         some("promised_rows and SWEEP"),
     ),
     "promise: the best, not the worst of k": (
@@ -309,13 +309,13 @@ MUTANTS: dict[str, Mutant] = {
         PROMISED,
         'if store.objects[o]["newest"] != r or not reported:',
         "if True:",
-        some("promised_rows and SWEEP"),
+        some("is_not_new_when and SWEEP"),
     ),
     "smallest: rows are dominated": (
         ENGINES + "eaa.py",
         "self.repeat == ONCE and not self.combination.turned",
         "self.repeat == ONCE",
-        OF_EAA,
+        some("(never_missed or from_below) and EAA"),
     ),
     "unbounded: an infinite value is in range": (
         ENGINES + "adapter.py",

@@ -42,6 +42,14 @@ def test_an_instance_may_get_the_rows_that_older_ones_had(algorithm: str) -> Non
     assert play(scene_of(query, rows, 1)).answer()["id"].to_pylist() == ["x"]
 
 
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_an_object_that_was_reported_is_not_new_when_it_returns(algorithm: str) -> None:
+    """All rows of x are dominated after 3, and some row of it is valid all the time."""
+    query = TopKIncomplete(1, ["a", "b"], Last(4), repeat="max", at_most=1, algorithm=algorithm)
+    rows = [("x", "a", 0.0), ("x", "b", 0.0), ("y", "a", 1.0), ("y", "b", 1.0), ("x", "a", 1.0), ("x", "b", 1.0)]
+    play(scene_of(query, [(*row, t) for t, row in enumerate(rows)], 1))
+
+
 def test_sums_in_another_order_are_no_reason_to_drop() -> None:
     """Values whose sums differ in the last bits by their order."""
     rng, values = np.random.default_rng(2), [0.1, 0.2, 0.3, 0.7, 0.4]
