@@ -24,6 +24,7 @@ from skyband.engines.pairs.given_scores import Given
 from skyband.engines.pairs.kernels.answers import read_slots
 from skyband.engines.pairs.kernels.records import GIVEN, PRODUCT, SIZE, SUM, Scoring
 from skyband.engines.pairs.kernels.scores import fill
+from skyband.engines.pairs.kernels.search_tree import HEIGHT, build_tree, empty_tree, top_pairs
 from skyband.engines.pairs.programs import no_program
 from skyband.engines.pairs.size_model import expected_pairs
 from skyband.engines.registry import load
@@ -33,6 +34,7 @@ from skyband.query.tuning import Tuning
 AXES = ("x0", "x1", "x2", "x3", "x4", "x5")
 INTEL = "abs(a.time - b.time) / (abs(a.temp - b.temp) * abs(a.hum - b.hum))"
 PATIENCE = Pairs.patience
+HOW = ("tree", "linear", "supreme", "pst")  # snapshot answers are read
 LOOKED = 1500  # objects whose pairs are checked one by one
 
 
@@ -169,18 +171,21 @@ def supreme(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
 
 def reads(stream: Stream, p: Mapping[str, Any]) -> Ready:
-    """Snapshot answers for k and n from one skyband, many times: by `how`, tree, linear or supreme."""
+    """Snapshot answers for k and n from one skyband, many times: by `how`, tree (SCASE's), linear, supreme or pst.
+
+    "pst" is the paper's priority search tree, built before.
+    """
     engine, feed = _engine(stream, p)
     size = len(stream["x0"])
     feed(0, size)
     group = engine.groups[0]
     engine._flush(group)
     now, k, n = size - 1, p["k"], p["asked_n"]
-    how = ("tree", "linear", "supreme").index(p["how"])
+    how = HOW.index(p["how"])
     out = np.empty(k, group.band.pairs.dtype)
-    places = np.empty(k, np.int32)
+    places = np.empty(k + 2 * HEIGHT, np.int32)
     rows = group.pairs  # a sorted array to copy from
-    band = (group.facts, group.band, engine.lists, p["n"])
+    band = (group.facts, group.band, (engine.lists, _tree(group, how)), p["n"])
     _read(*band, rows, k, now - n, places, out, how, 1)
 
     def work() -> int:
@@ -188,7 +193,7 @@ def reads(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
     def after(found: int) -> Outcome:
         counters = {"rows": p["rows"], "cycles": p["rows"], "pairs": int(group.facts[SIZE]), "found": found}
-        expected = rows[rows["old"] > now - n][:k] if how < 2 else rows[:k]
+        expected = rows[:k] if p["how"] == "supreme" else rows[rows["old"] > now - n][:k]
         return Outcome(out[:found].copy(), lambda stream, p, answer: bool((answer == expected).all()), counters)
 
     return Ready(work, after)
@@ -202,7 +207,7 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
     feed(0, fill_)
     asked = spec_of(p)
     k, length = np.array([one.k for one in asked]), np.array([one.length for one in asked])
-    how = ("tree", "linear", "supreme").index(p["how"])
+    how = HOW.index(p["how"])
     places = np.empty(p["K"], np.int32)
     out = np.empty(p["K"], engine.groups[0].band.pairs.dtype)
     told = []
@@ -212,7 +217,8 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
         told = [len(give(at, at + 1).query) for at in range(fill_, size)]
     rows = np.zeros(max([1, *told]), out.dtype)
     group = engine.groups[0]
-    _answer_all(group.facts, group.band, engine.lists, p["n"], k, length, 0, places, out, how)
+    trees = (engine.lists, _tree(group, how))
+    _answer_all(group.facts, group.band, trees, p["n"], k, length, 0, places, out, how)
 
     def work() -> int:
         found = 0
@@ -222,7 +228,7 @@ def again(stream: Stream, p: Mapping[str, Any]) -> Ready:
                 continue
             feed(at, at + 1)
             engine._flush(group)
-            band = (group.facts, group.band, engine.lists, p["n"])
+            band = (group.facts, group.band, trees, p["n"])
             found += int(_answer_all(*band, k, length, at, places, out, how))
         return found
 
@@ -291,6 +297,14 @@ def _engine(stream: Stream, p: Mapping[str, Any]) -> tuple[Any, Any]:
     return engine, feed
 
 
+def _tree(group: Any, how: int) -> Any:
+    """The paper's priority search tree of a group's pairs, or an empty one."""
+    tree = empty_tree(int(group.facts[SIZE]))
+    if HOW[how] == "pst":
+        build_tree(group.facts, group.band, tree)
+    return tree
+
+
 @numba.njit(error_model="numpy")
 def _supreme(data: Any, scoring: Any, n: int, begin: int, end: int, out: Any) -> float:
     total = 0.0
@@ -304,7 +318,7 @@ def _supreme(data: Any, scoring: Any, n: int, begin: int, end: int, out: Any) ->
 def _read(
     facts: Any,
     band: Any,
-    lists: Any,
+    trees: Any,
     longest: int,
     rows: Any,
     k: int,
@@ -322,7 +336,9 @@ def _read(
                 out[i] = rows[i]
             continue
         if how == 0:
-            found = read_slots(facts, band, lists, longest, PATIENCE, k, low, places)
+            found = read_slots(facts, band, trees[0], longest, PATIENCE, k, low, places)
+        elif how == 3:
+            found = top_pairs(facts, band, trees[1], k, low, places)
         else:
             found = 0
             for i in range(facts[SIZE]):
@@ -340,7 +356,7 @@ def _read(
 def _answer_all(
     facts: Any,
     band: Any,
-    lists: Any,
+    trees: Any,
     longest: int,
     k: Any,
     length: Any,
@@ -351,5 +367,5 @@ def _answer_all(
 ) -> int:
     found = 0
     for q in range(len(k)):
-        found += _read(facts, band, lists, longest, out, k[q], now - length[q], places, out, how, 1)
+        found += _read(facts, band, trees, longest, out, k[q], now - length[q], places, out, how, 1)
     return found

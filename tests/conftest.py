@@ -34,7 +34,12 @@ _FILES = (
     "delta",
     "declarative",
 )
-STARTS_SPARK = (*(f"spark/test_{name}.py" for name in _FILES), "::test_three_kinds_in_spark", "::test_groups_in_spark")
+STARTS_SPARK = (
+    *(f"spark/test_{name}.py" for name in _FILES),
+    "::test_three_kinds_in_spark",
+    "::test_groups_in_spark",
+    "::test_trees_in_spark",
+)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -129,15 +129,25 @@ queries: dict[str, st.SearchStrategy[Query]] = {
     "TopKIncomplete": st.builds(
         sb.TopKIncomplete,
         ks,
-        st.sampled_from([["north", "south"], {"north": (0, 1), "south": (-2.5, 7)}, ("south", "north", "west")]),
+        st.sampled_from([["north", "south"], {"north": (0, math.inf), "south": (-2.5, 7)}, ("south", "north", "west")]),
         windows,
         combine=st.sampled_from(
             ["sum", "mean", "min", "max", "north + 2*south", sb.Linear({"north": 2, "south": 0.5})]
         ),
         repeat=st.sampled_from([None, "last", "max", "sum"]),
+        largest=st.sampled_from([None, True, False]),
+        where=wheres,
         per=pers,
         algorithm=algorithms("TopKIncomplete"),
         seed=st.integers(0, 99),
+    )
+    | st.builds(
+        sb.TopKIncomplete,
+        ks,
+        st.sampled_from(["*", {"*": (0, 9)}]),
+        windows,
+        combine=st.sampled_from(["sum", "max"]),
+        repeat=st.sampled_from([None, "last"]),
     )
     | st.builds(
         sb.TopKIncomplete,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -199,6 +200,13 @@ def _incomplete(name: str, row: Any, window: Any) -> dict[str, Scene]:
         less = _less(window)
         other = sb.TopKIncomplete(3, ["a", "b"], less, algorithm=row.name, repeat="last")
         pair = {"q": sb.TopKIncomplete(2, ["a", "b"], window, algorithm=row.name, repeat="last"), "r": other}
+        if row.name != "SLA":
+            pairs: list[Any] = [("sum", None), ("max", "last")]
+            for combine, repeat in pairs:
+                some = sb.TopKIncomplete(2, "*", window, algorithm=row.name, combine=combine, repeat=repeat, per="h")
+                found[f"{name} any {combine}"] = Scene({"q": some}, _options(window, id="who"))
+        low: Any = sb.TopKIncomplete(2, {"a": (0, math.inf), "b": (0, 9)}, window, algorithm=row.name, largest=False)
+        found[f"{name} smallest"] = Scene({"q": replace(low, where="x > 20")}, _options(window, id="who"))
         found[f"{name} shared"] = Scene(pair, _options(window, id="word"))
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,7 @@ from skyband.oracle import Oracle
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 EXACT = ("SWEEP", "EAA", "SLA")
 UNIT = ("a", "b", "c")
+OPEN = {"a": (0, math.inf), "b": (-2, 3), "c": (1, math.inf)}
 WIDE = {"a": (0, 4), "b": (-2, 3), "c": (1, 2.5)}
 COMBINES: list[Any] = [
     "sum",
@@ -67,12 +69,17 @@ def scenes(draw: Draw, algorithm: str, rows: int = 14, events: int = 7) -> Incom
     repeat = draw(st.sampled_from([None, None, "last", "max", "sum"]))
     wide = draw(st.booleans())
     asked = {
-        "parts": WIDE if wide else UNIT,
+        "parts": draw(st.sampled_from([WIDE, OPEN])) if wide and algorithm in EXACT else WIDE if wide else UNIT,
         "combine": draw(st.sampled_from(COMBINES)),
         "repeat": repeat,
+        "largest": draw(st.sampled_from([None, True, False])) if algorithm in EXACT else None,
+        "where": draw(st.sampled_from([None, None, "z = 'm'", "value > 0.25 or g = 1"])),
         "per": per,
         "algorithm": algorithm,
     }
+    if algorithm in ("SWEEP", "EAA") and draw(st.integers(0, 3)) == 3:
+        asked |= _any_parts(draw, wide)
+        repeat = asked["repeat"]
     first = _window(draw, timed, clockwork)
     queries = {}
     for name in ("p", "q", "r")[: draw(st.integers(1, 3))]:
@@ -115,6 +122,14 @@ def scenes(draw: Draw, algorithm: str, rows: int = 14, events: int = 7) -> Incom
     return IncompleteScene(queries, happened, options, clockwork)
 
 
+def _any_parts(draw: Draw, wide: bool) -> dict[str, Any]:
+    """Parts that are not named in advance."""
+    combine = draw(st.sampled_from(["sum", "max"]))
+    low = draw(st.sampled_from([0.0, -2.0])) if combine == "max" else 0.0
+    parts = draw(st.sampled_from(["*", {"*": (low, 3)}, {"*": (low, math.inf)}])) if wide else "*"
+    return {"parts": parts, "combine": combine, "repeat": draw(st.sampled_from([None, "last", combine]))}
+
+
 def _other(draw: Draw, standing: dict[str, Any], name: str, clockwork: Clockwork) -> Any:
     """The same query for less, in the cases where an engine goes on as the oracle does (see sweep.md)."""
     old = standing[name]
@@ -152,7 +167,9 @@ def _rows(draw: Draw, size: int, clock: int, lateness: int, clockwork: Clockwork
 
 
 @st.composite
-def streams(draw: Draw, algorithm: str, repeat: Any = None, *, counted: bool = False) -> IncompleteScene:
+def streams(
+    draw: Draw, algorithm: str, repeat: Any = None, *, counted: bool = False, turns: bool = False
+) -> IncompleteScene:
     """One query over one longer stream in order, where many are dominated."""
     rows = draw(
         st.lists(
@@ -168,9 +185,15 @@ def streams(draw: Draw, algorithm: str, repeat: Any = None, *, counted: bool = F
         name = f"{i + number // 4 * fresh}"
         made.append({"i": name, "t": clock, "part": part, "value": value / 8, "z": name, "g": None, "h": None})
     window = Last(span=draw(st.integers(5, 40))) if timed else Last(draw(st.integers(5, 40)))
-    combine = draw(st.sampled_from(["sum", "max", "min", "power(a, 3) + b"]))
     query = TopKIncomplete(
-        draw(st.integers(1, 3)), ["a", "b"], window, combine=combine, repeat=repeat, algorithm=algorithm
+        draw(st.integers(1, 3)),
+        ["a", "b"],
+        window,
+        combine=draw(st.sampled_from(["sum", "max", "min", "power(a, 3) + b"])),
+        repeat=repeat,
+        largest=draw(st.sampled_from([None, None, False])) if turns else None,
+        where=draw(st.sampled_from([None, "z <> '3'"])),
+        algorithm=algorithm,
     )
     events: list[Any] = []
     most = draw(st.sampled_from([2, 5, 30]))  # a sweep comes at the end of a push

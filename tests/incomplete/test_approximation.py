@@ -45,6 +45,14 @@ def test_approximations_do_not_depend_on_cuts(algorithm: str, repeat: Any) -> No
     assert len(right & found) >= 3
 
 
+@pytest.mark.parametrize("algorithm", ["APPROX", "BUDGET"])
+def test_a_stream_whose_rows_all_fail_where_is_stored(algorithm: str) -> None:
+    query = TopKIncomplete(1, ["a"], Last(9), where="value > 0.5", algorithm=algorithm)
+    monitor = _streamed(query, pa.table({"id": [1, 2], "part": ["a", "a"], "value": [0.25, 0.5]}), 1, store=True)
+    monitor.push({"id": [3], "part": ["a"], "value": [0.75]})
+    assert monitor.answer()["id"].to_pylist() == [3]
+
+
 def test_approximations_report_their_precision() -> None:
     rows = appearances(7000, seed=8, parts=3, window=60)
     names = ["p1", "p2", "p3"]

@@ -19,7 +19,7 @@ from skyband import Ever, Monitor, QueryError, TopKIncomplete
 @examples(25)
 @given(data=st.data())
 def test_what_is_dominated_is_never_missed(algorithm: str, data: Any) -> None:
-    play(data.draw(streams(algorithm)))
+    play(data.draw(streams(algorithm, turns=True)))
 
 
 @pytest.mark.parametrize("algorithm", EXACT)

@@ -51,7 +51,7 @@ def test_eaa_keeps_exactly_the_k_dominance_set(data: Any) -> None:
             oracle.push(event.rows)
     stream = oracle._streams["q0"]
     (group,) = stream.groups.values()
-    valid = stream.valid(group.arrivals, oracle.clock)
+    valid = [o for o in stream.valid(group.arrivals, oracle.clock) if o.eligible]
     instances = []
     for row in valid:
         own = [o for o in valid if o.id == row.id and o.age >= row.age]

@@ -8,12 +8,14 @@ import pytest
 
 from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
-STEPS, DOMINANCE, REGISTER, COUNTERS, FRONTS = (
-    f"engines/incomplete/kernels/{name}.py" for name in ("sweep_steps", "sweep", "register", "eaa", "fronts")
+STEPS, DOMINANCE, REGISTER, COUNTERS, FRONTS, LISTS, LINKED, LINKED_STEPS = (
+    f"engines/incomplete/kernels/{name}.py"
+    for name in ("sweep_steps", "sweep", "register", "eaa", "fronts", "sla", "linked_batches", "linked_steps")
 )
 ENGINES = "engines/incomplete/"
 FILES = tuple(
-    f"tests/incomplete/test_{name}.py" for name in ("contract", "dominance", "steps", "approximation", "input")
+    f"tests/incomplete/test_{name}.py"
+    for name in ("contract", "dominance", "steps", "any_parts", "approximation", "input")
 )
 
 
@@ -26,6 +28,7 @@ STREAMS = some("dominated and not EAA and not SLA")
 EITHER = some("SWEEP")
 LATE = some("late_rows and SWEEP")
 AGAIN = some("filled_again and SWEEP")
+OF_EAA, OF_SLA = some("as_the_oracle and EAA"), some("as_the_oracle and SLA")
 TIE = some("reach_a_tie and SWEEP")
 BACK = some("step_of_its_expiry and SWEEP")
 WITHIN = some("within_a_batch and SWEEP")
@@ -188,6 +191,96 @@ MUTANTS: dict[str, Mutant] = {
         '"shown": (self.objects["shown"][objects], counts)',
         '"shown": (0 * self.objects["shown"][objects], counts)',
         EITHER,
+    ),
+    "where: a row that fails it brings its part to SWEEP": (
+        STEPS,
+        "if batch.brings[a]:\n                o =",
+        "if True:\n                o =",
+        SCENES,
+    ),
+    "where: a row that fails it is kept by SWEEP": (STEPS, "if not batch.brings[a]:", "if False:", SCENES),
+    "where: a row that fails it is registered": (REGISTER, "if not batch.brings[r]:", "if False:", SCENES),
+    "where: a row that fails it has no number": (REGISTER, "batch.counts[batch.groups[r]] += 1", "pass", SCENES),
+    "where: linked rows keep what fails it": (
+        LINKED,
+        "event == ARRIVES and batch.brings[n]",
+        "event == ARRIVES",
+        SCENES,
+    ),
+    "where: EAA keeps what fails it": (COUNTERS, "event == ARRIVES and batch.brings[a]", "event == ARRIVES", OF_EAA),
+    "where: SLA keeps what fails it": (LISTS, "event == ARRIVES and batch.brings[n]", "event == ARRIVES", OF_SLA),
+    "smallest: the largest": (ENGINES + "combine.py", "not query.descending,", "False,", SCENES),
+    "smallest: SLA reads from the worse end": (
+        LISTS,
+        "down if combination.turned else",
+        "down if False else",
+        some("filled_again_from_below and SLA"),
+    ),
+    "smallest: SLA takes missing parts for worse ones": (
+        LISTS,
+        "other[q] = combination.lows[q]",
+        "other[q] = depth[q]",
+        some("filled_again_from_below and SLA"),
+    ),
+    "front: TA forgets objects above the threshold": (
+        LISTS,
+        '                while front["size"] > 0 and not last_above',
+        '                front["size"] = most\n                while front["size"] > 0 and not last_above',
+        some("filled_again_from_below and SLA"),
+    ),
+    "max: the columns of the newest row": (
+        "engines/incomplete/kernels/linked_store.py",
+        'while repeat == MOST and rows[r]["older"] >= 0',
+        "while False",
+        some("row_with_the_maximum"),
+    ),
+    "max: an answer has the columns of the newest row": (
+        ENGINES + "linked_rows.py",
+        "if self.repeat != MOST:",
+        "if True:",
+        some("row_with_the_maximum"),
+    ),
+    "any parts: a newer row of a part does not replace the last": (
+        LINKED_STEPS,
+        'rows[other]["part"] == p and (newest',
+        "False and (newest",
+        some("as_the_oracle and SWEEP"),
+    ),
+    "any parts: a row is added twice": (
+        LINKED_STEPS,
+        "store.values[at] + value",
+        "store.values[at] + 2 * value",
+        some("as_the_oracle and SWEEP"),
+    ),
+    "any parts: names are lost": (
+        ENGINES + "any_parts.py",
+        'records["part"] = codes[starts[of] + records["part"]]',
+        'records["part"] = codes[starts[of]]',
+        some("any_names"),
+    ),
+    "any parts: names are mixed up when some are forgotten": (
+        ENGINES + "any_parts.py",
+        'self.rows["part"][rows] = moved[parts]',
+        "pass",
+        some("any_names"),
+    ),
+    "any parts: the register mixes up names when some are forgotten": (
+        ENGINES + "any_parts.py",
+        'lines["part"], lines["seen"] = moved[lines["part"]], -1',
+        "pass",
+        some("any_names"),
+    ),
+    "smallest: rows are dominated": (
+        ENGINES + "eaa.py",
+        "self.repeat == ONCE and not self.combination.turned",
+        "self.repeat == ONCE",
+        OF_EAA,
+    ),
+    "unbounded: an infinite value is in range": (
+        ENGINES + "adapter.py",
+        " | np.isinf(values)",
+        "",
+        some("infinite_value"),
     ),
     "budget: a tenth more": (
         ENGINES + "budget.py",

@@ -9,7 +9,7 @@ import pytest
 
 from engines.streams import Advance
 from incomplete.scenes import EXACT, IncompleteScene, play, scene_of
-from skyband import Last, Monitor, TopKIncomplete
+from skyband import Last, Monitor, QueryError, TopKIncomplete
 from skyband.engines.incomplete.kernels.batches import REFILLED
 
 
@@ -29,6 +29,17 @@ def test_a_front_is_filled_again(algorithm: str, window: Last) -> None:
     monitor = play(scene_of(query, [(f"{n}", "a", 1 - n / 200, n) for n in range(110)], 37))
     engine: Any = monitor._loop.state.adapters["p"].engine
     assert engine.facts[REFILLED] > 0 or algorithm == "SLA"
+
+
+@pytest.mark.parametrize("window", [Last(50), Last(span=50)])
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_a_front_is_filled_again_from_below(algorithm: str, window: Last) -> None:
+    """The smallest is best, each is larger than all before it; some lack a part, and count as its low."""
+    query = TopKIncomplete(1, {"a": (0, 2), "b": (0, 2)}, window, largest=False, algorithm=algorithm)
+    rows = [(f"{n // 2 if n % 3 else n}", "ab"[n % 2], 0.5 + n / 200, n) for n in range(140)]
+    monitor = play(scene_of(query, rows, 37))
+    engine: Any = monitor._loop.state.adapters["p"].engine
+    assert engine.facts[REFILLED] > 0
 
 
 @pytest.mark.parametrize("algorithm", EXACT)
@@ -93,6 +104,40 @@ def test_an_object_of_score_minus_infinity_that_is_dropped_never_returns(algorit
     scene = scene_of(query, rows, 1)
     events = [*scene.events[:-1], Advance(20), scene.events[-1]]
     play(IncompleteScene(scene.queries, events, scene.options))
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+@pytest.mark.parametrize("emit", ["arrival", "batch"])
+def test_columns_are_those_of_the_row_with_the_maximum(algorithm: str, emit: str) -> None:
+    """Part a of x is largest at 1, then at 3 (equal), b at 6; later rows are smaller, and ties go by them."""
+    rows = [("x", "a", 0.5, 0), ("x", "a", 0.75, 1), ("y", "a", 0.75, 2), ("x", "a", 0.75, 3), ("x", "a", 0.25, 5)]
+    rows += [("x", "b", 0.5, 6), ("x", "b", 0.25, 7), ("x", "a", 0.0, 8), ("z", "a", 1.0, 9), ("z", "b", 1.0, 10)]
+    for k, window in ((1, Last(20)), (2, Last(span=6))):
+        query = TopKIncomplete(k, ["a", "b"], window, repeat="max", algorithm=algorithm)
+        scene = scene_of(query, rows, 1)
+        for event in scene.events:
+            event.rows[0]["z"] = str(event.rows[0]["t"])
+        monitor = play(IncompleteScene(scene.queries, scene.events, scene.options | {"keep": ("z",), "emit": emit}))
+    assert monitor.answer()["z"].to_pylist() == ["10", "6"]
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_an_infinite_value_is_out_of_range(algorithm: str) -> None:
+    query = TopKIncomplete(1, {"a": (0, np.inf)}, Last(9), algorithm=algorithm)
+    monitor = Monitor(query, id="i")
+    monitor.push({"i": [1, 2, 3], "part": ["a"] * 3, "value": [1e308, np.inf, 5.0]})
+    assert monitor.answer()["id"].to_pylist() == [1]
+    assert monitor.stats()["rejected"] == {"value out of range": 1}
+
+
+@pytest.mark.parametrize("algorithm", ["APPROX", "BUDGET"])
+@pytest.mark.parametrize(
+    ("more", "said"), [({"largest": False}, "better without them"), ({"parts": {"a": (0, np.inf)}}, "has none")]
+)
+def test_estimates_need_highest_values_and_the_largest_first(algorithm: str, more: Any, said: str) -> None:
+    query = TopKIncomplete(1, **{"parts": ["a"], "window": Last(9), "algorithm": algorithm, **more})
+    with pytest.raises(QueryError, match=f"{said}.*SWEEP, EAA, SLA"):
+        Monitor(query, id="i")
 
 
 @pytest.mark.parametrize("algorithm", EXACT)

@@ -35,7 +35,7 @@ from skyband import Global, Last, Monitor, TopKPairs
 from skyband.engines.pairs.base import Pairs
 from skyband.oracle import Oracle
 
-ALGORITHMS = ("SCASE", "TA", "BASIC", "NAIVE")
+ALGORITHMS = ("SCASE", "TA", "PST", "BASIC", "NAIVE")
 EXACT: list[Any] = [
     Global({"x": "absdiff"}),
     Global({"x": "absdiff", "y": "absdiff"}),

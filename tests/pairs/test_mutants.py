@@ -14,7 +14,15 @@ BAND, SEARCH, STEPS, REPORTS, ANSWERS, SCORES, NAIVE, PROGRAMS = (
 )
 BY_BLOCKS, SNAPSHOT, ADAPTER = (f"engines/pairs/{name}.py" for name in ("given_scores", "snapshot", "adapter"))
 LIVE, REFILL, LIVE_STORED = (f"engines/pairs/{name}.py" for name in ("live", "refill", "live_snapshot"))
+SEARCH_TREE, GROUP = "engines/pairs/kernels/search_tree.py", "engines/pairs/group.py"
 LIVE_KERNEL = "engines/pairs/kernels/live.py"
+SHARED_WINDOW, SHARING_ADAPTER = (f"engines/pairs/{name}.py" for name in ("shared_window", "sharing_adapter"))
+SHARED_LATE, SHARED_PART, PARTED, SWEPT = (
+    ("tests/pairs/test_shared_window.py", "-k", test)
+    for test in ("late_rows", "part_of_the_attributes", "a_row_that", "restored")
+)
+GLOBAL = ("tests/pairs/test_global.py",)
+TREE = ("tests/pairs/test_shen.py", "-k", "priority_search or example_1")
 ALIVE = ("tests/pairs/test_live.py",)
 CONTRACT = "tests/pairs/test_contract.py"
 
@@ -247,10 +255,74 @@ MUTANTS: dict[str, Mutant] = {
         SEARCH,
         "closest = (scoring.sign * scoring.weights[j] if weighted else scoring.sign) < 0\n",
         "closest = scoring.sign < 0\n",
-        scenes("TA", "longer"),
+        GLOBAL,
     ),
     "scores: a square without its weight": (SCORES, "out[i] += weight * (term", "out[i] += (term", ANY),
-    "scores: the largest is the last": (SCORES, "out[i] = term if term > out[i] or", "out[i] = term if True or", ANY),
+    "scores: the largest is the last": (
+        SCORES,
+        "out[i] = term if term > out[i] or",
+        "out[i] = term if True or",
+        GLOBAL,
+    ),
+    "shared: a late row moves what others read": (
+        SHARED_WINDOW,
+        "if late or not _are_there",
+        "if not _are_there",
+        SHARED_LATE,
+    ),
+    "shared: what differs is overwritten": (
+        SHARED_WINDOW,
+        "if late or not _are_there(",
+        "if late or not bool(",
+        PARTED,
+    ),
+    "shared: windows with other numbers are one": (
+        SHARED_WINDOW,
+        "if place is not None and _has_last(holder, group, place):",
+        "if place is not None:",
+        PARTED,
+    ),
+    "shared: rows of data are not told apart": (
+        SHARED_WINDOW,
+        "if others[i : i + len(rows)] == rows",
+        "if True",
+        SHARED_PART,
+    ),
+    "shared: the places of pairs stay": (
+        GROUP,
+        "end + shift, self.facts[BASE] - shift\n",
+        "end + shift, self.facts[BASE]\n",
+        SHARED_LATE,
+    ),
+    "shared: lists stay where they were": (
+        GROUP,
+        "_moved(array, head, end, size, head + shift) for array in (self.blocks",
+        "_moved(array, head, end, size) for array in (self.blocks",
+        SHARED_LATE,
+    ),
+    "shared: columns that others need are swept": (
+        SHARING_ADAPTER,
+        "for one in self._with_columns()]))",
+        "for one in self._with_columns()[:1]]))",
+        SWEPT,
+    ),
+    "shared: the whole is counted for each": (
+        SHARING_ADAPTER,
+        "whole.nbytes // max(1, having)",
+        "whole.nbytes",
+        SHARED_PART,
+    ),
+    "tree: what is not split at the median": (
+        SEARCH_TREE,
+        "split = median + 1 + (youngest > median)",
+        "split = end",
+        TREE,
+    ),
+    "tree: the oldest on top": (SEARCH_TREE, "if old[i] > old[youngest]:", "if old[i] < old[youngest]:", TREE),
+    "tree: expired subtrees on the left": (SEARCH_TREE, "and old[e + 1] > low:", "and old[e + 1] >= low:", TREE),
+    "tree: expired subtrees on the right": (SEARCH_TREE, "and old[split[e]] > low:", "and old[split[e]] >= low:", TREE),
+    "tree: marked nodes are no candidates": (SEARCH_TREE, "        if stack[i] < 0:\n", "        if False:\n", TREE),
+    "tree: out of date": ("engines/pairs/pst.py", "or not group.facts[READS]", "", scenes("PST")),
     "functions: no rehearsal": (
         ADAPTER,
         "return self.function is not None and self.own is None",

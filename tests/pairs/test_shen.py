@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import skyband as sb
 from skyband.engines.contract import Spec
 from skyband.engines.pairs.base import Pairs
 from skyband.engines.pairs.kernels.programs import CHUNK
-from skyband.engines.pairs.kernels.records import PAIR, STAIRS, SUM, Scoring
+from skyband.engines.pairs.kernels.records import PAIR, SIZE, STAIRS, SUM, Scoring
+from skyband.engines.pairs.kernels.search_tree import HEIGHT, build_tree, empty_tree, read_tree
 from skyband.engines.pairs.programs import no_program
+from skyband.engines.pairs.pst import PST
 from skyband.engines.pairs.scase import SCASE
 from skyband.engines.pairs.size_model import expected_pairs
 from skyband.oracle import Oracle
@@ -37,10 +41,10 @@ def small_blocks() -> Iterator[None]:
 # --- the paper's examples
 
 
-def band_of(pairs: dict[int, float], K: int, N: int) -> tuple[SCASE, Any]:
+def band_of(pairs: dict[int, float], K: int, N: int, kind: type[Pairs] = SCASE) -> tuple[Pairs, Any]:
     """An engine that holds these pairs, by age with their scores, as the paper draws them."""
     scoring = Scoring(SUM, np.zeros(1, np.int8), -1.0, 1e9, no_program(), np.empty(0))
-    engine = SCASE((Spec(K, N),), Tuning(), timed=False, net=False, scoring=scoring)
+    engine = kind((Spec(K, N),), Tuning(), timed=False, net=False, scoring=scoring)
     made = np.zeros(len(pairs), PAIR)
     ages = sorted(pairs, key=lambda age: (pairs[age], age))
     made["key"] = [-pairs[age] for age in ages]
@@ -69,11 +73,57 @@ def test_figure_5_a_step_has_the_score_of_one_pair_and_the_age_of_another() -> N
     assert steps == [(2.0, 16), (3.0, 8), (5.0, 4), (6.0, 2)]
 
 
-def test_example_1_the_top_2_of_a_window_of_7() -> None:
-    scores = {8: 1.0, 7: 2.0, 5: 3.0, 6: 4.0, 2: 5.0, 1: 6.0, 3: 7.0, 4: 8.0}
-    engine, group = band_of(scores, K=8, N=99)
+#: Ages and scores with which Algorithm 1 makes the tree of Figure 4, as Example 1 and section IV-A tell of it.
+FIGURE_4 = {8: 1.0, 7: 2.0, 5: 3.0, 6: 4.0, 4: 5.0, 1: 6.0, 3: 7.0, 2: 8.0}
+
+
+@pytest.mark.parametrize("kind", [SCASE, PST])
+def test_example_1_the_top_2_of_a_window_of_7(kind: Any) -> None:
+    engine, group = band_of(FIGURE_4, K=2, N=99, kind=kind)
+    assert len(group.pairs) == 8  # all are in the 2-skyband
     best = engine._read(group, Spec(2, 8), 100)  # valid: older members above 100 - 8, of age at most 7
     assert (100 - best["old"]).tolist() == [7, 5]
+
+
+def test_figure_4_the_priority_search_tree() -> None:
+    engine, group = band_of(FIGURE_4, K=2, N=99, kind=PST)
+    engine._read(group, Spec(2, 8), 100)
+    tree = engine.tree  # type: ignore[attr-defined]
+
+    def children(e: int) -> tuple[Any, ...]:
+        left, right = (e + 1, int(tree.split[e])), (int(tree.split[e]), int(tree.end[e]))
+        return (100 - int(tree.old[e]), *(children(begin) if begin < end else None for begin, end in (left, right)))
+
+    leaf = (None, None)
+    assert children(0) == (1, (5, (7, (8, *leaf), None), (6, *leaf)), (2, (3, (4, *leaf), None), None))
+
+
+@given(data=st.data())
+def test_the_priority_search_tree_gives_what_a_scan_gives(data: st.DataObject) -> None:
+    ages = data.draw(st.lists(st.integers(1, 30), max_size=60))
+    band, facts = group_of_ages(ages)
+    tree = empty_tree(len(ages))
+    build_tree(facts, band, tree)
+    for e in range(len(ages)):  # a heap by age, split by score
+        left, right = tree.rank[e + 1 : tree.split[e]], tree.rank[tree.split[e] : tree.end[e]]
+        assert (tree.old[e : tree.end[e]] <= tree.old[e]).all()
+        assert not len(left) or not len(right) or left.max() < right.min()
+        assert -1 <= len(left) - len(right) <= 2  # by the median: so the height is logarithmic
+    for k in {1, 2, 7, len(ages)} - {0}:
+        for n in range(32):
+            out = np.empty(k + 2 * HEIGHT, np.int32)
+            found = read_tree(facts, band, tree, k, 100 - n, out)
+            assert out[:found].tolist() == np.flatnonzero(band.old[: len(ages)] > 100 - n)[:k].tolist()
+
+
+def group_of_ages(ages: list[int]) -> tuple[Any, Any]:
+    """A band of pairs of these ages, best first."""
+    group = band_of({}, K=2, N=99)[1]
+    group.grow_band(max(1, len(ages)))
+    group.band.old[: len(ages)] = 100 - np.array(ages, np.int64)
+    group.band.slot[: len(ages)] = np.arange(len(ages))
+    group.facts[SIZE] = len(ages)
+    return group.band, group.facts
 
 
 @pytest.mark.parametrize("older", ["better", "any"])

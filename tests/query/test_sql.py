@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from typing import Any
 
@@ -106,6 +107,13 @@ MEANT: dict[str, Query] = {
     ),
     "SELECT * FROM s PARTS (north, 'south east', `w` -1.5 TO 2e3) COMBINE SUM LIMIT 3 WINDOW 9 ROWS": sb.TopKIncomplete(
         3, {"north": (0, 1), "south east": (0, 1), "w": (-1.5, 2000)}, sb.Last(9)
+    ),
+    "SELECT * FROM s WHERE x > 1 PARTS (n 0 TO INFINITY) COMBINE n ASC LIMIT 3 WINDOW 9 ROWS": sb.TopKIncomplete(
+        3, {"n": (0, math.inf)}, sb.Last(9), combine="n", largest=False, where="x > 1"
+    ),
+    "SELECT * FROM s PARTS (*) COMBINE sum LIMIT 3 WINDOW 9 ROWS": sb.TopKIncomplete(3, "*", sb.Last(9)),
+    "SELECT * FROM s PARTS (* -1 TO 5) COMBINE max LIMIT 3 WINDOW 9 ROWS": sb.TopKIncomplete(
+        3, {"*": (-1, 5)}, sb.Last(9), combine="max"
     ),
     "SELECT * FROM s COMBINE n + 2*s PARTS (n, s) LIMIT 3 REPEAT last WINDOW 9 ROWS USING SLA": sb.TopKIncomplete(
         3, ["n", "s"], sb.Last(9), combine="n + 2*s", repeat="last", algorithm="SLA"
@@ -221,7 +229,7 @@ WRONG = {  # the mark stands under what is between « and »
     "SELECT * FROM s GROUP BY x HAVING «count»(*)": "having must be a condition",
     "SELECT * FROM s GROUP BY x WHERE «count»(*) > 3": "Write HAVING",
     "SELECT * FROM s GROUP BY x «GROUP» BY y": "twice",
-    "SELECT * FROM s GROUP BY «5»": "a name is expected",
+    "SELECT * FROM s GROUP BY «5»": "there is no column at this place",
     "SELECT sum(«max»(y)) FROM s GROUP BY x": "max is inside sum",
     "SELECT «y», sum(z) FROM s GROUP BY x ORDER BY 2 LIMIT 3 WINDOW 9 ROWS": "Write last(y)",
     "SELECT «x» AS y, sum(z) FROM s GROUP BY x ORDER BY 2 LIMIT 3 WINDOW 9 ROWS": "Leave AS out",

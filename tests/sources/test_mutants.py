@@ -27,6 +27,13 @@ MUTANTS: dict[str, Mutant] = {
         'arrivals[a + 1]["shown"] = 0',
         RULES,
     ),
+    "moves are reported for good": ("monitor/state.py", "adapter.output.sourced = False", "pass", RULES),
+    "objects at rest are known by their rows": (
+        "engines/output.py",
+        "(changes.instant,) if self.options.inner else AT_REST",
+        "AT_REST",
+        RULES,
+    ),
     "a move is a change": (ORDERED, "diff[entered], stays[left]", "stays[left]", RULES),
     "groups do not tell what moves": (RANKS, "        elif moves:\n", "        elif False:\n", RULES),
     "each change is a step": (

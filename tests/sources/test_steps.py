@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from skyband import Above, Last, Monitor, TopK, TopKGroups, UntilDeleted
 
 
@@ -51,6 +53,39 @@ def test_a_net_batch_is_one_step() -> None:
     assert said(m.push(rows("A6 C1 B2")), "best") == []
     assert m.answer("best").column("score").to_pylist() == [7.0]
     assert said(m.push(rows("A9 A9")), "best") == ["6 -B 7", "6 +A 18*"]
+
+
+def test_moves_are_not_reported_once_nobody_asks_over_them() -> None:
+    one = {"a": SUMS, "b": Above(0, by="score", source="a"), "c": TopK(1, by="score", source="b")}
+    two = {"d": TopK(1, by="score", source="a")}
+    for asked, gone in (one, "cb"), (one | two, "c"), ({"a": SUMS} | two, "d"):
+        m = Monitor(asked)
+        m.push(rows("A1 B5"))
+        for name in gone:
+            m.drop(name)
+        assert 0 not in m.push(rows("A6 B1")).column("diff").to_pylist()
+
+
+@pytest.mark.parametrize("ranking", [{}, {"distinct": "last"}])
+def test_deletions_of_several_groups_are_one_step_of_a_net_batch(ranking: dict[str, Any]) -> None:
+    source = TopK(2, by="x", window=UntilDeleted(), per="d", **ranking)
+    m = Monitor({"a": source, "b": TopK(9, by="score", source="a")}, id="i", emit="batch")
+    m.push(rows("A1g B1g C1h D1h E1h"))
+    assert said(m.delete(["E", "B"]), "b") == ["2 -B 1", "2 -E 1", "2 +C 1*"]  # told by the largest number, of h
+    assert said(m.delete(["D", "A"]), "b") == ["2 -A 1", "2 -D 1"]
+
+
+def test_what_leaves_a_replaced_source_is_what_leaves_here() -> None:
+    #  t     0   1    1     1      over 1: A is gone when B, C, D are there
+    asked = TopK(3, by="score", source="a")
+    queries = {"a": Above(0, by="x", window=Last(span=1)), "b": asked, "c": TopK(3, by="score", source="b")}
+    m = Monitor(queries, id="i", time="t")
+    m.push(rows("A9") | {"t": [0]})
+    m.push(rows("Z0 B5") | {"t": [1, 1]})
+    m.push(rows("Z0 C9") | {"t": [1, 1]})
+    changes = m.replace("b", TopK(1, by="score", source="a"))
+    assert said(changes, "b") == said(changes, "c") == ["4 -B 5"]
+    assert ids(m, "c") == ["C"]
 
 
 def test_ties_go_by_when_the_object_entered_the_sources_answer() -> None:

@@ -8,6 +8,7 @@ moves it here, since no shard knows what others reject; so the Monitor is told t
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -77,12 +78,23 @@ def pairs(draw: Draw, algorithm: str, window: Window, per: Any) -> TopKPairs:
 
 
 def parts(draw: Draw, algorithm: str, window: Window, per: Any) -> TopKIncomplete:
+    if algorithm in ("auto", "SWEEP", "EAA") and draw(st.integers(0, 3)) == 3:
+        return TopKIncomplete(
+            draw(st.integers(1, 3)),
+            parts="*",
+            window=window,
+            repeat=draw(st.sampled_from([None, "last", "sum"])),
+            per=per,
+            algorithm=algorithm,
+        )
     return TopKIncomplete(
         draw(st.integers(1, 3)),
-        parts=draw(st.sampled_from([["north", "south"], {"north": (0, 1), "south": (-1, 2), "west": (0, 3)}])),
+        parts=draw(st.sampled_from([["north", "south"], {"north": (0, math.inf), "south": (-1, 2), "west": (0, 3)}])),
         window=window,
         combine=draw(st.sampled_from(COMBINES)),
         repeat=draw(st.sampled_from([None, None, "last", "max", "sum"])),
+        largest=draw(st.sampled_from([None, False])),
+        where=draw(st.sampled_from([None, None, "y > 0"])),
         per=per,
         algorithm=algorithm,
     )

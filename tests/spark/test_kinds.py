@@ -76,6 +76,18 @@ def test_pairs_by_blocks(data: st.DataObject) -> None:
     assert "q0" in shards.plan.blocked
 
 
+@pytest.mark.parametrize("on", ["a.r <> b.r", "a.x <= b.y", "a.r = b.r or a.y is null"])
+@examples(12)
+@given(data=st.data())
+def test_a_condition_on_pairs_by_blocks(on: str, data: st.DataObject) -> None:
+    """Each shard tests the condition for its share of the pairs; `a` is the older, whichever shard has both."""
+    algorithm = data.draw(st.sampled_from(["auto", "TA", "BASIC"]))
+    stream = data.draw(stream_of([(pairs, algorithm)]))
+    queries = {name: dataclasses.replace(query, per=None, on=on) for name, query in stream.queries.items()}  # type: ignore[type-var]
+    shards = play(dataclasses.replace(stream, queries=queries, shards=3), data, blocks=True)
+    assert shards.plan.blocked.keys() == queries.keys()
+
+
 @examples(20)
 @given(st.data())
 def test_answers_of_the_groups_that_changed(data: st.DataObject) -> None:

@@ -40,8 +40,8 @@ def frame(spark: SparkSession) -> DataFrame:
     ("query", "options", "says"),
     [
         (sb.TopK(by=("x", "map"), **ONE), {}, "column 'map' holds map.*which has no order"),
-        (sb.TopK(by=("x", abs), **ONE), {}, "a function ranks alone"),
-        (sb.TopK(by="x", per={"p": "word"}, **ONE), {}, r"names columns as they are.*withColumnRenamed\('word', 'p'\)"),
+        (sb.TopK(by=("x", abs, "map"), **ONE), {}, "column 'map' holds map.*which has no order"),
+        (sb.TopK(by="x", per={"p": "wort"}, **ONE), {}, "no column 'wort'"),
         (sb.TopK(by="x + word", **ONE), {}, '"x \\+ word": \\+ needs numbers, but column "word" is a string'),
         (sb.TopK(by="list", **ONE), {}, "column 'list' holds list.*cannot use"),
         (sb.TopK(by=sb.Linear({"x": 1, "map": 2}), **ONE), {}, "column 'map' holds map"),

@@ -68,7 +68,20 @@ def attributes(d: int, shape: str, rng: np.random.Generator) -> dict[str, Any]:
     return {f"x{j}": data[j] for j in range(d)}
 
 
+TYPED = {
+    "typed": ("x0 * x1", "x1 - x0 * x0", "greatest(x0, -x1)", "case when x1 > 0 then x0 else x1 * x1 end"),
+    "typed monotone": ("exp(x0) + x1", "x1 + 2 * x0 + 0", "least(x0, x1)", "0.5 * x1 + power(x0, 3)"),
+    "typed of three": ("abs(x0) * x1 - x2", "x2 / (abs(x1) + 1) + x0", "x0 - floor(x1 * x2)", "x0 * x1 * x2"),
+    "typed conditions": (
+        "case when x0 < x1 then 1 else 0 end + 0 * x1",
+        "x0 + coalesce(case when x1 > 0 then x1 end, 0)",
+    ),
+}
+
+
 def scorings(form: str, d: int, rng: np.random.Generator, count: int = 4) -> list[Any]:
+    if form in TYPED:
+        return list(TYPED[form])
     names = [f"x{j}" for j in range(d)]
     found: list[Any] = []
     for _ in range(count):
@@ -112,6 +125,16 @@ CASES = {
     "an empty box": ("linear", 2, "coarse", 2, None, "x0 > 100", 20),
     "a box and more": ("linear", 2, "random", 3, None, "x0 < 0.5 and x1 > x0 and x1 < 2", 60),
     "lists that are too long": ("linear", 2, "random", 40, None, None, 100),
+    "typed": ("typed", 2, "random", 3, None, None, 300),
+    "typed, ties": ("typed", 2, "coarse", 4, None, None, 60),
+    "typed, the least": ("typed", 2, "signs", 3, False, None, None),
+    "typed, a box": ("typed", 2, "outliers", 3, None, "x0 > -1 and x1 <= 0.5", 100),
+    "typed, a box and more": ("typed", 2, "drift", 3, None, "x0 > -1 and x1 <= x0", 50),
+    "typed, monotone": ("typed monotone", 2, "drift", 3, None, None, 100),
+    "typed, monotone, the least": ("typed monotone", 2, "coarse", 5, False, "x1 between -1 and 0.5", None),
+    "typed, of three": ("typed of three", 3, "random", 3, None, None, 200),
+    "typed, of three, the least": ("typed of three", 3, "coarse", 3, False, "x2 >= 0", 60),
+    "typed conditions": ("typed conditions", 2, "signs", 3, None, None, 30),
     "k > n": ("linear", 2, "coarse", 90, None, None, 20),
 }
 

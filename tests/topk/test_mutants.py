@@ -284,10 +284,45 @@ MUTANTS: dict[str, Listed] = {
         'views[v]["oldest"] = min(views[v]["oldest"], objects[i]["stamp"])',
         "pass",
     ),
+    "departing ends before a member has left": (
+        STRICT,
+        "if left == most and oldest == bound + 1:",
+        "if oldest == bound + 1:",
+    ),
+    "departing ends with the first member that leaves": (
+        STRICT,
+        "if left == most and oldest == bound + 1:",
+        "if left == most:",
+    ),
+    "of equal times one member leaves": (
+        STRICT,
+        "most = 1 if report.joint else NEVER",
+        "most = 1",
+    ),
+    "nothing is dropped at its instant": (
+        STRICT,
+        'or groups[g]["oldest"] <= bound:',
+        'or groups[g]["oldest"] < bound:',
+    ),
+    "of equal times one object is dropped": (
+        STRICT,
+        'alone = kind == STRICT and report.joint and groups[g]["oldest"] == bound',
+        'alone = kind == STRICT and groups[g]["oldest"] == bound',
+    ),
+    "of several numbers one object is dropped": (
+        STRICT,
+        'alone = kind == STRICT and report.joint and groups[g]["oldest"] == bound',
+        "alone = kind == STRICT and report.joint",
+    ),
+    "the oldest that stays is not looked for": (
+        STRICT,
+        "if oldest == bound + 1:  # none can be older",
+        "if oldest >= bound + 1:  # none can be older",
+    ),
     "oldest forgets the members that stay": (
         STRICT,
-        '                oldest = min(oldest, objects[i]["stamp"])\n    views',
-        "                pass\n    views",
+        '                oldest = min(oldest, objects[i]["stamp"])\n            if left',
+        "                pass\n            if left",
     ),
     "the edge stays where an object is dropped": (
         STRICT,

@@ -142,7 +142,7 @@ def refused() -> None:
 
 
 def pairs() -> None:
-    for algorithm in ("SCASE", "TA", "BASIC", "NAIVE"):
+    for algorithm in ("SCASE", "TA", "PST", "BASIC", "NAIVE"):
         for window in STREAMS:
             play(sb.TopKPairs(3, by=sb.Global({"x": "absdiff"}), window=window, algorithm=algorithm))
     for combine in ("max", "euclidean"):
@@ -166,8 +166,11 @@ def parts() -> None:
     for algorithm in ("SWEEP", "EAA"):
         for window in STREAMS:
             play(sb.TopKIncomplete(3, parts=PARTS, window=window, algorithm=algorithm), id="often")
+    for repeat in (None, "last"):
+        play(sb.TopKIncomplete(3, parts="*", window=COUNTED, repeat=repeat), id="id")
     for emit in EMITS:
         play(sb.TopKIncomplete(3, parts=PARTS, window=COUNTED, repeat="last"), id="id", emit=emit)
+        play(sb.TopKIncomplete(3, parts=PARTS, window=TIMED, repeat="max", where="x > 0.1"), id="id", emit=emit)
         play([sb.TopKIncomplete(k, parts=PARTS, window=TIMED, per=EACH) for k in (3, 2)], id="id", emit=emit)
 
 

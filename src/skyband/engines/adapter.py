@@ -50,6 +50,7 @@ class Adapter(Validation):
     revalidates: Any = False  # whether rows are rejected because of earlier rows
     ids: Groups | None = None  # codes of the ids by which rows are deleted, over UntilDeleted()
     stands_still: ClassVar[bool] = True  # whether the engine's clock does, over a window without end: nothing is due
+    window_key: Any = None  # adapters with one other than None have one window (pairs)
     block: tuple[int, int] | None = None  # of pairs on Spark: which share of them is scored, of how many
 
     def __init__(self, query: Query, groups: Groups, options: Options, start: Start) -> None:

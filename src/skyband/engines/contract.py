@@ -45,6 +45,8 @@ class Scorings:
     keys: Callable[[int, Floats], Floats]  # of objects with these attributes, one row each, for one of the scorings
     lows: Floats = field(default_factory=lambda: np.empty((0, 0)))  # boxes: only objects within count; no rows: all do
     highs: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    programs: Any = None  # that bound expressions (engines/topk/bounds.py): their keys come with the objects
+    columns: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # which of the expressions each one is
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,10 @@ class GroupStates(Generic[T]):
             state = self.states[g] = self.empty()
         return state
 
+    def known(self, g: int) -> T | None:
+        """The state of a group, if there is one."""
+        return self.states[g] if g < len(self.states) else None
+
     def there(self) -> list[tuple[int, T]]:
         """The states that there are, with their groups."""
         return [(g, state) for g, state in enumerate(self.states) if state is not None]

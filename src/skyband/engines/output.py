@@ -119,7 +119,7 @@ class Output:
         columns = self._change_columns(changes, at, when, sequences, None)
         if not deleted:  # one step, or one for each of the times
             changes = replace(changes, instant=np.zeros(len(at), np.int64) if times is None else when)
-        return columns | {CHANGES: changes, CLOCKS: AT_REST}
+        return columns | {CHANGES: changes, CLOCKS: (changes.instant,) if self.options.inner else AT_REST}
 
     def answer(self, answer: Answer, query: int) -> dict[str, Any]:
         """An answer of one of the queries as columns."""

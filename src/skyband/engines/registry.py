@@ -218,7 +218,35 @@ def _check_additive(row: Algorithm, query: Query) -> None:
         )
 
 
+def _check_listed(row: Algorithm, query: Query) -> None:
+    parts: Any = query
+    if parts.any_parts:
+        able = ", ".join(_others(query, lambda other: other.scorings == "any"))
+        raise QueryError(
+            f'{query.kind}: {row.name} keeps something for each part that is named, and parts="*" names none. Use auto '
+            f"or one of {able}, or name the parts."
+        )
+
+
+def _check_estimated(row: Algorithm, query: Query) -> None:
+    _check_listed(row, query)
+    parts: Any = query
+    exact = ", ".join(_others(query, lambda other: other.exact))
+    if not query.descending:
+        raise QueryError(
+            f"{query.kind}: {row.name} drops rows, and with largest=False an object would be better without them. "
+            f"Use auto or one of {exact}, which keep every row that counts."
+        )
+    if parts.unbounded:
+        raise QueryError(
+            f"{query.kind}: {row.name} estimates what a missing part may bring from its highest value, and "
+            f"{parts.unbounded[0]!r} has none. Give it finite bounds, or use auto or one of {exact}."
+        )
+
+
 _SCORING_CHECKS = {
+    "listed": _check_listed,
+    "estimated": _check_estimated,
     "bounded": _check_bounded,
     "nearest": _check_nearest,
     "local": _check_local,

@@ -12,7 +12,8 @@ from skyband.query.scoring import scoring_of
 def form_of(query: Query) -> tuple[str, tuple[str, ...], list[str]]:
     """One word, sentences, notes."""
     if isinstance(query, TopKIncomplete):
-        return (query.combine if isinstance(query.combine, str) else repr(query.combine)), (), []
+        word = query.combine if isinstance(query.combine, str) else repr(query.combine)
+        return word, () if query.descending else ("The smallest score is best; a missing part counts as its low.",), []
     best = f"The {'largest' if query.descending else 'smallest'} score is best"
     if isinstance(query, TopKGroups):
         return _group_form(query, best)

@@ -124,8 +124,7 @@ class Loop:
         if starting:
             remember_reported(examined.standing)
         pieces = self._take(push, examined)
-        self.state.clock, self.state.ahead = push.clock, None
-        self.state.serial += push.batch.rows
+        self.state.took(push)
         changes = self.state.changes(pieces, examined.standing)
         self._settle(push.batch.rows, push.more)
         return changes
@@ -328,10 +327,9 @@ class Loop:
     ) -> pa.Table:
         """The current answer, best first; of these keys and this subscriber (None: all), of a smaller k or window."""
         standing = names_of(self.state)
-        if name is None:
-            if len(standing) != 1:
-                raise QueryError(f"name the query: {', '.join(standing) or 'none is standing'}.")
-            name = standing[0]
+        if name is None and len(standing) != 1:
+            raise QueryError(f"name the query: {', '.join(standing) or 'none is standing'}.")
+        name = standing[0] if name is None else name
         if (owner := owner_of(self.state, name)) is not self.state:
             _refuse(subscriber, name)
             return Loop(owner).answer(name, keys, k, window)
@@ -366,6 +364,8 @@ class Loop:
 
     def answers_among(self, name: str, groups: pa.Table, but: Ints) -> pa.Table:
         """The current answers of the groups in a table of known values of the `per` columns, except these codes."""
+        if (owner := owner_of(self.state, name)) is not self.state:
+            return Loop(owner).answers_among(name, groups, but)
         adapter = self.state.adapter(name)
         columns = [plain(groups.column(column)) for column in adapter.groups.names]
         chosen = np.setdiff1d(adapter.groups.codes(columns, groups.num_rows), but)

@@ -70,14 +70,15 @@ class Over:
 
     def check(self, types: dict[str, Any]) -> None:
         """Refuse columns that the queries cannot rank by, before anything is changed; types: of the source's answer."""
-        self.loop.examine_whole(Batch(_no_rows(types)))
+        self.loop.examine_whole(Batch(no_rows(types)))
 
     def take(self, reported: list[Reported], types: dict[str, Any], per: tuple[str, ...]) -> pa.Table:
         """Let the inner loop take what has changed in the source's answer; returns its changes.
 
         types: of the columns of its answer; per: which of them tell its groups apart.
         """
-        steps = _steps(reported, net=self.loop.state.options.emit == "batch")
+        net = self.loop.state.options.emit == "batch"
+        steps = _steps(reported, net=net)
         diff = np.concatenate([one.piece[CHANGES].diff[one.rows] for one in reported])
         ages = np.concatenate([one.ages for one in reported])
         entries = np.concatenate([one.entries for one in reported])
@@ -86,9 +87,7 @@ class Over:
         if "time" in types:
             dated[TIME] = pa.concat_arrays([one.piece["time"].take(as_arrow(one.rows)) for one in reported])
         said = np.arange(len(order))  # the places in which the source reports them
-        if (
-            reported[0].subscribers is not None
-        ):  # subscribers come in any order: a step has the largest number of its changes
+        if net or reported[0].subscribers is not None:  # in no order: a step has the largest number of its changes
             said[np.lexsort([bits_of(column) for column in reversed(dated.values())])] = np.arange(len(order))
         diff, steps, ages, entries, said = diff[order], steps[order], ages[order], entries[order], said[order]
         here = as_arrow(order)
@@ -114,7 +113,7 @@ class Over:
         columns |= {OBJECT: as_arrow(objects[rows]), STEP: as_arrow(steps[rows])}
         columns[OP] = pa.array(np.where(arrives, "insert", "delete").tolist(), pa.string())
         columns |= {name: column.take(moments) for name, column in dated.items()}
-        ours = _no_rows(types).schema
+        ours = no_rows(types).schema
         table: pa.Table = self.loop.push_whole(
             Batch(pa.table({field.name: columns[field.name].cast(field.type) for field in ours})), None, False
         )
@@ -227,7 +226,7 @@ def inner_options(outer: Options, source: Query) -> Options:
     return Options(id=OBJECT, time=None if outer.time is None else TIME, keep=kept, op=OP, emit=outer.emit)
 
 
-def _no_rows(types: dict[str, Any]) -> pa.Table:
+def no_rows(types: dict[str, Any]) -> pa.Table:
     """A table of no rows, in the columns that the inner loop reads."""
     ours = {OBJECT: pa.int64(), OP: pa.string(), AT: pa.int64(), STEP: pa.int64()}
     ours |= {TIME: types["time"]} if "time" in types else {}
@@ -251,7 +250,7 @@ def _moments(one: Reported) -> tuple[Ints, Ints]:
     """Where a change is among the rows of its push, and when: expiries are before the rows of their instant."""
     changes, clocks = one.piece[CHANGES], one.piece[CLOCKS]
     none = np.zeros(len(one.rows), np.int64)
-    if isinstance(clocks, tuple):  # of a question over answers: the steps of its own source
+    if isinstance(clocks, tuple):  # of a question over answers: the steps of its own source, or at rest
         return clocks[0][one.rows], none
     row, instant = changes.row[one.rows], changes.instant[one.rows]
     if clocks is None:  # count windows, and objects that are deleted: every step has a row

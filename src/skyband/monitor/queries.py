@@ -136,6 +136,7 @@ class StandingQueries(Placement):
                     piece = lent_window.begin(adapter, donor, self.state.unit, self.state.clock)
                     self.state.adapters[name] = adapter
                     self.state.order.append(name)
+                    self.state.share_windows(everything=True)
                     return self.state.changes([piece], [adapter])
         raise QueryError(
             f"{name}: no standing query of pairs keeps a window that this one could look at: the same `per` and "

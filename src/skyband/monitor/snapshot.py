@@ -87,6 +87,11 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: b
             strangers.check_size(name, query, max(strangers.MOST, len(data)))
         return query
 
+    return revive(data, lookup, trusted=trusted)
+
+
+def revive(data: bytes, lookup: Lookup, *, trusted: bool = True) -> State:
+    """The inverse of `save`, with the queries that this finds."""
     facts, parts = unpack(data)
     try:
         with np.errstate(all="ignore"):
@@ -97,7 +102,8 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: b
                 join(state, groups, [parts[f"cell{i}"].tobytes()], trusted=trusted)
                 for j, adapter in enumerate(_over(state, groups)):
                     _read_at_rest(adapter, parts, f"rest{i}.{j}")
-            _read_over(state, facts, parts, callables, trusted=trusted)
+            _read_over(state, facts, parts, lookup, trusted=trusted)
+            state.share_windows(everything=True)
         return state
     except (QueryError, StateError):
         raise
@@ -105,19 +111,12 @@ def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: b
         raise StateError(f"the snapshot's contents do not fit together ({error!r}). Use an intact copy.") from error
 
 
-def _read_over(
-    state: State,
-    facts: dict[str, Any],
-    parts: dict[str, Any],
-    callables: Mapping[str, Callable[..., Any]],
-    *,
-    trusted: bool,
-) -> None:
+def _read_over(state: State, facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup, *, trusted: bool) -> None:
     """The loops over answers, from a snapshot."""
     from skyband.monitor.loop import Loop
 
     for i, (source, stored) in enumerate(facts.get("over", {}).items()):
-        inner = load(parts[f"over{i}"].tobytes(), callables, trusted=trusted)
+        inner = revive(parts[f"over{i}"].tobytes(), lookup, trusted=trusted)
         inner.source, inner.commit = source, state.commit
         over = state.over[source] = Over(source, Loop(inner, settles=True))
         fit = source in state.adapters and inner.options.inner

@@ -234,7 +234,7 @@ def forget_unused(state: Any) -> None:
     for source, over in list(state.over.items()):
         forget_unused(over.loop.state)
         if not names_of(over.loop.state):
-            del state.over[source]
+            state.forget_over(source)
 
 
 def states_of(state: Any) -> list[Any]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter, Columns
+from skyband.engines.pairs.shared_window import share_windows
 from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.errors import BatchError, QueryError
 from skyband.monitor.book import Book
@@ -33,7 +34,7 @@ from skyband.tables.changes import (
 )
 from skyband.tables.groups import Groups
 from skyband.tables.input import time_unit
-from skyband.tables.push import BEGINNING
+from skyband.tables.push import BEGINNING, Push
 from skyband.tables.subscriptions import Subscriptions, owner_of, slots_key
 
 Bools = NDArray[np.bool_]
@@ -121,6 +122,16 @@ class State:
         for reason, count in rejected.items():
             counted[reason] = counted.get(reason, 0) + count
 
+    def took(self, push: Push) -> None:
+        """All adapters have taken a push."""
+        self.clock, self.ahead = push.clock, None
+        self.serial += push.batch.rows
+        self.share_windows()
+
+    def share_windows(self, *, everything: bool = False) -> None:
+        """Let scorings of pairs have one window, in the groups of the last push or in all."""
+        share_windows(self.standing(), everything=everything)
+
     def reading(self, adapters: Iterable[Adapter]) -> AbstractContextManager[None]:
         """The context to read what these adapters keep: a commit where that tidies it up."""
         return self.commit if any(adapter.reads_change for adapter in adapters) else nullcontext()
@@ -184,6 +195,12 @@ class State:
         for source in self.over:
             for adapter in (self.adapters[source], *self.subscribed_to(source)):
                 adapter.output.sourced = True
+
+    def forget_over(self, source: str) -> None:
+        """Nobody asks over the answers of this query any more; `mark_sources` marks what serves other sources again."""
+        del self.over[source]
+        for adapter in (self.adapters[source], *self.subscribed_to(source)):
+            adapter.output.sourced = False
 
     def asked_of(self, adapter: Adapter) -> set[str]:
         """The sources of questions over answers that an adapter serves, itself or by subscriptions."""

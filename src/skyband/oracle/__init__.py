@@ -39,7 +39,7 @@ from skyband.oracle.objects import Arrival, Roles, Row, same
 from skyband.oracle.output import answer_rows, change_rows
 from skyband.oracle.over import OverAnswers, Steps
 from skyband.oracle.rows import Rejected
-from skyband.oracle.shared import fits, narrowed, related, size
+from skyband.oracle.shared import fits, narrowed, related, shares, size
 from skyband.oracle.stream import Change, Group, Stream, members, remove
 from skyband.oracle.subscriptions import Subscribable, Subscribers, Unsubscribed
 from skyband.oracle.topk import skyband
@@ -296,7 +296,8 @@ class Oracle(Subscribable, OverAnswers):
 
     def _family(self, stream: Stream, query: Query) -> list[Stream]:
         """The running queries that saw the same arrivals and ask the same, but for k and the window."""
-        return [s for s in self._streams.values() if s.born == stream.born and related(s.query, query)]
+        streams = self._streams.values() if shares(query) else [stream]
+        return [s for s in streams if s.born == stream.born and related(s.query, query)]
 
     # ---------------------------------------------------------------------------- output
 

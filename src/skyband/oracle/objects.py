@@ -42,7 +42,7 @@ class Arrival:
     entry: int | None = None  # over answers: when its object entered the source's; the object may have moved since
     probability: float = 1.0  # uncertain: that the object exists
     rival: Hashable = None  # uncertain: alternatives with the same `group` exclude each other
-    part: str = ""  # incomplete: which part of the object this row brings
+    part: Hashable = ""  # incomplete: which part of the object this row brings
     value: float = math.nan  # incomplete: its value
 
     @property
@@ -61,7 +61,7 @@ class Member:
     rank: int | None = None  # the rank held, u-kranks only
     probability: float | None = None
     keys: tuple[Any, ...] = ()  # pairs, groups: what ranks it, which is finer than the score with `decay`
-    age: tuple[Any, ...] = ()  # groups: of the newest row
+    age: tuple[Any, ...] = ()  # groups, incomplete: of the newest row
     eligible: bool = True  # groups: whether it can be an answer
     shown: Row = field(default_factory=dict)  # groups: the values of `select`
     rows: tuple[Arrival, ...] = ()  # groups with `decay`: what the score is made of

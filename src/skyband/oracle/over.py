@@ -60,9 +60,7 @@ class OverAnswers:
             if stream.source != source or not step:
                 continue
             last, touched = step[-1][1], list[Group]()
-            if (
-                source in self._subscribers
-            ):  # subscribers come in any order: a step has the largest number of its changes
+            if self._emit == "batch" or source in self._subscribers:  # in no order: the largest number
                 last = max((change for _, change in step), key=lambda one: (one.at, one.time))
             order = sorted(step, key=lambda one: (max(one[1].diff, 0), one[1].member.objects[0].sequence))
             for above, change in order:  # what enters, as it arrived there

@@ -50,6 +50,10 @@ def read(query: Query, row: Row, roles: Roles) -> Arrival:
             _read_condition(query, arrival)
         case TopKIncomplete():
             _read_part(query, arrival, roles)
+            for column in sorted(set() if query.where is None else columns_of(query.where)):
+                if too_large(arrival.row.get(column)):
+                    raise Rejected("integer beyond 2^53", column)
+            arrival.eligible = holds(query.where, arrival.row)
         case TopKGroups():
             _read_owner(query, arrival, roles)
             _read_arguments(query, arrival)
@@ -103,14 +107,14 @@ def _read_probability(query: TopKUncertain, arrival: Arrival) -> None:
 def _read_part(query: TopKIncomplete, arrival: Arrival, roles: Roles) -> None:
     bounds = dict(query.parts)
     part = plain(arrival.row.get(roles.part))
-    if part not in bounds:
+    if part is None if query.any_parts else part not in bounds:
         raise Rejected("unknown part", roles.part)
     if too_large(arrival.row.get(roles.value)):
         raise Rejected("integer beyond 2^53", roles.value)
-    value = _number_in(arrival.row.get(roles.value), *bounds[part])
-    if value is None:
+    value = _number_in(arrival.row.get(roles.value), *bounds["*" if query.any_parts else part])
+    if value is None or math.isinf(value):
         raise Rejected("value out of range", roles.value)
-    arrival.part, arrival.value = part, value
+    arrival.part, arrival.value = same(part), value
 
 
 def _read_owner(query: TopKGroups, arrival: Arrival, roles: Roles) -> None:

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from skyband.errors import QueryError
-from skyband.query.kinds import Above, Query
+from skyband.query.kinds import Above, Query, TopKGroups
 from skyband.query.windows import Ever, Last, Session, UntilDeleted, Window
 
 #: The arguments that may differ between relatives: the size of the answer, and how it is computed.
@@ -16,6 +16,11 @@ _FREE = ("k", "k_max", "window", "largest", "symmetric", "algorithm", "gamma", "
 def related(one: Query, other: Query) -> bool:
     """The same kind, scoring, direction, `where` and `per`, and windows of one type."""
     return type(one) is type(other) and _common(one) == _common(other) and _type(one.window) == _type(other.window)
+
+
+def shares(query: Query) -> bool:
+    """Whether its relatives keep for it what they keep; TopK and Above over answers keep their own."""
+    return isinstance(query, TopKGroups) or getattr(query, "source", None) is None
 
 
 def fits(query: Query, relatives: list[Query]) -> bool:

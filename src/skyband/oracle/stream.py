@@ -157,8 +157,8 @@ class Stream:
         arrivals = self.groups[key].arrivals if (key := self._key(arrival.row)) in self.groups else []
         others = [o for o in self.valid([*arrivals, arrival], now) if o is not arrival]
         if isinstance(self.query, TopKIncomplete):
-            again = any((same(o.id), o.part) == (same(arrival.id), arrival.part) for o in others)
-            if again and self.query.repeat is None:
+            again = any((same(o.id), o.part) == (same(arrival.id), arrival.part) for o in others if o.eligible)
+            if again and arrival.eligible and self.query.repeat is None:
                 raise Rejected("second row of the same part", self.roles.part)
         if isinstance(self.query, TopKUncertain) and arrival.rival is not None:
             alternatives = [o.probability for o in others if o.rival == arrival.rival]
@@ -213,8 +213,9 @@ class Stream:
             if diff == 0 and before != entry.key and before in self.groups:  # in another group it is new
                 self.groups[before].ever_reported.discard(entry.number)
             touched += self._version(entry, row)
-        for group in touched:
-            group.moved = moved
+        for key in {before, entry.key}:  # also of a member that is rejected here: the source has reported it
+            if key in self.groups:
+                self.groups[key].moved = moved
         return touched
 
     def _version(self, entry: Entry, row: Row) -> list[Group]:
@@ -305,7 +306,7 @@ class Stream:
         """Compare the answer of a group with the one reported last, and report the difference."""
         valid = self.valid(group.arrivals, now)
         if isinstance(self.query, TopKIncomplete):  # gone and come back is `first` again
-            group.ever_reported &= {same(o.id) for o in valid}
+            group.ever_reported &= {same(o.id) for o in valid if o.eligible}
         if isinstance(self.query, TopKGroups):
             group.ever_reported &= {o.owner for o in valid if o.eligible}
         if not report:

@@ -22,24 +22,27 @@ def read_queries(table: Table) -> dict[str, Query]:
     """Read [queries]; a query with a mistake is left out."""
     queries = {}
     for name in table.data:
-        query = _sql(table, name) if isinstance(table.data[name], str) else _query(table.table(name))
-        if query is not None:
-            queries[name] = query
+        found = _sql(table, name) if isinstance(table.data[name], str) else {name: _query(table.table(name))}
+        for one, query in found.items():
+            if one != name and (one in queries or one in table.data):
+                table.mistake(name, f"a query is called {one!r} already. Give the subquery another name with AS.")
+            elif query is not None:
+                queries[one] = query
     if not table.data:
         table.mistakes.append('queries: name at least one, such as [queries.late] k = 10, by = "delay", window = 1000.')
     return queries
 
 
-def _sql(table: Table, name: str) -> Query | None:
-    """A query in SQL, in place of a table."""
+def _sql(table: Table, name: str) -> Mapping[str, Query]:
+    """A query in SQL, in place of a table; one over answers comes with those that it asks over."""
     try:
         found = sql(str(table.raw(name)))
-        if isinstance(found, dict):
-            raise QueryError("pipeline files run on Spark, where no question is asked over the answer of another one.")
-        return found  # type: ignore[no-any-return]
     except QueryError as error:
         table.mistake(name, str(error))
-        return None
+        return {}
+    if not isinstance(found, dict):
+        return {name: found}
+    return {name if one == "q0" else one: query for one, query in found.items()}
 
 
 def _query(table: Table) -> Query | None:

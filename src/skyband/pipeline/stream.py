@@ -62,9 +62,20 @@ def _check_queries(table: Table, stream: dict[str, Any], queries: dict[str, Quer
             table.mistake("time", f"is missing: the window of queries.{name}, {query.window!r}, is a time window.")
             continue
         try:
-            Monitor({name: query}, **options)
+            Monitor(_with_sources(name, queries), **options)
         except QueryError as error:
             table.mistakes.append(f"queries.{name}: {error}")
+
+
+def _with_sources(name: str, queries: dict[str, Query]) -> dict[str, Query]:
+    """A query with those over whose answers it asks."""
+    found, left = dict[str, Query](), [name]
+    while left:
+        one = left.pop()
+        if one in queries and one not in found:
+            found[one] = queries[one]
+            left += [source] if (source := queries[one].source) is not None else []
+    return found
 
 
 def _check_columns(table: Table, stream: dict[str, Any], queries: dict[str, Query], source: SourceSettings) -> None:
@@ -83,7 +94,7 @@ def _check_columns(table: Table, stream: dict[str, Any], queries: dict[str, Quer
             if (key, name) != ("keep", ALL):
                 look(f"stream.{key}", name)
     for name, query in queries.items():
-        for key, named in query.reads.items():
+        for key, named in query.reads.items() if query.source is None else ():
             for column in named:
                 look(f"queries.{name}.{key}", column)
     if any(isinstance(query, TopKIncomplete) for query in queries.values()):

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from skyband.errors import QueryError
 from skyband.query.windows import Sort
 
-Scorings = Literal["any", "bounded", "nearest", "local", "additive"]
+Scorings = Literal["any", "bounded", "nearest", "local", "additive", "listed", "estimated"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class Algorithm:
         The kinds of window that it takes.
     scorings
         "any"; "bounded": those that can be bounded over a box; "nearest": `Nearest` only; "local": sums and products
-        of |a.x - b.x| and a.x + b.x; "additive": of groups, count(*) or sum(x) alone.
+        of |a.x - b.x| and a.x + b.x; "additive": of groups, count(*) or sum(x) alone; "listed": of parts that are
+        named in advance; "estimated": these, where the largest score is best and each part has a highest value.
     exact
         Whether every answer is right.
     shares
@@ -221,22 +222,24 @@ _row("TA", "pairs", "TopKPairs", "ta:TA", "the same, fed by sorted lists of attr
 _row("BASIC", "pairs", "TopKPairs", "basic:BASIC", "dominators counted one by one; to compare", "pairs_size")
 _row("NAIVE", "pairs", "TopKPairs", "naive:NAIVE", "the K best of each object, sorted; to compare", "pairs_size",
      page="basic")  # fmt: skip
+_row("PST", "pairs", "TopKPairs", "pst:PST", "SCASE, with the paper's priority search tree for `answer(k=, window=)`",
+     "pairs_size")  # fmt: skip
 _row("REFILL", "pairs", "TopKPairs", "refill:REFILL", "all live objects, and a view of their best pairs", "pairs_size",
      windows=("until deleted",))  # fmt: skip
 
-for _name, _what in (
-    ("SWEEP", "interval dominance by a lazy sweep"),
-    ("EAA", "interval dominance by counters"),
-    ("SLA", "every valid row, in sorted lists"),
+for _name, _what, _parts in (
+    ("SWEEP", "interval dominance by a lazy sweep", "any"),
+    ("EAA", "interval dominance by counters", "any"),
+    ("SLA", "every valid row, in sorted lists", "listed"),
 ):
-    _row(_name, "incomplete", "TopKIncomplete", f"{_name.lower()}:{_name}", _what, "rows_size",
+    _row(_name, "incomplete", "TopKIncomplete", f"{_name.lower()}:{_name}", _what, "rows_size", scorings=_parts,
          windows=("count", "time", "ever"), auto="exact, and the fastest of them")  # fmt: skip
 for _name, _what in (
     ("APPROX", "best scores by how likely parts are to come"),
     ("BUDGET", "a fixed number of rows, the most likely to matter"),
 ):
     _row(_name, "incomplete", "TopKIncomplete", f"{_name.lower()}:{_name}", _what, "rows_size", page="approx",
-         answers="`stats()` has the precision", exact=False, shares=False)  # fmt: skip
+         answers="`stats()` has the precision", scorings="estimated", exact=False, shares=False)  # fmt: skip
 
 _row("DOM", "uncertain", "TopKUncertain", "dom:DOM", "drops what newer, better ones replace",
      "synopsis_size", auto="exact on any stream; it drops tuples that newer, better ones make superfluous")  # fmt: skip

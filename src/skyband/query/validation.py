@@ -214,7 +214,9 @@ def ending_window(kind: str, window: Window) -> None:
 
 def part_bounds(parts: object) -> tuple[tuple[str, tuple[float, float]], ...]:
     given: Mapping[Any, Any]
-    if isinstance(parts, Mapping):
+    if parts == "*":
+        given = {"*": (0.0, 1.0)}
+    elif isinstance(parts, Mapping):
         given = parts
     elif isinstance(parts, Iterable) and not isinstance(parts, str):
         listed = list(parts)  # a list of names, or what this function returned before
@@ -228,8 +230,13 @@ def part_bounds(parts: object) -> tuple[tuple[str, tuple[float, float]], ...]:
         given = {}
     if not given:
         raise QueryError(
-            'TopKIncomplete: parts is a list of names (values in [0, 1]) or {"north": (low, high), ...}; '
+            'TopKIncomplete: parts is a list of names (values in [0, 1]), {"north": (low, high), ...}, or "*"; '
             f"got {parts!r}."
+        )
+    if "*" in given and len(given) > 1:
+        raise QueryError(
+            f'TopKIncomplete: parts="*" are all parts, whatever their names, so no other can be named; got {parts!r}. '
+            "Name all parts, or none."
         )
     checked = []
     for part, bounds in given.items():
@@ -237,9 +244,10 @@ def part_bounds(parts: object) -> tuple[tuple[str, tuple[float, float]], ...]:
             low, high = (float(bound) for bound in bounds)
         except (TypeError, ValueError):
             low, high = math.nan, math.nan
-        if not isinstance(part, str) or not part or not (-math.inf < low < high < math.inf):
+        if not isinstance(part, str) or not part or not (-math.inf < low < high):
             raise QueryError(
-                f"TopKIncomplete: part {part!r} needs a name and finite bounds (low, high), low < high; got {bounds!r}."
+                f"TopKIncomplete: part {part!r} needs a name and bounds (low, high), low < high, with a finite low: "
+                f"it is what a part with no valid row counts as. A high may be infinite; got {bounds!r}."
             )
         checked.append((part, (low, high)))
     return tuple(checked)

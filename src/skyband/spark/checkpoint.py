@@ -15,12 +15,13 @@ from pyspark.sql.functions import lit
 from skyband.errors import QueryError, StateError
 from skyband.monitor.archive import unpack
 from skyband.monitor.loop import Loop
+from skyband.monitor.sources import all_queries
 from skyband.query.kinds import Query
 from skyband.query.options import ALL, Options, named
-from skyband.spark.plan import Plan
+from skyband.spark.plan import Plan, compare
 from skyband.spark.seed import SEED, carried, spread
 from skyband.spark.session import session
-from skyband.spark.shard import compare, refusals
+from skyband.spark.shard import refusals
 
 if TYPE_CHECKING:
     from pyspark.sql import GroupedData
@@ -96,7 +97,7 @@ def check(
     settings = Options(id=id, **options)
     if settings.keep == (ALL,):
         raise QueryError('check(keep="*"): the columns are not known here. Name those that monitor keeps.')
-    asked = Loop.of(named(queries), **asdict(settings)).state.queries
+    asked = all_queries(Loop.of(named(queries), **asdict(settings)).state)
     plan = Plan(
         asked,
         settings,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from skyband.monitor.loop import Loop
 from skyband.monitor.snapshot import cut, describe, join, restore
+from skyband.monitor.sources import all_queries, in_order
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import close_gaps
 from skyband.query.kinds import Query
@@ -40,7 +41,7 @@ class SetLoop:
     @classmethod
     def of(cls, state: State, query_set: QuerySet, forget: str | int | None) -> Self:
         """Resume from stored state."""
-        return cls(Loop(state), query_set, forget)
+        return cls(Loop(state, settles=bool(query_set.root)), query_set, forget)
 
     @classmethod
     def begin(
@@ -52,7 +53,7 @@ class SetLoop:
         clock: Any,
     ) -> Self:
         """Start with queries that have seen nothing, at the stream's clock (None: no row has come yet)."""
-        loop = Loop.of(queries, **options)
+        loop = Loop.of(queries, settles=bool(query_set.root), **options)
         if clock is not None:
             loop.push({}, to=clock)
         return cls(loop, query_set, forget)
@@ -63,7 +64,7 @@ class SetLoop:
 
     @property
     def queries(self) -> dict[str, Query]:
-        return self.loop.state.queries
+        return all_queries(self.loop.state)
 
     def set_queries(self, queries: dict[str, Query], carried: Mapping[str, str]) -> list[pa.Table]:
         """Drop and add queries; those with the same name and value stay. Returns what enters with the carried.
@@ -72,11 +73,14 @@ class SetLoop:
         """
         lent = {name: old_name(old) for name, old in carried.items() if old_name(old) in self.queries}
         entering = [self.loop.queries.add_from(lent[name], name, queries[name]) for name in queries if name in lent]
-        for name in self.queries.keys() - queries.keys():
+        standing = self.queries
+        gone = {name: query for name, query in standing.items() if name not in queries}
+        for name in reversed(in_order(gone)):  # who asks over answers goes first
             self.loop.queries.drop(name)
-        for name in queries:
-            if name not in self.queries:
-                self.loop.queries.add(name, queries[name])
+        for name in in_order({name: query for name, query in queries.items() if name not in self.queries}):
+            self.loop.queries.add(name, queries[name])
+        if self.query_set.root:
+            self.state.order[:] = queries
         return entering
 
     def set_block(self, shard: int, shards: int) -> None:

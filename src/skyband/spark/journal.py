@@ -105,7 +105,7 @@ def _cells(steps: list[Step]) -> list[int]:
 
 def has_journal(query_set: QuerySet, queries: Mapping[str, Query]) -> bool:
     """Whether a journal is kept: for subscriptions without `per`, if a step that is taken again has the same effect."""
-    if query_set.per or query_set.blocks or not any(query.each for query in queries.values()):
+    if query_set.per or query_set.blocks or query_set.root or not any(query.each for query in queries.values()):
         return False
     return all(_repeats(query) for query in queries.values())
 

@@ -84,8 +84,8 @@ def _static_tables(plan: Plan) -> Iterator[Any]:
     for place, (name, source) in enumerate(plan.subscribed.items()):
         if source.table is None:
             continue
-        table, per = source.rows(), plan.queries[name].per_columns
-        mine = dict(shares(table, plan.shards, per))
+        table = source.rows()
+        mine = dict(_shares(plan, name, table))
         for shard in range(plan.shards):
             yield _messages([keys[shard]], [FIRST - place], [to_bytes(mine.get(shard, table.slice(0, 0)))])
 
@@ -93,12 +93,21 @@ def _static_tables(plan: Plan) -> Iterator[Any]:
 def pack_subscriptions(plan: Plan, name: str, batches: Iterator[Any]) -> Iterator[Any]:
     """The mapper of rows that subscribe and unsubscribe: each shard gets its share."""
     plan = running(plan)
-    source, per = plan.subscribed[name], plan.queries[name].per_columns
+    source = plan.subscribed[name]
     number, keys = FIRST - list(plan.subscribed).index(name), labels(plan.shards)
     for batch in batches:
         table = _in_utc(pa.Table.from_batches([batch]).rename_columns(list(source.columns)))
-        for shard, mine in shares(table, plan.shards, per):
+        for shard, mine in _shares(plan, name, table):
             yield _messages([keys[shard]], [number], [to_bytes(mine)])
+
+
+def _shares(plan: Plan, name: str, table: Any) -> Iterator[tuple[int, Any]]:
+    """The shards that have any of these subscriptions of a query, each with its own."""
+    home = plan.shard_by_query.get(name)
+    if home is None:
+        yield from shares(table, plan.shards, plan.queries[name].per_columns)
+    else:  # others ask over its answers
+        yield home, table
 
 
 class Validator:
@@ -135,7 +144,7 @@ class Packer:
         self.wanted = [list(plan.wanted(queries)) for queries in plan.query_sets.values()]
         self.represented = _represented(plan)
         others = {name for names in self.represented.values() for name in names}
-        few = {name: query for name, query in plan.queries.items() if name not in others}
+        few = {name: query for name, query in plan.over_rows.items() if name not in others}
         self.validator = Validator(few, plan.monitor_options(), self.represented)
         self.clock: Any = None  # the largest accepted time, as a table of one row
         self.moment: int | None = None  # the largest time of any row
@@ -150,7 +159,7 @@ class Packer:
             yield from self._send_part(table, self.represented, self.validator)
             return
         yield from self._send_part(table.filter(as_arrow(~extreme)), self.represented, self.validator)
-        every = Validator(self.plan.queries, self.plan.monitor_options())
+        every = Validator(self.plan.over_rows, self.plan.monitor_options())
         yield from self._send_part(table.filter(as_arrow(extreme)), {}, every)
 
     def _extreme(self, table: pa.Table) -> Bools:
@@ -219,7 +228,8 @@ class Packer:
         `Above` needs only what is above). Other partitions' rows of the trigger may come between these, which only adds
         objects above and dominators. Not where one query represents others: searching the rows for each would take
         longer than its shard does, with an index, for all. Of groups of rows, those that can change an aggregate are
-        sent (group_rows.py). Pairs, parts and probabilities depend on more than the rows at hand: all are sent.
+        sent (group_rows.py). Pairs, parts and probabilities depend on more than the rows at hand: all are sent; so are
+        those of a query over whose answers others ask, since these see its answer at every step.
         """
         groups = Groups(query_set.per)
         codes: Any = None
@@ -231,8 +241,8 @@ class Packer:
                 continue
             rows = one.accepted
             others = [other for name in adapter.queries for other in represented.get(name, ())]
-            if query_set.can_forget and self.plan.forget is not None:
-                pass  # a row that can never be an answer still ends a group's silence
+            if query_set.root or (query_set.can_forget and self.plan.forget is not None):
+                pass  # of the latter: a row that can never be an answer still ends a group's silence
             elif adapter.timed and others:
                 rows = rows if one.eligible is None else rows & one.eligible
             elif adapter.timed and rows.any() and isinstance(adapter, TopKAdapter):
@@ -272,7 +282,8 @@ def _represented(plan: Plan) -> Represented:
     """Of very many queries that differ only in the numbers of their scoring, one that represents the others."""
     found: dict[Any, list[str]] = {}
     for name, query in plan.queries.items():
-        key = crowd_key(query) if isinstance(query, TopK | Above) and not query.each else None
+        alone = bool(query.each) or name in plan.roots
+        key = crowd_key(query) if isinstance(query, TopK | Above) and not alone else None
         if key is not None:
             found.setdefault(key, []).append(name)
     few = min(_FEW * plan.shards, _MOST)

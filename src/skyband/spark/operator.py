@@ -173,7 +173,8 @@ def log_rejected(rejected: Counter[str]) -> None:
 
 def _answers(loop: SetLoop, pieces: list[pa.Table]) -> Iterator[pa.Table]:
     """The answers, at the end, of the groups that changed and are not forgotten; query by query."""
-    for name, mine in _by_query(pa.concat_tables(pieces), loop.queries) if pieces else ():
+    whole = pa.concat_tables(pieces, promote_options="default") if pieces else None
+    for name, mine in () if whole is None else _by_query(whole, loop.queries):
         answer = loop.answers_among(name, mine)
         yield answer.add_column(0, "query", pa.array([name] * answer.num_rows, pa.string()))
 

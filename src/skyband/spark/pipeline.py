@@ -13,10 +13,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, greatest, when
 from pyspark.sql.functions import max as largest
 from pyspark.sql.functions import sum as total
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
 from skyband.errors import QueryError
 from skyband.monitor.loop import Loop
+from skyband.monitor.sources import all_queries
 from skyband.query.kinds import Query, TopKIncomplete, TopKUncertain
 from skyband.query.options import Options, check_op, named
 from skyband.spark.checkpoint import order_of, resumed, start, stored_plan
@@ -25,7 +26,7 @@ from skyband.spark.merge import MERGED, Merger
 from skyband.spark.operator import OUTPUT, OUTPUT_TO_MERGE, Operator
 from skyband.spark.plan import MOST_SHARDS, Plan
 from skyband.spark.refusals import check_for_spark, check_zone
-from skyband.spark.schema import check_rows, check_schema, key_types, output_types, sample
+from skyband.spark.schema import check_rows, check_schema, output_types, sample
 from skyband.spark.session import check, partitions_of
 from skyband.spark.subscriptions import SUBSCRIBER, sources
 from skyband.spark.versions import arrow_schema, start_state_stores
@@ -187,8 +188,9 @@ def rejected(
     check(df.sparkSession, streaming=False)
     by_name = named(queries)
     roles: dict[str, Any] = {"time": time, "id": id, "part": part, "value": value, "op": op}
-    state = Loop.of(by_name, **roles).state  # reports mistakes before any job runs
-    check_for_spark(by_name, state.options)
+    Loop.of(by_name, **roles)  # reports mistakes before any job runs
+    by_name = {name: query for name, query in by_name.items() if query.source is None}
+    check_for_spark(by_name)
     for name in ("reason", "queries"):
         if name in df.columns:
             raise QueryError(f"rejected() adds a column {name!r}, and the DataFrame has one. Rename that first.")
@@ -216,14 +218,14 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
             raise QueryError("start_from= is for a stream: a query over a table has no state. Leave it out.")
         plan, seeds = start(df.sparkSession, given["start_from"], plan)
     timed = options.time is not None
-    keys = key_types(df.schema, plan)
-    types = output_types(df.schema, plan) | keys
+    types, keys = output_types(df.schema, plan, _subscriber_type(given))
+    shown = StructType([StructField(name, type_) for name, type_ in types.items()])
+    asking = {name: query for name, query in plan.queries.items() if query.source is not None}
+    check_zone(shown, asking, str(df.sparkSession.conf.get("spark.sql.session.timeZone")))
     if whole:
-        names = ["query", *answer_names(plan.queries.values(), options.kept, timed, len(keys))]
+        names = ["query", *answer_names(plan.queries.values(), options.kept, timed, keys)]
     else:
-        names = change_names(plan.queries.values(), options.kept, timed, len(keys))
-    if plan.subscribed:
-        types[SUBSCRIBER] = next(iter(given["subscriptions"].values())).schema[SUBSCRIBER].dataType
+        names = change_names(plan.queries.values(), options.kept, timed, keys)
     schema = StructType([StructField(name, types[name]) for name in names])
     first: Callable[[Iterator[Any]], Iterator[Any]] = partial(pack, plan)
     last: Callable[[Iterator[Any]], Iterator[Any]] = partial(unpack, arrow_schema(schema))
@@ -283,8 +285,8 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
     check(df.sparkSession, streaming=streaming)
     if not streaming:
         start_state_stores(df.sparkSession)
-    queries = Loop.of(named(given["queries"]), **dataclasses.asdict(options)).state.queries  # reports their mistakes
-    check_for_spark(queries, options)
+    queries = all_queries(Loop.of(named(given["queries"]), **dataclasses.asdict(options)).state)  # reports mistakes
+    check_for_spark(queries, given["forget"])
     check_op(options.op, queries.values())
     if options.id is None:
         raise QueryError("skyband.spark needs id=: the column that labels objects, since rows have no number here.")
@@ -307,13 +309,19 @@ def _plan(given: Mapping[str, Any], options: Options) -> Plan:
             trial = Loop.of({name: queries[name]}, **dataclasses.asdict(options))
             trial.queries.subscribed.subscribe(name, source.rows(), SUBSCRIBER, False)
     check_schema(df.schema, plan, given["watermark"])
-    check_zone(df.schema, queries, str(df.sparkSession.conf.get("spark.sql.session.timeZone")))
+    check_zone(df.schema, plan.over_rows, str(df.sparkSession.conf.get("spark.sql.session.timeZone")))
     if given["checkpoint"] is None:
         return plan
     if not streaming:
         raise QueryError("checkpoint= is for a stream: a query over a table has none. Leave it out.")
     stored = stored_plan(df.sparkSession, given["checkpoint"])
     return plan if stored is None else resumed(plan, stored)
+
+
+def _subscriber_type(given: Mapping[str, Any]) -> DataType | None:
+    """The type of the ids of subscribers."""
+    frames = list((given.get("subscriptions") or {}).values())
+    return frames[0].schema[SUBSCRIBER].dataType if frames else None
 
 
 def _check_order(options: Options, queries: Mapping[str, Query]) -> None:

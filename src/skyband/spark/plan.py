@@ -3,7 +3,8 @@
 A query set is the queries with one `per` and one kind of window. A shard is a piece of the state: all rows of a group
 go to one shard. A set without `per` has one group, so its shards hold queries instead; those that share a skyband stay
 together. Pairs without `per` over long windows are a set of their own: all rows go to all shards, each of which scores
-its share of the pairs (pair_blocks.py).
+its share of the pairs (pair_blocks.py). So is a query over whose answers others ask, with these: one step of it is one
+step of theirs, whatever groups it is in, so all its rows go to one shard.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skyband.errors import StateError
 from skyband.query.kinds import Query, TopKIncomplete, TopKPairs
 from skyband.query.options import Options
 from skyband.query.windows import Last, Window
@@ -34,10 +36,22 @@ LONG = 50_000  # arrivals: shorter windows of pairs are answered faster than a s
 class QuerySet:
     """Queries whose state is kept together."""
 
-    per: tuple[str, ...]
+    per: tuple[str, ...]  # columns of the input by which rows go to shards
     timed: bool
     blocks: bool = False  # all rows go to all shards
     ever: bool = False  # over a window without end: silent groups can be forgotten
+    root: str = ""  # the query over whose answers all others of the set ask, directly or not
+    shown: tuple[str, ...] = ()  # how changes call the columns of `per`, where that is otherwise
+
+    @classmethod
+    def of(cls, stored: list[Any]) -> QuerySet:
+        """The inverse of `facts`; older versions stored less."""
+        values: list[Any] = [tuple(one) if isinstance(one, list) else one for one in stored]
+        return cls(*values)
+
+    def facts(self) -> list[Any]:
+        """For JSON."""
+        return [list(self.per), self.timed, self.blocks, self.ever, self.root, list(self.shown)]
 
     @property
     def can_forget(self) -> bool:
@@ -70,13 +84,28 @@ class Plan:
     def query_sets(self) -> dict[QuerySet, dict[str, Query]]:
         found: dict[QuerySet, dict[str, Query]] = {}
         for name, query in self.queries.items():
-            ever = query.window.sort == "ever"
-            query_set = QuerySet(query.per_columns, self.timed(name), name in self.blocked, ever)
+            ever, shown = query.window.sort == "ever", query.per_columns
+            if (root := self.roots.get(name)) is not None:
+                query_set = QuerySet((), self.timed(name), root=root)
+            else:
+                shown = () if shown == query.per_inputs else shown
+                query_set = QuerySet(query.per_inputs, self.timed(name), name in self.blocked, ever, "", shown)
             found.setdefault(query_set, {})[name] = query
         return found
 
+    @cached_property
+    def roots(self) -> dict[str, str]:
+        """Of each query that asks over answers, or over whose answers others ask, the one that asks over rows."""
+        return roots_of({name: query.source for name, query in self.queries.items()})
+
+    @cached_property
+    def over_rows(self) -> dict[str, Query]:
+        """The queries that read the columns of rows, not those of answers."""
+        return {name: query for name, query in self.queries.items() if query.source is None}
+
     def timed(self, name: str) -> bool:
-        """Whether the objects of a query have a time."""
+        """Whether the objects of a query have a time; of a question over answers: those of its rows."""
+        name = self.roots.get(name, name)
         sort = self.subscribed[name].sort if name in self.subscribed else None
         return sort == "duration" or (sort is None and self.options.timed(self.queries[name].window))
 
@@ -102,9 +131,10 @@ class Plan:
 
     @cached_property
     def shard_by_query(self) -> dict[str, int]:
-        """The shards of the queries without `per`; one with subscriptions is in all of them."""
+        """The shards of the queries that stand in one; a query without `per` that has subscriptions is in all."""
         alone = {name: query for name, query in self.queries.items() if name not in self.blocked and not query.each}
-        return {name: shard_of_query(query, self.shards) for name, query in alone.items() if not query.per_columns}
+        found = {name: shard_of_query(query, self.shards) for name, query in alone.items() if not query.per_columns}
+        return found | {name: shard_of_query(self.queries[root], self.shards) for name, root in self.roots.items()}
 
     def members(self, query_set: QuerySet, shard: int) -> dict[str, Query]:
         """The queries of a set that a shard answers."""
@@ -123,10 +153,10 @@ class Plan:
     def wanted(self, queries: dict[str, Query]) -> tuple[str, ...]:
         """The columns that these queries read or report, and those that order rows."""
         names = dict.fromkeys(self.order)
-        for role in (self.options.id, self.options.time, self.options.op, *self.options.kept):
+        for role in (self.options.op, *self.options.roles.values()):
             if role is not None:
                 names[role] = None
-        for query in queries.values():
+        for query in (one for one in queries.values() if one.source is None):
             reads = query.reads
             for columns in reads.values():
                 names |= dict.fromkeys(columns)
@@ -152,6 +182,45 @@ class Plan:
 def old_name(name: str) -> str:
     """The name of a query of another checkpoint in this one: it begins with a character that nobody writes."""
     return "\ue000" + name
+
+
+def roots_of(sources: Mapping[str, str | None]) -> dict[str, str]:
+    """The query over rows to which each one leads that has a source or is one; sources: by query."""
+
+    def root(name: str) -> str:
+        source = sources.get(name)
+        return name if source is None else root(source)
+
+    asked = {source for source in sources.values() if source is not None}
+    return {name: root(name) for name, source in sources.items() if source is not None or name in asked}
+
+
+def compare(stored: dict[str, Any], given: dict[str, Any]) -> None:
+    """Refuse a plan that differs from the one that wrote the state; new and dropped queries are allowed."""
+    if stored["shards"] != given["shards"]:
+        raise StateError(
+            f"the checkpoint was written with shards={stored['shards']}, and groups cannot move. "
+            f"Run with shards={stored['shards']}, or start from a new checkpoint."
+        )
+    if stored["options"] != given["options"]:
+        raise StateError(
+            f"the checkpoint was written with other options ({stored['options']}, now {given['options']}). "
+            "Run with those, or start from a new checkpoint."
+        )
+    for name, data in stored["queries"].items():
+        if given["queries"].get(name, data) != data:
+            raise StateError(
+                f"the query {name!r} differs from the one in the checkpoint ({data}). "
+                "Give the new query a new name, or start from a new checkpoint."
+            )
+    before, now = (roots_of({name: one.get("source") for name, one in of["queries"].items()}) for of in (stored, given))
+    for name in stored["queries"]:
+        if name in given["queries"] and (name in before) != (name in now):
+            how = "nobody asked over its answers" if name in now else "others asked over its answers"
+            raise StateError(
+                f"when the checkpoint was written, {how}, and now {'some do' if name in now else 'none does'}: the "
+                f"rows of {name!r} would move to other shards. Give it a new name, or start from a new checkpoint."
+            )
 
 
 def _is_long(window: Window) -> bool:

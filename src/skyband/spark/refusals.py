@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from pyspark.sql.types import DateType, StructType, TimestampNTZType, TimestampType
 
 from skyband.errors import QueryError
 from skyband.query.expressions import Expression, parse, reads_wall_clock
 from skyband.query.kinds import Query, TopKGroups, TopKPairs
-from skyband.query.options import Options
 
 _UTC = {"UTC", "Etc/UTC", "GMT", "Z", "+00:00"}
 
 
-def check_for_spark(queries: Mapping[str, Query], options: Options) -> None:
-    """Raise a QueryError for questions over answers and for columns under other names."""
+def check_for_spark(queries: Mapping[str, Query], forget: str | int | None = None) -> None:
+    """Raise a QueryError for `forget` beside questions over answers."""
     for name, query in queries.items():
-        if query.source is not None:
+        if query.source is not None and forget is not None:
             raise QueryError(
-                f"{name}: source= is for sb.Monitor, not for Spark: a shard has the answers of its own groups only. "
-                "Ask over the DataFrame of the answers, or push them to a Monitor."
+                f"{name}: source= beside forget= is for sb.Monitor, not for Spark: groups are forgotten where the "
+                "groups of a shard are kept apart, and those of a query over whose answers others ask are one piece. "
+                "Ask in a call of its own without forget=."
             )
-        if isinstance(by := getattr(query, "by", None), tuple) and any(map(callable, by)):
-            raise QueryError(
-                f"{name}: on Spark a function ranks alone, not as one of several keys, since its type is not known "
-                "before rows come. Compute it as a column before."
-            )
-        if query.per_columns != query.per_inputs:
-            raise QueryError(
-                f"{name}: on Spark `per` names columns as they are. Rename them before: {_renamed(query)}."
-            )
-    if any(shown != column for shown, column in options.roles.items() if shown not in ("id", "time")):
-        raise QueryError("keep: on Spark columns are kept as they are called. Rename them with df.withColumnRenamed.")
 
 
 def check_zone(schema: StructType, queries: Mapping[str, Query], zone: str) -> None:
@@ -66,8 +55,3 @@ def _expressions(query: Query) -> Iterator[Expression]:
             yield parse(key, members=members)
     if (where := getattr(query, "where", None)) is not None:
         yield parse(where)
-
-
-def _renamed(query: Query) -> str:
-    pairs: Iterable[tuple[str, str]] = zip(query.per_columns, query.per_inputs, strict=True)
-    return ", ".join(f"df.withColumnRenamed({column!r}, {shown!r})" for shown, column in pairs if shown != column)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,9 @@ from pyspark.sql.types import (
 )
 
 from skyband.errors import BatchError, QueryError
+from skyband.monitor.examination import examine
+from skyband.monitor.loop import Loop
+from skyband.monitor.over import no_rows
 from skyband.query.expressions.tree import Kind
 from skyband.query.kinds import Query, TopKGroups, TopKPairs
 from skyband.query.windows import Last
@@ -32,7 +36,9 @@ from skyband.spark.mappers import Validator, sortable
 from skyband.spark.plan import Plan
 from skyband.spark.versions import arrow_type
 from skyband.tables.changes import key_names, of_pair
+from skyband.tables.input import Batch
 
+_NUMBER = "0.5"  # what a function returns, as an expression
 _DAY = 86400 * 10**9
 _WATERMARK = "spark.watermarkDelayMs"  # in a field's metadata: `withWatermark` was called with this column
 _OURS: dict[str, DataType] = {
@@ -102,28 +108,31 @@ def sample(schema: StructType, names: tuple[str, ...]) -> pa.Table:
 
 def check_rows(table: pa.Table, queries: dict[str, Query], options: dict[str, Any]) -> None:
     """Validate rows as a mapper does; functions of the user's are left out: they are called with real rows only."""
-    typed = {name: query for name, query in queries.items() if not callable(getattr(query, "by", None))}
+    typed = {name: _typed(query) for name, query in queries.items() if query.source is None}
     try:
-        if typed:
-            Validator(typed, options).examine(table)
+        Validator(typed, options).examine(table)
     except BatchError as error:
         raise QueryError(str(error).replace("the batch", "the DataFrame")) from error
 
 
 def key_types(schema: StructType, plan: Plan) -> dict[str, DataType]:
-    """The columns of the reported keys of orders, of all queries together, with their types."""
-    typed = {name: query for name, query in plan.queries.items() if not callable(getattr(query, "by", None))}
-    lists = Validator(typed, plan.monitor_options()).keys(sample(schema, plan.wanted(plan.queries))) if typed else []
+    """The columns of the reported keys of orders, of all queries over rows together, with their types."""
+    typed = {name: _typed(query) for name, query in plan.over_rows.items()}
+    lists = Validator(typed, plan.monitor_options()).keys(sample(schema, plan.wanted(plan.queries)))
     found: dict[str, DataType] = {}
-    for name, types in zip(key_names(max(map(len, lists), default=0)), zip_longest(*lists), strict=True):
-        known = list(dict.fromkeys(type_ for type_ in types if type_ is not None))
-        if len(known) > 1:
-            raise QueryError(
-                f"{name} would be {' and '.join(map(str, known))} for different queries, and a column of a "
-                "DataFrame has one type. Ask them in calls of their own."
-            )
-        found[name] = from_arrow_type(known[0])
+    for types in lists:
+        for name, type_ in zip(key_names(len(types)), types, strict=True):
+            _add_type(found, name, from_arrow_type(type_))
     return found
+
+
+def _add_type(found: dict[str, DataType], name: str, type_: DataType) -> None:
+    """Note the type of a column of the output; a QueryError where another query gives it another one."""
+    if (known := found.setdefault(name, type_)) != type_:
+        raise QueryError(
+            f"{name} would be {known.simpleString()} and {type_.simpleString()} for different queries, and a column "
+            "of a DataFrame has one type. Ask them in calls of their own."
+        )
 
 
 def _check_spans(plan: Plan, unit: int | None) -> None:
@@ -165,10 +174,13 @@ def _unit_of(time: str, type_: DataType) -> int | None:
     raise QueryError(f"the time column {time!r} is {type_.simpleString()}. Time is a timestamp, a date or an integer.")
 
 
-def output_types(schema: StructType, plan: Plan) -> dict[str, DataType]:
-    """The types of the output's columns."""
-    roles, queries = plan.options.roles, plan.queries.values()
-    sources = {name: name for query in queries for name in query.per_columns} | roles
+def output_types(schema: StructType, plan: Plan, subscriber: DataType | None = None) -> tuple[dict[str, DataType], int]:
+    """The types of the output's columns, and how many keys are reported; subscriber: of the ids of subscribers."""
+    roles, queries = plan.options.roles, plan.over_rows.values()
+    sources = {
+        shown: name for query in queries for shown, name in zip(query.per_columns, query.per_inputs, strict=True)
+    }
+    sources |= roles
     if any(isinstance(query, TopKPairs) for query in queries):
         sources |= {end: source for role, source in roles.items() for end in of_pair(role)}
     types = {name: schema[source].dataType for name, source in sources.items()} | _OURS
@@ -177,7 +189,53 @@ def output_types(schema: StructType, plan: Plan) -> dict[str, DataType]:
             types |= _shown_types(schema, query)
             if query.of_columns:  # `check_schema` has found ids of one type
                 types["id"] = _id_type(schema, query.of_columns)
-    return types
+    if subscriber is not None:
+        types["subscriber"] = subscriber
+    types |= key_types(schema, plan)
+    for columns in _types_over_answers(schema, plan, subscriber):
+        for name, type_ in columns.items():
+            same = name in types and arrow_type(types[name]) == type_
+            _add_type(types, name, types[name] if same else from_arrow_type(type_))
+    keys = 0
+    while key_names(keys + 1)[-1] in types:
+        keys += 1
+    return types, keys
+
+
+def _types_over_answers(schema: StructType, plan: Plan, subscriber: DataType | None) -> Iterator[dict[str, Any]]:
+    """The columns of the answers of each question over answers, with their types in Arrow."""
+    for root in dict.fromkeys(plan.roots.values()):
+        mine = {name: _typed(query) for name, query in plan.queries.items() if plan.roots.get(name) == root}
+        loop = Loop.of(mine, **plan.monitor_options())
+        loop.state.subscriber_type = None if subscriber is None else arrow_type(subscriber)
+        yield from _types_in(loop, Batch(sample(schema, plan.wanted(mine)).slice(0, 0)))
+
+
+def _typed(query: Query) -> Query:
+    """A query of the same types without functions of the user's, which are called with real rows only."""
+    by: Any = getattr(query, "by", None)
+    if isinstance(by, tuple):
+        number: Any = tuple(_NUMBER if callable(key) else key for key in by)
+    else:
+        number = _NUMBER if callable(by) else by
+    return query if number == by else replace(query, by=number)  # type: ignore[type-var]
+
+
+def _types_in(loop: Loop, batch: Batch) -> Iterator[dict[str, Any]]:
+    """The columns that these rows give to the questions over answers in a loop."""
+    state = loop.state
+    loop.queries.prepare([batch])
+    examined = examine(state, batch)
+    state.types = examined.types
+    for adapter, one in zip(examined.standing, examined.validated, strict=True):
+        keys = [] if one.scored.keys is None else adapter.new_keys(one)  # type: ignore[attr-defined]
+        for name, query in adapter.queries.items():
+            columns = state.answer_types(query, keys) | state.own_id_type(name)
+            if state.source is not None:
+                yield {column: type_ for column, type_ in columns.items() if column not in _OURS}
+            if name in state.over:
+                rows = {column: type_ for column, type_ in columns.items() if column != "rank"}
+                yield from _types_in(state.over[name].loop, Batch(no_rows(rows)))
 
 
 def _id_type(schema: StructType, columns: tuple[str, ...]) -> DataType:

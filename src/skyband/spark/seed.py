@@ -81,7 +81,8 @@ def carried(plan: Plan, heads: Iterable[bytes]) -> Carried:
             raise StateError(
                 f"start_from: {name!r} cannot go on from the query of that name in the checkpoint "
                 f"({stored['queries'][name]}): it needs the same question with at least its k and its window, no "
-                "subscriptions, and no pairs by blocks. Give it a new name, and it starts empty."
+                "subscriptions, no pairs by blocks, and nobody asks over answers. Give it a new name, and it starts "
+                "empty."
             )
         else:
             empty[name] = "nothing in the checkpoint keeps what it needs"
@@ -93,7 +94,7 @@ def _apart(plan: Plan, stored: dict[str, Any]) -> set[str]:
     return {
         name
         for name, query in plan.queries.items()
-        if name in stored["queries"] and (query.each or name in plan.blocked)
+        if name in stored["queries"] and (query.each or name in plan.blocked or name in plan.roots)
     }
 
 
@@ -151,9 +152,8 @@ def _by_query(plan: Plan, query_set: QuerySet, state: State) -> Iterator[tuple[i
 
 
 def _packed(query_set: QuerySet, facts: dict[str, Any], parts: dict[str, Any], cell: bytes) -> bytes:
-    named = [list(query_set.per), query_set.timed, query_set.blocks, query_set.ever]
     facts = json.loads(json.dumps(facts))
-    return pack({"set": named, "facts": facts}, {**parts, "cell": np.frombuffer(cell, np.uint8)})
+    return pack({"set": query_set.facts(), "facts": facts}, {**parts, "cell": np.frombuffer(cell, np.uint8)})
 
 
 def _copy(state: State) -> State:
@@ -182,9 +182,8 @@ def planted(plan: Plan, blobs: Iterable[bytes]) -> tuple[Any, dict[QuerySet, Sta
             if "clock" in parts and (clock is None or _later(parts["clock"], clock)):
                 clock = parts["clock"]
             continue
-        per, *more = facts["set"]
         state = restore(facts["facts"], parts, _lookup(plan, plan.carried))
-        found.setdefault(QuerySet(tuple(per), *more), []).append((state, parts["cell"].tobytes()))
+        found.setdefault(QuerySet.of(facts["set"]), []).append((state, parts["cell"].tobytes()))
     return clock, {one: _joined(one, states) for one, states in found.items()}
 
 
@@ -268,11 +267,12 @@ def _states(
 ) -> Iterator[tuple[QuerySet, State]]:
     """The states of an old shard, under the names of old queries; without cells, if there are none."""
     facts, parts = unpack(zlib.decompress(head))
-    for i, (number, names, *more) in enumerate(facts["families"]):
-        query_set = QuerySet(tuple(names), *more)
+    for i, (number, *saved) in enumerate(facts["families"]):
+        query_set = QuerySet.of(saved)
         described = facts["described"][i]
         if (
             query_set.blocks
+            or query_set.root
             or str(number) in facts.get("journals", {})  # subscriptions
             or described.get("subscriptions")
             or any(name for name in described["order"] if _each(facts, name))

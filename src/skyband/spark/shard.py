@@ -27,9 +27,10 @@ from skyband.spark.directory import NEVER, Directory, inventory
 from skyband.spark.forget import SetLoop
 from skyband.spark.journal import FACTS, Journal, Step, has_journal, keep, live, step_bytes, summary, take_again
 from skyband.spark.mappers import moment_of
-from skyband.spark.plan import Plan, QuerySet, hash_groups
+from skyband.spark.plan import Plan, QuerySet, compare, hash_groups
 from skyband.spark.seed import planted, seeds_of
 from skyband.spark.subscriptions import follow, reconcile
+from skyband.spark.trees import load_tree, store_tree
 from skyband.spark.trigger_rows import TriggerRows, takes_new_form
 
 Ints = NDArray[np.int64]
@@ -75,14 +76,14 @@ class Shard:
         self.counts, self.rejected = Counter(facts["counts"]), Counter(facts["rejected"])
         if "clock" in parts:
             self.clock = parts["clock"]
-        for i, (number, names, timed, *blocks) in enumerate(facts["families"]):
-            query_set = QuerySet(tuple(names), timed, *blocks)
+        for i, (number, *stored) in enumerate(facts["families"]):
+            query_set = QuerySet.of(stored)
             self.numbers[query_set] = number
             mine = {name[len(f"{i}.") :]: part for name, part in parts.items() if name.startswith(f"{i}.")}
             self.directories[query_set] = Directory.of(mine)
             self.facts[query_set] = facts["described"][i], mine
-            if (stored := facts.get("journals", {}).get(str(number))) is not None:
-                self.journals[query_set] = Journal.of(stored)
+            if (journal := facts.get("journals", {}).get(str(number))) is not None:
+                self.journals[query_set] = Journal.of(journal)
 
     def head(self) -> bytes:
         """The head to store."""
@@ -96,7 +97,7 @@ class Shard:
             "asked": self.plan.fingerprint,
             "counts": self.counts,
             "rejected": self.rejected,
-            "families": [[self.numbers[one], list(one.per), one.timed, one.blocks, one.ever] for one in sets],
+            "families": [[self.numbers[one], *one.facts()] for one in sets],
             "described": [self.facts[query_set][0] for query_set in sets],
             "static": self.static,
             "journals": {str(self.numbers[one]): journal.facts() for one, journal in self.journals.items()},
@@ -137,7 +138,7 @@ class Shard:
             news = [name for name in queries if name in (joining or {})]
             journal, again = self.journals.get(query_set), 0
             everything = changed or bool(news)
-            if journal is None:
+            if journal is None and not query_set.root:
                 everything |= query_set in facts and takes_new_form(facts[query_set][0], queries, rows)
             touched = self._touched(query_set, directory, rows, everything)
             state = None
@@ -158,7 +159,7 @@ class Shard:
                     yield loop, changes
             joined = {name: pa.concat_tables((joining or {})[name]) for name in news}
             for name, table in joined.items():
-                self._subscribe(loop, name, table)
+                yield from ((loop, changes) for changes in self._subscribe(loop, name, table))
             if query_set.blocks:
                 loop.set_block(self.number, self.plan.shards)
             if rows.is_long:
@@ -187,14 +188,13 @@ class Shard:
         digest = self.plan.subscribed[name].digest
         return digest is None or self.static.get(name) != digest
 
-    def _subscribe(self, loop: SetLoop, name: str, table: pa.Table) -> None:
+    def _subscribe(self, loop: SetLoop, name: str, table: pa.Table) -> list[pa.Table]:
         """Let subscriptions come and go: those of a static table, or of the rows of a stream."""
         source = self.plan.subscribed[name]
         if source.digest is None:
-            follow(loop.loop, name, source.order, [table])
-        else:
-            reconcile(loop.loop, name, table)
-            self.static[name] = source.digest
+            return follow(loop.loop, name, source.order, [table])
+        self.static[name] = source.digest
+        return reconcile(loop.loop, name, table)
 
     def beginners(self) -> list[str]:
         """Blocked queries that are new in this trigger: nothing may be left of an earlier one by that name."""
@@ -298,14 +298,16 @@ class Shard:
         for query_set, loop in self.loops.items():
             keep(self.number, self.numbers[query_set], self.journals[query_set].version, loop)
 
-    def _revive(self, facts: dict[str, Any], parts: dict[str, Any], stored: list[bytes]) -> State:
-        def lookup(name: str, saved: Any) -> Query:
-            if isinstance(saved, Query):  # of a subscription
-                return saved
-            known = self.plan.queries.get(name)
-            return Query.from_dict(saved, _dropped) if known is None else known
+    def _lookup(self, name: str, saved: Any) -> Query:
+        if isinstance(saved, Query):  # of a subscription
+            return saved
+        known = self.plan.queries.get(name)
+        return Query.from_dict(saved, _dropped) if known is None else known
 
-        state = restore(facts, parts, lookup)
+    def _revive(self, facts: dict[str, Any], parts: dict[str, Any], stored: list[bytes]) -> State:
+        if "tree" in facts:
+            return load_tree(stored[0], self._lookup)
+        state = restore(facts, parts, self._lookup)
         for groups in state.groups.values():
             join(state, groups, stored)
         return state
@@ -313,6 +315,11 @@ class Shard:
     def _store(self, number: int, loop: SetLoop, directory: Directory, touched: Ints) -> None:
         """Write the cells that this trigger touched."""
         state, query_set = loop.state, loop.query_set
+        if query_set.root:
+            facts, cell = store_tree(loop, directory)
+            self.facts[query_set] = facts, {}
+            self.cells.updateValue((number, 0), (cell,))
+            return
         close_gaps(state)
         (groups,) = state.groups.values()
         live, dues, sizes = inventory(state, groups, query_set)
@@ -374,23 +381,3 @@ def refusals(described: dict[str, Any]) -> dict[str, int]:
 def _dropped(batch: Any) -> Any:
     """In the place of the callable of a query that is going to be dropped."""
     raise StateError("a dropped query is not scored any more.")
-
-
-def compare(stored: dict[str, Any], given: dict[str, Any]) -> None:
-    """Refuse a plan that differs from the one that wrote the state; new and dropped queries are allowed."""
-    if stored["shards"] != given["shards"]:
-        raise StateError(
-            f"the checkpoint was written with shards={stored['shards']}, and groups cannot move. "
-            f"Run with shards={stored['shards']}, or start from a new checkpoint."
-        )
-    if stored["options"] != given["options"]:
-        raise StateError(
-            f"the checkpoint was written with other options ({stored['options']}, now {given['options']}). "
-            "Run with those, or start from a new checkpoint."
-        )
-    for name, data in stored["queries"].items():
-        if given["queries"].get(name, data) != data:
-            raise StateError(
-                f"the query {name!r} differs from the one in the checkpoint ({data}). "
-                "Give the new query a new name, or start from a new checkpoint."
-            )

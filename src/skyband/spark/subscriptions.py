@@ -120,8 +120,11 @@ def shares(table: Any, shards: int, per: tuple[str, ...]) -> Iterator[tuple[int,
         yield shard, table.take(as_arrow(order[bounds[shard] : bounds[shard + 1]]))
 
 
-def reconcile(loop: Loop, name: str, table: Any) -> None:
-    """Let subscriptions be those of a static table: what is gone leaves, what is new or changed joins."""
+def reconcile(loop: Loop, name: str, table: Any) -> list[Any]:
+    """Let subscriptions be those of a static table: what is gone leaves, what is new or changed joins.
+
+    Returns what changes over their answers, where others ask over them.
+    """
     subscribed = loop.queries.subscribed
     known = subscribed.of(name)
     rows = read(table, known, SUBSCRIBER, loop.state.subscriber_type)
@@ -133,14 +136,19 @@ def reconcile(loop: Loop, name: str, table: Any) -> None:
             equal = pc.equal(known.columns[column].take(there), values).fill_null(False)
             same &= np.asarray(equal, np.bool_)
     gone = np.setdiff1d(known.entries, entries[entries >= 0])
+    left: list[Any] = []
     if len(gone):
-        subscribed.unsubscribe(name, known.subscribers(gone))
+        left.append(subscribed.unsubscribe(name, known.subscribers(gone)))
     if not same.all():
-        subscribed.subscribe(name, table.filter(as_arrow(~same)), SUBSCRIBER, False)
+        left.append(subscribed.subscribe(name, table.filter(as_arrow(~same)), SUBSCRIBER, False))
+    return [changes for changes in left if changes is not None and changes.num_rows]
 
 
-def follow(loop: Loop, name: str, order: tuple[str, ...], pieces: list[Any]) -> None:
-    """Apply a trigger's rows: for each subscriber one after the other, in order."""
+def follow(loop: Loop, name: str, order: tuple[str, ...], pieces: list[Any]) -> list[Any]:
+    """Apply a trigger's rows: for each subscriber one after the other, in order.
+
+    Returns what changes over their answers, where others ask over them.
+    """
     from skyband.spark.mappers import in_order
 
     table = in_order(pa.concat_tables(pieces), order)
@@ -152,11 +160,13 @@ def follow(loop: Loop, name: str, order: tuple[str, ...], pieces: list[Any]) -> 
     if unknown.any():
         word = table.column(OP)[int(np.argmax(unknown))].as_py()
         raise QueryError(f"subscriptions of {name}: op {word!r} is unknown. Use insert, update or delete.")
+    subscribed, left = loop.queries.subscribed, list[Any]()
     for rows in _rounds(plain(table.column(SUBSCRIBER))):
         if (leaving := rows[deletes[rows]]).size:
-            loop.queries.subscribed.unsubscribe(name, plain(table.column(SUBSCRIBER)).take(as_arrow(leaving)))
+            left.append(subscribed.unsubscribe(name, plain(table.column(SUBSCRIBER)).take(as_arrow(leaving))))
         if (joining := rows[~deletes[rows]]).size:
-            loop.queries.subscribed.subscribe(name, table.take(as_arrow(joining)), SUBSCRIBER, False)
+            left.append(subscribed.subscribe(name, table.take(as_arrow(joining)), SUBSCRIBER, False))
+    return [changes for changes in left if changes is not None and changes.num_rows]
 
 
 def _rounds(ids: Any) -> Iterator[Ints]:

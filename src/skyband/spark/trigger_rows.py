@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from skyband.engines.topk.scorings import plain_scoring, validate_family
-from skyband.query.kinds import Query
+from skyband.engines.topk.scorings import OverAxes, distinct_texts, must_part, validate_family, window_scoring
+from skyband.query.kinds import Above, Query, TopK
 from skyband.spark.mappers import from_bytes, in_order
 from skyband.spark.plan import hash_groups
 from skyband.tables.columns import as_arrow, plain
@@ -143,7 +143,12 @@ def takes_new_form(described: dict[str, Any], queries: dict[str, Query], rows: T
         stay = [queries[name] for name in adapter["queries"] if name in queries]
         if not stay:
             continue
-        by = plain_scoring(getattr(stay[0], "by", None))
+        by = window_scoring(getattr(stay[0], "by", None))
+        if isinstance(by, OverAxes):
+            texts = distinct_texts(cast("list[TopK | Above]", stay))
+            if any(must_part(Batch(piece), texts, by.columns) for piece in rows.pieces()):
+                return True
+            continue
         if any(validate_family(Batch(piece), by) is None for piece in rows.pieces()):
             return True
     return False

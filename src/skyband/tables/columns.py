@@ -266,9 +266,19 @@ class KeptColumns:
     def add(self, serials: Ints, columns: dict[str, Any]) -> None:
         if not len(serials):
             return
+        size = len(self)
+        if size and serials[0] <= self.serials[-1]:  # some are there: several engines keep columns here
+            places = np.searchsorted(self.serials, serials)
+            fresh = np.flatnonzero(self.serials[np.minimum(places, size - 1)] != serials)
+            serials, columns = serials[fresh], {name: column.take(as_arrow(fresh)) for name, column in columns.items()}
+            if not len(serials):
+                return
+        rises = not size or serials[0] > self.serials[-1]
         self._serials.append(as_arrow(serials))
         for name, column in columns.items():
             self.columns.setdefault(name, Column(column.type)).append(column)
+        if not rises:
+            self._thin(np.argsort(self.serials))
 
     def read(self, name: str, serials: Ints, fresh: Any = None, first: int = 0) -> Any:
         """The column's values for these objects; those from serial `first` on are rows of `fresh`."""
@@ -317,6 +327,8 @@ class KeptColumns:
         """Only these serials are still kept."""
         if not self.columns:
             return
-        places = np.searchsorted(self.serials, np.sort(live))
+        self._thin(np.searchsorted(self.serials, np.sort(live)))
+
+    def _thin(self, places: Ints) -> None:
         for column in (self._serials, *self.columns.values()):
             column.thin(places)

@@ -6,6 +6,7 @@ valid, is rejected.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -22,14 +23,17 @@ from skyband.query.kinds import Query, TopKIncomplete
 from skyband.tables.columns import name_bits
 from skyband.tables.input import Batch, is_string
 from skyband.tables.push import Push
-from skyband.tables.scores import Scored, Validated
+from skyband.tables.scores import Scored, Validated, matches
 
 if TYPE_CHECKING:
+    from skyband.engines.incomplete.any_parts import AnyParts, PartCodes
     from skyband.engines.incomplete.base import IncompleteEngine
     from skyband.engines.incomplete.register import Register
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+FEW = 4096  # names of parts that are known before the first row is taken
 
 
 class IncompleteAdapter(Adapter):
@@ -39,6 +43,12 @@ class IncompleteAdapter(Adapter):
         super().__init__(query, *args, **options)
         assert isinstance(query, TopKIncomplete)
         self.revalidates = query.repeat is None
+        self.prunes = self.revalidates and query.descending  # whether a row can be dominated
+        self.codes: PartCodes | None = None  # of parts that are not named in advance, where it matters which is which
+        if query.any_parts and query.repeat in (None, "last"):
+            from skyband.engines.incomplete.any_parts import PartCodes
+
+            self.codes = PartCodes()
         self._first: Register | None = None  # before there is an engine
         self._validated: Validated | None = None  # what the register has validated, until it is taken
 
@@ -64,22 +74,34 @@ class IncompleteAdapter(Adapter):
         super().start(unit)
 
     def engine_class(self) -> type[Engine]:
-        """With `repeat` nothing is dominated, so there is nothing to sweep."""
+        """With `repeat`, or where the smallest score is best, nothing is dominated, so there is nothing to sweep."""
+        from skyband.engines.incomplete.any_parts import AnyParts
         from skyband.engines.incomplete.linked_rows import LinkedRows
 
-        return LinkedRows if self.algorithm == "SWEEP" and not self.revalidates else super().engine_class()
+        if self.example.any_parts:
+            return LinkedRows if self.codes is None else AnyParts
+        return LinkedRows if self.algorithm == "SWEEP" and not self.prunes else super().engine_class()
 
     def engine_options(self) -> dict[str, Any]:
         from skyband.engines.incomplete.combine import combination_of
 
         register, self._first = self._first, None
         combination = combination_of(self.example)
-        return {"combination": combination, "repeat": self.example.repeat, "register": register}
+        repeat = (self.example.combine, self.example.repeat) if self.example.any_parts else self.example.repeat
+        options = {"combination": combination, "repeat": repeat, "register": register}
+        return options if self.codes is None else options | {"codes": self.codes}
 
     def _new_register(self, unit: int | None) -> Register:
         from skyband.engines.incomplete.register import Register
 
         return Register(self.specs(unit)[0].length, timed=self.timed and not self.endless)
+
+    def keys(self, scores: Floats) -> Floats:
+        """Rows bring values of parts, whichever score is best."""
+        return scores
+
+    def score_of(self, keys: Floats) -> Floats:
+        return keys if self.descending else -keys
 
     # --- rows
 
@@ -89,32 +111,55 @@ class IncompleteAdapter(Adapter):
             return Scored(np.empty(0)).validated(None)
         codes, values = self._parts(batch), batch.numbers(value).values
         bounds = np.array([*(pair for _, pair in self.example.parts), (0.0, 0.0)])
+        places = np.minimum(codes, 0) if self.example.any_parts else codes
         beyond = batch.beyond(value)
         ids = batch.array(id_)
-        inside = bounds[:-1, 0].max() <= values.min() and values.max() <= bounds[:-1, 1].min()  # NaN: no
-        if inside and codes.min() >= 0 and beyond is None and not ids.null_count and not bad_times:
-            return Validated(Scored(values), np.ones(batch.rows, np.bool_), None)
+        highest = values.max()
+        inside = bounds[:-1, 0].max() <= values.min() and highest <= bounds[:-1, 1].min()  # NaN: no
+        inside = inside and highest < np.inf
+        eligible, read = (None, ()) if self.where is None else matches(batch, self.where)
+        beyonds = {f"{name} is beyond 2^53": far for name in read if (far := batch.beyond(name)) is not None}
+        if inside and codes.min() >= 0 and beyond is None and not (ids.null_count or bad_times or beyonds):
+            return Validated(Scored(values), np.ones(batch.rows, np.bool_), eligible)
         reasons = {
             **bad_times,
             f"{id_} is null": np.asarray(ids.is_null(), np.bool_) if ids.null_count else None,
             f"{part}: unknown part": codes < 0,
             f"{value} is beyond 2^53": beyond,
-            f"{value} out of range": ~((values >= bounds[codes, 0]) & (values <= bounds[codes, 1])),
+            f"{value} out of range": ~((values >= bounds[places, 0]) & (values <= bounds[places, 1]))
+            | np.isinf(values),
+            **beyonds,
         }
         scored, good = Scored(values), np.ones(batch.rows, np.bool_)
         for reason, rows in reasons.items():
             if rows is not None:
                 scored.reject(reason, rows & good)
                 good &= ~rows
-        return Validated(scored, good, None)
+        return Validated(scored, good, eligible)
 
     def _parts(self, batch: Batch) -> Ints:
         """Which part each row brings, in the query's order; -1: none of them."""
+        if self.example.any_parts:
+            return self._any_parts(batch)
         names = tuple(name for name, _ in self.example.parts)
         if ("parts", names) not in batch.memo:
             batch.memo["parts", names] = part_codes(batch, self.options.part, names)
         codes: Ints = batch.memo["parts", names]
         return codes
+
+    def _any_parts(self, batch: Batch) -> Ints:
+        """The codes of the parts that rows name; -1: null. All have one if it makes no difference which is which."""
+        key = ("any parts", id(self))
+        if key not in batch.memo:
+            if self.codes is not None and self.engine is None and self._first is None and len(self.codes) > FEW:
+                self.codes.keep(np.empty(0, np.int64))  # nothing has been taken that has one
+            names = batch.array(self.options.part)
+            codes = np.full(batch.rows, -1)
+            valid = np.asarray(names.is_valid(), np.bool_)
+            codes[valid] = 0 if self.codes is None else self.codes.codes(name_bits(names)[valid])
+            batch.memo[key] = codes
+        found: Ints = batch.memo[key]
+        return found
 
     def _names(self, batch: Batch) -> Ints:
         """The ids as keys of 64 bits."""
@@ -139,11 +184,12 @@ class IncompleteAdapter(Adapter):
             push.clocks,
             self.numbering.next()[0],
             register.length if self.options.late == "accept" else 1,
+            coming if validated.eligible is None else coming & validated.eligible,
         )
         if again.any():
             scored = Scored(validated.scored.key, dict(validated.scored.rejected))
             scored.reject(f"{self.options.part}: second row of the same part", again)
-            validated = Validated(scored, validated.accepted & ~again, None)
+            validated = replace(validated, scored=scored, accepted=validated.accepted & ~again)
         self._validated = validated
         return validated
 
@@ -154,7 +200,10 @@ class IncompleteAdapter(Adapter):
             else:
                 self.register.undo()
             self._validated = None
-        return super().take(push, validated, codes)
+        taken = super().take(push, validated, codes)
+        if self.codes is not None and not push.more:
+            cast("AnyParts", self.machine).tidy()
+        return taken
 
     def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
         if not push.batch.rows:

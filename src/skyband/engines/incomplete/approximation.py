@@ -91,12 +91,13 @@ class Approximate(LinkedRows):
         here, batch = slice(self._observed, until), self._taken
         self._observed = until
         names, groups = batch.names[here], self._groups[here]
-        for group in np.unique(groups):
-            mine = groups == group
+        for group in np.unique(groups[batch.brings[here]]):
+            mine = (groups == group) & batch.brings[here]
             columns = (batch.names, batch.parts, batch.stamps, batch.values)
             self._observe(int(group), *(column[here][mine] for column in columns))
-        chosen = np.zeros(len(names), np.bool_)
+        chosen, brings = np.zeros(len(names), np.bool_), batch.brings[here]
         choose(names, groups, self.level, self.tuning.seed, chosen)
+        chosen &= brings
         if not chosen.any() and not self.timed:
             return
         taken = np.flatnonzero(chosen) + here.start
@@ -112,6 +113,7 @@ class Approximate(LinkedRows):
                 names=batch.names[taken],
                 parts=batch.parts[taken],
                 clock=clock,
+                eligible=None,
                 more=False,
             )
         )

@@ -10,10 +10,14 @@ from numpy.typing import NDArray
 from skyband.engines.contract import EVER, Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
 from skyband.engines.grouped import ordered_changes, rebuild, visits_of
 from skyband.engines.incomplete.kernels.batches import (
+    ALL_MOST,
+    ALL_TOTAL,
     ARRIVAL,
     CHANGES,
     DONE,
     LAST,
+    LAST_MOST,
+    LAST_TOTAL,
     MEMBERS,
     MEMBERS_USED,
     MOST,
@@ -34,12 +38,15 @@ from skyband.kernels.routing import stable_order
 from skyband.query.tuning import Tuning
 
 Records = NDArray[Any]
-REPEATS = {None: ONCE, "last": LAST, "max": MOST, "sum": TOTAL}
+REPEATS: dict[Any, int] = {None: ONCE, "last": LAST, "max": MOST, "sum": TOTAL}
+#: of parts that are not named in advance, by how they combine too; as of one part where that makes no difference
+REPEATS |= {("sum", None): ALL_TOTAL, ("sum", "last"): LAST_TOTAL, ("sum", "sum"): TOTAL}
+REPEATS |= {("max", None): ALL_MOST, ("max", "last"): LAST_MOST, ("max", "max"): MOST}
 BEGINNING = -(2**62)
 _NO_INTS, _NO_LINKS = np.empty(0, np.int64), np.empty(0, np.int32)
 #: where rows are dropped outside of a batch
 NO_BATCH = Batch(
-    *(_NO_INTS, _NO_INTS, np.empty(0), _NO_INTS, _NO_INTS, _NO_INTS, _NO_LINKS, _NO_LINKS),
+    *(_NO_INTS, _NO_INTS, np.empty(0), _NO_INTS, _NO_INTS, _NO_INTS, np.empty(0, np.bool_), _NO_LINKS, _NO_LINKS),
     alive=np.empty(0, np.bool_),
     serial=2**62,
     more=False,
@@ -73,7 +80,7 @@ class IncompleteEngine:
         timed: bool,
         net: bool,
         combination: Combination,
-        repeat: str | None,
+        repeat: Any,
         register: Register | None = None,
     ) -> None:
         self.tuning, self.timed, self.net = tuning, timed, net
@@ -84,6 +91,15 @@ class IncompleteEngine:
         self.objects = np.empty(0)  # none yet
         self._set_queries(specs)
         self._empty()
+
+    @property
+    def part_limit(self) -> int:
+        """Parts of rows are numbers below this."""
+        return self.d
+
+    def bounds_of(self, parts: Ints) -> tuple[Floats, Floats]:
+        """The lowest and the highest values of these parts."""
+        return self.combination.lows[parts], self.combination.highs[parts]
 
     def _set_queries(self, specs: tuple[Spec, ...]) -> None:
         lengths = sorted({spec.length for spec in specs})
@@ -133,14 +149,18 @@ class IncompleteEngine:
     def _batch(self, arrivals: Arrivals) -> tuple[Ints, Batch]:
         """Arrivals sorted by group, in order within a group, and their groups."""
         given: Any = (arrivals.names, arrivals.parts, arrivals.keys, arrivals.stamps, arrivals.now, arrivals.rows)
+        brings = np.ones(len(arrivals.rows), np.bool_) if arrivals.eligible is None else arrivals.eligible.copy()
+        given = (*given, brings)
         groups = arrivals.groups
         if arrivals.total > 1:
             order = stable_order(groups, arrivals.total)
             given, groups = [column[order] for column in given], groups[order]
-        names, parts, values, stamps, now, rows = map(np.ascontiguousarray, given)
+        names, parts, values, stamps, now, rows, brings = map(np.ascontiguousarray, given)
         links = _NO_LINKS if self.register is None else self.register.links
         owners, alive = np.empty(arrivals.size, np.int32), np.zeros(arrivals.size, np.bool_)
-        given = Batch(names, parts, values, stamps, now, rows, links, owners, alive, arrivals.serial, arrivals.more)
+        given = Batch(
+            names, parts, values, stamps, now, rows, brings, links, owners, alive, arrivals.serial, arrivals.more
+        )
         return groups, given
 
     def _run(self, batch: Batch, visits: Records) -> Records:
@@ -209,9 +229,13 @@ class IncompleteEngine:
         run = within(sizes)
         best = self.members[np.repeat(fronts["start"], sizes) + run].astype(np.int64)
         one = self.objects[best]
-        return Answer(
-            np.repeat(groups, sizes), run + 1, one["stamp"], one["serial"], self.scores["score"][best * V + view]
-        )
+        serials, scores = self._serials_of(best, view), self.scores["score"][best * V + view]
+        return Answer(np.repeat(groups, sizes), run + 1, one["stamp"], serials, scores)
+
+    def _serials_of(self, objects: Ints, view: int) -> Ints:
+        """The rows whose columns are reported of these objects: the newest."""
+        serials: Ints = self.objects["serial"][objects]
+        return serials
 
     def _survey(self, spec: Spec, now: Ints, groups: Ints) -> Answer:
         """An answer from all rows that are kept, for a shorter window."""
@@ -296,10 +320,10 @@ def numbered(objects: Ints, sizes: Ints) -> tuple[Ints, Ints, Ints]:
     return distinct[order].astype(np.int64), counts, numbers
 
 
-def ranked(groups: Ints, scores: Floats, stamps: Ints, serials: Ints, k: int) -> Answer:
-    """The k best of these objects by group; NaN is no score."""
+def ranked(groups: Ints, scores: Floats, stamps: Ints, serials: Ints, k: int, shown: Ints | None = None) -> Answer:
+    """The k best of these objects by group; NaN is no score. shown: the rows whose columns are reported, if others."""
     order = np.lexsort((-serials, -stamps, -scores, groups))
     order = order[~np.isnan(scores[order])]
     rank = np.arange(1, len(order) + 1) - np.searchsorted(groups[order], groups[order])
     order, rank = order[rank <= k], rank[rank <= k]
-    return Answer(groups[order], rank, stamps[order], serials[order], scores[order])
+    return Answer(groups[order], rank, stamps[order], (serials if shown is None else shown)[order], scores[order])

@@ -132,7 +132,8 @@ class BUDGET(Approximate):
     def _hazards(self, group: int) -> Records:
         """Rates of another row, by how many parts an object has, added up over how long it has been silent."""
         known, met, now = self.learned[group], self.met[group], int(self.groups["now"][group])
-        self._wait(known, np.array([(seen.bit_count(), last, since, now) for seen, last, since in met.values()]))
+        silent = [(seen.bit_count(), last, since, now) for seen, last, since in met.values()]
+        self._wait(known, np.array(silent, np.int64).reshape(-1, 4))
         self.met[group] = {name: (seen, last, now) for name, (seen, last, _) in met.items()}
         comes, waits = known["comes"], known["waits"]
         rates, before = np.zeros((self.d + 1, BINS + 1)), (comes.sum(axis=1) + 0.5) / (waits.sum(axis=1) + 0.5)
@@ -197,7 +198,7 @@ class BUDGET(Approximate):
         for group, met in self.met.items():
             stored = self.learned[group]["met"]
             stored[:] = 0
-            stored[: len(met)] = [(name, *one) for name, one in met.items()]
+            stored[: len(met)] = np.array([(name, *one) for name, one in met.items()], np.int64).reshape(-1, 4)
         return super().snapshot(groups)
 
     def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:

@@ -47,6 +47,7 @@ def combination_of(query: TopKIncomplete) -> Combination:
         np.array(program, np.int64).reshape(-1, 2),
         np.array(numbers, np.float64),
         np.empty(len(program) + 1),
+        not query.descending,
     )
 
 

@@ -14,7 +14,8 @@ instance counts as 0 in its best score, but it will have expired while the insta
 counts as the highest value. Definition 1 should say t >=, or rows of one moment never dominate each other. Algorithm
 2's strict < at the old value misses dominations; here the old value is included. The list of dominators' ids is
 needed: counting instances instead of objects loses answers. With `repeat` every part may always return with its
-highest value, so nothing is dominated and this engine keeps all rows that count.
+highest value, so nothing is dominated and this engine keeps all rows that count. So it does where the smallest score is
+best: an object would be better without a row that is dropped.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class EAA(LinkedRows):
     @property
     def counts(self) -> bool:
         """Whether dominators are counted."""
-        return self.repeat == ONCE
+        return self.repeat == ONCE and not self.combination.turned
 
     @property
     def k(self) -> int:

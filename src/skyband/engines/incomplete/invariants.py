@@ -9,8 +9,12 @@ from numpy.typing import NDArray
 
 from skyband.engines.contract import Ints
 from skyband.engines.incomplete.kernels.batches import (
+    ALL_MOST,
+    ALL_TOTAL,
     FREE_COUNT,
     LAST,
+    LAST_MOST,
+    LAST_TOTAL,
     MOST,
     NOWHERE,
     OBJECT_COUNT,
@@ -53,15 +57,16 @@ def check_stored(engine: IncompleteEngine, rows: Records, sizes: Ints, names: In
     require(near(rows["stamp"]) and within(rows["serial"], 0, NEVER - 1), "rows have stamps and serials")
     require(rising(sizes, rows["stamp"], rows["serial"]), "the oldest row is first")
     require(distinct(rows["serial"], owners(sizes)), "a row is kept once")
-    lows, highs = engine.combination.lows[rows["part"]], engine.combination.highs[rows["part"]]
-    fits = (rows["value"] >= lows) & (rows["value"] <= highs)
+    lows, highs = engine.bounds_of(rows["part"])
+    fits = (rows["value"] >= lows) & (rows["value"] <= highs) & np.isfinite(rows["value"])
     if engine.prunes and engine.repeat == TOTAL:  # a row that stays has the sum of those that it stands for
         fits = np.isfinite(rows["value"])
     require(fits.all(), "values are in the range of their part")
     require(distinct(names, owners(counts)), "an id is one object")
     objects = rows["object"] + np.repeat(np.cumsum(counts) - counts, sizes)
     require((np.bincount(objects, minlength=len(names)) > 0).all(), "every object has rows")
-    require(engine.repeat > LAST or distinct(objects, rows["part"]), "a part comes once")
+    once = engine.repeat <= LAST or engine.repeat >= LAST_TOTAL or engine.register is not None
+    require(not once or distinct(objects, rows["part"]), "a part comes once")
     newest = by_run(np.maximum, rows["stamp"], sizes, -FAR)
     require(near(now[now > -FAR]) and (engine.endless or (now >= newest).all()), "no row is newer")
 
@@ -71,7 +76,9 @@ def check_register(
 ) -> None:
     """Every row is in the register: a second row of its part is rejected as long as it is valid."""
     require(len(lots) == len(sizes) and are_counts(lots, len(entries)), "every group has its part of the register")
-    require(near(entries["stamp"]) and within(entries["part"], 0, engine.d - 1), "the register has rows of parts")
+    require(
+        near(entries["stamp"]) and within(entries["part"], 0, engine.part_limit - 1), "the register has rows of parts"
+    )
     groups = owners(lots)
     require(distinct(entries["part"], entries["name"], groups), "a part is registered once")
     known = _keys(groups, entries["name"], entries["part"])
@@ -207,12 +214,13 @@ def _check_view(engine: LinkedRows, g: int, v: int, view: np.void, chains: dict[
 
 
 def _value(engine: LinkedRows, valid: list[int], part: int) -> float:
-    values = [float(engine.rows["value"][place]) for place in valid if engine.rows["part"][place] == part]
+    every = engine.repeat >= ALL_TOTAL
+    values = [float(engine.rows["value"][place]) for place in valid if every or engine.rows["part"][place] == part]
     if not values:
         return float(engine.combination.lows[part])
-    if engine.repeat == MOST:
+    if engine.repeat in (MOST, ALL_MOST, LAST_MOST):
         return max(values)
-    if engine.repeat == TOTAL:
+    if engine.repeat in (TOTAL, ALL_TOTAL, LAST_TOTAL):
         total = values[0]
         for value in values[1:]:
             total += value

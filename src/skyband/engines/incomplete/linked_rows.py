@@ -43,6 +43,7 @@ from skyband.engines.incomplete.kernels.batches import (
     FREE_OBJECT,
     FREE_ROW,
     MEMBERS_USED,
+    MOST,
     NOWHERE,
     OBJECT_COUNT,
     OBJECTS,
@@ -56,7 +57,7 @@ from skyband.engines.incomplete.kernels.batches import (
     Batch,
     Output,
 )
-from skyband.engines.incomplete.kernels.linked_batches import flush, index_objects, rebuild, survey, take_rows
+from skyband.engines.incomplete.kernels.linked_batches import decide, flush, index_objects, rebuild, survey, take_rows
 from skyband.engines.incomplete.kernels.linked_store import (
     FRONT,
     GROUP,
@@ -67,6 +68,7 @@ from skyband.engines.incomplete.kernels.linked_store import (
     STORED_GROUP,
     Store,
 )
+from skyband.engines.incomplete.pools import chain, with_free
 from skyband.engines.incomplete.register import ENTRY
 from skyband.engines.invariants import are_counts, require
 from skyband.kernels.records import BITS, CHANGE, NEVER
@@ -128,8 +130,8 @@ class LinkedRows(IncompleteEngine):
     def _add_capacity(self, rows: int, objects: int) -> None:
         """Add so many places for rows and for objects, and chain them to the free ones."""
         V = len(self.views)
-        self.rows, free_row = _with_free(self.rows, rows, "older", int(self.facts[FREE_ROW]))
-        self.objects, free_object = _with_free(self.objects, objects, "oldest", int(self.facts[FREE_OBJECT]))
+        self.rows, free_row = with_free(self.rows, rows, "older", int(self.facts[FREE_ROW]))
+        self.objects, free_object = with_free(self.objects, objects, "oldest", int(self.facts[FREE_OBJECT]))
         self.rows["object"][len(self.rows) - rows :] = -1
         self.objects["group"][len(self.objects) - objects :] = -1
         self.facts[FREE_ROW], self.facts[FREE_OBJECT] = free_row, free_object
@@ -189,7 +191,15 @@ class LinkedRows(IncompleteEngine):
 
     def _survey(self, spec: Spec, now: Ints, groups: Ints) -> Answer:
         found = self._objects_since(groups, now[groups] - spec.length)
-        return ranked(found["visit"].astype(np.int64), found["key"], found["stamp"], found["serial"], spec.k)
+        owners = found["visit"].astype(np.int64)
+        return ranked(owners, found["key"], found["stamp"], found["serial"], spec.k, found["instant"])
+
+    def _serials_of(self, objects: Ints, view: int) -> Ints:
+        if self.repeat != MOST:
+            return super()._serials_of(objects, view)
+        found = np.empty(len(objects), np.int64)
+        decide(self.store, objects, view, self.repeat, found)
+        return found
 
     def _objects_since(self, groups: Ints, bounds: Ints) -> Records:
         """The objects of these groups that have rows newer than the bounds, as of then."""
@@ -336,14 +346,14 @@ class LinkedRows(IncompleteEngine):
         require(are_counts(sizes, len(rows)) and are_counts(counts, len(names)), "groups have their rows and objects")
         require(len(scores) == len(reported) == len(self.views) * len(names), "objects have their scores")
         fits = (rows["object"] >= 0) & (rows["object"] < np.repeat(counts, sizes))
-        require((fits & (rows["part"] >= 0) & (rows["part"] < self.d)).all(), "rows are parts of objects")
+        require((fits & (rows["part"] >= 0) & (rows["part"] < self.part_limit)).all(), "rows are parts of objects")
         if not trusted:
             check_stored(self, rows, sizes, names, counts, packs["now"])
             check_packs(packs)
         self._empty()
         self._add_capacity(len(rows), len(names))
-        self.facts[FREE_ROW] = _chain(self.rows["older"], len(rows))
-        self.facts[FREE_OBJECT] = _chain(self.objects["oldest"], len(names))
+        self.facts[FREE_ROW] = chain(self.rows["older"], len(rows))
+        self.facts[FREE_OBJECT] = chain(self.objects["oldest"], len(names))
         for name in PARTS_OF_ROW:
             self.rows[name][: len(rows)] = rows[name]
         self.rows["object"][: len(rows)] = rows["object"] + np.repeat(np.cumsum(counts) - counts, sizes)
@@ -378,19 +388,3 @@ def _empty_fronts(size: int) -> Records:
     fronts = np.zeros(size, FRONT)
     fronts["score"], fronts["stamp"], fronts["serial"], fronts["changed"] = -np.inf, NOWHERE, NOWHERE, NEVER
     return fronts
-
-
-def _with_free(pool: Records, more: int, link: str, free: int) -> tuple[Records, int]:
-    """A pool with so many places more, chained to the free ones by `link`; and its first free place."""
-    first = len(pool)
-    pool = np.concatenate([pool, np.zeros(more, pool.dtype)])
-    return (pool, _chain(pool[link], first, free)) if more else (pool, free)
-
-
-def _chain(links: Records, first: int, then: int = -1) -> int:
-    """Chain the places from `first` on, one after another and then to this one; returns the first."""
-    if first == len(links):
-        return then
-    links[first:] = np.arange(first + 1, len(links) + 1)
-    links[-1] = then
-    return first

@@ -51,6 +51,7 @@ class Register:
         clocks: Ints | None,
         counts: Ints,
         limit: int,
+        brings: Bools,
     ) -> Bools:
         """Which rows are rejected. It stands once `keep` is called."""
         self.undo()
@@ -58,7 +59,7 @@ class Register:
         none, counts = np.empty(0, np.int64), counts.copy()
         times, clocks = (none, none) if times is None or clocks is None or not self.timed else (times, clocks)
         rejected, self.links = np.zeros(len(names), np.bool_), np.full(len(names), UNKNOWN, np.int32)
-        batch = Rows(names, parts, groups, rows, times, clocks, counts, rejected, self.links)
+        batch = Rows(names, parts, groups, rows, times, clocks, counts, brings, rejected, self.links)
         self.log.facts[NEXT] = 0
         while not validate_rows(self.log, batch, self.length, limit):
             done = int(self.log.facts[NEXT])

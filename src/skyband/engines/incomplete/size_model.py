@@ -28,12 +28,25 @@ def rows_size(name: str, query: TopKIncomplete, n: int | None, expected: Mapping
         sketches = SKETCH * len(query.parts)
         said = "approximate: stats() has the precision of a sample"
         return Size(None if n is None else 0.4 * n, (why,), said, ROW, register + sketches, notes)
-    if name == "SLA" or query.repeat is not None:
+    if query.where is not None:
+        notes = (*notes, "Rows that fail `where` are never kept: expect fewer rows and bytes than this.")
+    if name == "SLA" or query.repeat is not None or query.any_parts or not query.descending:
         why = "It keeps every valid row."
-        if query.repeat is not None:
+        if not query.descending:
+            why = "With largest=False an object would be better without a row that is dropped, so every row is kept."
+        elif query.any_parts:
+            why = 'With parts="*" a part may come that was never seen, so every row that counts is kept.'
+        elif query.repeat is not None:
             why = (
                 "With repeat a part may come back with its highest value at any time, so every row that counts is kept."
             )
         return Size(None if n is None else float(n), (why,), "exact", ROW, register, notes)
+    if query.unbounded:
+        listed = ", ".join(query.unbounded)
+        notes = (
+            *notes,
+            f"An object that lacks one of {listed} may come to any score unless `combine` bounds it: then "
+            "its rows are kept. A finite high drops more.",
+        )
     why = "It keeps what interval dominance does not drop: a part of the window that grows with it (Lemma 1)."
     return Size(None if n is None else 0.8 * n, (why,), "exact", ROW, register, notes)

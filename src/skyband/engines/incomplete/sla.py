@@ -55,7 +55,14 @@ class SLA(LinkedRows):
     @property
     def lists(self) -> SortedLists:
         return SortedLists(
-            self.sorted, self.starts, self.capacities, self.sizes, self.listed, self.seen, np.zeros(self.d)
+            self.sorted,
+            self.starts,
+            self.capacities,
+            self.sizes,
+            self.listed,
+            self.seen,
+            np.zeros(self.d),
+            np.zeros(self.d),
         )
 
     def _kernel(self, batch: Batch, visits: Records, output: Output) -> int:

@@ -18,7 +18,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Arrivals, Changes
-from skyband.engines.id_codes import IdCodes
 from skyband.engines.numbering import Numbered
 from skyband.engines.pairs.fields import Field, can_run, fields_of
 from skyband.engines.pairs.inputs import (
@@ -31,6 +30,7 @@ from skyband.engines.pairs.inputs import (
     operand_arrays,
     row_of,
 )
+from skyband.engines.pairs.sharing_adapter import SharingAdapter
 from skyband.engines.specs import shared_key
 from skyband.errors import BatchError, StateError
 from skyband.query.expressions import Expression, Node, Operand, member_columns, parse
@@ -53,7 +53,7 @@ ON = "\0on "  # before columns that the condition on a pair reads, where a funct
 SAMPLE = 32  # pairs of each push that a symmetric function must score the same both ways round
 
 
-class PairsAdapter(IdCodes):
+class PairsAdapter(SharingAdapter):
     """One engine for queries with one scoring of pairs."""
 
     most = 1 << 30
@@ -85,6 +85,12 @@ class PairsAdapter(IdCodes):
         assert isinstance(query, TopKPairs)
         any_way = replace(query, symmetric=False)  # a promise: it changes no score
         return (*shared_key(any_way), query.window.sort, query.algorithm)
+
+    @property
+    def window_key(self) -> Any:
+        """What scorings of the same objects have in common; None: its objects are only its own."""
+        own = self.deletable or self.kinds is None
+        return None if own else (id(self.groups), self.where, self.timed, self.block)
 
     @property
     def revalidates(self) -> bool:

@@ -14,9 +14,10 @@ import numpy as np
 
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Floats, Ints, Spec
 from skyband.engines.group_states import GroupStates
+from skyband.engines.pairs.accounts import Accounts
 from skyband.engines.pairs.changes import answer_of, changes_of, difference, in_order
 from skyband.engines.pairs.given_scores import Given, run_given
-from skyband.engines.pairs.group import Columns, Group, Records, empty_scratch, with_rows
+from skyband.engines.pairs.group import Group, Records, empty_scratch
 from skyband.engines.pairs.invariants import check_pairs, check_skyband
 from skyband.engines.pairs.kernels.answers import empty_lists, read_pairs
 from skyband.engines.pairs.kernels.programs import Program
@@ -50,12 +51,13 @@ from skyband.engines.pairs.kernels.records import (
 from skyband.engines.pairs.kernels.reports import close_batch, find_answers
 from skyband.engines.pairs.kernels.steps import flush_pairs, prune_pairs, take_pairs
 from skyband.engines.pairs.programs import no_program, note_nulls
+from skyband.engines.pairs.shared_window import keep_apart
 from skyband.engines.pairs.snapshot import restore, stored
 from skyband.kernels.routing import stable_order
 from skyband.query.tuning import Tuning
 
 
-class Pairs:
+class Pairs(Accounts):
     """Queries with one scoring of pairs, over the windows of all groups."""
 
     name = ""
@@ -84,6 +86,7 @@ class Pairs:
         self._scored = 0  # in groups that are gone
         self.scoreless: Ints = np.zeros(len(specs), np.int64)  # pairs without a score, of the last batch
         self.out = np.empty(256, CHANGE)
+        self.visited: list[int] = []  # the groups of the last batch
         self._set_queries(specs)
 
     def _set_queries(self, specs: tuple[Spec, ...]) -> None:
@@ -148,6 +151,7 @@ class Pairs:
         order = np.arange(len(arrivals.rows)) if one else stable_order(arrivals.groups, arrivals.total)
         codes = arrivals.groups[order]
         visits = self.groups.visits(codes, arrivals.clock, timed=self.timed, closing=not arrivals.more)
+        self.visited = [g for g, _, _ in visits]
         pieces: list[Records] = []
         alive = np.zeros(arrivals.size, np.bool_)
         for g, begin, end in visits:
@@ -158,7 +162,7 @@ class Pairs:
                 serials = group.window.serials[group.live]
                 alive[serials[serials >= arrivals.serial] - arrivals.serial] = True
             self.note(g, group)
-        return in_order(self, pieces, [g for g, _, _ in visits], arrivals, alive)
+        return in_order(self, pieces, self.visited, arrivals, alive)
 
     def _visit(self, group: Group, arrivals: Arrivals, data: Floats, mine: Ints) -> Records:
         """Take one group's arrivals of a batch; return its changes by step and query, valid until the next visit."""
@@ -181,6 +185,7 @@ class Pairs:
             scored=np.empty(0, np.bool_) if arrivals.scored is None else arrivals.scored[mine],
         )
         if self.given is None:
+            keep_apart(group, stream)
             self._run(group, stream, last)
         else:
             run_given(self, group, stream, last, arrivals.columns, mine)
@@ -311,73 +316,6 @@ class Pairs:
         return changes_of(out, out["query"].astype(np.int64), out["instant"], np.empty(0, np.bool_))
 
     # --- state
-
-    def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
-        chosen = self.groups.read(np.arange(len(self.groups)) if groups is None else groups)
-        kept = [group.window.serials[group.live] for group in chosen]
-        return np.concatenate([np.empty(0, np.int64), *kept]), np.array([len(one) for one in kept], np.int64)
-
-    @property
-    def kept(self) -> Ints:
-        return self.groups.live
-
-    @property
-    def pairs(self) -> int:
-        """The number of kept pairs, of all groups."""
-        return sum(int(group.facts[SIZE]) for _, group in self.groups.there())
-
-    @property
-    def work(self) -> dict[str, int]:
-        """Counters of work: scores computed."""
-        return {"scored": sum((int(group.facts[SCORED]) for _, group in self.groups.there()), self._scored)}
-
-    @property
-    def buffer(self) -> int:
-        return int(self.kept.sum())
-
-    @property
-    def held(self) -> Records:
-        """Members of pairs that may still be reported at the end of a batch of net changes."""
-        waiting = [self.groups[g] for g in sorted(self.groups.open)]
-        saved = [group.saved[: int(group.facts[SAVED])] for group in waiting]
-        members = [one[name] for one in saved for name in ("older", "newer")]
-        held = np.empty(sum(map(len, members)), [("serial", "i8")])
-        held["serial"] = np.concatenate([np.empty(0, np.int64), *members])
-        return held
-
-    def size_of(self, query: int) -> int:
-        return int(self.kept.sum())
-
-    @property
-    def due(self) -> Ints:
-        return self.groups.due
-
-    @property
-    def nbytes(self) -> int:
-        return sum((group.nbytes for _, group in self.groups.there()), self.groups.nbytes)
-
-    def set_columns(self, serials: Ints, columns: Columns) -> None:
-        """Set what the scoring reads of these objects, by rising serials."""
-        for _, group in self.groups.there():
-            group.grow_window(1)
-            mine = group.window.serials[group.live]
-            places, size, head = np.searchsorted(serials, mine), len(group.window.stamps), int(group.facts[HEAD])
-            group.columns = {}
-            if len(mine):
-                group.columns = {name: with_rows(None, part[places], head, size) for name, part in columns.items()}
-
-    def set_rows(self, serials: Ints, rows: Mapping[int, Floats]) -> None:
-        """Set these rows of the data of these objects, by rising serials."""
-        for _, group in self.groups.there():
-            places = np.searchsorted(serials, group.window.serials[group.live])
-            for row, values in rows.items():
-                group.window.data[row, group.live] = values[places]
-
-    def values_in(self, rows: list[int]) -> Floats:
-        """The values in these rows of the data of all objects."""
-        return np.concatenate(
-            [np.empty(0), *(group.window.data[rows, group.live].ravel() for _, group in self.groups.there())]
-        )
 
     def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
         return stored(self, groups)

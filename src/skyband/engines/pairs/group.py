@@ -5,7 +5,7 @@ Arrays grow here and nowhere else, to at least twice their size; so an entry is 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ from skyband.engines.pairs.kernels.records import (
     Views,
     Window,
 )
+
+if TYPE_CHECKING:
+    from skyband.engines.pairs.shared_window import Filled
 
 Records = NDArray[Any]
 Columns = dict[str, NDArray[Any]]
@@ -67,6 +70,8 @@ class Group:
             np.empty((d, 0), np.int32),
         )
         self.saved = np.empty(0, PAIR)
+        self.filled: Filled | None = None  # of arrays of the window that other scorings have too
+        self.first = 0  # then: which row of theirs is the first of the data
         self.open = False  # within a batch of net changes
         self.now = -NEVER  # the number of the last arrival, or the clock
         self.band = _empty_band()
@@ -113,13 +118,18 @@ class Group:
 
     def grow_window(self, more: int) -> None:
         """Make sure that so many objects can follow: move the window to the front, or into larger arrays."""
-        head, end, base = (int(self.facts[fact]) for fact in (HEAD, END, BASE))
+        head, end = int(self.facts[HEAD]), int(self.facts[END])
         live = end - head
         size = len(self.window.stamps)
         if end + more <= size:
             return
         if live + more > size // 2:
             size = max(SMALLEST, 2 * (live + more))
+        self.move_window(size)
+
+    def move_window(self, size: int) -> None:
+        """Move the valid objects to the front of new arrays of this size."""
+        head, end, base = (int(self.facts[fact]) for fact in (HEAD, END, BASE))
         stamps, serials, data, rough, _ = self.window
         most = np.fmax.reduce(np.abs(data[: len(self.window.most), head:end]), axis=1, initial=0.0)
         self.window = Window(
@@ -136,7 +146,29 @@ class Group:
             self.blocks = self.blocks._replace(
                 values=_moved(values, head, end, size), places=_moved(places, head, end, size)
             )
-        self.facts[HEAD], self.facts[END], self.facts[BASE] = 0, live, base + head
+        self.facts[HEAD], self.facts[END], self.facts[BASE] = 0, end - head, base + head
+        self.filled = None
+
+    def read_from(self, other: Group, data: Floats, *, same: bool) -> None:
+        """Read the arrays of another group, which has this one's objects last; data: its rows that are this one's.
+
+        same: rounded numbers are of the same rows.
+        """
+        head, end = int(self.facts[HEAD]), int(self.facts[END])
+        shift, size = int(other.facts[END]) - end, len(other.window.stamps)
+        rough, most = self.window.rough, self.window.most
+        if len(most) and same and len(most) == len(other.window.most):
+            rough, most = other.window.rough, other.window.most
+        elif len(most):
+            rough = _moved(rough, head, end, size, head + shift)
+            rough[len(most) :] = 0
+        self.window = Window(other.window.stamps, other.window.serials, data, rough, most)
+        if self.lists:
+            values, places = (
+                _moved(array, head, end, size, head + shift) for array in (self.blocks.values, self.blocks.places)
+            )
+            self.blocks = self.blocks._replace(values=values, places=places)
+        self.facts[HEAD], self.facts[END], self.facts[BASE] = head + shift, end + shift, self.facts[BASE] - shift
 
     def grow_band(self, need: int) -> None:
         """Make capacity for so many pairs."""
@@ -265,10 +297,10 @@ def empty_scratch(queries: int, d: int, width: int) -> Scratch:
     )
 
 
-def _moved(array: Records, begin: int, end: int, size: int) -> Any:
-    """Copy a part of an array (of its last dimension) to the front of one of this size."""
+def _moved(array: Records, begin: int, end: int, size: int, to: int = 0) -> Any:
+    """Copy a part of an array (of its last dimension) to one of this size, to its front or to index `to`."""
     made = np.empty((*array.shape[:-1], size), array.dtype)
-    made[..., : end - begin] = array[..., begin:end]
+    made[..., to : to + end - begin] = array[..., begin:end]
     return made
 
 

@@ -74,6 +74,9 @@ def check_pairs(engine: Pairs, *, deep: bool, now: Ints | None) -> None:
         live = group.live
         stamps, serials = group.window.stamps[live], group.window.serials[live]
         assert (np.lexsort((serials, stamps)) == np.arange(len(stamps))).all(), "objects are in order of age"
+        if group.filled is not None:
+            rows = group.filled.rows[group.first : group.first + len(group.window.data)]
+            assert group.filled.objects >= live.stop and (rows >= live.stop).all(), "nobody overwrites what others read"
         if len(group.window.rough):
             data, rough = group.window.data[: len(group.window.most), live], group.window.rough[:, live]
             with np.errstate(over="ignore"):

@@ -22,6 +22,8 @@ _HOW = {
     "each age: a pair below it is dominated by k pairs.",
     "TA": "It keeps blocks of the window sorted by each attribute, and reads only as far as a pair can pass the "
     "K-staircase: fewer scores than SCASE from some 10,000 objects on.",
+    "PST": "It keeps pairs as SCASE does, and reads them from the paper's priority search tree, which is built anew "
+    "when answer() is called after the pairs have changed.",
     "BASIC": "It counts the dominators of each new pair one by one. It is there to compare with: SCASE is some 50 "
     "times faster.",
     "REFILL": "It keeps every live object and the best 4k + 256 to 8k + 512 pairs. When deletions leave fewer than k "

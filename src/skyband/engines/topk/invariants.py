@@ -21,9 +21,10 @@ from skyband.engines.invariants import (
     rising,
     within,
 )
+from skyband.engines.topk.kernels.bounds import keys_fit
 from skyband.engines.topk.kernels.window_state import NOWHERE, SMA
 from skyband.kernels.records import BITS, CAPPED, NEVER, RELAXED, STRICT
-from skyband.query.scoring.forms import LINEAR, PRODUCT, TAME
+from skyband.query.scoring.forms import EXPRESSION, LINEAR, PRODUCT, TAME
 
 if TYPE_CHECKING:
     from skyband.engines.topk.base import SkybandEngine
@@ -176,6 +177,9 @@ def check_windows(objects: Records, data: Records, sizes: Ints, queries: WindowQ
     require((nothing.all(axis=1) == idle).all(), "an object has all numbers, or none")
     require(queries.length == NEVER or not idle.any(), "only objects that are deleted by id may have none")
     form, points = queries.arrays.form, queries.arrays.points
+    if form == EXPRESSION:
+        require(keys_fit(queries.arrays, np.ascontiguousarray(data[~idle])), "an object has the keys of its numbers")
+        return
     if points.shape[1] > 1 or form != LINEAR or not points.all():
         limit = TAME ** (1 / 2) if form == PRODUCT else TAME
         require(within(data[~idle].reshape(-1), -limit, limit), "numbers are so small that every object has a key")

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from skyband.engines.contract import Scorings
 from skyband.engines.registry import row_of
+from skyband.engines.topk.bounds import number_columns, programs_of, ways_of
 from skyband.query.expressions import parse, ranges
 from skyband.query.kinds import Above, TopK
-from skyband.query.scoring import Scoring, Similar, scoring_of
-from skyband.query.scoring.forms import PRODUCT, SHARED_BY_BLOCK, TAME, KernelForm
+from skyband.query.scoring import Scoring, Similar, Typed, scoring_of
+from skyband.query.scoring.forms import EXPRESSION, PRODUCT, SHARED_BY_BLOCK, TAME, KernelForm
 from skyband.query.windows import Last
 from skyband.tables.input import Batch
 from skyband.tables.scores import Scored, reject_beyond, score
@@ -70,9 +71,11 @@ def where_box(query: TopK) -> tuple[dict[str, tuple[float, float]], str | None]:
 
 def window_key(query: TopK | Above, algorithm: str) -> tuple[Any, ...]:
     """The key that is equal for queries that can look at one window that is kept whole."""
-    by, where = plain_scoring(query.by), query.where
+    by, where = window_scoring(query.by), query.where
     form: tuple[Any, ...] = ("score", scoring_of(query.by))
-    if by is not None:
+    if isinstance(by, OverAxes):
+        form, where = (EXPRESSION, by.columns), box_of(query, by)[1]
+    elif by is not None:
         form, where = _form_key(by), box_of(query, by)[1]
     return (*form, query.descending, where, query.window, query.per_columns, algorithm, query.tuning)
 
@@ -120,6 +123,29 @@ def plain_scoring(by: Any, most: int = MOST_AXES) -> Scoring | None:
     return plain if len(form.point) <= (MOST_AXES if form.code == PRODUCT else most) else None
 
 
+def window_scoring(by: Any) -> Scoring | None:
+    """The scoring as one that whole windows keep attributes for; None: they keep objects by their score.
+
+    An expression that no form fits: over several columns, all of numbers, in order of their names.
+    """
+    plain = plain_scoring(by)
+    if plain is not None or not isinstance(by, str):
+        return plain
+    scoring = scoring_of(by)
+    if not isinstance(scoring, Typed) or not 1 < len(scoring.columns) <= MOST_AXES or scoring.plain is not scoring:
+        return None
+    expression = parse(scoring.text)
+    return OverAxes(scoring.text) if not expression.each and number_columns(expression) else None
+
+
+class OverAxes(Typed):
+    """An expression whose columns are the axes of a grid, the same ones for all expressions over them."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(sorted(super().columns))
+
+
 def box_of(query: TopK | Above, by: Scoring) -> tuple[dict[str, tuple[float, float]], str | None]:
     """The ranges of the scoring's columns that `where` demands, and `where` itself if it demands more."""
     if query.where is None:
@@ -157,12 +183,60 @@ def with_boxes(scorings: Scorings, queries: list[TopK | Above]) -> Scorings:
     """The same scorings, of objects within the boxes of `where` only."""
     lows, highs = np.full_like(scorings.points, -np.inf), np.full_like(scorings.points, np.inf)
     for s, query in enumerate(queries):
-        by = plain_scoring(query.by)
+        by = window_scoring(query.by)
         assert by is not None
         box, _ = box_of(query, by)
         for j, name in enumerate(by.columns):
             lows[s, j], highs[s, j] = box.get(name, (-np.inf, np.inf))
     return replace(scorings, lows=lows, highs=highs)
+
+
+def expressions_of(queries: list[TopK | Above]) -> Scorings:
+    """Expressions over the same columns, as the engine of their window sees them: their keys come with objects."""
+    texts = distinct_texts(queries)
+    parsed, turned = [parse(text) for text in texts], not queries[0].descending
+    axes = OverAxes(texts[0]).columns
+    columns = np.array([texts.index(str(query.by)) for query in queries])
+    ways = np.array([ways_of(one, axes, turned=turned) for one in parsed])[columns]
+
+    def keys(which: int, data: Floats) -> Floats:
+        found: Floats = data[len(axes) + columns[which]]
+        return found
+
+    return Scorings(
+        EXPRESSION, turned, ways, np.empty((len(queries), 0)), keys, programs=programs_of(parsed, axes), columns=columns
+    )
+
+
+def distinct_texts(queries: list[TopK | Above]) -> list[str]:
+    """The expressions that these score by, each once, in order of the first query."""
+    return list(dict.fromkeys(str(query.by) for query in queries))
+
+
+def scores_of(batch: Batch, texts: list[str]) -> list[Scored]:
+    """The scores of rows by these expressions."""
+    what = ("expressions", *texts)
+    if what not in batch.memo:
+        batch.memo[what] = [score(batch, text) for text in texts]
+    found: list[Scored] = batch.memo[what]
+    return found
+
+
+def must_part(batch: Batch, texts: list[str], axes: tuple[str, ...]) -> bool:
+    """Whether expressions cannot share a window with these rows.
+
+    Some reject other rows, or for another reason, or accept a row without one of its numbers.
+    """
+    if not batch.rows:
+        return False
+    first, *others = scores_of(batch, texts)
+    for one in others:
+        if one.rejected.keys() != first.rejected.keys():
+            return True
+        if any((rows != one.rejected[reason]).any() for reason, rows in first.rejected.items()):
+            return True
+    missing = np.logical_or.reduce([np.isnan(batch.numbers(name).values) for name in axes])
+    return bool(missing.any() and (missing & first.validated(None).accepted).any())
 
 
 def own_score(queries: int) -> Scorings:

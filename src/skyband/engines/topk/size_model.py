@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from skyband.engines.size import Size, harmonic
 from skyband.engines.topk import odds
-from skyband.engines.topk.scorings import family_key, plain_scoring
+from skyband.engines.topk.scorings import OverAxes, family_key, window_scoring
 from skyband.query.algorithms import algorithm
 from skyband.query.kinds import Above, TopK
 from skyband.query.windows import Session, UntilDeleted
@@ -155,8 +155,9 @@ def buffered_size(name: str, query: TopK, n: int | None, expected: Expected) -> 
 def window_size(name: str, query: TopK, n: int | None, expected: Expected) -> Size:
     """The whole window, once for all queries over it, and a run for each."""
     engine = algorithm("TopK", name).engine.partition(":")[2]
-    by = plain_scoring(query.by)
+    by = window_scoring(query.by)
     d = 1 if by is None else len(by.columns)  # what a grid cannot bound is kept by its score
+    typed = isinstance(by, OverAxes)
     why = {
         "TMA": "TMA keeps the whole window in a grid, and searches it again when an answer loses an object.",
         "SMA": "SMA keeps the whole window in a grid, and for each query the k-skyband of its best.",
@@ -167,7 +168,7 @@ def window_size(name: str, query: TopK, n: int | None, expected: Expected) -> Si
         note += " Every group has a grid of its own: for many small groups BLOCK is leaner and faster."
     if n is None:
         return Size(None, (why,), notes=(note,))
-    each = 8 * d + 28 + 8 + (4 * d if engine == "TSL" else 0)  # attributes, age, place, id
+    each = 8 * (d + typed) + 28 + 8 + (4 * d if engine == "TSL" else 0)  # attributes, age, place, id
     run = 0 if query.kind == "Above" else min(n, query.most)
     counted = f"The window's {n:,} objects take about {each} bytes each."
     return Size(float(run), (why, counted), besides=n * each, notes=(note,))

@@ -13,6 +13,7 @@ from skyband.engines.contract import Floats, Ints, Spec
 from skyband.engines.topk.edges import slab_edges
 from skyband.engines.topk.kernels.maintenance import fill_grid, start_query, take_arrivals
 from skyband.engines.topk.kernels.sorted_lists import SortedLists, merge_lists
+from skyband.engines.topk.kernels.window_boxes import SIDE_BITS
 from skyband.engines.topk.kernels.window_state import (
     CELL,
     COUNTERS,
@@ -40,6 +41,7 @@ from skyband.engines.topk.kernels.window_state import (
 )
 from skyband.engines.topk.window_queries import WindowQueries
 from skyband.kernels.records import CHANGE, GROUP, NEVER, OBJECT
+from skyband.query.scoring.forms import EXPRESSION
 
 Records = NDArray[Any]
 FEW = 8  # objects outside of a grid before another is built
@@ -52,12 +54,12 @@ class Store:
     """The arrays of one group's window, and the kernels over them."""
 
     def __init__(self, queries: WindowQueries) -> None:
-        d = queries.arrays.points.shape[1]
+        d = queries.axes
         self.queries, self.in_lists = queries, queries.algorithm == TSL
         self.counters = np.zeros(COUNTERS, np.int64)
         self.counters[FREE], self.counters[LIMIT], self.counters[SKEW] = -1, FEW, 1
         self.slots = np.empty(0, SLOT)
-        self.data = np.empty((0, d))
+        self.data = np.empty((0, queries.width))
         self.order = np.empty(0, np.int32)
         self.planned = 0  # how many objects the grid was built for
         self._set_grid(0, np.tile([np.nan, 0.0], (d, 1)))
@@ -231,10 +233,13 @@ class Store:
         if self.in_lists:
             return
         taken, queries = self.slots["serial"] >= 0, self.queries
-        data, d = self.data[taken], self.data.shape[1]
+        d = queries.axes
+        data = self.data[taken, :d]
         data = data[(np.abs(data) < MOST).all(axis=1)]
         self.planned = queries.capacity if queries.capacity < 2**40 else 4 * self.live
         side = max(2, int(min(queries.cells, self.planned / 4) ** (1 / d) + 1e-9))
+        if queries.arrays.form == EXPRESSION:
+            side = min(side, (1 << SIDE_BITS // d) - 1)  # a box is one number
         edges = np.full((d, side + 2), np.nan)
         edges[:, -1] = 0
         if len(data):
@@ -257,9 +262,10 @@ class Store:
         self.unlisted = np.append(self.unlisted, np.int32(0))
         self.heads, self.reported_heads = (np.concatenate([heads, none]) for heads in (self.heads, self.reported_heads))
 
-    def keep_queries(self, kept: Ints) -> None:
-        """Keep only these."""
+    def keep_queries(self, kept: Ints, columns: Ints) -> None:
+        """Keep only these; columns: those of the numbers of each object that are kept."""
         found, reported = self.runs()
+        self.data = np.ascontiguousarray(self.data[:, columns])
         self.state, self.unlisted = self.state[kept], self.unlisted[kept]
         self.heads, self.reported_heads = self.heads[kept], self.reported_heads[kept]
         self.set_runs([found[s] for s in kept], [reported[s] for s in kept])

@@ -15,18 +15,32 @@ from skyband.engines.numbering import Start
 from skyband.engines.registry import choose, row_of
 from skyband.engines.specs import length_of, spec_of
 from skyband.engines.topk.adapter import TopKAdapter
-from skyband.engines.topk.scorings import box_of, own_score, plain_scoring, scorings_of, window_key, with_boxes
+from skyband.engines.topk.scorings import (
+    OverAxes,
+    box_of,
+    distinct_texts,
+    expressions_of,
+    must_part,
+    own_score,
+    scores_of,
+    scorings_of,
+    window_key,
+    window_scoring,
+    with_boxes,
+)
 from skyband.query.kinds import Above, Query, TopK
 from skyband.query.options import Options
 from skyband.query.windows import UntilDeleted
 from skyband.tables.groups import Groups
+from skyband.tables.input import Batch
 from skyband.tables.push import Push
-from skyband.tables.scores import Validated
+from skyband.tables.scores import Scored, Validated
 
 if TYPE_CHECKING:
     from skyband.engines.topk.window_engine import Windowed
 
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
@@ -49,8 +63,9 @@ class WindowAdapter(IdCodes, TopKAdapter):
         super().__init__(query, groups, options, start, family=True)
         self.algorithm = algorithm or choose(query)
         self.born = born  # the first row that it saw
-        plain = plain_scoring(query.by)
+        plain = window_scoring(query.by)
         self.scored = scored or plain is None  # objects are kept by their score, not by their attributes
+        self.typed = isinstance(plain, OverAxes) and not self.scored  # attributes, and scores of expressions
         if plain is not None and not self.scored:
             self.by, self.where = plain, box_of(query, plain)[1]
         self.ids = self._no_ids() if isinstance(query.window, UntilDeleted) else None
@@ -70,7 +85,33 @@ class WindowAdapter(IdCodes, TopKAdapter):
         return self._scorings(list(self.queries.values()))
 
     def _scorings(self, queries: list[TopK | Above]) -> Scorings:
-        return own_score(len(queries)) if self.scored else with_boxes(scorings_of(queries), queries)
+        if self.scored:
+            return own_score(len(queries))
+        return with_boxes(expressions_of(queries) if self.typed else scorings_of(queries), queries)
+
+    # --- rows: expressions are scored here, and share a window as long as they reject the same rows
+
+    def score(self, batch: Batch, cache: dict[Any, Scored]) -> Scored:
+        if not self.typed:
+            return super().score(batch, cache)
+        first = scores_of(batch, self._texts)[0]
+        return Scored(first.key, dict(first.rejected))
+
+    @property
+    def _texts(self) -> list[str]:
+        """The expressions, each once."""
+        return distinct_texts(list(self.queries.values()))
+
+    def _attributes(self, batch: Batch, rows: Ints) -> tuple[Floats, ...]:
+        numbers = super()._attributes(batch, rows)
+        if not self.typed:
+            return numbers
+        if not batch.rows:
+            return (*numbers, *(np.empty(0) for _ in self._texts))
+        return (*numbers, *(self.keys(one.key[rows]) for one in scores_of(batch, self._texts)))
+
+    def must_split(self, batch: Batch) -> bool:
+        return must_part(batch, self._texts, self.by.columns) if self.typed else super().must_split(batch)
 
     def needed(
         self, validated: Validated, codes: Ints, total: int, times: Ints, clocks: Ints, unit: int | None
@@ -122,6 +163,8 @@ class WindowAdapter(IdCodes, TopKAdapter):
         adapter.start(unit)
         adapter.go_on_from(self)
         columns = [0] if self.scored else [self.by.columns.index(name) for name in adapter.by.columns]
+        if self.typed:
+            columns.append(len(columns) + self._texts.index(str(query.by)))
         adapter.machine.copy_objects(self.machine, self.numbering.now(clock), columns)
         adapter.machine.remember(max(self.machine.length, self.machine.memory.length))
         adapter.rebuild_ids()
@@ -145,11 +188,14 @@ class WindowAdapter(IdCodes, TopKAdapter):
             return False
         if query.window.sort != self.example.window.sort or length_of(query, unit) > self.machine.length:
             return False
-        plain = plain_scoring(query.by)
+        plain = window_scoring(query.by)
         if self.scored or plain is None:
             same = query.by is self.example.by or query.by == self.example.by
             return self.scored and same and query.where == self.where and query.descending == self.descending
-        return set(plain.columns) == set(self.by.columns) and box_of(query, plain)[1] == self.where
+        if self.typed != isinstance(plain, OverAxes) or (self.typed and query.descending != self.descending):
+            return False
+        known = not self.typed or query.by in self._texts
+        return known and set(plain.columns) == set(self.by.columns) and box_of(query, plain)[1] == self.where
 
     def split(self, unit: int | None, clock: int) -> dict[str, Adapter]:
         """Give each query a window of its own, kept by its score: from now on rows may lack a score for some only."""

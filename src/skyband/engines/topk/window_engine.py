@@ -211,10 +211,10 @@ class Windowed:
     def drop_query(self, query: int) -> None:
         """Serve one query less."""
         kept = np.delete(np.arange(len(self.queries)), query)
-        self.queries.keep(kept)
+        columns = self.queries.keep(kept)
         self.memory.keep_queries(kept)
         for _, store in self.stores.there():
-            store.keep_queries(kept)
+            store.keep_queries(kept, columns)
 
     def search(self, query: int, reported: Mapping[int, Records], now: Ints) -> Changes:
         """The first answer of a new query; reported: by group, the objects that were reported under its name."""

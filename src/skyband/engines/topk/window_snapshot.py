@@ -62,7 +62,7 @@ def save(stores: list[Store], groups: list[int], memory: Memory) -> dict[str, tu
 
 def load(state: Mapping[str, Records], queries: WindowQueries, memory: Memory, *, trusted: bool = True) -> list[Store]:
     """The inverse of `save`; objects that have left their window go into the memory."""
-    count, d = queries.arrays.points.shape
+    count, d = len(queries), queries.width
     width = 1 + 2 * count
     held, floors = recast(state["held"], STAMPED), recast(state["floors"], FLOOR)
     entries, reported = recast(state["runs"], OBJECT), recast(state["ghosts"], REPORTED)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import repeat
 from typing import Any
 
@@ -27,12 +27,19 @@ from skyband.query.expressions.words import PARTS
 Array = NDArray[Any]
 
 _KINDS: dict[str, Kind] = {"f": "number", "b": "boolean", "O": "string", "M": "time"}  # by NumPy's dtype.kind
+_checked: dict[tuple[str, tuple[str, ...], tuple[Kind, ...]], Kind | None] = {}  # the kind of an expression's value
 
 
 def evaluate(text: str, tree: Node, names: tuple[str, ...], columns: Mapping[str, Operand], rows: int) -> Operand:
     """Compute the value of `tree` for each row. A plain column is returned as the caller's own array."""
-    kinds = {name: _column_kind(text, name, columns) for name in names}
-    kind = kind_of(tree, kinds, lambda message: BatchError(f'"{text}": {message}.'))
+    kinds = tuple([_column_kind(text, name, columns) for name in names])
+    known = text, names, kinds
+    if text == "" or known not in _checked:  # a batch after another is of the same kinds
+        if len(_checked) >= 4096:
+            _checked.clear()
+        kinds_by_name = dict(zip(names, kinds, strict=True))
+        _checked[known] = kind_of(tree, kinds_by_name, lambda message: BatchError(f'"{text}": {message}.'))
+    kind = _checked[known]
     with np.errstate(all="ignore"):
         result = _run(tree, columns)
     values = _full(_floats(result) if kind in ("number", None) else result.values, rows)
@@ -52,7 +59,8 @@ def _column_kind(text: str, name: str, columns: Mapping[str, Operand]) -> Kind:
 
 def _full(array: Array, rows: int) -> Array:
     """Constants are computed as arrays of one element, so that literals cost nothing per row."""
-    return array if array.shape == (rows,) else np.broadcast_to(array, (rows,)).copy()
+    shared = rows == 1 and not array.flags.writeable  # a literal itself
+    return array if array.shape == (rows,) and not shared else np.broadcast_to(array, (rows,)).copy()
 
 
 def _run(node: Node, columns: Mapping[str, Operand]) -> Operand:
@@ -66,7 +74,17 @@ def _run(node: Node, columns: Mapping[str, Operand]) -> Operand:
     return _OPERATIONS[node.op](args)
 
 
+@lru_cache(maxsize=4096, typed=True)
 def _literal(value: str | float | date | None) -> Operand:
+    """A constant, made once; it cannot be written to, as all who read it share it."""
+    made = _constant(value)
+    for array in (made.values, made.valid):
+        if array is not None:
+            array.flags.writeable = False
+    return made
+
+
+def _constant(value: str | float | date | None) -> Operand:
     if value is None:  # bool, because np.where turns it into any other kind
         return Operand(np.zeros(1, bool), np.zeros(1, bool), whole=True)
     if isinstance(value, date):

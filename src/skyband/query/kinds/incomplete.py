@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -14,7 +15,14 @@ from skyband.query.kinds.query import Query
 from skyband.query.scoring import Linear, scoring_of
 from skyband.query.sql.text import name, number
 from skyband.query.tuning import Tuning
-from skyband.query.validation import each_or_whole_number, moving_window, part_bounds, whole_number
+from skyband.query.validation import (
+    condition,
+    direction,
+    each_or_whole_number,
+    moving_window,
+    part_bounds,
+    whole_number,
+)
 from skyband.query.windows import Window
 
 
@@ -26,9 +34,10 @@ class TopKIncomplete(Query):
     ----------
     k : int or Each
         The number of objects in an answer, at least 1.
-    parts : iterable of str, or mapping of str to (low, high)
+    parts : iterable of str, mapping of str to (low, high), or "*"
         The parts of an object. Values of a part lie in [low, high], [0, 1] where only names are given; a part with no
-        valid row counts as its low.
+        valid row counts as its low. A high may be infinite (values are finite all the same); a low may not.
+        "*", or {"*": (low, high)}, are any parts, named by the stream: for the "sum", where low is 0, and the "max".
     window : Last or Ever
         How long objects are valid: `Last(1000)` arrivals, `Last("10 minutes")`, `Last(span=300)`, `Ever()`. Rows of
         all parts count together.
@@ -37,6 +46,11 @@ class TopKIncomplete(Query):
         more, or an expression over the parts that rises with each of them.
     repeat : {"last", "max", "sum"}, optional
         What counts of several valid rows of one part of an object. None: a second one is rejected.
+    largest : bool, optional
+        Whether the largest score is best, which None means too. False: the smallest is, and a part with no valid row
+        counts as its low there too.
+    where : str, optional
+        A condition in SQL. A row that fails it counts for the window, but brings no part.
     per : str or iterable of str, optional
         One answer, and one window, per value of these columns; null is a value too.
     algorithm : str, default "auto"
@@ -69,6 +83,8 @@ class TopKIncomplete(Query):
     _: dataclasses.KW_ONLY
     combine: Literal["sum", "mean", "min", "max"] | str | Linear = "sum"
     repeat: Literal["last", "max", "sum"] | None = None
+    largest: bool | None = None
+    where: str | None = None
     per: str | Iterable[str] | None = None
     algorithm: str = "auto"
     repeats: int | None = None
@@ -77,7 +93,17 @@ class TopKIncomplete(Query):
 
     @property
     def descending(self) -> bool:
-        return True
+        return self.largest is not False
+
+    @property
+    def any_parts(self) -> bool:
+        """Whether parts are not named in advance."""
+        return bool(self.parts[0][0] == "*")
+
+    @property
+    def unbounded(self) -> tuple[str, ...]:
+        """The parts that have no highest value."""
+        return tuple(part for part, (_, high) in self.parts if high == math.inf)
 
     @property
     def needs_id(self) -> str:
@@ -88,6 +114,10 @@ class TopKIncomplete(Query):
         moving_window(self.kind, self.window)
         self._set("k", each_or_whole_number(self.kind, "k", self.k, 1, "10"))
         self._set("parts", part_bounds(self.parts))
+        direction(self.kind, self.largest)
+        condition(self.kind, self.where)
+        if self.any_parts:
+            self._check_any_parts()
         self._check_combine([part for part, _ in self.parts])
         if self.repeat not in (None, "last", "max", "sum"):
             raise QueryError(f'TopKIncomplete: repeat {self.repeat!r} is unknown. Use None, "last", "max" or "sum".')
@@ -107,6 +137,24 @@ class TopKIncomplete(Query):
             least = 1 if isinstance(self.k, Each) else self.k
             self._set("budget", whole_number(self.kind, "budget", self.budget, least, str(20 * least)))
         self._set("seed", whole_number(self.kind, "seed", self.seed, 0, "0"))
+
+    def _check_any_parts(self) -> None:
+        """How many parts are missing is not known where none is named."""
+        if self.combine not in ("sum", "max"):
+            raise QueryError(
+                f'TopKIncomplete: parts="*" go with combine="sum" or "max"; got combine={self.combine!r}. How many '
+                "parts an object lacks, each of which would count as its low, is not known. Name the parts."
+            )
+        if self.combine == "sum" and self.parts[0][1][0] != 0:
+            raise QueryError(
+                'TopKIncomplete: the sum of parts="*" needs the low 0: a part with no valid row counts as its low, and '
+                f"how many there are is not known; got {self.parts[0][1]!r}. Use (0, high), or name the parts."
+            )
+        if (self.combine, self.repeat) in (("sum", "max"), ("max", "sum")):
+            raise QueryError(
+                f'TopKIncomplete: parts="*" with combine={self.combine!r} and repeat={self.repeat!r} needs a number '
+                'for each part that an object ever had. Name the parts, or use repeat="last".'
+            )
 
     def _check_combine(self, names: list[str]) -> None:
         """A combination names parts only, and rises with each: an unseen part can then only raise the score."""
@@ -139,10 +187,12 @@ class TopKIncomplete(Query):
 
     def ranking_sql(self, values: dict[str, Any]) -> list[str]:
         parts = ", ".join(_part_sql(part, *bounds) for part, bounds in values.pop("parts"))
-        clauses = [f"PARTS ({parts})", f"COMBINE {scoring_of(values.pop('combine')).to_sql()}"]
+        way = {None: "", True: " DESC", False: " ASC"}[values.pop("largest")]
+        clauses = [f"PARTS ({parts})", f"COMBINE {scoring_of(values.pop('combine')).to_sql()}{way}"]
         repeat = values.pop("repeat")
         return clauses if repeat is None else [*clauses, f"REPEAT {repeat}"]
 
 
 def _part_sql(part: str, low: float, high: float) -> str:
-    return name(part) if (low, high) == (0, 1) else f"{name(part)} {number(low)} TO {number(high)}"
+    said = part if part == "*" else name(part)
+    return said if (low, high) == (0, 1) else f"{said} {number(low)} TO {number(high)}"

@@ -66,21 +66,20 @@ class Typed(Scoring):
         found = as_locals(parse(self.text, members=("a", "b")))
         return None if found is None else PairForm(*found)
 
-    def bound(self, box: Box) -> tuple[float, float] | None:
-        """From the corners of the box where each column has a direction: exp, ln and power up to their last bit."""
+    def bound(self, box: Box) -> tuple[float, float]:
+        """From the corners of the box where each column has a direction: exp, ln and power up to their last bit.
+
+        Engines that keep whole windows bound any expression, more closely (engines/topk/bounds.py).
+        """
         form = recognise(parse(self.text))
         if form.kind == "opaque":
-            return None
+            return EVERYTHING
         ways = dict(form.directions)
         if not box or ways.keys() != {*self.columns}:
             return (0.0, math.inf) if form.kind == "distance" else EVERYTHING
         ends = {name: box.get(name, EVERYTHING)[:: ways[name]] for name in self.columns}
         low, high = self.key({name: np.array(pair) for name, pair in ends.items()}).tolist()
         return (-math.inf if math.isnan(low) else low, math.inf if math.isnan(high) else high)
-
-    @property
-    def unbounded(self) -> str:
-        return f"{self.text!r} is not known to rise or fall with each of its columns"
 
     def recognised(self) -> tuple[str, str]:
         form = recognise(parse(self.text))
@@ -111,4 +110,4 @@ def _sentence(form: Form) -> str:
             words = {1: "rises", -1: "falls"}
             ways = ", ".join(f"{words[way]} with {name}" for name, way in form.directions)
             return f"skyband recognises a monotone form: it {ways}"
-    return "skyband recognises no form that an engine could use"
+    return "skyband recognises no form; engines that keep whole windows bound it by intervals"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LINEAR, EUCLIDEAN, MANHATTAN, CHEBYSHEV, PRODUCT, QUADRATIC = 0, 1, 2, 3, 4, 5
+EXPRESSION = 9  # any typed expression over numbers: its scores come with objects (engines/topk/bounds.py bounds them)
 COSINE, DOT, DISTANCE = 6, 7, 8  # of vectors in one column: engines/topk/similar.py
 SHARED_BY_BLOCK = (LINEAR, EUCLIDEAN, MANHATTAN, CHEBYSHEV)  # the codes of engines/topk/kernels/scores.py
 TAME = 1e100  # numbers up to here overflow in no scoring: a row has a score for all queries of a family or for none

@@ -16,9 +16,9 @@ COMBINES = ("SUM", "MEAN", "MIN", "MAX")
 TAKES: dict[type[Query], set[str]] = {  # the clauses of a kind
     TopK: _RANKED | {"APPROXIMATE", "OFFSET", "FETCH", "QUALIFY"},
     Above: _COMMON | {"WHERE", "ABOVE"},
-    TopKGroups: _RANKED | {"GROUP BY", "HAVING", "OFFSET", "FETCH"},
+    TopKGroups: _RANKED | {"GROUP BY", "HAVING", "OFFSET", "FETCH", "QUALIFY"},
     TopKPairs: _RANKED | {"ON"},
-    TopKIncomplete: _COMMON | {"LIMIT", "PARTS", "COMBINE", "REPEAT"},
+    TopKIncomplete: _COMMON | {"WHERE", "LIMIT", "PARTS", "COMBINE", "REPEAT"},
     TopKUncertain: _RANKED | {"WITH", "SEMANTICS", "THRESHOLD", "GROUP"},
 }
 NEEDS = {  # what a kind cannot do without, and what to write

@@ -32,7 +32,7 @@ class KindClauses(Cursor):
 
         def part() -> None:
             word = self.next()
-            if word.kind not in ("word", "name", "string"):
+            if word.kind not in ("word", "name", "string") and word.text != "*":
                 self.fail(word, f"a part is expected here, as in {example}")
             if word.text in parts:
                 self.fail(word, "is named twice")
@@ -48,6 +48,8 @@ class KindClauses(Cursor):
 
     def _combine(self) -> None:
         self.put("combine", self.word.start, self.scoring())
+        if self.follows("ASC") or self.follows("DESC"):
+            self.put("largest", self.word.start, self.next().upper == "DESC")
 
     def _repeat(self) -> None:
         self.put("repeat", self.word.start, self.choice("REPEAT last").lower())

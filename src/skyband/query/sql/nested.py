@@ -50,7 +50,7 @@ def queries_of(text: str, reader: Any) -> dict[str, Query]:
     outer = reader(parts.outer)
     try:
         outer.read()
-        window = _window(parts.outer, outer) if "window" in outer.values else ""
+        window = _window(parts.outer, outer) if {"WINDOW", "UNTIL"} & outer.said.keys() else ""
     except QueryError as error:
         raise QueryError(error.said, text, None if error.at is None else parts.place(error.at)) from None
     try:
@@ -106,7 +106,7 @@ def split(text: str) -> Nested | None:
     )
     if not opening or words.words[opening + 1].upper != "SELECT":
         return None
-    words.at = closing = _closing(words, opening)
+    words.at = closing = closing_of(words, opening)
     if closing >= len(words.words) - 1:
         words.fail(words.words[opening], "this bracket is not closed")
     words.next()
@@ -131,7 +131,7 @@ def split(text: str) -> Nested | None:
     return Nested(inner, start, outer + text[rest:], name, begin, rest - len(outer))
 
 
-def _closing(words: Cursor, opening: int) -> int:
+def closing_of(words: Cursor, opening: int) -> int:
     """The bracket that closes another one; the end, if none does."""
     depth = 0
     for place in range(opening, len(words.words)):

@@ -33,7 +33,11 @@ class OrderClauses(Cursor):
             if word.upper not in ("FIRST", "LAST"):
                 self.fail(word, "nulls come first or last, as in NULLS LAST")
             if self.values.get("nulls", word.upper.lower()) != word.upper.lower():
-                self.fail(word, "nulls go one way for all keys of an order")
+                self.fail(
+                    word,
+                    "nulls go one way for all keys of an order. Let a key before it say the other way, as in "
+                    "ORDER BY x IS NULL DESC, x DESC, name NULLS LAST, where nulls of x come first",
+                )
             self.put("nulls", word.start, word.upper.lower())
         return descending
 

@@ -46,6 +46,7 @@ from skyband.query.sql.grouped import (
 from skyband.query.sql.kind_clauses import KindClauses
 from skyband.query.sql.nested import queries_of, split
 from skyband.query.sql.row_numbers import RowNumbers
+from skyband.query.sql.subqueries import merged
 from skyband.query.sql.text import CLAUSES
 from skyband.query.sql.tokens import Word
 from skyband.query.sql.with_clause import without_with
@@ -78,13 +79,13 @@ def sql(text: str) -> Any:
         raise QueryError(f"a question in SQL is a text such as: {_SHAPE}; got {text!r}.")
     if len(text) > MAX_LENGTH:
         raise QueryError(f"{len(text):,} characters are too long for a question; the limit is {MAX_LENGTH:,}.")
-    queries = queries_of(without_with(text), _Reader)
+    queries = queries_of(merged(without_with(text)), _Reader)
     return queries if len(queries) > 1 else queries["q0"]
 
 
 def columns_after_select(text: str) -> list[tuple[str, str]]:
     """The columns of a row that a sentence names after SELECT, each under its name there; none: all of them."""
-    text = without_with(text)
+    text = merged(without_with(text))
     parts = split(text)
     reader = _Reader(text if parts is None else parts.outer)
     reader.begin()
@@ -181,6 +182,12 @@ class _Reader(KindClauses, RowNumbers):
                 known = [one for one in (*CLAUSES, "GROUP BY") if one in TAKES[kind]]
                 self.fail(word, f"does not go with {ASKED[kind]}, which takes {', '.join(known)}")
         self.best_of_each()
+        if (
+            "QUALIFY" in self.said
+            and kind is TopKGroups
+            and (other := {*self.values.get("per", ())} - {*self.values.get("of", ())})
+        ):
+            self.fail(self.places["per"], f"{min(other)} is no column of GROUP BY, and row numbers here are of groups")
         if "by" in self.values:
             self.direct(kind)
         if kind is TopKGroups:
@@ -314,9 +321,21 @@ class _Reader(KindClauses, RowNumbers):
             if "GROUP BY" in self.said:
                 self.fail(self.said["GROUP"], "is said twice")
             self.said["GROUP BY"] = self.said.pop("GROUP")
-            self.put("of", self.word.start, self.names("GROUP BY symbol, venue"))
+            self.put("of", self.word.start, self.several(self._grouping))
             return
         self.put("group", self.word.start, self.name("GROUP sensor"))
+
+    def _grouping(self) -> str:
+        """A column of GROUP BY, by its name or its place after SELECT."""
+        if self.word.kind != "number":
+            return self.name("GROUP BY symbol, venue")
+        word = self.next()
+        item = (
+            self.items[int(word.text) - 1] if word.text.isdecimal() and 0 < int(word.text) <= len(self.items) else None
+        )
+        if item is None or item.column is None:
+            self.fail(word, "there is no column at this place after SELECT. Name it: GROUP BY symbol, venue")
+        return str(item.column)
 
     def _having(self) -> None:
         self.put("having", self.word.start, self.expression(check=checked_condition))

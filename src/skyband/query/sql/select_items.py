@@ -50,7 +50,8 @@ class SelectItems(OrderClauses):
         kept: list[Word] = []
         for word in self.words:
             qualified = len(kept) > 1 and kept[-1].text == "." and kept[-2].kind in ("word", "name")
-            if qualified and word.kind in ("word", "name") and kept[-2].text in names and not self._dotted(kept):
+            column = word.kind in ("word", "name") or word.text == "*"
+            if qualified and column and kept[-2].text in names and not self._dotted(kept):
                 start, end = kept[-2].start, kept[-1].end
                 self.bare = self.bare[:start] + GONE * (end - start) + self.bare[end:]
                 del kept[-2:]

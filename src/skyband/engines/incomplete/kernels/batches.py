@@ -23,6 +23,9 @@ STORED_ROW = np.dtype(  # object: its number within the group
     [("value", "f8"), ("stamp", "i8"), ("serial", "i8"), ("part", "i4"), ("object", "i4")], align=True
 )
 ONCE, LAST, MOST, TOTAL = range(4)  # repeat: None, "last", "max", "sum"
+#: of parts that are not named in advance, which have one value together: the sum or the largest of all rows of an
+#: object, or of the last ones of each part
+ALL_TOTAL, ALL_MOST, LAST_TOTAL, LAST_MOST = range(4, 8)
 # why a kernel stops: it is done, an array is full, or the caller has to choose which rows of a group stay
 DONE, CHANGES, MEMBERS, RUNS, OBJECTS, LISTS, PRUNE = range(7)
 # facts: single numbers that outlive a call. First those of all engines, then those of linked rows and of SWEEP
@@ -55,6 +58,7 @@ class Batch(NamedTuple):
     stamps: Records
     now: Records
     rows: Records
+    brings: Records  # whether it brings a part; else it only moves the window
     links: Records  # by row: the object as the register has found it (SWEEP)
     owners: Records  # by row: the object as the engine knows it (SWEEP)
     alive: Records  # by row: is it kept now?

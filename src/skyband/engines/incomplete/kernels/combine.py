@@ -31,11 +31,19 @@ class Combination(NamedTuple):
     program: Any  # PROGRAM: operation and argument, one row each
     numbers: Floats
     stack: Floats
+    turned: bool  # the smallest score is best: keys are scores with the other sign
 
 
 @close
 def combine(combination: Combination, values: Floats, at: int) -> Any:
-    """The score of the values from `at` on."""
+    """The score of the values from `at` on, as a key: the largest is best."""
+    score = combine_upwards(combination, values, at)
+    return -score if combination.turned else score
+
+
+@close
+def combine_upwards(combination: Combination, values: Floats, at: int) -> Any:
+    """The score itself."""
     d, form = len(combination.lows), combination.form
     total = values[at]
     if form <= MEAN:

@@ -219,7 +219,7 @@ def take_instances(
         if event < ARRIVES:
             return event
         r, arrives = -1, -1
-        if event == ARRIVES:
+        if event == ARRIVES and batch.brings[a]:
             r = new_row(store, combination, batch, g, a)
             arrives = rows[r]["object"]
             arrive(store, combination, queries, g, r)

@@ -337,7 +337,7 @@ def relink(store: Store, combination: Combination, queries: Queries, g: int, out
             if belongs(store, g, o, o):
                 insert(store, g, 0, o)
             if not queries.net and store.scores[o]["inside"]:
-                remember(store, o, o)
+                remember(store, o, o, queries.repeat)
     facts[TOUCHED] = 0
     if not queries.net and store.fronts[g]["changed"] < NEVER:
         compare(store, queries, g, 0, output)

@@ -35,6 +35,8 @@ from skyband.engines.incomplete.kernels.linked_steps import arrive, compact, has
 from skyband.engines.incomplete.kernels.linked_store import (
     Store,
     assess,
+    decisive,
+    decisive_row,
     first_valid,
     free_object,
     link,
@@ -127,10 +129,12 @@ def take_rows(
             return event
         arrives, first, last = -1, n, n + 1
         if event == ARRIVES:
-            r = new_row(store, combination, batch, g, n)
-            arrives, first, last = store.rows[r]["object"], 0, V if queries.joint else 0
-            arrive(store, combination, queries, g, r)
+            first, last = 0, V if queries.joint else 0
             groups[g]["seen"] += 1
+        if event == ARRIVES and batch.brings[n]:
+            r = new_row(store, combination, batch, g, n)
+            arrives = store.rows[r]["object"]
+            arrive(store, combination, queries, g, r)
         for v in range(first, last):
             while has_expired(store, queries, g, v, groups[g]["now"]):
                 lose_row(store, combination, queries, batch, g, v, arrives)
@@ -239,6 +243,14 @@ def rebuild(store: Store, combination: Combination, queries: Queries, bounds: Re
 
 
 @uncounted_kernel
+def decide(store: Store, objects: Records, v: int, repeat: int, found: Records) -> None:
+    """The serials of the rows that decide the scores of these objects in a view."""
+    V = len(store.scores) // len(store.objects)
+    for j in range(len(objects)):
+        found[j] = decisive(store, objects[j], objects[j] * V + v, repeat)
+
+
+@uncounted_kernel
 def survey(
     store: Store,
     combination: Combination,
@@ -248,7 +260,10 @@ def survey(
     values: Floats,
     found: Records,
 ) -> Any:
-    """The objects of these groups with rows newer than the bounds: scores and newest rows; returns how many."""
+    """The objects of these groups with rows newer than the bounds; returns how many.
+
+    Their scores, newest rows, and as `instant` the serials of the rows that decide.
+    """
     rows, n = store.rows, 0
     for j in range(len(groups)):
         head = store.groups[groups[j]]["head"]
@@ -263,6 +278,7 @@ def survey(
             found[n]["key"] = combine(combination, values, 0)
             found[n]["stamp"] = rows[r]["stamp"]
             found[n]["serial"] = rows[r]["serial"]
+            found[n]["instant"] = rows[decisive_row(store, o, repeat, values, 0)]["serial"]
             found[n]["visit"] = groups[j]
             n += 1
     return n

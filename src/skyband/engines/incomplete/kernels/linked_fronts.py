@@ -6,7 +6,7 @@ from typing import Any
 
 from skyband.engines.incomplete.kernels.batches import TOUCHED, Output, Queries
 from skyband.engines.incomplete.kernels.fronts import above_floor, clear, insert, raise_floor, rank_in, report
-from skyband.engines.incomplete.kernels.linked_store import Store
+from skyband.engines.incomplete.kernels.linked_store import Store, decisive
 from skyband.kernels.compile import uncounted
 from skyband.kernels.records import BITS
 
@@ -54,19 +54,19 @@ def report_leave(store: Store, q: int, i: int, output: Output) -> None:
 
 
 @uncounted
-def report_enter(store: Store, q: int, o: int, i: int, output: Output) -> None:
+def report_enter(store: Store, q: int, o: int, i: int, repeat: int, output: Output) -> None:
     """Object o enters the answer of query q."""
-    score, one = store.scores[i], store.objects[o]
-    report(output, store.facts, q, 1, not score["shown"] & BITS[q], score["score"], one["stamp"], one["serial"])
+    score, stamp, serial = store.scores[i], store.objects[o]["stamp"], decisive(store, o, i, repeat)
+    report(output, store.facts, q, 1, not score["shown"] & BITS[q], score["score"], stamp, serial)
     score["inside"] |= BITS[q]
     score["shown"] |= BITS[q]
 
 
 @uncounted
-def remember(store: Store, o: int, i: int) -> None:
+def remember(store: Store, o: int, i: int, repeat: int) -> None:
     """Note what is reported of object o."""
-    was, one = store.reported[i], store.objects[o]
-    was["score"], was["stamp"], was["serial"] = store.scores[i]["score"], one["stamp"], one["serial"]
+    was, stamp, serial = store.reported[i], store.objects[o]["stamp"], decisive(store, o, i, repeat)
+    was["score"], was["stamp"], was["serial"] = store.scores[i]["score"], stamp, serial
 
 
 @uncounted
@@ -90,8 +90,8 @@ def compare(store: Store, queries: Queries, g: int, v: int, output: Output) -> N
         for place in range(start, start + min(k, size)):
             o = store.members[place]
             if not scores[o * V + v]["inside"] & BITS[q]:
-                report_enter(store, q, o, o * V + v, output)
-                remember(store, o, o * V + v)
+                report_enter(store, q, o, o * V + v, queries.repeat, output)
+                remember(store, o, o * V + v, queries.repeat)
 
 
 @uncounted
@@ -111,9 +111,9 @@ def compare_all(store: Store, queries: Queries, g: int, output: Output) -> None:
         for place in range(store.fronts[f]["start"], store.fronts[f]["start"] + min(k, store.fronts[f]["size"])):
             o = store.members[place]
             if not scores[o * V + v]["inside"] & BITS[q]:
-                report_enter(store, q, o, o * V + v, output)
+                report_enter(store, q, o, o * V + v, queries.repeat, output)
             scores[o * V + v]["shown"] |= BITS[q]
     for v in range(V):
         front = store.fronts[g * V + v]
         for place in range(front["start"], front["start"] + front["size"]):
-            remember(store, store.members[place], store.members[place] * V + v)
+            remember(store, store.members[place], store.members[place] * V + v, queries.repeat)

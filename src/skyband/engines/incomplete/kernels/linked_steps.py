@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.incomplete.kernels.batches import (
+    ALL_TOTAL,
     FREE_ROW,
     LAST,
+    LAST_TOTAL,
     MOST,
     NOWHERE,
     ONCE,
@@ -85,7 +87,7 @@ def end_step(store: Store, queries: Queries, g: int, output: Output) -> None:
             if store.scores[i]["count"] == 0:
                 store.scores[i]["shown"] = 0  # without a valid row in between it is new again
             elif not queries.net and store.scores[i]["inside"]:
-                remember(store, o, i)
+                remember(store, o, i, queries.repeat)
         if objects[o]["rows"] == 0:
             if inside == 0:
                 free_object(store, o)
@@ -159,7 +161,7 @@ def lose_row(
         if near and not objects[o]["touched"] and (step_aside(store, queries, g, o) or V > 1):
             touch(store, o)
         scores[i]["count"] -= 1
-        p = rows[r]["part"]
+        p = rows[r]["part"] if repeat < ALL_TOTAL else 0
         low = combination.lows[p]
         single = repeat == LAST or (repeat == ONCE and o != arrives)  # it has no other row of this part
         store.values[i * d + p] = low if single else value_of(rows, rows[r]["newer"], p, repeat, low)
@@ -201,7 +203,7 @@ def bury(store: Store, queries: Queries, g: int, r: int, now: int) -> None:
 @uncounted
 def supersede(store: Store, queries: Queries, g: int, r: int, now: int) -> Any:
     """`last` and `max`: bury the rows that r makes superfluous; False: r itself is superfluous."""
-    rows, p, value, newest = store.rows, store.rows[r]["part"], store.rows[r]["value"], queries.repeat == LAST
+    rows, p, value, newest = store.rows, store.rows[r]["part"], store.rows[r]["value"], queries.repeat != MOST
     other = rows[r]["newer"]
     while other >= 0:
         if rows[other]["part"] == p and (newest or rows[other]["value"] >= value):
@@ -299,12 +301,12 @@ def arrive(store: Store, combination: Combination, queries: Queries, g: int, r: 
                 break
     newest = link(store, o, r)
     insert_row(store, queries, g, r, now)
-    stamp, p, value = rows[r]["stamp"], rows[r]["part"], rows[r]["value"]
+    stamp, p, value = rows[r]["stamp"], rows[r]["part"] if repeat < ALL_TOTAL else 0, rows[r]["value"]
     for v in range(V):
         if stamp > now - queries.views[v]["length"]:
             store.scores[o * V + v]["count"] += 1
     store.facts[ROW_COUNT] += 1
-    if repeat in (LAST, MOST) and not supersede(store, queries, g, r, now - queries.joint):
+    if (repeat in (LAST, MOST) or repeat >= LAST_TOTAL) and not supersede(store, queries, g, r, now - queries.joint):
         return
     for v in range(V):
         bound, i = now - queries.views[v]["length"], o * V + v
@@ -314,7 +316,9 @@ def arrive(store: Store, combination: Combination, queries: Queries, g: int, r: 
         if newest and repeat <= LAST:
             store.values[at] = value
         elif newest and repeat == MOST:
-            store.values[at] = max(store.values[at], value)
+            store.values[at] = value if value >= store.values[at] else store.values[at]
+        elif newest and repeat == ALL_TOTAL and store.scores[i]["count"] > 1:
+            store.values[at] = store.values[at] + value
         else:
             store.values[at] = value_of(rows, first_valid(store, o, bound), p, repeat, combination.lows[p])
         store.scores[i]["score"] = combine(combination, store.values, i * d)

@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skyband.engines.incomplete.kernels.batches import (
+    ALL_MOST,
+    ALL_TOTAL,
     FREE_OBJECT,
     FREE_ROW,
     LAST,
+    LAST_MOST,
     MOST,
     OBJECT_COUNT,
     Batch,
@@ -235,21 +238,44 @@ def release(store: Store, batch: Batch, r: int) -> None:
 
 @close
 def value_of(rows: Records, first: int, p: int, repeat: int, low: float) -> Any:
-    """The value of part p from row `first` of a chain on (haghani2009, section 5)."""
+    """The value of part p from row `first` of a chain on (haghani2009, section 5); of all parts if none has a name."""
     total, found = low, False
     r = first
     while r >= 0:
-        if rows[r]["part"] == p:
+        if rows[r]["part"] == p or repeat >= ALL_TOTAL:
             value = rows[r]["value"]
             if not found or repeat <= LAST:
                 total = value
-            elif repeat == MOST:
-                total = value if value > total else total
+            elif repeat in (MOST, ALL_MOST, LAST_MOST):
+                total = value if value >= total else total
             else:
                 total = total + value
             found = True
         r = rows[r]["newer"]
     return total
+
+
+@uncounted
+def decisive(store: Store, o: int, i: int, repeat: int) -> Any:
+    """The serial of the row that decides an object's score at place i: the newest that a part takes its value from.
+
+    That is the newest row, unless a part counts as the largest of its rows: of those only the ones that no newer row
+    reaches are there, so just one has the value.
+    """
+    if repeat != MOST:
+        return store.objects[o]["serial"]
+    return store.rows[decisive_row(store, o, repeat, store.values, i * (len(store.values) // len(store.scores)))][
+        "serial"
+    ]
+
+
+@uncounted
+def decisive_row(store: Store, o: int, repeat: int, values: Floats, at: int) -> Any:
+    """The same as a place, by the values of the parts from `at` on."""
+    rows, r = store.rows, store.objects[o]["newest"]
+    while repeat == MOST and rows[r]["older"] >= 0 and rows[r]["value"] < values[at + rows[r]["part"]]:
+        r = rows[r]["older"]
+    return r
 
 
 @uncounted

@@ -51,6 +51,7 @@ class Rows(NamedTuple):
     times: Records  # empty: count windows
     clocks: Records
     counts: Records  # count windows: the next number of each group; goes on
+    brings: Records  # by row: whether it brings a part; others only move the window
     rejected: Records  # by row
     links: Records  # by row: the `object` of the last row of the same id; count windows: valid before this step
 
@@ -75,6 +76,10 @@ def validate_rows(log: Log, batch: Rows, length: int, limit: int) -> Any:
             facts[SIZE], facts[NEXT] = end, j
             return False
         r = batch.rows[j]
+        if not batch.brings[r]:
+            if not timed:
+                batch.counts[batch.groups[r]] += 1
+            continue
         g, name, p = batch.groups[r], batch.names[r], batch.parts[r]
         if timed:
             now, stamp = max(batch.clocks[r], batch.times[r]), batch.times[r]

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from skyband.engines.incomplete.kernels.batches import (
     ARRIVAL,
     LISTS,
@@ -49,6 +51,7 @@ class SortedLists(NamedTuple):
     listed: Records  # by score and part: is the object in the list?
     seen: Records  # by object: the last call of TA that met it
     depth: Floats  # by part: the values that TA has come to
+    lacking: Floats  # by part: the values of an object that lacks all but one
 
 
 @uncounted
@@ -129,7 +132,8 @@ def search(
             depth[p] = combination.lows[p]
             if down < lists.sizes[run]:
                 left = True
-                o = lists.objects[lists.starts[run] + lists.sizes[run] - 1 - down]
+                place = down if combination.turned else lists.sizes[run] - 1 - down
+                o = lists.objects[lists.starts[run] + place]
                 depth[p] = store.values[(o * V + v) * d + p]
                 if lists.seen[o] != number:
                     lists.seen[o] = number
@@ -137,17 +141,39 @@ def search(
                         insert(store, f, v, o)
                         cut(store, queries, g, v, True, output)
         down += 1
-        threshold = combine(combination, depth, 0)
+        threshold = highest_below(combination, lists, f, down)
         if left and front["size"] >= most:
             o = store.members[front["start"] + most - 1]
             if store.scores[o * V + v]["score"] > threshold:  # no object below can rank above it
-                front["size"] = most
                 while front["size"] > 0 and not last_above(store, V, f, threshold):
                     front["size"] -= 1
                 if not front["score"] > threshold:
                     front["score"] = threshold
                     front["stamp"] = front["serial"] = NEVER
                 break
+
+
+@uncounted
+def highest_below(combination: Combination, lists: SortedLists, f: int, down: int) -> Any:
+    """The highest key of an object that TA has not met, so many places down the lists of front f.
+
+    Where the smallest score is best, such an object is in one of the lists that go on, and may lack all other parts.
+    """
+    depth = lists.depth
+    if not combination.turned:
+        return combine(combination, depth, 0)
+    highest, d = -np.inf, len(depth)
+    for p in range(d):
+        if down < lists.sizes[f * d + p]:
+            value, other = depth[p], lists.lacking
+            for q in range(d):
+                other[q] = combination.lows[q]
+            other[p] = value
+            score = combine(combination, other, 0)
+            if score != score:  # without the other parts there is none, with them there may be any
+                return np.inf
+            highest = max(highest, score)
+    return highest
 
 
 @uncounted
@@ -187,12 +213,14 @@ def take_sorted(
             return event
         now, arrives, first, last = groups[g]["now"], -1, n, n + 1
         if event == ARRIVES:
+            first, last = 0, V if queries.joint else 0
+        if event == ARRIVES and batch.brings[n]:
             p = batch.parts[n]
             if is_full(lists, V, g, p):
                 facts[ARRIVAL] = n
                 return LISTS
             r = new_row(store, combination, batch, g, n)
-            arrives, first, last = rows[r]["object"], 0, V if queries.joint else 0
+            arrives = rows[r]["object"]
             take_out(store, lists, V, g, arrives, p)
             arrive(store, combination, queries, g, r)
             add(store, lists, queries, g, arrives, p, now - queries.joint)

@@ -148,6 +148,8 @@ def join(store: Store, combination: Combination, batch: Batch, g: int, end: int,
     drop_expired(store, batch, g, end, bound)
     for a in range(store.facts[JOINED], end):
         stamp, r = batch.stamps[a], batch.rows[a]
+        if not batch.brings[a]:
+            continue
         place = group["head"] + group["size"]
         while place > group["head"] and rows[place - 1]["stamp"] > stamp:  # late
             rows[place] = rows[place - 1]
@@ -239,12 +241,32 @@ def make_object(store: Store, d: int, g: int, name: np.int64) -> Any:
     return o
 
 
+@close
+def take_part(store: Store, combination: Combination, batch: Batch, g: int, a: int, bound: int, joint: bool) -> Any:
+    """The part of arrival a joins its object, which leaves the front; returns the object."""
+    objects, d = store.objects, len(combination.lows)
+    name, stamp, p, r = batch.names[a], batch.stamps[a], batch.parts[a], batch.rows[a]
+    o = find(store, batch, g, bound, name, batch.links[r])
+    if o < 0:
+        o = make_object(store, d, g, name)
+    batch.owners[r] = o
+    if objects[o]["stamp"] <= bound - joint:  # without a valid row in between it is new again
+        objects[o]["shown"] = 0
+        objects[o]["stamp"] = NOWHERE
+    if objects[o]["in_front"]:
+        pull(store, g, o)
+    if stamp >= objects[o]["stamp"]:
+        objects[o]["stamp"], objects[o]["serial"] = stamp, batch.serial + r
+    store.stamps[o * d + p], store.values[o * d + p] = stamp, batch.values[a]
+    return o
+
+
 @uncounted_kernel
 def take_rows(
     store: Store, combination: Combination, queries: Queries, visits: Records, batch: Batch, output: Output
 ) -> Any:
     """Take the arrivals of each visited group, from where the last call stopped; returns why it stops."""
-    facts, objects, d, step = store.facts, store.objects, len(combination.lows), output.step[0]
+    facts, d, step = store.facts, len(combination.lows), output.step[0]
     joint, k, length = queries.joint, queries.views[0]["k"], queries.views[0]["length"]
     while facts[VISIT] < len(visits):
         visit = facts[VISIT]
@@ -265,25 +287,15 @@ def take_rows(
             full = group["head"] + group["size"] + a - facts[JOINED] == group["start"] + group["capacity"]
             if full and lacks_rows(store, combination, queries, batch, g, a):
                 return RUNS
-            name, stamp, p, r = batch.names[a], batch.stamps[a], batch.parts[a], batch.rows[a]
-            o = find(store, batch, g, bound, name, batch.links[r])
-            if o < 0:
-                o = make_object(store, d, g, name)
-            batch.owners[r] = o
-            if objects[o]["stamp"] <= bound - joint:  # without a valid row in between it is new again
-                objects[o]["shown"] = 0
-                objects[o]["stamp"] = NOWHERE
-            if objects[o]["in_front"]:
-                pull(store, g, o)
-            touched = facts[TOUCHED] > 0
-            if stamp >= objects[o]["stamp"]:
-                objects[o]["stamp"], objects[o]["serial"] = stamp, batch.serial + r
-            store.stamps[o * d + p], store.values[o * d + p] = stamp, batch.values[a]
             group["now"] = now
-            step["instant"], step["row"] = now, r
+            step["instant"], step["row"] = now, batch.rows[a]
+            o: Any = np.int64(-1)
+            if batch.brings[a]:
+                o = take_part(store, combination, batch, g, a, bound, joint)
+            touched = facts[TOUCHED] > 0  # it was in the front
             if joint and front["next"] <= bound:
                 expire_members(store, d, g, bound)
-            if not touched:
+            if o >= 0 and not touched:
                 assess(store, combination, o, bound)
                 if above_floor(store, g, o, o):
                     store.touched[facts[TOUCHED]] = o

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from skyband.engines.topk.kernels.window_boxes import all_boxes, bound_of_box, cell_of_box, split_box
 from skyband.engines.topk.kernels.window_grid import open_cell, sort_slabs
 from skyband.engines.topk.kernels.window_state import SIDE, UNLISTED, USED, Queries, Records, Scratch, Window
 from skyband.kernels.compile import part, uncounted
+from skyband.query.scoring.forms import EXPRESSION
 
 
 @part
@@ -81,12 +83,24 @@ def set_reach(
     was, cells = state[s]["reach"], window.cells
     lowest = min(was, to)
     size, count = 0, 0
-    if sort_slabs(queries, window, scratch, s) and open_cell(slabs, terms, many, 0, side, form, turned)[1] >= lowest:
+    if form == EXPRESSION:
+        codes[0] = all_boxes(queries, window, s)
+        scratch.bounds[0] = bound_of_box(queries, window, s, codes[0]) if codes[0] >= 0 else -np.inf
+        size = 1 if codes[0] >= 0 and scratch.bounds[0] >= lowest else 0
+    elif sort_slabs(queries, window, scratch, s) and open_cell(slabs, terms, many, 0, side, form, turned)[1] >= lowest:
         codes[0], size = 0, 1
     while size:  # a stack, since the order does not matter
         size -= 1
         code = codes[size]
-        cell, bound, deepest = open_cell(slabs, terms, many, code, side, form, turned)
+        if form == EXPRESSION:
+            cell, bound, deepest = cell_of_box(code, len(slabs), side), scratch.bounds[size], len(slabs)
+            if cell < 0:
+                for half in range(split_box(queries, window, scratch, s, code, bound, lowest)):
+                    codes[size], scratch.bounds[size] = scratch.halves[half], scratch.half_bounds[half]
+                    size += 1
+                continue
+        else:
+            cell, bound, deepest = open_cell(slabs, terms, many, code, side, form, turned)
         if bound >= to:
             count += 1
             if count > most:

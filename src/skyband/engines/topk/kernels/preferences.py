@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from skyband.engines.topk.kernels.window_state import Queries, Records
 from skyband.kernels.compile import inlined, uncounted
-from skyband.query.scoring.forms import CHEBYSHEV, EUCLIDEAN, LINEAR, PRODUCT, QUADRATIC
+from skyband.query.scoring.forms import CHEBYSHEV, EUCLIDEAN, EXPRESSION, LINEAR, PRODUCT, QUADRATIC
 
 
 @inlined
 def key_at(queries: Queries, s: int, data: Records, i: int) -> float:
-    """The key of object i for query s: larger is better."""
+    """The key of object i for query s: larger is better; of an expression, it came with the object."""
     form, points, weights = queries.form, queries.points, queries.weights
+    if form == EXPRESSION:
+        return float(data[i, points.shape[1] + queries.specs[s]["column"]])
     key = 0.0
     for j in range(points.shape[1]):
         x, at = data[i, j], points[s, j]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skyband.engines.topk.kernels.bounds import best_key, set_axis
 from skyband.engines.topk.kernels.preferences import best_term, join_terms, key_at
 from skyband.engines.topk.kernels.window_grid import insert_best
 from skyband.engines.topk.kernels.window_state import (
@@ -26,7 +27,9 @@ from skyband.engines.topk.kernels.window_state import (
     in_box,
 )
 from skyband.kernels.compile import kernel, part, uncounted
-from skyband.query.scoring.forms import EUCLIDEAN, PRODUCT, QUADRATIC
+from skyband.query.scoring.forms import EUCLIDEAN, EXPRESSION, PRODUCT, QUADRATIC
+
+BETWEEN = 4  # reads of each list between two bounds of an expression
 
 
 class SortedLists(NamedTuple):
@@ -49,7 +52,7 @@ def merge_lists(window: Window, lists: SortedLists) -> None:
         else:
             free(window, lists.recent[i])
     size = counters[SORTED]
-    for j in range(data.shape[1]):
+    for j in range(len(lists.sorted)):
         values = np.empty(alive)
         for i in range(alive):
             values[i] = data[lists.recent[i], j]
@@ -60,7 +63,7 @@ def merge_lists(window: Window, lists: SortedLists) -> None:
             if slots[i]["serial"] >= 0:
                 lists.sorted[j, kept] = i
                 kept += 1
-            elif j == data.shape[1] - 1:
+            elif j == len(lists.sorted) - 1:
                 free(window, i)
         to, r = kept + alive - 1, kept - 1
         for a in range(alive - 1, -1, -1):
@@ -108,6 +111,47 @@ def consider(queries: Queries, window: Window, best: Records, size: int, wanted:
     return insert_best(best, size, wanted, key, stamp, serial, i)
 
 
+@uncounted
+def search_box(
+    queries: Queries, window: Window, scratch: Scratch, lists: SortedLists, s: int, wanted: int, found: int
+) -> int:
+    """The threshold algorithm for an expression: the threshold is its bound over the box of what is not read yet.
+
+    A list is read from its better end if the score rises or falls with the attribute, else from both in turn.
+    """
+    data, slots, best, counters, marks = window.data, window.slots, scratch.best, window.counters, lists.marks
+    d, ends = len(lists.sorted), scratch.ends
+    for j in range(d):
+        ends[j, 0] = lower_bound(window, lists, j, queries.lows[s, j], False)
+        ends[j, 1] = lower_bound(window, lists, j, queries.highs[s, j], True) - 1
+        if ends[j, 0] > ends[j, 1]:
+            return found
+    marks[len(marks) - 1] += 1
+    epoch, turn = marks[len(marks) - 1], 0
+    while True:
+        for j in range(d):
+            if ends[j, 0] > ends[j, 1]:
+                return found  # all of the list was seen
+            way = queries.points[s, j]
+            end = 1 if way > 0 or (way == 0 and turn % 2) else 0
+            i = lists.sorted[j, ends[j, end]]
+            ends[j, end] += -1 if end else 1
+            if slots[i]["serial"] >= 0 and marks[i] != epoch:
+                marks[i] = epoch
+                found = consider(queries, window, best, found, wanted, s, i)
+                counters[SCORED] += 1
+        turn += 1
+        if found < wanted or turn % BETWEEN:
+            continue
+        for j in range(d):
+            if ends[j, 0] > ends[j, 1]:
+                return found
+            low, high = lists.sorted[j, ends[j, 0]], lists.sorted[j, ends[j, 1]]
+            set_axis(queries, s, j, data[low, j], data[high, j])
+        if best[found - 1]["key"] > best_key(queries, s):
+            return found
+
+
 @part
 def search_lists(queries: Queries, window: Window, scratch: Scratch, lists: SortedLists, s: int, wanted: int) -> int:
     """Find the best `wanted` objects of the window by the threshold algorithm; returns how many there are.
@@ -122,6 +166,8 @@ def search_lists(queries: Queries, window: Window, scratch: Scratch, lists: Sort
         if slots[i]["serial"] >= 0:
             found = consider(queries, window, best, found, wanted, s, i)
             counters[SCORED] += 1
+    if form == EXPRESSION:
+        return search_box(queries, window, scratch, lists, s, wanted, found)
     left, right, ends = np.empty(d, np.int64), np.empty(d, np.int64), np.empty((2, d), np.int64)
     inward = np.empty(d, np.bool_)
     signed = False

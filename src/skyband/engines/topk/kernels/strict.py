@@ -10,7 +10,9 @@ A query sees its own k and window of that run through a view: its members carry 
 `edge` is one past the last of them. A query that is not full has `edge` at the run's end.
 
 Cost of an arrival: O(b + log) where b objects rank below it, and each object is passed at most K times before it
-is dropped: O(K) amortised. In random order about K records are touched, none of the n in the window.
+is dropped: O(K) amortised. In random order about K records are touched, none of the n in the window. Cost of an
+expiry: O(p) at rank p for p < K in count windows, so O(1) where scores fall; O(K) in time windows, since times may be
+equal.
 
 Ties: the newer ranks above; in count windows the later arrival, in time windows the later time, then the later
 arrival. `stamp` is the arrival's number in its group or its time, so one comparison serves both.
@@ -248,14 +250,18 @@ def expire(skybands: Skybands, report: Report, K: int, g: int, now: int) -> bool
 def depart(skybands: Skybands, report: Report, g: int, q: int, bound: int) -> None:
     """Members with a stamp up to `bound` leave the answer."""
     objects, groups, views, v = skybands.objects, skybands.groups, skybands.views, g * len(skybands.queries) + q
-    oldest = NEVER
+    most = 1 if report.joint else NEVER  # a number is unique, and earlier ones have left: only one can leave
+    left, oldest = 0, NEVER
     for i in range(groups[g]["head"], groups[g]["head"] + views[v]["edge"]):
         if objects[i]["inside"] & BITS[q]:
             if objects[i]["stamp"] <= bound:
                 leave(objects, i, q, report)
-                views[v]["held"] -= 1
+                left += 1
             else:
                 oldest = min(oldest, objects[i]["stamp"])
+            if left == most and oldest == bound + 1:  # none can be older
+                break
+    views[v]["held"] -= left
     views[v]["oldest"] = oldest
 
 
@@ -278,18 +284,34 @@ def promote(skybands: Skybands, report: Report, g: int, q: int, bound: int, limi
 
 @uncounted
 def purge(skybands: Skybands, report: Report, K: int, g: int, now: int) -> None:
-    """Drop what has left the largest window. It is among the first K: what ranks above it is no older.
-
-    A relaxed run may hold more that has expired, further down: pruning drops it. A capped one is searched as a whole.
-    """
-    objects, groups, views, queries = skybands.objects, skybands.groups, skybands.views, skybands.queries
-    Q, capped = len(queries), skybands.rule[0]["kind"] == CAPPED
+    """Drop what has left the largest window, and say when something leaves next."""
+    groups, views, queries = skybands.groups, skybands.views, skybands.queries
+    Q = len(queries)
     longest = 0
     for q in range(Q):
         longest = max(longest, queries[q]["length"])
     bound = now - longest
+    if skybands.rule[0]["kind"] != STRICT or groups[g]["oldest"] <= bound:
+        discard(skybands, report, K, g, bound)
+    oldest = groups[g]["oldest"]
+    due = oldest + longest if oldest < NEVER else NEVER
+    for v in range(g * Q, g * Q + Q):
+        if views[v]["oldest"] < NEVER:
+            due = min(due, views[v]["oldest"] + queries[v - g * Q]["length"])
+    groups[g]["due"] = due
+
+
+@uncounted
+def discard(skybands: Skybands, report: Report, K: int, g: int, bound: int) -> None:
+    """Drop what has a stamp up to `bound`. It is among the first K: what ranks above it is no older.
+
+    A relaxed run may hold more that has expired, further down: pruning drops it. A capped one is searched as a whole.
+    """
+    objects, groups, views, Q = skybands.objects, skybands.groups, skybands.views, len(skybands.queries)
+    kind = skybands.rule[0]["kind"]
     head, size = groups[g]["head"], groups[g]["size"]
-    p, most = 0, size if capped else min(K, size)
+    alone = kind == STRICT and report.joint and groups[g]["oldest"] == bound  # numbers are unique
+    p, most = 0, size if kind == CAPPED else min(K, size)
     while p < min(most, size):
         if objects[head + p]["stamp"] > bound:
             p += 1
@@ -301,16 +323,15 @@ def purge(skybands: Skybands, report: Report, K: int, g: int, now: int) -> None:
         size -= 1
         for v in range(g * Q, g * Q + Q):
             views[v]["edge"] -= p < views[v]["edge"]
-        if capped:
+        if kind == CAPPED:
             loosen(skybands, K, g, head, size)
+        if alone:
+            break
     oldest = NEVER
     for i in range(head, head + min(most, size)):
         oldest = min(oldest, objects[i]["stamp"])
+        if oldest == bound + 1:  # none can be older
+            break
     groups[g]["oldest"] = oldest
     groups[g]["head"] = head
     groups[g]["size"] = size
-    due = oldest + longest if oldest < NEVER else NEVER
-    for v in range(g * Q, g * Q + Q):
-        if views[v]["oldest"] < NEVER:
-            due = min(due, views[v]["oldest"] + queries[v - g * Q]["length"])
-    groups[g]["due"] = due

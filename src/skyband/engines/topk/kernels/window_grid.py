@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.engines.topk.kernels.preferences import best_term, join_terms, key_at
+from skyband.engines.topk.kernels.window_boxes import all_boxes, bound_of_box, cell_of_box, split_box
 from skyband.engines.topk.kernels.window_state import (
     CROWD,
     FREE,
@@ -36,14 +37,14 @@ from skyband.engines.topk.kernels.window_state import (
 )
 from skyband.kernels.compile import uncounted
 from skyband.kernels.records import move_run
-from skyband.query.scoring.forms import PRODUCT
+from skyband.query.scoring.forms import EXPRESSION, PRODUCT
 
 
 @uncounted
 def locate(edges: Records, side: int, outside: int, data: Records, i: int) -> int:
     """The cell of an object, or `outside`; an edge belongs to the slab above it, the last one to the slab below."""
     cell = 0
-    for j in range(data.shape[1]):
+    for j in range(len(edges)):
         x, high = data[i, j], int(edges[j, side + 1])
         if not edges[j, 0] <= x <= edges[j, high]:
             return outside
@@ -284,16 +285,23 @@ def insert_best(best: Records, size: int, wanted: int, key: float, stamp: int, s
 
 @uncounted
 def search_grid(queries: Queries, window: Window, scratch: Scratch, s: int, wanted: int) -> int:
-    """Find the best `wanted` objects of the window, from the cells that may hold one; returns how many there are."""
+    """Find the best `wanted` objects of the window, from the cells that may hold one; returns how many there are.
+
+    The heap is of cells, which lead to their neighbours; of expressions, of boxes (window_boxes.py).
+    """
     slots, data, cells, best = window.slots, window.data, window.cells, scratch.best
     slabs, terms, many = scratch.slabs, scratch.terms, scratch.many
     bounds, codes = scratch.bounds, scratch.codes
     form, turned, side, boxed = queries.form, queries.turned, window.counters[SIDE], queries.specs[s]["boxed"]
     found, size, cell, visited, scored = 0, 0, len(cells) - 1, 0, 0
-    if sort_slabs(queries, window, scratch, s):
+    if form == EXPRESSION:
+        box = all_boxes(queries, window, s)
+        if box >= 0:
+            size = push_cell(bounds, codes, 0, bound_of_box(queries, window, s, box), box)
+    elif sort_slabs(queries, window, scratch, s):
         size = push_cell(bounds, codes, 0, open_cell(slabs, terms, many, 0, side, form, turned)[1], 0)
     while True:  # first the objects outside the grid, then cell by cell
-        i = cells[cell]["head"]
+        i = cells[cell]["head"] if cell >= 0 else -1
         while i >= 0:
             key = key_at(queries, s, data, i)
             scored += 1
@@ -307,11 +315,17 @@ def search_grid(queries: Queries, window: Window, scratch: Scratch, s: int, want
             i = slots[i]["next"]
         if size == 0 or (found == wanted and bounds[0] < best[found - 1]["key"]):
             break
-        code = codes[0]
+        code, limit = codes[0], bounds[0]
         size = pop_cell(bounds, codes, size)
-        cell, _, deepest = open_cell(slabs, terms, many, code, side, form, turned)
-        visited += 1
         floor = best[found - 1]["key"] if found == wanted else -np.inf
+        if form == EXPRESSION:
+            cell = cell_of_box(code, len(slabs), side)
+            visited += cell >= 0
+            for half in range(split_box(queries, window, scratch, s, code, limit, floor) if cell < 0 else 0):
+                size = push_cell(bounds, codes, size, scratch.half_bounds[half], scratch.halves[half])
+            continue
+        visited += 1
+        cell, _, deepest = open_cell(slabs, terms, many, code, side, form, turned)
         base = 1
         for j in range(len(slabs) - 1, deepest - 1, -1):
             if (code // base) % side + 1 < many[j]:

@@ -46,6 +46,7 @@ SPEC = np.dtype(
         ("above", "i8"),  # 1: all above the threshold
         ("threshold", "f8"),
         ("boxed", "i8"),  # 1: only objects of a box are eligible
+        ("column", "i8"),  # of an expression: which one; its scores are a column behind the attributes
     ],
     align=True,
 )
@@ -77,14 +78,25 @@ NOWHERE = -(2**62)
 NO_CELL = -1  # of objects that are not eligible; their attributes are NaN
 
 
+class Programs(NamedTuple):
+    """Programs that bound expressions (bounds.py). Registers are sides of the box, constants, results."""
+
+    code: Records  # by program and step: what, three registers, the register of the result
+    steps: Records
+    low: Records  # by program and register
+    high: Records
+    odd: Records  # whether there may be NaN or null
+
+
 class Queries(NamedTuple):
     """The queries, the same for every group."""
 
     algorithm: int
     form: int
     turned: bool  # the smallest score is best
+    programs: Programs
     specs: Records
-    points: Records
+    points: Records  # of expressions: 1 if the key rises with the attribute, -1 if it falls, else 0
     weights: Records
     lows: Records  # boxes
     highs: Records
@@ -94,7 +106,7 @@ class Window(NamedTuple):
     """The valid objects of one group, and the state of each query over them."""
 
     slots: Records
-    data: Records
+    data: Records  # attributes; of expressions, then their keys
     order: Records  # places by age: a ring
     cells: Records
     edges: Records  # of slabs, by axis; then how many slabs it has
@@ -115,6 +127,9 @@ class Scratch(NamedTuple):
     slabs: Records  # of each axis, best first
     terms: Records
     many: Records  # slabs of each axis; then: is some factor of a product below zero?
+    halves: Records  # the boxes that a box was split into
+    half_bounds: Records
+    ends: Records  # of each sorted list, what is not read yet
     best: Records  # the result of a search
     touched: Records  # queries whose run has changed in this step
     stale: Records  # queries with too many misses
@@ -172,6 +187,6 @@ def record_above(records: Records, i: int, others: Records, j: int) -> bool:
 def in_box(queries: Queries, s: int, data: Records, i: int) -> bool:
     """Whether object i is in the box of query s."""
     inside = True
-    for j in range(data.shape[1]):
+    for j in range(queries.lows.shape[1]):
         inside &= queries.lows[s, j] <= data[i, j] <= queries.highs[s, j]
     return inside
