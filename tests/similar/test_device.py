@@ -39,6 +39,7 @@ class Stream:
         self.random = np.random.default_rng(seed)
         self.d, self.metric = int(self.random.integers(1, 7)), METRICS[seed % 3]
         self.timed, self.emit = bool(seed // 3 % 2), ("arrival", "batch")[seed // 6 % 2]
+        self.largest = (None, True, False)[int(self.random.integers(3))]
         self.style = ("ties", "near", "random", "falling", "rising")[int(self.random.integers(5))]
         self.base = self.random.normal(size=self.d) + 0.1
         self.serial, self.now, self.known = 0, 0, 0
@@ -58,7 +59,8 @@ class Stream:
 
     def query(self) -> Any:
         by = sb.Similar("e", sb.Each("v"), self.metric)  # type: ignore[arg-type]
-        return sb.TopK(sb.Each("k"), by, sb.Last(span=sb.Each("n")) if self.timed else sb.Last(sb.Each("n")))
+        window = sb.Last(span=sb.Each("n")) if self.timed else sb.Last(sb.Each("n"))
+        return sb.TopK(sb.Each("k"), by, window, largest=self.largest)
 
     def subscriptions(self, size: int) -> dict[str, Any]:
         self.known += size
@@ -122,7 +124,8 @@ def test_a_device_gives_the_changes_of_plain_queries(seed: int) -> None:
     for i in range(5):
         n = int(table["n"][i])
         by = sb.Similar("e", table["v"][i], stream.metric)  # type: ignore[arg-type]
-        plain[str(i)] = sb.TopK(int(table["k"][i]), by, sb.Last(span=n) if stream.timed else sb.Last(n))
+        window = sb.Last(span=n) if stream.timed else sb.Last(n)
+        plain[str(i)] = sb.TopK(int(table["k"][i]), by, window, largest=stream.largest)
     theirs = sb.Monitor(plain, id="id", time="t" if stream.timed else None)
     for _ in range(8):
         rows = stream.rows(int(stream.random.integers(1, 60)))
