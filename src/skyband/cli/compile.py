@@ -122,6 +122,9 @@ def _older(path: Path) -> Pack | None:
     return older if same else None
 
 
+GPU_ONLY = ("torch", "triton")  # what modules for a GPU import: these have no kernels of Numba
+
+
 def entry_points() -> list[str]:
     """The names of all entry points of the package."""
     import skyband.engines
@@ -131,7 +134,11 @@ def entry_points() -> list[str]:
     found: list[Any] = []
     for package in (skyband.kernels, skyband.engines):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            found += vars(importlib.import_module(module.name)).values()
+            try:
+                found += vars(importlib.import_module(module.name)).values()
+            except ModuleNotFoundError as missing:
+                if missing.name not in GPU_ONLY:
+                    raise
     kernels = (one for one in found if isinstance(getattr(one, "_cache", None), KernelCache))
     return [f"{one.__module__}.{one.__qualname__}" for one in kernels]
 
