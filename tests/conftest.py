@@ -22,6 +22,7 @@ _FILES = (
     "kill",
     "metrics",
     "cluster",
+    "connect",
     "disks",
     "upgrade",
     "rounds",

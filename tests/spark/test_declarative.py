@@ -34,7 +34,10 @@ def test_the_example_completes(java: None, tmp_path: Path) -> None:
     pq.write_table(flights.append_column("gate", pa.array(["A"] * 400)), tmp_path / "flights" / "a.parquet")
 
     home = Path(pyspark.__file__).parent
-    env = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.connect.grpc.binding.address 127.0.0.1\n")
+    env = {**os.environ, "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(tmp_path / "conf")}
+    env |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
         [str(home / "bin" / "spark-pipelines"), "run", "--spec", str(spec)],
         env=env, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=400,

@@ -197,7 +197,12 @@ def test_answers_of_the_groups_that_changed(stream: Stream) -> None:
             for row in cells(monitor.answer(name))
         ]
         expected = [row for row in answers if (row["query"], *(row[name] for name in per)) in changed]
-        same_rows(found, expected, f"trigger {number}")
+        same_rows(map(without_nulls, found), map(without_nulls, expected), f"trigger {number}")
+
+
+def without_nulls(row: Row) -> Row:
+    """A row without the columns that its query does not have."""
+    return {name: value for name, value in row.items() if value is not None}
 
 
 def test_an_id_is_deleted_in_the_group_of_the_row() -> None:

@@ -6,7 +6,6 @@ A snapshot has one cell for each `per`; on Spark a state has many, so that a sma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from functools import cache
 from typing import Any
 
@@ -156,7 +155,7 @@ def describe(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
     """All but the groups: facts for JSON, and parts. Before it, and before `cut`: `close_gaps`."""
     families = list(state.groups.values())
     facts = {
-        "options": {name: value for name, value in asdict(state.options).items() if name != "device"},
+        "options": state.options.stored,
         "order": list(state.adapters),
         "groups": [as_stored(names) for names in state.groups],
         "homes": [_describe_adapter(adapter, families.index(adapter.groups)) for adapter in state.standing()],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -68,6 +68,11 @@ class Options:
         """`keep` as a tuple of column names; none as long as keep="*" waits for the first batch."""
         names = () if self.keep == (ALL,) else tuple(map(output_name, self.keep))
         return tuple(name for name in names if name not in (ID, OWN)) if self.inner else names
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """What state keeps of the options: not on which device it was."""
+        return {name: value for name, value in asdict(self).items() if name != "device"}
 
     @property
     def inner(self) -> bool:

@@ -171,7 +171,7 @@ class Plan:
     def fingerprint(self) -> dict[str, Any]:
         """The plan as JSON: state is resumed only by the plan that wrote it."""
         queries = {name: query.to_dict() for name, query in self.queries.items()}
-        options = {**asdict(self.options), "order": self.order, "forget": self.forget}
+        options = {**self.options.stored, "order": self.order, "forget": self.forget}
         if self.options.op is None:
             del options["op"]  # so that checkpoints from before it existed are resumed
         if self.zone is not None:

@@ -57,7 +57,8 @@ def session(master: str | None = None, *, remote: str | None = None, **settings:
     if remote is not None:
         builder = builder.remote(remote)
     if (master or remote or "").startswith("local"):
-        builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+        for name in ("spark.driver.bindAddress", "spark.driver.host", "spark.connect.grpc.binding.address"):
+            builder = builder.config(name, "127.0.0.1")
     for name, value in settings.items():
         builder = builder.config(name, str(value))
     try:
