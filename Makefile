@@ -148,7 +148,7 @@ bench-shipped: .venv/ready pack ## first answers of processes, and shipped again
 	@$(BIN)/python -m benchmarks.shipped 3 > out/shipped.jsonl && mv out/shipped.jsonl benchmarks/shipped.jsonl
 
 lock: .venv/ready ## pin the newest versions that fit, with the hashes of their files
-	@printf 'uv\nhatchling\n' | $(BIN)/uv pip compile pyproject.toml - --all-extras --python-version 3.11 --upgrade --quiet \
+	@printf 'uv\nhatchling\n' | $(BIN)/uv pip compile pyproject.toml - --extra all --extra dev --python-version 3.11 --upgrade --quiet \
 		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links -o constraints.txt
 
 clean: ## remove what can be made again

@@ -61,7 +61,7 @@ def main() -> None:
             "workload": "random unit vectors", "parameters": {name: getattr(asked, name) for name in names}, "seed": 7,
             "right": right, "commit": asked.commit, "dirty": False, "machine": machine(),
             "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
-            "run": datetime.now(UTC).isoformat(timespec="seconds"), "load": os.getloadavg()[0],
+            "run": datetime.now(UTC).isoformat(timespec="seconds"), "load": round(os.getloadavg()[0], 1),
         }  # fmt: skip
         mine = {
             "documents_per_second": [asked.rows / one for one in times], "changes": [changes / asked.pushes],
