@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from engines.scene import Push
 from engines.streams import cells, examples, net, same_rows
 from orders.scenes import OrderScene, scenes
-from skyband import Monitor
+from skyband import Above, Ever, Last, Monitor, Session, TopK, TopKGroups
+from skyband.query.kinds import Query
 from spark.shards import Shards, Sizes, pushed
 
 
@@ -42,3 +44,56 @@ def test_orders_as_one_monitor(window: str, ranks: bool, data: st.DataObject) ->
         same_rows(spark.answer("q0"), cells(monitor.answer("q0")), f"trigger {number}, answer")
         if data.draw(st.booleans()):
             spark.restart()
+
+
+def table(*listed: tuple[str, int, int, int, int]) -> pa.Table:
+    """(id, time, y, k, group) as a table."""
+    columns = zip(*listed, strict=True)
+    return pa.table(dict(zip("ityng", columns, strict=True)) | {"x": [float(row[1]) for row in listed]})
+
+
+KINDS: list[Query] = [
+    TopK(2, by="x", window=Session(span=3), where="y > 0", per="g"),
+    Above(-1, by="x", window=Session(span=3), where="y > 0", per="g"),
+    TopKGroups(2, by="count(*)", of="i", window=Session(span=3), where="y > 0", per="g"),
+    TopK("n", k_max=9, by="x", window=Session(span=3), where="y > 0", per="g"),
+    TopK("n", k_max=9, by="x", window=Last(span=3), where="y > 0", per="g"),
+    TopK("n", k_max=9, by="x", window=Ever(), where="y > 0", per="g"),
+]
+EMPTIED = {
+    "a session of rows that fail `where`": [
+        table(("a", 2, 0, 2, 1)),
+        table(("b", 0, 1, 1, 1), ("d", 3, 0, 2, 1)),
+        table(("e", 4, 1, 2, 2)),
+    ],
+    "a session that has ended": [
+        table(("a", 5, 1, 1, 1)),
+        table(("b", 8, 1, 1, 2)),
+        table(("late", 6, 1, 3, 1)),
+        table(("c", 9, 1, 1, 2)),
+    ],
+    "a k of no object": [table(("a", 5, 0, 1, 1)), table(("b", 4, 1, 3, 1), ("c", 3, 1, 3, 1))],
+}
+
+
+@pytest.mark.parametrize("query", KINDS, ids=lambda query: f"{query.kind} {query.window}")
+@pytest.mark.parametrize("triggers", EMPTIED.values(), ids=EMPTIED)
+def test_a_group_without_objects_is_known_as_long_as_late_rows_can_come(query: Query, triggers: list[Any]) -> None:
+    options: dict[str, Any] = {"id": "i", "time": "t"}
+    spark = Shards({"q0": query}, options, 2, order=("t", "i"), columns=tuple(triggers[0].column_names))
+    monitor = Monitor(query, **options)
+    for number, trigger in enumerate(triggers):
+        found, expected = spark.trigger([trigger]), pushed(monitor, [trigger], ("t", "i"))
+        same_rows(found, expected, f"trigger {number}")
+        same_rows(spark.answer("q0"), cells(monitor.answer("q0")), f"trigger {number}, answer")
+        spark.restart()
+
+
+@pytest.mark.parametrize("query", KINDS[:5], ids=lambda query: f"{query.kind} {query.window}")
+def test_a_group_without_objects_is_forgotten_once_late_rows_cannot_come(query: Query) -> None:
+    spark = Shards({"q0": query}, {"id": "i", "time": "t"}, 1, order=("t", "i"), columns=tuple("ityngx"))
+    for trigger in (table(("a", 2, 0, 2, 1)), table(("b", 7, 1, 1, 2)), table(("c", 8, 1, 1, 2))):
+        spark.trigger([trigger])
+    (shard,) = spark.shards_now()
+    (directory,) = shard.directories.values()
+    assert directory.groups.sum() == 1

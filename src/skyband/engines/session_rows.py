@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
 from skyband.engines.numbering import Numbered
+from skyband.kernels.records import NEVER
 from skyband.query.windows import Session
 from skyband.tables.push import Push
 from skyband.tables.scores import Validated
@@ -36,3 +37,17 @@ class SessionRows(Adapter):
 
     def timely(self, accepted: Bools, ages: Ints, unit: int | None) -> Bools:
         return accepted if isinstance(self.example.window, Session) else super().timely(accepted, ages, unit)
+
+    def remembered(self) -> Ints:
+        """By group: until when what is known of it, even without an object, decides about a late row.
+
+        The session that is open ends one gap after its last row, and a row that belongs to one that has ended is too
+        late in any case one gap after the end.
+        """
+        until = np.full(self.groups.total, -NEVER)
+        if isinstance(self.example.window, Session) and self.engine is not None:
+            machine: Any = self.engine
+            sessions, gap = machine.sessions, machine.gap
+            ends = np.where(sessions["last"] < NEVER, sessions["last"] + gap, sessions["ended"])
+            until[: len(sessions)] = np.minimum(ends, NEVER - gap) + gap
+        return until

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skyband.engines.session_rows import SessionRows
 from skyband.monitor.state import State
 from skyband.spark.plan import QuerySet
 from skyband.tables.groups import Groups
@@ -92,13 +93,23 @@ def _fold(places: Ints, cells: int) -> Ints:
 
 
 def inventory(state: State, groups: Groups, query_set: QuerySet) -> tuple[NDArray[np.bool_], Ints, Ints]:
-    """Per group: whether it must be stored, its next expiry, the number of objects that it keeps."""
+    """Per group: whether it must be stored, its next expiry, the number of objects that it keeps.
+
+    One without objects is stored as long as its session, or its k, decides about a late row.
+    """
     sizes = np.zeros(groups.total, np.int64)
     dues = np.full(groups.total, NEVER)
+    until = np.full(groups.total, -NEVER)
     for adapter in state.standing():
         if adapter.engine is not None and len(adapter.engine.kept):
             sizes += adapter.engine.kept
             if adapter.timed:
                 dues = np.minimum(dues, np.where(adapter.engine.kept > 0, adapter.engine.due, NEVER))
-    dead = (sizes == 0) & query_set.timed & bool(query_set.per)  # on Spark the arrivals of time windows have no number
+        if adapter.timed and isinstance(adapter, SessionRows):
+            until = np.maximum(until, adapter.remembered())
+    known = until > state.clock
+    dues = np.where(known & (sizes == 0), np.minimum(dues, until), dues)
+    dead = (
+        (sizes == 0) & ~known & query_set.timed & bool(query_set.per)
+    )  # on Spark the arrivals of time windows have no number
     return ~dead, dues, sizes

@@ -89,6 +89,14 @@ class OrderedAdapter(SessionRows, IdCodes, TopKAdapter):
         """Every row: one score does not tell which can never be an answer."""
         return validated.accepted
 
+    def remembered(self) -> Ints:
+        until = super().remembered()
+        machine: Any = self.engine
+        if machine is not None and isinstance(getattr(self.example, "k", None), str):
+            limits = machine.limited()
+            until[: len(limits)] = np.maximum(until[: len(limits)], limits)
+        return until
+
     def new_keys(self, validated: Validated) -> list[Any]:
         return self._shown([key.type for key in validated.scored.keys or []])
 

@@ -135,8 +135,24 @@ class SORTED:
         """Which rows are too late for the sessions of their groups. Changes nothing."""
         self._grow(total)
         late = np.zeros(len(groups), np.bool_)
-        find_late(groups, times, clocks, self.groups.copy(), int(self.queries["gap"][0]), late)
+        find_late(groups, times, clocks, self.groups.copy(), self.gap, late)
         return late
+
+    @property
+    def sessions(self) -> Records:
+        """The session of each group."""
+        return self.groups
+
+    @property
+    def gap(self) -> int:
+        """The gap of sessions; 0: the window is another."""
+        return int(self.queries["gap"][0])
+
+    def limited(self) -> Ints:
+        """By group: until when the row that its k is from decides about a late row."""
+        length = self.gap or int(self.queries["length"][0])
+        known = self.groups["newest"] > -NEVER
+        return np.where(known, np.minimum(self.groups["newest"], NEVER - length) + length, -NEVER)
 
     def _grow(self, total: int) -> None:
         more = total - len(self.groups)

@@ -28,7 +28,17 @@ NEEDS = {  # what a kind cannot do without, and what to write
 }
 INSTEAD = {
     "PARTITION": "For one answer per value write PER column.",
-    "JOIN": "Pairs are FROM s a, s b.",
+    "JOIN": "Pairs are FROM s a, s b; join other tables before rows are pushed.",
+    **dict.fromkeys(
+        ("UNION", "ALL", "SELECT"), "A sentence is of one stream: put rows together before they are pushed."
+    ),
+    **dict.fromkeys(
+        ("#", ":"), "Esper's s#length(1000) is FROM s ... WINDOW 1000 ROWS, s#time(5 min) is WINDOW '5 minutes'."
+    ),
+    "TABLE": "Windows slide row by row: FROM s ... WINDOW '10 minutes'.",
+    "ILIKE": "Write lower(name) LIKE 'a%'.",
+    "COLLATE": "Strings rank by their UTF-8 bytes; ORDER BY lower(name) ranks without regard to case.",
+    "EMIT": "Leave it out: a Monitor reports every change.",
     "OVER": "Row numbers are QUALIFY row_number() OVER (PARTITION BY g ORDER BY x DESC) <= 10.",
     ",": "Rank by one expression, such as 0.7*x + 0.3*y.",
     "TOP": "Write LIMIT 10.",

@@ -130,8 +130,14 @@ class _Reader(KindClauses, RowNumbers):
         self.expect("SELECT", _SHAPE)
         if self.accept("DISTINCT"):
             self.distinct()
+        if self.follows("TOP") and self.words[min(self.at + 1, len(self.words) - 1)].kind == "number":
+            self.unknown(self.word)
         if not self.accept("*"):
             self.items = select_list(self)
+        elif self.follows(","):
+            self.fail(
+                self.word, "nothing stands beside *. Rank by an expression, such as ORDER BY x + y; it is the score"
+            )
         self.grouped = is_grouped(self, self.items)
         if self.only_distinct is not None:
             self.group_by_items()
@@ -145,7 +151,9 @@ class _Reader(KindClauses, RowNumbers):
             return
         example = f"FROM {stream} a, {stream} b"
         if not self.accept("A"):
-            self.fail(word, f"is unexpected after FROM {stream}. A pair of objects is {example}{self.near(word)}")
+            instead = INSTEAD.get(word.upper) or INSTEAD.get(stream.upper())
+            hint = instead[:-1] if instead else f"A pair of objects is {example}{self.near(word)}"
+            self.fail(word, f"is unexpected after FROM {stream}. {hint}")
         self.expect(",", example)
         again = self.word
         if self.name(example) != stream:
