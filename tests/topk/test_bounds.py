@@ -190,6 +190,12 @@ def test_what_the_library_of_c_computes_is_bounded_a_little_outward(text: str) -
     assert high != most
 
 
+def test_a_number_by_an_infinite_one_is_zero() -> None:
+    """All ends are inf / inf, which is NaN; but x = 0 has a score."""
+    low, high = bound_of(parse("x * 1e308 * 10 / (y * 1e308 * 10)"), {"x": (-1.0, 1.0), "y": (1.0, 2.0)})
+    assert low <= 0 <= high
+
+
 def test_nothing_has_a_score() -> None:
     low, high = bound_of(parse("sqrt(x - 9) + ln(-x)"), {"x": (1.0, 2.0)})
     assert low > high

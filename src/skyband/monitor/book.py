@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from skyband.engines.adapter import Adapter
@@ -22,6 +23,10 @@ class Book(dict[str, Adapter]):
         if self._once is None:
             self._once = list(dict.fromkeys(self.values()))
         return list(self._once)
+
+    def keep_order(self, adapters: Iterable[Adapter]) -> None:
+        """Have the adapters in this order: what is stored of them is, whichever queries have left since."""
+        self._once = [adapter for adapter in dict.fromkeys(adapters) if adapter in self._count]
 
     def __setitem__(self, name: str, adapter: Adapter) -> None:
         if name in self:

@@ -223,6 +223,8 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup, device
     state.adapters = Book({name: adapters[name] for name in facts["order"]})
     state.order = list(state.adapters)
     state.subscribed = Book({name: adapter for name, adapter in adapters.items() if owner_of(name) is not None})
+    for book in (state.adapters, state.subscribed):
+        book.keep_order(adapters.values())
     if not subscriptions_fit(state) or len(state.adapters) + len(state.subscribed) != len(adapters):
         raise StateError("the stored queries and their order do not fit together. Use an intact copy.")
     remember_reported(state.standing())

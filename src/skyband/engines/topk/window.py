@@ -362,5 +362,5 @@ class Store:
 def _empty_state(views: Ints) -> Records:
     state = np.zeros(len(views), STATE)
     state["key"], state["stamp"], state["serial"] = -np.inf, NOWHERE, -1
-    state["reach"], state["before"], state["view"] = np.inf, -1, views
+    state["reach"], state["before"], state["view"] = np.nan, -1, views
     return state

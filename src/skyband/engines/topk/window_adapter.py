@@ -264,7 +264,7 @@ def remember_reported(adapters: list[Adapter]) -> None:
     """
     windows = [adapter for adapter in adapters if isinstance(adapter, WindowAdapter) and adapter.engine is not None]
     longest: dict[Any, int] = {}
-    relations = [{(one.born, one.scored, *_relation(query)) for query in one.queries.values()} for one in windows]
+    relations = [{(one.born, *_relation(query)) for query in one.queries.values()} for one in windows]
     for adapter, keys in zip(windows, relations, strict=True):
         for key in keys:
             longest[key] = max(adapter.machine.length, longest.get(key, 0))
@@ -279,10 +279,7 @@ def donor_of(
     family = [
         (adapter, other)
         for adapter in adapters
-        if isinstance(adapter, WindowAdapter)
-        and adapter.born == old.born
-        and adapter.scored == old.scored
-        and adapter.engine is not None
+        if isinstance(adapter, WindowAdapter) and adapter.born == old.born and adapter.engine is not None
         for other in adapter.queries.values()
         if _relation(other) == _relation(query)
     ]

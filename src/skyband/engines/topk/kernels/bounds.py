@@ -116,7 +116,8 @@ def times(x: Interval, y: Interval, odd: bool) -> Interval:
 def divide(x: Interval, y: Interval, odd: bool) -> Interval:
     if has(y, 0.0):  # of either sign
         return Interval(-np.inf, np.inf, True)
-    return of_four(x.low / y.low, x.low / y.high, x.high / y.low, x.high / y.high, odd)
+    found = of_four(x.low / y.low, x.low / y.high, x.high / y.low, x.high / y.high, odd)
+    return hull(found, point(0.0), found.odd) if is_endless(y) else found  # by inf; the ends may all give NaN
 
 
 @uncounted

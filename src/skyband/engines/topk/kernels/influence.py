@@ -57,7 +57,7 @@ def use_no_lists(window: Window, s: int) -> None:
     window.unlisted[counters[UNLISTED]] = s
     counters[UNLISTED] += 1
     state[s]["unlisted"] = counters[UNLISTED]
-    state[s]["reach"] = np.inf
+    state[s]["reach"] = np.nan
     state[s]["listed"] = 0
     state[s]["misses"] = 0
 
@@ -77,11 +77,14 @@ def use_lists(window: Window, s: int) -> None:
 def set_reach(
     queries: Queries, window: Window, scratch: Scratch, lists: Records, s: int, to: float, most: int
 ) -> Records:
-    """List query s in all cells with a maxscore of at least `to`; if they are more than `most`, in none."""
+    """List query s in all cells with a maxscore of at least `to` (NaN: in none); if they are more than `most`, in none.
+
+    A maxscore may be infinite, so that no number is beyond all of them.
+    """
     state, slabs, terms, many = window.state, scratch.slabs, scratch.terms, scratch.many
     form, turned, side, codes = queries.form, queries.turned, window.counters[SIDE], scratch.codes
     was, cells = state[s]["reach"], window.cells
-    lowest = min(was, to)
+    lowest = to if np.isnan(was) or to < was else was
     size, count = 0, 0
     if form == EXPRESSION:
         codes[0] = all_boxes(queries, window, s)
@@ -105,7 +108,7 @@ def set_reach(
             count += 1
             if count > most:
                 break
-            if bound < was:
+            if not bound >= was:
                 if cells[cell]["size"] == cells[cell]["capacity"]:
                     lists = grow_list(cells, window.counters, lists, cell)
                 lists[cells[cell]["start"] + cells[cell]["size"]] = s
@@ -153,7 +156,7 @@ def update_lists(
     if to > -np.inf or queries.specs[s]["boxed"]:
         return set_reach(queries, window, scratch, lists, s, to, max(16, len(window.cells) // 4))
     if not state[s]["unlisted"]:
-        lists = set_reach(queries, window, scratch, lists, s, np.inf, len(window.cells))
+        lists = set_reach(queries, window, scratch, lists, s, np.nan, len(window.cells))
         use_no_lists(window, s)
     state[s]["misses"] = 0
     return lists

@@ -120,7 +120,7 @@ def finish_step(
         if size < k and (state[s]["key"] > -np.inf or state[s]["stamp"] > NOWHERE):
             now = Growing(lists, records, growing.reported, changes)
             records = refill(queries, window, scratch, sorted_lists, now, s)
-        if queries.algorithm != TSL and state[s]["key"] < state[s]["reach"] and not state[s]["unlisted"]:
+        if queries.algorithm != TSL and not (state[s]["key"] >= state[s]["reach"] or state[s]["unlisted"]):
             lists = update_lists(queries, window, scratch, lists, records, s)
         changes = reserve(changes, window.tally, state[s]["held"] + min(window.heads[s]["size"], k))
         report_changes(window, scratch, records, changes, s, k, step)
@@ -313,7 +313,7 @@ def fill_grid(queries: Queries, window: Window, scratch: Scratch, lists: Records
         elif slots[i]["serial"] >= 0:
             put_into_cell(window, i)
     for s in range(len(queries.specs)):
-        state[s]["reach"] = np.inf
+        state[s]["reach"] = np.nan
         state[s]["listed"] = state[s]["misses"] = state[s]["unlisted"] = 0
         lists = update_lists(queries, window, scratch, lists, records, s)
     return lists

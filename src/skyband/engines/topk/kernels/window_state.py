@@ -55,7 +55,7 @@ STATE = np.dtype(
         ("key", "f8"),  # the floor: every object that ranks above it is in the run
         ("stamp", "i8"),
         ("serial", "i8"),
-        ("reach", "f8"),  # the query is in the lists of all cells with at least this maxscore, and of no others
+        ("reach", "f8"),  # the query is in the lists of all cells with at least this maxscore; NaN: of none
         ("listed", "i8"),  # how many cells that are
         ("misses", "i8"),  # objects compared without effect since its lists were made
         ("unlisted", "i8"),  # 1 + its place among the queries that are compared with every object; 0: it has lists
