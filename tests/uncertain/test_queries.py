@@ -78,7 +78,7 @@ def test_an_object_that_comes_back_after_a_restore_is_not_first() -> None:
         assert [(row["id"], row["diff"], row["first"]) for row in back] == [(1, -1, False), (0, 1, False)]
 
 
-@pytest.mark.parametrize("algorithm", ["CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER", "COMPACT", "ExclusiveBS"])
+@pytest.mark.parametrize("algorithm", [*SYNOPSES, "COMPACT", "ExclusiveBS"])
 @pytest.mark.parametrize("restored", [False, True])
 def test_a_rank_that_a_query_gives_up_and_asks_for_again_is_not_first(algorithm: str, restored: bool) -> None:
     """Another query of the engine has the larger k meanwhile, so the object was there all the time."""
