@@ -83,7 +83,7 @@ def test_an_object_that_comes_back_after_a_restore_is_not_first() -> None:
 def test_a_rank_that_a_query_gives_up_and_asks_for_again_is_not_first(algorithm: str, restored: bool) -> None:
     """Another query of the engine has the larger k meanwhile, so the object was there all the time."""
     window = Ever() if algorithm == "COMPACT" else Last(9)
-    more = {"algorithm": algorithm} if algorithm in SYNOPSES else {}
+    more: dict[str, Any] = {"algorithm": algorithm} if algorithm in SYNOPSES else {}
     group = "r" if algorithm == "ExclusiveBS" else None
     one, two = (TopKUncertain(k, "x", window, semantics="u-kranks", group=group, **more) for k in (1, 2))
     monitor = Monitor({"a": two, "b": two})
