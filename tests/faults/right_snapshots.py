@@ -182,14 +182,14 @@ def _pairs(name: str, row: Any, window: Any) -> dict[str, Scene]:
             ways if row.scorings == "any" else (ways[0], ways[1], ways[1]), (None, "g", None), strict=True
         )
     )
-    less = _less(window)
+    less, id_ = _less(window), {"id": "i"} if isinstance(window, sb.UntilDeleted) else {}
     shared = {"q": one, "r": sb.TopKPairs(2, ways[0], less, algorithm=row.name)}
     other = sb.TopKPairs(2, ways[1], less, algorithm=row.name)
     return {
-        name: Scene({"q": one}, _options(window)),
+        name: Scene({"q": one}, _options(window, **id_)),
         f"{name} grouped": Scene({"q": two}, _options(window, emit="batch", id="i")),
-        f"{name} given": Scene({"q": three}, _options(window)),
-        f"{name} shared": Scene(shared, _options(window)),
+        f"{name} given": Scene({"q": three}, _options(window, **id_)),
+        f"{name} shared": Scene(shared, _options(window, **id_)),
         f"{name} scorings": Scene({"q": one, "s": other}, _options(window, id="i")),  # which share a window
     }
 

@@ -80,6 +80,16 @@ def test_columns_come_back_from_any_cells(type_: Any, data: st.DataObject) -> No
     assert cells.join_array(read[-1], np.int64).tolist() == numbers[places].reshape(-1).tolist()
 
 
+def test_no_memory_gets_between_the_fields_of_records() -> None:
+    """NumPy leaves what was in memory in the bytes that align a record: they are no part of a snapshot."""
+    dtype = np.dtype([("a", "f8"), ("b", "i4")], align=True)
+    records = np.full(6, -1, np.int64).view(dtype)
+    records["a"], records["b"] = 0, 0
+    assert records.tobytes() != bytes(48), "the fields are not all of it"
+    (stream,) = [cells.array_stream(records, np.array([0, 1, 3]))]
+    assert [bytes(part) for part in stream] == [bytes(16), bytes(32)]
+
+
 def test_no_cells_are_empty_columns() -> None:
     for type_ in VALUES:
         streams = cells.read([], cells.column_width(type_))

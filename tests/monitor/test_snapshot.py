@@ -234,3 +234,10 @@ def test_another_process_goes_on(tmp_path: Path) -> None:
 def test_an_older_format_says_so() -> None:
     with pytest.raises(StateError, match="older skyband"):
         unpack(forged({"parts": []}, version=VERSION - 1))
+
+
+def test_only_queries_over_answers_begin_with_an_object() -> None:
+    facts, parts = unpack(sb.Monitor(sb.TopK(1, by="x", window=sb.Last(3))).snapshot())
+    facts["homes"][0]["since"] = 1
+    with pytest.raises(StateError, match="over answers"):
+        sb.Monitor.restore(pack(facts, parts))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.streams import examples
-from skyband import Last, Monitor, TopKUncertain, explain
+from skyband import Ever, Last, Monitor, TopKUncertain, explain
 from skyband.errors import BatchError, QueryError
 from skyband.oracle.objects import Arrival
 from skyband.oracle.uncertain import rank_probabilities_by_worlds, top_k_probabilities_by_worlds
@@ -76,6 +76,23 @@ def test_an_object_that_comes_back_after_a_restore_is_not_first() -> None:
         late = Monitor.restore(late.snapshot())
         back = late.advance(6).to_pylist()
         assert [(row["id"], row["diff"], row["first"]) for row in back] == [(1, -1, False), (0, 1, False)]
+
+
+@pytest.mark.parametrize("algorithm", [*SYNOPSES, "COMPACT", "ExclusiveBS"])
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_rank_that_a_query_gives_up_and_asks_for_again_is_not_first(algorithm: str, restored: bool) -> None:
+    """Another query of the engine has the larger k meanwhile, so the object was there all the time."""
+    window = Ever() if algorithm == "COMPACT" else Last(9)
+    more: dict[str, Any] = {"algorithm": algorithm} if algorithm in SYNOPSES else {}
+    group = "r" if algorithm == "ExclusiveBS" else None
+    one, two = (TopKUncertain(k, "x", window, semantics="u-kranks", group=group, **more) for k in (1, 2))
+    monitor = Monitor({"a": two, "b": two})
+    monitor.push({"x": [0.0, 0.0], "p": [1.0, 1.0], "r": ["m", "n"]})
+    assert monitor.replace("b", one)["diff"].to_pylist() == [-1]
+    if restored:
+        monitor = Monitor.restore(monitor.snapshot(), trusted=False)
+    back = monitor.replace("b", two).to_pylist()
+    assert [(row["id"], row["rank"], row["diff"], row["first"]) for row in back] == [(0, 2, 1, False)]
 
 
 # --------------------------------------------------------------------------- bad input

@@ -6,6 +6,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from engines.streams import cells, check, same_rows
@@ -38,6 +39,23 @@ def test_a_snapshot_of_a_queue_in_python_goes_on(file: Path) -> None:
     for begin in (90, 105):
         same_rows(cells(old.push(rows(begin, begin + 15))), cells(new.push(rows(begin, begin + 15))), "changes")
         check(old)
+
+
+@pytest.mark.parametrize("algorithm", ["DOM", "BS"])
+def test_marks_of_version_0_1_have_as_many_bits_as_each_query_has_ranks(algorithm: str) -> None:
+    queries = [TopKUncertain(k, "x", Last(9), semantics="u-kranks", algorithm=algorithm) for k in (3, 1, 2)]
+    monitor = Monitor(queries)
+    monitor.push({"x": [3.0, 2.0, 1.0], "p": [1.0] * 3})
+    monitor.push({"x": [9.0], "p": [1.0]})
+    engine: Any = monitor._loop.state.standing()[0].engine
+    stored = {name: array for name, (array, _) in engine.snapshot(np.arange(1)).items()}
+    wide = stored["marks"].reshape(-1, 2)
+    assert not wide[:, 1].any(), "the second word tells the two apart"
+    first, second, third = wide[:, 0] & 7, wide[:, 0] >> 3 & 7, wide[:, 0] >> 6 & 7
+    assert (second <= 1).all() and (third <= 3).all() and first.max() > 3
+    old = type(engine)(engine.specs, queries[0].tuning, timed=False, net=False)
+    old.restore({**stored, "marks": first | second << 3 | third << 4}, trusted=False)
+    assert old._slots() == engine._slots()
 
 
 def test_there_is_one_of_each() -> None:

@@ -50,10 +50,21 @@ def read(cells: Sequence[bytes], count: int) -> list[Stream]:
 
 def array_stream(array: NDArray[Any], bounds: Ints) -> Stream:
     """An array cut before these entries."""
-    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    data = without_gaps(np.ascontiguousarray(array)).reshape(-1).view(np.uint8).data
     width = array.itemsize * int(np.prod(array.shape[1:]))
     places = (bounds * width).tolist()
     return [data[left:right] for left, right in pairwise(places)]
+
+
+def without_gaps(array: NDArray[Any]) -> NDArray[Any]:
+    """Records with zeros between their fields, where NumPy leaves whatever the memory held before."""
+    fields = array.dtype.names
+    if fields is None or sum(array.dtype[name].itemsize for name in fields) == array.dtype.itemsize:
+        return array
+    found = np.zeros(array.shape, array.dtype)
+    for name in fields:
+        found[name] = array[name]
+    return found
 
 
 def join_array(stream: Stream, dtype: Any) -> NDArray[Any]:

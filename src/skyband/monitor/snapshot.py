@@ -302,6 +302,8 @@ def _going_on(adapter: Adapter, saved: dict[str, Any], state: State) -> Adapter:
     adapter.numbering.counts = np.zeros((len(adapter.numbering.arrivals), 0), np.int64)
     adapter.numbering.at_rest = NumbersAtRest(len(adapter.numbering.arrivals))
     adapter.rejected, adapter.numbering.since = saved["rejected"], saved.get("since", 0)
+    if adapter.numbering.since and not state.options.inner:
+        raise StateError("only a query over answers begins with an object of its source. Use an intact copy.")
     return adapter
 
 

@@ -242,6 +242,10 @@ class Pairs(Accounts):
             stamps = group.window.stamps[group.live]
             group.facts[HEAD] += np.searchsorted(stamps, now - self.length[-1], "right")
 
+    def let_go(self, group: Group, now: int) -> None:
+        """Let what has expired go from a group that was not visited since, as no answer changes."""
+        self._drop_expired(group, now)
+
     def _close(self, group: Group, last: int, row: int) -> None:
         """End a batch of net changes."""
         touched = np.flatnonzero(group.views.touched)

@@ -22,8 +22,23 @@ from skyband.engines.pairs.group import Group, Records
 from skyband.engines.pairs.invariants import is_pair, key_of
 from skyband.engines.pairs.kernels import records
 from skyband.engines.pairs.kernels.naive import complete_pairs
-from skyband.engines.pairs.kernels.records import BASE, END, HEAD, NEED
+from skyband.engines.pairs.kernels.records import BASE, END, HEAD, NEED, NEVER, REPORTED
 from skyband.errors import StateError
+
+_NONE = np.empty(0, np.int64)
+_NOTHING = records.Stream(
+    stamps=_NONE,
+    now=_NONE,
+    rows=_NONE,
+    eligible=np.empty(0, np.bool_),
+    values=np.empty((0, 0)),
+    given=np.empty(0),
+    begins=_NONE,
+    unsafe=False,
+    joined=np.empty(0, np.bool_),
+    serial=0,
+    scored=np.empty(0, np.bool_),
+)
 
 
 class NAIVE(Pairs):
@@ -47,6 +62,12 @@ class NAIVE(Pairs):
     def _drop_expired(self, group: Group, now: int) -> None:
         if self.algorithm == records.WHOLE:  # else the kernel does, since it replaces their pairs
             super()._drop_expired(group, now)
+
+    def let_go(self, group: Group, now: int) -> None:
+        if self.algorithm == records.NAIVE and now > -NEVER:
+            group.facts[REPORTED] = 0
+            self._run(group, _NOTHING, now)  # no answer changes: it would have been due
+        super().let_go(group, now)
 
     def _prune(self, group: Group, now: int) -> None:
         if self.algorithm == records.NAIVE:

@@ -32,7 +32,7 @@ def stored(engine: Pairs, groups: Ints) -> dict[str, tuple[Records, Ints]]:
     for group in chosen:
         engine._flush(group)
         if engine.timed:
-            engine._drop_expired(group, engine.clock)
+            engine.let_go(group, engine.clock)
         live = group.live
         oldest = int(group.window.stamps[live.start]) if live.start < live.stop else NEVER
         prune_pairs(group.facts, group.band, engine.rules.K, oldest - 1, engine.algorithm)

@@ -66,7 +66,8 @@ class FrontEngine:
         self.semantics = SEMANTICS[specs[0].semantics].code
         self.by_rank = specs[0].semantics == "u-kranks"
         ranks = [one.k if self.timed else min(one.k, one.length) for one in specs]  # that can be held
-        self.bits = bits = ranks if self.by_rank else [1] * len(specs)  # of a tuple's slot, for each query
+        self.own = ranks if self.by_rank else [1] * len(specs)  # bits of a tuple's slot as 0.1 stored them, by query
+        self.bits = bits = [max(self.own)] * len(specs)  # a rank that a query gives up may come back
         self.queries = np.zeros(len(specs), QUERY)
         self.queries["k"] = [one.k for one in specs]
         self.queries["length"] = [one.length for one in specs]
@@ -75,7 +76,21 @@ class FrontEngine:
         self.widest, self.k = int(np.argmax(self.queries["length"])), int(self.queries["k"].max())
 
     def _bits(self, slots: int) -> NDArray[np.uint64]:
-        return np.zeros((slots, (sum(self.bits) + 63) // 64), np.uint64)
+        words = (sum(self.bits) + 63) // 64
+        return np.zeros((slots, words if self.bits == self.own else max(words, 1 + self._own_words)), np.uint64)
+
+    @property
+    def _own_words(self) -> int:
+        return (sum(self.own) + 63) // 64
+
+    def _widened(self, rows: Records) -> Records:
+        """Slots as version 0.1 stored them, with as many bits for each query as for that of the largest k."""
+        found, starts = self._bits(len(rows)), np.cumsum(self.own) - self.own
+        for q, (many, start) in enumerate(zip(self.own, starts.tolist(), strict=True)):
+            for r in range(many):
+                (word, bit), (to, at) = divmod(start + r, 64), divmod(int(self.queries["bit"][q]) + r, 64)
+                found[:, to] |= (rows[:, word] >> np.uint64(bit) & np.uint64(1)) << np.uint64(at)
+        return found
 
     @staticmethod
     def needed(arrivals: Arrivals, specs: tuple[Spec, ...], *, net: bool) -> Bools:
@@ -291,10 +306,13 @@ class FrontEngine:
         G, Q, words = len(groups), len(self.specs), self.reported.entered.shape[1]
         require(len(sizes) == G and are_counts(sizes, len(window)), "groups have their tuples")
         require(len(views) == len(lengths) == G * Q and are_counts(lengths, len(answers)), "groups have their answers")
-        require(len(state["marks"]) == slotted.sum() * words, "tuples that were reported have their marks")
+        many, old = int(slotted.sum()), self._own_words
+        narrow = many > 0 and words > old and len(state["marks"]) == many * old  # of version 0.1
+        require(narrow or len(state["marks"]) == many * words, "tuples that were reported have their marks")
         fits = (views["first"] >= 0) & (views["first"] <= np.repeat(sizes, Q))
         require(fits.all(), "views begin at tuples")
-        entered = np.asarray(state["marks"], np.uint64).reshape(-1, words).copy()
+        entered = np.asarray(state["marks"], np.uint64).reshape(-1, old if narrow else words).copy()
+        entered = self._widened(entered) if narrow else entered
         window["mark"][slotted] = np.arange(len(entered))
         self.state = Kept(_placed(window, sizes), _with_runs(_arena(), G), groups, views)
         self.reported = self.reported._replace(

@@ -89,4 +89,4 @@ def check_tuples(engine: FrontEngine, now: Ints | None) -> None:
         check_answers(shown, each, np.arange(G * Q) // Q, window, owners(sizes), by_rank)
     if engine.semantics != PT:
         require((each <= np.tile(engine.queries["k"], G)).all(), "an answer has at most k")
-    require(not by_rank or (shown["mark"] <= np.repeat(np.tile(engine.bits, G), each)).all(), "no rank is beyond k")
+    require(not by_rank or (shown["mark"] <= np.repeat(np.tile(engine.own, G), each)).all(), "no rank is beyond k")

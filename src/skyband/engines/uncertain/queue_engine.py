@@ -191,13 +191,12 @@ class QueueEngine:
         self._grow(len(now))
         kept = [self.needed_of(group) for group in self.groups]
         self._serve(specs)
-        changes = []
+        ranks, changes = max(one.k for one in specs), []  # those that a query of a smaller k has not may come back
         for g, old in enumerate(self.groups):
             group = self.groups[g] = self._empty()
             group.stored, group.clock, answers = self._filled(kept[g]), old.clock, []
             for q, (one, before) in enumerate(zip(specs, predecessors.tolist(), strict=True)):
                 was = shown(old, before) if before >= 0 else np.empty(0, TUPLE)
-                ranks = one.k if self.by_rank else 1
                 group.entered[q] = {pair for pair in old.entered[before] if pair[1] < ranks} if before >= 0 else set()
                 found = self._look(group, q, int(now[g]) - one.length)
                 changes.append(differences(was, found, q, g, group.entered[q], self.by_rank))

@@ -198,12 +198,12 @@ class SynopsisEngine:
     def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         self._grow(len(now))
         self._serve(specs)
-        changes = []
+        ranks, changes = max(one.k for one in specs), []  # those that a query of a smaller k has not may come back
         for g, group in enumerate(self.groups):
             group.synopsis, before = self._filled(group.synopsis.needed()), group.views
             group.views = []
             for q, (one, old) in enumerate(zip(specs, predecessors.tolist(), strict=True)):
-                ranks, was = one.k if self.by_rank else 1, before[old] if old >= 0 else View()
+                was = before[old] if old >= 0 else View()
                 entered = {pair for pair in was.entered if pair[1] < ranks}
                 group.views.append(replace(was, entered=entered, low=int(now[g]) - one.length))
                 self._report(group, q, 0, -1)
