@@ -49,7 +49,6 @@ from skyband.tables.subscriptions import owner_of
 
 Ints = NDArray[np.int64]
 AT_REST = ("keys", "checks", "numbers")  # the arrays of groups without objects
-Callables = Mapping[str, Callable[..., Any]]
 Lookup = Callable[[str, Any], Any]  # a query from its name and its stored form
 
 
@@ -71,7 +70,7 @@ def save(state: State) -> bytes:
     return pack(facts, parts)
 
 
-def load(data: bytes, callables: Callables, *, trusted: bool, device: str | None = None) -> State:
+def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: bool, device: str | None = None) -> State:
     """The inverse of `save`; what is not trusted is checked, so that no array can harm a kernel."""
 
     def lookup(name: str, stored: dict[str, Any] | Query) -> Query:
@@ -211,8 +210,7 @@ def restore(facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup, device
     state.groups = {}
     for stored in facts["groups"]:
         names = column_names("per", stored)
-        groups = Groups(tuple(map(output_name, names)), tuple(map(input_name, names)))
-        state.groups[names] = groups
+        state.groups[names] = Groups(tuple(map(output_name, names)), tuple(map(input_name, names)))
     restore_subscriptions(state, facts, parts, lookup)
     adapters: dict[str, Adapter] = {}
     for saved in facts["homes"]:
