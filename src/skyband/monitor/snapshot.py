@@ -1,7 +1,4 @@
-"""A Monitor's state as bytes: a few facts, and cells with everything that is kept by group.
-
-A snapshot has one cell for each `per`; on Spark a state has many, so that a small trigger reads and writes few.
-"""
+"""A Monitor's state as bytes: a few facts, and cells of what is kept by group (one for each `per`; on Spark many)."""
 
 from __future__ import annotations
 
@@ -49,6 +46,7 @@ from skyband.tables.subscriptions import owner_of
 
 Ints = NDArray[np.int64]
 AT_REST = ("keys", "checks", "numbers")  # the arrays of groups without objects
+Callables = Mapping[str, Callable[..., Any]]
 Lookup = Callable[[str, Any], Any]  # a query from its name and its stored form
 
 
@@ -70,7 +68,7 @@ def save(state: State) -> bytes:
     return pack(facts, parts)
 
 
-def load(data: bytes, callables: Mapping[str, Callable[..., Any]], *, trusted: bool, device: str | None = None) -> State:
+def load(data: bytes, callables: Callables, *, trusted: bool, device: str | None = None) -> State:
     """The inverse of `save`; what is not trusted is checked, so that no array can harm a kernel."""
 
     def lookup(name: str, stored: dict[str, Any] | Query) -> Query:
