@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.adapter import Adapter
+from skyband.engines.contract import NEVER
 from skyband.engines.numbering import Numbered
-from skyband.kernels.records import NEVER
 from skyband.query.windows import Session
 from skyband.tables.push import Push
 from skyband.tables.scores import Validated
