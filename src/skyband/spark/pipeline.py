@@ -208,7 +208,7 @@ def _run(given: Mapping[str, Any], *, whole: bool) -> DataFrame:
     """The DataFrame of a call of `monitor` (whole: of `answers`) with these arguments."""
     given, known = _declared(given)
     df: DataFrame = given["df"]
-    options = Options(**{one.name: given[one.name] for one in dataclasses.fields(Options) if one.name in given})
+    options = Options(**{one.name: given[one.name] for one in dataclasses.fields(Options) if one.name != "device"})
     options = options.settled(df.columns, named(given["queries"]).values())
     if whole:
         options = dataclasses.replace(options, emit="batch")
