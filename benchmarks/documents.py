@@ -39,7 +39,7 @@ def documents() -> list[Path]:
     """The documents whose numbers are checked."""
     docs = ROOT / "docs"
     pages = [ROOT / "README.md", docs / "reproduce.md", docs / "compare.md", docs / "scale.md"]
-    return pages + sorted((docs / "engines").rglob("*.md"))
+    return pages + sorted((docs / "papers").glob("*.md")) + sorted((docs / "engines").rglob("*.md"))
 
 
 def written(text: str, folder: Path = store.RESULTS) -> str:

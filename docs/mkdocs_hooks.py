@@ -24,7 +24,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    return markdown.replace("](../benchmarks/figures/", "](figures/").replace("](../SECURITY.md)", f"]({POLICY})")
+    markdown = re.sub(r"\]\(((?:\.\./)*)\.\./benchmarks/figures/", r"](\1figures/", markdown)
+    return markdown.replace("](../SECURITY.md)", f"]({POLICY})")
 
 
 def on_env(env: Any, config: Any, files: Any) -> Any:
